@@ -1,0 +1,13 @@
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+install(TARGETS outrider EXPORT outriderTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS outrider_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/outrider DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/outrider)
+install(EXPORT outriderTargets NAMESPACE outrider:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/outriderConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/outriderConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/outriderConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/outriderConfig.cmake
+  ${PROJECT_BINARY_DIR}/outriderConfigVersion.cmake DESTINATION ${package_dir})

@@ -1,0 +1,69 @@
+// Text to tokens and back.
+#ifndef OUTRIDER_TOKENIZER_H_
+#define OUTRIDER_TOKENIZER_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/types.h"
+
+namespace outrider {
+
+// A model's tokenizer. Immutable after loading; all methods are thread-safe.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // PATH is a Hugging Face directory holding tokenizer.json, a tokenizer.json itself, or a .gguf
+  // file (a vocabulary-only one will do). Throws Error when it is none of these, is malformed, or
+  // needs a component this build does not know (the message names it).
+  static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path);
+
+  // The ids of `text`, with the special tokens the model's post-processor adds (a leading
+  // beginning-of-sequence, for example) unless add_special is false. Special tokens spelled out in
+  // the text are recognised. Invalid UTF-8 is read as U+FFFD, one per maximal bad subsequence.
+  virtual std::vector<TokenId> encode(std::string_view text, bool add_special) const = 0;
+
+  // The text of `ids`, complete and valid UTF-8 (an unfinished sequence at the end becomes U+FFFD).
+  // Special tokens are left out unless keep_special. Throws Error on an id outside the vocabulary.
+  virtual std::string decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
+
+  // What one token is spelled as in the vocabulary file, for display.
+  virtual std::string_view piece(TokenId id) const = 0;
+  virtual std::optional<TokenId> find(std::string_view piece) const = 0;
+  virtual int vocabulary_size() const = 0;
+  virtual bool is_special(TokenId id) const = 0;
+
+  // kNoToken where the files name none. (The model's own configuration may name more end tokens.)
+  virtual TokenId bos_token() const = 0;
+  virtual TokenId eos_token() const = 0;
+
+  // The Jinja chat template stored with the tokenizer (tokenizer_config.json, chat_template.jinja
+  // or GGUF metadata); empty if there is none.
+  virtual const std::string& chat_template() const = 0;
+};
+
+// Decodes a stream of ids piece by piece: the concatenation of all that push() and finish() return
+// equals decode() of all ids, and no returned piece ever ends within a UTF-8 character. Not
+// thread-safe; the tokenizer must outlive it.
+class StreamingDecoder {
+ public:
+  explicit StreamingDecoder(const Tokenizer& tokenizer, bool keep_special = false);
+  std::string push(TokenId id);
+  std::string finish();  // what is still held back
+
+ private:
+  const Tokenizer* tokenizer_;
+  bool keep_special_;
+  std::vector<TokenId> window_;  // ids whose text is not settled yet
+  std::string emitted_;          // the text of window_ that has been returned already
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_H_

@@ -1,0 +1,15 @@
+// The words every public header shares.
+#ifndef OUTRIDER_TYPES_H_
+#define OUTRIDER_TYPES_H_
+
+#include <cstdint>
+
+namespace outrider {
+
+// An index into a model's vocabulary, 0 <= id < vocabulary size. Negative values mean "no token".
+using TokenId = std::int32_t;
+inline constexpr TokenId kNoToken = -1;
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TYPES_H_

@@ -1,0 +1,53 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "outrider/error.h"
+
+namespace outrider {
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  constexpr const char* kOperation = "open file";
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    throw Error(kOperation, path.string(), "a readable file", std::strerror(errno));
+  }
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw Error(kOperation, path.string(), "a regular file", "something else");
+  }
+  if (status.st_size > 0) {
+    const auto n_bytes = static_cast<std::size_t>(status.st_size);
+    void* address = ::mmap(nullptr, n_bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) {
+      const int code = errno;
+      ::close(descriptor);
+      throw Error(kOperation, path.string(), "memory to map it", std::strerror(code));
+    }
+    bytes_ = {static_cast<const std::byte*>(address), n_bytes};
+  }
+  ::close(descriptor);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) {
+    ::munmap(const_cast<void*>(static_cast<const void*>(bytes_.data())), bytes_.size());
+  }
+}
+
+}  // namespace outrider

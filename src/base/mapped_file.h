@@ -1,0 +1,32 @@
+// A file, read-only, mapped into memory.
+#ifndef OUTRIDER_BASE_MAPPED_FILE_H_
+#define OUTRIDER_BASE_MAPPED_FILE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace outrider {
+
+// Owns a read-only private mapping of a regular file; an empty file gives an empty span. The bytes
+// stay valid and at their address until the object dies, also when it is moved. Thread-safe to
+// read.
+class MappedFile {
+ public:
+  // Throws Error if the path is no readable regular file.
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_BASE_MAPPED_FILE_H_

@@ -1,0 +1,64 @@
+// Named tensors in files, whatever the format: what safetensors and GGUF readers both are.
+#ifndef OUTRIDER_IO_TENSOR_SOURCE_H_
+#define OUTRIDER_IO_TENSOR_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outrider {
+
+// How the elements of a stored tensor are encoded. The q* kinds are GGUF blocks along the last
+// dimension: 32 elements in q8_0, q4_0, q4_1; 256 in q6_k.
+enum class ElementType {
+  f32,
+  f16,
+  bf16,
+  f64,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  boolean,
+  q8_0,
+  q4_0,
+  q4_1,
+  q6_k
+};
+
+std::string_view name_of(ElementType type);    // "f32", "q4_0", ...
+std::size_t block_elements(ElementType type);  // elements in one block; 1 for plain types
+std::size_t block_bytes(ElementType type);     // bytes of one block
+
+struct TensorView {
+  std::string name;
+  ElementType type = ElementType::f32;
+  std::vector<std::int64_t> shape;  // row-major, outermost first (GGUF's order is turned round)
+  std::span<const std::byte> data;  // exactly the bytes that type and shape ask for; little-endian;
+                                    // NOT necessarily aligned to the element
+  std::int64_t n_elements() const;
+};
+
+// Every header field was checked when the source was opened, so that the views are safe to read.
+// Immutable and thread-safe afterwards; views live as long as the source.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  virtual std::span<const TensorView> tensors() const = 0;          // in file order
+  virtual const TensorView* find(std::string_view name) const = 0;  // null if absent; O(1)
+  virtual std::string description() const = 0;                      // the path, for error messages
+};
+
+// Decodes one row-major row range of a float-like tensor (f32, f16, bf16, q8_0, q4_0, q4_1, q6_k)
+// to float: `rows` counts the flattened outer dimensions. out holds n_rows * shape.back() floats.
+// Throws Error for a type that is no float.
+void decode_rows(const TensorView& tensor, std::int64_t first_row, std::int64_t n_rows,
+                 std::span<float> out);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_IO_TENSOR_SOURCE_H_

@@ -1,0 +1,119 @@
+// The kernels of one instruction set, as a table of plain functions over raw pointers.
+//
+// Every algorithm is written once (algorithms.h) over a vector of 16 floats and compiled once per
+// instruction set; the tables differ in speed only. What each slot promises, on every table:
+//
+//   * Batch invariance. A row of output depends on its own row of input and nothing else: not on
+//     n_rows, not on which tiles or rows the call covers.
+//   * Same bits on every table, for every slot here: integer sums are exact; float reductions use
+//   16
+//     virtual lanes (element i belongs to lane i mod 16) and one fixed tree (lane j takes in lane
+//     j+8, then j+4, j+2, j+1); matrix products with f32 and bf16 weights add the K products of an
+//     output in the order of K, each with one fused multiply-add. (A later table with matrix units
+//     may have its own arithmetic for f32 and bf16 weights; never for int8 and int4.)
+//   * No allocation, no exceptions, no globals: any thread may call any slot. The float environment
+//     must be the default (round to nearest, no flush to zero): tensor/team.h sees to it.
+#ifndef OUTRIDER_KERNELS_TABLE_H_
+#define OUTRIDER_KERNELS_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace outrider::kernels {
+
+inline constexpr int kLanes = 16;        // virtual lanes of every float reduction
+inline constexpr int kTileColumns = 16;  // outputs (rows of W) in one packed tile
+inline constexpr int kGroup = 32;        // elements along K that share a scale
+inline constexpr int kChunkKeys =
+    64;  // keys in one step of the online softmax, by logical position
+
+enum class WeightKind : int { f32, bf16, int8, int4 };
+inline constexpr int kWeightKinds = 4;
+enum class KvKind : int { f32, bf16 };
+
+constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
+
+// Sixteen rows of a weight matrix W (n, k), on their way into one packed tile. Null rows pack as
+// zeros (the ragged end of n). values: f32 -> const float* (k); bf16 -> const uint16_t* (k); int8
+// -> const int8_t* (k); int4 -> const uint8_t* (k), one value 0..15 a byte. scales and minimums are
+// f16 bits, (groups_of(k)): int8 means w = scale * q; int4 means w = scale * q + minimum.
+struct TileSource {
+  const void* values[kTileColumns];
+  const std::uint16_t* scales[kTileColumns];    // int8, int4
+  const std::uint16_t* minimums[kTileColumns];  // int4
+  int k;
+};
+
+// y = x W^T for the tiles [first_tile, first_tile + n_tiles) of a packed W (n_columns, k).
+struct MatmulArgs {
+  const void* tiles;  // the whole packed matrix, 64-byte aligned
+  int first_tile;
+  int n_tiles;
+  int n_columns;  // outputs of the whole matrix: the last tile may be ragged
+  int k;
+  int n_rows;
+  // f32 and bf16 weights read x; int8 and int4 read what quantize_row made of it.
+  const float* x;  // (n_rows, k), rows x_stride apart
+  std::size_t x_stride;
+  const std::int8_t* quantized;        // (n_rows, groups * 32), zero past k
+  const float* quantized_scales;       // (n_rows, groups)
+  const std::int32_t* quantized_sums;  // (n_rows, groups): sum of the group's quantized values
+  float* y;              // (n_rows, n_columns), rows y_stride apart; only the tiles' columns
+  std::size_t y_stride;  // below n_columns are written
+};
+
+// Attention of the query heads that share one key-value head, for one token. Key i of the walk
+// stands at logical position i, so that a tree node's ancestors are read exactly as after their
+// commitment.
+struct AttendArgs {
+  const float* queries;  // (n_queries, head_dim), rows query_stride apart, after RoPE
+  std::size_t query_stride;
+  int n_queries;
+  int head_dim;
+  float scale;  // 1 / sqrt(head_dim) as a rule
+  KvKind kv;
+  const void* const* keys;    // (n_keys): address of each position's keys of all heads
+  const void* const* values;  // (n_keys)
+  std::size_t head_offset;    // elements from those addresses to this key-value head
+  int n_keys;                 // at least 1
+  float* out;                 // (n_queries, head_dim), rows out_stride apart
+  std::size_t out_stride;
+};
+
+struct KernelTable {
+  const char* name;  // "scalar", "avx2", "avx512"
+
+  // Packed weights. Tiles of a matrix follow one another, each tile_bytes(k) long.
+  std::size_t (*tile_bytes[kWeightKinds])(int k);  // a multiple of 64
+  void (*pack_tile[kWeightKinds])(const TileSource& source, void* tile);
+  void (*matmul[kWeightKinds])(const MatmulArgs& args);
+
+  // x (k) -> quantized (groups * 32, zero past k), scales (groups), sums (groups). Per group:
+  // largest = max|x|; scale = largest / 127; q = round-half-even(x * (127 / largest)), in
+  // -127..127; all zero (scale 0) when largest is 0 or 127 / largest overflows.
+  void (*quantize_row)(const float* x, int k, std::int8_t* quantized, float* scales,
+                       std::int32_t* sums);
+
+  // y[i] = weight[i] * (x[i] * (1 / sqrt(mean(x^2) + epsilon))). y may be x.
+  void (*rms_norm)(const float* x, const float* weight, int n, float epsilon, float* y);
+
+  // Rotates the pairs (x[i], x[i + half]), i < half, by the angle whose cosine and sine are given
+  // (half each); elements from 2 * half on stay. In place.
+  void (*rotate)(float* x, const float* cosines, const float* sines, int half);
+
+  // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate.
+  void (*silu_multiply)(const float* gate, const float* up, int n, float* out);
+
+  // x[i] += y[i].
+  void (*add)(float* x, const float* y, int n);
+
+  // Rounds to bf16 (to nearest even), as base/float16.h does.
+  void (*to_bf16)(const float* x, int n, std::uint16_t* out);
+
+  // softmax(scale * queries keys^T) values; online over chunks of kChunkKeys.
+  void (*attend)(const AttendArgs& args);
+};
+
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_TABLE_H_

@@ -1,0 +1,102 @@
+// A weight matrix, packed for one kernel table, and the products with it.
+#ifndef OUTRIDER_TENSOR_MATRIX_H_
+#define OUTRIDER_TENSOR_MATRIX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/table.h"
+#include "tensor/team.h"
+
+namespace outrider {
+
+using kernels::KernelTable;
+using kernels::WeightKind;
+
+// Rows of a stored matrix in the form the packer takes them (kernels/table.h, TileSource).
+// Exactly the vectors that the kind needs are filled.
+struct WeightRows {
+  std::vector<float> f32;               // f32: (n_rows, k)
+  std::vector<std::uint16_t> bf16;      // bf16: (n_rows, k)
+  std::vector<std::int8_t> int8;        // int8: (n_rows, k)
+  std::vector<std::uint8_t> int4;       // int4: (n_rows, k), 0..15 a byte
+  std::vector<std::uint16_t> scales;    // int8, int4: f16 bits, (n_rows, groups_of(k))
+  std::vector<std::uint16_t> minimums;  // int4: f16 bits, (n_rows, groups_of(k))
+};
+
+// Where a matrix comes from: hands out ranges of its rows (outputs), any order, any thread.
+class WeightReader {
+ public:
+  virtual ~WeightReader() = default;
+  virtual WeightKind kind() const = 0;
+  virtual std::int64_t n_rows() const = 0;  // outputs
+  virtual std::int64_t k() const = 0;       // inputs
+  virtual void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const = 0;
+};
+
+// Rounds float rows (n_rows, k) to a weight kind, group by group along k. int8: scale =
+// f16(max|w| / 127), q = round-half-even(w / scale) within -127..127. int4: minimum = f16(min w),
+// scale = f16((max w - min w) / 15), q = round-half-even((w - minimum) / scale) within 0..15.
+// A scale that is 0 gives q = 0.
+void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::int64_t k,
+                      WeightKind kind, WeightRows& rows);
+
+// The inputs of a product, in every form that some weight kind reads. Written row by row by the
+// team; reused from pass to pass, growing only.
+class Activations {
+ public:
+  // Makes room for n_rows rows of k floats, with what int8 and int4 weights need if quantized.
+  // Called by one thread, outside the team's work.
+  void resize(int n_rows, int k, bool quantized);
+  float* row(int index) { return x_.data() + static_cast<std::size_t>(index) * k_; }
+  const float* row(int index) const { return x_.data() + static_cast<std::size_t>(index) * k_; }
+  int n_rows() const { return n_rows_; }
+  int k() const { return k_; }
+  // Quantizes one finished row; a no-op unless resized with quantized.
+  void finish_row(const KernelTable& table, int index);
+
+ private:
+  friend class Matrix;
+  int n_rows_ = 0;
+  int k_ = 0;
+  bool quantized_ = false;
+  std::vector<float> x_;
+  std::vector<std::int8_t> q_;
+  std::vector<float> scales_;
+  std::vector<std::int32_t> sums_;
+};
+
+// Immutable once packed; multiply is thread-safe between teams.
+class Matrix {
+ public:
+  Matrix() = default;
+  // Reads and packs all rows, tiles shared out over n_threads.
+  static Matrix pack(const WeightReader& reader, const KernelTable& table, int n_threads);
+
+  int n_columns() const { return n_columns_; }  // outputs
+  int k() const { return k_; }
+  WeightKind kind() const { return kind_; }
+  std::size_t packed_bytes() const { return n_bytes_; }
+
+  // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T: this thread's share of the tiles.
+  // The rows of x must be finished (a barrier before); y is complete after a barrier.
+  void multiply(const Team& team, const Activations& x, float* y, std::size_t y_stride) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  const KernelTable* table_ = nullptr;
+  WeightKind kind_ = WeightKind::f32;
+  int n_columns_ = 0;
+  int k_ = 0;
+  std::size_t n_bytes_ = 0;
+  std::unique_ptr<std::byte, Free> tiles_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TENSOR_MATRIX_H_
