@@ -1,0 +1,60 @@
+// What a model's files say about its shape.
+#ifndef OUTRIDER_MODEL_CONFIG_H_
+#define OUTRIDER_MODEL_CONFIG_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/gguf.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+// Rotary position embedding: angle = position * frequency, frequencies fixed at load.
+struct RopeConfig {
+  enum class Scaling { none, linear, llama3 };
+  double theta = 10000;
+  Scaling scaling = Scaling::none;
+  double factor = 1;                // linear, llama3
+  double low_frequency_factor = 1;  // llama3
+  double high_frequency_factor = 4;
+  double original_context = 8192;
+};
+
+// A decoder of the Llama family. Every number was checked against sane bounds when it was read.
+struct ModelConfig {
+  std::string architecture;  // "llama"
+  int vocabulary_size = 0;
+  int context_length = 0;  // tokens
+  int n_layers = 0;
+  int dim = 0;  // width of the residual stream
+  int n_heads = 0;
+  int n_kv_heads = 0;  // divides n_heads
+  int head_dim = 0;    // even
+  int hidden_dim = 0;  // width of the feed-forward layer
+  float norm_epsilon = 1e-5F;
+  RopeConfig rope;
+  bool tied_head = false;       // the output matrix is the embedding
+  bool attention_bias = false;  // query, key and value products have biases (output too if stored)
+  bool mlp_bias = false;
+  TokenId bos_token = kNoToken;
+  std::vector<TokenId> end_tokens;  // any of them ends a text
+};
+
+// config.json and, where present, generation_config.json of a Hugging Face directory. Old and new
+// spellings are read (rope_theta / rope_parameters / rope_scaling, torch_dtype / dtype). Throws
+// Error naming the key on anything missing, malformed, out of bounds or not supported.
+ModelConfig read_config_json(const std::filesystem::path& directory);
+
+// The same from GGUF metadata (and, for what it leaves out, the tensors' shapes).
+ModelConfig read_config_gguf(const GgufFile& file);
+
+// (head_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation between
+// kept and divided frequencies of Llama 3.1.)
+std::vector<double> rope_frequencies(const ModelConfig& config);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_CONFIG_H_

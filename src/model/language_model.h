@@ -1,0 +1,94 @@
+// A language model as the engine sees it: a forward pass over blocks of tokens of several
+// sequences, each block a chain or a tree. Target and draft models stand behind this; feature heads
+// will.
+#ifndef OUTRIDER_MODEL_LANGUAGE_MODEL_H_
+#define OUTRIDER_MODEL_LANGUAGE_MODEL_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/config.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+// What a sequence starts from. encoder_tokens is for encoder-decoder models; decoders refuse it.
+struct Prompt {
+  std::span<const TokenId> encoder_tokens;
+};
+
+// The keys and values of one sequence. First come the kept tokens, positions 0 .. n_kept()-1;
+// behind them the pending nodes of a tree, in the order in which forward() was given them. A
+// pending node's position is n_kept() + its depth (a child of the last kept token has depth 0).
+//
+// Not thread-safe; two sequences of a model may not be used from two threads at a time either,
+// since they share its pool.
+class Sequence {
+ public:
+  virtual ~Sequence() = default;
+  virtual int n_kept() const = 0;
+  virtual int n_pending() const = 0;
+
+  // Keeps the pending nodes of a path (each the parent of the next, the first a child of the last
+  // kept token) and drops all others. An empty path drops all pending nodes.
+  virtual void keep(std::span<const int> path) = 0;
+
+  // Drops all pending nodes and the kept tokens from position n_tokens on. n_tokens <= n_kept().
+  virtual void truncate(int n_tokens) = 0;
+
+  // An independent copy of the kept tokens (pages are shared until one of the two writes).
+  virtual std::unique_ptr<Sequence> fork() const = 0;
+};
+
+// New tokens of one sequence in this pass. They become pending nodes, behind those already pending.
+struct TokenBlock {
+  Sequence* sequence = nullptr;
+  std::span<const TokenId> tokens;  // (n), n >= 1
+  std::span<const int> parents;     // (n) each token's parent among the sequence's pending nodes
+                                 // (those of earlier passes first, then this block's), -1 = the
+                                 // last kept token; a parent precedes its child. Empty = a chain
+                                 // behind the last pending node.
+};
+
+// Which rows of a pass get logits. Rows count through the blocks in order.
+struct RowSet {
+  enum class Kind { none, last_of_each_block, all, listed };
+  Kind kind = Kind::all;
+  std::span<const int> rows;  // listed: ascending
+};
+
+struct ForwardRequest {
+  RowSet logits;
+};
+
+// Reused from pass to pass; grows only.
+struct ForwardOutput {
+  int n_rows = 0;  // rows asked for
+  int vocabulary_size = 0;
+  std::vector<float> logits;  // (n_rows, vocabulary_size)
+  std::span<const float> logits_row(int row) const {
+    return {logits.data() + static_cast<std::size_t>(row) * vocabulary_size,
+            static_cast<std::size_t>(vocabulary_size)};
+  }
+};
+
+// Logits of a row depend on the row's token, position and ancestors alone, bit for bit: not on the
+// other rows or blocks of the pass, not on how the ancestors came (prefill, decode, tree), not on
+// the number of threads. One pass at a time per model.
+class LanguageModel {
+ public:
+  virtual ~LanguageModel() = default;
+  virtual const ModelConfig& config() const = 0;
+  virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
+
+  // Throws Error if a token is outside the vocabulary, a parent out of place or a position beyond
+  // the context; nothing has changed then.
+  virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+                       ForwardOutput& output) = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LANGUAGE_MODEL_H_

@@ -1,0 +1,61 @@
+// From logits to the distribution a token is drawn from: bias, penalties, temperature, truncation.
+#ifndef OUTRIDER_SAMPLING_TRANSFORM_H_
+#define OUTRIDER_SAMPLING_TRANSFORM_H_
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "outrider/sampling.h"
+#include "sampling/distribution.h"
+
+namespace outrider {
+
+// What penalties look at: the tokens seen so far, as counts. Grows as tokens are committed.
+class TokenHistory {
+ public:
+  void add_prompt(std::span<const TokenId> tokens);
+  void add_generated(TokenId token);
+
+  struct Count {
+    bool in_prompt = false;
+    int generated = 0;
+  };
+  const std::unordered_map<TokenId, Count>& counts() const { return counts_; }
+
+ private:
+  std::unordered_map<TokenId, Count> counts_;
+};
+
+// The transform of one request. Target and drafter go through the same one. Immutable; thread-safe.
+class Transform {
+ public:
+  // Throws UsageError if a parameter is out of its range or a biased id outside the vocabulary.
+  Transform(SamplingParams params, int vocabulary_size);
+
+  const SamplingParams& params() const { return params_; }
+  bool greedy() const { return params_.temperature == 0; }
+
+  // Bias and penalties, in place, on logits (vocabulary). `path` are the tokens of the node's own
+  // path below the committed ones, root excluded (they count as generated).
+  void penalise(std::span<float> logits, const TokenHistory& history,
+                std::span<const TokenId> path) const;
+
+  // The softmax of penalised logits, nothing else: the "raw" distribution of deferral decisions.
+  void raw_distribution(std::span<const float> penalised, Distribution& out) const;
+
+  // Temperature and truncation on penalised logits, in double. Temperature 0 gives the point mass
+  // at the largest logit, the lowest id among equals. A NaN logit counts as the smallest.
+  void distribution(std::span<const float> penalised, Distribution& out) const;
+
+  // True where penalise changes nothing, so that callers need not copy the logits.
+  bool has_penalties() const;
+
+ private:
+  SamplingParams params_;
+  int vocabulary_size_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SAMPLING_TRANSFORM_H_
