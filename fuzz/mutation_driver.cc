@@ -215,18 +215,24 @@ class Mutator {
 
 }  // namespace
 
-// Global, so that the allocations of the standard containers in the target are seen.
-void* operator new(std::size_t size) {
+// Global, so that the allocations of the standard containers in the target are seen. The array
+// forms call these. The forms that do not throw are replaced as well: what they give comes back to
+// the same operator delete (std::stable_sort's buffer does).
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   if (allocations_are_watched && size > kLargestAllocation) {
     allocations_are_watched = false;
     fmt::print(stderr, "an allocation of {} bytes\n", size);
     std::abort();
   }
-  if (void* memory = std::malloc(size)) return memory;
+  return std::malloc(size);
+}
+void* operator new(std::size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 int main(int argc, char** argv) {
   const bool replay = argc == 5 && std::string(argv[2]) == "--mutant";
