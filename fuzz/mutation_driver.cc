@@ -194,7 +194,9 @@ class Mutator {
                                                        "\\u0000",
                                                        ",",
                                                        "}"};
-    const std::string& text = kTexts[below(kTexts.size())];
+    // Half of them small: only those have a chance to fit the rest of the file.
+    const std::string text =
+        below(2) == 0 ? std::to_string(below(65)) : kTexts[below(kTexts.size())];
     std::size_t begin = below(input.size() + 1);
     const auto is_digit = [&](std::size_t i) { return input[i] >= '0' && input[i] <= '9'; };
     for (std::size_t i = begin; i < input.size(); ++i) {  // the next number, if there is one

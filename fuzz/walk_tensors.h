@@ -2,7 +2,7 @@
 #ifndef OUTRIDER_FUZZ_WALK_TENSORS_H_
 #define OUTRIDER_FUZZ_WALK_TENSORS_H_
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -27,6 +27,7 @@ inline void walk_tensors(const TensorSource& source) {
     for (const std::byte byte : tensor.data) sum += std::to_integer<unsigned>(byte);
 
     const std::int64_t row_elements = tensor.shape.empty() ? 1 : tensor.shape.back();
+    if (static_cast<std::uint64_t>(row_elements) % block_elements(tensor.type) != 0) std::abort();
     if (tensor.n_elements() == 0) continue;
     const std::int64_t n_rows = tensor.n_elements() / row_elements;
     std::vector<float> row(static_cast<std::size_t>(row_elements));
