@@ -47,9 +47,9 @@ struct TokenBlock {
   Sequence* sequence = nullptr;
   std::span<const TokenId> tokens;  // (n), n >= 1
   std::span<const int> parents;     // (n) each token's parent among the sequence's pending nodes
-                                 // (those of earlier passes first, then this block's), -1 = the
-                                 // last kept token; a parent precedes its child. Empty = a chain
-                                 // behind the last pending node.
+                                    // (those of earlier passes first, then this block's), -1 = the
+                                    // last kept token; a parent precedes its child. Empty = a chain
+                                    // behind the last pending node.
 };
 
 // Which rows of a pass get logits. Rows count through the blocks in order.
