@@ -27,8 +27,8 @@ struct SamplingParams {
       1;                         // divides positive, multiplies negative logits of seen tokens. > 0
   double presence_penalty = 0;   // taken off the logit of every generated token
   double frequency_penalty = 0;  // taken off once per occurrence among the generated tokens
-  std::vector<std::pair<TokenId, float>> logit_bias;  // added to these tokens' logits; -infinity
-                                                      // bans a token, +infinity is refused
+  // Added to these tokens' logits; -infinity bans a token, +infinity is refused.
+  std::vector<std::pair<TokenId, float>> logit_bias = {};
 };
 
 }  // namespace outrider
