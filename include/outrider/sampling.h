@@ -16,7 +16,7 @@ namespace outrider {
 // top-p looks at the probabilities that top-k leaves, renormalised. Hugging Face keeps every token
 // that ties with the k-th, so more than k; here it is k exactly.
 // Penalties see the prompt (repetition only) and the generated tokens, and, at a node of a draft
-// tree, that node's own path. Every tie goes to the lowest id.
+// tree, that node's own path. Ties at the k-th token and at the nucleus' end go to the lowest id.
 struct SamplingParams {
   double temperature = 0;  // 0 is greedy; else logits are divided by it. >= 0
   int top_k = 0;           // keep the k likeliest tokens; 0 keeps all. >= 0

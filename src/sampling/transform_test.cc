@@ -202,6 +202,26 @@ TEST(Transform, TiesGoToTheLowestId) {
   EXPECT_EQ(transformed(params, {1, 2, 2, 1}).ids, (std::vector<TokenId>{1, 2}));
 }
 
+// Mass that is exactly reached needs no further token, also where the next is far less likely. The
+// top_p that makes it exact is 1 / total, for those totals whose quotient rounds the right way.
+TEST(Transform, TheNucleusEndsWhereItsMassIsReached) {
+  SamplingParams params;
+  params.temperature = 1;
+  int n_exact = 0;
+  for (int i = 1; i <= 20; ++i) {
+    const float logit = -0.25F * static_cast<float>(i);
+    const double total = 1 + portable_exp(logit);
+    params.top_p = 1 / total;
+    if (params.top_p * total != 1) continue;
+    ++n_exact;
+    EXPECT_EQ(transformed(params, {0, logit}).ids, std::vector<TokenId>{0});
+    params.top_p = std::nextafter(params.top_p, 1.0);
+    if (params.top_p * total == 1) params.top_p = std::nextafter(params.top_p, 1.0);
+    EXPECT_EQ(transformed(params, {0, logit}).ids, (std::vector<TokenId>{0, 1}));
+  }
+  EXPECT_GT(n_exact, 3);
+}
+
 TEST(Transform, StrangeLogits) {
   for (double temperature : {0.0, 1.0, 1e-320, 1e300}) {
     for (int top_k : {0, 1, 2}) {
