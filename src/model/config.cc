@@ -26,11 +26,11 @@ constexpr std::string_view kOperation = "read config";
 class Section {
  public:
   Section(const Json& json, std::string file, std::string prefix = {})
-      : json_(json), file_(std::move(file)), prefix_(std::move(prefix)) {}
+      : json_(&json), file_(std::move(file)), prefix_(std::move(prefix)) {}
 
   const Json* find(const char* key) const {
-    const auto entry = json_.find(key);
-    return entry == json_.end() || entry->is_null() ? nullptr : &*entry;
+    const auto entry = json_->find(key);
+    return entry == json_->end() || entry->is_null() ? nullptr : &*entry;
   }
 
   [[noreturn]] void fail(std::string_view key, std::string_view expected,
@@ -97,7 +97,7 @@ class Section {
     return *value;
   }
 
-  const Json& json_;
+  const Json* json_;
   std::string file_;
   std::string prefix_;
 };
