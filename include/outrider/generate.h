@@ -1,0 +1,138 @@
+// Text generation with a drafter riding ahead.
+//
+//   auto model = outrider::Model::load("SmolLM2-1.7B-Instruct");
+//   outrider::Generator generator(model, {.drafter = "model:SmolLM2-135M-Instruct"});
+//   auto result = generator.generate("Once upon a time", {.max_tokens = 64});
+//   std::cout << result.text << '\n';
+//
+// By default the tokens, and the logits behind them, are bit for bit those of plain decoding.
+#ifndef OUTRIDER_GENERATE_H_
+#define OUTRIDER_GENERATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/model.h"
+#include "outrider/sampling.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+// How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
+// UsageError that lists the known ones.
+struct SpeculationOptions {
+  // "none" (plain decoding) or "model:PATH[,confidence=C]": a small model of the same vocabulary;
+  // with a confidence, a draft ends after the first token whose draft probability falls below it.
+  std::string drafter = "none";
+  // "exact": what stands is the target's own distribution.
+  std::string rule = "exact";
+  // "chain:length=K". Empty takes chain:length=5.
+  std::string tree;
+  // "exact": token by token rejection. "block": the draft judged jointly (chains; the same law,
+  // never fewer accepted tokens in expectation). "coupled": bit-identical to plain sampling with
+  // the seed.
+  std::string verify = "exact";
+  // How a drafter's model is loaded.
+  ModelOptions drafter_options;
+};
+
+enum class TokenOrigin {
+  plain,      // no draft was made
+  accepted,   // drafted and accepted
+  corrected,  // the verifier's, in place of a rejected draft token
+  bonus,      // the verifier's, after a draft accepted whole
+};
+
+// One token as it is committed. Spans and views are valid during the call only.
+struct TokenEvent {
+  TokenId id = kNoToken;
+  TokenOrigin origin = TokenOrigin::plain;
+  // Text that became certain with this token: whole characters only, nothing that may turn out to
+  // be part of a stop string; often the token's own, sometimes empty or several tokens' worth.
+  std::string_view text;
+};
+
+struct GenerateOptions {
+  int max_tokens = 256;
+  SamplingParams sampling;
+  std::uint64_t seed = 0;
+  bool ignore_eos = false;                // go on past the model's end tokens
+  std::vector<TokenId> stop_tokens;       // these end the text too; they are part of ids
+  std::vector<std::string> stop_strings;  // the text ends before the first of these
+  bool add_special = true;                // the tokenizer's own special tokens around a text prompt
+  bool keep_logits = false;               // fill GenerateResult::logits
+  std::function<void(const TokenEvent&)> on_token;
+  // When it becomes true the text ends after the round in progress (FinishReason::cancelled).
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+enum class FinishReason {
+  stop,    // an end token, a stop token or a stop string
+  length,  // max_tokens, or the end of the model's context
+  cancelled,
+};
+
+struct GenerateStatistics {
+  std::int64_t target_passes = 0;   // without prefill
+  std::int64_t drafter_passes = 0;  // without prefill
+  std::int64_t drafted = 0;         // tokens proposed
+  std::int64_t accepted = 0;        // drafted tokens that stand in the text
+  std::int64_t emitted = 0;         // tokens generated
+  double rule_kl = 0;               // sum over positions of KL(rule_prob || target_prob), nats
+  double deferral_rate = 0;         // share of positions a cascade rule left to the target
+  double prefill_seconds = 0;
+  double decode_seconds = 0;
+  double draft_seconds = 0;   // part of decode_seconds
+  double verify_seconds = 0;  // judging alone, part of decode_seconds
+
+  double tau() const { return target_passes > 0 ? double(emitted) / double(target_passes) : 0; }
+  double acceptance_rate() const { return drafted > 0 ? double(accepted) / double(drafted) : 0; }
+  double tokens_per_second() const {
+    return decode_seconds > 0 ? double(emitted) / decode_seconds : 0;
+  }
+};
+
+struct GenerateResult {
+  std::vector<TokenId> ids;  // generated ones only, a final end token included
+  std::string text;          // theirs, without special tokens; cut before a stop string
+  FinishReason finish_reason = FinishReason::length;
+  GenerateStatistics statistics;
+  std::vector<int> accepted_per_round;  // accepted draft tokens of each target pass
+  std::vector<float> logits;  // (ids.size(), vocabulary): the target's raw row behind each id
+};
+
+struct GenerateRequest {
+  std::vector<TokenId> prompt;  // at least one token, fewer than the model's context
+  GenerateOptions options;
+};
+
+// Generates with one target and one drafter. Not thread-safe; deterministic given the options.
+class Generator {
+ public:
+  // Throws Error or UsageError: unknown specs, a drafter whose vocabulary differs from the
+  // target's.
+  Generator(std::shared_ptr<const Model> model, const SpeculationOptions& speculation = {});
+  ~Generator();
+  Generator(Generator&&) noexcept;
+  Generator& operator=(Generator&&) noexcept;
+
+  GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
+
+  // Several texts at once, one target pass a round for all of them. Each text is the same as if it
+  // were generated alone.
+  std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GENERATE_H_

@@ -1,0 +1,83 @@
+// A model ready to run: weights and tokenizer.
+#ifndef OUTRIDER_MODEL_H_
+#define OUTRIDER_MODEL_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/tokenizer.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+class LanguageModel;
+
+struct ModelOptions {
+  // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores.
+  std::string weights;
+  // "f32" or "bf16"; empty takes f32 for f32 weights and bf16 otherwise.
+  std::string kv;
+  // Threads of a pass; 0 takes every processor this process may run on.
+  int threads = 0;
+  // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the
+  // fastest this machine can run. Results of quantised models are the same bits on every table.
+  std::string kernels;
+  // Called while loading with the share done, 0..1.
+  std::function<void(double)> progress;
+};
+
+// What `inspect` shows. Sizes in bytes.
+struct ModelSummary {
+  std::string architecture;
+  std::string kernels;  // the table in use
+  std::int64_t n_parameters = 0;
+  int vocabulary_size = 0;
+  int context_length = 0;  // tokens
+  int n_layers = 0;
+  int dim = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int hidden_dim = 0;
+  std::string weights;            // kind(s) of the packed matrices, for example "int4 int8"
+  std::string kv;                 // cache type
+  std::int64_t weight_bytes = 0;  // packed matrices
+  std::int64_t kv_bytes_per_token = 0;
+};
+
+// Loaded once, shared by any number of generators, one of which may run at a time.
+class Model {
+ public:
+  // PATH: a Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a .gguf file.
+  // Throws Error (files) or UsageError (options).
+  static std::shared_ptr<const Model> load(const std::filesystem::path& path,
+                                           const ModelOptions& options = {});
+  ~Model();
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
+  const ModelSummary& summary() const { return summary_; }
+  // Tokens that end a text.
+  const std::vector<TokenId>& end_tokens() const;
+
+  // For the engine's own use.
+  LanguageModel& language_model() const { return *language_model_; }
+
+ private:
+  Model();
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::unique_ptr<LanguageModel> language_model_;
+  ModelSummary summary_;
+};
+
+// Names of the kernel tables in this build, and whether this machine can run each.
+std::vector<std::pair<std::string, bool>> kernel_tables();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_H_

@@ -1,0 +1,58 @@
+#include "speculate/acceptance.h"
+
+#include "speculate/block.h"
+#include "speculate/coupled.h"
+#include "speculate/multi_round.h"
+
+namespace outrider {
+
+double scale_and_subtract(Distribution& from, double weight, const Distribution& taken) {
+  double sum = 0;
+  std::size_t kept = 0;
+  std::size_t other = 0;
+  for (std::size_t index = 0; index < from.ids.size(); ++index) {
+    while (other < taken.ids.size() && taken.ids[other] < from.ids[index]) ++other;
+    const bool shared = other < taken.ids.size() && taken.ids[other] == from.ids[index];
+    const double left = weight * from.probs[index] - (shared ? taken.probs[other] : 0.0);
+    if (left <= 0) continue;
+    from.ids[kept] = from.ids[index];
+    from.probs[kept++] = left;
+    sum += left;
+  }
+  from.ids.resize(kept);
+  from.probs.resize(kept);
+  return sum;
+}
+
+void Coupled::verify(const DraftTree& tree, NodeViews& views, Chance& chance,
+                     Verdict& verdict) const {
+  verdict.path.clear();
+  int node = 0;
+  for (;;) {
+    rule_->rule_prob(views, node, verdict.next_prob);
+    const std::int64_t position = tree.n_committed() + tree.node(node).depth;
+    verdict.next = chance.categorical(verdict.next_prob, {position, 0, Purpose::token});
+    int child = tree.next_child(node, node);
+    verdict.corrected = child >= 0;
+    while (child >= 0 && tree.node(child).token != verdict.next) {
+      child = tree.next_child(node, child);
+    }
+    if (child < 0) return;
+    verdict.path.push_back(child);
+    node = child;
+  }
+}
+
+std::unique_ptr<Acceptance> make_multi_round(std::shared_ptr<const Rule> rule) {
+  return std::make_unique<MultiRound<MultiRoundSteps>>(std::move(rule));
+}
+
+std::unique_ptr<Acceptance> make_block(std::shared_ptr<const Rule> rule) {
+  return std::make_unique<Block<BlockSteps>>(std::move(rule));
+}
+
+std::unique_ptr<Acceptance> make_coupled(std::shared_ptr<const Rule> rule) {
+  return std::make_unique<Coupled>(std::move(rule));
+}
+
+}  // namespace outrider

@@ -1,0 +1,52 @@
+// How a draft tree is judged: which path stands, and which token follows it.
+#ifndef OUTRIDER_SPECULATE_ACCEPTANCE_H_
+#define OUTRIDER_SPECULATE_ACCEPTANCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sampling/chance.h"
+#include "speculate/draft_tree.h"
+#include "speculate/node_views.h"
+#include "speculate/rule.h"
+
+namespace outrider {
+
+// What a round came to. Reused from round to round.
+struct Verdict {
+  std::vector<int> path;    // accepted nodes, the root left out; each the parent of the next
+  TokenId next = kNoToken;  // the token after them
+  bool corrected = false;   // next replaces a rejected child; else it is the bonus token of a leaf
+  Distribution next_prob;   // the law `next` was drawn from
+};
+
+// What the drafter's draws are keyed by, so that verification can rely on it.
+enum class DraftNoise {
+  fresh,    // noise of this round's own: Purpose::draft
+  coupled,  // the noise plain sampling would use at the token's position: Purpose::token
+};
+
+// Stateless and thread-safe. The joint law of what verify emits, round after round, is the rule's
+// own process, whatever the drafter proposed, as long as every sampled child is in the tree.
+class Acceptance {
+ public:
+  virtual ~Acceptance() = default;
+  virtual std::string_view name() const = 0;
+  virtual DraftNoise draft_noise() const { return DraftNoise::fresh; }
+  virtual bool chains_only() const { return false; }
+  virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
+                      Verdict& verdict) const = 0;
+};
+
+// Generalised multi-round rejection sampling (multi_round.h).
+std::unique_ptr<Acceptance> make_multi_round(std::shared_ptr<const Rule> rule);
+// Block verification of chains (block.h).
+std::unique_ptr<Acceptance> make_block(std::shared_ptr<const Rule> rule);
+// Gumbel coupling (coupled.h).
+std::unique_ptr<Acceptance> make_coupled(std::shared_ptr<const Rule> rule);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_ACCEPTANCE_H_

@@ -1,0 +1,101 @@
+// Block verification of chains: the whole draft is judged jointly. The emitted law is the same as
+// with token-by-token rejection; the expected number of accepted tokens is never smaller.
+//
+// Source: Sun, Mendlovic, Leviathan et al., "Block Verification Accelerates Speculative Decoding"
+// (2024), algorithm 2. With r_i the rule's and d_i the drafter's law after the i-th drafted token
+// X_i:
+//   w_0 = 1,  w_i = min(1, w_{i-1} * r_{i-1}(X_i) / d_{i-1}(X_i))
+//   m_i = sum over x of max(0, w_i * r_i(x) - d_i(x))
+//   h_i = m_i / (m_i + 1 - w_i) before the last drafted token, h_n = w_n at it.
+// The accepted length is the largest i whose own uniform falls below h_i; the next token comes from
+// normalise(max(0, w_i * r_i - d_i)), after a full draft from r_n. Each round needs fresh uniforms:
+// reusing those of a position from an earlier round is biased.
+#ifndef OUTRIDER_SPECULATE_BLOCK_H_
+#define OUTRIDER_SPECULATE_BLOCK_H_
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "outrider/error.h"
+#include "speculate/acceptance.h"
+
+namespace outrider {
+
+struct BlockSteps {
+  static double weight(double before, double rule_prob, double proposal_prob) {
+    return std::min(1.0, before * (rule_prob / proposal_prob));
+  }
+  static double accept_prob(double residual_mass, double weight) {
+    const double total = residual_mass + (1.0 - weight);
+    return total > 0 ? residual_mass / total : 0.0;
+  }
+  static Draw accept_draw(const DraftTree& tree, int node) {
+    return {tree.n_committed(), node, Purpose::block};
+  }
+};
+
+// from <- max(0, weight * from - taken), not normalised; returns its sum.
+double scale_and_subtract(Distribution& from, double weight, const Distribution& taken);
+
+template <class Steps>
+class Block final : public Acceptance {
+ public:
+  explicit Block(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
+  std::string_view name() const override { return "block"; }
+  bool chains_only() const override { return true; }
+
+  void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
+              Verdict& verdict) const override {
+    if (!tree.is_chain())
+      throw Error("verify block", "draft tree", "a chain", "a tree with siblings");
+    verdict.path.clear();
+    Distribution& rule_prob = verdict.next_prob;
+    const int last = tree.n_drafted();
+    Distribution storage;
+    double weight = 1;
+    double accepted_weight = 1;
+    int accepted = 0;
+    for (int node = 1; node <= last; ++node) {
+      rule_->rule_prob(views, node - 1, rule_prob);
+      const TokenId token = tree.node(node).token;
+      const double proposal_prob = tree.proposal_prob(node, storage).prob(token);
+      weight = Steps::weight(weight, rule_prob.prob(token), proposal_prob);
+      double accept = weight;
+      if (node < last) {
+        rule_->rule_prob(views, node, rule_prob);
+        const double mass =
+            scale_and_subtract(rule_prob, weight, tree.proposal_prob(node + 1, storage));
+        accept = Steps::accept_prob(mass, weight);
+      }
+      if (chance.bernoulli(accept, Steps::accept_draw(tree, node))) {
+        accepted = node;
+        accepted_weight = weight;
+      }
+    }
+    for (int node = 1; node <= accepted; ++node) verdict.path.push_back(node);
+    rule_->rule_prob(views, accepted, rule_prob);
+    verdict.corrected = accepted < last;
+    if (verdict.corrected) {
+      const double mass =
+          scale_and_subtract(rule_prob, accepted_weight, tree.proposal_prob(accepted + 1, storage));
+      // Nothing left: the two laws are equal there, and only rounding could end the path at them.
+      if (mass > 0) {
+        for (double& prob : rule_prob.probs) prob /= mass;
+      } else {
+        rule_->rule_prob(views, accepted, rule_prob);
+      }
+    }
+    verdict.next = chance.categorical(
+        rule_prob,
+        {tree.n_committed(), accepted, verdict.corrected ? Purpose::residual : Purpose::bonus});
+  }
+
+ private:
+  std::shared_ptr<const Rule> rule_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_BLOCK_H_

@@ -1,0 +1,33 @@
+// Gumbel coupling: the verifier draws each token exactly as plain sampling would, with noise keyed
+// by (seed, position, token), and follows the draft tree as long as it holds the token drawn. The
+// output is therefore bit-identical to plain sampling with the same seed, whatever was drafted;
+// drafters that draw with the same noise (DraftNoise::coupled) agree with it often. A tree of the
+// root alone makes this plain sampling itself.
+//
+// Source: Gumbel-max coupling as in Daliri, Musco, Suresh, "Coupling without Communication and
+// Drafter-Invariant Speculative Decoding" (2024).
+#ifndef OUTRIDER_SPECULATE_COUPLED_H_
+#define OUTRIDER_SPECULATE_COUPLED_H_
+
+#include <memory>
+#include <utility>
+
+#include "speculate/acceptance.h"
+
+namespace outrider {
+
+class Coupled final : public Acceptance {
+ public:
+  explicit Coupled(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
+  std::string_view name() const override { return "coupled"; }
+  DraftNoise draft_noise() const override { return DraftNoise::coupled; }
+  void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
+              Verdict& verdict) const override;
+
+ private:
+  std::shared_ptr<const Rule> rule_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_COUPLED_H_

@@ -1,0 +1,82 @@
+// A drafter: anything that proposes tokens.
+#ifndef OUTRIDER_SPECULATE_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTER_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "outrider/types.h"
+#include "sampling/chance.h"
+#include "sampling/transform.h"
+#include "speculate/acceptance.h"
+#include "speculate/draft_tree.h"
+
+namespace outrider {
+
+using SequenceId = std::int64_t;
+
+// One text as a drafter sees it. What it points to outlives the call it is given to.
+struct Context {
+  SequenceId id = 0;
+  std::span<const TokenId> tokens;        // prompt and all committed tokens; never empty
+  const TokenHistory* history = nullptr;  // the same, as penalties count them
+  const Transform* transform = nullptr;   // the request's sampling transform
+};
+
+// How far to draft this time: a chain of at most `length` tokens.
+struct Budget {
+  int length = 0;
+};
+
+// Ends a draft early. Called after each drafted token, which stays in the tree: stopping because of
+// a token's value is exact only if that token is still judged.
+class StopRule {
+ public:
+  virtual ~StopRule() = default;
+  virtual bool stop_after(TokenId token, double draft_prob) const = 0;
+};
+
+struct DraftJob {
+  const Context* context = nullptr;
+  Budget budget;
+  const StopRule* stop = nullptr;  // may be null
+  Chance* chance = nullptr;
+  DraftNoise noise = DraftNoise::fresh;
+  DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
+};
+
+// What became of a draft, once the context holds the new tokens.
+struct RoundResult {
+  const Context* context = nullptr;
+  const DraftTree* tree = nullptr;
+  const Verdict* verdict = nullptr;
+};
+
+struct DrafterTraits {
+  bool has_draft_prob = false;  // its proposals come from distributions it can show
+  bool prefix_determined =
+      false;  // and these depend on the prefix alone, not on where a round began
+};
+
+// Drafts for several sequences at once. Keeps state per sequence from begin() to end(). Not
+// thread-safe.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  virtual std::string_view name() const = 0;
+  virtual DrafterTraits traits() const = 0;
+
+  virtual void begin(const Context& context) = 0;
+  // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
+  virtual void propose(std::span<DraftJob> jobs) = 0;
+  virtual void observe(std::span<const RoundResult> results) = 0;
+  virtual void end(SequenceId id) = 0;
+
+  // Forward passes of a model so far (0 for index drafters).
+  virtual std::int64_t n_passes() const = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTER_H_
