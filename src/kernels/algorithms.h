@@ -102,9 +102,9 @@ V exponential(V x) {
 
 // --- Matrix products ---------------------------------------------------------------------------
 
-// How far ahead of the loads the weights are called for. 4 to 6 KB hides
-// the memory's latency (about 100 ns at 20 GB/s a thread is 2 KB, and a page boundary stops the
-// hardware's own prefetcher).
+// How far ahead of the loads the weights are called for: about 100 ns of latency at 20 GB/s a
+// thread are 2 KB, and as much again for its spread. (A page boundary stops the hardware's own
+// prefetcher.)
 constexpr std::size_t kPrefetchBytes = 4608;
 
 inline void prefetch_lines(const std::byte* from, std::size_t n_bytes) {
