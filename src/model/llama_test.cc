@@ -157,7 +157,7 @@ TEST(LlamaModel, QuantisedGgufFilesComeNearTheirOwnValues) {
       const TensorView view{tensor.name, type, tensor.shape, bytes};
       decode_rows(view, 0, tensor.shape[0], tensor.values);
     }
-    const std::vector<TokenId> tokens = some_tokens(40, shape.vocabulary_size);
+    const std::vector<TokenId> tokens = some_tokens(16, shape.vocabulary_size);
     const auto expected = testing::reference_logits<double>(tiny, tokens);
     const Rows rows = run_file(file, tokens);
     double error = 0;
