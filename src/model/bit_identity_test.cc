@@ -55,7 +55,7 @@ std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKin
   options.n_threads = n_threads;
   auto model = load_model(ragged_model(), options);
   // So small a model would run on one thread.
-  dynamic_cast<LlamaModel&>(*model).set_least_work_per_thread(0);
+  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
   return model;
 }
 
