@@ -31,6 +31,7 @@ class LlamaModel final : public LanguageModel {
   explicit LlamaModel(Parts parts);
 
   const ModelConfig& config() const override { return parts_.config; }
+  Footprint footprint() const override;
   std::unique_ptr<Sequence> open(const Prompt& prompt) override;
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
