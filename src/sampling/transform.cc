@@ -84,38 +84,53 @@ std::uint64_t top_k_cutoff(std::span<const float> logits, std::size_t k) {
 }
 
 // The key of the last token of the nucleus: the likeliest tokens, the last of which brings their
-// weight to top_p of the total. weights belong to ids; total is their sum.
-std::uint64_t top_p_cutoff(std::span<const float> logits, const Distribution& weighted,
-                           double total, double top_p) {
+// weight to top_p of the total. `weighted` is not normalised yet; total is its sum.
+//
+// Tokens are dealt into buckets by their distance from the largest logit, and only the bucket in
+// which the boundary falls is sorted: O(n) but for flat distributions, which share few buckets.
+// Buckets are summed in the order of ids and walked in their own: the same sums on every machine.
+std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double temperature,
+                           const Distribution& weighted, double total, double top_p) {
+  // 64 to a factor of e: a bucket spans 1.6 percent in weight. The last one takes all that weighs
+  // less than e^-64 of the likeliest.
+  constexpr double kBucketsPerUnit = 64;
+  constexpr std::size_t kLastBucket = 4095;
+  const auto bucket_of = [=](TokenId id) {
+    const double logit = logits[static_cast<std::size_t>(id)];
+    const double distance = (static_cast<double>(largest) - logit) / temperature;
+    const double bucket = distance * kBucketsPerUnit;
+    return bucket < static_cast<double>(kLastBucket) ? static_cast<std::size_t>(bucket)
+                                                     : kLastBucket;  // infinite logits too
+  };
+  std::vector<double> bucket_weights(kLastBucket + 1, 0.0);
+  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
+    bucket_weights[bucket_of(weighted.ids[i])] += weighted.probs[i];
+  }
+  const double goal = top_p * total;
+  double weight = 0;
+  std::size_t boundary = 0;
+  while (boundary <= kLastBucket && weight + bucket_weights[boundary] < goal) {
+    weight += bucket_weights[boundary++];
+  }
+  if (boundary > kLastBucket) return 0;  // rounding: the buckets' sum fell short of the whole
+
   struct Candidate {
     std::uint64_t key;
     double weight;
   };
-  // Tokens lighter than an n-th of what the nucleus leaves out weigh less than that all together,
-  // so the nucleus ends before them. Half of it, so that no rounding matters.
-  const double least = (1 - top_p) * total / (2 * static_cast<double>(weighted.ids.size()));
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    if (weighted.probs[i] < least) continue;
     const TokenId id = weighted.ids[i];
+    if (bucket_of(id) != boundary) continue;
     candidates.push_back({rank_key(logits[static_cast<std::size_t>(id)], id), weighted.probs[i]});
   }
-  const auto likelier = [](const Candidate& a, const Candidate& b) { return a.key > b.key; };
-  // Sort only as far as the nucleus reaches: 64 candidates, then as many as all before, and so on.
-  double weight = 0;
-  std::size_t sorted = 0;
-  while (sorted < candidates.size()) {
-    const std::size_t end = std::min(candidates.size(), std::max<std::size_t>(64, 2 * sorted));
-    const auto from = candidates.begin() + static_cast<std::ptrdiff_t>(sorted);
-    const auto to = candidates.begin() + static_cast<std::ptrdiff_t>(end);
-    if (end < candidates.size()) std::nth_element(from, to, candidates.end(), likelier);
-    std::sort(from, to, likelier);
-    for (; sorted < end; ++sorted) {
-      weight += candidates[sorted].weight;
-      if (weight >= top_p * total) return candidates[sorted].key;
-    }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.key > b.key; });
+  for (const Candidate& candidate : candidates) {
+    weight += candidate.weight;
+    if (weight >= goal) return candidate.key;
   }
-  return 0;  // rounding: the sum in this order fell short of the whole
+  return candidates.back().key;  // rounding again: this order's sum fell short of the bucket's
 }
 
 double sum_of(const std::vector<double>& values) {
@@ -262,7 +277,8 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
   }
   weigh(penalised, largest, params_.temperature, out);
   if (params_.top_p < 1) {
-    const std::uint64_t cutoff = top_p_cutoff(penalised, out, sum_of(out.probs), params_.top_p);
+    const std::uint64_t cutoff = top_p_cutoff(penalised, largest, params_.temperature, out,
+                                              sum_of(out.probs), params_.top_p);
     filter(out, [&](TokenId id, double) {
       return rank_key(penalised[static_cast<std::size_t>(id)], id) >= cutoff;
     });

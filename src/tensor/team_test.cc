@@ -71,7 +71,8 @@ TEST(Team, EveryThreadHasTheDefaultFloatEnvironment) {
   const unsigned after = _mm_getcsr();
   _mm_setcsr(before);
   EXPECT_EQ(seen, std::vector<unsigned>(4, 0x1f80));
-  EXPECT_EQ(after, kFlushAndRoundUp);
+  // But for the sticky exception flags: the runtime computes with floats when it starts.
+  EXPECT_EQ(after & ~0x3fU, kFlushAndRoundUp);
 }
 #endif
 

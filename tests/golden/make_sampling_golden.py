@@ -44,6 +44,8 @@ def main():
         {"top_p": 0.5},
         {"top_p": 0.01},
         {"min_p": 0.1},
+        {"min_p": 0.01},
+        {"min_p": 0.05, "temperature": 1.4},
         {"min_p": 1.0},
         {"top_k": 20, "top_p": 0.8},
         {"top_k": 12, "top_p": 0.95, "min_p": 0.08},
