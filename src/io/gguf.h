@@ -18,8 +18,9 @@
 
 namespace outrider {
 
-// A metadata value. All integer kinds widen to int64 (uint64 above its range is an error when
-// asked for), both float kinds to double; arrays are homogeneous, and arrays of arrays are refused.
+// A metadata value. All integer kinds widen to int64 (uint64 above its range is kept as a double,
+// so that asking for an integer is an error), both float kinds to double; arrays are homogeneous,
+// and arrays of arrays are refused.
 using GgufValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
                                std::vector<double>, std::vector<bool>, std::vector<std::string>>;
 

@@ -23,6 +23,8 @@ void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias
 
 }  // namespace
 
+const std::int64_t LlamaModel::kLeastWorkPerThread = 1 << 18;
+
 LlamaModel::LlamaModel(Parts parts)
     : parts_(std::move(parts)),
       query_width_(parts_.config.n_heads * parts_.config.head_dim),
@@ -289,8 +291,12 @@ void LlamaModel::make_room() {
 }
 
 int LlamaModel::threads_for(int n_rows) const {
-  (void)n_rows;
-  return parts_.n_threads;
+  if (least_work_per_thread_ == 0) return parts_.n_threads;
+  const ModelConfig& config = parts_.config;
+  const std::int64_t layer_weights =
+      std::int64_t{config.dim} * (2 * query_width_ + 2 * kv_width_ + 3 * config.hidden_dim);
+  const std::int64_t most = layer_weights * n_rows / least_work_per_thread_;
+  return static_cast<int>(std::clamp<std::int64_t>(most, 1, parts_.n_threads));
 }
 
 }  // namespace outrider

@@ -1,0 +1,191 @@
+// A Hugging Face directory of safetensors: one file, or shards and the index that names them.
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "io/safetensors.h"
+#include "io/strict_json.h"
+#include "io/tensor_table.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kOperation = "read safetensors index";
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+// {"metadata": anything, "weight_map": {tensor name: shard file, ...}}
+class IndexHandler : public StrictJsonHandler {
+ public:
+  explicit IndexHandler(std::string description)
+      : StrictJsonHandler(kOperation, std::move(description)) {}
+
+  const std::map<std::string, std::string>& weight_map() const {
+    if (!seen_map_) {
+      throw Error(kOperation, description(), "a key 'weight_map'", "none");
+    }
+    return weight_map_;
+  }
+
+  bool null() override { return skip("null"); }
+  bool boolean(bool value) override { return skip(value ? "true" : "false"); }
+  bool number_integer(std::int64_t value) override { return skip(fmt::to_string(value)); }
+  bool number_unsigned(std::uint64_t value) override { return skip(fmt::to_string(value)); }
+  bool number_float(double, const std::string& text) override { return skip(text); }
+
+  bool string(std::string& value) override {
+    if (!in_map()) return skip(fmt::format("'{}'", value));
+    // A shard lies beside its index: anything else could name a file that is none of ours.
+    const bool plain = !value.empty() && value != "." && value != ".." &&
+                       value.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+    if (!plain) unexpected(fmt::format("'{}'", value));
+    weight_map_[tensor_] = std::move(value);
+    return true;
+  }
+
+  bool key(std::string& key) override {
+    if (in_map()) {
+      if (!weight_map_.emplace(key, std::string()).second) unexpected("the tensor twice");
+      tensor_ = std::move(key);
+    } else if (depth_ == 1) {
+      key_ = std::move(key);
+      if (key_ == "weight_map" && std::exchange(seen_map_, true)) unexpected("'weight_map' twice");
+    }
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    if (in_map()) unexpected("an object");
+    ++depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ == 0 || in_map() || (depth_ == 1 && key_ == "weight_map")) unexpected("an array");
+    ++depth_;
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+
+ protected:
+  Expectation expected() const override {
+    if (in_map()) {
+      return {fmt::format("{}: tensor '{}'", description(), tensor_),
+              "one name of a file in the same directory"};
+    }
+    return {description(), "an object with 'weight_map': {tensor: file}"};
+  }
+
+ private:
+  bool in_map() const { return depth_ == 2 && key_ == "weight_map"; }
+
+  // A value that is of no interest, unless it stands where the object or the map should.
+  bool skip(std::string_view got) const {
+    if (depth_ == 0 || in_map() || (depth_ == 1 && key_ == "weight_map")) unexpected(got);
+    return true;
+  }
+
+  std::size_t depth_ = 0;  // open brackets
+  std::string key_;        // of the outermost object
+  bool seen_map_ = false;
+  std::string tensor_;
+  std::map<std::string, std::string> weight_map_;
+};
+
+// Tensors of several files behind one face; the parts own the mappings.
+class ShardedSafetensors : public TensorSource {
+ public:
+  ShardedSafetensors(std::vector<std::unique_ptr<TensorSource>> parts, std::string description)
+      : parts_(std::move(parts)),
+        description_(std::move(description)),
+        table_(all_tensors(parts_), kOperation, description_) {}
+
+  std::span<const TensorView> tensors() const override { return table_.tensors(); }
+  const TensorView* find(std::string_view name) const override { return table_.find(name); }
+  std::string description() const override { return description_; }
+
+ private:
+  static std::vector<TensorView> all_tensors(
+      const std::vector<std::unique_ptr<TensorSource>>& parts) {
+    std::vector<TensorView> all;
+    for (const auto& part : parts) {
+      all.insert(all.end(), part->tensors().begin(), part->tensors().end());
+    }
+    return all;
+  }
+
+  std::vector<std::unique_ptr<TensorSource>> parts_;
+  std::string description_;
+  TensorTable table_;
+};
+
+std::unique_ptr<TensorSource> open_sharded(const std::filesystem::path& directory,
+                                           const std::filesystem::path& index_path) {
+  const MappedFile index_file(index_path);
+  const std::span<const std::byte> bytes = index_file.bytes();
+  if (bytes.size() > kLongestJson) {
+    throw Error(kOperation, index_path.string(), fmt::format("at most {} bytes", kLongestJson),
+                fmt::format("{}", bytes.size()));
+  }
+  IndexHandler index(index_path.string());
+  index.read({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+
+  std::set<std::string> shards;
+  for (const auto& entry : index.weight_map()) shards.insert(entry.second);
+  std::vector<std::unique_ptr<TensorSource>> parts;
+  std::size_t n_found = 0;
+  for (const std::string& shard : shards) {
+    parts.push_back(open_safetensors(directory / shard));
+    for (const TensorView& tensor : parts.back()->tensors()) {
+      const auto entry = index.weight_map().find(tensor.name);
+      if (entry == index.weight_map().end() || entry->second != shard) {
+        throw Error(
+            kOperation, fmt::format("{}: tensor '{}'", index_path.string(), tensor.name),
+            fmt::format("'{}', the shard that holds it", shard),
+            entry == index.weight_map().end() ? "no entry" : fmt::format("'{}'", entry->second));
+      }
+      ++n_found;
+    }
+  }
+  if (n_found != index.weight_map().size()) {  // all that were found are in the map: one is missing
+    for (const auto& entry : index.weight_map()) {
+      bool found = false;
+      for (const auto& part : parts) found = found || part->find(entry.first) != nullptr;
+      if (!found) {
+        throw Error(kOperation, (directory / entry.second).string(),
+                    fmt::format("the tensor '{}' that the index promises", entry.first), "none");
+      }
+    }
+  }
+  return std::make_unique<ShardedSafetensors>(std::move(parts), directory.string());
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> open_safetensors_directory(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  if (const auto file = directory / kSingleFile; std::filesystem::exists(file, ignored)) {
+    return open_safetensors(file);
+  }
+  if (const auto index = directory / kIndexFile; std::filesystem::exists(index, ignored)) {
+    return open_sharded(directory, index);
+  }
+  throw Error(kOperation, directory.string(), fmt::format("{} or {}", kSingleFile, kIndexFile),
+              "neither");
+}
+
+}  // namespace outrider
