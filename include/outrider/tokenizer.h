@@ -26,12 +26,24 @@ class Tokenizer {
 
   // The ids of `text`, with the special tokens the model's post-processor adds (a leading
   // beginning-of-sequence, for example) unless add_special is false. Special tokens spelled out in
-  // the text are recognised. Invalid UTF-8 is read as U+FFFD, one per maximal bad subsequence.
+  // the text are recognised whatever add_special is. Invalid UTF-8 is read as U+FFFD, one per
+  // maximal bad subsequence.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special) const = 0;
 
   // The text of `ids`, complete and valid UTF-8 (an unfinished sequence at the end becomes U+FFFD).
   // Special tokens are left out unless keep_special. Throws Error on an id outside the vocabulary.
-  virtual std::string decode(std::span<const TokenId> ids, bool keep_special = false) const = 0;
+  std::string decode(std::span<const TokenId> ids, bool keep_special = false) const;
+
+  // A decoding under way: both functions append the text that has become certain, always whole
+  // characters. StreamingDecoder is the way to use it.
+  class Decoding {
+   public:
+    virtual ~Decoding() = default;
+    virtual void push(TokenId id, std::string& out) = 0;  // Error on an id outside the vocabulary
+    virtual void finish(std::string& out) = 0;            // what is still held back; call it once
+  };
+  // The tokenizer must outlive the result.
+  virtual std::unique_ptr<Decoding> start_decoding(bool keep_special) const = 0;
 
   // What one token is spelled as in the vocabulary file, for display.
   virtual std::string_view piece(TokenId id) const = 0;
@@ -49,19 +61,18 @@ class Tokenizer {
 };
 
 // Decodes a stream of ids piece by piece: the concatenation of all that push() and finish() return
-// equals decode() of all ids, and no returned piece ever ends within a UTF-8 character. Not
-// thread-safe; the tokenizer must outlive it.
+// equals decode() of all ids, and no returned piece ever ends within a UTF-8 character. What cannot
+// be known yet is held back: an unfinished character; where the tokenizer spells unknown characters
+// as byte tokens and wants a whole run of them to be valid, that run. Not thread-safe; the
+// tokenizer must outlive it.
 class StreamingDecoder {
  public:
   explicit StreamingDecoder(const Tokenizer& tokenizer, bool keep_special = false);
   std::string push(TokenId id);
-  std::string finish();  // what is still held back
+  std::string finish();  // what is still held back; nothing may be pushed after it
 
  private:
-  const Tokenizer* tokenizer_;
-  bool keep_special_;
-  std::vector<TokenId> window_;  // ids whose text is not settled yet
-  std::string emitted_;          // the text of window_ that has been returned already
+  std::unique_ptr<Tokenizer::Decoding> decoding_;
 };
 
 }  // namespace outrider

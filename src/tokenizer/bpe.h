@@ -1,0 +1,121 @@
+// Byte-pair encoding of one word: start from characters, then keep merging the adjacent pair of
+// best rank, the leftmost on ties, until no adjacent pair can merge. (Sennrich, Haddow and Birch,
+// 2016, with ranks learnt in training.)
+//
+// Two flavours differ in where ranks come from and in what happens to unknown characters:
+//   by_rank   a list of pairs in order of preference (tokenizer.json, GGUF kind "gpt2"). Unknown
+//             characters become byte tokens or the unknown token before anything merges.
+//   by_score  any two neighbours whose concatenation is a piece may merge, the piece's score is the
+//             rank, highest first (SentencePiece's BPE, GGUF kind "llama"). Unknown characters may
+//             take part in a merge; those left over become byte tokens.
+// Work is O(n log n) in the word's length n: at most 3n look-ups and 3n queue entries.
+//
+// Immutable, thread-safe as long as each thread has its own Scratch.
+#ifndef OUTRIDER_TOKENIZER_BPE_H_
+#define OUTRIDER_TOKENIZER_BPE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/integer_map.h"
+#include "tokenizer/vocabulary.h"
+
+namespace outrider {
+
+struct BpeOptions {
+  bool byte_fallback = false;  // a character without a token becomes tokens "<0xXX>", if all exist
+  bool fuse_unknown = false;   // unknown characters in a row become one unknown token
+  bool ignore_merges = false;  // a word that is itself a piece is that token
+  TokenId unknown = kNoToken;  // kNoToken: characters without a token vanish
+  std::string continuing_prefix;  // put before every character of a word but the first
+  std::string end_suffix;         // put behind the last
+};
+
+struct MergeRule {
+  TokenId left;
+  TokenId right;
+  TokenId result;
+};
+
+class Bpe {
+  struct Merge {
+    std::uint32_t rank;
+    std::int32_t result;
+  };
+
+ public:
+  struct Scratch {
+    struct Symbol {
+      std::int32_t id;
+      std::uint32_t begin;  // byte of the word
+    };
+    struct Candidate {
+      std::uint64_t order;  // rank in the high half, left position in the low one
+      std::int32_t left_id, right_id, result;
+    };
+    std::vector<Symbol> symbols;
+    std::vector<const Merge*> merges;  // of each symbol with the next, or null
+    std::vector<std::int32_t> previous, next;
+    std::vector<Candidate> queue;
+    // How much work there was, for tests.
+    std::uint64_t n_lookups = 0;
+    std::uint64_t n_candidates = 0;
+  };
+
+  Bpe() = default;
+  // `merges` in order of preference; of a pair named twice the last counts.
+  static Bpe by_rank(const Vocabulary& vocabulary, std::span<const MergeRule> merges,
+                     BpeOptions options);
+  // `scores` (vocabulary.size()), none NaN.
+  static Bpe by_score(const Vocabulary& vocabulary, std::span<const double> scores,
+                      TokenId unknown);
+
+  // Appends the tokens of `word` (well-formed UTF-8, below 2^31 bytes). `vocabulary` is the one
+  // this was made from.
+  void encode(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch,
+              std::vector<TokenId>& out) const;
+
+ private:
+  // The rank of a pair that is in merges_ only because its two characters are neighbours in some
+  // piece; worse than any real one.
+  static constexpr std::uint32_t kNeverItself = ~std::uint32_t{0};
+  // Symbols that are no token: a character that takes part in no merge, one that was merged away,
+  // and (from n_tokens_ upwards) characters that are in pieces but are no piece themselves.
+  static constexpr std::int32_t kUnmergeable = -1;
+  static constexpr std::int32_t kGone = -2;
+
+  explicit Bpe(const Vocabulary& vocabulary);
+  void set_character(char32_t value, std::int32_t id);
+  std::int32_t symbol_of(char32_t value) const;
+  const Merge* find_merge(std::int32_t left, std::int32_t right, Scratch& scratch) const;
+  void split_by_rank(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch) const;
+  void split_by_score(std::string_view word, Scratch& scratch) const;
+  void mark_neighbours(const Vocabulary& vocabulary);
+  // Merges symbols [begin, end), which end where `text` does, and appends the tokens.
+  void encode_stretch(std::size_t begin, std::size_t end, std::string_view text, Scratch& scratch,
+                      std::vector<TokenId>& out) const;
+  // Both merge n symbols from `begin` on in place and return how many are left.
+  std::size_t merge_short(std::size_t begin, std::size_t n, Scratch& scratch) const;
+  std::size_t merge_long(std::size_t begin, std::size_t n, Scratch& scratch) const;
+
+  bool by_score_ = false;
+  bool cuts_ = false;  // a pair that is not in merges_ ends a stretch
+  BpeOptions options_;
+  std::int32_t n_tokens_ = 0;
+  IntegerMap<Merge> merges_;                  // by left id << 32 | right id
+  std::vector<std::int32_t> low_characters_;  // symbol by code point below U+0800
+  IntegerMap<std::int32_t> high_characters_;  // symbol by code point from there on
+  std::array<TokenId, 256> byte_tokens_{};    // kNoToken where there is none
+};
+
+// The spelling of a byte token, "<0x0A>".
+std::string byte_token_piece(int byte);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_BPE_H_

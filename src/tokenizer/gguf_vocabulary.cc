@@ -1,0 +1,266 @@
+#include "tokenizer/gguf_vocabulary.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+
+#include "outrider/error.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/utf8.h"
+
+namespace outrider {
+namespace {
+
+enum TokenType : std::int64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+// Everything about one file that the steps below hand to each other.
+struct Source {
+  const GgufFile& file;
+  const std::string& description;
+  const std::vector<std::string>& pieces;
+  std::vector<std::int64_t> types;  // (n_tokens)
+  bool is_llama;
+
+  [[noreturn]] void fail(std::string_view key, std::string_view expected,
+                         std::string_view got) const {
+    throw Error("load tokenizer", description + ": " + std::string(key), expected, got);
+  }
+  std::size_t n_tokens() const { return pieces.size(); }
+};
+
+Source open_source(const GgufFile& file, const std::string& description) {
+  const auto fail = [&](const char* key, std::string_view expected, std::string_view got) {
+    throw Error("load tokenizer", description + ": " + key, expected, got);
+  };
+  const std::string* const kind = file.string("tokenizer.ggml.model");
+  if (kind == nullptr) fail("tokenizer.ggml.model", "a tokenizer in the metadata", "none");
+  if (*kind != "gpt2" && *kind != "llama") {
+    fail("tokenizer.ggml.model", "a kind this build knows (gpt2, llama)", *kind);
+  }
+  const auto* const pieces = file.strings("tokenizer.ggml.tokens");
+  if (pieces == nullptr || pieces->empty()) fail("tokenizer.ggml.tokens", "some tokens", "none");
+  if (pieces->size() > INT32_MAX / 2) fail("tokenizer.ggml.tokens", "fewer tokens", "too many");
+  Source source{file, description, *pieces, {}, *kind == "llama"};
+  const auto* const types = file.integers("tokenizer.ggml.token_type");
+  if (types == nullptr) {
+    source.types.assign(pieces->size(), kNormal);
+  } else if (types->size() != pieces->size()) {
+    fail("tokenizer.ggml.token_type", std::to_string(pieces->size()) + " types",
+         std::to_string(types->size()));
+  } else {
+    source.types = *types;
+  }
+  return source;
+}
+
+Vocabulary read_vocabulary(const Source& source) {
+  std::vector<TokenEntry> entries(source.n_tokens());
+  for (std::size_t id = 0; id < entries.size(); ++id) {
+    TokenEntry& entry = entries[id];
+    const std::int64_t type = source.types[id];
+    entry.piece = source.pieces[id];
+    if (entry.piece.empty()) entry.piece = "[EMPTY_" + std::to_string(id) + "]";
+    if (!is_valid_utf8(entry.piece)) {
+      source.fail("tokenizer.ggml.tokens", "UTF-8 text",
+                  "other bytes in token " + std::to_string(id));
+    }
+    entry.present = true;
+    entry.special = type == kControl || type == kUnknown;
+    // Special tokens come from added tokens alone: text must not merge into one.
+    entry.in_model = !entry.special;
+  }
+  return Vocabulary(std::move(entries), source.description + ": tokenizer.ggml.tokens");
+}
+
+TokenId read_id(const Source& source, const char* key, TokenId fallback) {
+  const std::optional<std::int64_t> id = source.file.integer(key);
+  const auto n_tokens = static_cast<std::int64_t>(source.n_tokens());
+  if (!id) return fallback < n_tokens ? fallback : kNoToken;
+  if (*id < 0 || *id >= n_tokens) {
+    source.fail(key, "an id below " + std::to_string(n_tokens), std::to_string(*id));
+  }
+  return static_cast<TokenId>(*id);
+}
+
+Bpe read_scores(const Source& source, const Vocabulary& vocabulary, TokenId unknown) {
+  const auto* const scores = source.file.reals("tokenizer.ggml.scores");
+  const std::vector<double> none(scores == nullptr ? source.n_tokens() : 0, 0.0);
+  const std::vector<double>& all = scores == nullptr ? none : *scores;
+  if (all.size() != source.n_tokens()) {
+    source.fail("tokenizer.ggml.scores", std::to_string(source.n_tokens()) + " scores",
+                std::to_string(all.size()));
+  }
+  if (std::any_of(all.begin(), all.end(), [](double score) { return std::isnan(score); })) {
+    source.fail("tokenizer.ggml.scores", "numbers", "NaN");
+  }
+  return Bpe::by_score(vocabulary, all, unknown);
+}
+
+Bpe read_merges(const Source& source, const Vocabulary& vocabulary, bool ignore_merges) {
+  constexpr const char* kKey = "tokenizer.ggml.merges";
+  const auto* const merges = source.file.strings(kKey);
+  if (merges == nullptr) source.fail(kKey, "a list of merges", "none");
+  std::vector<MergeRule> rules;
+  rules.reserve(merges->size());
+  std::unordered_set<std::uint64_t> seen;
+  std::string whole;
+  for (const std::string& merge : *merges) {
+    // The left half has at least one character, which may itself be a blank.
+    const std::size_t blank = merge.find(' ', 1);
+    if (blank == std::string::npos || blank + 1 == merge.size()) {
+      source.fail(kKey, "\"LEFT RIGHT\"", "merge \"" + repair_utf8(merge.substr(0, 80)) + "\"");
+    }
+    const std::string_view left = std::string_view(merge).substr(0, blank);
+    const std::string_view right = std::string_view(merge).substr(blank + 1);
+    whole.assign(left).append(right);
+    const MergeRule rule{vocabulary.find(left), vocabulary.find(right), vocabulary.find(whole)};
+    if (rule.left == kNoToken || rule.right == kNoToken || rule.result == kNoToken) {
+      source.fail(kKey, "merges of known pieces",
+                  "an unknown piece in \"" + repair_utf8(merge.substr(0, 80)) + "\"");
+    }
+    // Of a pair named twice the first counts here; by_rank takes the last.
+    const auto pair =
+        static_cast<std::uint64_t>(rule.left) << 32 | static_cast<std::uint64_t>(rule.right);
+    if (seen.insert(pair).second) rules.push_back(rule);
+  }
+  BpeOptions options;
+  options.ignore_merges = ignore_merges;
+  return Bpe::by_rank(vocabulary, rules, std::move(options));
+}
+
+PreTokenizer make_pre_tokenizer(const Source& source, const std::string& name) {
+  constexpr const char* kKey = "tokenizer.ggml.pre";
+  const std::vector<std::string_view> patterns = gguf_patterns(name);
+  if (patterns.empty()) {
+    source.fail(kKey, "a pre-tokeniser this build knows (" + gguf_pattern_names() + ")", name);
+  }
+  std::vector<PreTokenizerStep> steps;
+  for (const std::string_view pattern : patterns) {
+    steps.push_back(SplitByPattern{Pattern::regex(pattern, source.description + ": " + kKey),
+                                   SplitBehavior::kIsolated, false});
+  }
+  steps.push_back(ByteLevelWords{false, false, {}});
+  return PreTokenizer(std::move(steps));
+}
+
+// Phi-3's markers swallow the white space behind them, which GGUF has no field for; the reference
+// goes by the model's name.
+bool markers_strip_right(const Source& source) {
+  const std::string* const name = source.file.string("general.name");
+  if (name == nullptr) return false;
+  std::string lower;
+  for (const char c : *name) lower.push_back(static_cast<char>(std::tolower(c)));
+  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+}
+
+void add_special_tokens(const Source& source, TokenizerParts& parts) {
+  const bool strip_right = markers_strip_right(source);
+  for (std::size_t id = 0; id < source.n_tokens(); ++id) {
+    const std::int64_t type = source.types[id];
+    if (type != kControl && type != kUnknown && type != kUserDefined) continue;
+    AddedToken token;
+    token.id = static_cast<TokenId>(id);
+    token.content = source.pieces[id];
+    token.rstrip = strip_right && token.content != "<unk>" && token.content != "<s>" &&
+                   token.content != "<|endoftext|>";
+    parts.raw_added.add(token);
+  }
+}
+
+int hex_digit(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
+
+// What each token stands for, as bytes.
+std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& vocabulary) {
+  std::vector<std::string> decoded(source.n_tokens());
+  for (std::size_t id = 0; id < decoded.size(); ++id) {
+    const std::string& piece = vocabulary[static_cast<TokenId>(id)].piece;
+    const std::int64_t type = source.types[id];
+    std::string& bytes = decoded[id];
+    if (type == kByte) {
+      if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>' ||
+          !std::isxdigit(static_cast<unsigned char>(piece[3])) ||
+          !std::isxdigit(static_cast<unsigned char>(piece[4]))) {
+        source.fail("tokenizer.ggml.tokens", "a byte token <0xXX>", piece.substr(0, 80));
+      }
+      bytes.push_back(static_cast<char>(hex_digit(piece[3]) * 16 + hex_digit(piece[4])));
+    } else if (type == kControl || type == kUnknown || type == kUserDefined) {
+      bytes = piece;
+    } else if (source.is_llama) {
+      std::string_view rest = piece;
+      for (std::size_t at = rest.find(kLowerBlock); at != std::string_view::npos;
+           at = rest.find(kLowerBlock)) {
+        bytes.append(rest.substr(0, at)).push_back(' ');
+        rest.remove_prefix(at + kLowerBlock.size());
+      }
+      bytes.append(rest);
+    } else if (!append_bytes_of(piece, bytes)) {
+      bytes = piece;
+    }
+  }
+  return decoded;
+}
+
+}  // namespace
+
+TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& description) {
+  const Source source = open_source(file, description);
+  TokenizerParts parts;
+  parts.vocabulary = read_vocabulary(source);
+  bool add_bos = source.is_llama;
+  std::vector<DecoderStep> decoder = {DecodeBytes{}};
+  if (source.is_llama) {
+    const TokenId unknown = read_id(source, "tokenizer.ggml.unknown_token_id", 0);
+    parts.bpe = read_scores(source, parts.vocabulary, unknown);
+    std::vector<NormalizerStep> steps;
+    if (file.boolean("tokenizer.ggml.add_space_prefix").value_or(true)) {
+      steps.push_back(PrependText{" "});
+      decoder.push_back(DecodeStrip{" ", 1, 0});
+    }
+    steps.push_back(ReplaceAll{Pattern::literal(" "), std::string(kLowerBlock)});
+    parts.normalizer = Normalizer(std::move(steps));
+  } else {
+    const std::string* const named = file.string("tokenizer.ggml.pre");
+    const std::string pre = named == nullptr ? "default" : *named;
+    parts.pre_tokenizer = make_pre_tokenizer(source, pre);
+    // Llama 3 has pieces that no chain of merges leads to, and begins every text.
+    const bool is_llama3 = pre == "llama-bpe";
+    add_bos = is_llama3;
+    parts.bpe = read_merges(source, parts.vocabulary, is_llama3);
+  }
+  parts.decoded = decoded_pieces(source, parts.vocabulary);
+  parts.decoder = Decoder(std::move(decoder));
+  add_special_tokens(source, parts);
+
+  parts.bos = read_id(source, "tokenizer.ggml.bos_token_id", source.is_llama ? 1 : kNoToken);
+  parts.eos = read_id(source, "tokenizer.ggml.eos_token_id", source.is_llama ? 2 : kNoToken);
+  if (file.boolean("tokenizer.ggml.add_bos_token").value_or(add_bos)) {
+    if (parts.bos == kNoToken) source.fail("tokenizer.ggml.bos_token_id", "an id", "none");
+    parts.surroundings.before.push_back(parts.bos);
+  }
+  if (file.boolean("tokenizer.ggml.add_eos_token").value_or(false)) {
+    if (parts.eos == kNoToken) source.fail("tokenizer.ggml.eos_token_id", "an id", "none");
+    parts.surroundings.behind.push_back(parts.eos);
+  }
+  if (const std::string* const text = file.string("tokenizer.chat_template")) {
+    if (!is_valid_utf8(*text)) source.fail("tokenizer.chat_template", "UTF-8 text", "other bytes");
+    parts.chat_template = *text;
+  }
+  return parts;
+}
+
+std::shared_ptr<const Tokenizer> load_gguf_vocabulary(const std::filesystem::path& path) {
+  const std::unique_ptr<GgufFile> file = open_gguf(path);
+  return std::make_shared<PipelineTokenizer>(read_gguf_vocabulary(*file, path.string()));
+}
+
+}  // namespace outrider

@@ -1,0 +1,43 @@
+// Tokenizers from GGUF metadata (a file with a vocabulary and no tensors will do).
+//
+// Kinds, by tokenizer.ggml.model:
+//   gpt2   byte-level BPE by tokenizer.ggml.merges; words are cut by the patterns that
+//          tokenizer.ggml.pre names.
+//   llama  SentencePiece's BPE by tokenizer.ggml.scores: any two neighbours whose concatenation is
+//          a piece may merge, the piece of highest score first, the leftmost on ties. A blank is
+//          U+2581, one is put before every stretch of ordinary text unless
+//          tokenizer.ggml.add_space_prefix is false, and a character that is left without a piece
+//          becomes byte tokens. Where a file has no scores, or they are all the same, the leftmost
+//          merge goes first.
+// Control, unknown and user-defined tokens (token_type 3, 2, 4) are found in the text as they
+// stand; control and unknown ones are special. add_bos_token is true by default for kind llama and
+// pre-tokeniser llama-bpe, add_eos_token is false.
+#ifndef OUTRIDER_TOKENIZER_GGUF_VOCABULARY_H_
+#define OUTRIDER_TOKENIZER_GGUF_VOCABULARY_H_
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/gguf.h"
+#include "tokenizer/pipeline_tokenizer.h"
+
+namespace outrider {
+
+// `description` names the file in errors. Throws Error if the metadata hold no tokenizer, one of an
+// unknown kind or with an unknown pre-tokeniser, or are malformed.
+TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& description);
+
+std::shared_ptr<const Tokenizer> load_gguf_vocabulary(const std::filesystem::path& path);
+
+// The patterns of a GGUF pre-tokeniser, each cutting what the ones before it left; empty if the
+// name is unknown.
+std::vector<std::string_view> gguf_patterns(std::string_view name);
+// All known names, separated by commas.
+std::string gguf_pattern_names();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_GGUF_VOCABULARY_H_

@@ -1,0 +1,84 @@
+// From a path to a tokenizer: which kind of file it is, and what stands beside a tokenizer.json.
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/mapped_file.h"
+#include "outrider/error.h"
+#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/utf8.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+// "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing.
+TokenId read_named_token(const JsonView& config, const char* key, const Vocabulary& vocabulary) {
+  if (!config.has(key)) return kNoToken;
+  const JsonView value = config[key];
+  if (!value.is_string() && !value.is_object()) value.fail("a token or an object with its content");
+  return vocabulary.find(value.is_string() ? value.string() : value["content"].string());
+}
+
+// A string, or a list of named templates of which "default" is the one for chats.
+std::string read_chat_template(const JsonView& config) {
+  if (!config.has("chat_template")) return "";
+  const JsonView value = config["chat_template"];
+  if (value.is_string()) return value.string();
+  if (!value.is_array()) value.fail("a string or a list of named templates");
+  for (const JsonView& one : value.elements()) {
+    if (one["name"].string() == "default") return one["template"].string();
+  }
+  return "";
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
+  const bool is_directory = fs::is_directory(path);
+  const fs::path directory = is_directory ? path : path.parent_path();
+  const fs::path file = is_directory ? path / "tokenizer.json" : path;
+  if (is_directory && !fs::exists(file)) {
+    throw Error("load tokenizer", path.string(), "a directory with a tokenizer.json", "none");
+  }
+  TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string());
+  // The configuration is the newer file; the map names the same tokens in older directories.
+  for (const char* const name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const fs::path config_file = directory / name;
+    if (!fs::is_regular_file(config_file)) continue;
+    const MappedFile mapped(config_file);
+    const nlohmann::json document = parse_json(text_of(mapped), config_file.string());
+    const JsonView config(document, config_file.string());
+    if (!config.is_object()) config.fail("an object");
+    if (parts.bos == kNoToken) parts.bos = read_named_token(config, "bos_token", parts.vocabulary);
+    if (parts.eos == kNoToken) parts.eos = read_named_token(config, "eos_token", parts.vocabulary);
+    if (parts.chat_template.empty()) parts.chat_template = read_chat_template(config);
+  }
+  const fs::path template_file = directory / "chat_template.jinja";
+  if (fs::is_regular_file(template_file)) {  // where there are both, this one counts
+    const MappedFile mapped(template_file);
+    if (!is_valid_utf8(text_of(mapped))) {
+      throw Error("load tokenizer", template_file.string(), "UTF-8 text", "other bytes");
+    }
+    parts.chat_template = text_of(mapped);
+  }
+  return std::make_shared<PipelineTokenizer>(std::move(parts));
+}
+
+std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& path) {
+  if (fs::is_directory(path)) return load_tokenizer_json(path);
+  const MappedFile file(path);  // Error if there is none
+  if (text_of(file).starts_with("GGUF")) return load_gguf_vocabulary(path);
+  if (path.extension() == ".gguf") {
+    throw Error("load tokenizer", path.string(), "a GGUF file", "another one");
+  }
+  return load_tokenizer_json(path);
+}
+
+}  // namespace outrider

@@ -1,0 +1,55 @@
+// Rewrites raw text before it is cut: Unicode normal forms, replacements, case. A list of steps,
+// applied in order. Immutable, thread-safe.
+#ifndef OUTRIDER_TOKENIZER_NORMALIZER_H_
+#define OUTRIDER_TOKENIZER_NORMALIZER_H_
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tokenizer/pattern.h"
+
+namespace outrider {
+
+struct PrependText {  // nothing is put before an empty text
+  std::string text;
+};
+struct ReplaceAll {  // every match becomes `content`, taken literally
+  Pattern pattern;
+  std::string content;
+};
+struct UnicodeForm {
+  bool compose;        // NFC, NFKC; otherwise NFD, NFKD
+  bool compatibility;  // NFKC, NFKD
+};
+struct LowercaseText {};
+struct StripWhitespace {
+  bool left;
+  bool right;
+};
+struct StripMarks {};  // drops combining marks (after NFD: the accents)
+struct SpellBytes {};  // every byte becomes its character of the byte-level alphabet
+
+using NormalizerStep = std::variant<PrependText, ReplaceAll, UnicodeForm, LowercaseText,
+                                    StripWhitespace, StripMarks, SpellBytes>;
+
+class Normalizer {
+ public:
+  Normalizer() = default;
+  explicit Normalizer(std::vector<NormalizerStep> steps) : steps_(std::move(steps)) {}
+  bool empty() const { return steps_.empty(); }
+  // Rewrites `text` (well-formed UTF-8, and so it stays).
+  void apply(std::string& text, MatchScratch& scratch) const;
+
+ private:
+  std::vector<NormalizerStep> steps_;
+};
+
+// Every match of `pattern` in `text` replaced by `content`.
+void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
+                 MatchScratch& scratch);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_NORMALIZER_H_

@@ -1,0 +1,151 @@
+#include "tokenizer/pattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "outrider/error.h"
+#include "tokenizer/utf8.h"
+
+namespace outrider {
+namespace {
+
+// Longer than any pattern a tokenizer has; PCRE2's compile time grows with the length.
+constexpr std::size_t kMaxPatternBytes = 16384;
+// Steps of backtracking per starting point: an allowance for short texts, and enough per byte for
+// the patterns of real tokenizers, which go back over a run of spaces once or twice.
+constexpr std::uint64_t kFreeSteps = 100000;
+constexpr std::uint64_t kStepsPerByte = 16;
+constexpr std::uint32_t kHeapLimitKib = 64 * 1024;
+
+std::string error_text(int code) {
+  PCRE2_UCHAR buffer[256];
+  pcre2_get_error_message(code, buffer, sizeof buffer);
+  return reinterpret_cast<const char*>(buffer);
+}
+
+struct FreeCompileContext {
+  void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
+};
+
+}  // namespace
+
+struct Pattern::Code {
+  ~Code() { pcre2_code_free(compiled); }
+  pcre2_code* compiled = nullptr;
+  bool just_in_time = false;
+  std::string object;  // for messages
+};
+
+struct MatchScratch::Impl {
+  // One pair is all we look at; a match with groups then reports 0 and is as good.
+  Impl() : data(pcre2_match_data_create(1, nullptr)), context(pcre2_match_context_create(nullptr)) {
+    if (data == nullptr || context == nullptr) {
+      pcre2_match_data_free(data);
+      pcre2_match_context_free(context);
+      throw std::bad_alloc();
+    }
+    pcre2_set_heap_limit(context, kHeapLimitKib);
+  }
+  ~Impl() {
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  pcre2_match_data* data;
+  pcre2_match_context* context;
+  std::uint32_t match_limit = 0;
+};
+
+MatchScratch::MatchScratch() : impl_(std::make_unique<Impl>()) {}
+MatchScratch::~MatchScratch() = default;
+
+Pattern Pattern::literal(std::string_view text) {
+  Pattern result;
+  result.literal_ = text;
+  return result;
+}
+
+Pattern Pattern::regex(std::string_view pattern, std::string_view object) {
+  const std::string translated = translate_pattern(pattern, object);
+  const std::unique_ptr<pcre2_compile_context, FreeCompileContext> context(
+      pcre2_compile_context_create(nullptr));
+  if (context == nullptr) throw std::bad_alloc();
+  pcre2_set_max_pattern_length(context.get(), kMaxPatternBytes);
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  const std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  auto code = std::make_shared<Code>();
+  code->object = object;
+  code->compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                                 options, &error, &offset, context.get());
+  if (code->compiled == nullptr) {
+    throw Error("compile pattern", object, "a regular expression",
+                "\"" + std::string(pattern.substr(0, 200)) + "\" (" + error_text(error) + ")");
+  }
+  code->just_in_time = pcre2_jit_compile(code->compiled, PCRE2_JIT_COMPLETE) == 0;
+  Pattern result;
+  result.code_ = std::move(code);
+  return result;
+}
+
+void Pattern::find_all(std::string_view text, MatchScratch& scratch,
+                       std::vector<TextRange>& matches) const {
+  matches.clear();
+  if (code_ == nullptr) {
+    if (literal_.empty()) return;
+    for (std::size_t at = text.find(literal_); at != std::string_view::npos;
+         at = text.find(literal_, at + literal_.size())) {
+      matches.push_back({at, at + literal_.size()});
+    }
+    return;
+  }
+  MatchScratch::Impl& run = *scratch.impl_;
+  const std::uint64_t steps = kFreeSteps + kStepsPerByte * text.size();
+  const auto match_limit = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(steps, std::numeric_limits<std::uint32_t>::max()));
+  if (match_limit != run.match_limit) {
+    pcre2_set_match_limit(run.context, match_limit);
+    pcre2_set_depth_limit(run.context, match_limit);
+    run.match_limit = match_limit;
+  }
+  const auto* const subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  const PCRE2_SIZE* const found = pcre2_get_ovector_pointer(run.data);
+  // The text is known to be well-formed; checking it again from every match on would make long
+  // texts quadratic.
+  std::size_t at = 0;
+  std::size_t last_end = std::string_view::npos;
+  while (at <= text.size()) {
+    int status = code_->just_in_time ? pcre2_jit_match(code_->compiled, subject, text.size(), at, 0,
+                                                       run.data, run.context)
+                                     : PCRE2_ERROR_JIT_STACKLIMIT;
+    if (status == PCRE2_ERROR_JIT_STACKLIMIT) {  // the interpreter keeps its state on the heap
+      status = pcre2_match(code_->compiled, subject, text.size(), at,
+                           PCRE2_NO_JIT | PCRE2_NO_UTF_CHECK, run.data, run.context);
+    }
+    if (status == PCRE2_ERROR_NOMATCH) return;
+    if (status < 0) {
+      throw Error("match pattern", code_->object,
+                  error_text(status) + " on a text of " + std::to_string(text.size()) + " bytes");
+    }
+    const std::size_t begin = found[0];
+    const std::size_t end = found[1];
+    if (begin > end || begin < at) {  // \K inside a look-around can do that
+      throw Error("match pattern", code_->object, "a match that starts outside itself");
+    }
+    if (begin == end && end == last_end) {
+      at += at < text.size() ? static_cast<std::size_t>(code_point_at(text, at).n_bytes) : 1;
+      continue;
+    }
+    matches.push_back({begin, end});
+    at = end;
+    last_end = end;
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,58 @@
+// Patterns that cut or rewrite text: PCRE2, compiled just in time where the machine allows it.
+// Immutable once compiled; find_all is thread-safe as long as each thread has its own MatchScratch.
+#ifndef OUTRIDER_TOKENIZER_PATTERN_H_
+#define OUTRIDER_TOKENIZER_PATTERN_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outrider {
+
+struct TextRange {  // bytes [begin, end) of some text
+  std::size_t begin;
+  std::size_t end;
+  bool operator==(const TextRange&) const = default;
+};
+
+// What one encode() needs to run patterns; reused from match to match.
+class MatchScratch {
+ public:
+  MatchScratch();
+  ~MatchScratch();
+  MatchScratch(const MatchScratch&) = delete;
+  MatchScratch& operator=(const MatchScratch&) = delete;
+
+ private:
+  friend class Pattern;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class Pattern {
+ public:
+  // A pattern in the dialect of tokenizer.json, Oniguruma's Ruby syntax. Throws Error, naming
+  // `object`, if it is no such pattern or uses what PCRE2 has no equal for.
+  static Pattern regex(std::string_view pattern, std::string_view object);
+  static Pattern literal(std::string_view text);
+
+  // Replaces `matches` by all non-overlapping matches in `text` (well-formed UTF-8), from left to
+  // right. An empty match directly behind another match does not count. Throws Error if the
+  // pattern gives up: it is bounded to a number of steps linear in the text, and to 64 MiB.
+  void find_all(std::string_view text, MatchScratch& scratch,
+                std::vector<TextRange>& matches) const;
+
+ private:
+  struct Code;
+  std::shared_ptr<const Code> code_;  // null for a literal
+  std::string literal_;
+};
+
+// The same pattern in PCRE2's dialect (options UTF, UCP, MULTILINE, newline LF). Exposed for tests.
+std::string translate_pattern(std::string_view pattern, std::string_view object);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_PATTERN_H_

@@ -1,0 +1,202 @@
+// From Oniguruma's Ruby syntax, in which tokenizer.json writes its patterns, to PCRE2's. The two
+// agree on nearly everything these files use; here is what differs:
+//   \s \S   White_Space in Oniguruma; PCRE2 adds U+180E
+//   \w \W   in Oniguruma letters, marks, digits, letter numbers, connectors and some more
+//   \h \H   hexadecimal digits in Oniguruma, horizontal space in PCRE2
+//   \uHHHH  only Oniguruma's
+//   {,n}    at most n, in Oniguruma; plain text in PCRE2
+//   {n,m}+  repeated once more in Oniguruma, possessive in PCRE2
+//   (?m)    dot matches newline in Oniguruma, (?s) in PCRE2 (^ and $ work by line in Oniguruma
+//           always, hence MULTILINE)
+// Nested classes and class intersections are refused: PCRE2 would read them as something else.
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "outrider/error.h"
+#include "tokenizer/pattern.h"
+
+namespace outrider {
+namespace {
+
+// Insides of character classes.
+constexpr std::string_view kSpace =
+    R"(\t-\r\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view kNotSpace =
+    R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
+    R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
+constexpr std::string_view kWord =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})";
+constexpr std::string_view kHex = "0-9a-fA-F";
+
+class Translator {
+ public:
+  Translator(std::string_view pattern, std::string_view object)
+      : pattern_(pattern), object_(object) {}
+
+  std::string run() {
+    while (at_ < pattern_.size()) {
+      const char c = pattern_[at_];
+      if (c == '\\') {
+        begin_atom();
+        escape(/*in_class=*/false);
+      } else if (c == '[') {
+        begin_atom();
+        character_class();
+      } else if (c == '(') {
+        open_groups_.push_back(out_.size());
+        group();
+      } else if (c == ')') {
+        if (!open_groups_.empty()) {
+          atom_ = open_groups_.back();
+          open_groups_.pop_back();
+        }
+        copy(1);
+      } else if (c == '{') {
+        interval();
+      } else {
+        if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && c != '*' && c != '+' && c != '?') {
+          begin_atom();
+        }
+        copy(1);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void begin_atom() { atom_ = out_.size(); }
+  char peek(std::size_t ahead) const {
+    return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0';
+  }
+  void copy(std::size_t n) {
+    n = std::min(n, pattern_.size() - at_);
+    out_.append(pattern_.substr(at_, n));
+    at_ += n;
+  }
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw Error("compile pattern", object_,
+                std::string(what) + " is not supported, in \"" + std::string(pattern_) + "\"");
+  }
+
+  void put_class(std::string_view inside, bool negated, bool in_class) {
+    if (!in_class) out_.append(negated ? "[^" : "[");
+    out_.append(inside);
+    if (!in_class) out_.append("]");
+    at_ += 2;
+  }
+
+  void escape(bool in_class) {
+    switch (const char kind = peek(1)) {
+      case 's':
+        return put_class(kSpace, false, in_class);
+      case 'S':
+        return put_class(in_class ? kNotSpace : kSpace, true, in_class);
+      case 'w':
+        return put_class(kWord, false, in_class);
+      case 'h':
+        return put_class(kHex, false, in_class);
+      case 'W':
+      case 'H':
+        if (in_class) refuse(std::string("\\") + kind + " within a character class");
+        return put_class(kind == 'W' ? kWord : kHex, true, in_class);
+      case 'u': {
+        const std::string_view digits = pattern_.substr(at_).substr(2, 4);
+        for (const char digit : digits) {
+          if (!std::isxdigit(static_cast<unsigned char>(digit))) refuse("\\u without four digits");
+        }
+        if (digits.size() != 4) refuse("\\u without four digits");
+        out_.append("\\x{").append(digits).append("}");
+        at_ += 6;
+        return;
+      }
+      default:
+        // \p{..}, \x{..}, \k<..> and the like go over whole, so that what is inside is no interval.
+        copy(2);
+        if (peek(0) == '{' && kind != '\\' && std::isalpha(static_cast<unsigned char>(kind))) {
+          const std::size_t close = pattern_.find('}', at_);
+          if (close != std::string_view::npos) copy(close + 1 - at_);
+        }
+    }
+  }
+
+  void character_class() {
+    copy(1);
+    if (peek(0) == '^') copy(1);
+    if (peek(0) == ']') copy(1);
+    while (at_ < pattern_.size()) {
+      const char c = pattern_[at_];
+      if (c == ']') return copy(1);
+      if (c == '\\') {
+        escape(/*in_class=*/true);
+      } else if (c == '[' && peek(1) == ':') {
+        const std::size_t close = pattern_.find(":]", at_);
+        if (close == std::string_view::npos) refuse("an open [:");
+        copy(close + 2 - at_);
+      } else if (c == '[') {
+        refuse("a character class within a character class");
+      } else if (c == '&' && peek(1) == '&') {
+        refuse("&& within a character class");
+      } else {
+        copy(1);
+      }
+    }
+  }
+
+  // Just behind an opening parenthesis: the letters of (?imx-imx: or (?imx-imx).
+  void group() {
+    copy(1);
+    if (peek(0) != '?') return;
+    std::size_t end = at_ + 1;
+    while (end < pattern_.size() &&
+           (std::isalpha(static_cast<unsigned char>(pattern_[end])) || pattern_[end] == '-')) {
+      ++end;
+    }
+    if (end == pattern_.size() || (pattern_[end] != ':' && pattern_[end] != ')')) return;
+    copy(1);
+    for (; at_ < end; ++at_) out_.push_back(pattern_[at_] == 'm' ? 's' : pattern_[at_]);
+  }
+
+  void interval() {
+    std::size_t end = at_ + 1;
+    bool digits = false;
+    bool comma = false;
+    while (end < pattern_.size() && pattern_[end] != '}') {
+      if (pattern_[end] == ',' && !comma) {
+        comma = true;
+      } else if (std::isdigit(static_cast<unsigned char>(pattern_[end]))) {
+        digits = true;
+      } else {
+        break;
+      }
+      ++end;
+    }
+    if (end >= pattern_.size() || pattern_[end] != '}' || !digits) {  // plain text
+      begin_atom();
+      return copy(1);
+    }
+    copy(1);
+    if (peek(0) == ',') out_.push_back('0');
+    copy(end + 1 - at_);
+    if (peek(0) == '+') {
+      out_.insert(atom_, "(?:");
+      out_.append(")");
+      copy(1);
+    }
+  }
+
+  std::string_view pattern_;
+  std::string_view object_;
+  std::size_t at_ = 0;
+  std::string out_;
+  std::size_t atom_ = 0;                  // where in out_ the last atom starts
+  std::vector<std::size_t> open_groups_;  // where in out_ the open groups start
+};
+
+}  // namespace
+
+std::string translate_pattern(std::string_view pattern, std::string_view object) {
+  return Translator(pattern, object).run();
+}
+
+}  // namespace outrider

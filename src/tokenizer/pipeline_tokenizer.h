@@ -1,0 +1,71 @@
+// The one implementation of Tokenizer: whatever file it was read from, a tokenizer is these parts
+// in this order. Immutable, thread-safe.
+//
+//   encode: added tokens of the raw text; normaliser; added tokens of the normalised text;
+//           pre-tokeniser; byte-pair merges; special tokens of the post-processor
+//   decode: spellings of the tokens; decoder
+#ifndef OUTRIDER_TOKENIZER_PIPELINE_TOKENIZER_H_
+#define OUTRIDER_TOKENIZER_PIPELINE_TOKENIZER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outrider/tokenizer.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace outrider {
+
+// What the model's post-processor puts around the tokens of one text.
+struct Surroundings {
+  std::vector<TokenId> before;
+  std::vector<TokenId> behind;
+};
+
+struct TokenizerParts {
+  Vocabulary vocabulary;
+  AddedTokens raw_added;         // found before the normaliser
+  AddedTokens normalized_added;  // and behind it; contents normalised
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Bpe bpe;
+  Surroundings surroundings;
+  // What decoding starts from, by id, where that is not the spelling (n_tokens, or empty).
+  std::vector<std::string> decoded;
+  Decoder decoder;
+  TokenId bos = kNoToken;
+  TokenId eos = kNoToken;
+  std::string chat_template;
+};
+
+class PipelineTokenizer : public Tokenizer {
+ public:
+  explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
+
+  std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
+  std::unique_ptr<Decoding> start_decoding(bool keep_special) const override;
+  std::string_view piece(TokenId id) const override;
+  std::optional<TokenId> find(std::string_view piece) const override;
+  int vocabulary_size() const override { return parts_.vocabulary.size(); }
+  bool is_special(TokenId id) const override {
+    return parts_.vocabulary.has(id) && parts_.vocabulary[id].special;
+  }
+  TokenId bos_token() const override { return parts_.bos; }
+  TokenId eos_token() const override { return parts_.eos; }
+  const std::string& chat_template() const override { return parts_.chat_template; }
+
+ private:
+  friend class PipelineDecoding;
+  const TokenEntry& entry(TokenId id) const;  // Error if there is none
+
+  TokenizerParts parts_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_PIPELINE_TOKENIZER_H_

@@ -1,0 +1,187 @@
+#include "tokenizer/tokenizer_json.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/mapped_file.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// Ids may leave holes, but not so that a small file asks for a huge table.
+constexpr std::int64_t kHolesPerToken = 4;
+constexpr std::int64_t kFreeHoles = 65536;
+
+const nlohmann::json kNull = nullptr;
+
+JsonView member_or_null(const JsonView& json, const char* key) {
+  if (json.has(key)) return json[key];
+  return JsonView(kNull, json.place() + ": " + key);
+}
+
+TokenId checked_id(const JsonView& json, std::int64_t limit) {
+  const std::int64_t id = json.integer();
+  if (id < 0 || id >= limit) {
+    json.fail("an id below " + std::to_string(limit) + " (for the number of tokens there are)");
+  }
+  return static_cast<TokenId>(id);
+}
+
+std::vector<AddedToken> read_added_tokens(const JsonView& json, std::int64_t id_limit) {
+  std::vector<AddedToken> tokens;
+  if (json.is_null()) return tokens;
+  for (const JsonView& one : json.elements()) {
+    AddedToken token;
+    token.id = checked_id(one["id"], id_limit);
+    token.content = one["content"].string();
+    token.single_word = one.boolean_or("single_word", false);
+    token.lstrip = one.boolean_or("lstrip", false);
+    token.rstrip = one.boolean_or("rstrip", false);
+    token.special = one.boolean_or("special", false);
+    token.normalized = one.boolean_or("normalized", !token.special);
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+class VocabularyBuilder {
+ public:
+  explicit VocabularyBuilder(std::string place) : place_(std::move(place)) {}
+  TokenEntry& add(TokenId id, const std::string& piece) {
+    const auto index = static_cast<std::size_t>(id);
+    if (index >= entries_.size()) entries_.resize(index + 1);
+    TokenEntry& entry = entries_[index];
+    if (entry.present && entry.piece != piece) {
+      throw Error(
+          "load tokenizer", place_, "every id once",
+          "id " + std::to_string(id) + " for \"" + entry.piece + "\" and \"" + piece + "\"");
+    }
+    entry.present = true;
+    entry.piece = piece;
+    return entry;
+  }
+  Vocabulary build() { return Vocabulary(std::move(entries_), place_); }
+
+ private:
+  std::string place_;
+  std::vector<TokenEntry> entries_;
+};
+
+// "a b" or ["a", "b"]
+std::pair<std::string_view, std::string_view> read_merge(const nlohmann::json& merge,
+                                                         const JsonView& merges, std::size_t rank) {
+  if (merge.is_string()) {
+    const std::string_view text = merge.get_ref<const std::string&>();
+    const std::size_t blank = text.find(' ');
+    if (blank != std::string_view::npos && blank > 0 && blank + 1 < text.size() &&
+        text.find(' ', blank + 1) == std::string_view::npos) {
+      return {text.substr(0, blank), text.substr(blank + 1)};
+    }
+  } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+             merge[1].is_string()) {
+    return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
+  }
+  JsonView(merge, merges.place() + "[" + std::to_string(rank) + "]")
+      .fail("\"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]");
+}
+
+std::vector<MergeRule> read_merges(const JsonView& json, const Vocabulary& vocabulary,
+                                   const BpeOptions& options) {
+  if (!json.is_array()) json.fail("an array");
+  std::vector<MergeRule> rules;
+  rules.reserve(json.raw().size());
+  std::string whole;
+  for (const nlohmann::json& merge : json.raw()) {
+    const auto [left, right] = read_merge(merge, json, rules.size());
+    whole = left;
+    // A piece that continues a word loses its mark when it merges to the left.
+    const std::string& prefix = options.continuing_prefix;
+    whole.append(right.starts_with(prefix) ? right.substr(prefix.size()) : right);
+    const MergeRule rule{vocabulary.find_in_model(left), vocabulary.find_in_model(right),
+                         vocabulary.find_in_model(whole)};
+    for (const auto& [piece, id] : {std::pair<std::string_view, TokenId>{left, rule.left},
+                                    {right, rule.right},
+                                    {whole, rule.result}}) {
+      if (id == kNoToken) {
+        json.fail("merges of known pieces", "unknown piece \"" + std::string(piece.substr(0, 80)) +
+                                                "\" in merge " + std::to_string(rules.size()));
+      }
+    }
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+// The token to be found in normalised text is the normalised token.
+void add_to_pipeline(const AddedToken& token, TokenizerParts& parts) {
+  if (!token.normalized) {
+    parts.raw_added.add(token);
+    return;
+  }
+  MatchScratch scratch;
+  AddedToken normalized = token;
+  parts.normalizer.apply(normalized.content, scratch);
+  parts.normalized_added.add(normalized);
+}
+
+}  // namespace
+
+TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description) {
+  const nlohmann::json document = parse_json(bytes, description);
+  const JsonView root(document, description);
+  if (!root.is_object()) root.fail("an object");
+  const JsonView model = root["model"];
+  // Old files leave the type out; only BPE ones have merges.
+  if (model.has("type") ? component_type(model) != "BPE" : !model.has("merges")) {
+    if (!model.has("type")) model.fail("a BPE model");
+    refuse_component(model, "model", "BPE");
+  }
+  if (model.has("dropout") &&
+      !(model["dropout"].raw().is_number() && model["dropout"].raw().get<double>() == 0.0)) {
+    model["dropout"].fail("no dropout (it would make tokens random)");
+  }
+  const JsonView vocab = model["vocab"];
+  if (!vocab.is_object()) vocab.fail("an object");
+  const JsonView added_json = member_or_null(root, "added_tokens");
+  const auto n_named = static_cast<std::int64_t>(
+      vocab.raw().size() + (added_json.is_array() ? added_json.raw().size() : 0));
+  const std::int64_t id_limit = n_named * kHolesPerToken + kFreeHoles;
+
+  VocabularyBuilder builder(vocab.place());
+  for (auto it = vocab.raw().begin(); it != vocab.raw().end(); ++it) {
+    const JsonView id(*it, vocab.place());
+    if (!it->is_number_integer()) id.fail("an integer id for \"" + it.key().substr(0, 80) + "\"");
+    builder.add(checked_id(id, id_limit), it.key()).in_model = true;
+  }
+  const std::vector<AddedToken> added = read_added_tokens(added_json, id_limit);
+  for (const AddedToken& token : added) {
+    TokenEntry& entry = builder.add(token.id, token.content);
+    entry.special = entry.special || token.special;
+  }
+  TokenizerParts parts;
+  parts.vocabulary = builder.build();
+
+  BpeOptions options;
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.fuse_unknown = model.boolean_or("fuse_unk", false);
+  options.ignore_merges = model.boolean_or("ignore_merges", false);
+  options.continuing_prefix = model.string_or("continuing_subword_prefix", "");
+  options.end_suffix = model.string_or("end_of_word_suffix", "");
+  if (model.has("unk_token")) {
+    options.unknown = parts.vocabulary.find(model["unk_token"].string());
+    if (options.unknown == kNoToken) model["unk_token"].fail("a token of the vocabulary");
+  }
+  const std::vector<MergeRule> merges = read_merges(model["merges"], parts.vocabulary, options);
+  parts.bpe = Bpe::by_rank(parts.vocabulary, merges, std::move(options));
+
+  parts.normalizer = read_normalizer(member_or_null(root, "normalizer"));
+  parts.pre_tokenizer = read_pre_tokenizer(member_or_null(root, "pre_tokenizer"));
+  parts.surroundings =
+      read_post_processor(member_or_null(root, "post_processor"), parts.vocabulary);
+  parts.decoder = read_decoder(member_or_null(root, "decoder"));
+  for (const AddedToken& token : added) add_to_pipeline(token, parts);
+  return parts;
+}
+
+}  // namespace outrider

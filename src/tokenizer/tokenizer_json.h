@@ -1,0 +1,46 @@
+// Reader for Hugging Face's tokenizer.json and the small files beside it.
+#ifndef OUTRIDER_TOKENIZER_TOKENIZER_JSON_H_
+#define OUTRIDER_TOKENIZER_TOKENIZER_JSON_H_
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/json_view.h"
+#include "tokenizer/pipeline_tokenizer.h"
+
+namespace outrider {
+
+// The parts a tokenizer.json describes; `description` names it in errors. Throws Error if it is
+// malformed or wants a component this build does not know. Known are
+//   model           BPE (no dropout)
+//   normalizer      Sequence Prepend Replace NFC NFD NFKC NFKD Lowercase Strip StripAccents
+//                   ByteLevel
+//   pre_tokenizer   Sequence ByteLevel Split Metaspace Digits Whitespace WhitespaceSplit
+//                   Punctuation CharDelimiterSplit
+//   post_processor  Sequence TemplateProcessing ByteLevel BertProcessing RobertaProcessing
+//   decoder         Sequence ByteLevel Replace ByteFallback Fuse Strip Metaspace BPEDecoder
+// Truncation and padding are not read: they belong to batches for training.
+TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description);
+
+// The components, each from its own file of this folder.
+Normalizer read_normalizer(const JsonView& json);  // null: none
+PreTokenizer read_pre_tokenizer(const JsonView& json);
+Decoder read_decoder(const JsonView& json);
+Surroundings read_post_processor(const JsonView& json, const Vocabulary& vocabulary);
+// {"String": "a"} or {"Regex": "a+"}
+Pattern read_pattern(const JsonView& json);
+// The "type" of a component.
+const std::string& component_type(const JsonView& json);
+[[noreturn]] void refuse_component(const JsonView& json, std::string_view kind,
+                                   std::string_view known);
+
+// tokenizer.json in a directory, with the chat template and the beginning and end tokens from
+// tokenizer_config.json, special_tokens_map.json and chat_template.jinja beside it; or a
+// tokenizer.json itself, whose neighbours are read alike.
+std::shared_ptr<const Tokenizer> load_tokenizer_json(const std::filesystem::path& path);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_TOKENIZER_JSON_H_
