@@ -56,14 +56,14 @@ std::optional<std::string> literal_after(std::string_view text, std::string_view
 // ChatML templates with a default system message hold the whole block in one literal:
 // '<|im_start|>system\nYou are ...<|im_end|>\n'.
 std::string default_chatml_system(std::string_view text) {
-  constexpr std::string_view kBegin = "<|im_start|>system\\n";
+  constexpr std::string_view kBegin = "<|im_start|>system";
   constexpr std::string_view kEnd = "<|im_end|>";
   for (std::size_t at = text.find(kBegin); at != std::string_view::npos;
        at = text.find(kBegin, at + 1)) {
     if (at == 0 || (text[at - 1] != '\'' && text[at - 1] != '"')) continue;
     const auto literal = read_literal(text.substr(at + kBegin.size()), text[at - 1]);
     const std::size_t end = literal ? literal->find(kEnd) : std::string::npos;
-    if (end != std::string::npos) return literal->substr(0, end);
+    if (end != std::string::npos && literal->front() == '\n') return literal->substr(1, end - 1);
   }
   return "";
 }
@@ -92,12 +92,13 @@ Habits read_habits(ChatFormat format, std::string_view text) {
   return habits;
 }
 
-// Templates with the markers of a family that say much more than its plain form does: tool calling
-// built in unconditionally. Rendering them as plain would feed the model a form it never saw.
+// Templates with the markers of a family that say something else than its plain form: tool calling
+// built in unconditionally, other separators. Rendering them as plain would feed the model a form
+// it never saw.
 bool is_plain(ChatFormat format, std::string_view text) {
-  constexpr std::array kToolForms = {"pydantic",     "functionary", "recipient",  "firefunction",
-                                     "functions is", "functions |", "functions|", ">>>"};
-  if (std::any_of(kToolForms.begin(), kToolForms.end(),
+  constexpr std::array kOtherForms = {"pydantic", "recipient", ">>>", "access to functions",
+                                      "<|im_sep|>"};
+  if (std::any_of(kOtherForms.begin(), kOtherForms.end(),
                   [text](const char* mark) { return contains(text, mark); })) {
     return false;
   }
