@@ -170,7 +170,9 @@ TEST_F(Generation, StreamedTextIsTheText) {
       streamed += event.text;
       ids.push_back(event.id);
       if (event.origin == TokenOrigin::accepted) ++n_accepted;
-      if (length == 0) EXPECT_EQ(event.origin, TokenOrigin::plain);
+      if (length == 0) {
+        EXPECT_EQ(event.origin, TokenOrigin::plain);
+      }
     };
     const GenerateResult result = generator.generate(kPrompt, options);
     EXPECT_EQ(ids, result.ids);
