@@ -127,7 +127,7 @@ int run(const GenerateFlags& flags) {
 }  // namespace
 
 CLI::App* add_generate(CLI::App& program, Run& run_command) {
-  CLI::App* app = program.add_subcommand("generate", "Continue a prompt");
+  CLI::App* app = program.add_subcommand("generate", "Continue a prompt")->group("Commands");
   const auto flags = std::make_shared<GenerateFlags>();
   constexpr const char* kPrompt = "Prompt (one of the two)";
   CLI::Option* prompt =

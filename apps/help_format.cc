@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 namespace outrider::cli {
 namespace {
@@ -49,12 +52,19 @@ std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const 
   return fmt::format("Usage: {}{} [flags]\n", name, has_commands ? " COMMAND" : "");
 }
 
-std::string HelpFormat::make_group(std::string group, bool is_positional,
-                                   std::vector<const CLI::Option*> options) const {
-  std::string text = fmt::format("\n{}:\n", group);
-  for (const CLI::Option* option : options) text += make_option(option, is_positional);
-  // CLI11 adds a line between groups; taking it off here keeps one blank line instead of two.
-  return text.substr(0, text.size() - 1) + (group == "Options" ? "\n" : "");
+std::string HelpFormat::make_help(const CLI::App* app, std::string name,
+                                  CLI::AppFormatMode mode) const {
+  std::string text = make_description(app) + make_usage(app, std::move(name));
+  text += make_subcommands(app, mode);
+  // The group of --help and the like, made first by CLI11, is what a reader needs last.
+  std::vector<std::string> groups = app->get_groups();
+  std::rotate(groups.begin(), groups.begin() + (groups.empty() ? 0 : 1), groups.end());
+  for (const std::string& group : groups) {
+    const std::vector<const CLI::Option*> options = app->get_options(
+        [&group](const CLI::Option* option) { return option->get_group() == group; });
+    if (!group.empty() && !options.empty()) text += make_group(group, false, options);
+  }
+  return text + "\n" + app->get_footer();
 }
 
 std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {

@@ -160,7 +160,8 @@ int run(const InspectFlags& flags) {
 }  // namespace
 
 CLI::App* add_inspect(CLI::App& program, Run& run_command) {
-  CLI::App* app = program.add_subcommand("inspect", "Show what a model's files hold");
+  CLI::App* app =
+      program.add_subcommand("inspect", "Show what a model's files hold")->group("Commands");
   const auto flags = std::make_shared<InspectFlags>();
   constexpr const char* kWhat = "What (one of the two)";
   CLI::Option* model = add_text(*app, "-m,--model", flags->model, "PATH",

@@ -35,6 +35,9 @@ TokenStyle choose_style(bool show_draft, std::string_view colour_mode) {
 
 std::string legend(TokenStyle style) {
   if (style == TokenStyle::plain) return "";
+  if (style == TokenStyle::colour && !is_terminal(STDERR_FILENO)) {
+    return "green: accepted draft  yellow: corrected by the target  cyan: bonus token";
+  }
   std::string line;
   for (const auto& [origin, name] : {std::pair{TokenOrigin::accepted, "accepted draft"},
                                      std::pair{TokenOrigin::corrected, "corrected by the target"},

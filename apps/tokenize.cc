@@ -81,7 +81,8 @@ int run(const TokenizeFlags& flags, bool decode, bool from_file) {
 }  // namespace
 
 CLI::App* add_tokenize(CLI::App& program, Run& run_command) {
-  CLI::App* app = program.add_subcommand("tokenize", "Show a text's tokens, or tokens' text");
+  CLI::App* app = program.add_subcommand("tokenize", "Show a text's tokens, or tokens' text")
+                      ->group("Commands");
   const auto flags = std::make_shared<TokenizeFlags>();
   add_model_path(*app, flags->model);
 

@@ -28,7 +28,7 @@ struct Habits {
 };
 
 // A string as a template spells it, up to the quote that closes it: \n and \' resolved. nullopt if
-// it ends otherwise.
+// it ends otherwise. Line ends of either kind are \n, as Jinja has them.
 std::optional<std::string> read_literal(std::string_view text, char quote) {
   std::string value;
   for (std::size_t index = 0; index < text.size(); ++index) {
@@ -36,34 +36,36 @@ std::optional<std::string> read_literal(std::string_view text, char quote) {
     if (text[index] == '\\' && index + 1 < text.size()) {
       ++index;
       value += text[index] == 'n' ? '\n' : text[index];
-    } else {
+    } else if (text[index] != '\r' || text.substr(index, 2) != "\r\n") {
       value += text[index];
     }
   }
   return std::nullopt;
 }
 
-// The first string literal after `before` (blanks between), if one follows directly.
+// The first string literal that follows directly (blanks aside) upon an occurrence of `before`.
 std::optional<std::string> literal_after(std::string_view text, std::string_view before) {
-  const std::size_t at = text.find(before);
-  if (at == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(at + before.size());
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  if (text.empty() || (text.front() != '\'' && text.front() != '"')) return std::nullopt;
-  return read_literal(text.substr(1), text.front());
+  for (std::size_t at = text.find(before); at != std::string_view::npos;
+       at = text.find(before, at + 1)) {
+    std::string_view rest = text.substr(at + before.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    if (rest.empty() || (rest.front() != '\'' && rest.front() != '"')) continue;
+    return read_literal(rest.substr(1), rest.front());
+  }
+  return std::nullopt;
 }
 
 // ChatML templates with a default system message hold the whole block in one literal:
 // '<|im_start|>system\nYou are ...<|im_end|>\n'.
 std::string default_chatml_system(std::string_view text) {
-  constexpr std::string_view kBegin = "<|im_start|>system\\n";
+  constexpr std::string_view kBegin = "<|im_start|>system";
   constexpr std::string_view kEnd = "<|im_end|>";
   for (std::size_t at = text.find(kBegin); at != std::string_view::npos;
        at = text.find(kBegin, at + 1)) {
     if (at == 0 || (text[at - 1] != '\'' && text[at - 1] != '"')) continue;
     const auto literal = read_literal(text.substr(at + kBegin.size()), text[at - 1]);
     const std::size_t end = literal ? literal->find(kEnd) : std::string::npos;
-    if (end != std::string::npos) return literal->substr(0, end);
+    if (end != std::string::npos && literal->front() == '\n') return literal->substr(1, end - 1);
   }
   return "";
 }
@@ -92,12 +94,13 @@ Habits read_habits(ChatFormat format, std::string_view text) {
   return habits;
 }
 
-// Templates with the markers of a family that say much more than its plain form does: tool calling
-// built in unconditionally. Rendering them as plain would feed the model a form it never saw.
+// Templates with the markers of a family that say something else than its plain form: tool calling
+// built in unconditionally, other separators. Rendering them as plain would feed the model a form
+// it never saw.
 bool is_plain(ChatFormat format, std::string_view text) {
-  constexpr std::array kToolForms = {"pydantic",     "functionary", "recipient",  "firefunction",
-                                     "functions is", "functions |", "functions|", ">>>"};
-  if (std::any_of(kToolForms.begin(), kToolForms.end(),
+  constexpr std::array kOtherForms = {"pydantic", "recipient", ">>>", "access to functions",
+                                      "<|im_sep|>"};
+  if (std::any_of(kOtherForms.begin(), kOtherForms.end(),
                   [text](const char* mark) { return contains(text, mark); })) {
     return false;
   }

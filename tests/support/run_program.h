@@ -1,0 +1,33 @@
+// Runs the built program as a user's shell would: arguments in, exit status and both streams out.
+#ifndef OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
+#define OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace outrider::testing {
+
+struct ProgramRun {
+  int status = -1;  // exit status; 128 + number if a signal ended it, as shells say
+  std::string out;
+  std::string err;
+};
+
+struct ProgramInput {
+  std::string standard_input = {};
+  // Send SIGINT once: when `interrupt_after` has passed, or at the first byte of output.
+  std::optional<std::chrono::milliseconds> interrupt_after = {};
+  bool interrupt_at_output = false;
+  bool close_output_at_start = false;       // standard output is closed before the program begins
+  bool close_output_at_first_byte = false;  // its reader goes away in mid-text
+};
+
+// Runs OUTRIDER_PROGRAM with these arguments and waits for its end. Throws std::runtime_error if
+// it cannot be started.
+ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input = {});
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_RUN_PROGRAM_H_
