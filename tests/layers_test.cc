@@ -109,7 +109,7 @@ std::vector<Include> includes_of(const std::string& text) {
 std::string objection(const std::string& path, const Include& include) {
   const std::string& header = include.header;
   const std::string first_part = header.substr(0, header.find('/'));
-  const bool is_test = path.ends_with("_test.cc") || path.ends_with("_fuzz.cc");
+  const bool is_test = path.ends_with("_test.cc");
   if (header.starts_with(".") || header.find("/.") != std::string::npos) {
     return "names a file relative to itself";
   }

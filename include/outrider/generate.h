@@ -117,7 +117,8 @@ class Generator {
  public:
   // Throws Error or UsageError: unknown specs, a drafter whose vocabulary differs from the
   // target's.
-  Generator(std::shared_ptr<const Model> model, const SpeculationOptions& speculation = {});
+  explicit Generator(std::shared_ptr<const Model> model,
+                     const SpeculationOptions& speculation = {});
   ~Generator();
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
