@@ -33,13 +33,13 @@ struct SpeculationOptions {
   // "exact": what stands is the target's own distribution.
   std::string rule = "exact";
   // "chain:length=K". Empty takes chain:length=5.
-  std::string tree;
+  std::string tree = {};
   // "exact": token by token rejection. "block": the draft judged jointly (chains; the same law,
   // never fewer accepted tokens in expectation). "coupled": bit-identical to plain sampling with
   // the seed.
   std::string verify = "exact";
   // How a drafter's model is loaded.
-  ModelOptions drafter_options;
+  ModelOptions drafter_options = {};
 };
 
 enum class TokenOrigin {
@@ -60,14 +60,14 @@ struct TokenEvent {
 
 struct GenerateOptions {
   int max_tokens = 256;
-  SamplingParams sampling;
+  SamplingParams sampling = {};
   std::uint64_t seed = 0;
-  bool ignore_eos = false;                // go on past the model's end tokens
-  std::vector<TokenId> stop_tokens;       // these end the text too; they are part of ids
-  std::vector<std::string> stop_strings;  // the text ends before the first of these
-  bool add_special = true;                // the tokenizer's own special tokens around a text prompt
-  bool keep_logits = false;               // fill GenerateResult::logits
-  std::function<void(const TokenEvent&)> on_token;
+  bool ignore_eos = false;                     // go on past the model's end tokens
+  std::vector<TokenId> stop_tokens = {};       // these end the text too; they are part of ids
+  std::vector<std::string> stop_strings = {};  // the text ends before the first of these
+  bool add_special = true;   // the tokenizer's own special tokens around a text prompt
+  bool keep_logits = false;  // fill GenerateResult::logits
+  std::function<void(const TokenEvent&)> on_token = {};
   // When it becomes true the text ends after the round in progress (FinishReason::cancelled).
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -99,16 +99,16 @@ struct GenerateStatistics {
 };
 
 struct GenerateResult {
-  std::vector<TokenId> ids;  // generated ones only, a final end token included
-  std::string text;          // theirs, without special tokens; cut before a stop string
+  std::vector<TokenId> ids = {};  // generated ones only, a final end token included
+  std::string text = {};          // theirs, without special tokens; cut before a stop string
   FinishReason finish_reason = FinishReason::length;
   GenerateStatistics statistics;
-  std::vector<int> accepted_per_round;  // accepted draft tokens of each target pass
-  std::vector<float> logits;  // (ids.size(), vocabulary): the target's raw row behind each id
+  std::vector<int> accepted_per_round = {};  // accepted draft tokens of each target pass
+  std::vector<float> logits = {};  // (ids.size(), vocabulary): the target's raw row behind each id
 };
 
 struct GenerateRequest {
-  std::vector<TokenId> prompt;  // at least one token, fewer than the model's context
+  std::vector<TokenId> prompt = {};  // at least one token, fewer than the model's context
   GenerateOptions options;
 };
 
@@ -117,7 +117,8 @@ class Generator {
  public:
   // Throws Error or UsageError: unknown specs, a drafter whose vocabulary differs from the
   // target's.
-  Generator(std::shared_ptr<const Model> model, const SpeculationOptions& speculation = {});
+  explicit Generator(std::shared_ptr<const Model> model,
+                     const SpeculationOptions& speculation = {});
   ~Generator();
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;

@@ -19,22 +19,22 @@ class LanguageModel;
 
 struct ModelOptions {
   // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores.
-  std::string weights;
+  std::string weights = {};
   // "f32" or "bf16"; empty takes f32 for f32 weights and bf16 otherwise.
-  std::string kv;
+  std::string kv = {};
   // Threads of a pass; 0 takes every processor this process may run on.
   int threads = 0;
   // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the
   // fastest this machine can run. Results of quantised models are the same bits on every table.
-  std::string kernels;
+  std::string kernels = {};
   // Called while loading with the share done, 0..1.
-  std::function<void(double)> progress;
+  std::function<void(double)> progress = {};
 };
 
 // What `inspect` shows. Sizes in bytes.
 struct ModelSummary {
   std::string architecture;
-  std::string kernels;  // the table in use
+  std::string kernels = {};  // the table in use
   std::int64_t n_parameters = 0;
   int vocabulary_size = 0;
   int context_length = 0;  // tokens
@@ -44,8 +44,8 @@ struct ModelSummary {
   int n_kv_heads = 0;
   int head_dim = 0;
   int hidden_dim = 0;
-  std::string weights;            // kind(s) of the packed matrices, for example "int4 int8"
-  std::string kv;                 // cache type
+  std::string weights = {};       // kind(s) of the packed matrices, for example "int4 int8"
+  std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices
   std::int64_t kv_bytes_per_token = 0;
 };

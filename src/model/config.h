@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/gguf.h"
@@ -21,6 +22,9 @@ struct RopeConfig {
   double low_frequency_factor = 1;  // llama3
   double high_frequency_factor = 4;
   double original_context = 8192;
+  // (head_dim / 2) or empty: each frequency is divided by its own number. GGUF files store llama3
+  // scaling in this form (rope_freqs.weight), rounded to f32.
+  std::vector<float> divisors;
 };
 
 // A decoder of the Llama family. Every number was checked against sane bounds when it was read.
@@ -47,6 +51,10 @@ struct ModelConfig {
 // spellings are read (rope_theta / rope_parameters / rope_scaling, torch_dtype / dtype). Throws
 // Error naming the key on anything missing, malformed, out of bounds or not supported.
 ModelConfig read_config_json(const std::filesystem::path& directory);
+
+// Throws Error, naming the field, unless every number of the config lies within its bounds and they
+// fit together. Both readers end with it. operation and object go into the message.
+void check_config(const ModelConfig& config, std::string_view operation, std::string_view object);
 
 // The same from GGUF metadata (and, for what it leaves out, the tensors' shapes).
 ModelConfig read_config_gguf(const GgufFile& file);

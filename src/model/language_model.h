@@ -5,8 +5,10 @@
 #define OUTRIDER_MODEL_LANGUAGE_MODEL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/config.h"
@@ -47,9 +49,9 @@ struct TokenBlock {
   Sequence* sequence = nullptr;
   std::span<const TokenId> tokens;  // (n), n >= 1
   std::span<const int> parents;     // (n) each token's parent among the sequence's pending nodes
-                                 // (those of earlier passes first, then this block's), -1 = the
-                                 // last kept token; a parent precedes its child. Empty = a chain
-                                 // behind the last pending node.
+                                    // (those of earlier passes first, then this block's), -1 = the
+                                    // last kept token; a parent precedes its child. Empty = a chain
+                                    // behind the last pending node.
 };
 
 // Which rows of a pass get logits. Rows count through the blocks in order.
@@ -74,6 +76,16 @@ struct ForwardOutput {
   }
 };
 
+// What a model occupies and computes with, for people to read. Sizes in bytes.
+struct Footprint {
+  const char* kernels = "";  // the kernel table's name
+  std::string weights;       // kinds of the packed matrices, for example "int4 int8"
+  const char* kv = "";       // cache type
+  std::int64_t n_parameters = 0;
+  std::int64_t weight_bytes = 0;
+  std::int64_t kv_bytes_per_token = 0;
+};
+
 // Logits of a row depend on the row's token, position and ancestors alone, bit for bit: not on the
 // other rows or blocks of the pass, not on how the ancestors came (prefill, decode, tree), not on
 // the number of threads. One pass at a time per model.
@@ -81,6 +93,7 @@ class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
   virtual const ModelConfig& config() const = 0;
+  virtual Footprint footprint() const = 0;
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
 
   // Throws Error if a token is outside the vocabulary, a parent out of place or a position beyond

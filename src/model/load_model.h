@@ -15,12 +15,12 @@ namespace outrider {
 struct LoadOptions {
   // Empty: as stored. f32, bf16, Q8_0 (int8), Q4_0 and Q4_1 (int4) keep their values exactly; F16
   // widens to f32 (exact); Q6_K has groups of 16 and is requantised to int8 in groups of 32.
-  std::optional<kernels::WeightKind> weights;
-  std::optional<kernels::KvKind> kv;            // empty: f32 for f32 weights, else bf16
-  const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
-  int n_threads = 0;                            // 0: default_threads()
+  std::optional<kernels::WeightKind> weights = std::nullopt;
+  std::optional<kernels::KvKind> kv = std::nullopt;  // empty: f32 for f32 weights, else bf16
+  const kernels::KernelTable* table = nullptr;       // null: choose_kernels()
+  int n_threads = 0;                                 // 0: default_threads()
   // Called from the loading thread with the share done, 0..1, now and then.
-  std::function<void(double)> progress;
+  std::function<void(double)> progress = {};
 };
 
 // PATH: a Hugging Face directory or a .gguf file. Throws Error naming the file, tensor or key, what

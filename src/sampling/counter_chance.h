@@ -1,5 +1,14 @@
 // The product's Chance: counter-based random numbers (Philox4x32-10; Salmon, Moraes, Dror, Shaw,
 // "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+//
+// Keys. The cipher's key is the seed. Its counter's four words are
+//   position, low half | position, high half | index | purpose, and bit 31 for Gumbel noise
+// where index is the node, or for Gumbel noise half the token id. Every field of a key stands in
+// bits of its own and keeps all of its bits, so different (seed, position, node, purpose) and
+// different (seed, position, token / 2) never meet in one block; and one counter gives one block,
+// for under a fixed key the cipher is a bijection. A block's four words make two numbers: a
+// decision uses the first, Gumbel noise the first for even tokens and the second for odd ones.
+// Purpose::token has no node of its own: its noise depends on (seed, position, token) alone.
 #ifndef OUTRIDER_SAMPLING_COUNTER_CHANCE_H_
 #define OUTRIDER_SAMPLING_COUNTER_CHANCE_H_
 
@@ -14,19 +23,26 @@ namespace outrider {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key);
 
-// A pure function of (seed, draw): stateless, thread-safe, the same on every machine.
+// A pure function of (seed, draw): stateless, thread-safe, the same on every machine. categorical
+// throws an Error if the distribution has no positive entry.
 class CounterChance : public Chance {
  public:
   explicit CounterChance(std::uint64_t seed) : seed_(seed) {}
   bool bernoulli(double prob, const Draw& draw) override;
   TokenId categorical(const Distribution& distribution, const Draw& draw) override;
 
-  // Uniform in (0, 1), 53 bits, never 0 or 1.
+  // Uniform on the odd multiples of 2^-53 below 1: never 0 or 1, and the mean is exactly 1/2.
   double uniform(const Draw& draw) const;
-  // Standard Gumbel noise of one token at one position.
+  // Standard Gumbel noise of one token at the draw's position, -log(-log u). categorical with
+  // Purpose::token takes the token of largest log(prob) + gumbel, the lowest id among equals; it
+  // compares prob / -log u, which orders alike and costs one logarithm instead of three.
   double gumbel(const Draw& draw, TokenId token) const;
 
  private:
+  std::array<std::uint32_t, 4> block(std::int64_t position, std::uint32_t index,
+                                     std::uint32_t purpose) const;
+  TokenId race(const Distribution& distribution, std::int64_t position) const;
+
   std::uint64_t seed_;
 };
 

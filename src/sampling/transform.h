@@ -37,15 +37,20 @@ class Transform {
   bool greedy() const { return params_.temperature == 0; }
 
   // Bias and penalties, in place, on logits (vocabulary). `path` are the tokens of the node's own
-  // path below the committed ones, root excluded (they count as generated).
+  // path below the committed ones, root excluded (they count as generated: a token twice on the
+  // path counts twice). History and path may hold ids that the logits do not have: those are passed
+  // over.
   void penalise(std::span<float> logits, const TokenHistory& history,
                 std::span<const TokenId> path) const;
 
   // The softmax of penalised logits, nothing else: the "raw" distribution of deferral decisions.
+  // Strange logits as in distribution().
   void raw_distribution(std::span<const float> penalised, Distribution& out) const;
 
   // Temperature and truncation on penalised logits, in double. Temperature 0 gives the point mass
-  // at the largest logit, the lowest id among equals. A NaN logit counts as the smallest.
+  // at the largest logit, the lowest id among equals. A NaN logit counts as the smallest, below
+  // -infinity. Tokens of probability 0 (-infinity, NaN, underflow) are not in the support; if that
+  // would leave none, the result is that of temperature 0. Logits of +infinity share everything.
   void distribution(std::span<const float> penalised, Distribution& out) const;
 
   // True where penalise changes nothing, so that callers need not copy the logits.

@@ -17,8 +17,17 @@ struct ModelDrafter::Growing {
   int tip = 0;     // node at the end of the chain
 };
 
-ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model) : model_(std::move(model)) {}
+ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size)
+    : model_(std::move(model)),
+      shared_vocabulary_(static_cast<std::size_t>(
+          std::min(model_->config().vocabulary_size, target_vocabulary_size))) {}
 ModelDrafter::~ModelDrafter() = default;
+
+bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
+  return std::all_of(tokens.begin(), tokens.end(), [this](TokenId token) {
+    return static_cast<std::size_t>(token) < shared_vocabulary_;
+  });
+}
 
 void ModelDrafter::begin(const Context& context) {
   auto sequence = model_->open({});
@@ -38,12 +47,11 @@ void ModelDrafter::propose(std::span<DraftJob> jobs) {
     // A chain of n tokens runs the context and n - 1 of its own tokens.
     const int room = model_->config().context_length - n_tokens + 1;
     const int length = std::min(job.budget.length, room);
-    if (length <= 0) continue;
     const auto n_cached = static_cast<std::size_t>(sequence.n_kept());
-    growing_.push_back({.job = &job,
-                        .sequence = &sequence,
-                        .feed = job.context->tokens.subspan(n_cached),
-                        .length = length});
+    const auto feed = job.context->tokens.subspan(n_cached);
+    if (length <= 0 || !can_run(feed)) continue;
+    growing_.push_back(
+        {.job = &job, .sequence = &sequence, .feed = feed, .drawn = kNoToken, .length = length});
   }
   while (!growing_.empty()) {
     blocks_.clear();
@@ -70,6 +78,7 @@ void ModelDrafter::draw_next(Growing& growing, std::span<const float> logits) {
   DraftTree& tree = *job.tree;
   const Transform& transform = *job.context->transform;
   const int law = tree.add_distribution();
+  logits = logits.first(shared_vocabulary_);
   if (transform.has_penalties()) {
     penalised_.assign(logits.begin(), logits.end());
     tree.path_tokens(growing.tip, path_tokens_);

@@ -18,7 +18,9 @@ namespace outrider {
 // not run, and the verifier's own token are fed when the next draft begins.
 class ModelDrafter final : public Drafter {
  public:
-  explicit ModelDrafter(std::unique_ptr<LanguageModel> model);
+  // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
+  // families pad their output matrix to different sizes); others are never drafted.
+  ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size);
   ~ModelDrafter() override;
 
   std::string_view name() const override { return "model"; }
@@ -35,9 +37,11 @@ class ModelDrafter final : public Drafter {
 
  private:
   struct Growing;  // a chain that is being drafted
+  bool can_run(std::span<const TokenId> tokens) const;
   void draw_next(Growing& growing, std::span<const float> logits);
 
   std::unique_ptr<LanguageModel> model_;
+  std::size_t shared_vocabulary_;
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
   std::int64_t n_passes_ = 0;
 

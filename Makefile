@@ -1,0 +1,49 @@
+# The short names of what CMake's presets and scripts/ do. `make help` lists them.
+JOBS ?= $(shell nproc)
+# A system without apt that has everything: make test INSTALL_DEPS=true
+INSTALL_DEPS ?= scripts/install-deps
+# More arguments for ctest, for example CTEST_FLAGS='-R tokenizer' or CTEST_FLAGS='-C Check'.
+CTEST_FLAGS ?=
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test format format-check lint asan tsan fuzz clean help
+
+build:  ## the program, build/outrider, and the library (Release)
+	@command -v cmake ninja >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS)
+
+demo:  ## install what is missing, build, and see a draft model ride ahead
+	$(INSTALL_DEPS) build
+	$(MAKE) --no-print-directory build
+	scripts/demo
+
+test:  ## install what is missing, build and run all tests
+	$(INSTALL_DEPS) dev
+	cmake --preset dev
+	cmake --build --preset dev --parallel $(JOBS)
+	ctest --preset dev --parallel $(JOBS) $(CTEST_FLAGS)
+
+format:  ## put all sources into the project's format
+	scripts/format
+
+format-check:  ## say which sources are not in the project's format
+	scripts/format --check
+
+lint:  ## clang-tidy over the library and the program (LINT_FILES='src/io/gguf.cc ...': only these)
+	scripts/lint $(LINT_FILES)
+
+asan:  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	scripts/sanitized-tests asan
+
+tsan:  ## all tests under ThreadSanitizer
+	scripts/sanitized-tests tsan
+
+fuzz:  ## libFuzzer over the readers of outside files (FUZZ_SECONDS=60 each)
+	scripts/fuzz
+
+clean:  ## remove what was built
+	rm -rf build build-dev build-asan build-tsan build-fuzz
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22

@@ -1,0 +1,157 @@
+// How near the products come to the memory's speed: bytes of packed weights per second, for every
+// kind, table and 1, 4, 16 rows, beside a plain streaming read in the same run. Machines drift:
+// quote ratios to the read of the same run only.
+//
+// The weights are as many matrices of 2048 x 5632 as fill 1 GB, so that no cache holds them from
+// one pass to the next; a pass walks all of them, as a forward pass of a model does.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "tensor/matrix.h"
+#include "tensor/team.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace outrider {
+namespace {
+
+constexpr int kDepth = 2048;
+constexpr int kColumns = 5632;
+constexpr std::size_t kBytes = std::size_t{1} << 30;
+
+// Rows that cost nothing to make: the products' time does not depend on the values, as long as none
+// is subnormal.
+class PatternReader : public WeightReader {
+ public:
+  explicit PatternReader(WeightKind kind) : kind_(kind) {
+    std::vector<float> values(std::size_t{16} * kDepth);
+    std::uint32_t state = 1;
+    for (float& value : values) {
+      state = state * 1664525U + 1013904223U;
+      value = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
+    }
+    quantize_weights(values, 16, kDepth, kind, rows_);
+  }
+  WeightKind kind() const override { return kind_; }
+  std::int64_t n_rows() const override { return kColumns; }
+  std::int64_t k() const override { return kDepth; }
+  void read(std::int64_t, std::int64_t, WeightRows& rows) const override { rows = rows_; }
+
+ private:
+  WeightKind kind_;
+  WeightRows rows_;
+};
+
+// Reads the same number of bytes once. Sixteen sums are eight registers on any x86: enough to keep
+// up with the memory, few enough not to spill, which would time the stack instead.
+void stream_read(benchmark::State& state) {
+  struct Free {
+    void operator()(std::uint64_t* memory) const { std::free(memory); }
+  };
+  const std::unique_ptr<std::uint64_t, Free> memory(
+      static_cast<std::uint64_t*>(std::aligned_alloc(std::size_t{2} << 20, kBytes)));
+#if defined(__linux__)
+  madvise(memory.get(), kBytes, MADV_HUGEPAGE);
+#endif
+  constexpr int kSums = 16;                 // two cache lines
+  constexpr std::size_t kAhead = 4096 / 8;  // as far as the products prefetch
+  constexpr std::size_t kWords = kBytes / 8;
+  std::fill_n(memory.get(), kWords, 1);
+  for (auto _ : state) {
+    run_team(default_threads(), [&](const Team& team) {
+      const Range share = team.share(kWords / kSums);
+      std::uint64_t sums[kSums] = {};
+      for (std::int64_t block = share.begin; block < share.end; ++block) {
+        const std::uint64_t* words = memory.get() + block * kSums;
+        __builtin_prefetch(words + kAhead);
+        __builtin_prefetch(words + kAhead + 8);
+        for (int i = 0; i < kSums; ++i) sums[i] += words[i];
+      }
+      for (std::uint64_t& sum : sums) benchmark::DoNotOptimize(sum);
+    });
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kBytes));
+}
+
+void multiply(benchmark::State& state, const KernelTable& table, const std::vector<Matrix>& weights,
+              int n_rows) {
+  Activations x;
+  x.resize(n_rows, kDepth, true);
+  for (int row = 0; row < n_rows; ++row) {
+    for (int i = 0; i < kDepth; ++i) {
+      x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 15;
+    }
+    x.finish_row(table, row);
+  }
+  std::vector<float> y(static_cast<std::size_t>(n_rows) * kColumns);
+  std::size_t bytes = 0;
+  for (const Matrix& matrix : weights) bytes += matrix.packed_bytes();
+  for (auto _ : state) {
+    run_team(default_threads(), [&](const Team& team) {
+      for (const Matrix& matrix : weights) {
+        matrix.multiply(team, x, y.data(), kColumns);
+        team.barrier();
+      }
+    });
+  }
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+}
+
+void register_benchmarks(std::vector<std::unique_ptr<std::vector<Matrix>>>& kept) {
+  const char* const kinds[] = {"f32", "bf16", "int8", "int4"};
+  const auto add_read = [] {
+    benchmark::RegisterBenchmark("read", stream_read)->Unit(benchmark::kMillisecond)->UseRealTime();
+  };
+  add_read();
+  for (int kind = 0; kind < kernels::kWeightKinds; ++kind) {
+    for (const KernelTable* table : kernels::compiled_tables()) {
+      if (!kernels::is_supported(*table)) continue;
+      // Packed when first used and dropped with its last: four kinds at once would fill memories.
+      kept.push_back(std::make_unique<std::vector<Matrix>>());
+      std::vector<Matrix>* weights = kept.back().get();
+      for (const int n_rows : {1, 4, 16}) {
+        const std::string name =
+            std::string(kinds[kind]) + "/" + table->name + "/" + std::to_string(n_rows);
+        benchmark::RegisterBenchmark(
+            name.c_str(),
+            [=](benchmark::State& state) {
+              const PatternReader reader(static_cast<WeightKind>(kind));
+              std::size_t bytes = 0;
+              for (const Matrix& matrix : *weights) bytes += matrix.packed_bytes();
+              while (bytes < kBytes) {
+                weights->push_back(Matrix::pack(reader, *table, default_threads()));
+                bytes += weights->back().packed_bytes();
+              }
+              multiply(state, *table, *weights, n_rows);
+              if (n_rows == 16) weights->clear();
+            })
+            ->Unit(benchmark::kMillisecond)
+            ->UseRealTime();
+      }
+    }
+  }
+  add_read();  // again at the end: how far the machine drifted meanwhile
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  std::vector<std::unique_ptr<std::vector<outrider::Matrix>>> kept;
+  outrider::register_benchmarks(kept);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

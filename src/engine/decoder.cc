@@ -1,0 +1,149 @@
+#include "engine/decoder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "model/prefill.h"
+
+namespace outrider {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace
+
+Stream::Stream(SequenceId stream_id, std::span<const TokenId> prompt, Transform stream_transform,
+               Chance& stream_chance)
+    : id(stream_id),
+      tokens(prompt.begin(), prompt.end()),
+      n_prompt(static_cast<std::int64_t>(prompt.size())),
+      transform(std::move(stream_transform)),
+      chance(&stream_chance),
+      views(transform, history) {
+  history.add_prompt(prompt);
+}
+
+Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
+                 int draft_length, const StopRule* stop)
+    : target_(&target),
+      drafter_(drafter),
+      acceptance_(&acceptance),
+      draft_length_(draft_length),
+      stop_(stop) {}
+
+void Decoder::begin(Stream& stream) {
+  stream.sequence = target_->open({});
+  // One token short: the last one roots the first round, so that its logits come from the same pass
+  // as any other's.
+  const std::span<const TokenId> prompt = stream.tokens;
+  prefill(*target_, *stream.sequence, prompt.first(prompt.size() - 1), output_);
+  if (drafter_ != nullptr) drafter_->begin(stream.context());
+}
+
+void Decoder::end(Stream& stream) {
+  if (drafter_ != nullptr) drafter_->end(stream.id);
+}
+
+int Decoder::draft_budget(const Stream& stream) const {
+  const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
+  // A round commits up to one token more than it drafts, and the deepest node needs a position.
+  const std::int64_t wanted = stream.max_total - n_tokens - 1;
+  const std::int64_t room = target_->config().context_length - n_tokens;
+  return static_cast<int>(std::clamp<std::int64_t>(std::min(wanted, room), 0, draft_length_));
+}
+
+RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& commit) {
+  const auto started = Clock::now();
+  contexts_.clear();
+  jobs_.clear();
+  for (Stream* stream : streams) {
+    stream->tree.reset(stream->tokens.back(), static_cast<std::int64_t>(stream->tokens.size()));
+    contexts_.push_back(stream->context());
+  }
+  if (drafter_ != nullptr) {
+    for (std::size_t index = 0; index < streams.size(); ++index) {
+      jobs_.push_back({.context = &contexts_[index],
+                       .budget = {.length = draft_budget(*streams[index])},
+                       .stop = stop_,
+                       .chance = streams[index]->chance,
+                       .noise = acceptance_->draft_noise(),
+                       .tree = &streams[index]->tree});
+    }
+    drafter_->propose(jobs_);
+  }
+  const auto drafted = Clock::now();
+
+  std::size_t n_rows = 0;
+  for (const Stream* stream : streams) n_rows += stream->tree.nodes().size();
+  block_tokens_.clear();
+  block_parents_.clear();
+  block_tokens_.reserve(n_rows);  // the blocks below point into these
+  block_parents_.reserve(n_rows);
+  blocks_.clear();
+  for (Stream* stream : streams) {
+    const std::size_t first = block_tokens_.size();
+    for (const DraftNode& node : stream->tree.nodes()) {
+      block_tokens_.push_back(node.token);
+      block_parents_.push_back(node.parent);
+    }
+    const std::size_t n_nodes = block_tokens_.size() - first;
+    blocks_.push_back({.sequence = stream->sequence.get(),
+                       .tokens = {block_tokens_.data() + first, n_nodes},
+                       .parents = {block_parents_.data() + first, n_nodes}});
+  }
+  target_->forward(blocks_, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output_);
+  const auto passed = Clock::now();
+
+  int first_row = 0;
+  for (Stream* stream : streams) {
+    stream->views.reset(stream->tree, output_, first_row);
+    first_row += stream->tree.n_nodes();
+    acceptance_->verify(stream->tree, stream->views, *stream->chance, stream->verdict);
+  }
+  const auto judged = Clock::now();
+
+  results_.clear();
+  contexts_.clear();
+  for (Stream* stream : streams) {
+    path_.assign(1, 0);  // the root has been run now, too
+    path_.insert(path_.end(), stream->verdict.path.begin(), stream->verdict.path.end());
+    stream->sequence->keep(path_);
+    commit_verdict(*stream, commit);
+    contexts_.push_back(stream->context());
+  }
+  for (std::size_t index = 0; index < streams.size(); ++index) {
+    results_.push_back({.context = &contexts_[index],
+                        .tree = &streams[index]->tree,
+                        .verdict = &streams[index]->verdict});
+  }
+  if (drafter_ != nullptr) drafter_->observe(results_);
+  return {.draft = seconds_between(started, drafted),
+          .forward = seconds_between(drafted, passed),
+          .verify = seconds_between(passed, judged)};
+}
+
+void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
+  ++stream.counts.target_passes;
+  stream.counts.drafted += stream.tree.n_drafted();
+  int parent = 0;
+  const auto commit_token = [&](TokenId id, int node) {
+    stream.tokens.push_back(id);
+    stream.history.add_generated(id);
+    if (node >= 0) ++stream.counts.accepted;
+    const bool stop = commit(stream, {.id = id, .node = node, .logits_node = parent});
+    stream.finished = stop || static_cast<std::int64_t>(stream.tokens.size()) >= stream.max_total;
+    parent = node;
+  };
+  for (const int node : stream.verdict.path) {
+    commit_token(stream.tree.node(node).token, node);
+    if (stream.finished) return;
+  }
+  commit_token(stream.verdict.next, -1);
+}
+
+}  // namespace outrider

@@ -1,0 +1,119 @@
+// The one loop: draft, one target pass, verify, keep what stands.
+//
+//   drafter.propose(trees)
+//   target.forward(trees)                one pass: logits at every root and node
+//   verify(tree, views, chance)          accepted path + one more token
+//   sequence.keep(path); drafter.observe(verdicts)
+//   commit(tokens)
+//
+// Plain decoding is the same loop over trees of the root alone.
+#ifndef OUTRIDER_ENGINE_DECODER_H_
+#define OUTRIDER_ENGINE_DECODER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/logits_views.h"
+#include "model/language_model.h"
+#include "sampling/chance.h"
+#include "sampling/transform.h"
+#include "speculate/acceptance.h"
+#include "speculate/draft_tree.h"
+#include "speculate/drafter.h"
+
+namespace outrider {
+
+// A committed token and where it came from.
+struct Committed {
+  TokenId id = kNoToken;
+  int node = 0;         // its node in the round's tree; -1 for the verifier's own token
+  int logits_node = 0;  // the node whose logits are behind it
+};
+
+struct StreamCounts {
+  std::int64_t target_passes = 0;
+  std::int64_t drafted = 0;
+  std::int64_t accepted = 0;  // accepted nodes whose tokens were committed
+};
+
+// One text that is being generated. The context passed to drafters and the verifier's views refer
+// to its members: it does not move.
+struct Stream {
+  Stream(SequenceId id, std::span<const TokenId> prompt, Transform transform, Chance& chance);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Context context() const {
+    return {.id = id, .tokens = tokens, .history = &history, .transform = &transform};
+  }
+
+  SequenceId id;
+  std::vector<TokenId> tokens;  // prompt and committed tokens
+  std::int64_t n_prompt;
+  std::int64_t max_total = 0;  // no round commits beyond this many tokens
+  Transform transform;
+  TokenHistory history;
+  Chance* chance;
+  std::unique_ptr<Sequence> sequence;  // the target's
+  DraftTree tree;
+  Verdict verdict;
+  LogitsViews views;
+  StreamCounts counts;
+  bool finished = false;
+};
+
+// Where a round's time went, in seconds.
+struct RoundTimes {
+  double draft = 0;
+  double forward = 0;
+  double verify = 0;
+};
+
+// Decides, token by token in order, whether a stream goes on; true ends it after this token and
+// drops the round's later ones. Sees the stream's tree and views.
+using CommitFunction = std::function<bool(Stream&, const Committed&)>;
+
+// Not thread-safe. The target, the drafter and the acceptance outlive it.
+class Decoder {
+ public:
+  // drafter may be null: plain decoding. `draft_length` is the longest chain asked for.
+  Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance, int draft_length,
+          const StopRule* stop);
+
+  // Opens the target's sequence, runs the prompt but its last token through target and drafter.
+  void begin(Stream& stream);
+
+  // One round for every stream, none of which may be finished. A stream whose max_total is reached,
+  // or whose commit says so, is finished afterwards.
+  RoundTimes round(std::span<Stream* const> streams, const CommitFunction& commit);
+
+  // Forgets the stream in the drafter. Safe to call at any time after begin.
+  void end(Stream& stream);
+
+ private:
+  int draft_budget(const Stream& stream) const;
+  void commit_verdict(Stream& stream, const CommitFunction& commit);
+
+  LanguageModel* target_;
+  Drafter* drafter_;
+  const Acceptance* acceptance_;
+  int draft_length_;
+  const StopRule* stop_;
+
+  // Reused from round to round.
+  ForwardOutput output_;
+  std::vector<Context> contexts_;
+  std::vector<DraftJob> jobs_;
+  std::vector<TokenBlock> blocks_;
+  std::vector<TokenId> block_tokens_;
+  std::vector<int> block_parents_;
+  std::vector<RoundResult> results_;
+  std::vector<int> path_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_DECODER_H_

@@ -1,0 +1,216 @@
+// The loop itself, on models made of tables: batches, budgets, contexts, and what drafters are
+// told.
+#include "engine/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sampling/counter_chance.h"
+#include "speculate/drafters/model_drafter.h"
+#include "tests/support/table_model.h"
+
+namespace outrider {
+namespace {
+
+using testing::TableModel;
+
+constexpr int kVocabulary = 6;
+const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
+
+bool go_on(Stream&, const Committed&) { return false; }
+
+// A table model that counts the tokens it is run on.
+class CountingModel final : public LanguageModel {
+ public:
+  CountingModel(std::uint32_t seed, int context, std::int64_t& n_tokens)
+      : table_(kVocabulary, seed, context), n_tokens_(&n_tokens) {}
+  const ModelConfig& config() const override { return table_.config(); }
+  Footprint footprint() const override { return {}; }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return table_.open(prompt); }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override {
+    for (const TokenBlock& block : blocks) {
+      *n_tokens_ += static_cast<std::int64_t>(block.tokens.size());
+      EXPECT_LE(block.sequence->n_kept() + static_cast<int>(block.tokens.size()),
+                config().context_length);
+    }
+    table_.forward(blocks, request, output);
+  }
+
+ private:
+  TableModel table_;
+  std::int64_t* n_tokens_;
+};
+
+struct Text {
+  std::vector<TokenId> prompt;
+  std::uint64_t seed;
+  int n_tokens;
+  SamplingParams sampling;
+};
+
+std::vector<Text> texts() {
+  return {{{0}, 1, 12, {.temperature = 1}},
+          {{1, 2, 3}, 2, 7, {.temperature = 0}},
+          {{5, 4, 3, 2, 1, 0, 1}, 3, 20, {.temperature = 0.8, .top_p = 0.9}},
+          {{2, 2}, 4, 1, {.temperature = 1, .repetition_penalty = 1.3}}};
+}
+
+// Generates the texts `chosen` together and returns their tokens.
+std::vector<std::vector<TokenId>> generate(LanguageModel& target, Drafter* drafter,
+                                           const Acceptance& acceptance, int length,
+                                           const std::vector<Text>& chosen) {
+  std::deque<CounterChance> chances;
+  std::deque<Stream> streams;
+  std::vector<Stream*> active;
+  Decoder decoder(target, drafter, acceptance, length, nullptr);
+  for (const Text& text : chosen) {
+    chances.emplace_back(text.seed);
+    streams.emplace_back(static_cast<SequenceId>(streams.size()), text.prompt,
+                         Transform(text.sampling, kVocabulary), chances.back());
+    streams.back().max_total = streams.back().n_prompt + text.n_tokens;
+    decoder.begin(streams.back());
+    active.push_back(&streams.back());
+  }
+  while (!active.empty()) {
+    decoder.round(active, go_on);
+    std::erase_if(active, [](const Stream* stream) { return stream->finished; });
+  }
+  std::vector<std::vector<TokenId>> tokens;
+  for (Stream& stream : streams) {
+    decoder.end(stream);
+    tokens.push_back(stream.tokens);
+  }
+  return tokens;
+}
+
+// With a drafter of one text, a text in a batch is the text alone; with `coupled` it is plain
+// sampling's, whatever the chain length.
+TEST(Decoder, BatchesAndCouplingChangeNothing) {
+  TableModel target(kVocabulary, 1);
+  ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 2), kVocabulary);
+  const auto coupled = make_coupled(kRule);
+  const auto plain = generate(target, nullptr, *coupled, 0, texts());
+  for (const int length : {1, 2, 5, 9}) {
+    EXPECT_EQ(generate(target, &drafter, *coupled, length, texts()), plain);
+    for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule)}) {
+      const auto together = generate(target, &drafter, *acceptance, length, texts());
+      for (std::size_t index = 0; index < together.size(); ++index) {
+        EXPECT_EQ(generate(target, &drafter, *acceptance, length, {texts()[index]})[0],
+                  together[index]);
+      }
+      EXPECT_EQ(together[1], plain[1]);  // the greedy one
+      for (std::size_t index = 0; index < together.size(); ++index) {
+        EXPECT_EQ(together[index].size(), texts()[index].prompt.size() + texts()[index].n_tokens);
+      }
+    }
+  }
+}
+
+TEST(Decoder, DifferentSeedsGiveDifferentTexts) {
+  TableModel target(kVocabulary, 1);
+  const auto coupled = make_coupled(kRule);
+  Text text{{0}, 1, 30, {.temperature = 1}};
+  const auto one = generate(target, nullptr, *coupled, 0, {text});
+  text.seed = 2;
+  EXPECT_NE(generate(target, nullptr, *coupled, 0, {text}), one);
+}
+
+// Accepted tokens are never recomputed by the drafter: it runs every context token once, but for
+// the tokens of its own that were rejected.
+TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
+  TableModel target(kVocabulary, 1);
+  std::int64_t n_run = 0;
+  ModelDrafter drafter(std::make_unique<CountingModel>(2, 1 << 20, n_run), kVocabulary);
+  const auto exact = make_multi_round(kRule);
+  Decoder decoder(target, &drafter, *exact, 4, nullptr);
+  CounterChance chance(5);
+  const std::vector<TokenId> prompt = {0, 1, 2};
+  Stream stream(0, prompt, Transform({.temperature = 1}, kVocabulary), chance);
+  stream.max_total = 200;
+  decoder.begin(stream);
+  EXPECT_EQ(n_run, 2);
+  Stream* const streams[] = {&stream};
+  std::int64_t expected = n_run;
+  std::int64_t n_cached = n_run;
+  while (!stream.finished) {
+    const auto n_before = static_cast<std::int64_t>(stream.tokens.size());
+    decoder.round(streams, go_on);
+    const int n_drafted = stream.tree.n_drafted();
+    if (n_drafted > 0) {
+      expected += n_before - n_cached + n_drafted - 1;
+      n_cached =
+          n_before + std::min<std::int64_t>(n_drafted - 1,
+                                            static_cast<std::int64_t>(stream.verdict.path.size()));
+    }
+    ASSERT_EQ(n_run, expected);
+  }
+  EXPECT_GT(stream.counts.accepted, 20);
+}
+
+// The target is never run beyond its context, the drafter never beyond its own; where the drafter's
+// ends, plain decoding goes on.
+TEST(Decoder, ContextsAreRespected) {
+  constexpr int kTargetContext = 40;
+  constexpr int kDrafterContext = 17;
+  std::int64_t n_target = 0;
+  std::int64_t n_drafter = 0;
+  CountingModel target(1, kTargetContext, n_target);
+  ModelDrafter drafter(std::make_unique<CountingModel>(2, kDrafterContext, n_drafter), kVocabulary);
+  const auto coupled = make_coupled(kRule);
+  for (const std::size_t n_prompt :
+       {std::size_t{3}, std::size_t{16}, std::size_t{17}, std::size_t{18}, std::size_t{39}}) {
+    const Text text{std::vector<TokenId>(n_prompt, 1),
+                    9,
+                    kTargetContext - static_cast<int>(n_prompt),
+                    {.temperature = 1}};
+    const auto plain = generate(target, nullptr, *coupled, 0, {text});
+    EXPECT_EQ(plain[0].size(), kTargetContext);
+    EXPECT_EQ(generate(target, &drafter, *coupled, 5, {text}), plain);
+  }
+  EXPECT_GT(n_drafter, 0);
+}
+
+// A drafter with a smaller vocabulary drafts what both know and stays silent after tokens it does
+// not know; a larger one never drafts beyond the target's.
+TEST(Decoder, VocabulariesOfDifferentSizes) {
+  TableModel target(kVocabulary, 1);
+  const auto coupled = make_coupled(kRule);
+  const auto plain = generate(target, nullptr, *coupled, 0, texts());
+  for (const int size : {3, kVocabulary, 9}) {
+    ModelDrafter drafter(std::make_unique<TableModel>(size, 2), kVocabulary);
+    EXPECT_EQ(generate(target, &drafter, *coupled, 3, texts()), plain) << size;
+  }
+}
+
+// A commit that says stop ends the text at that token, in mid-draft, too.
+TEST(Decoder, StopsWhereTheCommitSays) {
+  TableModel target(kVocabulary, 1);
+  ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 1), kVocabulary);  // all accepted
+  const auto coupled = make_coupled(kRule);
+  Decoder decoder(target, &drafter, *coupled, 5, nullptr);
+  CounterChance chance(1);
+  const std::vector<TokenId> prompt = {0};
+  Stream stream(0, prompt, Transform({.temperature = 1}, kVocabulary), chance);
+  stream.max_total = 100;
+  decoder.begin(stream);
+  Stream* const streams[] = {&stream};
+  int n_seen = 0;
+  decoder.round(streams, [&](Stream&, const Committed& committed) {
+    EXPECT_EQ(committed.node, n_seen + 1);
+    EXPECT_EQ(committed.logits_node, n_seen);
+    return ++n_seen == 3;
+  });
+  EXPECT_TRUE(stream.finished);
+  EXPECT_EQ(n_seen, 3);
+  EXPECT_EQ(stream.tokens.size(), 4U);
+  EXPECT_EQ(stream.counts.accepted, 3);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,237 @@
+#include "outrider/generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <utility>
+
+#include "engine/decoder.h"
+#include "engine/speculation.h"
+#include "engine/stop_strings.h"
+#include "outrider/error.h"
+#include "sampling/counter_chance.h"
+
+namespace outrider {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// One request on its way to a result: what the loop commits, as text and as figures.
+class Generation {
+ public:
+  Generation(SequenceId id, const GenerateRequest& request, const Model& model, bool speculative)
+      : options_(&request.options),
+        model_(&model),
+        speculative_(speculative),
+        chance_(request.options.seed),
+        stream_(id, request.prompt,
+                Transform(request.options.sampling, model.summary().vocabulary_size), chance_),
+        decoder_(model.tokenizer()),
+        stop_strings_(request.options.stop_strings) {
+    stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + options_->max_tokens,
+                                               model.summary().context_length);
+    stream_.finished = stream_.max_total <= stream_.n_prompt;
+  }
+
+  Stream& stream() { return stream_; }
+  GenerateResult& result() { return result_; }
+
+  // Takes one committed token; true ends the text.
+  bool commit(const Committed& committed) {
+    result_.ids.push_back(committed.id);
+    if (options_->keep_logits) {
+      const auto logits = stream_.views.logits(committed.logits_node);
+      result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
+    }
+    const bool ends = ends_text(committed.id);
+    std::string text = stop_strings_.push(decoder_.push(committed.id));
+    const bool stops = ends || stop_strings_.found();
+    if (stops) text += release_rest();
+    result_.text += text;
+    if (stops) result_.finish_reason = FinishReason::stop;
+    if (options_->on_token) {
+      options_->on_token({.id = committed.id, .origin = origin(committed), .text = text});
+    }
+    return stops;
+  }
+
+  void add_round(const RoundTimes& times, std::int64_t drafter_passes, std::int64_t accepted) {
+    GenerateStatistics& statistics = result_.statistics;
+    statistics.draft_seconds += times.draft;
+    statistics.verify_seconds += times.verify;
+    statistics.drafter_passes += drafter_passes;
+    result_.accepted_per_round.push_back(static_cast<int>(accepted));
+  }
+
+  bool cancelled() const {
+    return options_->cancel != nullptr && options_->cancel->load(std::memory_order_relaxed);
+  }
+  void cancel() {
+    stream_.finished = true;
+    result_.finish_reason = FinishReason::cancelled;
+  }
+
+  void finish(double prefill_seconds, double decode_seconds) {
+    result_.text += release_rest();
+    GenerateStatistics& statistics = result_.statistics;
+    statistics.target_passes = stream_.counts.target_passes;
+    statistics.drafted = stream_.counts.drafted;
+    statistics.accepted = stream_.counts.accepted;
+    statistics.emitted = static_cast<std::int64_t>(result_.ids.size());
+    statistics.prefill_seconds = prefill_seconds;
+    statistics.decode_seconds = decode_seconds;
+  }
+
+ private:
+  bool ends_text(TokenId id) const {
+    const auto holds = [id](const std::vector<TokenId>& ids) {
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    };
+    return holds(options_->stop_tokens) || (!options_->ignore_eos && holds(model_->end_tokens()));
+  }
+
+  // The text held back at the end: unfinished characters, beginnings of stop strings.
+  std::string release_rest() {
+    std::string text = stop_strings_.push(decoder_.finish());
+    return text + stop_strings_.finish();
+  }
+
+  TokenOrigin origin(const Committed& committed) const {
+    if (committed.node >= 0) return TokenOrigin::accepted;
+    if (!speculative_ || stream_.tree.n_drafted() == 0) return TokenOrigin::plain;
+    return stream_.verdict.corrected ? TokenOrigin::corrected : TokenOrigin::bonus;
+  }
+
+  const GenerateOptions* options_;
+  const Model* model_;
+  bool speculative_;
+  CounterChance chance_;
+  Stream stream_;
+  StreamingDecoder decoder_;
+  StopStrings stop_strings_;
+  GenerateResult result_;
+};
+
+void check_request(const GenerateRequest& request, const Model& model) {
+  constexpr const char* kOperation = "generate";
+  const int context = model.summary().context_length;
+  const int vocabulary = model.summary().vocabulary_size;
+  if (request.prompt.empty()) {
+    throw Error(kOperation, "prompt", "at least one token", "none");
+  }
+  if (static_cast<std::int64_t>(request.prompt.size()) >= context) {
+    throw Error(kOperation, "prompt",
+                fmt::format("fewer tokens than the model's context of {}", context),
+                fmt::format("{}", request.prompt.size()));
+  }
+  for (const TokenId id : request.prompt) {
+    if (id < 0 || id >= vocabulary) {
+      throw Error(kOperation, "prompt", fmt::format("token ids below {}", vocabulary),
+                  fmt::format("{}", id));
+    }
+  }
+  if (request.options.max_tokens < 0) {
+    throw UsageError(kOperation, "max_tokens", "0 or more",
+                     fmt::format("{}", request.options.max_tokens));
+  }
+}
+
+}  // namespace
+
+struct Generator::State {
+  State(std::shared_ptr<const Model> target, const SpeculationOptions& options)
+      : model(std::move(target)),
+        speculation(make_speculation(*model, options)),
+        decoder(model->language_model(), speculation.drafter.get(), *speculation.acceptance,
+                speculation.draft_length, speculation.stop.get()) {}
+
+  std::int64_t drafter_passes() const {
+    return speculation.drafter ? speculation.drafter->n_passes() : 0;
+  }
+
+  std::shared_ptr<const Model> model;
+  Speculation speculation;
+  Decoder decoder;
+  SequenceId next_id = 0;
+};
+
+Generator::Generator(std::shared_ptr<const Model> model, const SpeculationOptions& speculation)
+    : state_(std::make_unique<State>(std::move(model), speculation)) {}
+Generator::~Generator() = default;
+Generator::Generator(Generator&&) noexcept = default;
+Generator& Generator::operator=(Generator&&) noexcept = default;
+
+GenerateResult Generator::generate(std::string_view prompt, const GenerateOptions& options) {
+  const GenerateRequest request{
+      .prompt = state_->model->tokenizer().encode(prompt, options.add_special), .options = options};
+  return std::move(generate({&request, 1}).front());
+}
+
+std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest> requests) {
+  State& state = *state_;
+  for (const GenerateRequest& request : requests) check_request(request, *state.model);
+
+  // Streams do not move, and whatever happens the drafter forgets them.
+  std::deque<Generation> generations;
+  struct EndAll {
+    std::deque<Generation>& generations;
+    Decoder& decoder;
+    ~EndAll() {
+      for (Generation& generation : generations) decoder.end(generation.stream());
+    }
+  } end_all{generations, state.decoder};
+
+  const auto prefill_started = Clock::now();
+  for (const GenerateRequest& request : requests) {
+    generations.emplace_back(state.next_id++, request, *state.model,
+                             state.speculation.drafter != nullptr);
+    Stream& stream = generations.back().stream();
+    if (!stream.finished) state.decoder.begin(stream);
+  }
+  const double prefill_seconds = seconds_since(prefill_started);
+
+  const auto decode_started = Clock::now();
+  std::vector<Generation*> active;
+  std::vector<Stream*> streams;
+  std::vector<std::int64_t> accepted_before;
+  const CommitFunction commit = [&](Stream& stream, const Committed& committed) {
+    const auto at = std::find(streams.begin(), streams.end(), &stream);
+    return active[static_cast<std::size_t>(at - streams.begin())]->commit(committed);
+  };
+  for (;;) {
+    active.clear();
+    streams.clear();
+    accepted_before.clear();
+    for (Generation& generation : generations) {
+      Stream& stream = generation.stream();
+      if (!stream.finished && generation.cancelled()) generation.cancel();
+      if (stream.finished) continue;
+      active.push_back(&generation);
+      streams.push_back(&stream);
+      accepted_before.push_back(stream.counts.accepted);
+    }
+    if (active.empty()) break;
+    const std::int64_t passes_before = state.drafter_passes();
+    const RoundTimes times = state.decoder.round(streams, commit);
+    for (std::size_t index = 0; index < active.size(); ++index) {
+      active[index]->add_round(times, state.drafter_passes() - passes_before,
+                               streams[index]->counts.accepted - accepted_before[index]);
+    }
+  }
+  const double decode_seconds = seconds_since(decode_started);
+
+  std::vector<GenerateResult> results;
+  for (Generation& generation : generations) {
+    generation.finish(prefill_seconds, decode_seconds);
+    results.push_back(std::move(generation.result()));
+  }
+  return results;
+}
+
+}  // namespace outrider

@@ -1,0 +1,272 @@
+// The public face on a tiny random pair: replay, stops of every kind, edges, errors.
+#include "outrider/generate.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outrider/error.h"
+#include "tests/support/tiny_pair.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Generation : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() /
+              ("outrider_generate_test_" +
+               std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "_" +
+               std::to_string(::getpid()));
+    testing::write_tiny_pair(folder_);
+    model_ = Model::load(folder_ / "target", {.threads = 1});
+  }
+  static void TearDownTestSuite() {
+    model_.reset();
+    fs::remove_all(folder_);
+  }
+
+  static Generator make(int length, const std::string& verify = "exact") {
+    return Generator(model_, {.drafter = "model:" + (folder_ / "draft").string(),
+                              .tree = "chain:length=" + std::to_string(length),
+                              .verify = verify,
+                              .drafter_options = {.threads = 1}});
+  }
+  static std::string message_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  static inline fs::path folder_;
+  static inline std::shared_ptr<const Model> model_;
+};
+
+constexpr const char* kPrompt = "A small test.";
+
+TEST_F(Generation, CoupledIsPlainSamplingAndExactReplays) {
+  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{7}}) {
+    const GenerateOptions options{.max_tokens = 60,
+                                  .sampling = {.temperature = 1, .repetition_penalty = 1.1},
+                                  .seed = seed,
+                                  .ignore_eos = true,
+                                  .keep_logits = true};
+    const GenerateResult plain = Generator(model_).generate(kPrompt, options);
+    EXPECT_EQ(plain.ids.size(), 60U);
+    for (const int length : {1, 3, 8}) {
+      const GenerateResult coupled = make(length, "coupled").generate(kPrompt, options);
+      EXPECT_EQ(coupled.ids, plain.ids);
+      EXPECT_EQ(coupled.logits, plain.logits);
+      EXPECT_EQ(coupled.text, plain.text);
+      EXPECT_GT(coupled.statistics.tau(), 1);
+      for (const char* verify : {"exact", "block"}) {
+        const GenerateResult once = make(length, verify).generate(kPrompt, options);
+        EXPECT_EQ(make(length, verify).generate(kPrompt, options).ids, once.ids);
+      }
+    }
+  }
+}
+
+TEST_F(Generation, CountsAddUp) {
+  const GenerateOptions options{.max_tokens = 50, .ignore_eos = true};
+  const GenerateResult plain = Generator(model_).generate(kPrompt, options);
+  EXPECT_EQ(plain.statistics.target_passes, 50);
+  EXPECT_EQ(plain.statistics.drafted, 0);
+  EXPECT_EQ(plain.statistics.drafter_passes, 0);
+  EXPECT_EQ(plain.statistics.tau(), 1);
+  Generator generator = make(4);
+  for (int run = 0; run < 2; ++run) {  // a generator starts every text afresh
+    const GenerateResult result = generator.generate(kPrompt, options);
+    const GenerateStatistics& statistics = result.statistics;
+    EXPECT_EQ(result.ids, plain.ids);
+    EXPECT_EQ(statistics.emitted, 50);
+    EXPECT_EQ(statistics.emitted, statistics.accepted + statistics.target_passes);
+    EXPECT_EQ(statistics.drafter_passes, statistics.drafted);
+    EXPECT_EQ(static_cast<std::int64_t>(result.accepted_per_round.size()),
+              statistics.target_passes);
+    EXPECT_GT(statistics.accepted, 0);
+    EXPECT_LT(statistics.accepted, statistics.drafted);
+    EXPECT_EQ(result.finish_reason, FinishReason::length);
+  }
+}
+
+TEST_F(Generation, NoTokensAskedForGivesNone) {
+  for (const int length : {0, 5}) {
+    Generator generator = length == 0 ? Generator(model_) : make(length);
+    const GenerateResult result = generator.generate(kPrompt, {.max_tokens = 0});
+    EXPECT_TRUE(result.ids.empty());
+    EXPECT_EQ(result.text, "");
+    EXPECT_EQ(result.finish_reason, FinishReason::length);
+    EXPECT_EQ(result.statistics.target_passes, 0);
+    EXPECT_EQ(result.statistics.tau(), 0);
+  }
+}
+
+// An end token anywhere in a draft ends the text there, as in plain decoding: every token of a
+// plain text is made a stop token in turn.
+TEST_F(Generation, StopTokensInMidDraft) {
+  const GenerateOptions options{.max_tokens = 40, .ignore_eos = true};
+  const GenerateResult plain = Generator(model_).generate(kPrompt, options);
+  int in_mid_draft = 0;
+  for (const int length : {2, 5, 8}) {
+    Generator generator = make(length);
+    for (const TokenId stop : plain.ids) {
+      GenerateOptions stopping = options;
+      stopping.stop_tokens = {stop};
+      const GenerateResult expected = Generator(model_).generate(kPrompt, stopping);
+      const GenerateResult result = generator.generate(kPrompt, stopping);
+      EXPECT_EQ(result.ids, expected.ids);
+      EXPECT_EQ(result.ids.back(), stop);
+      EXPECT_EQ(result.text, expected.text);
+      EXPECT_EQ(result.finish_reason, FinishReason::stop);
+      EXPECT_EQ(result.statistics.emitted, static_cast<std::int64_t>(result.ids.size()));
+      if (result.statistics.accepted > 0 && result.accepted_per_round.back() > 0) ++in_mid_draft;
+    }
+  }
+  EXPECT_GT(in_mid_draft, 10);
+}
+
+// A stop string wherever it lies in the text, across tokens and rounds.
+TEST_F(Generation, StopStringsAcrossRounds) {
+  const GenerateOptions options{.max_tokens = 40, .ignore_eos = true};
+  const std::string text = Generator(model_).generate(kPrompt, options).text;
+  ASSERT_GT(text.size(), 20U);
+  for (const int length : {0, 1, 5}) {
+    Generator generator = length == 0 ? Generator(model_) : make(length);
+    for (std::size_t at = 0; at + 4 <= text.size(); ++at) {
+      const std::string stop = text.substr(at, 4);
+      if ((stop[0] & 0xc0) == 0x80) continue;  // begins inside a character
+      GenerateOptions stopping = options;
+      stopping.stop_strings = {stop};
+      std::string streamed;
+      stopping.on_token = [&streamed](const TokenEvent& event) { streamed += event.text; };
+      const GenerateResult result = generator.generate(kPrompt, stopping);
+      EXPECT_EQ(result.text, text.substr(0, text.find(stop)));
+      EXPECT_EQ(streamed, result.text);
+      EXPECT_EQ(result.finish_reason, FinishReason::stop);
+    }
+  }
+}
+
+TEST_F(Generation, StreamedTextIsTheText) {
+  for (const int length : {0, 5}) {
+    Generator generator = length == 0 ? Generator(model_) : make(length);
+    std::string streamed;
+    std::vector<TokenId> ids;
+    int n_accepted = 0;
+    GenerateOptions options{.max_tokens = 80, .sampling = {.temperature = 1.5}, .ignore_eos = true};
+    options.on_token = [&](const TokenEvent& event) {
+      streamed += event.text;
+      ids.push_back(event.id);
+      if (event.origin == TokenOrigin::accepted) ++n_accepted;
+      if (length == 0) {
+        EXPECT_EQ(event.origin, TokenOrigin::plain);
+      }
+    };
+    const GenerateResult result = generator.generate(kPrompt, options);
+    EXPECT_EQ(ids, result.ids);
+    EXPECT_EQ(n_accepted, result.statistics.accepted);
+    // Only an unfinished character at the very end may come after the last token.
+    EXPECT_EQ(result.text.substr(0, streamed.size()), streamed);
+    EXPECT_LE(result.text.size() - streamed.size(), 3U);
+    EXPECT_EQ(result.text, model_->tokenizer().decode(result.ids));
+  }
+}
+
+TEST_F(Generation, ContextEndsTheText) {
+  const int context = model_->summary().context_length;
+  GenerateRequest request{.prompt = std::vector<TokenId>(static_cast<std::size_t>(context) - 3, 70),
+                          .options = {.max_tokens = 100, .ignore_eos = true}};
+  for (const int length : {0, 8}) {
+    Generator generator = length == 0 ? Generator(model_) : make(length);
+    const auto results = generator.generate({&request, 1});
+    EXPECT_EQ(results[0].ids.size(), 3U);
+    EXPECT_EQ(results[0].finish_reason, FinishReason::length);
+  }
+  request.prompt.resize(static_cast<std::size_t>(context), 70);
+  EXPECT_NE(message_of([&] {
+              Generator(model_).generate({&request, 1});
+            }).find("fewer tokens than the model's context of " + std::to_string(context)),
+            std::string::npos);
+}
+
+TEST_F(Generation, CancelEndsAfterTheRound) {
+  std::atomic<bool> cancel{false};
+  GenerateOptions options{.max_tokens = 200, .ignore_eos = true, .cancel = &cancel};
+  int n_tokens = 0;
+  options.on_token = [&](const TokenEvent&) { cancel = ++n_tokens >= 10; };
+  const GenerateResult result = make(3).generate(kPrompt, options);
+  EXPECT_EQ(result.finish_reason, FinishReason::cancelled);
+  EXPECT_GE(result.ids.size(), 10U);
+  EXPECT_LE(result.ids.size(), 14U);
+}
+
+TEST_F(Generation, PromptsThatCannotBe) {
+  Generator generator(model_);
+  GenerateRequest request;
+  EXPECT_EQ(message_of([&] {
+              generator.generate({&request, 1});
+            }),
+            "[generate] prompt: expected at least one token, got none");
+  request.prompt = {0, model_->summary().vocabulary_size};
+  EXPECT_NE(message_of([&] {
+              generator.generate({&request, 1});
+            }).find("token ids below"),
+            std::string::npos);
+  request.prompt = {0, -1};
+  EXPECT_NE(message_of([&] {
+              generator.generate({&request, 1});
+            }).find("got -1"),
+            std::string::npos);
+  EXPECT_NO_THROW(generator.generate("", {.max_tokens = 2}));  // the beginning-of-text token alone
+  EXPECT_NO_THROW(generator.generate("\xff\xc3", {.max_tokens = 2}));
+}
+
+TEST_F(Generation, OptionsThatCannotBe) {
+  const auto speculate = [&](const SpeculationOptions& options) {
+    return message_of([&] { Generator(model_, options); });
+  };
+  const std::string draft = "model:" + (folder_ / "draft").string();
+  EXPECT_NE(speculate({.drafter = "ghost"}).find("one of none, model"), std::string::npos);
+  EXPECT_NE(speculate({.drafter = "model"}).find("expected model:PATH"), std::string::npos);
+  EXPECT_NE(speculate({.drafter = "model:/nowhere/at/all"}).find("/nowhere/at/all"),
+            std::string::npos);
+  EXPECT_NE(speculate({.drafter = draft + ",confidence=2"}).find("a number from 0 to 1"),
+            std::string::npos);
+  EXPECT_NE(speculate({.drafter = draft, .rule = "lucky"}).find("one of exact"), std::string::npos);
+  EXPECT_NE(speculate({.drafter = draft, .tree = "bush"}).find("one of chain"), std::string::npos);
+  EXPECT_NE(speculate({.drafter = draft, .tree = "chain:length=0"}).find("from 1 to"),
+            std::string::npos);
+  EXPECT_NE(speculate({.drafter = draft, .verify = "maybe"}).find("one of exact, block, coupled"),
+            std::string::npos);
+  const auto load = [&](const ModelOptions& options) {
+    return message_of([&] { Model::load(folder_ / "target", options); });
+  };
+  EXPECT_NE(load({.weights = "int3"}).find("one of f32, bf16, int8, int4"), std::string::npos);
+  EXPECT_NE(load({.kv = "f8"}).find("one of f32, bf16"), std::string::npos);
+  EXPECT_NE(load({.threads = -1}).find("0 or more"), std::string::npos);
+  EXPECT_NE(load({.kernels = "abacus"}).find("scalar"), std::string::npos);
+  const auto sample = [&](const SamplingParams& sampling) {
+    return message_of([&] { Generator(model_).generate(kPrompt, {.sampling = sampling}); });
+  };
+  EXPECT_NE(sample({.temperature = -1}), "no error");
+  EXPECT_NE(sample({.top_p = 0}), "no error");
+  EXPECT_NE(sample({.top_k = -1}), "no error");
+  EXPECT_NE(sample({.repetition_penalty = 0}), "no error");
+  EXPECT_NE(message_of([&] { Generator(model_).generate(kPrompt, {.max_tokens = -1}); }),
+            "no error");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,52 @@
+#include "outrider/model.h"
+
+#include <utility>
+
+#include "engine/speculation.h"
+#include "kernels/dispatch.h"
+#include "model/load_model.h"
+
+namespace outrider {
+
+Model::Model() = default;
+Model::~Model() = default;
+
+std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
+                                         const ModelOptions& options) {
+  const LoadOptions load = make_load_options(options);
+  std::shared_ptr<Model> model(new Model);
+  model->tokenizer_ = Tokenizer::load(path);
+  model->language_model_ = load_model(path, load);
+  const ModelConfig& config = model->language_model_->config();
+  const Footprint footprint = model->language_model_->footprint();
+  model->summary_ = {.architecture = config.architecture,
+                     .kernels = footprint.kernels,
+                     .n_parameters = footprint.n_parameters,
+                     .vocabulary_size = config.vocabulary_size,
+                     .context_length = config.context_length,
+                     .n_layers = config.n_layers,
+                     .dim = config.dim,
+                     .n_heads = config.n_heads,
+                     .n_kv_heads = config.n_kv_heads,
+                     .head_dim = config.head_dim,
+                     .hidden_dim = config.hidden_dim,
+                     .weights = footprint.weights,
+                     .kv = footprint.kv,
+                     .weight_bytes = footprint.weight_bytes,
+                     .kv_bytes_per_token = footprint.kv_bytes_per_token};
+  return model;
+}
+
+const std::vector<TokenId>& Model::end_tokens() const {
+  return language_model_->config().end_tokens;
+}
+
+std::vector<std::pair<std::string, bool>> kernel_tables() {
+  std::vector<std::pair<std::string, bool>> tables;
+  for (const kernels::KernelTable* table : kernels::compiled_tables()) {
+    tables.emplace_back(table->name, kernels::is_supported(*table));
+  }
+  return tables;
+}
+
+}  // namespace outrider

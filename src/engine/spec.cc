@@ -1,0 +1,124 @@
+#include "engine/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// Splits at unescaped commas. In the parts, escapes are resolved and the first unescaped '=' noted.
+struct Part {
+  std::string text;
+  std::size_t equals = std::string::npos;
+};
+
+std::vector<Part> split(std::string_view text) {
+  std::vector<Part> parts(1);
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    Part& part = parts.back();
+    if (text[index] == '\\' && index + 1 < text.size()) {
+      part.text += text[++index];
+    } else if (text[index] == ',') {
+      parts.emplace_back();
+    } else {
+      if (text[index] == '=' && part.equals == std::string::npos) part.equals = part.text.size();
+      part.text += text[index];
+    }
+  }
+  return parts;
+}
+
+bool is_key(const Part& part) {
+  if (part.equals == std::string::npos || part.equals == 0) return false;
+  return std::all_of(part.text.begin(),
+                     part.text.begin() + static_cast<std::ptrdiff_t>(part.equals),
+                     [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '-'; });
+}
+
+std::string join(std::initializer_list<std::string_view> names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Spec Spec::parse(std::string_view what, std::string_view text) {
+  Spec spec;
+  spec.what_ = what;
+  spec.text_ = text;
+  const std::size_t colon = text.find(':');
+  spec.name_ = text.substr(0, colon);
+  if (spec.name_.empty()) {
+    throw UsageError(fmt::format("read {}", what), spec.text_, "a name", "nothing");
+  }
+  if (colon == std::string_view::npos) return spec;
+  const std::vector<Part> parts = split(text.substr(colon + 1));
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    const Part& part = parts[index];
+    if (is_key(part)) {
+      std::string key = part.text.substr(0, part.equals);
+      for (const auto& [known, value] : spec.keys_) {
+        if (known == key) {
+          throw UsageError(fmt::format("read {}", what), spec.text_, "each key once",
+                           fmt::format("{} twice", key));
+        }
+      }
+      spec.keys_.emplace_back(std::move(key), part.text.substr(part.equals + 1));
+    } else if (index == 0) {
+      spec.value_ = part.text;
+    } else {
+      throw UsageError(fmt::format("read {}", what), spec.text_, "key=value after a comma",
+                       part.text.empty() ? "nothing" : part.text);
+    }
+  }
+  return spec;
+}
+
+void Spec::require_name(std::initializer_list<std::string_view> known) const {
+  if (std::find(known.begin(), known.end(), name_) == known.end()) {
+    throw UsageError(fmt::format("read {}", what_), text_, fmt::format("one of {}", join(known)),
+                     name_);
+  }
+}
+
+void Spec::require_keys(std::initializer_list<std::string_view> known) const {
+  for (const auto& [key, value] : keys_) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw UsageError(
+          fmt::format("read {}", what_), text_,
+          known.size() == 0 ? std::string("no keys") : fmt::format("keys among {}", join(known)),
+          key);
+    }
+  }
+}
+
+std::optional<double> Spec::number(std::string_view key, double least, double most) const {
+  for (const auto& [name, text] : keys_) {
+    if (name != key) continue;
+    double number = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc() || end != text.data() + text.size() ||
+        !(number >= least && number <= most)) {
+      throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, key),
+                       fmt::format("a number from {} to {}", least, most), text);
+    }
+    return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> Spec::integer(std::string_view key, int least, int most) const {
+  const std::optional<double> value = number(key, least, most);
+  if (!value) return std::nullopt;
+  if (*value != std::floor(*value)) {
+    throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, key),
+                     "a whole number", fmt::format("{}", *value));
+  }
+  return static_cast<int>(*value);
+}
+
+}  // namespace outrider

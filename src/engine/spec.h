@@ -1,0 +1,46 @@
+// Spec strings: name:value,key=value,... (a drafter, a rule, a tree).
+#ifndef OUTRIDER_ENGINE_SPEC_H_
+#define OUTRIDER_ENGINE_SPEC_H_
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace outrider {
+
+// "model:PATH,confidence=0.4" -> name "model", value "PATH", keys {confidence: 0.4}. The value is
+// what stands before the first comma unless it is itself a key=value whose key is a plain word. A
+// backslash takes the next character literally.
+class Spec {
+ public:
+  // `what` names the kind of spec in error messages ("drafter", "rule", "tree"). Throws UsageError
+  // on an empty name, a part that is no key=value, or a key given twice.
+  static Spec parse(std::string_view what, std::string_view text);
+
+  const std::string& name() const { return name_; }
+  const std::string& value() const { return value_; }
+
+  // Throws UsageError, listing the known names.
+  void require_name(std::initializer_list<std::string_view> known) const;
+  // Throws UsageError if a key is given that is not among these.
+  void require_keys(std::initializer_list<std::string_view> known) const;
+
+  // The number behind a key, nullopt if it is not given. Throws UsageError if it is no number or
+  // outside [least, most]; NaN is outside.
+  std::optional<double> number(std::string_view key, double least, double most) const;
+  std::optional<int> integer(std::string_view key, int least, int most) const;
+
+ private:
+  std::string what_;
+  std::string text_;
+  std::string name_;
+  std::string value_;
+  std::vector<std::pair<std::string, std::string>> keys_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_SPEC_H_

@@ -1,0 +1,67 @@
+#include "engine/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+TEST(Spec, NameValueAndKeys) {
+  const Spec spec = Spec::parse("drafter", "model:/models/small one,confidence=0.4,length=3");
+  EXPECT_EQ(spec.name(), "model");
+  EXPECT_EQ(spec.value(), "/models/small one");
+  EXPECT_EQ(spec.number("confidence", 0, 1), 0.4);
+  EXPECT_EQ(spec.integer("length", 1, 9), 3);
+  EXPECT_EQ(spec.number("absent", 0, 1), std::nullopt);
+
+  const Spec keys_only = Spec::parse("tree", "chain:length=8");
+  EXPECT_EQ(keys_only.value(), "");
+  EXPECT_EQ(keys_only.integer("length", 1, 9), 8);
+  EXPECT_EQ(Spec::parse("rule", "exact").name(), "exact");
+}
+
+TEST(Spec, BackslashEscapes) {
+  const Spec spec = Spec::parse("drafter", "model:/odd\\,name\\=x,confidence=1");
+  EXPECT_EQ(spec.value(), "/odd,name=x");
+  EXPECT_EQ(spec.number("confidence", 0, 1), 1);
+  // A path with '=' after a character no key has is a value as it stands.
+  EXPECT_EQ(Spec::parse("drafter", "model:/a/b=c").value(), "/a/b=c");
+}
+
+TEST(Spec, SaysWhatIsWrong) {
+  const auto message = [](const auto& action) -> std::string {
+    try {
+      action();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message([] { Spec::parse("tree", ""); }), "[read tree] : expected a name, got nothing");
+  EXPECT_EQ(message([] { Spec::parse("tree", "chain:length=1,length=2"); }),
+            "[read tree] chain:length=1,length=2: expected each key once, got length twice");
+  EXPECT_EQ(message([] { Spec::parse("tree", "chain:length=1,wide"); }),
+            "[read tree] chain:length=1,wide: expected key=value after a comma, got wide");
+  const Spec spec = Spec::parse("tree", "chain:length=1.5,depth=x,width=nan,height=9");
+  EXPECT_EQ(message([&] {
+              spec.require_name({"star", "ring"});
+            }),
+            "[read tree] chain:length=1.5,depth=x,width=nan,height=9: expected one of star, ring, "
+            "got chain");
+  EXPECT_NE(message([&] { spec.require_keys({"length"}); }).find("keys among length, got depth"),
+            std::string::npos);
+  EXPECT_NE(message([&] { spec.integer("length", 1, 9); }).find("a whole number, got 1.5"),
+            std::string::npos);
+  for (const char* key : {"depth", "width", "height"}) {
+    EXPECT_NE(message([&] { spec.number(key, 1, 5); }).find("a number from 1 to 5"),
+              std::string::npos)
+        << key;
+  }
+}
+
+}  // namespace
+}  // namespace outrider

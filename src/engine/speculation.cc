@@ -1,0 +1,137 @@
+#include "engine/speculation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "engine/spec.h"
+#include "model/load_model.h"
+#include "outrider/error.h"
+#include "speculate/drafters/model_drafter.h"
+#include "tensor/kernels_in_use.h"
+
+namespace outrider {
+namespace {
+
+// The longest chain one may ask for: beyond it the tree's own bookkeeping would outweigh the pass.
+constexpr int kLongestChain = 1024;
+
+int draft_length(const std::string& tree) {
+  if (tree.empty()) return kDefaultDraftLength;
+  const Spec spec = Spec::parse("tree", tree);
+  spec.require_name({"chain"});
+  spec.require_keys({"length"});
+  return spec.integer("length", 1, kLongestChain).value_or(kDefaultDraftLength);
+}
+
+std::unique_ptr<Acceptance> make_acceptance(const std::string& rule, const std::string& verify) {
+  const Spec spec = Spec::parse("rule", rule);
+  spec.require_name({"exact"});
+  spec.require_keys({});
+  auto exact = std::make_shared<ExactRule>();
+  if (verify == "exact") return make_multi_round(exact);
+  if (verify == "block") return make_block(exact);
+  if (verify == "coupled") return make_coupled(exact);
+  throw UsageError("read verify", verify, "one of exact, block, coupled", verify);
+}
+
+// Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
+// is taken at its word if its size fits.
+void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
+                             const std::filesystem::path& path) {
+  constexpr const char* kOperation = "load drafter";
+  const int n_target = target.summary().vocabulary_size;
+  const int n_drafter = drafter.config().vocabulary_size;
+  const bool has_tokenizer =
+      std::filesystem::is_regular_file(path) || std::filesystem::exists(path / "tokenizer.json");
+  if (!has_tokenizer) {
+    if (n_target != n_drafter) {
+      throw Error(kOperation, path.string(), fmt::format("the target's vocabulary of {}", n_target),
+                  fmt::format("one of {}", n_drafter));
+    }
+    return;
+  }
+  const auto other = Tokenizer::load(path);
+  const Tokenizer& tokenizer = target.tokenizer();
+  const int n_shared =
+      std::min({n_target, n_drafter, tokenizer.vocabulary_size(), other->vocabulary_size()});
+  for (TokenId id = 0; id < n_shared; ++id) {
+    if (tokenizer.piece(id) != other->piece(id)) {
+      throw Error(
+          kOperation, path.string(),
+          fmt::format("the target's vocabulary (token {} is \"{}\")", id, tokenizer.piece(id)),
+          fmt::format("\"{}\"", other->piece(id)));
+    }
+  }
+  // Padding rows may differ in number; real tokens may not.
+  if (tokenizer.vocabulary_size() != other->vocabulary_size()) {
+    throw Error(kOperation, path.string(),
+                fmt::format("the target's {} tokens", tokenizer.vocabulary_size()),
+                fmt::format("{}", other->vocabulary_size()));
+  }
+}
+
+}  // namespace
+
+LoadOptions make_load_options(const ModelOptions& options) {
+  constexpr const char* kOperation = "load model";
+  LoadOptions load;
+  if (!options.weights.empty()) {
+    constexpr std::pair<const char*, kernels::WeightKind> kKinds[] = {
+        {"f32", kernels::WeightKind::f32},
+        {"bf16", kernels::WeightKind::bf16},
+        {"int8", kernels::WeightKind::int8},
+        {"int4", kernels::WeightKind::int4}};
+    for (const auto& [name, kind] : kKinds) {
+      if (options.weights == name) load.weights = kind;
+    }
+    if (!load.weights) {
+      throw UsageError(kOperation, "weights", "one of f32, bf16, int8, int4", options.weights);
+    }
+  }
+  if (options.kv == "f32") {
+    load.kv = kernels::KvKind::f32;
+  } else if (options.kv == "bf16") {
+    load.kv = kernels::KvKind::bf16;
+  } else if (!options.kv.empty()) {
+    throw UsageError(kOperation, "kv", "one of f32, bf16", options.kv);
+  }
+  if (options.threads < 0) {
+    throw UsageError(kOperation, "threads", "0 or more", fmt::format("{}", options.threads));
+  }
+  load.n_threads = options.threads;
+  load.table = &choose_kernels(options.kernels);
+  load.progress = options.progress;
+  return load;
+}
+
+Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
+  Speculation speculation;
+  const Spec spec = Spec::parse("drafter", options.drafter);
+  spec.require_name({"none", "model"});
+  speculation.acceptance = make_acceptance(options.rule, options.verify);
+  speculation.draft_length = draft_length(options.tree);
+  if (spec.name() == "none") {
+    spec.require_keys({});
+    // Plain sampling is Gumbel coupling with nothing drafted.
+    speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
+    return speculation;
+  }
+  spec.require_keys({"confidence"});
+  if (spec.value().empty()) {
+    throw UsageError("read drafter", options.drafter, "model:PATH", "no path");
+  }
+  if (const auto confidence = spec.number("confidence", 0, 1)) {
+    speculation.stop = std::make_unique<ConfidenceStop>(*confidence);
+  }
+  auto model = load_model(spec.value(), make_load_options(options.drafter_options));
+  require_same_vocabulary(target, *model, spec.value());
+  speculation.drafter =
+      std::make_unique<ModelDrafter>(std::move(model), target.summary().vocabulary_size);
+  return speculation;
+}
+
+}  // namespace outrider

@@ -1,0 +1,44 @@
+// From the specs a user writes to the parts of the loop.
+#ifndef OUTRIDER_ENGINE_SPECULATION_H_
+#define OUTRIDER_ENGINE_SPECULATION_H_
+
+#include <memory>
+
+#include "outrider/generate.h"
+#include "outrider/model.h"
+#include "speculate/acceptance.h"
+#include "speculate/drafter.h"
+
+namespace outrider {
+
+// Ends a draft after the first token whose draft probability falls below a threshold.
+class ConfidenceStop final : public StopRule {
+ public:
+  explicit ConfidenceStop(double threshold) : threshold_(threshold) {}
+  bool stop_after(TokenId, double draft_prob) const override { return draft_prob < threshold_; }
+
+ private:
+  double threshold_;
+};
+
+struct Speculation {
+  std::unique_ptr<Drafter> drafter;  // null: plain decoding
+  std::unique_ptr<Acceptance> acceptance;
+  std::unique_ptr<StopRule> stop;  // may be null
+  int draft_length = 0;
+};
+
+// The draft length where nobody says: near the best for acceptance rates around 0.6 to 0.8 at a
+// drafter a tenth as expensive as the target (Leviathan et al. 2023, table 1: 3 to 7 there).
+inline constexpr int kDefaultDraftLength = 5;
+
+// Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not
+// fit the target.
+Speculation make_speculation(const Model& target, const SpeculationOptions& options);
+
+// ModelOptions in the engine's own terms. Throws UsageError naming what is known.
+struct LoadOptions make_load_options(const ModelOptions& options);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_SPECULATION_H_

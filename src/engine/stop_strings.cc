@@ -1,0 +1,49 @@
+#include "engine/stop_strings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace outrider {
+
+StopStrings::StopStrings(std::vector<std::string> strings) : strings_(std::move(strings)) {
+  std::erase_if(strings_, [](const std::string& string) { return string.empty(); });
+}
+
+std::string StopStrings::push(std::string_view text) {
+  if (found_) return {};
+  held_ += text;
+  // The stop string that is complete first, byte by byte; the earliest start among equals.
+  std::size_t first_end = std::string::npos;
+  std::size_t first_begin = std::string::npos;
+  for (const std::string& string : strings_) {
+    const std::size_t begin = held_.find(string);
+    if (begin == std::string::npos) continue;
+    const std::size_t end = begin + string.size();
+    if (end < first_end || (end == first_end && begin < first_begin)) {
+      first_end = end;
+      first_begin = begin;
+    }
+  }
+  if (first_end != std::string::npos) {
+    found_ = true;
+    return std::exchange(held_, {}).substr(0, first_begin);
+  }
+  // Hold back the longest end of the text that some stop string begins with.
+  std::size_t n_held = 0;
+  for (const std::string& string : strings_) {
+    for (std::size_t n = std::min(string.size() - 1, held_.size()); n > n_held; --n) {
+      if (std::string_view(held_).substr(held_.size() - n) ==
+          std::string_view(string).substr(0, n)) {
+        n_held = n;
+        break;
+      }
+    }
+  }
+  std::string released = held_.substr(0, held_.size() - n_held);
+  held_.erase(0, released.size());
+  return released;
+}
+
+std::string StopStrings::finish() { return std::exchange(held_, {}); }
+
+}  // namespace outrider

@@ -1,0 +1,32 @@
+// Ends a text before the first of some strings, releasing only text that cannot be part of one.
+#ifndef OUTRIDER_ENGINE_STOP_STRINGS_H_
+#define OUTRIDER_ENGINE_STOP_STRINGS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outrider {
+
+// Push text as it comes; a stop string may span any number of pushes. Among strings that end at the
+// same byte the one that starts first wins. Not thread-safe.
+class StopStrings {
+ public:
+  // Empty strings are ignored.
+  explicit StopStrings(std::vector<std::string> strings);
+
+  // Takes more text; returns what is now certain to stand before any stop string.
+  std::string push(std::string_view text);
+  // Nothing more comes: what was held back (nothing if a stop string was found).
+  std::string finish();
+  bool found() const { return found_; }
+
+ private:
+  std::vector<std::string> strings_;
+  std::string held_;
+  bool found_ = false;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_STOP_STRINGS_H_

@@ -1,0 +1,79 @@
+#include "engine/stop_strings.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace outrider {
+namespace {
+
+// All at once and byte by byte give the same text.
+std::string run(const std::vector<std::string>& stops, const std::string& text, std::size_t step) {
+  StopStrings strings(stops);
+  std::string out;
+  for (std::size_t at = 0; at < text.size() && !strings.found(); at += step) {
+    out += strings.push(text.substr(at, step));
+  }
+  return out + strings.finish();
+}
+
+TEST(StopStrings, EndsTheTextBeforeTheString) {
+  for (const std::size_t step : {1, 2, 3, 100}) {
+    EXPECT_EQ(run({"END"}, "a cat ENDs", step), "a cat ");
+    EXPECT_EQ(run({"END"}, "a cat EN", step), "a cat EN");
+    EXPECT_EQ(run({"aab"}, "aaab", step), "a");
+    EXPECT_EQ(run({"\n\n", "###"}, "one\n##\n\ntwo", step), "one\n##");
+    EXPECT_EQ(run({"", "x"}, "abc", step), "abc");
+    EXPECT_EQ(run({}, "abc", step), "abc");
+    EXPECT_EQ(run({"a"}, "abc", step), "");
+  }
+}
+
+TEST(StopStrings, TheStringThatIsCompleteFirstWins) {
+  for (const std::size_t step : {1, 100}) {
+    EXPECT_EQ(run({"abcd", "bc"}, "xabcd", step), "xa");
+    EXPECT_EQ(run({"bc", "abc"}, "xabcd", step), "x");
+  }
+}
+
+TEST(StopStrings, HoldsBackNoMoreThanABeginning) {
+  StopStrings strings({"stop"});
+  EXPECT_EQ(strings.push("a st"), "a ");
+  EXPECT_EQ(strings.push("ar"), "star");
+  EXPECT_EQ(strings.push("s"), "");
+  EXPECT_EQ(strings.push("stop!"), "s");
+  EXPECT_TRUE(strings.found());
+  EXPECT_EQ(strings.finish(), "");
+  EXPECT_EQ(strings.push("more"), "");
+}
+
+// Random texts over two letters, against a search of the whole text.
+TEST(StopStrings, AgreesWithASearchOfTheWholeText) {
+  std::mt19937 random(7);
+  const auto letters = [&](std::size_t n) {
+    std::string text;
+    for (std::size_t i = 0; i < n; ++i) text += random() % 2 ? 'a' : 'b';
+    return text;
+  };
+  for (int trial = 0; trial < 2000; ++trial) {
+    const std::vector<std::string> stops = {letters(2 + random() % 4), letters(2 + random() % 4)};
+    const std::string text = letters(12);
+    std::size_t end = std::string::npos;
+    std::size_t begin = std::string::npos;
+    for (const std::string& stop : stops) {
+      const std::size_t at = text.find(stop);
+      if (at == std::string::npos) continue;
+      if (at + stop.size() < end || (at + stop.size() == end && at < begin)) {
+        end = at + stop.size();
+        begin = at;
+      }
+    }
+    EXPECT_EQ(run(stops, text, 1 + random() % 3), text.substr(0, begin))
+        << stops[0] << " " << stops[1] << " " << text;
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,94 @@
+#include "kernels/dispatch.h"
+
+#include <cstring>
+
+#include "kernels/tables.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace outrider::kernels {
+namespace {
+
+struct Features {
+  bool avx2 = false;    // with FMA and F16C, as the table needs them
+  bool avx512 = false;  // F, BW, VL and DQ
+  bool avx512_vnni = false;
+};
+
+#if defined(__x86_64__)
+// The register sets that the operating system saves and restores (XCR0).
+unsigned saved_state() {
+  unsigned low = 0;
+  unsigned high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+Features ask_processor() {
+  constexpr unsigned kYmmState = 0x6;   // XCR0: SSE and AVX
+  constexpr unsigned kZmmState = 0xe6;  // and the masks, the upper halves, registers 16 to 31
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  Features features;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
+  constexpr unsigned kLeaf1 = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
+  if ((ecx & kLeaf1) != kLeaf1) return features;
+  const unsigned state = saved_state();
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return features;
+  features.avx2 = (state & kYmmState) == kYmmState && (ebx & bit_AVX2) != 0;
+  constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
+  features.avx512 = features.avx2 && (state & kZmmState) == kZmmState && (ebx & kAvx512) == kAvx512;
+  features.avx512_vnni = features.avx512 && (ecx & bit_AVX512VNNI) != 0;
+  return features;
+}
+#else
+Features ask_processor() { return {}; }
+#endif
+
+const Features& features() {
+  static const Features found = ask_processor();
+  return found;
+}
+
+}  // namespace
+
+std::span<const KernelTable* const> compiled_tables() {
+#if defined(__x86_64__)
+  static const KernelTable avx512 = [] {
+    KernelTable table = kAvx512Table;
+    if (features().avx512_vnni) {
+      table.matmul[static_cast<int>(WeightKind::int8)] = matmul_int8_vnni;
+      table.matmul[static_cast<int>(WeightKind::int4)] = matmul_int4_vnni;
+    }
+    return table;
+  }();
+  static const KernelTable* const tables[] = {&kScalarTable, &kAvx2Table, &avx512};
+#else
+  static const KernelTable* const tables[] = {&kScalarTable};
+#endif
+  return tables;
+}
+
+bool is_supported(const KernelTable& table) {
+  if (std::strcmp(table.name, "avx2") == 0) return features().avx2;
+  if (std::strcmp(table.name, "avx512") == 0) return features().avx512;
+  return std::strcmp(table.name, "scalar") == 0;
+}
+
+const KernelTable* find_table(const char* name) {
+  for (const KernelTable* table : compiled_tables()) {
+    if (std::strcmp(table->name, name) == 0) return table;
+  }
+  return nullptr;
+}
+
+const KernelTable& best_table() {
+  const KernelTable* best = &kScalarTable;
+  for (const KernelTable* table : compiled_tables()) {
+    if (is_supported(*table)) best = table;
+  }
+  return *best;
+}
+
+}  // namespace outrider::kernels

@@ -1,0 +1,86 @@
+#include "kernels/dispatch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "tests/support/kernel_tables.h"
+
+namespace outrider::kernels {
+namespace {
+
+TEST(Dispatch, ScalarComesFirstAndRunsEverywhere) {
+  ASSERT_FALSE(compiled_tables().empty());
+  EXPECT_EQ(compiled_tables()[0], &kScalarTable);
+  EXPECT_TRUE(is_supported(kScalarTable));
+}
+
+TEST(Dispatch, FindsEachTableByItsName) {
+  std::set<std::string> names;
+  for (const KernelTable* table : compiled_tables()) {
+    EXPECT_TRUE(names.insert(table->name).second) << table->name;
+    EXPECT_EQ(find_table(table->name), table);
+  }
+  EXPECT_EQ(find_table("sse9"), nullptr);
+  EXPECT_EQ(find_table(""), nullptr);
+}
+
+TEST(Dispatch, TheBestIsTheLastSupported) {
+  const KernelTable* last = nullptr;
+  for (const KernelTable* table : compiled_tables()) {
+    if (is_supported(*table)) last = table;
+  }
+  EXPECT_EQ(&best_table(), last);
+}
+
+// Tables agree in every bit, so only the code itself can show that forcing one does anything.
+TEST(Dispatch, TablesShareNoCodeButThePacking) {
+  const auto tables = compiled_tables();
+  for (const KernelTable* a : tables) {
+    for (const KernelTable* b : tables) {
+      if (a == b) continue;
+      for (int kind = 0; kind < kWeightKinds; ++kind) EXPECT_NE(a->matmul[kind], b->matmul[kind]);
+      EXPECT_NE(a->quantize_row, b->quantize_row);
+      EXPECT_NE(a->rms_norm, b->rms_norm);
+      EXPECT_NE(a->rotate, b->rotate);
+      EXPECT_NE(a->silu_multiply, b->silu_multiply);
+      EXPECT_NE(a->add, b->add);
+      EXPECT_NE(a->to_bf16, b->to_bf16);
+      EXPECT_NE(a->attend, b->attend);
+    }
+  }
+}
+
+TEST(Dispatch, NoSlotIsEmpty) {
+  for (const KernelTable* table : compiled_tables()) {
+    for (int kind = 0; kind < kWeightKinds; ++kind) {
+      EXPECT_NE(table->tile_bytes[kind], nullptr);
+      EXPECT_NE(table->pack_tile[kind], nullptr);
+      EXPECT_NE(table->matmul[kind], nullptr);
+    }
+    EXPECT_NE(table->attend, nullptr);
+  }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+// The compiler's own runtime asks the processor another way.
+TEST(Dispatch, AgreesWithTheCompilersRuntime) {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq");
+  EXPECT_EQ(is_supported(*find_table("avx2")), avx2);
+  EXPECT_EQ(is_supported(*find_table("avx512")), avx512);
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  const KernelTable& listed = *find_table("avx512");
+  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int8)] == matmul_int8_vnni, vnni);
+  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int4)] == matmul_int4_vnni, vnni);
+  EXPECT_EQ(listed.attend, kAvx512Table.attend);
+}
+#endif
+
+}  // namespace
+}  // namespace outrider::kernels

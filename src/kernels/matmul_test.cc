@@ -1,0 +1,367 @@
+// Products of every table against the scalar table bit by bit, and the scalar table against double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "base/float16.h"
+#include "kernels/table.h"
+#include "tests/support/kernel_tables.h"
+#include "tests/support/near.h"
+
+namespace outrider::kernels {
+namespace {
+
+using test_support::AlignedBytes;
+using test_support::near;
+using test_support::product_tolerance;
+using test_support::same_bits;
+
+constexpr WeightKind kKinds[] = {WeightKind::f32, WeightKind::bf16, WeightKind::int8,
+                                 WeightKind::int4};
+constexpr int kDepths[] = {1, 12, 31, 32, 33, 64, 172, 257};
+constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
+constexpr int kMostRows = 17;
+
+int index_of(WeightKind kind) { return static_cast<int>(kind); }
+
+// A weight matrix (n_columns, k) of one kind, as random as the kind allows.
+struct Weights {
+  WeightKind kind;
+  int n_columns;
+  int k;
+  std::vector<float> f32;
+  std::vector<std::uint16_t> bf16;
+  std::vector<std::int8_t> int8;  // -128..127
+  std::vector<std::uint8_t> int4;
+  std::vector<std::uint16_t> scales;
+  std::vector<std::uint16_t> minimums;
+
+  Weights(WeightKind the_kind, int columns, int depth, unsigned seed)
+      : kind(the_kind), n_columns(columns), k(depth) {
+    std::mt19937 generator(seed);
+    const auto n = static_cast<std::size_t>(columns) * static_cast<std::size_t>(depth);
+    const auto n_groups = static_cast<std::size_t>(columns * groups_of(depth));
+    f32 = test_support::awkward_floats(n, seed);
+    for (const float value : f32) bf16.push_back(to_bf16(value).bits);
+    for (std::size_t i = 0; i < n; ++i) {
+      int8.push_back(static_cast<std::int8_t>(generator()));
+      int4.push_back(static_cast<std::uint8_t>(generator() & 15));
+    }
+    for (std::size_t i = 0; i < n_groups; ++i) {
+      // Normal, subnormal and zero scales of both signs.
+      scales.push_back(static_cast<std::uint16_t>(generator() & 0xa3ff));
+      minimums.push_back(static_cast<std::uint16_t>(generator() & 0xb7ff));
+    }
+  }
+
+  double value(int column, int i) const {
+    const auto at = static_cast<std::size_t>(column * k + i);
+    const auto group = static_cast<std::size_t>(column * groups_of(k) + i / kGroup);
+    const double scale = to_float(F16{scales[group]});
+    switch (kind) {
+      case WeightKind::f32:
+        return f32[at];
+      case WeightKind::bf16:
+        return to_float(Bf16{bf16[at]});
+      case WeightKind::int8:
+        return scale * int8[at];
+      case WeightKind::int4:
+        return scale * int4[at] + to_float(F16{minimums[group]});
+    }
+    return NAN;
+  }
+
+  AlignedBytes pack(const KernelTable& table) const {
+    const std::size_t tile_bytes = table.tile_bytes[index_of(kind)](k);
+    const int n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
+    AlignedBytes tiles =
+        test_support::aligned_bytes(tile_bytes * static_cast<std::size_t>(n_tiles));
+    for (int tile = 0; tile < n_tiles; ++tile) {
+      TileSource source{};
+      source.k = k;
+      for (int i = 0; i < kTileColumns && tile * kTileColumns + i < n_columns; ++i) {
+        const int column = tile * kTileColumns + i;
+        const auto at = static_cast<std::size_t>(column) * static_cast<std::size_t>(k);
+        const auto group_at = static_cast<std::size_t>(column * groups_of(k));
+        const void* const values[] = {f32.data() + at, bf16.data() + at, int8.data() + at,
+                                      int4.data() + at};
+        source.values[i] = values[index_of(kind)];
+        source.scales[i] = scales.data() + group_at;
+        source.minimums[i] = minimums.data() + group_at;
+      }
+      table.pack_tile[index_of(kind)](source,
+                                      tiles.get() + static_cast<std::size_t>(tile) * tile_bytes);
+    }
+    return tiles;
+  }
+};
+
+// Inputs (n_rows, k), rows with a gap between them, and their quantised form.
+struct Inputs {
+  int n_rows;
+  int k;
+  std::size_t stride;
+  std::vector<float> x;
+  std::vector<std::int8_t> quantized;
+  std::vector<float> scales;
+  std::vector<std::int32_t> sums;
+
+  Inputs(int rows, int depth, unsigned seed)
+      : n_rows(rows), k(depth), stride(static_cast<std::size_t>(depth) + 3) {
+    const auto groups = static_cast<std::size_t>(groups_of(depth));
+    const auto n = static_cast<std::size_t>(rows);
+    x = test_support::awkward_floats(n * stride, seed);
+    quantized.resize(n * groups * kGroup);
+    scales.resize(n * groups);
+    sums.resize(n * groups);
+    for (std::size_t row = 0; row < n; ++row) {
+      kScalarTable.quantize_row(&x[row * stride], depth, &quantized[row * groups * kGroup],
+                                &scales[row * groups], &sums[row * groups]);
+    }
+  }
+
+  // Rows [first, first + n) times tiles [first_tile, first_tile + n_tiles).
+  MatmulArgs args(int first, int n, const AlignedBytes& tiles, int n_columns) const {
+    const auto groups = static_cast<std::size_t>(groups_of(k));
+    const auto row = static_cast<std::size_t>(first);
+    MatmulArgs args{};
+    args.tiles = tiles.get();
+    args.n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
+    args.n_columns = n_columns;
+    args.k = k;
+    args.n_rows = n;
+    args.x = &x[row * stride];
+    args.x_stride = stride;
+    args.quantized = &quantized[row * groups * kGroup];
+    args.quantized_scales = &scales[row * groups];
+    args.quantized_sums = &sums[row * groups];
+    return args;
+  }
+};
+
+// y (n, n_columns) for rows [first, first + n). Checks that nothing else is written: each row of y
+// is followed by cells that must stay as they were.
+std::vector<float> product(const KernelTable& table, WeightKind kind, const Inputs& inputs,
+                           int first, int n, const AlignedBytes& tiles, int n_columns) {
+  constexpr float kUntouched = 12345;
+  constexpr std::size_t kGap = 20;
+  const auto columns = static_cast<std::size_t>(n_columns);
+  std::vector<float> y(static_cast<std::size_t>(n) * (columns + kGap), kUntouched);
+  MatmulArgs args = inputs.args(first, n, tiles, n_columns);
+  args.y = y.data();
+  args.y_stride = columns + kGap;
+  table.matmul[index_of(kind)](args);
+  std::vector<float> result;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(n); ++row) {
+    const auto begin = y.begin() + static_cast<std::ptrdiff_t>(row * (columns + kGap));
+    result.insert(result.end(), begin, begin + n_columns);
+    for (std::size_t i = 0; i < kGap; ++i) {
+      EXPECT_EQ(begin[static_cast<std::ptrdiff_t>(columns + i)], kUntouched);
+    }
+  }
+  return result;
+}
+
+// For every kind, depth, number of columns and number of rows: the rows together give the bits that
+// the scalar table gives for each row alone. That is equality of tables and batch invariance in
+// one.
+TEST(Matmul, EveryTableAndRowCountGivesTheScalarTablesSingleRows) {
+  for (const WeightKind kind : kKinds) {
+    for (const int k : kDepths) {
+      const Inputs inputs(kMostRows, k, 100U + static_cast<unsigned>(k));
+      for (int n_columns = 1; n_columns <= 40; ++n_columns) {
+        const Weights weights(kind, n_columns, k, static_cast<unsigned>(k * 64 + n_columns));
+        const AlignedBytes scalar_tiles = weights.pack(kScalarTable);
+        std::vector<float> singles;
+        for (int row = 0; row < kMostRows; ++row) {
+          const std::vector<float> one =
+              product(kScalarTable, kind, inputs, row, 1, scalar_tiles, n_columns);
+          singles.insert(singles.end(), one.begin(), one.end());
+        }
+        for (const auto& [name, table] : test_support::runnable_tables()) {
+          const AlignedBytes tiles = weights.pack(*table);
+          for (const int n_rows : kRowCounts) {
+            const std::vector<float> expected(singles.begin(),
+                                              singles.begin() + n_rows * n_columns);
+            ASSERT_TRUE(
+                same_bits(product(*table, kind, inputs, 0, n_rows, tiles, n_columns), expected))
+                << name << " kind " << index_of(kind) << " k " << k << " columns " << n_columns
+                << " rows " << n_rows;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
+  constexpr int kDepth = 70;
+  constexpr int kColumns = 16 * 5 + 3;
+  const Inputs inputs(3, kDepth, 1);
+  for (const WeightKind kind : kKinds) {
+    const Weights weights(kind, kColumns, kDepth, 2);
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      const AlignedBytes tiles = weights.pack(*table);
+      const std::vector<float> expected = product(*table, kind, inputs, 0, 3, tiles, kColumns);
+      for (int split = 0; split <= 6; ++split) {
+        std::vector<float> y(expected.size());
+        MatmulArgs args = inputs.args(0, 3, tiles, kColumns);
+        args.y = y.data();
+        args.y_stride = kColumns;
+        args.n_tiles = split;
+        table->matmul[index_of(kind)](args);
+        args.first_tile = split;
+        args.n_tiles = 6 - split;
+        table->matmul[index_of(kind)](args);
+        EXPECT_TRUE(same_bits(y, expected)) << name << " split at " << split;
+      }
+    }
+  }
+}
+
+// The scalar table against double sums over what it was given. f32, bf16: k fused multiply-adds.
+// int8: per group two roundings (product of scales, fused multiply-add). int4: four, and the
+// magnitudes are those of its two parts, scale * q * x and minimum * x, summed exactly per group.
+TEST(Matmul, ScalarTableMatchesDoubleArithmetic) {
+  for (const WeightKind kind : kKinds) {
+    for (const int k : kDepths) {
+      constexpr int kColumns = 20;
+      constexpr int kRows = 3;
+      const Inputs inputs(kRows, k, static_cast<unsigned>(k));
+      const Weights weights(kind, kColumns, k, static_cast<unsigned>(k + 1));
+      const AlignedBytes tiles = weights.pack(kScalarTable);
+      const std::vector<float> y = product(kScalarTable, kind, inputs, 0, kRows, tiles, kColumns);
+      const bool plain = kind == WeightKind::f32 || kind == WeightKind::bf16;
+      const auto groups = static_cast<std::size_t>(groups_of(k));
+      for (int row = 0; row < kRows; ++row) {
+        for (int column = 0; column < kColumns; ++column) {
+          double expected = 0;
+          double magnitudes = 0;
+          for (int i = 0; i < k; ++i) {
+            const auto r = static_cast<std::size_t>(row);
+            const auto at = static_cast<std::size_t>(i);
+            const double x = plain ? double{inputs.x[r * inputs.stride + at]}
+                                   : double{inputs.scales[r * groups + at / kGroup]} *
+                                         inputs.quantized[r * groups * kGroup + at];
+            expected += weights.value(column, i) * x;
+            magnitudes += std::fabs(weights.value(column, i) * x);
+            if (kind == WeightKind::int4) {
+              const auto group = static_cast<std::size_t>(column) * groups + at / kGroup;
+              magnitudes += 2 * std::fabs(to_float(F16{weights.minimums[group]}) * x);
+            }
+          }
+          const int n_roundings = plain ? k : 4 * groups_of(k);
+          ASSERT_TRUE(near(y[static_cast<std::size_t>(row * kColumns + column)], expected,
+                           product_tolerance(n_roundings, magnitudes)))
+              << "kind " << index_of(kind) << " k " << k;
+        }
+      }
+    }
+  }
+}
+
+// The order of operations that table.h fixes, written out a second time: the exact bits, so that no
+// later table or rewrite can drift with all the others agreeing.
+float documented_product(const Weights& weights, const Inputs& inputs, int row, int column) {
+  const auto r = static_cast<std::size_t>(row);
+  const int k = weights.k;
+  float sum = 0;
+  if (weights.kind == WeightKind::f32 || weights.kind == WeightKind::bf16) {
+    for (int i = 0; i < k; ++i) {
+      const auto weight = static_cast<float>(weights.value(column, i));
+      sum = std::fma(inputs.x[r * inputs.stride + static_cast<std::size_t>(i)], weight, sum);
+    }
+    return sum;
+  }
+  const auto groups = static_cast<std::size_t>(groups_of(k));
+  for (std::size_t group = 0; group < groups; ++group) {
+    std::int32_t dot = 0;
+    for (std::size_t i = group * kGroup; i < std::min<std::size_t>((group + 1) * kGroup, k); ++i) {
+      const std::size_t at = static_cast<std::size_t>(column * k) + i;
+      const int q = weights.kind == WeightKind::int8 ? weights.int8[at] : weights.int4[at];
+      dot += q * inputs.quantized[r * groups * kGroup + i];
+    }
+    const std::size_t at = static_cast<std::size_t>(column) * groups + group;
+    const float input_scale = inputs.scales[r * groups + group];
+    const float scale = to_float(F16{weights.scales[at]}) * input_scale;
+    sum = std::fma(static_cast<float>(dot), scale, sum);
+    if (weights.kind == WeightKind::int4) {
+      const float minimum = to_float(F16{weights.minimums[at]}) * input_scale;
+      sum = std::fma(static_cast<float>(inputs.sums[r * groups + group]), minimum, sum);
+    }
+  }
+  return sum;
+}
+
+TEST(Matmul, ScalarTableFollowsTheDocumentedOrder) {
+  constexpr int kColumns = 20;
+  constexpr int kRows = 3;
+  for (const WeightKind kind : kKinds) {
+    for (const int k : kDepths) {
+      const Inputs inputs(kRows, k, static_cast<unsigned>(k));
+      const Weights weights(kind, kColumns, k, static_cast<unsigned>(k + 1));
+      std::vector<float> expected;
+      for (int row = 0; row < kRows; ++row) {
+        for (int column = 0; column < kColumns; ++column) {
+          expected.push_back(documented_product(weights, inputs, row, column));
+        }
+      }
+      EXPECT_TRUE(same_bits(
+          product(kScalarTable, kind, inputs, 0, kRows, weights.pack(kScalarTable), kColumns),
+          expected))
+          << "kind " << index_of(kind) << " k " << k;
+    }
+  }
+}
+
+// The integers at their ends: -128 * -127, 127 * 127 and mixed signs, where saturating
+// multiply-adds and a wrong treatment of -128 go wrong. The exact sums are known.
+TEST(Matmul, ExtremeIntegersAreExact) {
+  constexpr int kDepth = 64;
+  for (const int weight : {-128, -127, 127}) {
+    for (const int input : {-127, 127}) {
+      Weights weights(WeightKind::int8, kTileColumns, kDepth, 1);
+      for (std::int8_t& q : weights.int8) q = static_cast<std::int8_t>(weight);
+      for (std::uint16_t& scale : weights.scales) scale = to_f16(1.0F).bits;
+      Inputs inputs(2, kDepth, 1);
+      for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
+      for (float& scale : inputs.scales) scale = 1;
+      for (std::int32_t& sum : inputs.sums) sum = kGroup * input;
+      for (const auto& [name, table] : test_support::runnable_tables()) {
+        const std::vector<float> y =
+            product(*table, WeightKind::int8, inputs, 0, 2, weights.pack(*table), kTileColumns);
+        const auto expected = static_cast<float>(kDepth * weight * input);
+        for (const float value : y) EXPECT_EQ(value, expected) << name;
+      }
+    }
+  }
+  for (const int input : {-127, 127}) {
+    Weights weights(WeightKind::int4, kTileColumns, kDepth, 1);
+    for (std::uint8_t& q : weights.int4) q = 15;
+    for (std::uint16_t& scale : weights.scales) scale = to_f16(1.0F).bits;
+    for (std::uint16_t& minimum : weights.minimums) minimum = to_f16(-8.0F).bits;
+    Inputs inputs(2, kDepth, 1);
+    for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
+    for (float& scale : inputs.scales) scale = 1;
+    for (std::int32_t& sum : inputs.sums) sum = kGroup * input;
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      const std::vector<float> y =
+          product(*table, WeightKind::int4, inputs, 0, 2, weights.pack(*table), kTileColumns);
+      for (const float value : y) EXPECT_EQ(value, static_cast<float>(kDepth * 7 * input)) << name;
+    }
+  }
+}
+
+TEST(Matmul, TilesAreWholeCacheLines) {
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const WeightKind kind : kKinds) {
+      for (const int k : kDepths) EXPECT_EQ(table->tile_bytes[index_of(kind)](k) % 64, 0U) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels

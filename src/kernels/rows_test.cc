@@ -1,0 +1,249 @@
+// The slots that work on single rows: every table against the scalar table bit by bit, and the
+// scalar table against what table.h says, in double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/float16.h"
+#include "kernels/table.h"
+#include "tests/support/kernel_tables.h"
+#include "tests/support/near.h"
+
+namespace outrider::kernels {
+namespace {
+
+using test_support::awkward_floats;
+using test_support::near;
+using test_support::same_bits;
+
+constexpr int kLengths[] = {1, 4, 12, 15, 16, 17, 31, 32, 33, 64, 172, 257};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Quantized {
+  std::vector<std::int8_t> q;
+  std::vector<float> scales;
+  std::vector<std::int32_t> sums;
+
+  Quantized(const KernelTable& table, const std::vector<float>& x) {
+    const auto groups = static_cast<std::size_t>(groups_of(static_cast<int>(x.size())));
+    q.assign(groups * kGroup, 99);
+    scales.assign(groups, -1);
+    sums.assign(groups, -1);
+    table.quantize_row(x.data(), static_cast<int>(x.size()), q.data(), scales.data(), sums.data());
+  }
+};
+
+std::vector<std::vector<float>> rows_to_quantize() {
+  std::vector<std::vector<float>> rows;
+  for (const int n : kLengths) {
+    rows.push_back(awkward_floats(static_cast<std::size_t>(n), static_cast<unsigned>(n)));
+  }
+  rows.emplace_back(40, 0.0F);
+  rows.emplace_back(40, -0.0F);
+  rows.emplace_back(40, 1e-40F);    // subnormal: 127 / largest overflows
+  rows.emplace_back(40, 3.7e-37F);  // just below 127 / largest float
+  rows.emplace_back(40, 3.8e-37F);  // just above
+  rows.emplace_back(40, std::numeric_limits<float>::max());
+  rows.emplace_back(40, std::numeric_limits<float>::lowest());
+  // The largest is 127, so that halves stay halves.
+  rows.push_back({127, 0.5F, 1.5F, 2.5F, 3.5F, -0.5F, -1.5F, -2.5F, 126.5F, -126.5F});
+  std::vector<float> bad = awkward_floats(100, 1);
+  bad[3] = kNan;
+  bad[40] = kInfinity;
+  bad[99] = -kInfinity;
+  rows.push_back(bad);
+  return rows;
+}
+
+TEST(QuantizeRow, EveryTableGivesTheSameBits) {
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const std::vector<float>& row : rows_to_quantize()) {
+      const Quantized expected(kScalarTable, row);
+      const Quantized actual(*table, row);
+      EXPECT_EQ(actual.q, expected.q) << name;
+      EXPECT_EQ(actual.sums, expected.sums) << name;
+      for (std::size_t i = 0; i < actual.scales.size(); ++i) {
+        if (std::isnan(expected.scales[i])) {
+          EXPECT_TRUE(std::isnan(actual.scales[i])) << name;
+        } else {
+          EXPECT_TRUE(same_bits(std::vector{actual.scales[i]}, std::vector{expected.scales[i]}))
+              << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantizeRow, FollowsItsDefinition) {
+  for (const std::vector<float>& row : rows_to_quantize()) {
+    const Quantized actual(kScalarTable, row);
+    for (std::size_t group = 0; group < actual.scales.size(); ++group) {
+      const std::size_t begin = group * kGroup;
+      const std::size_t end = std::min(begin + kGroup, row.size());
+      float largest = 0;
+      bool finite = true;
+      for (std::size_t i = begin; i < end; ++i) {
+        largest = std::max(largest, std::fabs(row[i]));
+        finite = finite && std::isfinite(row[i]);
+      }
+      const float inverse = 127.0F / largest;
+      const bool zero = !finite || !std::isfinite(inverse);
+      std::int32_t sum = 0;
+      for (std::size_t i = begin; i < begin + kGroup; ++i) {
+        const float expected = zero || i >= end ? 0.0F : std::nearbyint(row[i] * inverse);
+        EXPECT_EQ(actual.q[i], expected);
+        EXPECT_LE(std::abs(actual.q[i]), 127);
+        sum += actual.q[i];
+      }
+      EXPECT_EQ(actual.sums[group], sum);
+      if (!finite) {
+        EXPECT_TRUE(std::isnan(actual.scales[group]));  // the products show what went in
+      } else {
+        EXPECT_EQ(actual.scales[group], zero ? 0.0F : largest / 127.0F);
+      }
+    }
+  }
+}
+
+TEST(QuantizeRow, RoundsExactHalvesToEven) {
+  const Quantized row(kScalarTable, {127, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, -126.5F});
+  const std::vector<std::int8_t> expected{127, 0, 2, 2, 0, -2, -2, -126};
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), row.q.begin()));
+}
+
+TEST(RmsNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  for (const int n : kLengths) {
+    const auto length = static_cast<std::size_t>(n);
+    const std::vector<float> x = awkward_floats(length, static_cast<unsigned>(n));
+    const std::vector<float> weight = awkward_floats(length, 7);
+    std::vector<float> expected(length);
+    kScalarTable.rms_norm(x.data(), weight.data(), n, 1e-5F, expected.data());
+    double squares = 0;
+    for (const float value : x) squares += double{value} * value;
+    const double factor = 1 / std::sqrt(squares / n + double{1e-5F});
+    for (std::size_t i = 0; i < length; ++i) {
+      const double y = weight[i] * (x[i] * factor);
+      // n / 16 + 4 additions in the sum (its root halves them), six roundings around it. Where
+      // x * factor is subnormal its rounding is absolute, and the weight multiplies it.
+      const double tolerance =
+          (n / 32.0 + 8) * 0x1p-24 * std::fabs(y) + 0x1p-149 * (1 + std::fabs(weight[i]));
+      EXPECT_TRUE(near(expected[i], y, tolerance));
+    }
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> y(length);
+      table->rms_norm(x.data(), weight.data(), n, 1e-5F, y.data());
+      EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
+      std::vector<float> in_place = x;
+      table->rms_norm(in_place.data(), weight.data(), n, 1e-5F, in_place.data());
+      EXPECT_TRUE(same_bits(in_place, expected)) << name << " in place, n " << n;
+    }
+  }
+}
+
+TEST(Rotate, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  for (const int half : kLengths) {
+    const auto length = static_cast<std::size_t>(half);
+    const std::vector<float> x = awkward_floats(2 * length + 5, static_cast<unsigned>(half));
+    std::vector<float> cosines;
+    std::vector<float> sines;
+    for (int i = 0; i < half; ++i) {
+      cosines.push_back(static_cast<float>(std::cos(i * 0.7)));
+      sines.push_back(static_cast<float>(std::sin(i * 0.7)));
+    }
+    std::vector<float> expected = x;
+    kScalarTable.rotate(expected.data(), cosines.data(), sines.data(), half);
+    for (std::size_t i = 0; i < length; ++i) {
+      const double a = x[i];
+      const double b = x[i + length];
+      const double tolerance = test_support::product_tolerance(2, std::fabs(a) + std::fabs(b));
+      EXPECT_TRUE(near(expected[i], a * cosines[i] - b * sines[i], tolerance));
+      EXPECT_TRUE(near(expected[i + length], b * cosines[i] + a * sines[i], tolerance));
+    }
+    EXPECT_TRUE(std::equal(x.begin() + 2 * half, x.end(), expected.begin() + 2 * half));
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> y = x;
+      table->rotate(y.data(), cosines.data(), sines.data(), half);
+      EXPECT_TRUE(same_bits(y, expected)) << name << " half " << half;
+    }
+  }
+}
+
+TEST(SiluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  for (const int n : kLengths) {
+    const auto length = static_cast<std::size_t>(n);
+    std::vector<float> gate = awkward_floats(length, static_cast<unsigned>(n));
+    if (n > 16) {
+      gate[1] = -90.0F;  // e^90 is infinite: the result is -0
+      gate[2] = -88.0F;
+      gate[3] = 1000.0F;
+    }
+    const std::vector<float> up = awkward_floats(length, 9);
+    std::vector<float> expected(length);
+    kScalarTable.silu_multiply(gate.data(), up.data(), n, expected.data());
+    for (std::size_t i = 0; i < length; ++i) {
+      // e^-gate within 1 ulp, four more roundings, each at most 2^-23 relative. Below -88 the
+      // denominator overflows: the true value is then under 128 e^-88 of `up`.
+      const double y = gate[i] / (1 + std::exp(-double{gate[i]})) * up[i];
+      const double lost = gate[i] < -88 ? 128 * std::exp(-88.0) * std::fabs(up[i]) : 0;
+      EXPECT_TRUE(near(expected[i], y, 5 * 0x1p-23 * std::fabs(y) + lost + 0x1p-148));
+    }
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> y = gate;
+      table->silu_multiply(y.data(), up.data(), n, y.data());  // in place
+      EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
+    }
+  }
+}
+
+// A long sweep of the exponential within silu, so that its equality across tables does not rest on
+// a few hundred values.
+TEST(SiluMultiply, SweepGivesTheSameBits) {
+  std::vector<float> gate;
+  for (int i = -120000; i <= 120000; ++i) gate.push_back(static_cast<float>(i) * 0x1p-10F);
+  const std::vector<float> up(gate.size(), 1.0F);
+  const int n = static_cast<int>(gate.size());
+  std::vector<float> expected(gate.size());
+  kScalarTable.silu_multiply(gate.data(), up.data(), n, expected.data());
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    std::vector<float> y(gate.size());
+    table->silu_multiply(gate.data(), up.data(), n, y.data());
+    EXPECT_TRUE(same_bits(y, expected)) << name;
+  }
+}
+
+TEST(Add, EveryTableAddsElementwise) {
+  for (const int n : kLengths) {
+    const std::vector<float> x = awkward_floats(static_cast<std::size_t>(n) + 3, 1);
+    const std::vector<float> y = awkward_floats(static_cast<std::size_t>(n) + 3, 2);
+    std::vector<float> expected = x;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) expected[i] += y[i];
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> sum = x;
+      table->add(sum.data(), y.data(), n);
+      EXPECT_TRUE(same_bits(sum, expected)) << name << " n " << n;
+    }
+  }
+}
+
+TEST(ToBf16, EveryTableRoundsAsBaseDoes) {
+  std::vector<float> x = awkward_floats(257, 3);
+  for (const float value : {kNan, -kNan, kInfinity, -kInfinity, 1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F,
+                            std::numeric_limits<float>::max(), 1e-45F, -0.0F,
+                            std::numeric_limits<float>::signaling_NaN()}) {
+    x.push_back(value);
+  }
+  std::vector<std::uint16_t> expected;
+  for (const float value : x) expected.push_back(to_bf16(value).bits);
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    std::vector<std::uint16_t> out(x.size());
+    table->to_bf16(x.data(), static_cast<int>(x.size()), out.data());
+    EXPECT_TRUE(same_bits(out, expected)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels

@@ -1,0 +1,35 @@
+// The tables and the shared packing functions, for those who assemble tables (the per-instruction-
+// set files and dispatch.cc) and for tests that want a variant dispatch.h does not list. Everyone
+// else goes through dispatch.h.
+#ifndef OUTRIDER_KERNELS_TABLES_H_
+#define OUTRIDER_KERNELS_TABLES_H_
+
+#include <cstddef>
+
+#include "kernels/table.h"
+
+namespace outrider::kernels {
+
+extern const KernelTable kScalarTable;
+#if defined(__x86_64__)
+extern const KernelTable kAvx2Table;
+extern const KernelTable kAvx512Table;  // without VNNI
+
+// The products that gain from VNNI; dispatch.cc puts them into the avx512 table it lists.
+void matmul_int8_vnni(const MatmulArgs& args);
+void matmul_int4_vnni(const MatmulArgs& args);
+#endif
+
+// Size and filling of a packed tile (layout.h), the same for all tables.
+std::size_t tile_bytes_f32(int k);
+std::size_t tile_bytes_bf16(int k);
+std::size_t tile_bytes_int8(int k);
+std::size_t tile_bytes_int4(int k);
+void pack_tile_f32(const TileSource& source, void* tile);
+void pack_tile_bf16(const TileSource& source, void* tile);
+void pack_tile_int8(const TileSource& source, void* tile);
+void pack_tile_int4(const TileSource& source, void* tile);
+
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_TABLES_H_

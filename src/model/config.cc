@@ -1,0 +1,285 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/mapped_file.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::string_view kOperation = "read config";
+
+// A JSON object and the file it came from: typed look-ups whose errors name file and key. A null
+// counts as absent, as it does in the files Hugging Face writes.
+class Section {
+ public:
+  Section(const Json& json, std::string file, std::string prefix = {})
+      : json_(&json), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+  const Json* find(const char* key) const {
+    const auto entry = json_->find(key);
+    return entry == json_->end() || entry->is_null() ? nullptr : &*entry;
+  }
+
+  [[noreturn]] void fail(std::string_view key, std::string_view expected,
+                         std::string_view got) const {
+    throw Error(kOperation, file_, fmt::format("{}{} to be {}", prefix_, key, expected), got);
+  }
+
+  // A number for `key` that is a whole one and fits an int. (Bounds with a meaning: check_config.)
+  int whole(std::string_view key, const Json& value) const {
+    constexpr const char* kExpected = "an integer of at most 31 bits";
+    if (!value.is_number_integer()) fail(key, kExpected, shown(value));
+    if (value.is_number_unsigned() ? value.get<std::uint64_t>() >
+                                         static_cast<std::uint64_t>(std::numeric_limits<int>::max())
+                                   : value.get<std::int64_t>() < std::numeric_limits<int>::min()) {
+      fail(key, kExpected, shown(value));
+    }
+    return value.get<int>();
+  }
+  int whole(const char* key) const { return whole(key, required(key)); }
+  int whole_or(const char* key, int otherwise) const {
+    const Json* value = find(key);
+    return value != nullptr ? whole(key, *value) : otherwise;
+  }
+
+  double real(const char* key) const {
+    const Json& value = required(key);
+    if (!value.is_number()) fail(key, "a number", shown(value));
+    return value.get<double>();
+  }
+  double real_or(const char* key, double otherwise) const {
+    return find(key) != nullptr ? real(key) : otherwise;
+  }
+
+  bool flag_or(const char* key, bool otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) fail(key, "true or false", shown(*value));
+    return value->get<bool>();
+  }
+
+  std::string text_or(const char* key, std::string otherwise) const {
+    const Json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_string()) fail(key, "a string", shown(*value));
+    return value->get<std::string>();
+  }
+
+  // The object under `key`; nullopt if it is absent.
+  std::optional<Section> section(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_object()) fail(key, "an object", shown(*value));
+    return Section(*value, file_, prefix_ + key + ".");
+  }
+
+  static std::string shown(const Json& value) {
+    return value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  }
+
+ private:
+  const Json& required(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr) fail(key, "there", "no such key");
+    return *value;
+  }
+
+  const Json* json_;
+  std::string file_;
+  std::string prefix_;
+};
+
+Json parse_object(const std::filesystem::path& file) {
+  // A model's config is a few kilobytes; what is larger is none, and parsing it would cost memory.
+  constexpr std::size_t kLargestFile_bytes = 1 << 20;
+  const MappedFile mapped(file);
+  if (mapped.bytes().size() > kLargestFile_bytes) {
+    throw Error(kOperation, file.string(), "at most 1 MiB",
+                fmt::format("{} bytes", mapped.bytes().size()));
+  }
+  const auto* text = reinterpret_cast<const char*>(mapped.bytes().data());
+  Json json = Json::parse(text, text + mapped.bytes().size(), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw Error(kOperation, file.string(), "a JSON object", "invalid JSON");
+  if (!json.is_object()) {
+    throw Error(kOperation, file.string(), "a JSON object", json.type_name());
+  }
+  return json;
+}
+
+void check_architecture(const Section& config) {
+  const std::string type = config.text_or("model_type", "");
+  if (!type.empty() && type != "llama") {
+    config.fail("model_type", "one this build knows (llama)", type);
+  }
+  if (const Json* names = config.find("architectures")) {
+    const bool known =
+        names->is_array() && std::any_of(names->begin(), names->end(), [](const Json& name) {
+          return name.is_string() && name == "LlamaForCausalLM";
+        });
+    if (!known) {
+      config.fail("architectures", "one this build knows (LlamaForCausalLM)",
+                  Section::shown(*names));
+    }
+  } else if (type.empty()) {
+    config.fail("model_type", "there", "no such key");
+  }
+  if (const Json* quantization = config.find("quantization_config")) {
+    config.fail("quantization_config", "absent (weights as f32, f16 or bf16; or use a GGUF file)",
+                Section::shown(*quantization));
+  }
+  const std::string activation = config.text_or("hidden_act", "silu");
+  if (activation != "silu") config.fail("hidden_act", "silu", activation);
+}
+
+// Old files have rope_theta beside a rope_scaling that may be null and calls its kind "type"; new
+// ones have all of it in rope_parameters and call the kind "rope_type".
+RopeConfig read_rope(const Section& config) {
+  RopeConfig rope;
+  rope.theta = config.real_or("rope_theta", rope.theta);
+  std::optional<Section> scaling = config.section("rope_parameters");
+  if (!scaling) scaling = config.section("rope_scaling");
+  if (!scaling) return rope;
+
+  rope.theta = scaling->real_or("rope_theta", rope.theta);
+  if (scaling->real_or("partial_rotary_factor", 1) != 1) {
+    scaling->fail("partial_rotary_factor", "1",
+                  fmt::format("{}", scaling->real("partial_rotary_factor")));
+  }
+  const std::string kind = scaling->text_or("rope_type", scaling->text_or("type", "default"));
+  if (kind == "linear") {
+    rope.scaling = RopeConfig::Scaling::linear;
+    rope.factor = scaling->real("factor");
+  } else if (kind == "llama3") {
+    rope.scaling = RopeConfig::Scaling::llama3;
+    rope.factor = scaling->real("factor");
+    rope.low_frequency_factor = scaling->real("low_freq_factor");
+    rope.high_frequency_factor = scaling->real("high_freq_factor");
+    rope.original_context = scaling->real("original_max_position_embeddings");
+  } else if (kind != "default") {
+    scaling->fail("rope_type", "one of default, linear, llama3", kind);
+  }
+  return rope;
+}
+
+// eos_token_id is an id or a list of ids.
+std::vector<TokenId> read_end_tokens(const Section& section) {
+  std::vector<TokenId> tokens;
+  const Json* value = section.find("eos_token_id");
+  if (value == nullptr) return tokens;
+  if (!value->is_array()) return {section.whole("eos_token_id", *value)};
+  for (const Json& entry : *value) tokens.push_back(section.whole("eos_token_id", entry));
+  return tokens;
+}
+
+}  // namespace
+
+ModelConfig read_config_json(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / "config.json";
+  const Json json = parse_object(file);
+  const Section keys(json, file.string());
+  check_architecture(keys);
+
+  ModelConfig config;
+  config.architecture = "llama";
+  config.vocabulary_size = keys.whole("vocab_size");
+  config.context_length = keys.whole("max_position_embeddings");
+  config.n_layers = keys.whole("num_hidden_layers");
+  config.dim = keys.whole("hidden_size");
+  config.n_heads = keys.whole("num_attention_heads");
+  config.n_kv_heads = keys.whole_or("num_key_value_heads", config.n_heads);
+  config.hidden_dim = keys.whole("intermediate_size");
+  config.norm_epsilon = static_cast<float>(keys.real("rms_norm_eps"));
+  config.tied_head = keys.flag_or("tie_word_embeddings", false);
+  config.attention_bias = keys.flag_or("attention_bias", false);
+  config.mlp_bias = keys.flag_or("mlp_bias", false);
+  config.rope = read_rope(keys);
+  if (keys.find("head_dim") != nullptr) {
+    config.head_dim = keys.whole("head_dim");
+  } else {
+    if (config.n_heads < 1 || config.dim % config.n_heads != 0) {
+      keys.fail("hidden_size", "a multiple of num_attention_heads where head_dim is not given",
+                fmt::format("{} and {}", config.dim, config.n_heads));
+    }
+    config.head_dim = config.dim / config.n_heads;
+  }
+
+  // Where both files name them, generation_config.json decides, as in Hugging Face's generate().
+  config.bos_token = keys.whole_or("bos_token_id", kNoToken);
+  config.end_tokens = read_end_tokens(keys);
+  const std::filesystem::path generation_file = directory / "generation_config.json";
+  if (std::filesystem::exists(generation_file)) {
+    const Json generation_json = parse_object(generation_file);
+    const Section generation(generation_json, generation_file.string());
+    config.bos_token = generation.whole_or("bos_token_id", config.bos_token);
+    if (generation.find("eos_token_id") != nullptr) config.end_tokens = read_end_tokens(generation);
+  }
+  check_config(config, kOperation, file.string());
+  return config;
+}
+
+void check_config(const ModelConfig& config, std::string_view operation, std::string_view object) {
+  const auto fail = [&](std::string_view field, std::string_view expected, std::string_view got) {
+    throw Error(operation, object, fmt::format("{} to be {}", field, expected), got);
+  };
+  const auto bounded = [&](std::string_view field, double value, double least, double most) {
+    if (!(value >= least && value <= most)) {
+      fail(field, fmt::format("{} to {}", least, most), fmt::format("{}", value));
+    }
+  };
+  // Far above any model there is, and low enough that no product of two of them overflows 64 bits
+  // and no row of a matrix (n_heads * head_dim at most 2^24) overflows an int.
+  bounded("vocabulary size", config.vocabulary_size, 1, 1 << 24);
+  // portable_sincos is good up to 2^25 radians, and no frequency is above 1 radian a token.
+  bounded("context length", config.context_length, 1, 1 << 24);
+  bounded("number of layers", config.n_layers, 1, 1 << 12);
+  bounded("hidden size", config.dim, 1, 1 << 20);
+  bounded("number of attention heads", config.n_heads, 1, 1 << 12);
+  bounded("number of key-value heads", config.n_kv_heads, 1, config.n_heads);
+  bounded("head dimension", config.head_dim, 2, 1 << 12);
+  bounded("feed-forward size", config.hidden_dim, 1, 1 << 22);
+  if (config.n_heads % config.n_kv_heads != 0) {
+    fail("number of key-value heads", fmt::format("a divisor of {}", config.n_heads),
+         fmt::format("{}", config.n_kv_heads));
+  }
+  if (config.head_dim % 2 != 0) fail("head dimension", "even", fmt::format("{}", config.head_dim));
+  bounded("norm epsilon", config.norm_epsilon, 1e-30, 1);
+
+  const RopeConfig& rope = config.rope;
+  bounded("rope theta", rope.theta, 1, 1e15);  // below 1 frequencies would exceed 1
+  bounded("rope factor", rope.factor, 1, 1e6);
+  if (rope.scaling == RopeConfig::Scaling::llama3) {
+    bounded("rope low_freq_factor", rope.low_frequency_factor, 1e-6, 1e6);
+    bounded("rope high_freq_factor", rope.high_frequency_factor, 1e-6, 1e6);
+    bounded("rope original context", rope.original_context, 1, 1 << 24);
+    if (rope.low_frequency_factor >= rope.high_frequency_factor) {
+      fail("rope low_freq_factor",
+           fmt::format("below high_freq_factor {}", rope.high_frequency_factor),
+           fmt::format("{}", rope.low_frequency_factor));
+    }
+  }
+  if (!rope.divisors.empty() &&
+      rope.divisors.size() != static_cast<std::size_t>(config.head_dim) / 2) {
+    fail("rope divisors", fmt::format("{} numbers", config.head_dim / 2),
+         fmt::format("{}", rope.divisors.size()));
+  }
+  for (const float divisor : rope.divisors) bounded("each rope divisor", divisor, 1, 1e6);
+
+  const int last_token = config.vocabulary_size - 1;
+  if (config.bos_token != kNoToken) bounded("begin token", config.bos_token, 0, last_token);
+  for (const TokenId token : config.end_tokens) bounded("end token", token, 0, last_token);
+}
+
+}  // namespace outrider

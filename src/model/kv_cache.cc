@@ -1,0 +1,170 @@
+#include "model/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::align_val_t kPageAlignment{64};  // a cache line, and the widest vector
+
+// Room for n entries, growing in powers of two as push_back would.
+template <typename Vector>
+void make_room(Vector& vector, std::size_t n) {
+  if (vector.capacity() < n) vector.reserve(std::max(n, 2 * vector.capacity()));
+}
+
+}  // namespace
+
+void PagePool::Free::operator()(std::byte* bytes) const {
+  ::operator delete(bytes, kPageAlignment);
+}
+
+PageId PagePool::acquire() {
+  if (free_.empty()) {
+    make_room(free_, pages_.size() + 1);
+    make_room(n_users_, pages_.size() + 1);
+    make_room(pages_, pages_.size() + 1);
+    pages_.emplace_back(
+        static_cast<std::byte*>(::operator new(shape_.page_bytes(), kPageAlignment)));
+    n_users_.push_back(1);
+    return static_cast<PageId>(pages_.size()) - 1;
+  }
+  const PageId page = free_.back();
+  free_.pop_back();
+  n_users_[static_cast<std::size_t>(page)] = 1;
+  return page;
+}
+
+void PagePool::release(PageId page) {
+  if (--n_users_[static_cast<std::size_t>(page)] == 0) free_.push_back(page);
+}
+
+KvSequence::~KvSequence() {
+  for (const PageId page : pages_) pool_->release(page);
+}
+
+void KvSequence::reserve(int n_new) {
+  const auto n_nodes = parents_.size() + static_cast<std::size_t>(n_new);
+  make_room(parents_, n_nodes);
+  make_room(depths_, n_nodes);
+  const int n_slots = n_kept_ + n_pending();
+  own_pages(n_slots, n_slots + n_new);
+}
+
+void KvSequence::append(int parent) {
+  parents_.push_back(parent);
+  depths_.push_back(parent < 0 ? 0 : depth(parent) + 1);
+}
+
+void KvSequence::gather(int node, int layer, std::span<const void*> keys,
+                        std::span<const void*> values) const {
+  const KvShape& shape = pool_->shape();
+  const auto n_kept = static_cast<std::size_t>(n_kept_);
+  std::size_t slot = 0;
+  for (std::size_t page = 0; slot < n_kept; ++page) {
+    const std::byte* row =
+        pool_->bytes(pages_[page]) + 2 * static_cast<std::size_t>(layer) * shape.half_layer_bytes();
+    for (const std::size_t end = std::min(n_kept, slot + kPageTokens); slot < end; ++slot) {
+      keys[slot] = row;
+      values[slot] = row + shape.half_layer_bytes();
+      row += shape.row_bytes();
+    }
+  }
+  // The path lies backwards: from the node to its ancestors.
+  for (int ancestor = node; ancestor >= 0; ancestor = parent(ancestor)) {
+    const auto position = n_kept + static_cast<std::size_t>(depth(ancestor));
+    keys[position] = key(n_kept_ + ancestor, layer);
+    values[position] = value(n_kept_ + ancestor, layer);
+  }
+}
+
+void KvSequence::keep(std::span<const int> path) {
+  int last = -1;
+  for (const int node : path) {
+    if (node < 0 || node >= n_pending()) {
+      throw Error("keep", "path", fmt::format("pending nodes, 0 to {}", n_pending() - 1),
+                  fmt::format("{}", node));
+    }
+    if (parent(node) != last) {
+      throw Error("keep", "path", fmt::format("a child of {}", last),
+                  fmt::format("{}, whose parent is {}", node, parent(node)));
+    }
+    last = node;
+  }
+  const auto n_new = static_cast<int>(path.size());
+  // A node never stands before its place in the path, so that moving in order overwrites none that
+  // is still to move. Where the path is the first nodes in order, nothing moves.
+  int first_moved = 0;
+  while (first_moved < n_new && path[static_cast<std::size_t>(first_moved)] == first_moved) {
+    ++first_moved;
+  }
+  if (first_moved < n_new) own_pages(n_kept_ + first_moved, n_kept_ + n_new);
+  for (int i = first_moved; i < n_new; ++i) {
+    move_slot(n_kept_ + path[static_cast<std::size_t>(i)], n_kept_ + i);
+  }
+  n_kept_ += n_new;
+  parents_.clear();
+  depths_.clear();
+  drop_pages_beyond(n_kept_);
+}
+
+void KvSequence::truncate(int n_tokens) {
+  if (n_tokens < 0 || n_tokens > n_kept_) {
+    throw Error("truncate", "sequence", fmt::format("0 to {} tokens", n_kept_),
+                fmt::format("{}", n_tokens));
+  }
+  n_kept_ = n_tokens;
+  parents_.clear();
+  depths_.clear();
+  drop_pages_beyond(n_kept_);
+}
+
+std::unique_ptr<Sequence> KvSequence::fork() const {
+  auto copy = std::make_unique<KvSequence>(pool_);
+  const auto n_pages = static_cast<std::size_t>((n_kept_ + kPageTokens - 1) / kPageTokens);
+  copy->pages_.assign(pages_.begin(), pages_.begin() + static_cast<std::ptrdiff_t>(n_pages));
+  for (const PageId page : copy->pages_) pool_->share(page);
+  copy->n_kept_ = n_kept_;
+  return copy;
+}
+
+// Gives the sequence pages of its own for the slots from first_slot up to, not including, end_slot:
+// new ones at the end, copies in place of shared ones.
+void KvSequence::own_pages(int first_slot, int end_slot) {
+  const auto n_pages = static_cast<std::size_t>((end_slot + kPageTokens - 1) / kPageTokens);
+  make_room(pages_, n_pages);
+  for (auto page = static_cast<std::size_t>(first_slot / kPageTokens); page < n_pages; ++page) {
+    if (page >= pages_.size()) {
+      pages_.push_back(pool_->acquire());
+    } else if (pool_->is_shared(pages_[page])) {
+      const PageId own = pool_->acquire();
+      std::memcpy(pool_->bytes(own), pool_->bytes(pages_[page]), pool_->shape().page_bytes());
+      pool_->release(pages_[page]);
+      pages_[page] = own;
+    }
+  }
+}
+
+void KvSequence::move_slot(int from, int to) {
+  const KvShape& shape = pool_->shape();
+  for (int layer = 0; layer < shape.n_layers; ++layer) {
+    std::memcpy(key(to, layer), key(from, layer), shape.row_bytes());
+    std::memcpy(value(to, layer), value(from, layer), shape.row_bytes());
+  }
+}
+
+void KvSequence::drop_pages_beyond(int n_slots) {
+  const auto n_pages = static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
+  while (pages_.size() > n_pages) {
+    pool_->release(pages_.back());
+    pages_.pop_back();
+  }
+}
+
+}  // namespace outrider

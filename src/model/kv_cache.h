@@ -1,0 +1,132 @@
+// Keys and values of many sequences, in pages.
+//
+// A page holds the keys and values of kPageTokens consecutive slots of one sequence, for all
+// layers. Slot i of a sequence is its kept token i, or, from n_kept() on, its pending nodes in the
+// order in which they came. Pages are shared between forks; whoever writes to a shared page takes
+// a copy of it first.
+//
+// Invariants: a page is on the free list exactly when nobody uses it; every page from which a
+// sequence will read or write slots is among its pages; pages holding pending nodes may be shared
+// only as far as their kept slots are read. Nothing here is thread-safe, except that slots may be
+// read and (different ones) written from many threads while no page changes hands.
+#ifndef OUTRIDER_MODEL_KV_CACHE_H_
+#define OUTRIDER_MODEL_KV_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/table.h"
+#include "model/language_model.h"
+
+namespace outrider {
+
+// Tokens in one page. What a page costs is half a page of empty slots per sequence and one copied
+// page per fork; what it saves is one look-up for each further slot. At 16 a sequence wastes 8
+// slots on average, no more than a draft leaves behind in every round, and the list of addresses
+// of a context takes a sixteenth of its length in look-ups. A layer's keys in a page are then
+// 16 * n_kv_heads * head_dim elements in a row, several kilobytes in any model worth the name:
+// long enough for the prefetchers.
+inline constexpr int kPageTokens = 16;
+
+struct KvShape {
+  int n_layers = 0;
+  int width = 0;  // n_kv_heads * head_dim: elements of one token's keys in one layer
+  kernels::KvKind kind = kernels::KvKind::f32;
+
+  std::size_t element_bytes() const { return kind == kernels::KvKind::f32 ? 4 : 2; }
+  std::size_t row_bytes() const { return static_cast<std::size_t>(width) * element_bytes(); }
+  // A page is (n_layers, 2, kPageTokens, width): all keys of a layer, then all its values.
+  std::size_t half_layer_bytes() const { return kPageTokens * row_bytes(); }
+  std::size_t page_bytes() const {
+    return 2 * half_layer_bytes() * static_cast<std::size_t>(n_layers);
+  }
+};
+
+using PageId = std::int32_t;
+
+// All pages of a model. Pages that nobody uses any more are handed out again before new memory is
+// asked for.
+class PagePool {
+ public:
+  explicit PagePool(const KvShape& shape) : shape_(shape) {}
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+
+  const KvShape& shape() const { return shape_; }
+  PageId acquire();  // with one user; contents undefined. May throw std::bad_alloc.
+  void share(PageId page) { ++n_users_[static_cast<std::size_t>(page)]; }
+  void release(PageId page);
+  bool is_shared(PageId page) const { return n_users_[static_cast<std::size_t>(page)] > 1; }
+  std::byte* bytes(PageId page) const { return pages_[static_cast<std::size_t>(page)].get(); }
+
+  int n_pages() const { return static_cast<int>(pages_.size()); }
+  int n_free() const { return static_cast<int>(free_.size()); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  KvShape shape_;
+  std::vector<std::unique_ptr<std::byte, Free>> pages_;
+  std::vector<int> n_users_;  // (n_pages)
+  std::vector<PageId> free_;  // capacity for all pages: release() never allocates
+};
+
+// One sequence: its pages, and the tree of its pending nodes. The pool lives as long as the last
+// sequence.
+class KvSequence final : public Sequence {
+ public:
+  explicit KvSequence(std::shared_ptr<PagePool> pool) : pool_(std::move(pool)) {}
+  ~KvSequence() override;
+
+  int n_kept() const override { return n_kept_; }
+  int n_pending() const override { return static_cast<int>(parents_.size()); }
+  void keep(std::span<const int> path) override;
+  void truncate(int n_tokens) override;
+  std::unique_ptr<Sequence> fork() const override;
+
+  const PagePool* pool() const { return pool_.get(); }
+
+  // Makes sure that n_new further slots have pages of this sequence's own and that append() will
+  // not allocate. Changes nothing that can be seen; may throw std::bad_alloc.
+  void reserve(int n_new);
+  // A pending node in the next slot. parent: -1 or a pending node's index. After reserve().
+  void append(int parent);
+
+  int parent(int node) const { return parents_[static_cast<std::size_t>(node)]; }
+  int depth(int node) const { return depths_[static_cast<std::size_t>(node)]; }
+
+  std::byte* key(int slot, int layer) const { return address(slot, layer, 0); }
+  std::byte* value(int slot, int layer) const { return address(slot, layer, 1); }
+
+  // The addresses of the keys and values that a pending node attends to in one layer, in order of
+  // position: the kept tokens', then those of its ancestors, then its own. Each span holds
+  // n_kept() + depth(node) + 1 entries.
+  void gather(int node, int layer, std::span<const void*> keys,
+              std::span<const void*> values) const;
+
+ private:
+  std::byte* address(int slot, int layer, int half) const {
+    const KvShape& shape = pool_->shape();
+    return pool_->bytes(pages_[static_cast<std::size_t>(slot / kPageTokens)]) +
+           (2 * static_cast<std::size_t>(layer) + static_cast<std::size_t>(half)) *
+               shape.half_layer_bytes() +
+           static_cast<std::size_t>(slot % kPageTokens) * shape.row_bytes();
+  }
+  void own_pages(int first_slot, int end_slot);
+  void move_slot(int from, int to);
+  void drop_pages_beyond(int n_slots);
+
+  std::shared_ptr<PagePool> pool_;
+  std::vector<PageId> pages_;
+  int n_kept_ = 0;
+  std::vector<int> parents_;  // (n_pending)
+  std::vector<int> depths_;   // (n_pending); a child of the last kept token has depth 0
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_KV_CACHE_H_

@@ -1,0 +1,74 @@
+#include "model/load_model.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "model/llama.h"
+#include "outrider/error.h"
+#include "tensor/kernels_in_use.h"
+
+namespace outrider {
+namespace {
+
+// No machine has more; beyond it a number is a slip of the keyboard, and threads cost memory.
+constexpr int kMostThreads = 1024;
+
+struct OpenedModel {
+  ModelConfig config;
+  std::unique_ptr<TensorSource> source;
+  NamingScheme names;
+};
+
+OpenedModel open_model(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (!fs::exists(path / "config.json", ignored)) {
+      throw Error("load model", path.string(),
+                  "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
+                  "a directory without config.json");
+    }
+    ModelConfig config = read_config_json(path);
+    return {std::move(config), open_safetensors_directory(path), NamingScheme::hugging_face};
+  }
+  if (path.extension() != ".gguf") {
+    throw Error("load model", path.string(), "a Hugging Face directory or a .gguf file",
+                fs::exists(path, ignored) ? "a file of another kind" : "nothing there");
+  }
+  std::unique_ptr<GgufFile> file = open_gguf(path);
+  ModelConfig config = read_config_gguf(*file);
+  return {std::move(config), std::move(file), NamingScheme::gguf};
+}
+
+}  // namespace
+
+std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
+                                          const LoadOptions& options) {
+  if (options.n_threads < 0 || options.n_threads > kMostThreads) {
+    throw UsageError("load model", "threads",
+                     fmt::format("1 to {} (0: as many as there are processors)", kMostThreads),
+                     fmt::format("{}", options.n_threads));
+  }
+  OpenedModel opened = open_model(path);
+  LlamaModel::Parts parts;
+  parts.table = options.table != nullptr ? options.table : &choose_kernels();
+  parts.n_threads = options.n_threads > 0 ? options.n_threads : default_threads();
+
+  WeightOptions weight_options;
+  weight_options.names = opened.names;
+  weight_options.kind = options.weights;
+  weight_options.table = parts.table;
+  weight_options.n_threads = parts.n_threads;
+  weight_options.progress = options.progress;
+  parts.weights = load_llama_weights(*opened.source, opened.config, weight_options);
+  parts.kv =
+      options.kv.value_or(parts.weights.all_f32 ? kernels::KvKind::f32 : kernels::KvKind::bf16);
+  parts.config = std::move(opened.config);
+  parts.source = std::move(opened.source);
+  return std::make_unique<LlamaModel>(std::move(parts));
+}
+
+}  // namespace outrider

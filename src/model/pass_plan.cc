@@ -1,0 +1,119 @@
+#include "model/pass_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+[[noreturn]] void fail(int block, std::string_view expected, std::string_view got) {
+  throw Error("forward", fmt::format("block {}", block), expected, got);
+}
+
+}  // namespace
+
+void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+                       const ModelConfig& config, const PagePool& pool) {
+  rows_.clear();
+  asked_.clear();
+  longest_context_ = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    add_block(blocks[i], static_cast<int>(i), config, pool);
+  }
+  choose_rows(blocks, logits);
+  for (const TokenBlock& block : blocks) {
+    static_cast<KvSequence*>(block.sequence)->reserve(static_cast<int>(block.tokens.size()));
+  }
+}
+
+void PassPlan::append_nodes() {
+  for (const PassRow& row : rows_) row.sequence->append(row.parent);
+}
+
+void PassPlan::add_block(const TokenBlock& block, int index, const ModelConfig& config,
+                         const PagePool& pool) {
+  auto* sequence = dynamic_cast<KvSequence*>(block.sequence);
+  if (sequence == nullptr || sequence->pool() != &pool) {
+    fail(index, "a sequence that this model opened",
+         block.sequence == nullptr ? "none" : "another model's");
+  }
+  for (const PassRow& row : rows_) {
+    if (row.node == sequence->n_pending() && row.sequence == sequence) {
+      fail(index, "a sequence of its own", "one that an earlier block has");
+    }
+  }
+  if (block.tokens.empty()) fail(index, "at least one token", "none");
+  if (!block.parents.empty() && block.parents.size() != block.tokens.size()) {
+    fail(index, fmt::format("{} parents (or none: a chain)", block.tokens.size()),
+         fmt::format("{}", block.parents.size()));
+  }
+
+  const std::size_t first_row = rows_.size();
+  const int n_pending = sequence->n_pending();
+  for (std::size_t i = 0; i < block.tokens.size(); ++i) {
+    PassRow row;
+    row.sequence = sequence;
+    row.node = n_pending + static_cast<int>(i);
+    row.parent = block.parents.empty() ? row.node - 1 : block.parents[i];
+    row.token = block.tokens[i];
+    if (row.token < 0 || row.token >= config.vocabulary_size) {
+      fail(index, fmt::format("tokens 0 to {}", config.vocabulary_size - 1),
+           fmt::format("{}", row.token));
+    }
+    if (row.parent < -1 || row.parent >= row.node) {
+      fail(index, fmt::format("a parent of node {} between -1 and {}", row.node, row.node - 1),
+           fmt::format("{}", row.parent));
+    }
+    if (row.parent < 0) {
+      row.position = sequence->n_kept();
+    } else if (row.parent < n_pending) {
+      row.position = sequence->n_kept() + sequence->depth(row.parent) + 1;
+    } else {
+      row.position =
+          rows_[first_row + static_cast<std::size_t>(row.parent - n_pending)].position + 1;
+    }
+    if (row.position >= config.context_length) {
+      fail(index, fmt::format("positions below the context length {}", config.context_length),
+           fmt::format("{}", row.position));
+    }
+    longest_context_ = std::max(longest_context_, row.position + 1);
+    rows_.push_back(row);
+  }
+}
+
+void PassPlan::choose_rows(std::span<const TokenBlock> blocks, const RowSet& logits) {
+  switch (logits.kind) {
+    case RowSet::Kind::none:
+      break;
+    case RowSet::Kind::all:
+      for (int row = 0; row < n_rows(); ++row) asked_.push_back(row);
+      break;
+    case RowSet::Kind::last_of_each_block: {
+      int row = -1;
+      for (const TokenBlock& block : blocks) {
+        row += static_cast<int>(block.tokens.size());
+        asked_.push_back(row);
+      }
+      break;
+    }
+    case RowSet::Kind::listed: {
+      int last = -1;
+      for (const int row : logits.rows) {
+        if (row <= last || row >= n_rows()) {
+          throw Error("forward", "rows asked for",
+                      fmt::format("ascending, between 0 and {}", n_rows() - 1),
+                      fmt::format("{} after {}", row, last));
+        }
+        asked_.push_back(row);
+        last = row;
+      }
+      break;
+    }
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,158 @@
+#include "model/stored_weights.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/float16.h"
+
+namespace outrider {
+namespace {
+
+// The formats of GGUF's quantised blocks, 32 elements each: an f16 scale, q4_1 an f16 minimum too,
+// then the elements. Four-bit elements lie two in a byte: element i in the low half of byte i,
+// element i + 16 in its high half.
+constexpr std::int64_t kBlock = 32;
+static_assert(kBlock == kernels::kGroup, "stored blocks become groups as they are");
+
+std::uint16_t load_u16(const std::byte* bytes) {
+  std::uint16_t value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+void unpack_four_bits(const std::byte* packed, std::uint8_t* values) {
+  for (std::int64_t i = 0; i < kBlock / 2; ++i) {
+    values[i] = std::to_integer<std::uint8_t>(packed[i]) & 0x0fu;
+    values[i + kBlock / 2] = std::to_integer<std::uint8_t>(packed[i]) >> 4;
+  }
+}
+
+}  // namespace
+
+bool is_weight_type(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+    case ElementType::f16:
+    case ElementType::bf16:
+    case ElementType::q8_0:
+    case ElementType::q4_0:
+    case ElementType::q4_1:
+    case ElementType::q6_k:
+      return true;
+    default:
+      return false;
+  }
+}
+
+WeightKind native_kind(ElementType type) {
+  switch (type) {
+    case ElementType::bf16:
+      return WeightKind::bf16;
+    case ElementType::q8_0:
+    case ElementType::q6_k:
+      return WeightKind::int8;
+    case ElementType::q4_0:
+    case ElementType::q4_1:
+      return WeightKind::int4;
+    default:
+      return WeightKind::f32;
+  }
+}
+
+StoredWeights::StoredWeights(const TensorView& tensor, WeightKind kind, int interleaved_head_dim)
+    : tensor_(tensor), kind_(kind), interleaved_head_dim_(interleaved_head_dim) {}
+
+std::int64_t StoredWeights::stored_row(std::int64_t row) const {
+  if (interleaved_head_dim_ == 0) return row;
+  const std::int64_t in_head = row % interleaved_head_dim_;
+  const std::int64_t half = interleaved_head_dim_ / 2;
+  return row - in_head + 2 * (in_head % half) + in_head / half;
+}
+
+const std::byte* StoredWeights::row_bytes(std::int64_t row) const {
+  const auto n_blocks = static_cast<std::size_t>(k()) / block_elements(tensor_.type);
+  return tensor_.data.data() +
+         static_cast<std::size_t>(stored_row(row)) * n_blocks * block_bytes(tensor_.type);
+}
+
+void StoredWeights::read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
+  const ElementType stored = tensor_.type;
+  if (kind_ == WeightKind::bf16 && stored == ElementType::bf16) {
+    read_bf16(first_row, n_rows, rows);
+  } else if (kind_ == WeightKind::int8 && stored == ElementType::q8_0) {
+    read_int8(first_row, n_rows, rows);
+  } else if (kind_ == WeightKind::int4 &&
+             (stored == ElementType::q4_0 || stored == ElementType::q4_1)) {
+    read_int4(first_row, n_rows, rows);
+  } else {
+    read_decoded(first_row, n_rows, rows);
+  }
+}
+
+void StoredWeights::read_bf16(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
+  const auto width = static_cast<std::size_t>(k());
+  rows.bf16.resize(static_cast<std::size_t>(n_rows) * width);
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    std::memcpy(rows.bf16.data() + static_cast<std::size_t>(i) * width, row_bytes(first_row + i),
+                width * sizeof(std::uint16_t));
+  }
+}
+
+void StoredWeights::read_int8(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
+  const std::int64_t n_groups = k() / kBlock;
+  rows.int8.resize(static_cast<std::size_t>(n_rows * k()));
+  rows.scales.resize(static_cast<std::size_t>(n_rows * n_groups));
+  std::int8_t* value = rows.int8.data();
+  std::uint16_t* scale = rows.scales.data();
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    const std::byte* block = row_bytes(first_row + i);
+    for (std::int64_t group = 0; group < n_groups; ++group) {
+      *scale++ = load_u16(block);
+      std::memcpy(value, block + 2, kBlock);
+      value += kBlock;
+      block += 2 + kBlock;
+    }
+  }
+}
+
+// q4_0 has no minimum: its element 8 is zero, w = scale * (q - 8), so the minimum is -8 * scale:
+// exact in f16, being a step of the exponent (up to a scale of 8188; no weights are that large).
+void StoredWeights::read_int4(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
+  const bool has_minimum = tensor_.type == ElementType::q4_1;
+  const std::int64_t n_groups = k() / kBlock;
+  rows.int4.resize(static_cast<std::size_t>(n_rows * k()));
+  rows.scales.resize(static_cast<std::size_t>(n_rows * n_groups));
+  rows.minimums.resize(static_cast<std::size_t>(n_rows * n_groups));
+  std::uint8_t* values = rows.int4.data();
+  std::uint16_t* scale = rows.scales.data();
+  std::uint16_t* minimum = rows.minimums.data();
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    const std::byte* block = row_bytes(first_row + i);
+    for (std::int64_t group = 0; group < n_groups; ++group) {
+      *scale = load_u16(block);
+      *minimum = has_minimum ? load_u16(block + 2) : to_f16(-8.0F * to_float(F16{*scale})).bits;
+      block += has_minimum ? 4 : 2;
+      unpack_four_bits(block, values);
+      block += kBlock / 2;
+      values += kBlock;
+      ++scale;
+      ++minimum;
+    }
+  }
+}
+
+void StoredWeights::read_decoded(std::int64_t first_row, std::int64_t n_rows,
+                                 WeightRows& rows) const {
+  const auto width = static_cast<std::size_t>(k());
+  // Float rows are decoded straight into their place, others into a buffer of the caller's thread.
+  thread_local std::vector<float> buffer;
+  std::vector<float>& decoded = kind_ == WeightKind::f32 ? rows.f32 : buffer;
+  decoded.resize(static_cast<std::size_t>(n_rows) * width);
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    decode_rows(tensor_, stored_row(first_row + i), 1,
+                {decoded.data() + static_cast<std::size_t>(i) * width, width});
+  }
+  if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);
+}
+
+}  // namespace outrider

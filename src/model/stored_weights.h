@@ -1,0 +1,52 @@
+// A stored matrix as the packer wants it: the bridge from a file's tensors to tensor/matrix.h.
+#ifndef OUTRIDER_MODEL_STORED_WEIGHTS_H_
+#define OUTRIDER_MODEL_STORED_WEIGHTS_H_
+
+#include <cstdint>
+
+#include "io/tensor_source.h"
+#include "tensor/matrix.h"
+
+namespace outrider {
+
+// The kind that holds a stored type's values exactly (f16 widens to f32), but for q6_k, whose
+// groups of 16 are requantised to int8 in groups of 32. `is_weight_type` says for which types
+// there is one.
+bool is_weight_type(ElementType type);
+WeightKind native_kind(ElementType type);
+
+// Reads rows of a matrix (n_rows, k) in a wanted kind: copies the stored values where the kind is
+// the native one, otherwise decodes them to f32 and rounds.
+//
+// Interleaved rows: GGUF keeps the query and key rows of each head so that a rotated pair lies side
+// by side (rows 2i, 2i + 1); we want the pair's halves apart (rows i, i + head_dim / 2), as Hugging
+// Face stores them. Only whole rows change places, so no value changes.
+//
+// Immutable, thread-safe; the tensor's bytes must outlive it.
+class StoredWeights : public WeightReader {
+ public:
+  // interleaved_head_dim: head_dim if rows are interleaved, else 0. The tensor has 2 dimensions and
+  // a weight type.
+  StoredWeights(const TensorView& tensor, WeightKind kind, int interleaved_head_dim);
+
+  WeightKind kind() const override { return kind_; }
+  std::int64_t n_rows() const override { return tensor_.shape[0]; }
+  std::int64_t k() const override { return tensor_.shape[1]; }
+  void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override;
+
+ private:
+  std::int64_t stored_row(std::int64_t row) const;
+  const std::byte* row_bytes(std::int64_t row) const;
+  void read_bf16(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
+  void read_int8(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
+  void read_int4(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
+  void read_decoded(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
+
+  const TensorView& tensor_;
+  WeightKind kind_;
+  std::int64_t interleaved_head_dim_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_STORED_WEIGHTS_H_

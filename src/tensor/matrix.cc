@@ -1,0 +1,238 @@
+#include "tensor/matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "base/float16.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+using kernels::groups_of;
+using kernels::kGroup;
+using kernels::kTileColumns;
+
+// Memory for n_bytes of tiles. A matrix that fills several huge pages asks for them: streaming
+// through 4 KB pages costs an address translation every 64 lines.
+std::byte* allocate_tiles(std::size_t n_bytes) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const bool big = n_bytes >= 4 * kHugePage;
+  const std::size_t alignment = big ? kHugePage : 64;
+  const std::size_t whole = (n_bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, whole);
+  if (memory == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+  if (big) madvise(memory, whole, MADV_HUGEPAGE);  // a wish: refusal costs speed only
+#endif
+  return static_cast<std::byte*>(memory);
+}
+
+// value rounded half to even, held within low..high; NaN gives low.
+int round_within(float value, int low, int high) {
+  const float rounded = std::nearbyint(value);
+  if (!(rounded > static_cast<float>(low))) return low;
+  return rounded < static_cast<float>(high) ? static_cast<int>(rounded) : high;
+}
+
+void quantize_group_int8(std::span<const float> values, std::int8_t* out, std::uint16_t& scale) {
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::fabs(value));
+  const F16 rounded = to_f16(largest / 127);
+  scale = rounded.bits;
+  const float step = to_float(rounded);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    out[i] = step == 0 ? std::int8_t{0}
+                       : static_cast<std::int8_t>(round_within(values[i] / step, -127, 127));
+  }
+}
+
+void quantize_group_int4(std::span<const float> values, std::uint8_t* out, std::uint16_t& scale,
+                         std::uint16_t& minimum) {
+  float low = values[0];
+  float high = values[0];
+  for (const float value : values) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  const F16 rounded_low = to_f16(low);
+  const F16 rounded_step = to_f16((high - low) / 15);
+  minimum = rounded_low.bits;
+  scale = rounded_step.bits;
+  const float base = to_float(rounded_low);
+  const float step = to_float(rounded_step);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    out[i] = step == 0 ? std::uint8_t{0}
+                       : static_cast<std::uint8_t>(round_within((values[i] - base) / step, 0, 15));
+  }
+}
+
+// Sixteen rows of `rows`, from the first on, as the packer takes them; null past n_rows.
+kernels::TileSource tile_source(const WeightRows& rows, WeightKind kind, int n_rows, int k) {
+  kernels::TileSource source{};
+  source.k = k;
+  const auto groups = static_cast<std::size_t>(groups_of(k));
+  for (int i = 0; i < n_rows; ++i) {
+    const std::size_t at = static_cast<std::size_t>(i) * static_cast<std::size_t>(k);
+    const std::size_t group_at = static_cast<std::size_t>(i) * groups;
+    switch (kind) {
+      case WeightKind::f32:
+        source.values[i] = rows.f32.data() + at;
+        break;
+      case WeightKind::bf16:
+        source.values[i] = rows.bf16.data() + at;
+        break;
+      case WeightKind::int8:
+        source.values[i] = rows.int8.data() + at;
+        source.scales[i] = rows.scales.data() + group_at;
+        break;
+      case WeightKind::int4:
+        source.values[i] = rows.int4.data() + at;
+        source.scales[i] = rows.scales.data() + group_at;
+        source.minimums[i] = rows.minimums.data() + group_at;
+        break;
+    }
+  }
+  return source;
+}
+
+}  // namespace
+
+void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::int64_t k,
+                      WeightKind kind, WeightRows& rows) {
+  const auto n = static_cast<std::size_t>(n_rows * k);
+  rows = WeightRows{};
+  if (kind == WeightKind::f32) {
+    rows.f32.assign(values.begin(), values.end());
+    return;
+  }
+  if (kind == WeightKind::bf16) {
+    rows.bf16.resize(n);
+    for (std::size_t i = 0; i < n; ++i) rows.bf16[i] = to_bf16(values[i]).bits;
+    return;
+  }
+  const auto groups = static_cast<std::int64_t>(groups_of(static_cast<int>(k)));
+  const auto n_groups = static_cast<std::size_t>(n_rows * groups);
+  rows.scales.resize(n_groups);
+  if (kind == WeightKind::int8) rows.int8.resize(n);
+  if (kind == WeightKind::int4) {
+    rows.int4.resize(n);
+    rows.minimums.resize(n_groups);
+  }
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const auto at = static_cast<std::size_t>(row * k + group * kGroup);
+      const auto length =
+          static_cast<std::size_t>(std::min<std::int64_t>(kGroup, k - group * kGroup));
+      const auto index = static_cast<std::size_t>(row * groups + group);
+      const std::span<const float> part = values.subspan(at, length);
+      if (kind == WeightKind::int8) {
+        quantize_group_int8(part, rows.int8.data() + at, rows.scales[index]);
+      } else {
+        quantize_group_int4(part, rows.int4.data() + at, rows.scales[index], rows.minimums[index]);
+      }
+    }
+  }
+}
+
+void Activations::resize(int n_rows, int k, bool quantized) {
+  const auto grow = [](auto& vector, std::size_t n) {
+    if (vector.size() < n) vector.resize(n);
+  };
+  const auto rows = static_cast<std::size_t>(n_rows);
+  grow(x_, rows * static_cast<std::size_t>(k));
+  if (quantized) {
+    const std::size_t groups = rows * static_cast<std::size_t>(groups_of(k));
+    grow(q_, groups * kGroup);
+    grow(scales_, groups);
+    grow(sums_, groups);
+  }
+  n_rows_ = n_rows;
+  k_ = k;
+  quantized_ = quantized;
+}
+
+void Activations::finish_row(const KernelTable& table, int index) {
+  if (!quantized_) return;
+  const std::size_t group_at = static_cast<std::size_t>(index) * groups_of(k_);
+  table.quantize_row(row(index), k_, q_.data() + group_at * kGroup, scales_.data() + group_at,
+                     sums_.data() + group_at);
+}
+
+void Matrix::Free::operator()(std::byte* bytes) const { std::free(bytes); }
+
+Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_threads) {
+  const std::int64_t n_rows = reader.n_rows();
+  const std::int64_t k = reader.k();
+  // Within int with room to round up to whole tiles and groups.
+  constexpr std::int64_t kMost = INT_MAX - 64;
+  if (n_rows < 1 || k < 1 || n_rows > kMost || k > kMost) {
+    throw Error("pack matrix", "shape", fmt::format("between 1 and {} rows and columns", kMost),
+                fmt::format("{} x {}", n_rows, k));
+  }
+  Matrix matrix;
+  matrix.table_ = &table;
+  matrix.kind_ = reader.kind();
+  matrix.n_columns_ = static_cast<int>(n_rows);
+  matrix.k_ = static_cast<int>(k);
+  const auto kind = static_cast<int>(matrix.kind_);
+  const std::size_t tile_bytes = table.tile_bytes[kind](matrix.k_);
+  const std::int64_t n_tiles = (n_rows + kTileColumns - 1) / kTileColumns;
+  matrix.n_bytes_ = tile_bytes * static_cast<std::size_t>(n_tiles);
+  matrix.tiles_.reset(allocate_tiles(matrix.n_bytes_));
+
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(n_threads));
+  run_team(n_threads, [&](const Team& team) {
+    try {
+      const Range share = team.share(n_tiles);
+      WeightRows rows;
+      for (std::int64_t tile = share.begin; tile < share.end; ++tile) {
+        const std::int64_t first = tile * kTileColumns;
+        const std::int64_t n = std::min<std::int64_t>(kTileColumns, n_rows - first);
+        reader.read(first, n, rows);
+        table.pack_tile[kind](tile_source(rows, matrix.kind_, static_cast<int>(n), matrix.k_),
+                              matrix.tiles_.get() + static_cast<std::size_t>(tile) * tile_bytes);
+      }
+    } catch (...) {
+      failures[static_cast<std::size_t>(team.index())] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return matrix;
+}
+
+void Matrix::multiply(const Team& team, const Activations& x, float* y,
+                      std::size_t y_stride) const {
+  const Range share = team.share((n_columns_ + kTileColumns - 1) / kTileColumns);
+  if (share.begin == share.end) return;
+  const kernels::MatmulArgs args{
+      .tiles = tiles_.get(),
+      .first_tile = static_cast<int>(share.begin),
+      .n_tiles = static_cast<int>(share.end - share.begin),
+      .n_columns = n_columns_,
+      .k = k_,
+      .n_rows = x.n_rows_,
+      .x = x.x_.data(),
+      .x_stride = static_cast<std::size_t>(x.k_),
+      .quantized = x.q_.data(),
+      .quantized_scales = x.scales_.data(),
+      .quantized_sums = x.sums_.data(),
+      .y = y,
+      .y_stride = y_stride,
+  };
+  table_->matmul[static_cast<int>(kind_)](args);
+}
+
+}  // namespace outrider

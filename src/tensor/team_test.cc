@@ -1,0 +1,80 @@
+#include "tensor/team.h"
+
+#include <gtest/gtest.h>
+
+#include <cfenv>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace outrider {
+namespace {
+
+TEST(Team, SharesCoverEverythingOnceAndEvenly) {
+  for (const int size : {1, 2, 3, 7}) {
+    for (const std::int64_t n : {0, 1, 5, 7, 100}) {
+      std::int64_t next = 0;
+      for (int index = 0; index < size; ++index) {
+        const Range share = Team(index, size).share(n);
+        EXPECT_EQ(share.begin, next);
+        EXPECT_GE(share.end - share.begin, n / size);
+        EXPECT_LE(share.end - share.begin, n / size + 1);
+        next = share.end;
+      }
+      EXPECT_EQ(next, n);
+    }
+  }
+}
+
+// Each thread reads, after the barrier, what its neighbour wrote before it, many times over.
+TEST(Team, BarrierPublishesWrites) {
+  constexpr int kRounds = 200;
+  std::vector<int> mistakes(3, 0);
+  std::vector<int> cells(3, 0);
+  run_team(3, [&](const Team& team) {
+    const auto mine = static_cast<std::size_t>(team.index());
+    const auto next = static_cast<std::size_t>((team.index() + 1) % team.size());
+    for (int round = 1; round <= kRounds; ++round) {
+      cells[mine] = round;
+      team.barrier();
+      mistakes[mine] += cells[next] == round ? 0 : 1;
+      team.barrier();
+    }
+  });
+  EXPECT_EQ(mistakes, std::vector<int>(3, 0));
+}
+
+TEST(Team, RunsInsideAnotherTeam) {
+  std::vector<int> runs(2, 0);
+  run_team(2, [&](const Team& outer) {
+    run_team(2, [&](const Team& inner) {
+      inner.barrier();
+      if (inner.index() == 0) ++runs[static_cast<std::size_t>(outer.index())];
+    });
+  });
+  EXPECT_EQ(runs, std::vector<int>(2, 1));
+}
+
+#if defined(__x86_64__)
+TEST(Team, EveryThreadHasTheDefaultFloatEnvironment) {
+  const unsigned before = _mm_getcsr();
+  // The caller flushes subnormals and rounds up; its workers are new and old ones.
+  constexpr unsigned kFlushAndRoundUp = 0x1f80 | 0x8040 | 0x4000;
+  _mm_setcsr(kFlushAndRoundUp);
+  std::vector<unsigned> seen(4, 0);
+  run_team(4, [&](const Team& team) {
+    seen[static_cast<std::size_t>(team.index())] = _mm_getcsr();
+    if (team.index() == 1) _mm_setcsr(kFlushAndRoundUp);
+  });
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  EXPECT_EQ(seen, std::vector<unsigned>(4, 0x1f80));
+  // But for the sticky exception flags: the runtime computes with floats when it starts.
+  EXPECT_EQ(after & ~0x3fU, kFlushAndRoundUp);
+}
+#endif
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,32 @@
+# Tests that are no unit tests of the code. Included by tests/CMakeLists.txt.
+
+# What is installed serves a stranger, whichever compiler the stranger has. (A sanitized library
+# would ask the stranger for its sanitizer.)
+if(NOT OUTRIDER_SANITIZE)
+  set(consumer_compilers ${CMAKE_CXX_COMPILER})
+  find_program(OUTRIDER_CLANG clang++)
+  mark_as_advanced(OUTRIDER_CLANG)
+  if(OUTRIDER_CLANG)
+    list(APPEND consumer_compilers ${OUTRIDER_CLANG})
+  endif()
+  list(REMOVE_DUPLICATES consumer_compilers)
+  foreach(compiler ${consumer_compilers})
+    get_filename_component(compiler_name ${compiler} NAME)
+    add_test(NAME install.${compiler_name} COMMAND ${CMAKE_COMMAND}
+      -D BUILD_DIR=${PROJECT_BINARY_DIR} -D SOURCE_DIR=${PROJECT_SOURCE_DIR}
+      -D WORK_DIR=${PROJECT_BINARY_DIR}/install_test/${compiler_name} -D COMPILER=${compiler}
+      -P ${CMAKE_CURRENT_LIST_DIR}/install_test.cmake)
+  endforeach()
+endif()
+
+# Checks that hang on the version of a tool, or take minutes: `ctest -C Check`, as .ci/run does.
+function(outrider_add_check name)
+  add_test(NAME check.${name} CONFIGURATIONS Check COMMAND ${ARGN}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # PROCESSORS: they bring their own parallelism. COST: ctest starts the long ones first.
+  set_tests_properties(check.${name} PROPERTIES PROCESSORS 2 COST 1000 TIMEOUT 1500)
+endfunction()
+outrider_add_check(format scripts/format --check)
+outrider_add_check(lint scripts/lint)
+# The layers that read files from outside, under AddressSanitizer and UndefinedBehaviorSanitizer.
+outrider_add_check(sanitized_readers scripts/sanitized-tests asan base io tokenizer)

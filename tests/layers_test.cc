@@ -1,0 +1,266 @@
+// The edges between layers that docs/architecture.md allows, checked against the #include lines of
+// every source. The checker is a function of (path, text), so that samples that break each rule
+// show that it can fail.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Layer {
+  std::string name;
+  std::vector<std::string> below;  // what it stands on directly
+};
+
+// The layers of src/, from the ground up. Each may include whatever those it names stand on, too.
+const std::vector<Layer>& layers() {
+  static const std::vector<Layer> table = {
+      {"base", {}},
+      {"kernels", {}},
+      {"io", {"base"}},
+      {"tensor", {"kernels", "base"}},
+      {"tokenizer", {"base", "io"}},
+      {"sampling", {"base"}},
+      {"model", {"tensor", "io"}},
+      {"speculate", {"sampling", "model"}},
+      {"engine", {"speculate", "tokenizer"}},
+      {"train", {"model", "io"}},
+      {"eval", {"engine"}},
+      {"server", {"engine"}},
+  };
+  return table;
+}
+
+bool is_layer(const std::string& name) {
+  return std::any_of(layers().begin(), layers().end(),
+                     [&](const Layer& layer) { return layer.name == name; });
+}
+
+// The layer itself and all it stands on.
+std::set<std::string> reachable_from(const std::string& name) {
+  std::set<std::string> reached = {name};
+  for (auto layer = layers().rbegin(); layer != layers().rend(); ++layer) {  // from the roof down
+    if (reached.contains(layer->name)) reached.insert(layer->below.begin(), layer->below.end());
+  }
+  return reached;
+}
+
+// The float environment of worker threads is set through MXCSR, whose accessors stand among the
+// intrinsics.
+bool may_use_intrinsics(std::string_view path, std::string_view header) {
+  return path.starts_with("src/kernels/") ||
+         (path.starts_with("src/tensor/team") && header == "xmmintrin.h");
+}
+
+bool is_intrinsics(std::string_view header) {
+  return header.ends_with("intrin.h") || header == "cpuid.h" || header == "arm_neon.h" ||
+         header == "arm_sve.h";
+}
+
+bool is_device(std::string_view header) {
+  return header.starts_with("cuda") || header.starts_with("cublas") || header.starts_with("hip/");
+}
+
+// <vector> and the like: no folder, no extension.
+bool is_standard(std::string_view header) {
+  return std::all_of(header.begin(), header.end(),
+                     [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); });
+}
+
+struct Include {
+  int line = 0;
+  bool quoted = false;
+  std::string header;
+};
+
+std::vector<Include> includes_of(const std::string& text) {
+  std::vector<Include> includes;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::istringstream words(line);
+    char hash = 0;
+    std::string directive;
+    char opening = 0;
+    if (!(words >> hash) || hash != '#') continue;
+    std::getline(words >> std::ws, directive, 'e');  // "#include", "# include", "#include<x>"
+    if (directive != "includ" || !(words >> opening)) continue;
+    Include include{.line = number, .quoted = opening == '"', .header = {}};
+    std::getline(words, include.header, opening == '<' ? '>' : opening);
+    includes.push_back(include);
+  }
+  return includes;
+}
+
+// Why the file at `path` (from the root of the project) may not include this; empty if it may.
+std::string objection(const std::string& path, const Include& include) {
+  const std::string& header = include.header;
+  const std::string first_part = header.substr(0, header.find('/'));
+  const bool is_test = path.ends_with("_test.cc");
+  if (header.starts_with(".") || header.find("/.") != std::string::npos) {
+    return "names a file relative to itself";
+  }
+  if (is_intrinsics(header) && !may_use_intrinsics(path, header)) {
+    return "intrinsics belong to src/kernels";
+  }
+
+  if (path.starts_with("include/")) {
+    if (include.quoted ? first_part == "outrider" : is_standard(header)) return {};
+    return "public headers stand on the standard library and each other";
+  }
+  if (path.starts_with("apps/")) {
+    if (!include.quoted) return is_device(header) ? "programs know no device" : "";
+    const bool is_own = header.find('/') == std::string::npos || first_part == "apps";
+    if (first_part == "outrider" || is_own || is_test) return {};
+    return "programs stand on the public headers";
+  }
+
+  const std::string layer = path.substr(4, path.find('/', 4) - 4);  // behind "src/"
+  if (!is_layer(layer)) return "stands in no known layer";
+  if (layer == "kernels" && !is_test) {
+    const bool is_own = include.quoted && first_part == "kernels";
+    const bool is_system =
+        !include.quoted && (is_standard(header) || is_intrinsics(header) || header == "unistd.h" ||
+                            first_part == "sys" || first_part == "asm");
+    return is_own || is_system ? "" : "kernels stand on nothing";
+  }
+  if (!include.quoted) {
+    if (first_part == "CLI") return "the command line belongs to apps";
+    if (is_device(header)) return "devices stand behind tensor's seam";
+    return {};
+  }
+  if (first_part == "outrider" || reachable_from(layer).contains(first_part)) return {};
+  // A test also uses shared fixtures, and may compare with base.
+  if (is_test && (first_part == "tests" || first_part == "base")) return {};
+  if (is_layer(first_part)) return layer + " does not stand on " + first_part;
+  return "names no layer";
+}
+
+// One line for every include that breaks the rules.
+std::vector<std::string> violations(const std::string& path, const std::string& text) {
+  std::vector<std::string> found;
+  for (const Include& include : includes_of(text)) {
+    const std::string reason = objection(path, include);
+    if (reason.empty()) continue;
+    found.push_back(path + ":" + std::to_string(include.line) + ": " + include.header + ": " +
+                    reason);
+  }
+  return found;
+}
+
+struct Source {
+  std::string path;  // from the root of the project
+  std::string text;
+};
+
+std::vector<Source> all_sources() {
+  const fs::path root = OUTRIDER_SOURCE_DIR;
+  std::vector<Source> sources;
+  for (const char* folder : {"include", "src", "apps"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension();
+      if (!entry.is_regular_file() || (extension != ".h" && extension != ".cc")) continue;
+      std::ostringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      sources.push_back({entry.path().lexically_relative(root).string(), text.str()});
+    }
+  }
+  std::sort(sources.begin(), sources.end(),
+            [](const Source& a, const Source& b) { return a.path < b.path; });
+  return sources;
+}
+
+TEST(Layers, EverySourceKeepsToTheAllowedEdges) {
+  const std::vector<Source> sources = all_sources();
+  ASSERT_GT(sources.size(), 20U) << "sources not found below " << OUTRIDER_SOURCE_DIR;
+  for (const Source& source : sources) EXPECT_THAT(violations(source.path, source.text), IsEmpty());
+}
+
+TEST(Layers, CatchesEveryKindOfWrongEdge) {
+  struct Sample {
+    const char* path;
+    const char* line;
+    const char* reason;
+  };
+  const Sample samples[] = {
+      {"include/outrider/a.h", "#include <nlohmann/json.hpp>", "public headers"},
+      {"include/outrider/a.h", "#include <immintrin.h>", "intrinsics"},
+      {"include/outrider/a.h", "#include <cuda_runtime.h>", "public headers"},
+      {"include/outrider/a.h", "#include <unistd.h>", "public headers"},
+      {"include/outrider/a.h", "#include \"base/float16.h\"", "public headers"},
+      {"apps/main.cc", "#include \"engine/engine.h\"", "programs stand on"},
+      {"apps/main.cc", "#include <cuda.h>", "no device"},
+      {"src/base/a.cc", "#include \"io/gguf.h\"", "base does not stand on io"},
+      {"src/kernels/a.cc", "#include \"base/float16.h\"", "kernels stand on nothing"},
+      {"src/kernels/a.cc", "#include \"outrider/error.h\"", "kernels stand on nothing"},
+      {"src/kernels/a.cc", "#include <fmt/format.h>", "kernels stand on nothing"},
+      {"src/tensor/a.cc", "#include <immintrin.h>", "intrinsics"},
+      {"src/tensor/team.cc", "#include <immintrin.h>", "intrinsics"},
+      {"src/tensor/a.h", "#include \"io/gguf.h\"", "tensor does not stand on io"},
+      {"src/sampling/a.cc", "#include \"model/config.h\"", "sampling does not stand on model"},
+      {"src/tokenizer/a.cc", "#include \"model/config.h\"", "tokenizer does not stand on model"},
+      {"src/model/a.cc", "#include \"sampling/chance.h\"", "model does not stand on sampling"},
+      {"src/speculate/a.cc", "#include \"tokenizer/bpe.h\"", "speculate does not stand on token"},
+      {"src/speculate/drafters/a.cc", "#include \"engine/a.h\"", "speculate does not stand on"},
+      {"src/train/a.cc", "#include \"speculate/rule.h\"", "train does not stand on speculate"},
+      {"src/eval/a.cc", "#include \"server/a.h\"", "eval does not stand on server"},
+      {"src/engine/a.cc", "#include <CLI/CLI.hpp>", "command line"},
+      {"src/engine/a.cc", "#include <cuda.h>", "devices"},
+      {"src/engine/a.cc", "#include \"../model/config.h\"", "relative"},
+      {"src/engine/a.cc", "#include \"model/../tests/near.h\"", "relative"},
+      {"src/engine/a.cc", "#include \"tests/support/near.h\"", "names no layer"},
+      {"src/engine/a.cc", "#include \"engine.h\"", "names no layer"},
+      {"src/cellar/a.cc", "#include <vector>", "no known layer"},
+      {"src/base/a.cc", "  #  include \"io/gguf.h\"  // why", "base does not stand on io"},
+      {"src/base/a_test.cc", "#include \"engine/a.h\"", "base does not stand on engine"},
+  };
+  for (const Sample& sample : samples) {
+    EXPECT_THAT(violations(sample.path, std::string("\n") + sample.line + "\n"),
+                ElementsAre(HasSubstr(sample.reason)))
+        << sample.path << " " << sample.line;
+  }
+}
+
+TEST(Layers, LetsAllowedEdgesPass) {
+  const Source samples[] = {
+      {"include/outrider/a.h", "#include <string_view>\n#include \"outrider/types.h\"\n"},
+      {"apps/main.cc", "#include <CLI/CLI.hpp>\n#include \"outrider/a.h\"\n#include \"flags.h\"\n"},
+      {"src/base/a.cc", "#include <sys/mman.h>\n#include \"outrider/error.h\"\n"},
+      {"src/kernels/avx2.cc", "#include <immintrin.h>\n#include \"kernels/table.h\"\n"},
+      {"src/kernels/a_test.cc", "#include \"base/float16.h\"\n#include <gtest/gtest.h>\n"},
+      {"src/tensor/team.cc", "#include <xmmintrin.h>\n#include <omp.h>\n"},
+      {"src/model/llama.cc", "#include \"kernels/table.h\"\n#include \"base/float16.h\"\n"},
+      {"src/speculate/drafters/a.cc", "#include \"model/config.h\"\n#include \"sampling/a.h\"\n"},
+      {"src/engine/a.cc", "#include \"kernels/table.h\"\n#include \"tokenizer/bpe.h\"\n"},
+      {"src/engine/a_test.cc", "#include \"tests/support/near.h\"\n"},
+      {"src/engine/a.cc", "// #include <cuda.h>\nconst char* text = \"#include <cuda.h>\";\n"},
+  };
+  for (const Source& sample : samples) {
+    EXPECT_THAT(violations(sample.path, sample.text), IsEmpty()) << sample.path;
+  }
+}
+
+TEST(Layers, EachStandsOnLayersBelowItOnly) {
+  std::set<std::string> below;
+  for (const Layer& layer : layers()) {
+    for (const std::string& name : layer.below) {
+      EXPECT_TRUE(below.contains(name)) << layer.name << " stands on " << name;
+    }
+    EXPECT_TRUE(below.insert(layer.name).second) << layer.name << " is named twice";
+  }
+}
+
+}  // namespace

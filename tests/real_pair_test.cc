@@ -1,0 +1,275 @@
+// Exactness on real weights: stories260K judged, weak260K drafting.
+//
+// Every emitted token x is mapped to U = F(x-) + V * prob(x), F and prob being the target's own
+// distribution at that position and V uniform noise (the randomised probability integral
+// transform). If tokens are drawn as promised, U is uniform and independent from token to token,
+// whatever the drafter proposed. All noise is seeded: the tests either always pass or always fail.
+// Levels: a p-value of 1e-6 for each of some 200 comparisons bounds the chance that an honest build
+// drew bad seeds by 2e-4.
+//
+// OUTRIDER_NIGHTLY=1 runs a million tokens a configuration instead of 20,000.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/decoder.h"
+#include "engine/speculation.h"
+#include "model/load_model.h"
+#include "outrider/tokenizer.h"
+#include "sampling/counter_chance.h"
+#include "speculate/drafters/model_drafter.h"
+#include "tests/support/statistics.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Correlation;
+using testing::ks_tail;
+using testing::ks_uniform;
+
+bool nightly() { return std::getenv("OUTRIDER_NIGHTLY") != nullptr; }
+
+class RealPair {
+ public:
+  static RealPair* load() {
+    const fs::path models = fs::path(OUTRIDER_SHARED_DATA) / "models";
+    if (!fs::exists(models / "stories260K" / "config.json")) return nullptr;
+    static RealPair pair(models);
+    return &pair;
+  }
+
+  LanguageModel& target() { return *target_; }
+  ModelDrafter& drafter() { return drafter_; }
+
+  // The next beginning of a story: 8 to 39 tokens, beginning-of-sequence first.
+  std::vector<TokenId> next_prompt() {
+    const std::vector<TokenId>& story = stories_[next_story_++ % stories_.size()];
+    const std::size_t n_tokens = 8 + next_story_ * 7 % 32;
+    return {story.begin(),
+            story.begin() + static_cast<std::ptrdiff_t>(std::min(n_tokens, story.size()))};
+  }
+
+ private:
+  explicit RealPair(const fs::path& models)
+      : target_(load_model(models / "stories260K", {.n_threads = 1})),
+        drafter_(load_model(models / "weak260K", {.n_threads = 1}),
+                 target_->config().vocabulary_size) {
+    const auto tokenizer = Tokenizer::load(models / "stories260K");
+    std::ifstream file(fs::path(OUTRIDER_SHARED_DATA) / "text" / "tinystories_2MiB.txt");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    constexpr std::string_view kEnd = "</endoftext/>";
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(kEnd, begin), text.size());
+      const std::string story = text.substr(begin, std::min<std::size_t>(end - begin, 300));
+      if (story.size() > 50) stories_.push_back(tokenizer->encode(story, true));
+      begin = end + kEnd.size();
+    }
+  }
+
+  std::unique_ptr<LanguageModel> target_;
+  ModelDrafter drafter_;
+  std::vector<std::vector<TokenId>> stories_;
+  std::size_t next_story_ = 0;
+};
+
+struct Configuration {
+  const char* verify;
+  int draft_length;
+  bool value_dependent;
+  bool all_transforms;
+};
+
+std::unique_ptr<Acceptance> acceptance_of(const std::string& verify) {
+  auto rule = std::make_shared<ExactRule>();
+  if (verify == "exact") return make_multi_round(rule);
+  if (verify == "block") return make_block(rule);
+  return make_coupled(rule);
+}
+
+SamplingParams sampling_of(bool all_transforms) {
+  if (!all_transforms) return {.temperature = 1};
+  return {.temperature = 0.7, .top_k = 20, .top_p = 0.9, .repetition_penalty = 1.2};
+}
+
+class ExactOnRealPair : public ::testing::TestWithParam<Configuration> {};
+
+TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
+  RealPair* pair = RealPair::load();
+  if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
+  const Configuration& configuration = GetParam();
+  const auto acceptance = acceptance_of(configuration.verify);
+  const ConfidenceStop stop(0.4);
+  Decoder decoder(pair->target(), &pair->drafter(), *acceptance, configuration.draft_length,
+                  configuration.value_dependent ? &stop : nullptr);
+
+  const std::size_t n_tokens = nightly() ? 1'000'000 : 20'000;
+  constexpr std::size_t kStreams = 8;  // texts side by side, so that ragged batches are met, too
+  constexpr std::int64_t kTextTokens = 96;
+  std::mt19937_64 noise(configuration.draft_length);
+  std::uniform_real_distribution<double> uniform(0, 1);
+
+  std::map<int, std::vector<double>> by_depth;  // place of the token in its round -> U
+  std::vector<double> all;
+  Correlation neighbours;
+  std::map<SequenceId, double> last;
+  double sum_overlap = 0;
+  double n_first_accepted = 0;
+  double n_first = 0;
+
+  const CommitFunction commit = [&](Stream& stream, const Committed& committed) {
+    const Distribution& target_prob = stream.views.target(committed.logits_node);
+    double below = 0;
+    for (std::size_t index = 0; target_prob.ids[index] < committed.id; ++index) {
+      below += target_prob.probs[index];
+    }
+    const double u = below + uniform(noise) * target_prob.prob(committed.id);
+    const int depth = stream.tree.node(committed.logits_node).depth;
+    by_depth[depth].push_back(u);
+    all.push_back(u);
+    const auto [before, is_first] = last.try_emplace(stream.id, u);
+    if (!is_first) neighbours.add(before->second, u);
+    before->second = u;
+    if (depth == 0 && stream.tree.n_drafted() > 0) {
+      n_first += 1;
+      n_first_accepted += committed.node > 0 ? 1 : 0;
+      sum_overlap += overlap(target_prob, *stream.views.draft(0));
+    }
+    return false;
+  };
+
+  std::deque<CounterChance> chances;
+  std::uint64_t seed = 1;
+  while (all.size() < n_tokens) {
+    std::deque<Stream> texts;
+    std::vector<Stream*> active;
+    chances.clear();
+    for (std::size_t index = 0; index < kStreams; ++index) {
+      const Transform transform(sampling_of(configuration.all_transforms),
+                                pair->target().config().vocabulary_size);
+      chances.emplace_back(seed);
+      texts.emplace_back(static_cast<SequenceId>(seed++), pair->next_prompt(), transform,
+                         chances.back());
+      texts.back().max_total = texts.back().n_prompt + kTextTokens;
+      decoder.begin(texts.back());
+      active.push_back(&texts.back());
+    }
+    while (!active.empty()) {
+      decoder.round(active, commit);
+      std::erase_if(active, [](const Stream* stream) { return stream->finished; });
+    }
+    for (Stream& text : texts) decoder.end(text);
+  }
+
+  constexpr double kLevel = 1e-6;
+  constexpr double kFiveSigma = 5;  // two-sided tail 6e-7
+  for (auto& [depth, values] : by_depth) {
+    const double statistic = ks_uniform(values);
+    EXPECT_GT(ks_tail(statistic), kLevel)
+        << "depth " << depth << ": " << values.size() << " tokens, statistic " << statistic;
+  }
+  const double statistic = ks_uniform(all);
+  EXPECT_GT(ks_tail(statistic), kLevel) << all.size() << " tokens, statistic " << statistic;
+  EXPECT_LT(std::abs(neighbours.z()), kFiveSigma);
+  EXPECT_GE(static_cast<int>(by_depth.size()), configuration.draft_length + 1);
+  RecordProperty("tokens", static_cast<int>(all.size()));
+  RecordProperty("ks", std::to_string(statistic));
+  RecordProperty("first_acceptance", std::to_string(n_first_accepted / n_first));
+  RecordProperty("overlap", std::to_string(sum_overlap / n_first));
+  if (std::string(configuration.verify) == "exact") {
+    // The sampling error of n Bernoulli draws is at most 0.5 / sqrt(n): 0.01 is five of it or more.
+    EXPECT_NEAR(n_first_accepted / n_first, sum_overlap / n_first,
+                std::max(0.01, 2.5 / std::sqrt(n_first)));
+  }
+}
+
+std::vector<Configuration> configurations() {
+  std::vector<Configuration> all;
+  for (const char* verify : {"exact", "block"}) {
+    for (const int length : {1, 2, 5}) {
+      for (const bool value_dependent : {false, true}) {
+        for (const bool all_transforms : {false, true}) {
+          all.push_back({verify, length, value_dependent, all_transforms});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(, ExactOnRealPair, ::testing::ValuesIn(configurations()),
+                         [](const ::testing::TestParamInfo<Configuration>& info) {
+                           const Configuration& configuration = info.param;
+                           return std::string(configuration.verify) +
+                                  std::to_string(configuration.draft_length) +
+                                  (configuration.value_dependent ? "ValueDependent" : "Fixed") +
+                                  (configuration.all_transforms ? "AllTransforms" : "Temperature1");
+                         });
+
+// The first three tokens together, against plain sampling.
+class FirstTokensOnRealPair : public ::testing::TestWithParam<std::tuple<const char*, int, bool>> {
+};
+
+TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
+  RealPair* pair = RealPair::load();
+  if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
+  const auto& [verify, length, all_transforms] = GetParam();
+  const int n_draws = nightly() ? 200'000 : 10'000;
+  const std::vector<TokenId> prompt = {1, 403, 407, 261, 378};  // "Once upon a time"
+  const Transform transform(sampling_of(all_transforms), pair->target().config().vocabulary_size);
+  std::map<std::vector<TokenId>, std::pair<double, double>> counts;
+  const auto draw_all = [&](Drafter* drafter, const Acceptance& acceptance, std::uint64_t seed,
+                            bool plain) {
+    Decoder decoder(pair->target(), drafter, acceptance, length, nullptr);
+    for (int draw = 0; draw < n_draws; ++draw) {
+      CounterChance chance(seed + static_cast<std::uint64_t>(draw));
+      Stream stream(0, prompt, transform, chance);
+      stream.max_total = stream.n_prompt + 3;
+      decoder.begin(stream);
+      Stream* const streams[] = {&stream};
+      while (!stream.finished) {
+        decoder.round(streams, [](Stream&, const Committed&) { return false; });
+      }
+      decoder.end(stream);
+      auto& count = counts[{stream.tokens.end() - 3, stream.tokens.end()}];
+      (plain ? count.first : count.second) += 1;
+    }
+  };
+  const auto plain = make_coupled(std::make_shared<ExactRule>());
+  const auto speculative = acceptance_of(verify);
+  draw_all(nullptr, *plain, 1, true);
+  draw_all(&pair->drafter(), *speculative, 1'000'000'000, false);
+  std::vector<double> a;
+  std::vector<double> b;
+  for (const auto& [tokens, count] : counts) {
+    a.push_back(count.first);
+    b.push_back(count.second);
+  }
+  const testing::ChiSquare result = testing::chi_square_two_samples(a, b);
+  EXPECT_GT(result.tail, 1e-4) << "chi-square " << result.statistic << " with " << result.degrees
+                               << " degrees of freedom";
+  EXPECT_GT(result.degrees, 20);
+  RecordProperty("tail", std::to_string(result.tail));
+}
+
+INSTANTIATE_TEST_SUITE_P(, FirstTokensOnRealPair,
+                         ::testing::Combine(::testing::Values("exact", "block"),
+                                            ::testing::Values(1, 2, 5), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) +
+                                  std::to_string(std::get<1>(info.param)) +
+                                  (std::get<2>(info.param) ? "AllTransforms" : "Temperature1");
+                         });
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,109 @@
+// The law of the first tokens that speculative decoding emits, by enumeration of every random
+// decision of drafter and verifier, beside the law they should have.
+#ifndef OUTRIDER_TESTS_SUPPORT_ENUMERATED_PROCESS_H_
+#define OUTRIDER_TESTS_SUPPORT_ENUMERATED_PROCESS_H_
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/decoder.h"
+#include "tests/support/enumerating_chance.h"
+#include "tests/support/table_model.h"
+
+namespace outrider::testing {
+
+using Law = std::map<std::vector<TokenId>, double>;
+
+struct Trial {
+  TableModel* target = nullptr;
+  Drafter* drafter = nullptr;
+  const Acceptance* acceptance = nullptr;
+  int draft_length = 1;
+  const StopRule* stop = nullptr;
+  SamplingParams sampling = {};
+  std::vector<TokenId> prompt = {0};
+  int n_tokens = 3;  // emitted, over as many rounds as it takes
+};
+
+struct Enumerated {
+  Law law;
+  double weight = 0;                   // total: 1 if every outcome was walked
+  double accepted_in_first_round = 0;  // expectation
+  long n_paths = 0;
+};
+
+// Runs the production loop (Decoder) with the drafter and the acceptance under test.
+inline Enumerated enumerate(const Trial& trial) {
+  Enumerated result;
+  EnumeratingChance chance;
+  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance, trial.draft_length, trial.stop);
+  chance.for_each_path([&] {
+    Stream stream(0, trial.prompt,
+                  Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
+    stream.max_total = stream.n_prompt + trial.n_tokens;
+    decoder.begin(stream);
+    Stream* const streams[] = {&stream};
+    const CommitFunction go_on = [](Stream&, const Committed&) { return false; };
+    decoder.round(streams, go_on);
+    const auto accepted = static_cast<double>(stream.verdict.path.size());
+    while (!stream.finished) decoder.round(streams, go_on);
+    decoder.end(stream);
+    const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
+                                       stream.tokens.end());
+    result.law[emitted] += chance.weight();
+    result.weight += chance.weight();
+    result.accepted_in_first_round += chance.weight() * accepted;
+    ++result.n_paths;
+  });
+  return result;
+}
+
+// The target's own process under the same transform: the chain rule, nothing else.
+inline Law target_law(const Trial& trial) {
+  Law law;
+  const Transform transform(trial.sampling, trial.target->config().vocabulary_size);
+  const auto extend = [&](const auto& self, std::vector<TokenId> emitted, double prob) -> void {
+    if (static_cast<int>(emitted.size()) == trial.n_tokens) {
+      law[emitted] += prob;
+      return;
+    }
+    std::vector<TokenId> prefix = trial.prompt;
+    prefix.insert(prefix.end(), emitted.begin(), emitted.end());
+    TokenHistory history;
+    history.add_prompt(trial.prompt);
+    for (const TokenId token : emitted) history.add_generated(token);
+    std::vector<float> logits = trial.target->logits(prefix);
+    transform.penalise(logits, history, {});
+    Distribution next;
+    transform.distribution(logits, next);
+    for (std::size_t index = 0; index < next.ids.size(); ++index) {
+      std::vector<TokenId> longer = emitted;
+      longer.push_back(next.ids[index]);
+      self(self, longer, prob * next.probs[index]);
+    }
+  };
+  extend(extend, {}, 1.0);
+  return law;
+}
+
+// The largest difference of probability over all outcomes of either law.
+inline double distance(const Law& a, const Law& b) {
+  double largest = 0;
+  const auto compare = [&](const Law& one, const Law& other) {
+    for (const auto& [tokens, prob] : one) {
+      const auto at = other.find(tokens);
+      const double difference = std::abs(prob - (at == other.end() ? 0.0 : at->second));
+      largest = std::isnan(difference) ? 1.0 : std::max(largest, difference);
+    }
+  };
+  compare(a, b);
+  compare(b, a);
+  return largest;
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_ENUMERATED_PROCESS_H_

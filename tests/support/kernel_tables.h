@@ -1,0 +1,83 @@
+// The kernel tables that tests of kernels go through, and inputs for them.
+#ifndef OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
+#define OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "kernels/table.h"
+#include "kernels/tables.h"
+
+namespace outrider::test_support {
+
+struct NamedTable {
+  std::string name;
+  const kernels::KernelTable* table;
+};
+
+// Every table this machine can run, the avx512 one also without VNNI.
+inline std::vector<NamedTable> runnable_tables() {
+  std::vector<NamedTable> tables;
+  for (const kernels::KernelTable* table : kernels::compiled_tables()) {
+    if (!kernels::is_supported(*table)) continue;
+    tables.push_back({table->name, table});
+#if defined(__x86_64__)
+    if (tables.back().name == "avx512") {
+      tables.push_back({"avx512 without vnni", &kernels::kAvx512Table});
+    }
+#endif
+  }
+  return tables;
+}
+
+// Normally distributed, with a few zeros, subnormals and large values among them.
+inline std::vector<float> awkward_floats(std::size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) {
+    value = normal(generator);
+    switch (generator() % 32) {
+      case 0:
+        value = 0;
+        break;
+      case 1:
+        value *= 1e-39F;
+        break;
+      case 2:
+        value *= 100;
+        break;
+      default:
+        break;
+    }
+  }
+  return values;
+}
+
+// The same bits, NaN payloads and signs of zero included.
+template <class Element>
+bool same_bits(const std::vector<Element>& a, const std::vector<Element>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Element)) == 0);
+}
+
+struct FreeMemory {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using AlignedBytes = std::unique_ptr<std::byte, FreeMemory>;
+
+// 64-byte aligned; n_bytes a multiple of 64.
+inline AlignedBytes aligned_bytes(std::size_t n_bytes) {
+  return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, n_bytes)));
+}
+
+}  // namespace outrider::test_support
+
+#endif  // OUTRIDER_TESTS_SUPPORT_KERNEL_TABLES_H_

@@ -1,0 +1,48 @@
+// The one comparison of floating-point numbers in the project's tests. It fails closed: anything
+// that is not a finite number within the tolerance of a finite number is a failure, a NaN or an
+// infinity on any side, a negative or non-finite tolerance included. The tolerance is absolute and
+// the caller derives it, as a rule as c * eps * sum |a| |b| (product_tolerance); a sign that is
+// wrong is a distance like any other.
+#ifndef OUTRIDER_TESTS_SUPPORT_NEAR_H_
+#define OUTRIDER_TESTS_SUPPORT_NEAR_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace outrider::test_support {
+
+inline ::testing::AssertionResult near(double actual, double expected, double tolerance) {
+  // Written so that a NaN anywhere makes the condition false.
+  const bool sound = std::isfinite(actual) && std::isfinite(expected) && std::isfinite(tolerance) &&
+                     tolerance >= 0;
+  const double distance = std::fabs(actual - expected);
+  if (sound && distance <= tolerance) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << actual << " is not within " << tolerance << " of "
+                                       << expected << " (distance " << distance << ")";
+}
+
+// What n roundings to float, one after the other, may add to a sum whose terms' magnitudes add up
+// to sum_of_magnitudes: n * u / (1 - n * u) of it, with u = 2^-24 (Higham, "Accuracy and Stability
+// of Numerical Algorithms", section 3.1), and as many least subnormals for products that
+// underflow.
+inline double product_tolerance(int n_roundings, double sum_of_magnitudes) {
+  const double n_u = n_roundings * 0x1p-24;
+  return n_u / (1 - n_u) * sum_of_magnitudes +
+         n_roundings * static_cast<double>(std::numeric_limits<float>::denorm_min());
+}
+
+// The distance of actual from expected in units of the spacing of floats at expected.
+inline double ulps_between(float actual, double expected) {
+  const auto rounded = static_cast<float>(expected);
+  int exponent = 0;
+  std::frexp(rounded, &exponent);
+  // Spacing of floats at the expected value: 24 bits, or the subnormals' own.
+  const double spacing = std::ldexp(1.0, exponent - 24 > -149 ? exponent - 24 : -149);
+  return std::fabs(actual - expected) / spacing;
+}
+
+}  // namespace outrider::test_support
+
+#endif  // OUTRIDER_TESTS_SUPPORT_NEAR_H_

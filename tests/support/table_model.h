@@ -1,0 +1,126 @@
+// A language model whose logits are an arbitrary function of the whole prefix, made up from a seed:
+// random rows with zeros (logits of minus infinity) and ties among them.
+#ifndef OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_
+#define OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "model/language_model.h"
+
+namespace outrider::testing {
+
+class TableSequence final : public Sequence {
+ public:
+  int n_kept() const override { return static_cast<int>(kept_.size()); }
+  int n_pending() const override { return static_cast<int>(pending_.size()); }
+  void keep(std::span<const int> path) override {
+    for (const int node : path) kept_.push_back(pending_[static_cast<std::size_t>(node)].token);
+    pending_.clear();
+  }
+  void truncate(int n_tokens) override {
+    pending_.clear();
+    kept_.resize(static_cast<std::size_t>(n_tokens));
+  }
+  std::unique_ptr<Sequence> fork() const override {
+    auto copy = std::make_unique<TableSequence>();
+    copy->kept_ = kept_;
+    return copy;
+  }
+
+  // Appends a node behind `parent` (-1: the last kept token); returns its whole prefix.
+  std::vector<TokenId> append(TokenId token, int parent) {
+    pending_.push_back({token, parent});
+    std::vector<TokenId> path;
+    for (int node = n_pending() - 1; node >= 0;
+         node = pending_[static_cast<std::size_t>(node)].parent) {
+      path.push_back(pending_[static_cast<std::size_t>(node)].token);
+    }
+    std::vector<TokenId> prefix = kept_;
+    prefix.insert(prefix.end(), path.rbegin(), path.rend());
+    return prefix;
+  }
+
+ private:
+  struct Pending {
+    TokenId token;
+    int parent;
+  };
+  std::vector<TokenId> kept_;
+  std::vector<Pending> pending_;
+};
+
+class TableModel final : public LanguageModel {
+ public:
+  TableModel(int vocabulary_size, std::uint32_t seed, int context_length = 1 << 20) : seed_(seed) {
+    config_.architecture = "table";
+    config_.vocabulary_size = vocabulary_size;
+    config_.context_length = context_length;
+  }
+
+  const ModelConfig& config() const override { return config_; }
+  Footprint footprint() const override { return {}; }
+  std::unique_ptr<Sequence> open(const Prompt&) override {
+    return std::make_unique<TableSequence>();
+  }
+
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override {
+    output.vocabulary_size = config_.vocabulary_size;
+    output.n_rows = 0;
+    output.logits.clear();
+    for (const TokenBlock& block : blocks) {
+      auto& sequence = static_cast<TableSequence&>(*block.sequence);
+      for (std::size_t index = 0; index < block.tokens.size(); ++index) {
+        const int parent = block.parents.empty() ? sequence.n_pending() - 1 : block.parents[index];
+        const std::vector<TokenId> prefix = sequence.append(block.tokens[index], parent);
+        const bool last = index + 1 == block.tokens.size();
+        if (request.logits.kind == RowSet::Kind::none ||
+            (request.logits.kind == RowSet::Kind::last_of_each_block && !last)) {
+          continue;
+        }
+        const std::vector<float>& row = logits(prefix);
+        output.logits.insert(output.logits.end(), row.begin(), row.end());
+        ++output.n_rows;
+      }
+    }
+  }
+
+  // What follows `prefix`.
+  const std::vector<float>& logits(const std::vector<TokenId>& prefix) {
+    auto [at, is_new] = table_.try_emplace(prefix);
+    if (is_new) at->second = make_row(prefix);
+    return at->second;
+  }
+
+ private:
+  // About one entry in five impossible, one row in three with two equal entries.
+  std::vector<float> make_row(const std::vector<TokenId>& prefix) const {
+    std::vector<std::uint32_t> key(prefix.begin(), prefix.end());
+    key.push_back(seed_);
+    std::seed_seq sequence(key.begin(), key.end());
+    std::mt19937 random(sequence);
+    std::vector<float> row(static_cast<std::size_t>(config_.vocabulary_size));
+    std::normal_distribution<float> normal(0, 1.5F);
+    for (float& logit : row) {
+      logit = random() % 5 == 0 ? -std::numeric_limits<float>::infinity() : normal(random);
+    }
+    if (random() % 3 == 0) row[1] = row[0];
+    const std::size_t possible = random() % row.size();
+    if (row[possible] < -1e30F) row[possible] = 0.25F;
+    return row;
+  }
+
+  ModelConfig config_;
+  std::uint32_t seed_;
+  std::map<std::vector<TokenId>, std::vector<float>> table_;
+};
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_

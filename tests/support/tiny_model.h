@@ -1,0 +1,80 @@
+// Random models of the Llama family, small enough for tests, written as the files that real ones
+// come in. The same shape and seed give the same bytes on every machine.
+#ifndef OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_
+#define OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "model/config.h"
+
+namespace outrider::testing {
+
+struct TinyShape {
+  std::uint64_t seed = 1;
+  int vocabulary_size = 300;
+  int context_length = 256;
+  int n_layers = 2;
+  int dim = 64;
+  int n_heads = 4;
+  int n_kv_heads = 2;
+  int head_dim = 16;
+  int hidden_dim = 96;
+  bool tied_head = false;
+  bool attention_bias = false;
+  bool mlp_bias = false;
+  RopeConfig rope;
+  // Standard deviation of the logits, about: 0 is a uniform model, 10 a greedy one.
+  float logit_spread = 2.5F;
+};
+
+// Named as in Hugging Face files. Values row-major.
+struct TinyTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
+};
+
+struct TinyModel {
+  TinyShape shape;
+  std::vector<TinyTensor> tensors;
+
+  const TinyTensor* find(const std::string& name) const;  // null if there is none
+  TinyTensor& at(const std::string& name);                // throws std::out_of_range
+};
+
+TinyModel make_tiny_model(const TinyShape& shape);
+
+// Every matrix gets normal noise of `share` times its own standard deviation: a drafter that is
+// right the more often, the smaller the share.
+TinyModel with_noise(const TinyModel& model, float share, std::uint64_t seed);
+
+// Bytes of the values in a stored type (f32, f16, bf16, q8_0, q4_0, q4_1, q6_k), row by row of
+// `width` elements. Blocks must divide the width.
+std::vector<std::byte> encode_values(const std::vector<float>& values, std::int64_t width,
+                                     ElementType type);
+
+// config.json, generation_config.json, model.safetensors (type: f32, f16 or bf16) and
+// tokenizer.json. The directory is made if need be.
+void write_hugging_face(const TinyModel& model, const std::filesystem::path& directory,
+                        ElementType type = ElementType::f32);
+
+// GGUF keeps vectors in f32. `matrices` is for all matrices but the head's (and a tied embedding),
+// which get `head`. Query and key rows are interleaved as GGUF has them.
+struct GgufTypes {
+  ElementType matrices = ElementType::f32;
+  ElementType head = ElementType::f32;
+};
+void write_gguf(const TinyModel& model, const std::filesystem::path& file,
+                const GgufTypes& types = {});
+
+// The config.json of a shape.
+std::string config_json(const TinyShape& shape, ElementType type = ElementType::f32);
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_

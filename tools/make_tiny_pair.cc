@@ -1,0 +1,22 @@
+// make_tiny_pair DIRECTORY: writes DIRECTORY/target and DIRECTORY/draft, two random models that
+// share a tokenizer, the second being the first with noise: a pair to try speculation on where no
+// real one is at hand. What they say has no meaning.
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "tests/support/tiny_pair.h"
+
+int main(int n_arguments, char** arguments) {
+  if (n_arguments != 2) {
+    std::fprintf(stderr, "usage: make_tiny_pair DIRECTORY\n");
+    return 2;
+  }
+  try {
+    outrider::testing::write_tiny_pair(arguments[1]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "make_tiny_pair: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
