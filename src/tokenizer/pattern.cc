@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "outrider/error.h"
@@ -19,7 +20,10 @@ constexpr std::size_t kMaxPatternBytes = 16384;
 // the patterns of real tokenizers, which go back over a run of spaces once or twice.
 constexpr std::uint64_t kFreeSteps = 100000;
 constexpr std::uint64_t kStepsPerByte = 16;
-constexpr std::uint32_t kHeapLimitKib = 64 * 1024;
+// State of one match attempt, for patterns that repeat groups: compiled code starts with 32 KiB of
+// the machine's stack and gets this much of its own if that is too little. The interpreter, which
+// runs where nothing can be compiled, keeps as much on the heap.
+constexpr std::size_t kStateBytes = std::size_t{16} << 20;
 
 std::string error_text(int code) {
   PCRE2_UCHAR buffer[256];
@@ -48,16 +52,26 @@ struct MatchScratch::Impl {
       pcre2_match_context_free(context);
       throw std::bad_alloc();
     }
-    pcre2_set_heap_limit(context, kHeapLimitKib);
+    pcre2_set_heap_limit(context, kStateBytes / 1024);
   }
   ~Impl() {
     pcre2_match_data_free(data);
     pcre2_match_context_free(context);
+    pcre2_jit_stack_free(stack);
+  }
+  // True the first time.
+  bool enlarge_stack() {
+    if (stack != nullptr) return false;
+    stack = pcre2_jit_stack_create(32 * 1024, kStateBytes, nullptr);
+    if (stack == nullptr) throw std::bad_alloc();
+    pcre2_jit_stack_assign(context, nullptr, stack);
+    return true;
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   pcre2_match_data* data;
   pcre2_match_context* context;
+  pcre2_jit_stack* stack = nullptr;
   std::uint32_t match_limit = 0;
 };
 
@@ -121,13 +135,14 @@ void Pattern::find_all(std::string_view text, MatchScratch& scratch,
   std::size_t at = 0;
   std::size_t last_end = std::string_view::npos;
   while (at <= text.size()) {
-    int status = code_->just_in_time ? pcre2_jit_match(code_->compiled, subject, text.size(), at, 0,
-                                                       run.data, run.context)
-                                     : PCRE2_ERROR_JIT_STACKLIMIT;
-    if (status == PCRE2_ERROR_JIT_STACKLIMIT) {  // the interpreter keeps its state on the heap
-      status = pcre2_match(code_->compiled, subject, text.size(), at,
-                           PCRE2_NO_JIT | PCRE2_NO_UTF_CHECK, run.data, run.context);
-    }
+    const auto match = [&] {
+      return code_->just_in_time ? pcre2_jit_match(code_->compiled, subject, text.size(), at, 0,
+                                                   run.data, run.context)
+                                 : pcre2_match(code_->compiled, subject, text.size(), at,
+                                               PCRE2_NO_UTF_CHECK, run.data, run.context);
+    };
+    int status = match();
+    if (status == PCRE2_ERROR_JIT_STACKLIMIT && run.enlarge_stack()) status = match();
     if (status == PCRE2_ERROR_NOMATCH) return;
     if (status < 0) {
       throw Error("match pattern", code_->object,

@@ -40,7 +40,8 @@ class Pattern {
 
   // Replaces `matches` by all non-overlapping matches in `text` (well-formed UTF-8), from left to
   // right. An empty match directly behind another match does not count. Throws Error if the
-  // pattern gives up: it is bounded to a number of steps linear in the text, and to 64 MiB.
+  // pattern gives up: from each place in the text it has a number of steps linear in the text, and
+  // 16 MiB of state. (A pattern made for it is still quadratic; none is exponential.)
   void find_all(std::string_view text, MatchScratch& scratch,
                 std::vector<TextRange>& matches) const;
 

@@ -160,7 +160,7 @@ void step(const ByteLevelWords& words, CutText& cut, MatchScratch& scratch) {
   };
   for (const TextRange& piece : cut.pieces) {
     std::string_view text = view(cut, piece);
-    if (words.add_prefix_space && !is_white_space(code_point_at(text, 0).value)) {
+    if (words.add_prefix_space && text.front() != ' ') {
       prefixed.assign(1, ' ');
       prefixed.append(text);
       text = prefixed;

@@ -113,7 +113,7 @@ std::vector<MergeRule> read_merges(const JsonView& json, const Vocabulary& vocab
   return rules;
 }
 
-// The token to be found in normalised text is the normalised token.
+// A token of the normalised text is looked for, and decoded, as its normalised self.
 void add_to_pipeline(const AddedToken& token, TokenizerParts& parts) {
   if (!token.normalized) {
     parts.raw_added.add(token);
@@ -123,6 +123,13 @@ void add_to_pipeline(const AddedToken& token, TokenizerParts& parts) {
   AddedToken normalized = token;
   parts.normalizer.apply(normalized.content, scratch);
   parts.normalized_added.add(normalized);
+  if (normalized.content == token.content) return;
+  if (parts.decoded.empty()) {
+    for (TokenId id = 0; id < parts.vocabulary.size(); ++id) {
+      parts.decoded.push_back(parts.vocabulary[id].piece);
+    }
+  }
+  parts.decoded[static_cast<std::size_t>(token.id)] = std::move(normalized.content);
 }
 
 }  // namespace

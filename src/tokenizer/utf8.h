@@ -52,7 +52,7 @@ bool is_mark(char32_t value);         // categories Mn, Mc, Me
 // \w as the Rust regex library has it: Alphabetic, M, Nd, Pc, Join_Control.
 bool is_word_character(char32_t value);
 
-// The single-character string `spelling`, as its code point, or nothing if it is not one character.
+// Whether `spelling` is well-formed and just one character.
 bool is_one_character(std::string_view spelling);
 
 }  // namespace outrider

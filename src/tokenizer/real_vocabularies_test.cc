@@ -1,0 +1,275 @@
+// Real vocabularies and the ids their own tokenizers gave. Everything here needs the folder of
+// shared data and is skipped without it.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <sstream>
+
+#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/test_tokenizers.h"
+
+namespace outrider {
+namespace {
+
+using test_tokenizers::Ids;
+using test_tokenizers::Json;
+using test_tokenizers::read_file;
+using test_tokenizers::shared_data;
+namespace fs = std::filesystem;
+
+#define OUTRIDER_NEED(path) \
+  if (!fs::exists(path)) GTEST_SKIP() << "no " << path
+
+struct Case {
+  std::string text;
+  Ids ids;
+};
+
+// NAME.inp: texts with a separator of its own line between them. NAME.out: ids, a line for each
+// text; special tokens were not added.
+std::vector<Case> ggml_vocab_cases(const std::string& name) {
+  const fs::path base = shared_data() / "tokenizers/ggml_vocab" / ("ggml-vocab-" + name + ".gguf");
+  const std::string inputs = read_file(base.string() + ".inp");
+  std::istringstream outputs(read_file(base.string() + ".out"));
+  const std::string separator = "\n__ggml_vocab_test__\n";
+  std::vector<Case> cases;
+  for (std::size_t at = 0; at < inputs.size();) {
+    const std::size_t end = inputs.find(separator, at);
+    Case one;
+    one.text = inputs.substr(at, end - at);
+    std::string line;
+    std::getline(outputs, line);
+    std::istringstream numbers(line);
+    for (TokenId id; numbers >> id;) one.ids.push_back(id);
+    cases.push_back(std::move(one));
+    at = end == std::string::npos ? inputs.size() : end + separator.size();
+  }
+  EXPECT_EQ(cases.size(), 46u);
+  return cases;
+}
+
+void check_cases(const Tokenizer& tokenizer, const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.text);
+    EXPECT_EQ(tokenizer.encode(one.text, false), one.ids);
+    EXPECT_EQ(tokenizer.decode(one.ids), one.text);
+    EXPECT_EQ(test_tokenizers::stream(tokenizer, one.ids), one.text);
+  }
+}
+
+class GgmlVocabulary : public testing::TestWithParam<const char*> {};
+
+TEST_P(GgmlVocabulary, EqualsTheGoldens) {
+  const std::string name = GetParam();
+  const fs::path file = shared_data() / "tokenizers/ggml_vocab" / ("ggml-vocab-" + name + ".gguf");
+  OUTRIDER_NEED(file);
+  check_cases(*Tokenizer::load(file), ggml_vocab_cases(name));
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, GgmlVocabulary,
+                         testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
+
+int digit_of_base64(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : 63;
+}
+
+std::string from_base64(std::string_view text) {
+  std::string out;
+  std::uint32_t bits = 0;
+  int n_bits = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit_of_base64(c));
+    n_bits += 6;
+    if (n_bits >= 8) {
+      n_bits -= 8;
+      out.push_back(static_cast<char>(bits >> n_bits & 0xFF));
+    }
+  }
+  return out;
+}
+
+// A tokenizer.json from tiktoken ranks ("BASE64 RANK" a line). The merge that makes a token is the
+// pair that byte-pair encoding by the ranks below the token's own leaves of it.
+Json document_from_ranks(const fs::path& file) {
+  std::istringstream lines(read_file(file));
+  std::vector<std::string> tokens;
+  std::unordered_map<std::string, std::size_t> ranks;
+  std::string encoded;
+  for (std::size_t rank; lines >> encoded >> rank;) {
+    EXPECT_EQ(rank, tokens.size());
+    tokens.push_back(from_base64(encoded));
+    ranks.emplace(tokens.back(), rank);
+  }
+  Json vocab = Json::object();
+  Json merges = Json::array();
+  const auto spell = [](std::string_view bytes) {
+    std::string text;
+    append_byte_level(bytes, text);
+    return text;
+  };
+  for (std::size_t rank = 0; rank < tokens.size(); ++rank) {
+    const std::string& token = tokens[rank];
+    vocab[spell(token)] = rank;
+    if (token.size() == 1) continue;
+    std::vector<std::string> parts;
+    for (const char byte : token) parts.emplace_back(1, byte);
+    while (parts.size() > 2) {
+      std::size_t best_rank = rank;
+      std::size_t best = 0;
+      for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+        const auto found = ranks.find(parts[i] + parts[i + 1]);
+        if (found != ranks.end() && found->second < best_rank) {
+          best_rank = found->second;
+          best = i;
+        }
+      }
+      if (best_rank == rank) break;
+      parts[best] += parts[best + 1];
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    }
+    // A token that no chain of merges leads to is left to ignore_merges.
+    if (parts.size() == 2) merges.push_back(Json::array({spell(parts[0]), spell(parts[1])}));
+  }
+  return test_tokenizers::byte_level_document(vocab, merges);
+}
+
+Json split_and_byte_level(const std::string& pattern) {
+  return {{"type", "Sequence"},
+          {"pretokenizers", Json::array({{{"type", "Split"},
+                                          {"pattern", {{"Regex", pattern}}},
+                                          {"behavior", "Isolated"},
+                                          {"invert", false}},
+                                         test_tokenizers::byte_level_component(false)})}};
+}
+
+// The patterns as these models' own files have them.
+constexpr const char* kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kQwen2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+TEST(RankVocabulary, Llama3EqualsTheGoldens) {
+  const fs::path file = shared_data() / "tokenizers/llama3/tokenizer.model";
+  OUTRIDER_NEED(file);
+  Json document = document_from_ranks(file);
+  document["pre_tokenizer"] = split_and_byte_level(kLlama3);
+  document["model"]["ignore_merges"] = true;
+  check_cases(*test_tokenizers::make(document), ggml_vocab_cases("llama-bpe"));
+}
+
+TEST(RankVocabulary, QwenEqualsTheGoldens) {
+  const fs::path file = shared_data() / "tokenizers/qwen/qwen.tiktoken";
+  OUTRIDER_NEED(file);
+  Json document = document_from_ranks(file);
+  document["pre_tokenizer"] = split_and_byte_level(kQwen2);
+  document["normalizer"] = {{"type", "NFC"}};
+  const auto tokenizer = test_tokenizers::make(document);
+  for (const Case& one : ggml_vocab_cases("qwen2")) {
+    EXPECT_EQ(tokenizer->encode(one.text, false), one.ids) << one.text;
+  }
+}
+
+// vocab.json and merges.txt, the files from before tokenizer.json.
+Json gpt2_document() {
+  const fs::path folder = shared_data() / "tokenizers/gpt2";
+  std::istringstream lines(read_file(folder / "merges.txt"));
+  Json merges = Json::array();
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && !line.starts_with("#version")) merges.push_back(line);
+  }
+  return test_tokenizers::byte_level_document(Json::parse(read_file(folder / "vocab.json")),
+                                              merges);
+}
+
+TEST(RealVocabulary, Gpt2FilesEqualTheGoldens) {
+  OUTRIDER_NEED(shared_data() / "tokenizers/gpt2");
+  const auto tokenizer = test_tokenizers::make(gpt2_document());
+  check_cases(*tokenizer, ggml_vocab_cases("gpt-2"));
+  const Json golden =
+      Json::parse(read_file(shared_data() / "tokenizers/goldens_text/gpt2_encoded_tokens.json"));
+  const Ids ids = golden["token_ids"].get<Ids>();
+  EXPECT_EQ(tokenizer->encode(golden["text"].get<std::string>(), true), ids);
+  EXPECT_EQ(tokenizer->decode(ids), golden["decoded_text"].get<std::string>());
+}
+
+TEST(RealVocabulary, Llama2EqualsTheGolden) {
+  const fs::path file = shared_data() / "tokenizers/ggml_vocab/ggml-vocab-llama-spm.gguf";
+  OUTRIDER_NEED(file);
+  const auto tokenizer = Tokenizer::load(file);
+  const Json golden =
+      Json::parse(read_file(shared_data() / "tokenizers/goldens_text/llama_encoded.json"));
+  const auto text = golden["text"].get<std::string>();
+  const Ids ids = golden["token_ids"].get<Ids>();
+  EXPECT_EQ(tokenizer->encode(text, true), ids);
+  EXPECT_EQ(tokenizer->decode(ids), text);
+  EXPECT_EQ("<s>" + std::string(" ") + text, golden["decoded_text"].get<std::string>());
+}
+
+TEST(RealVocabulary, StoryModelsFromBothFormats) {
+  for (const std::string name : {"stories260K", "weak260K"}) {
+    const fs::path folder = shared_data() / "models" / name;
+    OUTRIDER_NEED(folder);
+    const auto from_json = Tokenizer::load(folder);
+    const auto from_gguf = Tokenizer::load(folder / (name + "-f32.gguf"));
+    for (const auto& tokenizer : {from_json, from_gguf}) {
+      EXPECT_EQ(tokenizer->vocabulary_size(), 512);
+      EXPECT_EQ(tokenizer->bos_token(), 1);
+      EXPECT_EQ(tokenizer->eos_token(), 2);
+      EXPECT_TRUE(tokenizer->is_special(0));
+    }
+    const Json golden = Json::parse(read_file(folder / "golden.json"));
+    ASSERT_EQ(golden.size(), 4u);
+    for (const Json& one : golden) {
+      const auto prompt = one["prompt"].get<std::string>();
+      const Ids ids = one["prompt_ids"].get<Ids>();
+      Ids all = ids;
+      for (const Json& id : one["greedy_ids"]) all.push_back(id.get<TokenId>());
+      for (const auto& tokenizer : {from_json, from_gguf}) {
+        EXPECT_EQ(tokenizer->encode(prompt, true), ids);
+        EXPECT_EQ(tokenizer->decode(ids), prompt);
+        EXPECT_EQ(test_tokenizers::stream(*tokenizer, all), tokenizer->decode(all));
+      }
+      EXPECT_EQ(from_json->decode(all), from_gguf->decode(all));
+    }
+    // More text than the prompts: a whole book in a language the vocabulary has no pieces for, and
+    // two in English.
+    for (const char* const book :
+         {"wagahaiwa_nekodearu.txt", "tinyshakespeare.txt", "tinystories_2MiB.txt"}) {
+      const std::string text = read_file(shared_data() / "text" / book);
+      const Ids ids = from_json->encode(text, true);
+      EXPECT_TRUE(ids == from_gguf->encode(text, true)) << book;
+      EXPECT_TRUE(from_json->decode(ids) == repair_utf8(text)) << book;
+      EXPECT_TRUE(from_gguf->decode(ids) == repair_utf8(text)) << book;
+    }
+  }
+}
+
+TEST(RealVocabulary, RoundTripsOfWholeBooks) {
+  const fs::path folder = shared_data() / "tokenizers";
+  OUTRIDER_NEED(folder);
+  for (const char* const file :
+       {"gpt_neox/20B_tokenizer.json", "ggml_vocab/ggml-vocab-deepseek-llm.gguf",
+        "ggml_vocab/ggml-vocab-llama-spm.gguf"}) {
+    const auto tokenizer = Tokenizer::load(folder / file);
+    for (const char* const book : {"wagahaiwa_nekodearu.txt", "wiki_demo.txt"}) {
+      const std::string text = repair_utf8(read_file(shared_data() / "text" / book));
+      EXPECT_TRUE(tokenizer->decode(tokenizer->encode(text, true)) == text) << file << book;
+    }
+  }
+}
+
+TEST(RealVocabulary, PhiMarkersSwallowWhiteSpace) {
+  const fs::path file = shared_data() / "tokenizers/ggml_vocab/ggml-vocab-phi-3.gguf";
+  OUTRIDER_NEED(file);
+  const auto tokenizer = Tokenizer::load(file);
+  EXPECT_EQ(tokenizer->encode("<|user|>\n \nHi<|end|>\n", true), (Ids{1, 32010, 6324, 32007}));
+  EXPECT_NE(tokenizer->chat_template().find("<|assistant|>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace outrider

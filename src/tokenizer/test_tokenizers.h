@@ -1,0 +1,84 @@
+// What the tests of this layer share: reading files, making tokenizers from JSON, and a tokenizer
+// from tiktoken ranks. For tests and nothing else.
+#ifndef OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_
+#define OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "outrider/error.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/pipeline_tokenizer.h"
+#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/utf8.h"
+
+namespace outrider::test_tokenizers {
+
+using Json = nlohmann::json;
+using Ids = std::vector<TokenId>;
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::filesystem::path shared_data() { return OUTRIDER_SHARED_DATA; }
+
+inline std::unique_ptr<PipelineTokenizer> make(const Json& document) {
+  return std::make_unique<PipelineTokenizer>(parse_tokenizer_json(document.dump(), "test"));
+}
+
+// Token by token through a StreamingDecoder. Checks that every piece is whole characters.
+inline std::string stream(const Tokenizer& tokenizer, const Ids& ids, bool keep_special = false) {
+  StreamingDecoder decoder(tokenizer, keep_special);
+  std::string text;
+  for (const TokenId id : ids) {
+    const std::string piece = decoder.push(id);
+    EXPECT_TRUE(is_valid_utf8(piece)) << "token " << id;
+    text += piece;
+  }
+  return text + decoder.finish();
+}
+
+// The 256 byte tokens of a byte-level vocabulary, ids 0..255 in byte order.
+inline Json byte_vocabulary() {
+  Json vocab = Json::object();
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string piece;
+    append_byte_level(std::string(1, static_cast<char>(byte)), piece);
+    vocab[piece] = byte;
+  }
+  return vocab;
+}
+
+inline Json byte_level_component(bool use_regex) {
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", false},
+          {"trim_offsets", true},
+          {"use_regex", use_regex}};
+}
+
+// A byte-level tokenizer.json of a vocabulary and merges.
+inline Json byte_level_document(const Json& vocab, const Json& merges) {
+  return {{"version", "1.0"},
+          {"added_tokens", Json::array()},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", byte_level_component(true)},
+          {"post_processor", nullptr},
+          {"decoder", byte_level_component(true)},
+          {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
+}
+
+}  // namespace outrider::test_tokenizers
+
+#endif  // OUTRIDER_TOKENIZER_TEST_TOKENIZERS_H_
