@@ -1,1 +1,117 @@
-int main() { return 0; }
+// outrider: the command line. Parses flags, runs one command, and turns whatever goes wrong into
+// one line on standard error and an exit status.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "help_format.h"
+#include "interrupt.h"
+#include "outrider/error.h"
+#include "terminal.h"
+#include "version.h"
+
+namespace outrider::cli {
+namespace {
+
+// A descriptor that was closed by the caller must not be handed to the next file that is opened:
+// results would be written into it. Standard output becomes one that cannot be written to, so that
+// the failure is noticed.
+void keep_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) != -1) continue;
+    // The lowest free descriptor is the one just found closed.
+    const int opened = ::open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened < 0) return;
+  }
+}
+
+int fail(int status, std::string_view message) {
+  const std::string line = fmt::format("outrider: {}\n", one_line(message));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return status;
+}
+
+// CLI11's own errors: the words differ per version, the form is ours.
+int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
+  std::string command = "outrider";
+  for (const CLI::App* chosen : program.get_subcommands()) command += " " + chosen->get_name();
+  std::string problem = error.what();
+  while (!problem.empty() && (problem.back() == '\n' || problem.back() == '.')) problem.pop_back();
+  return fail(kExitUsage, fmt::format("[read flags] {} (see {} --help)", problem, command));
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App program(
+      "Runs language models with a drafter riding ahead: a small model proposes tokens, the target "
+      "judges many of them in one pass, and what comes out is exactly what the target alone would "
+      "have said.",
+      "outrider");
+  program.formatter(std::make_shared<HelpFormat>());
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.set_version_flag("--version", fmt::format("outrider {}", kVersion), "Print the version");
+  program.footer(
+      "Examples:\n"
+      "  outrider generate --model SmolLM2-1.7B-Instruct --prompt \"Once upon a time\"\n"
+      "  outrider generate --help\n");
+
+  std::vector<std::pair<CLI::App*, Run>> commands(4);
+  std::size_t index = 0;
+  for (const auto add : {add_generate, add_chat, add_tokenize, add_inspect}) {
+    auto& [command, run] = commands[index++];
+    command = add(program, run);
+  }
+
+  Output output;
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    output.write(program.help());
+    output.check();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    output.write(fmt::format("{}\n", version.what()));
+    output.check();
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return fail_usage(program, error);
+  }
+  for (const auto& [command, run] : commands) {
+    if (command->parsed()) return run();
+  }
+  return fail(kExitUsage,
+              "[read flags] command: expected one of generate, chat, tokenize, inspect, got none "
+              "(see outrider --help)");
+}
+
+}  // namespace
+}  // namespace outrider::cli
+
+int main(int argc, char** argv) {
+  using namespace outrider::cli;
+  keep_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
+  try {
+    return run_program(argc, argv);
+  } catch (const OutputClosed&) {
+    return kExitError;  // nobody reads any more, and nothing is wrong
+  } catch (const Interrupted&) {
+    return kExitInterrupted;
+  } catch (const outrider::UsageError& error) {
+    return fail(kExitUsage, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kExitError, "[allocate] memory: not enough for this model and context");
+  } catch (const std::exception& error) {
+    return fail(kExitError, error.what());
+  } catch (...) {
+    return fail(kExitError, "[run] unknown failure");
+  }
+}

@@ -1,6 +1,7 @@
 // Products of every table against the scalar table bit by bit, and the scalar table against double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -258,6 +259,60 @@ TEST(Matmul, ScalarTableMatchesDoubleArithmetic) {
               << "kind " << index_of(kind) << " k " << k;
         }
       }
+    }
+  }
+}
+
+// The order of operations that table.h fixes, written out a second time: the exact bits, so that no
+// later table or rewrite can drift with all the others agreeing.
+float documented_product(const Weights& weights, const Inputs& inputs, int row, int column) {
+  const auto r = static_cast<std::size_t>(row);
+  const int k = weights.k;
+  float sum = 0;
+  if (weights.kind == WeightKind::f32 || weights.kind == WeightKind::bf16) {
+    for (int i = 0; i < k; ++i) {
+      const auto weight = static_cast<float>(weights.value(column, i));
+      sum = std::fma(inputs.x[r * inputs.stride + static_cast<std::size_t>(i)], weight, sum);
+    }
+    return sum;
+  }
+  const auto groups = static_cast<std::size_t>(groups_of(k));
+  for (std::size_t group = 0; group < groups; ++group) {
+    std::int32_t dot = 0;
+    for (std::size_t i = group * kGroup; i < std::min<std::size_t>((group + 1) * kGroup, k); ++i) {
+      const std::size_t at = static_cast<std::size_t>(column * k) + i;
+      const int q = weights.kind == WeightKind::int8 ? weights.int8[at] : weights.int4[at];
+      dot += q * inputs.quantized[r * groups * kGroup + i];
+    }
+    const std::size_t at = static_cast<std::size_t>(column) * groups + group;
+    const float input_scale = inputs.scales[r * groups + group];
+    const float scale = to_float(F16{weights.scales[at]}) * input_scale;
+    sum = std::fma(static_cast<float>(dot), scale, sum);
+    if (weights.kind == WeightKind::int4) {
+      const float minimum = to_float(F16{weights.minimums[at]}) * input_scale;
+      sum = std::fma(static_cast<float>(inputs.sums[r * groups + group]), minimum, sum);
+    }
+  }
+  return sum;
+}
+
+TEST(Matmul, ScalarTableFollowsTheDocumentedOrder) {
+  constexpr int kColumns = 20;
+  constexpr int kRows = 3;
+  for (const WeightKind kind : kKinds) {
+    for (const int k : kDepths) {
+      const Inputs inputs(kRows, k, static_cast<unsigned>(k));
+      const Weights weights(kind, kColumns, k, static_cast<unsigned>(k + 1));
+      std::vector<float> expected;
+      for (int row = 0; row < kRows; ++row) {
+        for (int column = 0; column < kColumns; ++column) {
+          expected.push_back(documented_product(weights, inputs, row, column));
+        }
+      }
+      EXPECT_TRUE(same_bits(
+          product(kScalarTable, kind, inputs, 0, kRows, weights.pack(kScalarTable), kColumns),
+          expected))
+          << "kind " << index_of(kind) << " k " << k;
     }
   }
 }

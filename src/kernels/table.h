@@ -5,12 +5,14 @@
 //
 //   * Batch invariance. A row of output depends on its own row of input and nothing else: not on
 //     n_rows, not on which tiles or rows the call covers.
-//   * Same bits on every table, for every slot here: integer sums are exact; float reductions use
-//   16
-//     virtual lanes (element i belongs to lane i mod 16) and one fixed tree (lane j takes in lane
-//     j+8, then j+4, j+2, j+1); matrix products with f32 and bf16 weights add the K products of an
-//     output in the order of K, each with one fused multiply-add. (A later table with matrix units
-//     may have its own arithmetic for f32 and bf16 weights; never for int8 and int4.)
+//   * Same bits on every table, for every slot here (a NaN is a NaN, whatever its payload): integer
+//     sums are exact; float reductions use 16 virtual lanes (element i belongs to lane i mod 16)
+//     and one fixed tree (lane j takes in lane j+8, then j+4, j+2, j+1); matrix products with f32
+//     and bf16 weights add the K products of an output in the order of K, each with one fused
+//     multiply-add. Quantised ones go group by group with the exact integer dot: sum = fma(dot,
+//     scale * x_scale, sum), then for int4 sum = fma(x_sum, minimum * x_scale, sum). (A later table
+//     with matrix units may have its own arithmetic for f32 and bf16 weights; never for int8 and
+//     int4.)
 //   * No allocation, no exceptions, no globals: any thread may call any slot. The float environment
 //     must be the default (round to nearest, no flush to zero): tensor/team.h sees to it.
 #ifndef OUTRIDER_KERNELS_TABLE_H_
@@ -90,7 +92,8 @@ struct KernelTable {
 
   // x (k) -> quantized (groups * 32, zero past k), scales (groups), sums (groups). Per group:
   // largest = max|x|; scale = largest / 127; q = round-half-even(x * (127 / largest)), in
-  // -127..127; all zero (scale 0) when largest is 0 or 127 / largest overflows.
+  // -127..127; all zero (scale 0) when largest is 0 or 127 / largest overflows. A group with an
+  // infinity or a NaN gets zeros and the scale NaN, so that its products are NaN.
   void (*quantize_row)(const float* x, int k, std::int8_t* quantized, float* scales,
                        std::int32_t* sums);
 

@@ -11,6 +11,7 @@
 #include "model/llama.h"
 #include "model/load_model.h"
 #include "tests/support/run_model.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 
 namespace outrider {
@@ -36,12 +37,13 @@ testing::TinyShape ragged_shape() {
 
 // The files, written once.
 const std::filesystem::path& ragged_model() {
-  static const std::filesystem::path kDirectory = [] {
-    const auto directory = std::filesystem::path(::testing::TempDir()) / "outrider_ragged_model";
-    testing::write_hugging_face(testing::make_tiny_model(ragged_shape()), directory);
-    return directory;
+  static const testing::TemporaryDirectory kDirectory;
+  static const bool kWritten = [] {
+    testing::write_hugging_face(testing::make_tiny_model(ragged_shape()), kDirectory.path());
+    return true;
   }();
-  return kDirectory;
+  (void)kWritten;
+  return kDirectory.path();
 }
 
 std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKind weights,
@@ -53,7 +55,7 @@ std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKin
   options.n_threads = n_threads;
   auto model = load_model(ragged_model(), options);
   // So small a model would run on one thread.
-  dynamic_cast<LlamaModel&>(*model).set_least_work_per_thread(0);
+  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
   return model;
 }
 

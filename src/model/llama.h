@@ -36,13 +36,11 @@ class LlamaModel final : public LanguageModel {
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
 
-  // A pass runs on no more threads than leave each this many multiply-adds per layer (llama.cc says
-  // why, and how many by default). Bits do not depend on it; 0: always all threads, for tests.
-  void set_least_work_per_thread(std::int64_t n) { least_work_per_thread_ = n; }
+  // A pass runs on no more threads than leave each this long a share of every layer, by estimate
+  // (llama.cc derives the default). Bits do not depend on it; 0: always all threads, for tests.
+  void set_least_share_ns(std::int64_t share_ns) { least_share_ns_ = share_ns; }
 
  private:
-  static const std::int64_t kLeastWorkPerThread;
-
   // Everything one pass writes on the way, reused from pass to pass.
   struct Scratch {
     std::vector<float> x;                // (n_rows, dim): the residual stream
@@ -80,7 +78,8 @@ class LlamaModel final : public LanguageModel {
   int kv_width_;                     // n_kv_heads * head_dim
   std::vector<double> frequencies_;  // (head_dim / 2) radians per position
   std::shared_ptr<PagePool> pool_;
-  std::int64_t least_work_per_thread_ = kLeastWorkPerThread;
+  std::int64_t layer_bytes_ = 0;  // packed matrices of one layer
+  std::int64_t least_share_ns_;
   PassPlan plan_;
   Scratch scratch_;
 };

@@ -64,6 +64,7 @@ Bpe Bpe::by_rank(const Vocabulary& vocabulary, std::span<const MergeRule> merges
     bpe.merges_.set(pair_key(rule.left, rule.right),
                     Merge{static_cast<std::uint32_t>(rank), rule.result});
   }
+  bpe.mark_neighbours(vocabulary);
   return bpe;
 }
 
@@ -138,13 +139,50 @@ Bpe Bpe::by_score(const Vocabulary& vocabulary, std::span<const double> scores, 
     }
     bpe.high_characters_ = std::move(high);
   }
+  bpe.mark_neighbours(vocabulary);
   return bpe;
 }
 
 const Bpe::Merge* Bpe::find_merge(std::int32_t left, std::int32_t right, Scratch& scratch) const {
   if (left < 0 || right < 0) return nullptr;
   ++scratch.n_lookups;
-  return merges_.find(pair_key(left, right));
+  const Merge* const merge = merges_.find(pair_key(left, right));
+  return merge != nullptr && merge->rank != kNeverItself ? merge : nullptr;
+}
+
+void Bpe::mark_neighbours(const Vocabulary& vocabulary) {
+  // A piece of one character is its own symbol; so are byte tokens and the unknown token, whose
+  // spelling is not the text they stand for. Where those merge, spellings say nothing about
+  // neighbours, and every pair has to count as one. Real files have no such merges.
+  std::vector<bool> is_opaque(static_cast<std::size_t>(n_tokens_));
+  for (const TokenId id : byte_tokens_) {
+    if (id != kNoToken) is_opaque[static_cast<std::size_t>(id)] = true;
+  }
+  if (options_.unknown != kNoToken) is_opaque[static_cast<std::size_t>(options_.unknown)] = true;
+  cuts_ = options_.continuing_prefix.empty() && options_.end_suffix.empty();
+  std::vector<std::uint64_t> pairs;
+  merges_.for_each([&](std::uint64_t key, const Merge&) {
+    const auto left = static_cast<std::int32_t>(key >> 32);
+    const auto right = static_cast<std::int32_t>(key & 0xFFFFFFFFu);
+    std::int32_t last = left;
+    std::int32_t first = right;
+    if (left < n_tokens_) {
+      const std::string& piece = vocabulary[left].piece;
+      if (is_opaque[static_cast<std::size_t>(left)]) cuts_ = false;
+      last = symbol_of(code_point_at(piece, last_character(piece)).value);
+    }
+    if (right < n_tokens_) {
+      if (is_opaque[static_cast<std::size_t>(right)]) cuts_ = false;
+      first = symbol_of(code_point_at(vocabulary[right].piece, 0).value);
+    }
+    if (last >= 0 && first >= 0) pairs.push_back(pair_key(last, first));
+  });
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  IntegerMap<Merge> all(merges_.size() + pairs.size());
+  for (const std::uint64_t pair : pairs) all.set(pair, {kNeverItself, kNoToken});
+  merges_.for_each([&](std::uint64_t key, const Merge& merge) { all.set(key, merge); });
+  merges_ = std::move(all);
 }
 
 void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch,
@@ -162,19 +200,47 @@ void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Scratch& s
   } else {
     split_by_rank(word, vocabulary, scratch);
   }
-  if (scratch.symbols.size() <= kShortWord) {
-    merge_short(scratch);
-  } else {
-    merge_long(scratch);
-  }
+  // Between two characters that are neighbours in no piece nothing ever merges: what is left and
+  // right of there are words of their own. That makes a text that was not cut before (Llama 2's)
+  // as cheap as one that was.
   const auto& symbols = scratch.symbols;
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
+  const std::size_t n = symbols.size();
+  scratch.merges.resize(n);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Merge* merge = nullptr;
+    bool cut = true;
+    if (i + 1 < n) {
+      cut = cuts_;
+      if (symbols[i].id >= 0 && symbols[i + 1].id >= 0) {
+        ++scratch.n_lookups;
+        merge = merges_.find(pair_key(symbols[i].id, symbols[i + 1].id));
+        cut = cuts_ && merge == nullptr;
+        if (merge != nullptr && merge->rank == kNeverItself) merge = nullptr;
+      }
+    }
+    scratch.merges[i] = merge;
+    if (!cut) continue;
+    const std::size_t end_byte = i + 1 < n ? symbols[i + 1].begin : word.size();
+    encode_stretch(begin, i + 1, word.substr(0, end_byte), scratch, out);
+    begin = i + 1;
+  }
+}
+
+void Bpe::encode_stretch(std::size_t begin, std::size_t end, std::string_view text,
+                         Scratch& scratch, std::vector<TokenId>& out) const {
+  const std::size_t n = end - begin;
+  const std::size_t kept = n == 1            ? 1
+                           : n <= kShortWord ? merge_short(begin, n, scratch)
+                                             : merge_long(begin, n, scratch);
+  const Scratch::Symbol* const symbols = scratch.symbols.data() + begin;
+  for (std::size_t i = 0; i < kept; ++i) {
     if (symbols[i].id >= 0 && symbols[i].id < n_tokens_) {
       out.push_back(symbols[i].id);
       continue;
     }
-    const std::size_t end = i + 1 < symbols.size() ? symbols[i + 1].begin : word.size();
-    for (const char byte : word.substr(symbols[i].begin, end - symbols[i].begin)) {
+    const std::size_t symbol_end = i + 1 < kept ? symbols[i + 1].begin : text.size();
+    for (const char byte : text.substr(symbols[i].begin, symbol_end - symbols[i].begin)) {
       const TokenId id = byte_tokens_[static_cast<unsigned char>(byte)];
       if (id != kNoToken) {
         out.push_back(id);
@@ -235,16 +301,12 @@ void Bpe::split_by_rank(std::string_view word, const Vocabulary& vocabulary,
   }
 }
 
-void Bpe::merge_short(Scratch& scratch) const {
-  auto& symbols = scratch.symbols;
-  std::size_t n = symbols.size();
-  std::array<const Merge*, kShortWord> merge;  // of symbols i and i + 1
-  for (std::size_t i = 0; i + 1 < n; ++i) {
-    merge[i] = find_merge(symbols[i].id, symbols[i + 1].id, scratch);
-  }
+std::size_t Bpe::merge_short(std::size_t begin, std::size_t n, Scratch& scratch) const {
+  Scratch::Symbol* const symbols = scratch.symbols.data() + begin;
+  const Merge** const merge = scratch.merges.data() + begin;  // of symbols i and i + 1
   while (n > 1) {
     std::size_t best = n;
-    std::uint32_t best_rank = ~std::uint32_t{0};
+    std::uint32_t best_rank = kNeverItself;
     for (std::size_t i = 0; i + 1 < n; ++i) {
       if (merge[i] != nullptr && merge[i]->rank < best_rank) {
         best = i;
@@ -258,72 +320,66 @@ void Bpe::merge_short(Scratch& scratch) const {
       merge[i] = merge[i + 1];
     }
     --n;
-    if (best + 1 < n) {
-      merge[best] = find_merge(symbols[best].id, symbols[best + 1].id, scratch);
-    }
+    if (best + 1 < n) merge[best] = find_merge(symbols[best].id, symbols[best + 1].id, scratch);
     if (best > 0) merge[best - 1] = find_merge(symbols[best - 1].id, symbols[best].id, scratch);
   }
-  symbols.resize(n);
+  return n;
 }
 
-void Bpe::merge_long(Scratch& scratch) const {
-  auto& symbols = scratch.symbols;
+std::size_t Bpe::merge_long(std::size_t begin, std::size_t n_symbols, Scratch& scratch) const {
+  Scratch::Symbol* const symbols = scratch.symbols.data() + begin;
   auto& queue = scratch.queue;
-  const auto n = static_cast<std::int32_t>(symbols.size());
-  scratch.previous.resize(symbols.size());
-  scratch.next.resize(symbols.size());
+  const auto n = static_cast<std::int32_t>(n_symbols);
+  scratch.previous.resize(n_symbols);
+  scratch.next.resize(n_symbols);
+  std::int32_t* const previous = scratch.previous.data();
+  std::int32_t* const next = scratch.next.data();
   queue.clear();
   const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
     return a.order > b.order;
   };
-  const auto consider = [&](std::int32_t left, std::int32_t right) {
-    const std::int32_t left_id = symbols[static_cast<std::size_t>(left)].id;
-    const std::int32_t right_id = symbols[static_cast<std::size_t>(right)].id;
-    const Merge* const merge = find_merge(left_id, right_id, scratch);
+  const auto consider = [&](std::int32_t left, std::int32_t right, const Merge* merge) {
     if (merge == nullptr) return false;
     queue.push_back(
-        {static_cast<std::uint64_t>(merge->rank) << 32 | static_cast<std::uint32_t>(left), left_id,
-         right_id, merge->result});
+        {static_cast<std::uint64_t>(merge->rank) << 32 | static_cast<std::uint32_t>(left),
+         symbols[left].id, symbols[right].id, merge->result});
     ++scratch.n_candidates;
     return true;
   };
+  const auto consider_new = [&](std::int32_t left, std::int32_t right) {
+    if (consider(left, right, find_merge(symbols[left].id, symbols[right].id, scratch))) {
+      std::push_heap(queue.begin(), queue.end(), later);
+    }
+  };
   for (std::int32_t i = 0; i < n; ++i) {
-    scratch.previous[static_cast<std::size_t>(i)] = i - 1;
-    scratch.next[static_cast<std::size_t>(i)] = i + 1;
-    if (i + 1 < n) consider(i, i + 1);
+    previous[i] = i - 1;
+    next[i] = i + 1;
+    if (i + 1 < n) consider(i, i + 1, scratch.merges[begin + static_cast<std::size_t>(i)]);
   }
   std::make_heap(queue.begin(), queue.end(), later);
   while (!queue.empty()) {
     std::pop_heap(queue.begin(), queue.end(), later);
     const Scratch::Candidate candidate = queue.back();
     queue.pop_back();
-    const auto left = static_cast<std::size_t>(candidate.order & 0xFFFFFFFFu);
-    const std::int32_t right = scratch.next[left];
+    const auto left = static_cast<std::int32_t>(candidate.order & 0xFFFFFFFFu);
+    const std::int32_t right = next[left];
     // A candidate is stale once either side has merged with something else.
     if (symbols[left].id != candidate.left_id || right == n ||
-        symbols[static_cast<std::size_t>(right)].id != candidate.right_id) {
+        symbols[right].id != candidate.right_id) {
       continue;
     }
     symbols[left].id = candidate.result;
-    symbols[static_cast<std::size_t>(right)].id = kGone;
-    const std::int32_t after = scratch.next[static_cast<std::size_t>(right)];
-    scratch.next[left] = after;
-    if (after < n) {
-      scratch.previous[static_cast<std::size_t>(after)] = static_cast<std::int32_t>(left);
-      if (consider(static_cast<std::int32_t>(left), after)) {
-        std::push_heap(queue.begin(), queue.end(), later);
-      }
+    symbols[right].id = kGone;
+    next[left] = next[right];
+    if (next[left] < n) {
+      previous[next[left]] = left;
+      consider_new(left, next[left]);
     }
-    const std::int32_t before = scratch.previous[left];
-    if (before >= 0 && consider(before, static_cast<std::int32_t>(left))) {
-      std::push_heap(queue.begin(), queue.end(), later);
-    }
+    if (previous[left] >= 0) consider_new(previous[left], left);
   }
   std::size_t kept = 0;
-  for (std::int32_t i = 0; i < n; i = scratch.next[static_cast<std::size_t>(i)]) {
-    symbols[kept++] = symbols[static_cast<std::size_t>(i)];
-  }
-  symbols.resize(kept);
+  for (std::int32_t i = 0; i < n; i = next[i]) symbols[kept++] = symbols[i];
+  return kept;
 }
 
 }  // namespace outrider

@@ -43,6 +43,11 @@ struct MergeRule {
 };
 
 class Bpe {
+  struct Merge {
+    std::uint32_t rank;
+    std::int32_t result;
+  };
+
  public:
   struct Scratch {
     struct Symbol {
@@ -54,6 +59,7 @@ class Bpe {
       std::int32_t left_id, right_id, result;
     };
     std::vector<Symbol> symbols;
+    std::vector<const Merge*> merges;  // of each symbol with the next, or null
     std::vector<std::int32_t> previous, next;
     std::vector<Candidate> queue;
     // How much work there was, for tests.
@@ -75,10 +81,9 @@ class Bpe {
               std::vector<TokenId>& out) const;
 
  private:
-  struct Merge {
-    std::uint32_t rank;
-    std::int32_t result;
-  };
+  // The rank of a pair that is in merges_ only because its two characters are neighbours in some
+  // piece; worse than any real one.
+  static constexpr std::uint32_t kNeverItself = ~std::uint32_t{0};
   // Symbols that are no token: a character that takes part in no merge, one that was merged away,
   // and (from n_tokens_ upwards) characters that are in pieces but are no piece themselves.
   static constexpr std::int32_t kUnmergeable = -1;
@@ -90,10 +95,16 @@ class Bpe {
   const Merge* find_merge(std::int32_t left, std::int32_t right, Scratch& scratch) const;
   void split_by_rank(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch) const;
   void split_by_score(std::string_view word, Scratch& scratch) const;
-  void merge_short(Scratch& scratch) const;
-  void merge_long(Scratch& scratch) const;
+  void mark_neighbours(const Vocabulary& vocabulary);
+  // Merges symbols [begin, end), which end where `text` does, and appends the tokens.
+  void encode_stretch(std::size_t begin, std::size_t end, std::string_view text, Scratch& scratch,
+                      std::vector<TokenId>& out) const;
+  // Both merge n symbols from `begin` on in place and return how many are left.
+  std::size_t merge_short(std::size_t begin, std::size_t n, Scratch& scratch) const;
+  std::size_t merge_long(std::size_t begin, std::size_t n, Scratch& scratch) const;
 
   bool by_score_ = false;
+  bool cuts_ = false;  // a pair that is not in merges_ ends a stretch
   BpeOptions options_;
   std::int32_t n_tokens_ = 0;
   IntegerMap<Merge> merges_;                  // by left id << 32 | right id

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdint>
+#include <unordered_set>
 #include <utility>
 
 #include "outrider/error.h"
@@ -111,12 +112,13 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, bool ignore_
   if (merges == nullptr) source.fail(kKey, "a list of merges", "none");
   std::vector<MergeRule> rules;
   rules.reserve(merges->size());
+  std::unordered_set<std::uint64_t> seen;
   std::string whole;
   for (const std::string& merge : *merges) {
     // The left half has at least one character, which may itself be a blank.
     const std::size_t blank = merge.find(' ', 1);
     if (blank == std::string::npos || blank + 1 == merge.size()) {
-      source.fail(kKey, "\"LEFT RIGHT\"", "merge " + std::to_string(rules.size()));
+      source.fail(kKey, "\"LEFT RIGHT\"", "merge \"" + repair_utf8(merge.substr(0, 80)) + "\"");
     }
     const std::string_view left = std::string_view(merge).substr(0, blank);
     const std::string_view right = std::string_view(merge).substr(blank + 1);
@@ -124,12 +126,13 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, bool ignore_
     const MergeRule rule{vocabulary.find(left), vocabulary.find(right), vocabulary.find(whole)};
     if (rule.left == kNoToken || rule.right == kNoToken || rule.result == kNoToken) {
       source.fail(kKey, "merges of known pieces",
-                  "an unknown piece in merge " + std::to_string(rules.size()));
+                  "an unknown piece in \"" + repair_utf8(merge.substr(0, 80)) + "\"");
     }
-    rules.push_back(rule);
+    // Of a pair named twice the first counts here; by_rank takes the last.
+    const auto pair =
+        static_cast<std::uint64_t>(rule.left) << 32 | static_cast<std::uint64_t>(rule.right);
+    if (seen.insert(pair).second) rules.push_back(rule);
   }
-  // Of a pair named twice the first counts here; by_rank takes the last.
-  std::reverse(rules.begin(), rules.end());
   BpeOptions options;
   options.ignore_merges = ignore_merges;
   return Bpe::by_rank(vocabulary, rules, std::move(options));

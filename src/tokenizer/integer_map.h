@@ -23,12 +23,20 @@ class IntegerMap {
   // Inserts or overwrites.
   void set(std::uint64_t key, const Value& value) {
     Slot& slot = slots_[find_slot(key)];
+    n_keys_ += slot.key == kEmpty;
     slot.key = key;
     slot.value = value;
   }
   const Value* find(std::uint64_t key) const {
     const Slot& slot = slots_[find_slot(key)];
     return slot.key == key ? &slot.value : nullptr;
+  }
+  std::size_t size() const { return n_keys_; }
+  template <typename Function>
+  void for_each(Function&& function) const {
+    for (const Slot& slot : slots_) {
+      if (slot.key != kEmpty) function(slot.key, slot.value);
+    }
   }
 
  private:
@@ -47,6 +55,7 @@ class IntegerMap {
   }
   std::vector<Slot> slots_;
   std::size_t mask_ = 0;
+  std::size_t n_keys_ = 0;
 };
 
 }  // namespace outrider

@@ -44,13 +44,13 @@ def main():
                     parameter.normal_(1, 0.1)
                 else:
                     parameter.normal_(0, 0.3)
-        model = model.to(torch.bfloat16)
-        directory = here / name
-        model.save_pretrained(directory)
-        model = model.float().eval()
+                parameter.copy_(parameter.bfloat16().float())
         ids = torch.randint(0, config.vocab_size, (1, N_TOKENS))
         with torch.no_grad():
-            logits = model(ids).logits[0]
+            logits = model.eval()(ids).logits[0]
+        directory = here / name
+        # Only now: this rounds the frequencies of RoPE too, which a loaded model does not.
+        model.to(torch.bfloat16).save_pretrained(directory)
         save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
         (directory / "golden.json").write_text(json.dumps({"ids": ids[0].tolist()}) + "\n")
 

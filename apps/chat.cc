@@ -1,0 +1,228 @@
+// outrider chat: a conversation with the model, over the chat template it was trained with.
+#include "outrider/chat.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "chat_prompt.h"
+#include "commands.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "line_reader.h"
+#include "model_flags.h"
+#include "outrider/error.h"
+#include "sampling_flags.h"
+#include "terminal.h"
+#include "token_printer.h"
+
+namespace outrider::cli {
+namespace {
+
+struct ChatFlags {
+  ModelFlags model;
+  GenerateOptions options;
+  std::string system;
+  bool show_draft = false;
+  std::string colour = "auto";
+};
+
+// Indented for --help; /help shows it as it is.
+constexpr const char* kHelp =
+    "  /system TEXT  set the system message and begin anew (no TEXT: none)\n"
+    "  /reset        forget the conversation, keep the system message\n"
+    "  /exit         leave (so does the end of input, Ctrl-D)\n"
+    "  //...         a message that begins with a slash\n"
+    "  Ctrl-C        end the answer being written\n";
+
+// One conversation. Interactive when a person types; else one message per line of a pipe.
+class Conversation {
+ public:
+  Conversation(const ChatFlags& flags, Interrupt& interrupt)
+      : flags_(&flags),
+        interrupt_(&interrupt),
+        model_(load_model(flags.model, interrupt)),
+        format_(detect_chat_format(model_->tokenizer())),
+        generator_(make_generator(model_, flags.model, interrupt)),
+        style_(choose_style(flags.show_draft, flags.colour)),
+        interactive_(is_terminal(STDIN_FILENO)),
+        system_(flags.system) {}
+
+  int run() {
+    if (interactive_) notice("/help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves");
+    if (flags_->show_draft) notice(legend(style_));
+    LineReader lines;
+    std::string line;
+    for (;;) {
+      interrupt_->reset();
+      if (interactive_) show("> ");
+      const LineStatus status = lines.next(*interrupt_, line);
+      if (status == LineStatus::interrupted) {
+        if (!interactive_) return kExitInterrupted;
+        show("\n");
+        continue;
+      }
+      if (status == LineStatus::end) {
+        if (interactive_) show("\n");
+        return status_;
+      }
+      if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      if (line.front() == '/' && line.substr(0, 2) != "//") {
+        if (!obey(line)) return status_;
+        continue;
+      }
+      answer(line.substr(0, 2) == "//" ? line.substr(1) : line);
+      output_.check();
+      if (interrupt_->raised() && !interactive_) return kExitInterrupted;
+    }
+  }
+
+ private:
+  static void show(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  }
+  static void notice(std::string_view text) { show(fmt::format("{}\n", text)); }
+
+  // A line that begins with a slash; false ends the program.
+  bool obey(const std::string& line) {
+    const std::size_t blank = line.find_first_of(" \t");
+    const std::string command = line.substr(0, blank);
+    std::string argument = blank == std::string::npos ? "" : line.substr(blank);
+    argument.erase(0, argument.find_first_not_of(" \t"));
+    if (command == "/exit" || command == "/quit") return false;
+    if (command == "/help") {
+      show(kHelp);
+    } else if (command == "/reset") {
+      turns_.clear();
+    } else if (command == "/system") {
+      system_ = argument;
+      turns_.clear();
+    } else {
+      complain(
+          fmt::format("[chat] {}: expected one of /system, /reset, /help, /exit, got another "
+                      "(// begins a message with a slash)",
+                      one_line(command)));
+    }
+    return true;
+  }
+
+  // Says what is wrong and goes on; a script sees it in the exit status.
+  void complain(std::string_view message) {
+    notice(fmt::format("outrider: {}", message));
+    if (!interactive_) status_ = kExitError;
+  }
+
+  std::vector<ChatMessage> messages() const {
+    std::vector<ChatMessage> all;
+    if (!system_.empty()) all.push_back({"system", system_});
+    all.insert(all.end(), turns_.begin(), turns_.end());
+    return all;
+  }
+
+  GenerateRequest request(const GenerateOptions& options) const {
+    return chat_request(format_, model_->tokenizer(), messages(), options);
+  }
+
+  // The request for what was said so far, the oldest exchanges left out where the context is too
+  // small for them and an answer. Throws Error if even the last message alone is too long.
+  GenerateRequest fitting_request(const GenerateOptions& options) {
+    // Room for an answer of the asked length, but never more than half the context.
+    const int context = model_->summary().context_length;
+    const int room = context - std::min(std::max(options.max_tokens, 1), context / 2);
+    GenerateRequest made = request(options);
+    int n_dropped = 0;
+    while (static_cast<int>(made.prompt.size()) > room && turns_.size() > 1) {
+      turns_.erase(turns_.begin(), turns_.begin() + 2);  // a question and its answer
+      ++n_dropped;
+      made = request(options);
+    }
+    if (n_dropped > 0) {
+      notice(
+          fmt::format("(the context of {} tokens is full: the oldest {} forgotten)", context,
+                      n_dropped == 1 ? "exchange is" : fmt::format("{} exchanges are", n_dropped)));
+    }
+    if (static_cast<int>(made.prompt.size()) >= context) {
+      throw Error("chat", "message", fmt::format("fewer tokens than the context of {}", context),
+                  fmt::format("{}", made.prompt.size()));
+    }
+    return made;
+  }
+
+  void answer(std::string message) {
+    turns_.push_back({"user", std::move(message)});
+    TokenPrinter printer(style_, output_, *interrupt_);
+    GenerateOptions options = flags_->options;
+    options.on_token = printer.callback();
+    options.cancel = interrupt_->flag();
+    GenerateResult result;
+    try {
+      const GenerateRequest made = fitting_request(options);
+      result = std::move(generator_.generate({&made, 1}).front());
+    } catch (const UsageError&) {
+      throw;  // the flags are wrong, and would be for every message
+    } catch (const Error& error) {
+      turns_.pop_back();
+      complain(error.what());
+      return;
+    }
+    printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
+    if (result.finish_reason == FinishReason::length) {
+      const bool asked = static_cast<std::int64_t>(result.ids.size()) >= flags_->options.max_tokens;
+      notice(asked ? fmt::format("(cut off at --max-tokens {})", flags_->options.max_tokens)
+                   : "(cut off: the context is full)");
+    }
+    turns_.push_back({"assistant", std::move(result.text)});
+  }
+
+  const ChatFlags* flags_;
+  Interrupt* interrupt_;
+  std::shared_ptr<const Model> model_;
+  ChatFormat format_;
+  Generator generator_;
+  TokenStyle style_;
+  bool interactive_;
+  Output output_;
+  std::string system_;
+  std::vector<ChatMessage> turns_;  // user and assistant by turns, beginning with a user's
+  int status_ = 0;
+};
+
+}  // namespace
+
+CLI::App* add_chat(CLI::App& program, Run& run_command) {
+  CLI::App* app = program.add_subcommand("chat", "Talk with a model that has a chat template");
+  const auto flags = std::make_shared<ChatFlags>();
+  add_text(*app, "--system", flags->system, "TEXT", "The system message (default: the model's own)")
+      ->group("Conversation");
+  add_model_flags(*app, flags->model);
+  add_sampling_flags(*app, flags->options);
+  constexpr const char* kOutput =
+      "Output (answers go to standard output, all else to standard error)";
+  app->add_flag("--show-draft", flags->show_draft,
+                "Show which tokens are accepted drafts (green), corrections (yellow), bonus (cyan)")
+      ->group(kOutput);
+  add_choice(*app, "--color", flags->colour, {"auto", "always", "never"},
+             "Colours of --show-draft; brackets stand in for them (default: auto)")
+      ->group(kOutput);
+  app->footer(fmt::format(
+      "In the conversation:\n{}\n"
+      "Examples:\n"
+      "  outrider chat --model SmolLM2-1.7B-Instruct --draft SmolLM2-135M-Instruct\n"
+      "  outrider chat --model model.gguf --system \"Answer briefly.\" < questions.txt\n",
+      kHelp));
+  run_command = [flags] {
+    Interrupt interrupt;
+    return Conversation(*flags, interrupt).run();
+  };
+  return app;
+}
+
+}  // namespace outrider::cli

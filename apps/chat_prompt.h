@@ -1,0 +1,19 @@
+// A conversation as something to generate from.
+#ifndef OUTRIDER_APPS_CHAT_PROMPT_H_
+#define OUTRIDER_APPS_CHAT_PROMPT_H_
+
+#include <span>
+
+#include "outrider/chat.h"
+#include "outrider/generate.h"
+
+namespace outrider::cli {
+
+// The request for the assistant's next turn: `options` with the format's turn ends added (as tokens
+// where they are tokens, else as texts; neither with ignore_eos).
+GenerateRequest chat_request(ChatFormat format, const Tokenizer& tokenizer,
+                             std::span<const ChatMessage> messages, GenerateOptions options);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_CHAT_PROMPT_H_

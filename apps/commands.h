@@ -1,0 +1,26 @@
+// The subcommands of `outrider`, one source file each.
+#ifndef OUTRIDER_APPS_COMMANDS_H_
+#define OUTRIDER_APPS_COMMANDS_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace outrider::cli {
+
+// Runs a command whose flags have been parsed; returns the exit status. Throws what the library
+// throws, UsageError, OutputClosed or Interrupted; main turns them into one line and a status.
+using Run = std::function<int()>;
+
+// Each adds its subcommand to `program`; `run` is set to what to call if it is the one chosen.
+CLI::App* add_generate(CLI::App& program, Run& run);
+CLI::App* add_chat(CLI::App& program, Run& run);
+CLI::App* add_tokenize(CLI::App& program, Run& run);
+CLI::App* add_inspect(CLI::App& program, Run& run);
+
+inline constexpr int kExitError = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells report it
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_COMMANDS_H_

@@ -1,0 +1,139 @@
+#include "flag_values.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "outrider/error.h"
+
+namespace outrider::cli {
+namespace {
+
+constexpr const char* kOperation = "read flags";
+
+// "-m,--model" -> "--model"; "--seed" -> "--seed".
+std::string display_name(const std::string& name) {
+  const std::size_t comma = name.rfind(',');
+  return comma == std::string::npos ? name : name.substr(comma + 1);
+}
+
+// All of `text` as a number; false if it is anything else.
+template <typename Number>
+bool parse_number(std::string_view text, Number& value) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int least,
+                         const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, least, shown](const std::string& text) {
+            if (!parse_number(text, value) || value < least) {
+              throw UsageError(
+                  kOperation, shown,
+                  fmt::format("an integer from {} to {}", least, std::numeric_limits<int>::max()),
+                  text);
+            }
+          },
+          description)
+      ->type_name("N");
+}
+
+CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& value,
+                      const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, shown](const std::string& text) {
+            if (!parse_number(text, value)) {
+              throw UsageError(
+                  kOperation, shown,
+                  fmt::format("an integer from 0 to {}", std::numeric_limits<std::uint64_t>::max()),
+                  text);
+            }
+          },
+          description)
+      ->type_name("N");
+}
+
+CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
+                      const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, range, shown](const std::string& text) {
+            double number = 0;
+            // Written so that NaN fails.
+            const bool in_range =
+                parse_number(text, number) && std::isfinite(number) &&
+                (range.least_included ? number >= range.least : number > range.least) &&
+                (range.most_included ? number <= range.most : number < range.most);
+            if (!in_range) throw UsageError(kOperation, shown, range.words, text);
+            value = number;
+          },
+          description)
+      ->type_name("X");
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        std::vector<std::string> choices, const std::string& description) {
+  const std::string shown = display_name(name);
+  const std::string placeholder = fmt::format("{}", fmt::join(choices, "|"));
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, choices = std::move(choices), shown](const std::string& text) {
+            if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+              throw UsageError(kOperation, shown,
+                               fmt::format("one of {}", fmt::join(choices, ", ")), text);
+            }
+            value = text;
+          },
+          description)
+      ->type_name(placeholder);
+}
+
+CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
+                      const std::string& placeholder, const std::string& description) {
+  return app.add_option(name, value, description)->type_name(placeholder);
+}
+
+std::string read_text(const std::string& file) {
+  const bool standard_input = file == "-";
+  const std::string shown = standard_input ? "standard input" : file;
+  const auto fail = [&] { throw Error("read text", shown, std::strerror(errno)); };
+  const int descriptor = standard_input ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail();
+  struct CloseFile {
+    int descriptor;
+    ~CloseFile() {
+      if (descriptor != STDIN_FILENO) ::close(descriptor);
+    }
+  } close_file{descriptor};
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n_read = ::read(descriptor, buffer, sizeof(buffer));
+    if (n_read == 0) return text;
+    if (n_read < 0) fail();
+    text.append(buffer, static_cast<std::size_t>(n_read));
+  }
+}
+
+}  // namespace outrider::cli

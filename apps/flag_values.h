@@ -1,0 +1,40 @@
+// Flags with checked values. CLI11 would read 010 as eight and accept NaN; these do not, and every
+// refusal reads the same.
+#ifndef OUTRIDER_APPS_FLAG_VALUES_H_
+#define OUTRIDER_APPS_FLAG_VALUES_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outrider::cli {
+
+struct RealRange {
+  double least;
+  bool least_included;
+  double most;  // infinity: no upper bound
+  bool most_included;
+  const char* words;  // "a number in (0, 1]", for the message
+};
+
+// Each binds `name` (as CLI11 writes names, "--seed") to `value`; the value before parsing is the
+// default and is not shown. Parsing throws UsageError.
+CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int least,
+                         const std::string& description);
+CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& value,
+                      const std::string& description);
+CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
+                      const std::string& description);
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        std::vector<std::string> choices, const std::string& description);
+CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
+                      const std::string& placeholder, const std::string& description);
+
+// The whole of a file, or of standard input for "-". Throws Error.
+std::string read_text(const std::string& file);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_FLAG_VALUES_H_

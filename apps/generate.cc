@@ -1,0 +1,182 @@
+// outrider generate: one prompt, one continuation.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "chat_prompt.h"
+#include "commands.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "logits_file.h"
+#include "model_flags.h"
+#include "outrider/chat.h"
+#include "outrider/error.h"
+#include "sampling_flags.h"
+#include "terminal.h"
+#include "token_printer.h"
+
+namespace outrider::cli {
+namespace {
+
+struct GenerateFlags {
+  ModelFlags model;
+  GenerateOptions options;
+  std::string prompt;
+  std::string prompt_file;
+  bool has_prompt_file = false;
+  bool raw = false;
+  bool chat = false;
+  bool json = false;
+  std::string logits;
+  bool show_draft = false;
+  std::string colour = "auto";
+};
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::cancelled:
+      break;
+  }
+  return "cancelled";
+}
+
+std::string to_json(const GenerateResult& result) {
+  const GenerateStatistics& statistics = result.statistics;
+  nlohmann::ordered_json stats;
+  stats["target_passes"] = statistics.target_passes;
+  stats["drafter_passes"] = statistics.drafter_passes;
+  stats["drafted"] = statistics.drafted;
+  stats["accepted"] = statistics.accepted;
+  stats["emitted"] = statistics.emitted;
+  stats["tau"] = statistics.tau();
+  stats["acceptance_rate"] = statistics.acceptance_rate();
+  stats["rule_kl"] = statistics.rule_kl;
+  stats["deferral_rate"] = statistics.deferral_rate;
+  stats["prefill_seconds"] = statistics.prefill_seconds;
+  stats["decode_seconds"] = statistics.decode_seconds;
+  stats["tokens_per_second"] = statistics.tokens_per_second();
+  stats["draft_seconds"] = statistics.draft_seconds;
+  stats["verify_seconds"] = statistics.verify_seconds;
+
+  nlohmann::ordered_json object;
+  object["text"] = result.text;
+  object["ids"] = result.ids;
+  object["finish_reason"] = name_of(result.finish_reason);
+  object["stats"] = std::move(stats);
+  object["accepted_per_round"] = result.accepted_per_round;
+  // The text is valid UTF-8 already; should it ever not be, a result with U+FFFD beats none.
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+GenerateResult generate(Generator& generator, const Model& model, const GenerateFlags& flags,
+                        const GenerateOptions& options, const std::string& text) {
+  if (!flags.chat) return generator.generate(text, options);
+  const ChatFormat format = detect_chat_format(model.tokenizer());
+  const ChatMessage message{.role = "user", .content = text};
+  const GenerateRequest request = chat_request(format, model.tokenizer(), {&message, 1}, options);
+  return std::move(generator.generate({&request, 1}).front());
+}
+
+int run(const GenerateFlags& flags) {
+  // Everything that can be refused is refused before the model is loaded.
+  const std::string text = flags.has_prompt_file ? read_text(flags.prompt_file) : flags.prompt;
+  std::optional<LogitsFile> logits_file;
+  if (!flags.logits.empty()) logits_file.emplace(flags.logits);
+
+  Interrupt interrupt;
+  const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
+  Generator generator = make_generator(model, flags.model, interrupt);
+
+  Output output;
+  const TokenStyle style = choose_style(flags.show_draft, flags.colour);
+  TokenPrinter printer(style, output, interrupt);
+  GenerateOptions options = flags.options;
+  options.keep_logits = logits_file.has_value();
+  options.cancel = interrupt.flag();
+  if (!flags.json) {
+    if (flags.show_draft) fmt::print(stderr, "{}\n", legend(style));
+    options.on_token = printer.callback();
+  }
+  const GenerateResult result = generate(generator, *model, flags, options, text);
+
+  if (flags.json) {
+    output.write(to_json(result));
+  } else {
+    printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
+  }
+  output.check();
+  if (logits_file) logits_file->write(result.logits);
+  if (!flags.json && is_terminal(STDERR_FILENO)) {
+    const bool speculative =
+        !flags.model.draft_path.empty() || flags.model.speculation.drafter != "none";
+    fmt::print(stderr, "{}\n", summary_line(result, speculative));
+  }
+  return interrupt.raised() ? kExitInterrupted : 0;
+}
+
+}  // namespace
+
+CLI::App* add_generate(CLI::App& program, Run& run_command) {
+  CLI::App* app = program.add_subcommand("generate", "Continue a prompt");
+  const auto flags = std::make_shared<GenerateFlags>();
+  constexpr const char* kPrompt = "Prompt (one of the two)";
+  CLI::Option* prompt =
+      add_text(*app, "-p,--prompt", flags->prompt, "TEXT", "The text to continue")->group(kPrompt);
+  CLI::Option* prompt_file = add_text(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
+                                      "A file with that text, taken as it is; - is standard input")
+                                 ->group(kPrompt)
+                                 ->excludes(prompt);
+  CLI::Option* raw =
+      app->add_flag("--raw", flags->raw, "The prompt is the text's beginning (default)")
+          ->group(kPrompt);
+  app->add_flag("--chat", flags->chat,
+                "The prompt is a message; the model's chat template wraps it")
+      ->group(kPrompt)
+      ->excludes(raw);
+
+  add_model_flags(*app, flags->model);
+  add_sampling_flags(*app, flags->options);
+
+  constexpr const char* kOutput = "Output (the continuation alone goes to standard output)";
+  CLI::Option* json = app->add_flag("--json", flags->json,
+                                    "One JSON object at the end: text, ids, finish_reason, stats")
+                          ->group(kOutput);
+  add_text(*app, "--logits", flags->logits, "FILE",
+           "Write the target's raw f32 logits behind each id: (ids, vocabulary), little-endian")
+      ->group(kOutput);
+  app->add_flag("--show-draft", flags->show_draft,
+                "Show which tokens are accepted drafts (green), corrections (yellow), bonus (cyan)")
+      ->group(kOutput)
+      ->excludes(json);
+  add_choice(*app, "--color", flags->colour, {"auto", "always", "never"},
+             "Colours of --show-draft; brackets stand in for them (default: auto)")
+      ->group(kOutput);
+  app->footer(
+      "Examples:\n"
+      "  outrider generate --model SmolLM2-1.7B-Instruct --prompt \"Once upon a time\"\n"
+      "  outrider generate --model SmolLM2-1.7B-Instruct --draft SmolLM2-135M-Instruct \\\n"
+      "      --chat --prompt \"Name three rivers.\" --show-draft\n"
+      "  outrider generate --model model.gguf --prompt-file - --temperature 0.8 --top-p 0.95 \\\n"
+      "      --seed 7 --json < prompt.txt\n");
+
+  run_command = [flags, prompt, prompt_file] {
+    if (prompt->count() + prompt_file->count() == 0) {
+      throw UsageError("read flags", "prompt", "--prompt TEXT or --prompt-file FILE", "neither");
+    }
+    flags->has_prompt_file = prompt_file->count() > 0;
+    return run(*flags);
+  };
+  return app;
+}
+
+}  // namespace outrider::cli

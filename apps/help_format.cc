@@ -1,0 +1,74 @@
+#include "help_format.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace outrider::cli {
+namespace {
+
+constexpr std::size_t kWidth = 96;   // readable in a terminal of 100 columns
+constexpr std::size_t kColumn = 32;  // where the words begin: the longest common flag, and a gap
+
+// Words of `text` in lines of at most kWidth, every line after the first indented.
+std::string wrap(const std::string& text, std::size_t indent) {
+  std::istringstream words(text);
+  std::string wrapped;
+  std::string word;
+  std::size_t column = indent;
+  while (words >> word) {
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      wrapped += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      wrapped += ' ';
+      ++column;
+    }
+    wrapped += word;
+    column += word.size();
+  }
+  return wrapped;
+}
+
+std::string entry(const std::string& left, const std::string& words) {
+  const std::string head = "  " + left;
+  if (head.size() + 2 > kColumn) {
+    return fmt::format("{}\n{:{}}{}\n", head, "", kColumn, wrap(words, kColumn));
+  }
+  return fmt::format("{:<{}}{}\n", head, kColumn, wrap(words, kColumn));
+}
+
+}  // namespace
+
+std::string HelpFormat::make_description(const CLI::App* app) const {
+  return wrap(app->get_description(), 0) + "\n\n";
+}
+
+std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const {
+  const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
+  return fmt::format("Usage: {}{} [flags]\n", name, has_commands ? " COMMAND" : "");
+}
+
+std::string HelpFormat::make_group(std::string group, bool is_positional,
+                                   std::vector<const CLI::Option*> options) const {
+  std::string text = fmt::format("\n{}:\n", group);
+  for (const CLI::Option* option : options) text += make_option(option, is_positional);
+  // CLI11 adds a line between groups; taking it off here keeps one blank line instead of two.
+  return text.substr(0, text.size() - 1) + (group == "Options" ? "\n" : "");
+}
+
+std::string HelpFormat::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string left = option->get_name(is_positional, !is_positional);
+  for (std::size_t comma = left.find(','); comma != std::string::npos;
+       comma = left.find(',', comma + 2)) {
+    left.insert(comma + 1, " ");
+  }
+  if (option->get_type_size() != 0) left += " " + option->get_type_name();
+  return entry(left, option->get_description());
+}
+
+std::string HelpFormat::make_subcommand(const CLI::App* command) const {
+  return entry(command->get_name(), command->get_description());
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,22 @@
+// How --help looks: one column of flags, one of words, wrapped to fit.
+#ifndef OUTRIDER_APPS_HELP_FORMAT_H_
+#define OUTRIDER_APPS_HELP_FORMAT_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace outrider::cli {
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_usage(const CLI::App* app, std::string name) const override;
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override;
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_subcommand(const CLI::App* command) const override;
+};
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_HELP_FORMAT_H_

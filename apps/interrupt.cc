@@ -1,0 +1,62 @@
+#include "interrupt.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace outrider::cli {
+namespace {
+
+// A handler reaches nothing but globals. Lock-free atomics are safe in one.
+std::atomic<bool> signalled{false};
+std::atomic<bool> cancelled{false};
+std::atomic<bool> output_is_terminal{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+struct sigaction previous_action;
+
+void on_interrupt(int signal_number) {
+  cancelled.store(true);
+  if (!signalled.exchange(true)) return;
+  // The second one: leave the terminal without colours and die of the signal, which is delivered
+  // when this handler returns.
+  constexpr char kReset[] = "\x1b[0m\n";
+  if (output_is_terminal.load() && ::write(STDOUT_FILENO, kReset, sizeof(kReset) - 1) < 0) {
+    // Nothing to be done about a terminal that is gone.
+  }
+  std::signal(signal_number, SIG_DFL);
+  ::raise(signal_number);
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  reset();
+  output_is_terminal.store(::isatty(STDOUT_FILENO) == 1);
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_flags = 0;  // no SA_RESTART: reading a line must end too
+  ::sigaction(SIGINT, &action, &previous_action);
+  // A caller that ignores SIGINT (nohup, a background job of a script) is to be left alone.
+  if (previous_action.sa_handler == SIG_IGN) ::sigaction(SIGINT, &previous_action, nullptr);
+}
+
+Interrupt::~Interrupt() { ::sigaction(SIGINT, &previous_action, nullptr); }
+
+bool Interrupt::raised() const { return signalled.load(); }
+
+void Interrupt::throw_if_raised() const {
+  if (raised()) throw Interrupted();
+}
+
+void Interrupt::stop() { cancelled.store(true); }
+
+void Interrupt::reset() {
+  signalled.store(false);
+  cancelled.store(false);
+}
+
+const std::atomic<bool>* Interrupt::flag() { return &cancelled; }
+
+}  // namespace outrider::cli

@@ -1,0 +1,33 @@
+// Ctrl-C: the first asks for an end after the round in progress, the second kills.
+#ifndef OUTRIDER_APPS_INTERRUPT_H_
+#define OUTRIDER_APPS_INTERRUPT_H_
+
+#include <atomic>
+#include <stdexcept>
+
+namespace outrider::cli {
+
+// Thrown where there is nothing to show yet, while a model loads. The exit status is 130.
+class Interrupted : public std::runtime_error {
+ public:
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// Catches SIGINT while it lives; one at a time. System calls that wait are interrupted (EINTR).
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  bool raised() const;              // by a signal since the last reset()
+  void throw_if_raised() const;     // Interrupted
+  void stop();                      // ends the text as a signal would, but raised() stays false
+  void reset();                     // forget what was asked for
+  const std::atomic<bool>* flag();  // for GenerateOptions::cancel
+};
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_INTERRUPT_H_

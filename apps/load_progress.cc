@@ -1,0 +1,44 @@
+#include "load_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+// Below half a second a bar is a flicker; ten pictures a second look continuous.
+constexpr std::chrono::milliseconds kPatience{500};
+constexpr std::chrono::milliseconds kBetweenDraws{100};
+constexpr int kCells = 30;
+
+}  // namespace
+
+LoadProgress::LoadProgress(std::string what, const Interrupt& interrupt)
+    : what_(std::move(what)),
+      interrupt_(&interrupt),
+      is_terminal_(is_terminal(STDERR_FILENO)),
+      next_draw_(Clock::now() + kPatience) {}
+
+LoadProgress::~LoadProgress() {
+  if (drawn_) std::fputs("\r\x1b[K", stderr);
+}
+
+void LoadProgress::show(double share_done) {
+  interrupt_->throw_if_raised();
+  if (!is_terminal_ || Clock::now() < next_draw_) return;
+  next_draw_ = Clock::now() + kBetweenDraws;
+  const double share = std::clamp(share_done, 0.0, 1.0);
+  const int filled = static_cast<int>(share * kCells);
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f}%", what_, "", filled, "", kCells - filled,
+             share * 100);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,86 @@
+#include "model_flags.h"
+
+#include <utility>
+
+#include "flag_values.h"
+#include "load_progress.h"
+
+namespace outrider::cli {
+
+void add_model_path(CLI::App& app, std::string& path) {
+  add_text(app, "-m,--model", path, "PATH",
+           "The model: a Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a "
+           ".gguf file")
+      ->required()
+      ->group("Model");
+}
+
+void add_model_flags(CLI::App& app, ModelFlags& flags) {
+  constexpr const char* kModel = "Model";
+  add_model_path(app, flags.model);
+  add_choice(app, "--weights", flags.options.weights, {"f32", "bf16", "int8", "int4"},
+             "Type of the weights in memory, the drafter's too (default: as stored)")
+      ->group(kModel);
+  add_choice(app, "--kv", flags.options.kv, {"f32", "bf16"},
+             "Type of the attention cache (default: f32 for f32 weights, else bf16)")
+      ->group(kModel);
+  add_integer(app, "--threads", flags.options.threads, 0,
+              "Threads; 0 takes every processor (default: 0)")
+      ->group(kModel);
+
+  constexpr const char* kSpeculation = "Speculation";
+  SpeculationOptions& speculation = flags.speculation;
+  CLI::Option* drafter =
+      add_text(app, "--drafter", speculation.drafter, "SPEC",
+               "What rides ahead: none, or model:PATH[,confidence=C] (a draft ends after the first "
+               "token less likely than C) (default: none)")
+          ->group(kSpeculation);
+  add_text(app, "--draft", flags.draft_path, "PATH",
+           "Short for --drafter model:PATH: a small model with the same vocabulary")
+      ->group(kSpeculation)
+      ->excludes(drafter);
+  add_text(app, "--tree", speculation.tree, "SPEC",
+           "Shape of a draft: chain:length=K (default: chain:length=5)")
+      ->group(kSpeculation);
+  add_text(app, "--rule", speculation.rule, "SPEC",
+           "What may stand: exact, the target's own distribution (default: exact)")
+      ->group(kSpeculation);
+  add_choice(app, "--verify", speculation.verify, {"exact", "block", "coupled"},
+             "How drafts are judged: exact, token by token; block, jointly, accepting more of the "
+             "same law; coupled, bit-identical to plain sampling with the seed (default: exact)")
+      ->group(kSpeculation);
+}
+
+std::string escape_spec_value(std::string_view value) {
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '\\' || c == ',' || c == '=') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt) {
+  LoadProgress progress("loading model", interrupt);
+  ModelOptions options = flags.options;
+  options.progress = [&progress](double share_done) { progress.show(share_done); };
+  std::shared_ptr<const Model> model = Model::load(flags.model, options);
+  interrupt.throw_if_raised();
+  return model;
+}
+
+Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& flags,
+                         const Interrupt& interrupt) {
+  LoadProgress progress("loading drafter", interrupt);
+  SpeculationOptions speculation = flags.speculation;
+  if (!flags.draft_path.empty()) {
+    speculation.drafter = "model:" + escape_spec_value(flags.draft_path);
+  }
+  speculation.drafter_options = flags.options;
+  speculation.drafter_options.progress = [&progress](double share) { progress.show(share); };
+  Generator generator(std::move(model), speculation);
+  interrupt.throw_if_raised();
+  return generator;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,38 @@
+// Flags that are the same in every command that runs a model: which, how stored, and how drafted.
+#ifndef OUTRIDER_APPS_MODEL_FLAGS_H_
+#define OUTRIDER_APPS_MODEL_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "interrupt.h"
+#include "outrider/generate.h"
+#include "outrider/model.h"
+
+namespace outrider::cli {
+
+struct ModelFlags {
+  std::string model;       // PATH
+  ModelOptions options;    // of the target; the drafter's are the same
+  std::string draft_path;  // --draft; excludes --drafter
+  SpeculationOptions speculation;
+};
+
+// --model alone, for commands that read a model's files and run nothing.
+void add_model_path(CLI::App& app, std::string& path);
+
+void add_model_flags(CLI::App& app, ModelFlags& flags);
+
+// A path as a spec's value: what the spec language would read as punctuation gets a backslash.
+std::string escape_spec_value(std::string_view value);
+
+// Load, with a bar on standard error if it takes a while. Throw Error, UsageError or Interrupted.
+std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt);
+Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& flags,
+                         const Interrupt& interrupt);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_MODEL_FLAGS_H_

@@ -1,0 +1,45 @@
+// Standard output, and what differs when it is a terminal.
+#ifndef OUTRIDER_APPS_TERMINAL_H_
+#define OUTRIDER_APPS_TERMINAL_H_
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace outrider::cli {
+
+// The reader of standard output has gone away: not worth a word, but no success either.
+class OutputClosed : public std::runtime_error {
+ public:
+  OutputClosed() : std::runtime_error("standard output was closed") {}
+};
+
+// Standard output: results only. Unbuffered, so that what is written is seen at once. After a
+// failure nothing more is written, and check() tells. Not thread-safe.
+class Output {
+ public:
+  void write(std::string_view text);
+  bool failed() const { return error_ != 0; }
+  // Throws OutputClosed after EPIPE, Error after any other failure.
+  void check() const;
+
+ private:
+  int error_ = 0;  // errno of the first failed write
+};
+
+bool is_terminal(int descriptor);
+
+// Whether to colour what goes to `descriptor`. mode: "always", "never", or "auto": a terminal that
+// can, and no NO_COLOR in the environment (no-color.org).
+bool use_colour(std::string_view mode, int descriptor);
+
+// Control characters as \xNN, tabs and newlines included: for messages of one line.
+std::string one_line(std::string_view text);
+
+// The same without touching tabs and newlines, for text of unknown origin on its way to a terminal:
+// a model must not be able to send it escape sequences.
+std::string without_controls(std::string_view text);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TERMINAL_H_

@@ -1,0 +1,53 @@
+// Any bytes are a GGUF file that reads safely, or an Error.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+
+#include "fuzz/walk_tensors.h"
+#include "io/gguf.h"
+#include "outrider/error.h"
+
+namespace {
+
+// One typed look-up: the value, or an Error because it is of another type.
+template <typename LookUp>
+bool answers(LookUp look_up) {
+  try {
+    return static_cast<bool>(look_up());
+  } catch (const outrider::Error&) {
+    return false;
+  }
+}
+
+void walk_metadata(const outrider::GgufFile& file) {
+  for (const auto& entry : file.metadata()) {
+    const std::string& key = entry.first;
+    if (file.find_metadata(key) != &entry.second) std::abort();
+    int n_answers = 0;
+    n_answers += answers([&] { return file.integer(key).has_value(); });
+    n_answers += answers([&] { return file.real(key).has_value(); });
+    n_answers += answers([&] { return file.boolean(key).has_value(); });
+    n_answers += answers([&] { return file.string(key) != nullptr; });
+    n_answers += answers([&] { return file.strings(key) != nullptr; });
+    n_answers += answers([&] { return file.integers(key) != nullptr; });
+    n_answers += answers([&] { return file.reals(key) != nullptr; });
+    // An integer is a real number as well; an array of booleans has no look-up.
+    const std::size_t kind = entry.second.index();
+    const bool booleans = std::holds_alternative<std::vector<bool>>(entry.second);
+    if (n_answers != (kind == 0 ? 2 : booleans ? 0 : 1)) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const auto file = outrider::parse_gguf(std::as_bytes(std::span(data, size)), "input");
+    walk_metadata(*file);
+    outrider::fuzz::walk_tensors(*file);
+  } catch (const outrider::Error&) {
+  }
+  return 0;
+}

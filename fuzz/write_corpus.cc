@@ -1,0 +1,171 @@
+// Writes the seed files of the readers' fuzz targets, or checks that the committed ones are those
+// that it would write. Files of other names in the same folders (what fuzzers have found) are left
+// alone.
+//
+//   write_corpus FOLDER            writes FOLDER/safetensors/... and FOLDER/gguf/...
+//   write_corpus --check FOLDER    compares
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/test_files.h"
+
+namespace {
+
+using outrider::test_files::append;
+using outrider::test_files::Bytes;
+using outrider::test_files::Gguf;
+using outrider::test_files::safetensors;
+using outrider::test_files::to_bytes;
+namespace gguf = outrider::test_files;
+
+Bytes counting_bytes(std::size_t n) {
+  Bytes bytes(n);
+  for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(i * 7 + 1);
+  return bytes;
+}
+
+// Every type, with a matrix of two rows of three.
+Bytes safetensors_of_every_type() {
+  const std::vector<std::pair<std::string, std::size_t>> types = {
+      {"F64", 8},  {"I64", 8}, {"F32", 4}, {"I32", 4}, {"F16", 2},
+      {"BF16", 2}, {"I16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
+  std::string header = R"({"__metadata__":{"format":"pt","made by":"\"us\""})";
+  std::size_t begin = 0;
+  for (const auto& type : types) {
+    const std::size_t end = begin + 6 * type.second;
+    header += fmt::format(R"(,"{}":{{"dtype":"{}","shape":[2,3],"data_offsets":[{},{}]}})",
+                          "weight." + type.first, type.first, begin, end);
+    begin = end;
+  }
+  return safetensors(header + "}   ", counting_bytes(begin));
+}
+
+Bytes gguf_of_every_value() {
+  return Gguf()
+      .value("general.u8", gguf::kU8, std::uint8_t{200})
+      .value("general.i8", gguf::kI8, std::int8_t{-100})
+      .value("general.u16", gguf::kU16, std::uint16_t{60000})
+      .value("general.i16", gguf::kI16, std::int16_t{-30000})
+      .value("general.u32", gguf::kU32, std::uint32_t{4000000000})
+      .value("general.i32", gguf::kI32, std::int32_t{-2000000000})
+      .value("general.f32", gguf::kF32, 0.5f)
+      .value("general.bool", gguf::kBool, std::uint8_t{1})
+      .text("general.name", "seed")
+      .value("general.u64", gguf::kU64, UINT64_MAX)
+      .value("general.i64", gguf::kI64, INT64_MIN)
+      .value("general.f64", gguf::kF64, 0.1)
+      .array<std::uint8_t>("u8s", gguf::kU8, {1, 2, 3})
+      .array<std::int8_t>("i8s", gguf::kI8, {-1, 2})
+      .array<std::uint16_t>("u16s", gguf::kU16, {1, 2})
+      .array<std::int16_t>("i16s", gguf::kI16, {-1, 2})
+      .array<std::uint32_t>("u32s", gguf::kU32, {1})
+      .array<std::int32_t>("i32s", gguf::kI32, {-1})
+      .array<float>("f32s", gguf::kF32, {0.25f, -1.0f})
+      .array<std::uint8_t>("bools", gguf::kBool, {1, 0, 1})
+      .texts("texts", {"x", "", "yz"})
+      .array<std::uint64_t>("u64s", gguf::kU64, {1, UINT64_MAX})
+      .array<std::int64_t>("i64s", gguf::kI64, {1, -1})
+      .array<double>("f64s", gguf::kF64, {1e300})
+      .bytes();
+}
+
+// Number, elements and bytes of a block of every type that the reader knows.
+struct Block {
+  std::uint32_t type;
+  std::uint64_t elements;
+  std::size_t bytes;
+};
+constexpr Block kBlocks[] = {{0, 1, 4},   {1, 1, 2},      {2, 32, 18}, {3, 32, 20},
+                             {8, 32, 34}, {14, 256, 210}, {24, 1, 1},  {25, 1, 2},
+                             {26, 1, 4},  {27, 1, 8},     {28, 1, 8},  {30, 1, 2}};
+
+Bytes gguf_of_every_tensor_type() {
+  Gguf file;
+  file.text("general.architecture", "llama");
+  for (const Block& block : kBlocks) {
+    file.tensor(fmt::format("blk.0.type_{}.weight", block.type), {block.elements, 2}, block.type,
+                counting_bytes(2 * block.bytes));
+  }
+  return file.bytes();
+}
+
+Bytes gguf_of_alignment(std::uint32_t alignment, std::uint32_t version) {
+  Gguf file;
+  file.alignment = alignment;
+  file.version = version;
+  return file.value("general.alignment", gguf::kU32, alignment)
+      .tensor("a", {2, 1, 3, 1}, 0, counting_bytes(24))
+      .tensor("b", {5}, 24, counting_bytes(5))
+      .bytes();
+}
+
+Bytes gguf_vocabulary() {
+  return Gguf()
+      .text("tokenizer.ggml.model", "llama")
+      .texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "\xe2\x96\x81", "a", "<0x0A>"})
+      .array<float>("tokenizer.ggml.scores", gguf::kF32, {0, 0, 0, -1, -2, 0})
+      .array<std::int32_t>("tokenizer.ggml.token_type", gguf::kI32, {2, 3, 3, 1, 1, 6})
+      .value("tokenizer.ggml.bos_token_id", gguf::kU32, std::uint32_t{1})
+      .bytes();
+}
+
+std::map<std::string, Bytes> seeds() {
+  return {
+      {"safetensors/every_type", safetensors_of_every_type()},
+      {"safetensors/none", safetensors("{}", {})},
+      {"safetensors/scalar_and_empty",
+       safetensors(R"({"e":{"dtype":"I64","shape":[7,0],"data_offsets":[0,0]},)"
+                   R"("s":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+                   counting_bytes(4))},
+      {"safetensors/overlap", safetensors(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                                          R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+                                          counting_bytes(6))},
+      {"gguf/every_value", gguf_of_every_value()},
+      {"gguf/every_tensor_type", gguf_of_every_tensor_type()},
+      {"gguf/alignment_8", gguf_of_alignment(8, 3)},
+      {"gguf/version_2", gguf_of_alignment(64, 2)},
+      {"gguf/vocabulary", gguf_vocabulary()},
+      {"gguf/none", Gguf().bytes()},
+  };
+}
+
+Bytes read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return to_bytes(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+bool write(const std::filesystem::path& path, const Bytes& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  return static_cast<bool>(file.flush());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool check = argc == 3 && std::string(argv[1]) == "--check";
+  if (argc != 2 && !check) {
+    fmt::print(stderr, "usage: {} [--check] FOLDER\n", argv[0]);
+    return 2;
+  }
+  const std::filesystem::path folder = argv[argc - 1];
+  int status = 0;
+  for (const auto& seed : seeds()) {
+    const auto path = folder / seed.first;
+    const bool good = check ? read(path) == seed.second : write(path, seed.second);
+    if (good) continue;
+    fmt::print(stderr, "{}: {}\n", path.string(),
+               check ? "differs from what write_corpus makes" : "cannot be written");
+    status = 1;
+  }
+  return status;
+}

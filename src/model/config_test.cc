@@ -1,0 +1,273 @@
+#include "model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <string>
+
+#include "model/load_model.h"
+#include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::json;
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+Json good_config() { return Json::parse(testing::config_json({})); }
+
+ModelConfig read(const Json& config) {
+  const testing::TemporaryDirectory directory;
+  write(directory.path() / "config.json", config.dump());
+  return read_config_json(directory.path());
+}
+
+TEST(ReadConfigJson, ReadsOldSpellings) {
+  const ModelConfig config = read(good_config());
+  EXPECT_EQ(config.architecture, "llama");
+  EXPECT_EQ(config.vocabulary_size, 300);
+  EXPECT_EQ(config.context_length, 256);
+  EXPECT_EQ(config.n_layers, 2);
+  EXPECT_EQ(config.dim, 64);
+  EXPECT_EQ(config.n_heads, 4);
+  EXPECT_EQ(config.n_kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 16);
+  EXPECT_EQ(config.hidden_dim, 96);
+  EXPECT_EQ(config.norm_epsilon, 1e-5F);
+  EXPECT_EQ(config.rope.theta, 10000);
+  EXPECT_EQ(config.rope.scaling, RopeConfig::Scaling::none);
+  EXPECT_FALSE(config.tied_head);
+  EXPECT_EQ(config.bos_token, 0);
+  EXPECT_EQ(config.end_tokens, std::vector<TokenId>{1});
+}
+
+TEST(ReadConfigJson, ReadsEverySpellingOfRope) {
+  const Json scaling = {{"factor", 8.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 8192}};
+  for (const char* kind_key : {"type", "rope_type"}) {
+    for (const char* section : {"rope_scaling", "rope_parameters"}) {
+      Json json = good_config();
+      json.erase("rope_scaling");
+      json[section] = scaling;
+      json[section][kind_key] = "llama3";
+      json["rope_theta"] = 500000.0;
+      if (std::string(section) == "rope_parameters") {
+        json.erase("rope_theta");
+        json[section]["rope_theta"] = 500000.0;
+      }
+      const RopeConfig rope = read(json).rope;
+      EXPECT_EQ(rope.scaling, RopeConfig::Scaling::llama3);
+      EXPECT_EQ(rope.theta, 500000);
+      EXPECT_EQ(rope.factor, 8);
+      EXPECT_EQ(rope.low_frequency_factor, 1);
+      EXPECT_EQ(rope.high_frequency_factor, 4);
+      EXPECT_EQ(rope.original_context, 8192);
+    }
+  }
+  Json json = good_config();
+  json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 2000}};
+  EXPECT_EQ(read(json).rope.theta, 2000);
+  EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::none);
+}
+
+TEST(ReadConfigJson, FillsInWhatFilesLeaveOut) {
+  Json json = good_config();
+  for (const char* key : {"head_dim", "num_key_value_heads", "tie_word_embeddings", "hidden_act",
+                          "rope_theta", "rope_scaling", "attention_bias", "mlp_bias", "torch_dtype",
+                          "eos_token_id", "bos_token_id", "architectures"}) {
+    json.erase(key);
+  }
+  const ModelConfig config = read(json);
+  EXPECT_EQ(config.head_dim, 16);
+  EXPECT_EQ(config.n_kv_heads, 4);
+  EXPECT_EQ(config.rope.theta, 10000);
+  EXPECT_EQ(config.bos_token, kNoToken);
+  EXPECT_TRUE(config.end_tokens.empty());
+}
+
+TEST(ReadConfigJson, GenerationConfigDecidesOnEndTokens) {
+  const testing::TemporaryDirectory directory;
+  write(directory.path() / "config.json", good_config().dump());
+  write(directory.path() / "generation_config.json", R"({"eos_token_id": [7, 9, 11]})");
+  const ModelConfig config = read_config_json(directory.path());
+  EXPECT_EQ(config.end_tokens, (std::vector<TokenId>{7, 9, 11}));
+  EXPECT_EQ(config.bos_token, 0);
+  write(directory.path() / "generation_config.json", "[1]");
+  EXPECT_THROW(read_config_json(directory.path()), Error);
+  write(directory.path() / "generation_config.json", R"({"eos_token_id": [300]})");
+  EXPECT_THROW(read_config_json(directory.path()), Error);
+}
+
+// Each breaks one thing; the message names it.
+struct Broken {
+  const char* key;
+  const char* value;  // JSON; empty: the key is taken away
+  const char* named;
+};
+
+class BrokenConfig : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenConfig, IsOneClearError) {
+  Json json = good_config();
+  if (std::string(GetParam().value).empty()) {
+    json.erase(GetParam().key);
+  } else {
+    json[GetParam().key] = Json::parse(GetParam().value);
+  }
+  try {
+    read(json);
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("config.json"), std::string::npos) << message;
+    EXPECT_NE(message.find(GetParam().named), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BrokenConfig,
+    ::testing::Values(
+        Broken{"vocab_size", "", "vocab_size"}, Broken{"vocab_size", "0", "vocabulary size"},
+        Broken{"vocab_size", "\"300\"", "vocab_size"}, Broken{"vocab_size", "300.5", "vocab_size"},
+        Broken{"vocab_size", "1e3", "vocab_size"},
+        Broken{"vocab_size", "99999999999999999999", "vocab_size"},
+        Broken{"vocab_size", "18446744073709551615", "vocab_size"},
+        Broken{"vocab_size", "-9223372036854775808", "vocab_size"},
+        Broken{"vocab_size", "2000000000", "vocabulary size"},
+        Broken{"hidden_size", "", "hidden_size"}, Broken{"hidden_size", "-64", "hidden size"},
+        Broken{"hidden_size", "null", "hidden_size"},
+        Broken{"num_hidden_layers", "0", "number of layers"},
+        Broken{"num_hidden_layers", "1000000", "number of layers"},
+        Broken{"num_attention_heads", "0", "attention heads"},
+        Broken{"num_attention_heads", "[4]", "num_attention_heads"},
+        Broken{"num_key_value_heads", "3", "key-value heads"},
+        Broken{"num_key_value_heads", "8", "key-value heads"},
+        Broken{"num_key_value_heads", "-2", "key-value heads"}, Broken{"head_dim", "15", "even"},
+        Broken{"head_dim", "0", "head dimension"}, Broken{"head_dim", "-16", "head dimension"},
+        Broken{"intermediate_size", "", "interm"},
+        Broken{"max_position_embeddings", "", "max_position"},
+        Broken{"max_position_embeddings", "0", "context length"},
+        Broken{"rms_norm_eps", "", "rms_norm_eps"}, Broken{"rms_norm_eps", "0", "norm epsilon"},
+        Broken{"rms_norm_eps", "-1e-5", "norm epsilon"},
+        Broken{"rms_norm_eps", "true", "rms_norm_eps"}, Broken{"rope_theta", "0", "rope theta"},
+        Broken{"rope_theta", "\"x\"", "rope_theta"}, Broken{"rope_theta", "1e300", "rope theta"},
+        Broken{"rope_scaling", "{\"type\": \"yarn\", \"factor\": 2}", "linear, llama3"},
+        Broken{"rope_scaling", "{\"type\": \"linear\"}", "rope_scaling.factor"},
+        Broken{"rope_scaling", "{\"type\": \"linear\", \"factor\": 0}", "rope factor"},
+        Broken{"rope_scaling", "{\"type\": 3}", "rope_scaling.type"},
+        Broken{"rope_scaling", "{\"rope_type\": \"llama3\", \"factor\": 8}", "low_freq_factor"},
+        Broken{"rope_scaling",
+               "{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, "
+               "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 8}",
+               "below high_freq_factor"},
+        Broken{"rope_scaling", "[]", "an object"},
+        Broken{"rope_parameters", "{\"partial_rotary_factor\": 0.5}", "partial_rotary_factor"},
+        Broken{"model_type", "\"mistral\"", "llama"},
+        Broken{"architectures", "[\"GPT2LMHeadModel\"]", "LlamaForCausalLM"},
+        Broken{"architectures", "\"LlamaForCausalLM\"", "architectures"},
+        Broken{"hidden_act", "\"gelu\"", "silu"}, Broken{"hidden_act", "1", "hidden_act"},
+        Broken{"quantization_config", "{\"quant_method\": \"gptq\"}", "quantization_config"},
+        Broken{"tie_word_embeddings", "1", "tie_word_embeddings"},
+        Broken{"attention_bias", "\"no\"", "attention_bias"},
+        Broken{"eos_token_id", "300", "end token"}, Broken{"eos_token_id", "[1, -1]", "end token"},
+        Broken{"eos_token_id", "[\"</s>\"]", "eos_token_id"},
+        Broken{"bos_token_id", "-5", "begin token"}, Broken{"bos_token_id", "1.5", "bos_token"}));
+
+TEST(ReadConfigJson, RefusesWhatIsNoConfig) {
+  const testing::TemporaryDirectory directory;
+  EXPECT_THROW(read_config_json(directory.path()), Error);  // no file
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("null"),
+        std::string("{\"vocab_size\": 1"), std::string("\xff\xfe{}"), std::string(5000, '['),
+        std::string(2 << 20, ' '), std::string("{}")}) {
+    write(directory.path() / "config.json", text);
+    EXPECT_THROW(read_config_json(directory.path()), Error) << text.substr(0, 20);
+  }
+}
+
+// The frequencies against the formulas, by libm: both are good to a few 2^-53 of the exponent.
+TEST(RopeFrequencies, FollowTheFormulas) {
+  ModelConfig config;
+  config.head_dim = 128;
+  config.rope.theta = 500000;
+  const auto plain = [](int i) { return std::pow(500000.0, -2.0 * i / 128); };
+  std::vector<double> frequencies = rope_frequencies(config);
+  ASSERT_EQ(frequencies.size(), 64u);
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_NEAR(frequencies[static_cast<std::size_t>(i)], plain(i), 1e-14 * plain(i));
+  }
+  EXPECT_EQ(frequencies[0], 1);
+
+  config.rope.scaling = RopeConfig::Scaling::llama3;
+  config.rope.factor = 8;
+  config.rope.low_frequency_factor = 1;
+  config.rope.high_frequency_factor = 4;
+  config.rope.original_context = 8192;
+  frequencies = rope_frequencies(config);
+  int n_blended = 0;
+  for (int i = 0; i < 64; ++i) {
+    const double wavelength = 2 * std::numbers::pi / plain(i);
+    double expected = plain(i);
+    if (wavelength > 8192) {
+      expected /= 8;
+    } else if (wavelength > 2048) {
+      const double smooth = (8192 / wavelength - 1) / 3;
+      expected = (1 - smooth) * plain(i) / 8 + smooth * plain(i);
+      ++n_blended;
+    }
+    EXPECT_NEAR(frequencies[static_cast<std::size_t>(i)], expected, 1e-14 * plain(i));
+  }
+  EXPECT_GT(n_blended, 2);
+
+  config.rope = {};
+  config.rope.divisors.assign(64, 2.0F);
+  frequencies = rope_frequencies(config);
+  EXPECT_EQ(frequencies[0], 0.5);
+}
+
+TEST(ReadConfigGguf, AgreesWithTheHuggingFaceFormOfTheSameModel) {
+  const testing::TemporaryDirectory directory;
+  for (const bool tied : {false, true}) {
+    testing::TinyShape shape;
+    shape.tied_head = tied;
+    shape.attention_bias = tied;
+    shape.mlp_bias = !tied;
+    shape.rope.scaling = RopeConfig::Scaling::linear;
+    shape.rope.factor = 4;
+    const auto model = testing::make_tiny_model(shape);
+    testing::write_hugging_face(model, directory.path());
+    testing::write_gguf(model, directory.path() / "model.gguf");
+    const ModelConfig left = read_config_json(directory.path());
+    const ModelConfig right = read_config_gguf(*open_gguf(directory.path() / "model.gguf"));
+    EXPECT_EQ(left.vocabulary_size, right.vocabulary_size);
+    EXPECT_EQ(left.context_length, right.context_length);
+    EXPECT_EQ(left.n_layers, right.n_layers);
+    EXPECT_EQ(left.dim, right.dim);
+    EXPECT_EQ(left.n_heads, right.n_heads);
+    EXPECT_EQ(left.n_kv_heads, right.n_kv_heads);
+    EXPECT_EQ(left.head_dim, right.head_dim);
+    EXPECT_EQ(left.hidden_dim, right.hidden_dim);
+    EXPECT_EQ(left.norm_epsilon, right.norm_epsilon);
+    EXPECT_EQ(left.tied_head, right.tied_head);
+    EXPECT_EQ(left.attention_bias, right.attention_bias);
+    EXPECT_EQ(left.mlp_bias, right.mlp_bias);
+    EXPECT_EQ(left.bos_token, right.bos_token);
+    EXPECT_EQ(left.end_tokens, right.end_tokens);
+    EXPECT_EQ(rope_frequencies(left), rope_frequencies(right));
+  }
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,277 @@
+// Broken files, each one clear error; and weights that come out of files as they went in.
+#include "model/load_model.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "base/float16.h"
+#include "model/stored_weights.h"
+#include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+using testing::TinyModel;
+using testing::TinyTensor;
+
+void expect_error(const std::filesystem::path& path, const std::string& named,
+                  const LoadOptions& options = {}) {
+  try {
+    load_model(path, options);
+    ADD_FAILURE() << "was loaded; expected an error naming " << named;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find(named), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST(LoadModel, RefusesPathsThatAreNoModel) {
+  const testing::TemporaryDirectory directory;
+  expect_error(directory.path(), "config.json");
+  expect_error(directory.path() / "nothing", "nothing there");
+  expect_error(directory.path() / "nothing.gguf", "nothing.gguf");
+  expect_error("", "Hugging Face directory");
+  std::ofstream(directory.path() / "model.bin") << "x";
+  expect_error(directory.path() / "model.bin", "another kind");
+  std::ofstream(directory.path() / "empty.gguf");
+  expect_error(directory.path() / "empty.gguf", "empty.gguf");
+  std::ofstream(directory.path() / "config.json") << testing::config_json({});
+  expect_error(directory.path(), "safetensors");
+  LoadOptions options;
+  options.n_threads = -1;
+  expect_error(directory.path(), "threads", options);
+  options.n_threads = 1 << 20;
+  expect_error(directory.path(), "threads", options);
+}
+
+struct BrokenTensors {
+  const char* name;
+  std::function<void(TinyModel&)> damage;
+  const char* named;       // in the Hugging Face form's message
+  const char* gguf_named;  // in GGUF's; null: GGUF cannot be broken so
+};
+
+void rename(TinyModel& model, const std::string& from, const std::string& to) {
+  model.at(from).name = to;
+}
+
+void add(TinyModel& model, const std::string& name, std::int64_t n) {
+  model.tensors.push_back({name, {n}, std::vector<float>(static_cast<std::size_t>(n), 0.5F)});
+}
+
+void resize(TinyTensor& tensor, std::vector<std::int64_t> shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : shape) n *= extent;
+  tensor.shape = std::move(shape);
+  tensor.values.resize(static_cast<std::size_t>(n));
+}
+
+std::vector<BrokenTensors> broken_tensors() {
+  const std::string query = "model.layers.1.self_attn.q_proj.weight";
+  return {
+      {"no_embedding", [](TinyModel& m) { rename(m, "model.embed_tokens.weight", "x"); },
+       "model.embed_tokens.weight", "token_embd.weight"},
+      {"no_head", [](TinyModel& m) { rename(m, "lm_head.weight", "x"); }, "lm_head.weight",
+       nullptr},
+      {"no_final_norm", [](TinyModel& m) { rename(m, "model.norm.weight", "x"); },
+       "model.norm.weight", "output_norm.weight"},
+      {"no_query", [=](TinyModel& m) { rename(m, query, "x"); }, "layers.1.self_attn.q_proj",
+       "blk.1.attn_q.weight"},
+      {"no_layer_norm",
+       [](TinyModel& m) { rename(m, "model.layers.0.post_attention_layernorm.weight", "x"); },
+       "layers.0.post_attention_layernorm", "blk.0.ffn_norm.weight"},
+      {"narrow_query",
+       [=](TinyModel& m) {
+         resize(m.at(query), {64, 32});
+       },
+       "(64, 64)", "(64, 64)"},
+      {"turned_gate",
+       [](TinyModel& m) {
+         resize(m.at("model.layers.0.mlp.gate_proj.weight"), {64, 96});
+       },
+       "gate_proj.weight of shape (96, 64)", "ffn_gate.weight of shape (96, 64)"},
+      {"flat_down",
+       [](TinyModel& m) { resize(m.at("model.layers.0.mlp.down_proj.weight"), {64 * 96}); },
+       "got (6144)", "got (6144)"},
+      {"deep_value",
+       [](TinyModel& m) {
+         resize(m.at("model.layers.0.self_attn.v_proj.weight"), {2, 16, 64});
+       },
+       "got (2, 16, 64)", "got (2, 16, 64)"},
+      {"long_norm", [](TinyModel& m) { resize(m.at("model.norm.weight"), {65}); }, "got (65)",
+       "got (65)"},
+      {"norm_as_matrix",
+       [](TinyModel& m) {
+         resize(m.at("model.norm.weight"), {1, 64});
+       },
+       "got (1, 64)", "got (1, 64)"},
+      {"short_vocabulary",
+       [](TinyModel& m) {
+         resize(m.at("model.embed_tokens.weight"), {299, 64});
+       },
+       "(300, 64)", "(300, 64)"},
+      {"short_head",
+       [](TinyModel& m) {
+         resize(m.at("lm_head.weight"), {299, 64});
+       },
+       "lm_head", "output.weight"},
+      {"bias_that_the_config_denies",
+       [](TinyModel& m) { add(m, "model.layers.0.self_attn.k_proj.bias", 32); },
+       "no tensor model.layers.0.self_attn.k_proj.bias", "no tensor blk.0.attn_k.bias"},
+      {"mlp_bias_that_the_config_denies",
+       [](TinyModel& m) { add(m, "model.layers.1.mlp.up_proj.bias", 96); },
+       "no tensor model.layers.1.mlp.up_proj.bias", "no tensor blk.1.ffn_up.bias"},
+      {"missing_bias", [](TinyModel& m) { m.shape.attention_bias = true; },
+       "a tensor model.layers.0.self_attn.q_proj.bias", nullptr},
+      {"short_bias",
+       [](TinyModel& m) {
+         m.shape.attention_bias = true;
+         for (const int layer : {0, 1}) {
+           const std::string name = "model.layers." + std::to_string(layer) + ".self_attn.";
+           add(m, name + "q_proj.bias", layer == 0 ? 64 : 63);
+           add(m, name + "k_proj.bias", 32);
+           add(m, name + "v_proj.bias", 32);
+         }
+       },
+       "layers.1.self_attn.q_proj.bias of shape (64)", "blk.1.attn_q.bias of shape (64)"},
+      {"more_layers_than_stored", [](TinyModel& m) { m.shape.n_layers = 3; }, "model.layers.2.",
+       "blk.2."},
+      {"other_heads_than_stored", [](TinyModel& m) { m.shape.head_dim = 18; }, "(72, 64)", nullptr},
+  };
+}
+
+class BrokenTensorsTest : public ::testing::TestWithParam<BrokenTensors> {};
+
+TEST_P(BrokenTensorsTest, AreOneClearError) {
+  const testing::TemporaryDirectory directory;
+  TinyModel model = testing::make_tiny_model({});
+  GetParam().damage(model);
+  testing::write_hugging_face(model, directory.path());
+  expect_error(directory.path(), GetParam().named);
+  if (GetParam().gguf_named != nullptr) {
+    testing::write_gguf(model, directory.path() / "model.gguf");
+    expect_error(directory.path() / "model.gguf", GetParam().gguf_named);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BrokenTensorsTest, ::testing::ValuesIn(broken_tensors()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// The file has the right number of bytes for another type: a header that says I64.
+TEST(LoadModel, RefusesTensorsThatAreNoFloats) {
+  const testing::TemporaryDirectory directory;
+  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  std::fstream file(directory.path() / "model.safetensors",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  std::string text(4096, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  const std::size_t at = text.find("\"F32\"", text.find("q_proj"));
+  ASSERT_NE(at, std::string::npos);
+  file.seekp(static_cast<std::streamoff>(at));
+  file << "\"I32\"";
+  file.close();
+  expect_error(directory.path(), "i32");
+}
+
+// GGUF metadata that lies; each file is good but for one number.
+TEST(LoadModel, RefusesGgufMetadataThatCannotBe) {
+  const testing::TemporaryDirectory directory;
+  const auto file = directory.path() / "model.gguf";
+  const auto with = [&](const std::function<void(testing::TinyShape&)>& change,
+                        const std::string& named) {
+    TinyModel model = testing::make_tiny_model({});
+    change(model.shape);
+    testing::write_gguf(model, file);
+    expect_error(file, named);
+  };
+  with([](auto& shape) { shape.context_length = 0; }, "context length");
+  with([](auto& shape) { shape.n_kv_heads = 3; }, "key-value heads");
+  with([](auto& shape) { shape.n_kv_heads = 0; }, "key-value heads");
+  with([](auto& shape) { shape.n_layers = -1; }, "llama.block_count");
+  with([](auto& shape) { shape.dim = 128; }, "(300, 128)");
+  with([](auto& shape) { shape.rope.theta = 0; }, "rope theta");
+}
+
+// What is stored in a kind of ours is copied, bit by bit, and rows that GGUF keeps interleaved come
+// out in halves.
+TEST(StoredWeights, CopiesNativeKindsExactly) {
+  constexpr std::int64_t kRows = 12;  // two heads of 6
+  constexpr std::int64_t kWidth = 64;
+  std::vector<float> values;
+  for (int i = 0; i < kRows * kWidth; ++i) {
+    values.push_back(static_cast<float>((i * 37) % 101 - 50) * 0.013F);
+  }
+  const std::int64_t order[kRows] = {0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11};
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16,
+                                 ElementType::q8_0, ElementType::q4_0, ElementType::q4_1}) {
+    SCOPED_TRACE(name_of(type));
+    const auto bytes = testing::encode_values(values, kWidth, type);
+    const TensorView view{"w", type, {kRows, kWidth}, bytes};
+    std::vector<float> decoded(values.size());
+    decode_rows(view, 0, kRows, decoded);
+    const StoredWeights plain(view, native_kind(type), 0);
+    const StoredWeights split(view, native_kind(type), 6);
+    WeightRows rows;
+    const auto value_at = [&](std::int64_t row, std::int64_t i) {
+      const auto at = static_cast<std::size_t>(row * kWidth + i);
+      const auto group = at / 32;
+      const auto half = [](std::uint16_t bits) { return to_float(F16{bits}); };
+      switch (native_kind(type)) {
+        case WeightKind::f32:
+          return rows.f32[at];
+        case WeightKind::bf16:
+          return to_float(Bf16{rows.bf16[at]});
+        case WeightKind::int8:
+          return half(rows.scales[group]) * rows.int8[at];
+        default:
+          return half(rows.scales[group]) * rows.int4[at] + half(rows.minimums[group]);
+      }
+    };
+    // A product and a sum of short numbers: q4_0's scale * (q - 8) is exact either way; q4_1's sum
+    // may round once more than the reader's, by half a unit of a number below 2.
+    const float tolerance = type == ElementType::q4_1 ? 0x1p-24F * 2 : 0;
+    plain.read(3, 5, rows);
+    for (std::int64_t row = 0; row < 5; ++row) {
+      for (std::int64_t i = 0; i < kWidth; ++i) {
+        ASSERT_NEAR(value_at(row, i), decoded[static_cast<std::size_t>((row + 3) * kWidth + i)],
+                    tolerance);
+      }
+    }
+    split.read(0, kRows, rows);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      for (std::int64_t i = 0; i < kWidth; ++i) {
+        ASSERT_NEAR(value_at(row, i), decoded[static_cast<std::size_t>(order[row] * kWidth + i)],
+                    tolerance);
+      }
+    }
+  }
+}
+
+// Copying and requantising differ: asking for the stored kind must not round twice.
+TEST(StoredWeights, RoundsWhatIsStoredInAnotherKind) {
+  std::vector<float> values;
+  for (int i = 0; i < 64; ++i) values.push_back(static_cast<float>((i * 29) % 64) * 0.11F - 3);
+  const auto bytes = testing::encode_values(values, 64, ElementType::q8_0);
+  const TensorView view{"w", ElementType::q8_0, {1, 64}, bytes};
+  std::vector<float> decoded(64);
+  decode_rows(view, 0, 1, decoded);
+  WeightRows expected;
+  quantize_weights(decoded, 1, 64, WeightKind::int4, expected);
+  WeightRows rows;
+  StoredWeights(view, WeightKind::int4, 0).read(0, 1, rows);
+  EXPECT_EQ(rows.int4, expected.int4);
+  EXPECT_EQ(rows.scales, expected.scales);
+  EXPECT_EQ(rows.minimums, expected.minimums);
+  EXPECT_FALSE(is_weight_type(ElementType::i32));
+  EXPECT_EQ(native_kind(ElementType::q6_k), WeightKind::int8);
+}
+
+}  // namespace
+}  // namespace outrider
