@@ -68,7 +68,7 @@ class RealPair {
     const auto tokenizer = Tokenizer::load(models / "stories260K");
     std::ifstream file(fs::path(OUTRIDER_SHARED_DATA) / "text" / "tinystories_2MiB.txt");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    constexpr std::string_view kEnd = "</endoftext/>";
+    constexpr std::string_view kEnd = "<|endoftext|>";
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find(kEnd, begin), text.size());
       const std::string story = text.substr(begin, std::min<std::size_t>(end - begin, 300));
@@ -225,7 +225,9 @@ TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
   const auto& [verify, length, all_transforms] = GetParam();
   const int n_draws = nightly() ? 200'000 : 10'000;
-  const std::vector<TokenId> prompt = {1, 403, 407, 261, 378};  // "Once upon a time"
+  // "Lily and Tom went to the park. They saw a": what they saw is open.
+  const std::vector<TokenId> prompt = {1,   317, 269, 274, 287, 263, 377, 267,
+                                       265, 282, 295, 433, 426, 342, 394, 261};
   const Transform transform(sampling_of(all_transforms), pair->target().config().vocabulary_size);
   std::map<std::vector<TokenId>, std::pair<double, double>> counts;
   const auto draw_all = [&](Drafter* drafter, const Acceptance& acceptance, std::uint64_t seed,
