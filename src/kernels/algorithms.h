@@ -2,6 +2,7 @@
 // Each instruction set's file defines its V and Dots and calls make_table<V, Dots>(name).
 //
 // V offers: zero, broadcast(float), load(const float*), load(const uint16_t* bf16),
+// load_first and store_first of n < 16 elements (zeros behind what is loaded),
 // load_f16(const uint16_t*), store(float*), store_int8(int8_t*) of integers in -128..127; + - * /;
 // fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b
 // (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of the bits;
@@ -29,25 +30,10 @@ namespace {
 
 // --- Vectors -----------------------------------------------------------------------------------
 
-// The first n < 16 elements, zeros behind them.
-template <class V, class Element>
-V load_some(const Element* from, int n) {
-  Element lanes[kLanes] = {};
-  for (int i = 0; i < n; ++i) lanes[i] = from[i];
-  return V::load(lanes);
-}
-
-template <class V>
-void store_some(V value, float* to, int n) {
-  float lanes[kLanes];
-  value.store(lanes);
-  for (int i = 0; i < n; ++i) to[i] = lanes[i];
-}
-
 // Elements [at, at + 16) of n, however many of them there are.
 template <class V, class Element>
 V load_at(const Element* from, int at, int n) {
-  return at + kLanes <= n ? V::load(from + at) : load_some<V>(from + at, n - at);
+  return at + kLanes <= n ? V::load(from + at) : V::load_first(from + at, n - at);
 }
 
 template <class V>
@@ -55,7 +41,7 @@ void store_at(V value, float* to, int at, int n) {
   if (at + kLanes <= n) {
     value.store(to + at);
   } else {
-    store_some(value, to + at, n - at);
+    value.store_first(to + at, n - at);
   }
 }
 

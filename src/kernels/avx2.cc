@@ -24,12 +24,29 @@ struct Vector {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
             _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
   }
+  static Vector load_first(const float* p, int n) {
+    return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
+  }
+  // The set has no masked load of 16-bit elements.
+  static Vector load_first(const std::uint16_t* p, int n) {
+    if (n == 8) {
+      const __m256i low = _mm256_cvtepu16_epi32(load_half(p));
+      return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)), _mm256_setzero_ps()};
+    }
+    std::uint16_t all[16] = {};
+    for (int i = 0; i < n; ++i) all[i] = p[i];
+    return load(all);
+  }
   static Vector load_f16(const std::uint16_t* p) {
     return {_mm256_cvtph_ps(load_half(p)), _mm256_cvtph_ps(load_half(p + 8))};
   }
   void store(float* p) const {
     _mm256_storeu_ps(p, low);
     _mm256_storeu_ps(p + 8, high);
+  }
+  void store_first(float* p, int n) const {
+    _mm256_maskstore_ps(p, first(n), low);
+    _mm256_maskstore_ps(p + 8, first(n - 8), high);
   }
   void store_int8(std::int8_t* p) const {
     // The pack works within 128-bit halves: (0-3, 8-11, 4-7, 12-15), put in order by the permute.
@@ -41,6 +58,10 @@ struct Vector {
   }
 
  private:
+  // All bits of the first n of eight lanes; n may lie outside 0..8.
+  static __m256i first(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
   static __m128i load_half(const std::uint16_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }

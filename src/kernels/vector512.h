@@ -32,14 +32,21 @@ struct Vector {
   static Vector load(const std::uint16_t* p) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(p)), 16))};
   }
+  static Vector load_first(const float* p, int n) { return {_mm512_maskz_loadu_ps(first(n), p)}; }
+  static Vector load_first(const std::uint16_t* p, int n) {
+    const __m256i half = _mm256_maskz_loadu_epi16(first(n), p);
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
+  }
   static Vector load_f16(const std::uint16_t* p) { return {_mm512_cvtph_ps(load_half(p))}; }
   void store(float* p) const { _mm512_storeu_ps(p, lanes); }
+  void store_first(float* p, int n) const { _mm512_mask_storeu_ps(p, first(n), lanes); }
   void store_int8(std::int8_t* p) const {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(lanes)));
   }
 
  private:
+  static __mmask16 first(int n) { return static_cast<__mmask16>((1U << n) - 1U); }
   static __m256i load_half(const std::uint16_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }

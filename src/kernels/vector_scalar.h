@@ -49,11 +49,20 @@ struct Vector {
   static Vector load(const std::uint16_t* p) {
     return from([=](int i) { return from_bf16(p[i]); });
   }
+  template <class Element>
+  static Vector load_first(const Element* p, int n) {
+    Element all[kLanes] = {};
+    for (int i = 0; i < n; ++i) all[i] = p[i];
+    return load(all);
+  }
   static Vector load_f16(const std::uint16_t* p) {
     return from([=](int i) { return from_f16(p[i]); });
   }
   void store(float* p) const {
     for (int i = 0; i < kLanes; ++i) p[i] = lane[i];
+  }
+  void store_first(float* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i] = lane[i];
   }
   void store_int8(std::int8_t* p) const {
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(lane[i]);
