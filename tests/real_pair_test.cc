@@ -10,6 +10,7 @@
 // OUTRIDER_NIGHTLY=1 runs a million tokens a configuration instead of 20,000.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
@@ -224,43 +225,45 @@ TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   RealPair* pair = RealPair::load();
   if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
   const auto& [verify, length, all_transforms] = GetParam();
-  const int n_draws = nightly() ? 200'000 : 10'000;
-  // "Lily and Tom went to the park. They saw a": what they saw is open.
-  const std::vector<TokenId> prompt = {1,   317, 269, 274, 287, 263, 377, 267,
-                                       265, 282, 295, 433, 426, 342, 394, 261};
+  const int n_draws = nightly() ? 100'000 : 10'000;
+  const std::vector<TokenId> prompt = {1, 291};  // "The": what it was is open
   const Transform transform(sampling_of(all_transforms), pair->target().config().vocabulary_size);
-  std::map<std::vector<TokenId>, std::pair<double, double>> counts;
-  const auto draw_all = [&](Drafter* drafter, const Acceptance& acceptance, std::uint64_t seed,
-                            bool plain) {
+  using Counts = std::map<std::vector<TokenId>, double>;
+  const auto draw_all = [&](Drafter* drafter, const Acceptance& acceptance, std::uint64_t seed) {
+    Counts counts;
     Decoder decoder(pair->target(), drafter, acceptance, length, nullptr);
     for (int draw = 0; draw < n_draws; ++draw) {
       CounterChance chance(seed + static_cast<std::uint64_t>(draw));
       Stream stream(0, prompt, transform, chance);
-      stream.max_total = stream.n_prompt + 3;
+      stream.max_total = stream.n_prompt + std::max(3, length + 1);  // room for whole drafts
       decoder.begin(stream);
       Stream* const streams[] = {&stream};
-      while (!stream.finished) {
+      while (stream.tokens.size() < prompt.size() + 3) {
         decoder.round(streams, [](Stream&, const Committed&) { return false; });
       }
       decoder.end(stream);
-      auto& count = counts[{stream.tokens.end() - 3, stream.tokens.end()}];
-      (plain ? count.first : count.second) += 1;
+      const auto first = stream.tokens.begin() + stream.n_prompt;
+      counts[{first, first + 3}] += 1;
     }
+    return counts;
   };
   const auto plain = make_coupled(std::make_shared<ExactRule>());
-  const auto speculative = acceptance_of(verify);
-  draw_all(nullptr, *plain, 1, true);
-  draw_all(&pair->drafter(), *speculative, 1'000'000'000, false);
+  static std::map<bool, Counts> plain_counts;  // the same for every drafted configuration
+  if (!plain_counts.contains(all_transforms)) {
+    plain_counts[all_transforms] = draw_all(nullptr, *plain, 1);
+  }
+  Counts merged_plain = plain_counts.at(all_transforms);
+  Counts merged_drafted = draw_all(&pair->drafter(), *acceptance_of(verify), 1'000'000'000);
+  for (const auto& [tokens, count] : merged_plain) merged_drafted.try_emplace(tokens, 0.0);
+  for (const auto& [tokens, count] : merged_drafted) merged_plain.try_emplace(tokens, 0.0);
   std::vector<double> a;
   std::vector<double> b;
-  for (const auto& [tokens, count] : counts) {
-    a.push_back(count.first);
-    b.push_back(count.second);
-  }
+  for (const auto& [tokens, count] : merged_plain) a.push_back(count);
+  for (const auto& [tokens, count] : merged_drafted) b.push_back(count);
   const testing::ChiSquare result = testing::chi_square_two_samples(a, b);
   EXPECT_GT(result.tail, 1e-4) << "chi-square " << result.statistic << " with " << result.degrees
                                << " degrees of freedom";
-  EXPECT_GT(result.degrees, 20);
+  EXPECT_GE(result.degrees, 10);  // or there was nothing to tell apart
   RecordProperty("tail", std::to_string(result.tail));
 }
 
