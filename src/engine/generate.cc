@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -44,13 +45,20 @@ class Generation {
 
   // Takes one committed token; true ends the text.
   bool commit(const Committed& committed) {
+    const auto logits = stream_.views.logits(committed.logits_node);
+    // NaN wins only where there is nothing else: such a row says nothing about any token.
+    if (std::isnan(logits[static_cast<std::size_t>(committed.id)])) {
+      throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
+    }
     result_.ids.push_back(committed.id);
     if (options_->keep_logits) {
-      const auto logits = stream_.views.logits(committed.logits_node);
       result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
     }
     const bool ends = ends_text(committed.id);
-    std::string text = stop_strings_.push(decoder_.push(committed.id));
+    // A padding row of the model has no token and so no text.
+    std::string text;
+    if (model_->tokenizer().has(committed.id))
+      text = stop_strings_.push(decoder_.push(committed.id));
     const bool stops = ends || stop_strings_.found();
     if (stops) text += release_rest();
     result_.text += text;

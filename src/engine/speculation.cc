@@ -59,11 +59,14 @@ void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
   const int n_shared =
       std::min({n_target, n_drafter, tokenizer.vocabulary_size(), other->vocabulary_size()});
   for (TokenId id = 0; id < n_shared; ++id) {
-    if (tokenizer.piece(id) != other->piece(id)) {
-      throw Error(
-          kOperation, path.string(),
-          fmt::format("the target's vocabulary (token {} is \"{}\")", id, tokenizer.piece(id)),
-          fmt::format("\"{}\"", other->piece(id)));
+    // An id may be a hole, in both vocabularies or in neither.
+    const auto shown = [id](const Tokenizer& one) {
+      return one.has(id) ? fmt::format("\"{}\"", one.piece(id)) : std::string("none");
+    };
+    if (shown(tokenizer) != shown(*other)) {
+      throw Error(kOperation, path.string(),
+                  fmt::format("the target's vocabulary (token {} is {})", id, shown(tokenizer)),
+                  shown(*other));
     }
   }
   // Padding rows may differ in number; real tokens may not.
