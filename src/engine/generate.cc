@@ -50,7 +50,9 @@ class Generation {
       result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
     }
     const bool ends = ends_text(committed.id);
-    std::string text = stop_strings_.push(decoder_.push(committed.id));
+    // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
+    const bool is_token = model_->tokenizer().has(committed.id);
+    std::string text = stop_strings_.push(is_token ? decoder_.push(committed.id) : std::string());
     const bool stops = ends || stop_strings_.found();
     if (stops) text += release_rest();
     result_.text += text;

@@ -60,12 +60,15 @@ void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
   const Tokenizer& tokenizer = target.tokenizer();
   const int n_shared =
       std::min({n_target, n_drafter, tokenizer.vocabulary_size(), other->vocabulary_size()});
+  const auto piece = [](const Tokenizer& of, TokenId id) {
+    return of.has(id) ? fmt::format("\"{}\"", of.piece(id)) : std::string("missing");
+  };
   for (TokenId id = 0; id < n_shared; ++id) {
-    if (tokenizer.piece(id) != other->piece(id)) {
-      throw Error(
-          kOperation, path.string(),
-          fmt::format("the target's vocabulary (token {} is \"{}\")", id, tokenizer.piece(id)),
-          fmt::format("\"{}\"", other->piece(id)));
+    const std::string expected = piece(tokenizer, id);
+    const std::string got = piece(*other, id);
+    if (expected != got) {
+      throw Error(kOperation, path.string(),
+                  fmt::format("the target's vocabulary (token {} is {})", id, expected), got);
     }
   }
   // Padding rows may differ in number; real tokens may not.
