@@ -97,8 +97,9 @@ void ModelDrafter::draw_next(Growing& growing, std::span<const float> logits) {
   growing.drawn = job.chance->categorical(draft_prob, draw);
   growing.tip = tree.add_child(growing.tip, growing.drawn, law);
   --growing.length;
-  if (job.stop != nullptr && job.stop->stop_after(growing.drawn, draft_prob.prob(growing.drawn))) {
-    growing.length = 0;
+  if (job.stop != nullptr) {
+    transform.raw_distribution(logits, raw_);
+    if (job.stop->stop_after(growing.drawn, raw_.prob(growing.drawn))) growing.length = 0;
   }
 }
 
