@@ -99,7 +99,9 @@ class Generation {
   }
 
   // The text held back at the end: unfinished characters, beginnings of stop strings.
+  // Nothing the second time: a decoder is finished once.
   std::string release_rest() {
+    if (std::exchange(released_, true)) return {};
     std::string text = stop_strings_.push(decoder_.finish());
     return text + stop_strings_.finish();
   }
@@ -117,6 +119,7 @@ class Generation {
   Stream stream_;
   StreamingDecoder decoder_;
   StopStrings stop_strings_;
+  bool released_ = false;
   GenerateResult result_;
 };
 

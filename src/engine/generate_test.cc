@@ -274,6 +274,22 @@ TEST_F(Generation, IdsWithoutTokens) {
   EXPECT_EQ(result.text, "");
 }
 
+// What is held back of an unfinished character shows once, though a text that its last token ends
+// is also finished.
+TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
+  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
+  ASSERT_EQ(model_->tokenizer().decode({&lead, 1}), "\uFFFD");
+  std::string streamed;
+  const GenerateResult result = Generator(model_).generate(
+      kPrompt, {.max_tokens = 6,
+                .sampling = {.logit_bias = {{lead, 100.0F}}},
+                .stop_tokens = {lead},
+                .on_token = [&](const TokenEvent& event) { streamed += event.text; }});
+  EXPECT_EQ(result.ids, std::vector<TokenId>{lead});
+  EXPECT_EQ(result.text, "\uFFFD");
+  EXPECT_EQ(streamed, result.text);
+}
+
 TEST_F(Generation, OptionsThatCannotBe) {
   const auto speculate = [&](const SpeculationOptions& options) {
     return message_of([&] { Generator(model_, options); });
