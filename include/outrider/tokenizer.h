@@ -49,6 +49,8 @@ class Tokenizer {
   virtual std::string_view piece(TokenId id) const = 0;
   virtual std::optional<TokenId> find(std::string_view piece) const = 0;
   virtual int vocabulary_size() const = 0;
+  // False for ids outside the vocabulary and for holes in it.
+  virtual bool has(TokenId id) const = 0;
   virtual bool is_special(TokenId id) const = 0;
 
   // kNoToken where the files name none. (The model's own configuration may name more end tokens.)
