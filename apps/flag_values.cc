@@ -114,6 +114,20 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value
   return app.add_option(name, value, description)->type_name(placeholder);
 }
 
+CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
+                      const std::string& placeholder, const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, shown](const std::string& text) {
+            if (text.empty()) throw UsageError(kOperation, shown, "a path", "an empty text");
+            value = text;
+          },
+          description)
+      ->type_name(placeholder);
+}
+
 std::string read_text(const std::string& file) {
   const bool standard_input = file == "-";
   const std::string shown = standard_input ? "standard input" : file;

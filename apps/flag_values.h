@@ -31,6 +31,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
                         std::vector<std::string> choices, const std::string& description);
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& placeholder, const std::string& description);
+// Text that must not be empty: a path out of an unset shell variable is a mistake, and would mean
+// "no such flag" further on.
+CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
+                      const std::string& placeholder, const std::string& description);
 
 // The whole of a file, or of standard input for "-"; at most 256 MiB. Throws Error.
 std::string read_text(const std::string& file);

@@ -151,7 +151,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   CLI::Option* json = app->add_flag("--json", flags->json,
                                     "One JSON object at the end: text, ids, finish_reason, stats")
                           ->group(kOutput);
-  add_text(*app, "--logits", flags->logits, "FILE",
+  add_path(*app, "--logits", flags->logits, "FILE",
            "Write the target's raw f32 logits behind each id: (ids, vocabulary), little-endian")
       ->group(kOutput);
   app->add_flag("--show-draft", flags->show_draft,

@@ -35,7 +35,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
                "What rides ahead: none, or model:PATH[,confidence=C] (a draft ends after the first "
                "token less likely than C) (default: none)")
           ->group(kSpeculation);
-  add_text(app, "--draft", flags.draft_path, "PATH",
+  add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")
       ->group(kSpeculation)
       ->excludes(drafter);

@@ -161,6 +161,8 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--verify", "hope"}), "exact, block, coupled"},
       {with({"--raw", "--chat"}), "--raw"},
       {with({"--draft", "d", "--drafter", "none"}), "--draft"},
+      {with({"--draft", ""}), "--draft"},
+      {with({"--logits", ""}), "--logits"},
       {with({"--drafter", "oracle"}), "oracle"},
       {with({"--rule", "whatever"}), "whatever"},
       {with({"--draft", Models::get().draft(), "--tree", "bush:width=3"}), "bush"},

@@ -15,5 +15,6 @@ run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE_DIR}/tests/install -B ${WORK_DIR}/buil
     -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix -D CMAKE_CXX_COMPILER=${COMPILER}
     -D CMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
-run(${WORK_DIR}/build/outside)
+run(${BUILD_DIR}/tools/make_tiny_pair ${WORK_DIR}/pair)
+run(${WORK_DIR}/build/outside ${WORK_DIR}/pair/target ${WORK_DIR}/pair/draft)
 run(${WORK_DIR}/prefix/bin/outrider --help)

@@ -224,7 +224,9 @@ class FirstTokensOnRealPair : public ::testing::TestWithParam<std::tuple<const c
 TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   RealPair* pair = RealPair::load();
   if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
-  const auto& [verify, length, all_transforms] = GetParam();
+  const char* const verify = std::get<0>(GetParam());
+  const int length = std::get<1>(GetParam());
+  const bool all_transforms = std::get<2>(GetParam());
   const int n_draws = nightly() ? 100'000 : 10'000;
   const std::vector<TokenId> prompt = {1, 291};  // "The": what it was is open
   const Transform transform(sampling_of(all_transforms), pair->target().config().vocabulary_size);

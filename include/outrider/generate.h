@@ -28,7 +28,8 @@ namespace outrider {
 // UsageError that lists the known ones.
 struct SpeculationOptions {
   // "none" (plain decoding) or "model:PATH[,confidence=C]": a small model of the same vocabulary;
-  // with a confidence, a draft ends after the first token whose draft probability falls below it.
+  // with a confidence, a draft ends after the first token that the drafter gives a lower
+  // probability (before temperature and truncation).
   std::string drafter = "none";
   // "exact": what stands is the target's own distribution.
   std::string rule = "exact";

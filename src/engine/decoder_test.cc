@@ -186,6 +186,11 @@ TEST(Decoder, VocabulariesOfDifferentSizes) {
     ModelDrafter drafter(std::make_unique<TableModel>(size, 2), kVocabulary);
     EXPECT_EQ(generate(target, &drafter, *coupled, 3, texts()), plain) << size;
   }
+  // A bias on a token that only the target has.
+  const Text biased{{0}, 1, 12, {.temperature = 1, .logit_bias = {{1, 0.5F}, {5, 1.0F}}}};
+  ModelDrafter drafter(std::make_unique<TableModel>(3, 2), kVocabulary);
+  EXPECT_EQ(generate(target, &drafter, *coupled, 3, {biased}),
+            generate(target, nullptr, *coupled, 0, {biased}));
 }
 
 // A commit that says stop ends the text at that token, in mid-draft, too.

@@ -31,8 +31,8 @@ constexpr double kCaught = 1e-3;  // a broken step moves some outcome at least t
 // Stops by the drafted token's value: by its probability, and by its identity.
 class ValueStop final : public StopRule {
  public:
-  bool stop_after(TokenId token, double draft_prob) const override {
-    return draft_prob < 0.4 || token == 1;
+  bool stop_after(TokenId token, double raw_prob) const override {
+    return raw_prob < 0.4 || token == 1;
   }
 };
 

@@ -55,10 +55,9 @@ class Generation {
       result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
     }
     const bool ends = ends_text(committed.id);
-    // A padding row of the model has no token and so no text.
-    std::string text;
-    if (model_->tokenizer().has(committed.id))
-      text = stop_strings_.push(decoder_.push(committed.id));
+    // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
+    const bool is_token = model_->tokenizer().has(committed.id);
+    std::string text = stop_strings_.push(is_token ? decoder_.push(committed.id) : std::string());
     const bool stops = ends || stop_strings_.found();
     if (stops) text += release_rest();
     result_.text += text;
@@ -105,7 +104,9 @@ class Generation {
   }
 
   // The text held back at the end: unfinished characters, beginnings of stop strings.
+  // Nothing the second time: a decoder is finished once.
   std::string release_rest() {
+    if (std::exchange(released_, true)) return {};
     std::string text = stop_strings_.push(decoder_.finish());
     return text + stop_strings_.finish();
   }
@@ -123,6 +124,7 @@ class Generation {
   Stream stream_;
   StreamingDecoder decoder_;
   StopStrings stop_strings_;
+  bool released_ = false;
   GenerateResult result_;
 };
 

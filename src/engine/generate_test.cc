@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "outrider/error.h"
 #include "tests/support/tiny_pair.h"
+#include "tests/support/tiny_tokenizer.h"
 
 namespace outrider {
 namespace {
@@ -99,6 +101,20 @@ TEST_F(Generation, CountsAddUp) {
     EXPECT_LT(statistics.accepted, statistics.drafted);
     EXPECT_EQ(result.finish_reason, FinishReason::length);
   }
+}
+
+// Confidence is the drafter's own: a temperature of 0 makes no draft certain.
+TEST_F(Generation, ConfidenceShortensGreedyDrafts) {
+  const GenerateOptions options{.max_tokens = 50, .ignore_eos = true};
+  const GenerateResult sure = make(4).generate(kPrompt, options);
+  Generator doubtful(model_, {.drafter = "model:" + (folder_ / "draft").string() + ",confidence=1",
+                              .tree = "chain:length=4",
+                              .drafter_options = {.threads = 1}});
+  const GenerateResult result = doubtful.generate(kPrompt, options);
+  EXPECT_EQ(result.ids, sure.ids);
+  EXPECT_LT(result.statistics.drafted, sure.statistics.drafted);
+  // Every draft ends after its first token, which no random model is certain of.
+  EXPECT_LE(result.statistics.drafted, result.statistics.target_passes);
 }
 
 TEST_F(Generation, NoTokensAskedForGivesNone) {
@@ -233,6 +249,47 @@ TEST_F(Generation, PromptsThatCannotBe) {
   EXPECT_NO_THROW(generator.generate("\xff\xc3", {.max_tokens = 2}));
 }
 
+// Output matrices are often padded: rows of ids that no token has. Such an id has no text, and the
+// drafter of a vocabulary with the same gap is no stranger.
+TEST_F(Generation, IdsWithoutTokens) {
+  testing::TinyVocabulary vocabulary =
+      testing::make_tiny_vocabulary(model_->summary().vocabulary_size);
+  const auto padding = static_cast<TokenId>(vocabulary.tokens.size()) - 1;
+  vocabulary.tokens.pop_back();
+  if (vocabulary.n_unused == 0) vocabulary.merges.pop_back();
+  const fs::path folder = folder_ / "padded";
+  fs::create_directory(folder);
+  for (const char* name : {"target", "draft"}) {
+    fs::copy(folder_ / name, folder / name, fs::copy_options::recursive);
+    std::ofstream(folder / name / "tokenizer.json") << testing::tokenizer_json(vocabulary);
+  }
+  const auto padded = Model::load(folder / "target", {.threads = 1});
+  ASSERT_FALSE(padded->tokenizer().has(padding));
+  Generator generator(padded, {.drafter = "model:" + (folder / "draft").string(),
+                               .drafter_options = {.threads = 1}});
+  const GenerateResult result = generator.generate(
+      kPrompt,
+      {.max_tokens = 6, .sampling = {.logit_bias = {{padding, 100.0F}}}, .ignore_eos = true});
+  EXPECT_EQ(result.ids, std::vector<TokenId>(6, padding));
+  EXPECT_EQ(result.text, "");
+}
+
+// What is held back of an unfinished character shows once, though a text that its last token ends
+// is also finished.
+TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
+  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
+  ASSERT_EQ(model_->tokenizer().decode({&lead, 1}), "\uFFFD");
+  std::string streamed;
+  const GenerateResult result = Generator(model_).generate(
+      kPrompt, {.max_tokens = 6,
+                .sampling = {.logit_bias = {{lead, 100.0F}}},
+                .stop_tokens = {lead},
+                .on_token = [&](const TokenEvent& event) { streamed += event.text; }});
+  EXPECT_EQ(result.ids, std::vector<TokenId>{lead});
+  EXPECT_EQ(result.text, "\uFFFD");
+  EXPECT_EQ(streamed, result.text);
+}
+
 TEST_F(Generation, OptionsThatCannotBe) {
   const auto speculate = [&](const SpeculationOptions& options) {
     return message_of([&] { Generator(model_, options); });
@@ -248,6 +305,11 @@ TEST_F(Generation, OptionsThatCannotBe) {
   EXPECT_NE(speculate({.drafter = draft, .tree = "bush"}).find("one of chain"), std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .tree = "chain:length=0"}).find("from 1 to"),
             std::string::npos);
+  // A value where none is taken is not passed over: chain:8 would draft 5 tokens.
+  EXPECT_NE(speculate({.drafter = draft, .tree = "chain:8"}).find("key=value after the colon"),
+            std::string::npos);
+  EXPECT_NE(speculate({.drafter = draft, .rule = "exact:0.3"}).find("got 0.3"), std::string::npos);
+  EXPECT_NE(speculate({.drafter = "none:ghost"}).find("got ghost"), std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .verify = "maybe"}).find("one of exact, block, coupled"),
             std::string::npos);
   const auto load = [&](const ModelOptions& options) {

@@ -85,6 +85,12 @@ void Spec::require_name(std::initializer_list<std::string_view> known) const {
   }
 }
 
+void Spec::require_no_value() const {
+  if (!value_.empty()) {
+    throw UsageError(fmt::format("read {}", what_), text_, "key=value after the colon", value_);
+  }
+}
+
 void Spec::require_keys(std::initializer_list<std::string_view> known) const {
   for (const auto& [key, value] : keys_) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {

@@ -25,6 +25,8 @@ class Spec {
 
   // Throws UsageError, listing the known names.
   void require_name(std::initializer_list<std::string_view> known) const;
+  // Throws UsageError if there is a value: names that take none would otherwise pass over it.
+  void require_no_value() const;
   // Throws UsageError if a key is given that is not among these.
   void require_keys(std::initializer_list<std::string_view> known) const;
 

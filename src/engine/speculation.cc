@@ -23,6 +23,7 @@ int draft_length(const std::string& tree) {
   if (tree.empty()) return kDefaultDraftLength;
   const Spec spec = Spec::parse("tree", tree);
   spec.require_name({"chain"});
+  spec.require_no_value();
   spec.require_keys({"length"});
   return spec.integer("length", 1, kLongestChain).value_or(kDefaultDraftLength);
 }
@@ -30,6 +31,7 @@ int draft_length(const std::string& tree) {
 std::unique_ptr<Acceptance> make_acceptance(const std::string& rule, const std::string& verify) {
   const Spec spec = Spec::parse("rule", rule);
   spec.require_name({"exact"});
+  spec.require_no_value();
   spec.require_keys({});
   auto exact = std::make_shared<ExactRule>();
   if (verify == "exact") return make_multi_round(exact);
@@ -58,15 +60,15 @@ void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
   const Tokenizer& tokenizer = target.tokenizer();
   const int n_shared =
       std::min({n_target, n_drafter, tokenizer.vocabulary_size(), other->vocabulary_size()});
+  const auto piece = [](const Tokenizer& of, TokenId id) {
+    return of.has(id) ? fmt::format("\"{}\"", of.piece(id)) : std::string("missing");
+  };
   for (TokenId id = 0; id < n_shared; ++id) {
-    // An id may be a hole, in both vocabularies or in neither.
-    const auto shown = [id](const Tokenizer& one) {
-      return one.has(id) ? fmt::format("\"{}\"", one.piece(id)) : std::string("none");
-    };
-    if (shown(tokenizer) != shown(*other)) {
+    const std::string expected = piece(tokenizer, id);
+    const std::string got = piece(*other, id);
+    if (expected != got) {
       throw Error(kOperation, path.string(),
-                  fmt::format("the target's vocabulary (token {} is {})", id, shown(tokenizer)),
-                  shown(*other));
+                  fmt::format("the target's vocabulary (token {} is {})", id, expected), got);
     }
   }
   // Padding rows may differ in number; real tokens may not.
@@ -118,6 +120,7 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   speculation.acceptance = make_acceptance(options.rule, options.verify);
   speculation.draft_length = draft_length(options.tree);
   if (spec.name() == "none") {
+    spec.require_no_value();
     spec.require_keys({});
     // Plain sampling is Gumbel coupling with nothing drafted.
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());

@@ -11,11 +11,11 @@
 
 namespace outrider {
 
-// Ends a draft after the first token whose draft probability falls below a threshold.
+// Ends a draft after the first token whose raw probability falls below a threshold.
 class ConfidenceStop final : public StopRule {
  public:
   explicit ConfidenceStop(double threshold) : threshold_(threshold) {}
-  bool stop_after(TokenId, double draft_prob) const override { return draft_prob < threshold_; }
+  bool stop_after(TokenId, double raw_prob) const override { return raw_prob < threshold_; }
 
  private:
   double threshold_;

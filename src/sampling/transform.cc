@@ -219,7 +219,10 @@ bool Transform::has_penalties() const {
 
 void Transform::penalise(std::span<float> logits, const TokenHistory& history,
                          std::span<const TokenId> path) const {
-  for (const auto& [id, bias] : params_.logit_bias) logits[static_cast<std::size_t>(id)] += bias;
+  for (const auto& [id, bias] : params_.logit_bias) {
+    const auto index = static_cast<std::size_t>(id);
+    if (index < logits.size()) logits[index] += bias;
+  }
   if (params_.repetition_penalty == 1 && params_.presence_penalty == 0 &&
       params_.frequency_penalty == 0) {
     return;

@@ -38,8 +38,8 @@ class Transform {
 
   // Bias and penalties, in place, on logits (vocabulary). `path` are the tokens of the node's own
   // path below the committed ones, root excluded (they count as generated: a token twice on the
-  // path counts twice). History and path may hold ids that the logits do not have: those are passed
-  // over.
+  // path counts twice). Bias, history and path may hold ids that the logits (of a drafter with a
+  // smaller vocabulary) do not have: those are passed over.
   void penalise(std::span<float> logits, const TokenHistory& history,
                 std::span<const TokenId> path) const;
 

@@ -30,11 +30,13 @@ struct Budget {
 };
 
 // Ends a draft early. Called after each drafted token, which stays in the tree: stopping because of
-// a token's value is exact only if that token is still judged.
+// a token's value is exact only if that token is still judged. raw_prob is the token's probability
+// before temperature and truncation: at temperature 0 and top-k 1 every draft is certain of itself
+// behind them.
 class StopRule {
  public:
   virtual ~StopRule() = default;
-  virtual bool stop_after(TokenId token, double draft_prob) const = 0;
+  virtual bool stop_after(TokenId token, double raw_prob) const = 0;
 };
 
 struct DraftJob {

@@ -145,6 +145,7 @@ PreTokenizer make_pre_tokenizer(const Source& source, const std::string& name) {
     source.fail(kKey, "a pre-tokeniser this build knows (" + gguf_pattern_names() + ")", name);
   }
   std::vector<PreTokenizerStep> steps;
+  steps.reserve(patterns.size() + 1);
   for (const std::string_view pattern : patterns) {
     steps.push_back(SplitByPattern{Pattern::regex(pattern, source.description + ": " + kKey),
                                    SplitBehavior::kIsolated, false});

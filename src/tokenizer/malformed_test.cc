@@ -95,6 +95,12 @@ TEST(Malformed, EveryFieldIsChecked) {
       {"merge of three", [](Json& d) { d["model"]["merges"] = {"a b c"}; }, "merges[0]"},
       {"merge of numbers", [](Json& d) { d["model"]["merges"] = Json::parse("[[1,2]]"); },
        "merges[0]"},
+      {"merge of nothing",
+       [](Json& d) {
+         d["model"]["vocab"][""] = 300;
+         d["model"]["merges"] = Json::parse(R"([["", "a"]])");
+       },
+       "merges[0]"},
       {"merge of unknown pieces",
        [](Json& d) {
          d["model"]["merges"] = {"a b", "ab xy"};

@@ -80,7 +80,9 @@ std::pair<std::string_view, std::string_view> read_merge(const nlohmann::json& m
     }
   } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
              merge[1].is_string()) {
-    return {merge[0].get_ref<const std::string&>(), merge[1].get_ref<const std::string&>()};
+    const auto& left = merge[0].get_ref<const std::string&>();
+    const auto& right = merge[1].get_ref<const std::string&>();
+    if (!left.empty() && !right.empty()) return {left, right};
   }
   JsonView(merge, merges.place() + "[" + std::to_string(rank) + "]")
       .fail("\"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]");

@@ -1,8 +1,11 @@
-#include <outrider/error.h>
+#include <outrider/generate.h>
 
-#include <cstring>
+#include <iostream>
 
-int main() {
-  const outrider::Error error("open", "a file", "one that is there", "none");
-  return std::strstr(error.what(), "[open] a file: expected one that is there") ? 0 : 1;
+int main(int, char** arguments) {
+  auto model = outrider::Model::load(arguments[1]);
+  outrider::Generator generator(model, {.drafter = std::string("model:") + arguments[2]});
+  auto result = generator.generate("Hello", {.max_tokens = 8, .ignore_eos = true});
+  std::cout << result.text << '\n';
+  return result.ids.size() == 8 ? 0 : 1;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/language_model.h"
+#include "outrider/error.h"
 
 namespace outrider::testing {
 
@@ -77,6 +78,9 @@ class TableModel final : public LanguageModel {
     for (const TokenBlock& block : blocks) {
       auto& sequence = static_cast<TableSequence&>(*block.sequence);
       for (std::size_t index = 0; index < block.tokens.size(); ++index) {
+        if (block.tokens[index] < 0 || block.tokens[index] >= config_.vocabulary_size) {
+          throw Error("forward", "table model", "tokens of its vocabulary", "another");
+        }
         const int parent = block.parents.empty() ? sequence.n_pending() - 1 : block.parents[index];
         const std::vector<TokenId> prefix = sequence.append(block.tokens[index], parent);
         const bool last = index + 1 == block.tokens.size();

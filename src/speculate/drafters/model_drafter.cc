@@ -32,9 +32,11 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 void ModelDrafter::begin(const Context& context) {
   auto sequence = model_->open({});
   // One token short, as the target's prefill: the last one roots the first round. A prompt beyond
-  // the draft model's context is left to plain decoding.
-  if (static_cast<int>(context.tokens.size()) <= model_->config().context_length) {
-    prefill(*model_, *sequence, context.tokens.first(context.tokens.size() - 1), output_);
+  // the draft model's context, or with tokens it does not know, is left to plain decoding.
+  const auto prompt = context.tokens.first(context.tokens.size() - 1);
+  if (static_cast<int>(context.tokens.size()) <= model_->config().context_length &&
+      can_run(prompt)) {
+    prefill(*model_, *sequence, prompt, output_);
   }
   sequences_[context.id] = std::move(sequence);
 }
@@ -95,8 +97,9 @@ void ModelDrafter::draw_next(Growing& growing, std::span<const float> logits) {
   growing.drawn = job.chance->categorical(draft_prob, draw);
   growing.tip = tree.add_child(growing.tip, growing.drawn, law);
   --growing.length;
-  if (job.stop != nullptr && job.stop->stop_after(growing.drawn, draft_prob.prob(growing.drawn))) {
-    growing.length = 0;
+  if (job.stop != nullptr) {
+    transform.raw_distribution(logits, raw_);
+    if (job.stop->stop_after(growing.drawn, raw_.prob(growing.drawn))) growing.length = 0;
   }
 }
 

@@ -50,6 +50,7 @@ class ModelDrafter final : public Drafter {
   std::vector<Growing> growing_;
   std::vector<TokenBlock> blocks_;
   std::vector<float> penalised_;
+  Distribution raw_;  // for stop rules
   std::vector<TokenId> path_tokens_;
   std::vector<int> path_;
 };
