@@ -140,6 +140,9 @@ std::string read_text(const std::string& file) {
       if (descriptor != STDIN_FILENO) ::close(descriptor);
     }
   } close_file{descriptor};
+  // What the tokenizer takes at most; without a limit a device that never ends would take all
+  // memory.
+  constexpr std::size_t kLongest_bytes = std::size_t{1} << 28;
   std::string text;
   char buffer[1 << 16];
   for (;;) {
@@ -147,6 +150,9 @@ std::string read_text(const std::string& file) {
     if (n_read == 0) return text;
     if (n_read < 0) fail();
     text.append(buffer, static_cast<std::size_t>(n_read));
+    if (text.size() > kLongest_bytes) {
+      throw Error("read text", shown, fmt::format("at most {} bytes", kLongest_bytes), "more");
+    }
   }
 }
 

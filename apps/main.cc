@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <utility>
@@ -35,7 +36,15 @@ void keep_standard_descriptors() {
 }
 
 int fail(int status, std::string_view message) {
-  const std::string line = fmt::format("outrider: {}\n", one_line(message));
+  // The library's own messages are shorter; CLI11 and the standard library quote without limit.
+  constexpr std::size_t kLongest_bytes = 950;
+  std::string text = one_line(message);
+  if (text.size() > kLongest_bytes) {
+    std::size_t end = kLongest_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text = text.substr(0, end) + "...";
+  }
+  const std::string line = fmt::format("outrider: {}\n", text);
   std::fwrite(line.data(), 1, line.size(), stderr);
   return status;
 }
@@ -99,6 +108,7 @@ int main(int argc, char** argv) {
   using namespace outrider::cli;
   keep_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
+  std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
   try {
     return run_program(argc, argv);
   } catch (const OutputClosed&) {
@@ -109,6 +119,9 @@ int main(int argc, char** argv) {
     return fail(kExitUsage, error.what());
   } catch (const std::bad_alloc&) {
     return fail(kExitError, "[allocate] memory: not enough for this model and context");
+  } catch (const std::filesystem::filesystem_error& error) {
+    const outrider::Error shown("open file", error.path1().string(), error.code().message());
+    return fail(kExitError, shown.what());
   } catch (const std::exception& error) {
     return fail(kExitError, error.what());
   } catch (...) {

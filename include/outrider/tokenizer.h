@@ -45,12 +45,12 @@ class Tokenizer {
   // The tokenizer must outlive the result.
   virtual std::unique_ptr<Decoding> start_decoding(bool keep_special) const = 0;
 
-  // What one token is spelled as in the vocabulary file, for display.
+  // Ids may leave holes, and models may have more rows than there are tokens.
+  virtual bool has(TokenId id) const = 0;
+  // What one token is spelled as in the vocabulary file, for display. Error on an id without token.
   virtual std::string_view piece(TokenId id) const = 0;
   virtual std::optional<TokenId> find(std::string_view piece) const = 0;
   virtual int vocabulary_size() const = 0;
-  // False for ids outside the vocabulary and for holes in it.
-  virtual bool has(TokenId id) const = 0;
   virtual bool is_special(TokenId id) const = 0;
 
   // kNoToken where the files name none. (The model's own configuration may name more end tokens.)

@@ -5,19 +5,31 @@
 namespace outrider {
 namespace {
 
-// A message is one line on a terminal whatever bytes a file put into it, and of bounded length.
+// A message is one line on a terminal whatever bytes a file put into it, and each of its parts is
+// of bounded length: three of them and the words between stay below 1000 bytes.
 std::string one_line(std::string_view text) {
-  constexpr std::size_t kLongest = 300;
+  constexpr std::size_t kLongest_bytes = 300;
   std::string line;
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
+  for (std::size_t index = 0; index < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[index]);
+    // Characters stay whole: a lead byte takes the continuation bytes behind it along.
+    std::size_t end = index + 1;
+    while (byte >= 0xC0 && end < text.size() && end - index < 4 &&
+           (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+      ++end;
     }
+    const std::string_view character = text.substr(index, end - index);
+    // C1 controls (U+0080 to U+009F) start escape sequences on some terminals.
+    const bool control =
+        byte < 0x20 || byte == 0x7f ||
+        (byte == 0xC2 && end == index + 2 && static_cast<unsigned char>(text[index + 1]) < 0xA0);
+    const std::string shown =
+        control ? fmt::format("\\x{:02x}", static_cast<unsigned char>(character.back()))
+                : std::string(character);
+    if (line.size() + shown.size() > kLongest_bytes) return line + "...";
+    line += shown;
+    index = end;
   }
-  if (text.size() > kLongest) line += "...";
   return line;
 }
 

@@ -15,7 +15,8 @@ namespace outrider {
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   constexpr const char* kOperation = "open file";
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: to open a named pipe would wait for its writer, only to refuse it.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     throw Error(kOperation, path.string(), "a readable file", std::strerror(errno));
   }

@@ -28,10 +28,10 @@ class TemplateOnly : public Tokenizer {
 
   std::vector<TokenId> encode(std::string_view, bool) const override { return {}; }
   std::unique_ptr<Decoding> start_decoding(bool) const override { return nullptr; }
+  bool has(TokenId id) const override { return id == 0 || id == 1; }
   std::string_view piece(TokenId id) const override { return pieces_[id == 0 ? 0 : 1]; }
   std::optional<TokenId> find(std::string_view) const override { return std::nullopt; }
   int vocabulary_size() const override { return 2; }
-  bool has(TokenId) const override { return true; }
   bool is_special(TokenId) const override { return true; }
   TokenId bos_token() const override { return pieces_[0].empty() ? kNoToken : 0; }
   TokenId eos_token() const override { return pieces_[1].empty() ? kNoToken : 1; }

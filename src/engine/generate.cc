@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -44,9 +45,13 @@ class Generation {
 
   // Takes one committed token; true ends the text.
   bool commit(const Committed& committed) {
+    const auto logits = stream_.views.logits(committed.logits_node);
+    // NaN wins only where there is nothing else: such a row says nothing about any token.
+    if (std::isnan(logits[static_cast<std::size_t>(committed.id)])) {
+      throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
+    }
     result_.ids.push_back(committed.id);
     if (options_->keep_logits) {
-      const auto logits = stream_.views.logits(committed.logits_node);
       result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
     }
     const bool ends = ends_text(committed.id);
@@ -141,6 +146,8 @@ void check_request(const GenerateRequest& request, const Model& model) {
                   fmt::format("{}", id));
     }
   }
+  // A sampling parameter out of its range is refused here, before anything has been run.
+  (void)Transform(request.options.sampling, vocabulary);
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
                      fmt::format("{}", request.options.max_tokens));

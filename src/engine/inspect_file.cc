@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <variant>
 
+#include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "outrider/error.h"
@@ -84,16 +84,19 @@ void flatten(const std::string& prefix, const nlohmann::ordered_json& object,
 }
 
 std::vector<std::pair<std::string, std::string>> read_config(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(kOperation, file.string(), "a readable file", "none");
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const MappedFile mapped(file);
+  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
+                              mapped.bytes().size());
   nlohmann::ordered_json config;
   try {
     // Nothing real nests deeper; what does could exhaust the stack of the code below.
-    constexpr int kDeepest = 32;
-    const auto check_depth = [](int depth, nlohmann::ordered_json::parse_event_t,
-                                nlohmann::ordered_json&) {
-      if (depth > kDeepest) throw Error(kOperation, "config.json", "shallow nesting", "deeper");
+    static constexpr int kDeepest = 32;
+    const auto check_depth = [&file](int depth, nlohmann::ordered_json::parse_event_t,
+                                     nlohmann::ordered_json&) {
+      if (depth > kDeepest) {
+        throw Error(kOperation, file.string(), fmt::format("JSON nested at most {} deep", kDeepest),
+                    "more");
+      }
       return true;
     };
     config = nlohmann::ordered_json::parse(text, check_depth);

@@ -111,7 +111,17 @@ Json parse_object(const std::filesystem::path& file) {
                 fmt::format("{} bytes", mapped.bytes().size()));
   }
   const auto* text = reinterpret_cast<const char*>(mapped.bytes().data());
-  Json json = Json::parse(text, text + mapped.bytes().size(), nullptr, /*allow_exceptions=*/false);
+  // Nothing real nests deeper; what does could exhaust the stack of whoever shows it in a message.
+  static constexpr int kDeepest = 32;
+  const auto check_depth = [&file](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) {
+      throw Error(kOperation, file.string(), fmt::format("JSON nested at most {} deep", kDeepest),
+                  "more");
+    }
+    return true;
+  };
+  Json json = Json::parse(text, text + mapped.bytes().size(), check_depth,
+                          /*allow_exceptions=*/false);
   if (json.is_discarded()) throw Error(kOperation, file.string(), "a JSON object", "invalid JSON");
   if (!json.is_object()) {
     throw Error(kOperation, file.string(), "a JSON object", json.type_name());
@@ -216,6 +226,8 @@ ModelConfig read_config_json(const std::filesystem::path& directory) {
     config.head_dim = config.dim / config.n_heads;
   }
 
+  check_config(config, kOperation, file.string());
+
   // Where both files name them, generation_config.json decides, as in Hugging Face's generate().
   config.bos_token = keys.whole_or("bos_token_id", kNoToken);
   config.end_tokens = read_end_tokens(keys);
@@ -223,8 +235,20 @@ ModelConfig read_config_json(const std::filesystem::path& directory) {
   if (std::filesystem::exists(generation_file)) {
     const Json generation_json = parse_object(generation_file);
     const Section generation(generation_json, generation_file.string());
-    config.bos_token = generation.whole_or("bos_token_id", config.bos_token);
-    if (generation.find("eos_token_id") != nullptr) config.end_tokens = read_end_tokens(generation);
+    const auto checked = [&](const char* key, TokenId token) {
+      if (token < 0 || token >= config.vocabulary_size) {
+        generation.fail(key, fmt::format("0 to {}", config.vocabulary_size - 1),
+                        fmt::format("{}", token));
+      }
+      return token;
+    };
+    if (generation.find("bos_token_id") != nullptr) {
+      config.bos_token = checked("bos_token_id", generation.whole("bos_token_id"));
+    }
+    if (generation.find("eos_token_id") != nullptr) {
+      config.end_tokens = read_end_tokens(generation);
+      for (const TokenId token : config.end_tokens) checked("eos_token_id", token);
+    }
   }
   check_config(config, kOperation, file.string());
   return config;

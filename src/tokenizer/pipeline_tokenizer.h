@@ -49,10 +49,10 @@ class PipelineTokenizer : public Tokenizer {
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
   std::unique_ptr<Decoding> start_decoding(bool keep_special) const override;
+  bool has(TokenId id) const override { return parts_.vocabulary.has(id); }
   std::string_view piece(TokenId id) const override;
   std::optional<TokenId> find(std::string_view piece) const override;
   int vocabulary_size() const override { return parts_.vocabulary.size(); }
-  bool has(TokenId id) const override { return parts_.vocabulary.has(id); }
   bool is_special(TokenId id) const override {
     return parts_.vocabulary.has(id) && parts_.vocabulary[id].special;
   }

@@ -51,7 +51,7 @@ void drain(int& descriptor, std::string& text) {
 }  // namespace
 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input) {
-  std::vector<std::string> words = {OUTRIDER_PROGRAM};
+  std::vector<std::string> words = {input.program.empty() ? OUTRIDER_PROGRAM : input.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

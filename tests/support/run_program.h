@@ -16,6 +16,7 @@ struct ProgramRun {
 };
 
 struct ProgramInput {
+  std::string program = {};  // another one, such as a shell to start it; empty: OUTRIDER_PROGRAM
   std::string standard_input = {};
   // Send SIGINT once: when `interrupt_after` has passed, or at the first byte of output.
   std::optional<std::chrono::milliseconds> interrupt_after = {};
@@ -24,7 +25,7 @@ struct ProgramInput {
   bool close_output_at_first_byte = false;  // its reader goes away in mid-text
 };
 
-// Runs OUTRIDER_PROGRAM with these arguments and waits for its end. Throws std::runtime_error if
+// Runs the program with these arguments and waits for its end. Throws std::runtime_error if
 // it cannot be started.
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input = {});
 
