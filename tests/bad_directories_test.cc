@@ -26,7 +26,7 @@ std::vector<BadDirectory> bad_directories() {
   const json nan = std::numeric_limits<double>::quiet_NaN();  // written as null
   return {
       {"no config", without("config.json"), "config.json"},
-      {"empty config", with_text("config.json", ""), "config.json"},
+      {"empty config", with_text("config.json", ""), "syntax error"},
       {"config of zeros", with_text("config.json", std::string(64, '\0')), "config.json"},
       {"config cut short", cut("config.json", 0.5), "config.json"},
       {"config of garbage",

@@ -102,6 +102,9 @@ std::vector<std::pair<std::string, std::string>> read_config(const fs::path& fil
     config = nlohmann::ordered_json::parse(text, check_depth);
   } catch (const Error&) {
     throw;
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(kOperation, file.string(), "JSON text",
+                fmt::format("a syntax error at byte {}", error.byte));
   } catch (const std::exception& error) {
     throw Error(kOperation, file.string(), error.what());
   }

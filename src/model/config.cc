@@ -120,9 +120,15 @@ Json parse_object(const std::filesystem::path& file) {
     }
     return true;
   };
-  Json json = Json::parse(text, text + mapped.bytes().size(), check_depth,
-                          /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw Error(kOperation, file.string(), "a JSON object", "invalid JSON");
+  Json json;
+  try {
+    json = Json::parse(text, text + mapped.bytes().size(), check_depth);
+  } catch (const Json::parse_error& error) {
+    throw Error(kOperation, file.string(), "JSON text",
+                fmt::format("a syntax error at byte {}", error.byte));
+  } catch (const Json::exception& error) {
+    throw Error(kOperation, file.string(), error.what());
+  }
   if (!json.is_object()) {
     throw Error(kOperation, file.string(), "a JSON object", json.type_name());
   }
