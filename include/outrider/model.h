@@ -60,7 +60,6 @@ class Model {
   ~Model();
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
   const ModelSummary& summary() const { return summary_; }
   // Tokens that end a text.
   const std::vector<TokenId>& end_tokens() const;

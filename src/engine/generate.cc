@@ -146,6 +146,8 @@ void check_request(const GenerateRequest& request, const Model& model) {
                   fmt::format("{}", id));
     }
   }
+  // A sampling parameter out of its range is refused here, before anything has been run.
+  (void)Transform(request.options.sampling, vocabulary);
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
                      fmt::format("{}", request.options.max_tokens));

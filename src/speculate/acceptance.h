@@ -35,7 +35,6 @@ class Acceptance {
   virtual ~Acceptance() = default;
   virtual std::string_view name() const = 0;
   virtual DraftNoise draft_noise() const { return DraftNoise::fresh; }
-  virtual bool chains_only() const { return false; }
   virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                       Verdict& verdict) const = 0;
 };

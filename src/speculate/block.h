@@ -44,7 +44,6 @@ class Block final : public Acceptance {
  public:
   explicit Block(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return "block"; }
-  bool chains_only() const override { return true; }
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {

@@ -39,6 +39,14 @@ std::byte* allocate_tiles(std::size_t n_bytes) {
 }
 
 // value rounded half to even, held within low..high; NaN gives low.
+// A weight that is no number must show in the logits, not vanish in a rounding: its whole group
+// gets a scale that is none.
+constexpr std::uint16_t kNanScale = 0x7e00;
+
+bool has_nan(std::span<const float> values) {
+  return std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); });
+}
+
 int round_within(float value, int low, int high) {
   const float rounded = std::nearbyint(value);
   if (!(rounded > static_cast<float>(low))) return low;
@@ -55,6 +63,7 @@ void quantize_group_int8(std::span<const float> values, std::int8_t* out, std::u
     out[i] = step == 0 ? std::int8_t{0}
                        : static_cast<std::int8_t>(round_within(values[i] / step, -127, 127));
   }
+  if (has_nan(values)) scale = kNanScale;
 }
 
 void quantize_group_int4(std::span<const float> values, std::uint8_t* out, std::uint16_t& scale,
@@ -75,6 +84,7 @@ void quantize_group_int4(std::span<const float> values, std::uint8_t* out, std::
     out[i] = step == 0 ? std::uint8_t{0}
                        : static_cast<std::uint8_t>(round_within((values[i] - base) / step, 0, 15));
   }
+  if (has_nan(values)) scale = kNanScale;
 }
 
 // Sixteen rows of `rows`, from the first on, as the packer takes them; null past n_rows.

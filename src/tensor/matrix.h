@@ -40,7 +40,8 @@ class WeightReader {
 // Rounds float rows (n_rows, k) to a weight kind, group by group along k. int8: scale =
 // f16(max|w| / 127), q = round-half-even(w / scale) within -127..127. int4: minimum = f16(min w),
 // scale = f16((max w - min w) / 15), q = round-half-even((w - minimum) / scale) within 0..15.
-// A scale that is 0 gives q = 0.
+// A scale that is 0 gives q = 0; a group with a NaN gets the scale NaN, so that its products show
+// it.
 void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::int64_t k,
                       WeightKind kind, WeightRows& rows);
 

@@ -205,6 +205,15 @@ TEST(QuantizeWeights, RoundsEachGroupAsDocumented) {
   EXPECT_EQ(rows.int8[3], 0);
   EXPECT_EQ(rows.int8[32], 127);
 
+  std::vector<float> tainted = values;
+  tainted[33] = std::nanf("");
+  for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
+    WeightRows shown;
+    quantize_weights(tainted, 1, 35, kind, shown);
+    EXPECT_FALSE(std::isnan(to_float(F16{shown.scales[0]})));
+    EXPECT_TRUE(std::isnan(to_float(F16{shown.scales[1]})));
+  }
+
   quantize_weights(values, 1, 35, WeightKind::int4, rows);
   ASSERT_EQ(rows.int4.size(), 35U);
   ASSERT_EQ(rows.minimums.size(), 2U);

@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -43,6 +45,6 @@ void run_team(int n_threads, const std::function<void(const Team&)>& body) {
   }
 }
 
-int default_threads() { return omp_get_num_procs(); }
+int default_threads() { return std::min(omp_get_num_procs(), omp_get_max_threads()); }
 
 }  // namespace outrider

@@ -37,7 +37,8 @@ class Team {
 // afterwards. body must not throw.
 void run_team(int n_threads, const std::function<void(const Team&)>& body);
 
-// The number of threads to use where nobody says: the processors this process may run on.
+// The number of threads to use where nobody says: the processors this process may run on, or
+// OMP_NUM_THREADS if that is fewer.
 int default_threads();
 
 }  // namespace outrider
