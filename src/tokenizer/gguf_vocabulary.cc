@@ -186,6 +186,7 @@ std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& 
   for (std::size_t id = 0; id < decoded.size(); ++id) {
     const std::string& piece = vocabulary[static_cast<TokenId>(id)].piece;
     const std::int64_t type = source.types[id];
+    const bool is_marker = type == kControl || type == kUnknown || type == kUserDefined;
     std::string& bytes = decoded[id];
     if (type == kByte) {
       if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>' ||
@@ -194,9 +195,7 @@ std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& 
         source.fail("tokenizer.ggml.tokens", "a byte token <0xXX>", piece.substr(0, 80));
       }
       bytes.push_back(static_cast<char>(hex_digit(piece[3]) * 16 + hex_digit(piece[4])));
-    } else if (type == kControl || type == kUnknown || type == kUserDefined) {
-      bytes = piece;
-    } else if (source.is_llama) {
+    } else if (!is_marker && source.is_llama) {
       std::string_view rest = piece;
       for (std::size_t at = rest.find(kLowerBlock); at != std::string_view::npos;
            at = rest.find(kLowerBlock)) {
@@ -204,7 +203,7 @@ std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& 
         rest.remove_prefix(at + kLowerBlock.size());
       }
       bytes.append(rest);
-    } else if (!append_bytes_of(piece, bytes)) {
+    } else if (is_marker || !append_bytes_of(piece, bytes)) {
       bytes = piece;
     }
   }
