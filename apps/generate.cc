@@ -104,8 +104,12 @@ int run(const GenerateFlags& flags) {
   options.keep_logits = logits_file.has_value();
   options.cancel = interrupt.flag();
   if (!flags.json) {
-    if (flags.show_draft) fmt::print(stderr, "{}\n", legend(style));
-    options.on_token = printer.callback();
+    // The legend comes with the first token, so that what is refused before it stays one line.
+    options.on_token = [print_token = printer.callback(), style,
+                        legend_is_due = flags.show_draft](const TokenEvent& event) mutable {
+      if (std::exchange(legend_is_due, false)) fmt::print(stderr, "{}\n", legend(style));
+      print_token(event);
+    };
   }
   const GenerateResult result = generate(generator, *model, flags, options, text);
 

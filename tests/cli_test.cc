@@ -199,6 +199,7 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
       {{"generate", "--model", model, "--prompt", "a", "--logits", nowhere + "/f"}, "nowhere"},
       {{"generate", "--model", model, "--prompt", "a", "--logits", model}, "directory"},
       {{"generate", "--model", model, "--prompt", "a", "--chat"}, "chat template"},
+      {{"generate", "--model", model, "--prompt", "a", "--chat", "--show-draft"}, "chat template"},
       {{"chat", "--model", model}, "chat template"},
       {{"tokenize", "--model", nowhere, "--text", "a"}, "nowhere"},
       {{"tokenize", "--model", model, "--decode", "1 100000"}, "100000"},
