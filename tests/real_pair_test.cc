@@ -111,7 +111,8 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
   const Configuration& configuration = GetParam();
   const auto acceptance = acceptance_of(configuration.verify);
   const ConfidenceStop stop(0.4);
-  Decoder decoder(pair->target(), &pair->drafter(), *acceptance, configuration.draft_length,
+  Decoder decoder(pair->target(), configuration.draft_length == 0 ? nullptr : &pair->drafter(),
+                  *acceptance, configuration.draft_length,
                   configuration.value_dependent ? &stop : nullptr);
 
   const std::size_t n_tokens = nightly() ? 1'000'000 : 20'000;
@@ -196,6 +197,13 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
 
 std::vector<Configuration> configurations() {
   std::vector<Configuration> all;
+  // Coupled output is plain sampling's bit for bit (Lossless tests), so its own law is what counts:
+  // with nothing drafted, and with a draft.
+  for (const int length : {0, 5}) {
+    for (const bool all_transforms : {false, true}) {
+      all.push_back({"coupled", length, false, all_transforms});
+    }
+  }
   for (const char* verify : {"exact", "block"}) {
     for (const int length : {1, 2, 5}) {
       for (const bool value_dependent : {false, true}) {
@@ -217,7 +225,104 @@ INSTANTIATE_TEST_SUITE_P(, ExactOnRealPair, ::testing::ValuesIn(configurations()
                                   (configuration.all_transforms ? "AllTransforms" : "Temperature1");
                          });
 
-// The first three tokens together, against plain sampling.
+// The first three tokens together: against the target's own law of them, computed token by token
+// from its logits, and against a sample of plain decoding.
+class FirstTokens {
+ public:
+  using Tokens = std::vector<TokenId>;
+  using Counts = std::map<Tokens, double>;
+  static constexpr std::size_t kLength = 3;
+
+  FirstTokens(RealPair& pair, bool all_transforms)
+      : pair_(&pair),
+        transform_(sampling_of(all_transforms), pair.target().config().vocabulary_size) {}
+
+  // Drafts of draft_length tokens; none and plain sampling for 0. Draw i has the seed `seed` + i.
+  Counts draw(const Acceptance& acceptance, int draft_length, std::uint64_t seed) {
+    const int n_draws = nightly() ? 100'000 : 10'000;
+    Counts counts;
+    Decoder decoder(pair_->target(), draft_length == 0 ? nullptr : &pair_->drafter(), acceptance,
+                    draft_length, nullptr);
+    for (int index = 0; index < n_draws; ++index) {
+      CounterChance chance(seed + static_cast<std::uint64_t>(index));
+      Stream stream(0, kPrompt, transform_, chance);
+      // Room for whole drafts.
+      stream.max_total = stream.n_prompt + std::max<int>(kLength, draft_length + 1);
+      decoder.begin(stream);
+      Stream* const streams[] = {&stream};
+      while (stream.tokens.size() < kPrompt.size() + kLength) {
+        decoder.round(streams, [](Stream&, const Committed&) { return false; });
+      }
+      decoder.end(stream);
+      const auto first = stream.tokens.begin() + stream.n_prompt;
+      counts[{first, first + kLength}] += 1;
+    }
+    return counts;
+  }
+
+  testing::ChiSquare against_law(const Counts& counts) {
+    std::vector<double> seen;
+    std::vector<double> probs;
+    for (const auto& [tokens, count] : counts) {
+      seen.push_back(count);
+      double prob = 1;
+      for (std::size_t n = 0; n < kLength; ++n) {
+        prob *=
+            next({tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n)}).prob(tokens[n]);
+      }
+      probs.push_back(prob);
+    }
+    return testing::chi_square_one_sample(seen, probs);
+  }
+
+ private:
+  // What follows the prompt and `begun`, from a pass of its own.
+  const Distribution& next(const Tokens& begun) {
+    const auto [entry, is_new] = laws_.try_emplace(begun);
+    if (!is_new) return entry->second;
+    Tokens tokens = kPrompt;
+    tokens.insert(tokens.end(), begun.begin(), begun.end());
+    const auto sequence = pair_->target().open({});
+    const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
+    ForwardOutput output;
+    pair_->target().forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block}},
+                            output);
+    std::vector<float> logits(output.logits_row(0).begin(), output.logits_row(0).end());
+    TokenHistory history;
+    history.add_prompt(kPrompt);
+    for (const TokenId token : begun) history.add_generated(token);
+    transform_.penalise(logits, history, {});
+    transform_.distribution(logits, entry->second);
+    return entry->second;
+  }
+
+  static inline const Tokens kPrompt = {1, 291};  // "The": what it was is open
+  RealPair* pair_;
+  Transform transform_;
+  std::map<Tokens, Distribution> laws_;
+};
+
+constexpr double kFirstTokensLevel = 1e-4;
+constexpr double kLeastDegrees = 10;  // or there was nothing to tell apart
+
+class PlainFirstTokensOnRealPair : public ::testing::TestWithParam<bool> {};
+
+TEST_P(PlainFirstTokensOnRealPair, JointLawIsTheTargets) {
+  RealPair* pair = RealPair::load();
+  if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
+  FirstTokens first_tokens(*pair, GetParam());
+  const auto plain = make_coupled(std::make_shared<ExactRule>());
+  const testing::ChiSquare result = first_tokens.against_law(first_tokens.draw(*plain, 0, 1));
+  EXPECT_GT(result.tail, kFirstTokensLevel)
+      << "chi-square " << result.statistic << " with " << result.degrees << " degrees of freedom";
+  EXPECT_GE(result.degrees, kLeastDegrees);
+  RecordProperty("tail", std::to_string(result.tail));
+}
+
+INSTANTIATE_TEST_SUITE_P(, PlainFirstTokensOnRealPair, ::testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "AllTransforms" : "Temperature1");
+});
+
 class FirstTokensOnRealPair : public ::testing::TestWithParam<std::tuple<const char*, int, bool>> {
 };
 
@@ -226,47 +331,33 @@ TEST_P(FirstTokensOnRealPair, JointLawIsPlainSamplings) {
   if (pair == nullptr) GTEST_SKIP() << "no shared data folder";
   const char* const verify = std::get<0>(GetParam());
   const int length = std::get<1>(GetParam());
-  const bool all_transforms = std::get<2>(GetParam());
-  const int n_draws = nightly() ? 100'000 : 10'000;
-  const std::vector<TokenId> prompt = {1, 291};  // "The": what it was is open
-  const Transform transform(sampling_of(all_transforms), pair->target().config().vocabulary_size);
-  using Counts = std::map<std::vector<TokenId>, double>;
-  const auto draw_all = [&](Drafter* drafter, const Acceptance& acceptance, std::uint64_t seed) {
-    Counts counts;
-    Decoder decoder(pair->target(), drafter, acceptance, length, nullptr);
-    for (int draw = 0; draw < n_draws; ++draw) {
-      CounterChance chance(seed + static_cast<std::uint64_t>(draw));
-      Stream stream(0, prompt, transform, chance);
-      stream.max_total = stream.n_prompt + std::max(3, length + 1);  // room for whole drafts
-      decoder.begin(stream);
-      Stream* const streams[] = {&stream};
-      while (stream.tokens.size() < prompt.size() + 3) {
-        decoder.round(streams, [](Stream&, const Committed&) { return false; });
-      }
-      decoder.end(stream);
-      const auto first = stream.tokens.begin() + stream.n_prompt;
-      counts[{first, first + 3}] += 1;
-    }
-    return counts;
-  };
-  const auto plain = make_coupled(std::make_shared<ExactRule>());
-  static std::map<bool, Counts> plain_counts;  // the same for every drafted configuration
-  if (!plain_counts.contains(all_transforms)) {
-    plain_counts[all_transforms] = draw_all(nullptr, *plain, 1);
-  }
-  Counts merged_plain = plain_counts.at(all_transforms);
-  Counts merged_drafted = draw_all(&pair->drafter(), *acceptance_of(verify), 1'000'000'000);
-  for (const auto& [tokens, count] : merged_plain) merged_drafted.try_emplace(tokens, 0.0);
-  for (const auto& [tokens, count] : merged_drafted) merged_plain.try_emplace(tokens, 0.0);
+  FirstTokens first_tokens(*pair, std::get<2>(GetParam()));
+  // A sample of its own for every configuration: sharing one would share its luck.
+  const std::uint64_t seed = 1'000'000'000ULL * (1 + 2 * static_cast<std::uint64_t>(length)) +
+                             (std::string(verify) == "block" ? 100'000'000'000ULL : 0);
+  const auto drafted = first_tokens.draw(*acceptance_of(verify), length, seed);
+  const auto plain =
+      first_tokens.draw(*make_coupled(std::make_shared<ExactRule>()), 0, seed + 1'000'000'000ULL);
+
+  const testing::ChiSquare to_law = first_tokens.against_law(drafted);
+  EXPECT_GT(to_law.tail, kFirstTokensLevel)
+      << "chi-square " << to_law.statistic << " with " << to_law.degrees << " degrees of freedom";
+  EXPECT_GE(to_law.degrees, kLeastDegrees);
+
+  FirstTokens::Counts merged_drafted = drafted;
+  FirstTokens::Counts merged_plain = plain;
+  for (const auto& [tokens, count] : plain) merged_drafted.try_emplace(tokens, 0.0);
+  for (const auto& [tokens, count] : drafted) merged_plain.try_emplace(tokens, 0.0);
   std::vector<double> a;
   std::vector<double> b;
   for (const auto& [tokens, count] : merged_plain) a.push_back(count);
   for (const auto& [tokens, count] : merged_drafted) b.push_back(count);
-  const testing::ChiSquare result = testing::chi_square_two_samples(a, b);
-  EXPECT_GT(result.tail, 1e-4) << "chi-square " << result.statistic << " with " << result.degrees
-                               << " degrees of freedom";
-  EXPECT_GE(result.degrees, 10);  // or there was nothing to tell apart
-  RecordProperty("tail", std::to_string(result.tail));
+  const testing::ChiSquare to_plain = testing::chi_square_two_samples(a, b);
+  EXPECT_GT(to_plain.tail, kFirstTokensLevel) << "chi-square " << to_plain.statistic << " with "
+                                              << to_plain.degrees << " degrees of freedom";
+  EXPECT_GE(to_plain.degrees, kLeastDegrees);
+  RecordProperty("tail_law", std::to_string(to_law.tail));
+  RecordProperty("tail_plain", std::to_string(to_plain.tail));
 }
 
 INSTANTIATE_TEST_SUITE_P(, FirstTokensOnRealPair,

@@ -50,5 +50,26 @@ TEST(Statistics, TwoSamplesOfOneLawAndOfTwo) {
   EXPECT_LT(chi_square_two_samples(a, c).tail, 1e-6);
 }
 
+TEST(Statistics, OneSampleAgainstItsLawAndAnother) {
+  std::mt19937_64 random(3);
+  const std::vector<double> weights = {5, 3, 1, 0.5, 0.4, 0.0001};
+  std::discrete_distribution<int> one(weights.begin(), weights.end());
+  std::vector<double> counts(weights.size());
+  for (int draw = 0; draw < 50'000; ++draw) counts[static_cast<std::size_t>(one(random))] += 1;
+  const double sum = 9.9001;
+  std::vector<double> law;
+  for (const double weight : weights) law.push_back(weight / sum);
+  EXPECT_GT(chi_square_one_sample(counts, law).tail, 1e-3);
+  EXPECT_EQ(chi_square_one_sample(counts, law).degrees, 4);  // the rarest outcome has no bin
+  std::vector<double> other = law;
+  other[0] += 0.02;
+  other[1] -= 0.02;
+  EXPECT_LT(chi_square_one_sample(counts, other).tail, 1e-6);
+  // Outcomes that the law does not know.
+  const std::vector<double> seen = {500, 500};
+  const std::vector<double> impossible = {1, 0};
+  EXPECT_LT(chi_square_one_sample(seen, impossible).tail, 1e-6);
+}
+
 }  // namespace
 }  // namespace outrider::testing

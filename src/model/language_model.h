@@ -58,7 +58,7 @@ struct TokenBlock {
 struct RowSet {
   enum class Kind { none, last_of_each_block, all, listed };
   Kind kind = Kind::all;
-  std::span<const int> rows;  // listed: ascending
+  std::span<const int> rows = {};  // listed: ascending
 };
 
 struct ForwardRequest {

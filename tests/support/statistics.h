@@ -92,6 +92,34 @@ inline ChiSquare chi_square_two_samples(std::span<const double> a, std::span<con
   return result;
 }
 
+// Whether counts of outcomes come from a law. Outcomes that are not listed, and listed ones whose
+// expected count is below 10, are merged into one bin.
+inline ChiSquare chi_square_one_sample(std::span<const double> counts,
+                                       std::span<const double> probs) {
+  double n = 0;
+  for (const double count : counts) n += count;
+  ChiSquare result;
+  double rest_count = n;
+  double rest_prob = 1;
+  int n_bins = 0;
+  const auto add_bin = [&](double count, double prob) {
+    result.statistic += std::pow(count - n * prob, 2) / (n * prob);
+    ++n_bins;
+  };
+  for (std::size_t index = 0; index < counts.size(); ++index) {
+    if (n * probs[index] < 10) continue;
+    add_bin(counts[index], probs[index]);
+    rest_count -= counts[index];
+    rest_prob -= probs[index];
+  }
+  // A remainder too small for a bin of its own is left out, unless there is more in it than the
+  // law allows at all.
+  if (n * rest_prob >= 10 || rest_count > 100) add_bin(rest_count, std::max(rest_prob, 1e-12));
+  result.degrees = n_bins - 1;
+  result.tail = chi_square_tail(result.statistic, result.degrees);
+  return result;
+}
+
 // Correlation of two columns times sqrt(n): standard normal if they are independent.
 class Correlation {
  public:
