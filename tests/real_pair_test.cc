@@ -285,8 +285,8 @@ class FirstTokens {
     const auto sequence = pair_->target().open({});
     const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
     ForwardOutput output;
-    pair_->target().forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block}},
-                            output);
+    pair_->target().forward(
+        {&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}}, output);
     std::vector<float> logits(output.logits_row(0).begin(), output.logits_row(0).end());
     TokenHistory history;
     history.add_prompt(kPrompt);

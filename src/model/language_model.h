@@ -63,16 +63,28 @@ struct RowSet {
 
 struct ForwardRequest {
   RowSet logits;
+  // Which of the model's hidden states every row of the pass leaves behind, in this order: 0 is the
+  // token's embedding, l the residual stream after l layers, and n_layers what the head reads, the
+  // final norm applied (Hugging Face numbers hidden_states in the same way).
+  std::span<const int> feature_layers = {};
 };
 
 // Reused from pass to pass; grows only.
 struct ForwardOutput {
   int n_rows = 0;  // rows asked for
   int vocabulary_size = 0;
-  std::vector<float> logits;  // (n_rows, vocabulary_size)
+  std::vector<float> logits;    // (n_rows, vocabulary_size)
+  int feature_width = 0;        // feature_layers.size() * dim
+  std::vector<float> features;  // (rows of the pass, feature_width): a row's layers side by side
+
   std::span<const float> logits_row(int row) const {
     return {logits.data() + static_cast<std::size_t>(row) * vocabulary_size,
             static_cast<std::size_t>(vocabulary_size)};
+  }
+  // Counts all rows of the pass, with or without logits.
+  std::span<const float> feature_row(int row) const {
+    return {features.data() + static_cast<std::size_t>(row) * feature_width,
+            static_cast<std::size_t>(feature_width)};
   }
 };
 
@@ -86,9 +98,9 @@ struct Footprint {
   std::int64_t kv_bytes_per_token = 0;
 };
 
-// Logits of a row depend on the row's token, position and ancestors alone, bit for bit: not on the
-// other rows or blocks of the pass, not on how the ancestors came (prefill, decode, tree), not on
-// the number of threads. One pass at a time per model.
+// Logits and features of a row depend on the row's token, position and ancestors alone, bit for
+// bit: not on the other rows or blocks of the pass, not on how the ancestors came (prefill, decode,
+// tree), not on the number of threads. One pass at a time per model.
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
@@ -96,8 +108,8 @@ class LanguageModel {
   virtual Footprint footprint() const = 0;
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
 
-  // Throws Error if a token is outside the vocabulary, a parent out of place or a position beyond
-  // the context; nothing has changed then.
+  // Throws Error if a token is outside the vocabulary, a parent out of place, a position beyond the
+  // context or a feature layer beyond the model; nothing has changed then.
   virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                        ForwardOutput& output) = 0;
 };

@@ -1,5 +1,7 @@
 #include "model/llama.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -55,6 +57,12 @@ std::unique_ptr<Sequence> LlamaModel::open(const Prompt& prompt) {
 
 void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                          ForwardOutput& output) {
+  for (const int layer : request.feature_layers) {
+    if (layer < 0 || layer > parts_.config.n_layers) {
+      throw Error("forward", "feature layers", fmt::format("0 to {}", parts_.config.n_layers),
+                  fmt::format("{}", layer));
+    }
+  }
   plan_.lay_out(blocks, request.logits, parts_.config, *pool_);
   make_room();
   const std::size_t n_logits = static_cast<std::size_t>(plan_.n_asked()) *
@@ -62,6 +70,12 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
   if (output.logits.size() < n_logits) output.logits.resize(n_logits);
   output.n_rows = plan_.n_asked();
   output.vocabulary_size = parts_.config.vocabulary_size;
+  feature_layers_ = request.feature_layers;
+  output.feature_width = static_cast<int>(feature_layers_.size()) * parts_.config.dim;
+  const std::size_t n_features =
+      static_cast<std::size_t>(plan_.n_rows()) * static_cast<std::size_t>(output.feature_width);
+  if (output.features.size() < n_features) output.features.resize(n_features);
+  features_ = output.features.data();
 
   // From here on nothing throws.
   plan_.append_nodes();
@@ -75,9 +89,11 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
 // one after.
 void LlamaModel::run(const Team& team, float* logits) {
   embed(team);
+  leave_features(team, 0);
   for (int i = 0; i < parts_.config.n_layers; ++i) {
     attention(team, i);
     feed_forward(team, parts_.weights.layers[static_cast<std::size_t>(i)]);
+    leave_features(team, i + 1);
   }
   project_to_vocabulary(team, logits);
 }
@@ -233,6 +249,27 @@ void LlamaModel::feed_forward(const Team& team, const LlamaLayer& layer) {
                              static_cast<std::size_t>(parts_.config.dim));
   team.barrier();
   add_to_stream(team, layer.down.bias);
+}
+
+// The residual stream after n_layers_done layers, for those who asked for it; after the last layer
+// normalised, as the head reads it.
+void LlamaModel::leave_features(const Team& team, int n_layers_done) {
+  const ModelConfig& config = parts_.config;
+  for (std::size_t place = 0; place < feature_layers_.size(); ++place) {
+    if (feature_layers_[place] != n_layers_done) continue;
+    const Range mine = team.share(plan_.n_rows());
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+      const float* x = row_of(scratch_.x, i, config.dim);
+      float* feature = features_ + (static_cast<std::size_t>(i) * feature_layers_.size() + place) *
+                                       static_cast<std::size_t>(config.dim);
+      if (n_layers_done == config.n_layers) {
+        parts_.table->rms_norm(x, parts_.weights.final_norm.data(), config.dim, config.norm_epsilon,
+                               feature);
+      } else {
+        std::copy_n(x, config.dim, feature);
+      }
+    }
+  }
 }
 
 // logits = Whead norm(x), for the asked rows only.

@@ -67,6 +67,7 @@ class LlamaModel final : public LanguageModel {
   void attend(const Team& team, int layer_index);
   void feed_forward(const Team& team, const LlamaLayer& layer);
   void project_to_vocabulary(const Team& team, float* logits);
+  void leave_features(const Team& team, int n_layers_done);
 
   void normalise(const Team& team, const std::vector<float>& weight);
   void add_to_stream(const Team& team, const std::vector<float>& bias);
@@ -82,6 +83,8 @@ class LlamaModel final : public LanguageModel {
   std::int64_t least_share_ns_;
   PassPlan plan_;
   Scratch scratch_;
+  std::span<const int> feature_layers_;  // of the pass that is running
+  float* features_ = nullptr;            // (n_rows, feature_layers_.size() * dim)
 };
 
 }  // namespace outrider
