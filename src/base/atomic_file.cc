@@ -1,0 +1,60 @@
+#include "base/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "outrider/error.h"
+
+namespace outrider {
+
+AtomicFile::AtomicFile(std::filesystem::path path)
+    : path_(std::move(path)), partial_(path_.string() + ".partial") {
+  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(partial_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n_written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (n_written < 0) {
+      if (errno == EINTR) continue;
+      fail(errno);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(n_written));
+  }
+}
+
+void AtomicFile::commit() {
+  // The data before the name: a name that points at blocks not yet written would survive a power
+  // cut as an empty file.
+  if (::fsync(descriptor_) != 0) fail(errno);
+  if (::rename(partial_.c_str(), path_.c_str()) != 0) fail(errno);
+  ::close(std::exchange(descriptor_, -1));
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;  // the file stands; only its survival of a power cut is less sure
+  ::fsync(directory);
+  ::close(directory);
+}
+
+void AtomicFile::fail(int error) const {
+  throw Error("write file", path_.string(), std::generic_category().message(error));
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace outrider

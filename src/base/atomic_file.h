@@ -1,0 +1,41 @@
+// A file that appears whole or not at all.
+#ifndef OUTRIDER_BASE_ATOMIC_FILE_H_
+#define OUTRIDER_BASE_ATOMIC_FILE_H_
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace outrider {
+
+// Writes beside the final place, under the name with ".partial" added, and renames when all of it
+// has reached the disk. Until commit() returns, what stood there before stays as it was, whatever
+// happens: a full disk, a kill, a power cut. One writer per path at a time. Not thread-safe.
+class AtomicFile {
+ public:
+  // Throws Error("write file", ...) if the partial file cannot be made.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();  // without commit(): removes the partial file
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Throws Error naming the file and the system's reason.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void commit();
+
+ private:
+  [[noreturn]] void fail(int error) const;
+
+  std::filesystem::path path_;
+  std::string partial_;
+  int descriptor_ = -1;
+};
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_BASE_ATOMIC_FILE_H_

@@ -1,0 +1,76 @@
+#include "base/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(AtomicFile, AppearsOnCommit) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  AtomicFile file(path);
+  file.write("one ");
+  file.write("two");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  file.commit();
+  EXPECT_EQ(text_of(path), "one two");
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+}
+
+TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  write_file_atomically(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+  }
+  EXPECT_EQ(text_of(path), "old");
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+  write_file_atomically(path, "newer");
+  EXPECT_EQ(text_of(path), "newer");
+}
+
+TEST(AtomicFile, SaysWhyItCannotBeMade) {
+  const testing::TemporaryDirectory directory;
+  try {
+    AtomicFile file(directory.path() / "nowhere" / "file");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("No such file"), std::string::npos) << error.what();
+  }
+}
+
+// A file-size limit stands in for a full disk.
+TEST(AtomicFile, NothingIsLostWhenThereIsNoRoom) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  write_file_atomically(path, "old");
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit tight = before;
+  tight.rlim_cur = 100;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  EXPECT_THROW(write_file_atomically(path, std::string(1000, 'x')), Error);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(text_of(path), "old");
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,78 @@
+#include "io/safetensors_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/atomic_file.h"
+#include "base/float16.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// Rounded in pieces: a second copy of a whole embedding would double the memory it takes.
+constexpr std::size_t kPiece = 65536;
+
+void write_bf16(AtomicFile& file, std::span<const float> values) {
+  std::vector<Bf16> piece;
+  while (!values.empty()) {
+    const auto part = values.first(std::min(kPiece, values.size()));
+    piece.clear();
+    for (const float value : part) piece.push_back(to_bf16(value));
+    file.write(std::as_bytes(std::span(piece)));
+    values = values.subspan(part.size());
+  }
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedValues> tensors,
+                       ElementType type) {
+  constexpr const char* kOperation = "write safetensors";
+  if (type != ElementType::f32 && type != ElementType::bf16) {
+    throw Error(kOperation, path.string(), "type f32 or bf16", name_of(type));
+  }
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  std::set<std::string> names;
+  std::uint64_t offset = 0;
+  for (const NamedValues& tensor : tensors) {
+    std::int64_t n_elements = 1;
+    for (const std::int64_t size : tensor.shape) n_elements *= size;
+    if (n_elements != static_cast<std::int64_t>(tensor.values.size())) {
+      throw Error(kOperation, tensor.name, fmt::format("{} values", n_elements),
+                  fmt::format("{}", tensor.values.size()));
+    }
+    if (!names.insert(tensor.name).second) {
+      throw Error(kOperation, tensor.name, "names that differ", "one twice");
+    }
+    const std::uint64_t end = offset + tensor.values.size() * block_bytes(type);
+    header[tensor.name] = {{"dtype", type == ElementType::f32 ? "F32" : "BF16"},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // the data begins on a multiple of eight
+
+  AtomicFile file(path);
+  std::string length;
+  for (int byte = 0; byte < 8; ++byte) {  // little-endian
+    length.push_back(static_cast<char>((std::uint64_t{text.size()} >> (8 * byte)) & 0xff));
+  }
+  file.write(length);
+  file.write(text);
+  for (const NamedValues& tensor : tensors) {
+    if (type == ElementType::f32) {
+      file.write(std::as_bytes(tensor.values));
+    } else {
+      write_bf16(file, tensor.values);
+    }
+  }
+  file.commit();
+}
+
+}  // namespace outrider

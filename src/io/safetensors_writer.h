@@ -1,0 +1,31 @@
+// Writer for the safetensors format.
+#ifndef OUTRIDER_IO_SAFETENSORS_WRITER_H_
+#define OUTRIDER_IO_SAFETENSORS_WRITER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/tensor_source.h"
+
+namespace outrider {
+
+// A tensor on its way into a file. Its values, row-major, outlive the call.
+struct NamedValues {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::span<const float> values;  // as many as the shape says
+};
+
+// Writes `tensors` in the order given, all as f32 or bf16 (rounded to nearest, ties to even), with
+// the metadata that Hugging Face's readers ask for. The file appears whole or not at all. Throws
+// Error if it cannot be written, a name occurs twice, a shape and its values disagree, or the type
+// is another one.
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedValues> tensors,
+                       ElementType type);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_IO_SAFETENSORS_WRITER_H_
