@@ -1,0 +1,86 @@
+#include "entry.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <string>
+
+#include "commands.h"
+#include "interrupt.h"
+#include "outrider/error.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+std::string program_name;
+
+// A descriptor that was closed by the caller must not be handed to the next file that is opened:
+// results would be written into it. Standard output becomes one that cannot be written to, so that
+// the failure is noticed.
+void keep_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) != -1) continue;
+    // The lowest free descriptor is the one just found closed.
+    const int opened = ::open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened < 0) return;
+  }
+}
+
+}  // namespace
+
+int fail(int status, std::string_view message) {
+  // The library's own messages are shorter; CLI11 and the standard library quote without limit.
+  constexpr std::size_t kLongest_bytes = 950;
+  std::string text = one_line(message);
+  if (text.size() > kLongest_bytes) {
+    std::size_t end = kLongest_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text = text.substr(0, end) + "...";
+  }
+  const std::string line = fmt::format("{}: {}\n", program_name, text);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return status;
+}
+
+// CLI11's own errors: the words differ per version, the form is ours.
+int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
+  std::string command = program_name;
+  for (const CLI::App* chosen : program.get_subcommands()) command += " " + chosen->get_name();
+  std::string problem = error.what();
+  while (!problem.empty() && (problem.back() == '\n' || problem.back() == '.')) problem.pop_back();
+  return fail(kExitUsage, fmt::format("[read flags] {} (see {} --help)", problem, command));
+}
+
+int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**)) {
+  program_name = name;
+  keep_standard_descriptors();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
+  std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
+  try {
+    return run_program(argc, argv);
+  } catch (const OutputClosed&) {
+    return kExitError;  // nobody reads any more, and nothing is wrong
+  } catch (const Interrupted&) {
+    return kExitInterrupted;
+  } catch (const UsageError& error) {
+    return fail(kExitUsage, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kExitError, "[allocate] memory: not enough for this model and context");
+  } catch (const std::filesystem::filesystem_error& error) {
+    const Error shown("open file", error.path1().string(), error.code().message());
+    return fail(kExitError, shown.what());
+  } catch (const std::exception& error) {
+    return fail(kExitError, error.what());
+  } catch (...) {
+    return fail(kExitError, "[run] unknown failure");
+  }
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,22 @@
+// What every program does around its commands: turns whatever goes wrong into one line on standard
+// error and an exit status.
+#ifndef OUTRIDER_APPS_ENTRY_H_
+#define OUTRIDER_APPS_ENTRY_H_
+
+#include <CLI/CLI.hpp>
+#include <string_view>
+
+namespace outrider::cli {
+
+// Runs `run_program` as the program `name`, which begins every message. Returns the exit status.
+int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**));
+
+// One line on standard error; returns `status`.
+int fail(int status, std::string_view message);
+
+// CLI11's own errors: the words differ per version, the form is ours.
+int fail_usage(const CLI::App& program, const CLI::ParseError& error);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_ENTRY_H_

@@ -1,0 +1,62 @@
+// outrider-train: the training commands. `outrider train lm ...` runs `outrider-train lm ...`.
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "entry.h"
+#include "help_format.h"
+#include "terminal.h"
+#include "trainer/train_commands.h"
+#include "version.h"
+
+namespace outrider::cli {
+namespace {
+
+int run_program(int argc, char** argv) {
+  CLI::App program("Trains language models, drafters and the heads that draft for a target.",
+                   "outrider-train");
+  program.formatter(std::make_shared<HelpFormat>());
+  program.set_help_flag("-h,--help", "Print this help and exit");
+  program.set_version_flag("--version", fmt::format("outrider {}", kVersion), "Print the version");
+  program.footer(
+      "Examples:\n"
+      "  outrider train lm --text stories.txt --tokenizer stories260K --layers 2 --dim 64 "
+      "--steps 2000 --out drafter\n"
+      "  outrider train lm --help\n");
+
+  std::vector<std::pair<CLI::App*, Run>> commands(1);
+  std::size_t index = 0;
+  for (const auto add : {add_train_lm}) {
+    auto& [command, run] = commands[index++];
+    command = add(program, run);
+  }
+
+  Output output;
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    output.write(program.help());
+    output.check();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    output.write(fmt::format("{}\n", version.what()));
+    output.check();
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return fail_usage(program, error);
+  }
+  for (const auto& [command, run] : commands) {
+    if (command->parsed()) return run();
+  }
+  return fail(kExitUsage,
+              "[read flags] command: expected one of lm, got none (see outrider-train --help)");
+}
+
+}  // namespace
+}  // namespace outrider::cli
+
+int main(int argc, char** argv) {
+  return outrider::cli::enter("outrider-train", argc, argv, outrider::cli::run_program);
+}

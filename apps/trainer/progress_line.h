@@ -1,0 +1,36 @@
+// A training run on a terminal: one line that is drawn over; elsewhere a line now and then.
+#ifndef OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_
+#define OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_
+
+#include <chrono>
+#include <string>
+
+#include "train/training_run.h"
+
+namespace outrider::cli {
+
+// Writes to standard error. Not thread-safe.
+class ProgressLine {
+ public:
+  ProgressLine();
+  void show(const train::StepReport& report);
+  void finish();  // leaves the last picture standing
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool is_terminal_;
+  bool drawn_ = false;
+  Clock::time_point next_draw_;
+  double smooth_loss_ = 0;
+  double seconds_ = 0;  // of the steps shown, recent ones counting most
+  double tokens_ = 0;   // likewise
+  double steps_ = 0;    // likewise
+  double held_out_ = -1;
+};
+
+// 3723 -> "1:02:03"
+std::string clock_of(double seconds);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_

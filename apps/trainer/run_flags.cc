@@ -1,0 +1,174 @@
+#include "trainer/run_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "commands.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "outrider/error.h"
+#include "trainer/progress_line.h"
+
+namespace outrider::cli {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr RealRange kPositive{0, false, kInfinity, false, "a number above 0"};
+constexpr RealRange kNotNegative{0, true, kInfinity, false, "a number, 0 or more"};
+constexpr RealRange kShare{0, true, 1, true, "a number from 0 to 1"};
+
+}  // namespace
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  constexpr const char* kRun = "Run";
+  const auto or_default = [](auto value) { return fmt::format("(default: {})", value); };
+  add_path(command, "-o,--out", flags.out, "DIR",
+           "Directory of the result; the run's own files stand in its folder training")
+      ->required()
+      ->group(kRun);
+  command
+      .add_flag("--resume", flags.resume,
+                "Go on with the run in --out, bit for bit as if it had not been stopped")
+      ->group(kRun);
+  add_integer(command, "--steps", flags.steps, 1, "Optimiser steps " + or_default(flags.steps))
+      ->group(kRun);
+  add_integer(command, "--batch", flags.batch, 1, "Sequences a batch " + or_default(flags.batch))
+      ->group(kRun);
+  add_integer(command, "--length", flags.length, 2, "Tokens a sequence " + or_default(flags.length))
+      ->group(kRun);
+  add_integer(
+      command, "--accumulate", flags.accumulation, 1,
+      "Batches a step, for steps that do not fit into memory " + or_default(flags.accumulation))
+      ->group(kRun);
+  add_seed(command, "--seed", flags.seed, "Of weights, order and noise " + or_default(flags.seed))
+      ->group(kRun);
+  add_integer(command, "--checkpoint-every", flags.checkpoint_every, 1,
+              "Steps between checkpoints " + or_default(flags.checkpoint_every))
+      ->group(kRun);
+  add_integer(
+      command, "--evaluate-every", flags.evaluate_every, 0,
+      "Steps between evaluations on --held-out; 0: at the end " + or_default(flags.evaluate_every))
+      ->group(kRun);
+  add_integer(command, "--threads", flags.threads, 0,
+              "Threads; 0 takes every processor (default: 0)")
+      ->group(kRun);
+  add_choice(
+      command, "--precision", flags.precision, {"bf16", "f32"},
+      "Of the matrix products; weights in training are always f32 " + or_default(flags.precision))
+      ->group(kRun);
+  add_choice(command, "--export", flags.export_type, {"bf16", "f32"},
+             "Type of the weights that are written " + or_default(flags.export_type))
+      ->group(kRun);
+
+  constexpr const char* kOptimiser = "Optimiser (AdamW)";
+  add_real(command, "--learning-rate", flags.learning_rate, kPositive,
+           "At its peak " + or_default(flags.learning_rate))
+      ->group(kOptimiser);
+  add_real(command, "--final-rate", flags.final_rate, kShare,
+           "Share of the peak at the last step of the cosine " + or_default(flags.final_rate))
+      ->group(kOptimiser);
+  add_integer(command, "--warmup", flags.warmup, 0,
+              "Steps to the peak (default: a twentieth of --steps)")
+      ->group(kOptimiser);
+  add_real(command, "--weight-decay", flags.weight_decay, kNotNegative,
+           "Of matrices " + or_default(flags.weight_decay))
+      ->group(kOptimiser);
+  add_real(command, "--clip-norm", flags.clip_norm, kNotNegative,
+           "Largest norm of all gradients together; 0: any " + or_default(flags.clip_norm))
+      ->group(kOptimiser);
+  add_real(command, "--clip-value", flags.clip_value, kNotNegative,
+           "Largest element of a gradient; 0: any " + or_default(flags.clip_value))
+      ->group(kOptimiser);
+  add_real(command, "--beta2", flags.beta2, kShare,
+           "Memory of the squared gradients " + or_default(flags.beta2))
+      ->group(kOptimiser);
+}
+
+void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what) {
+  constexpr const char* kData = "Data";
+  command.add_option("-t,--text", flags.text, "Text files to learn from" + what)
+      ->type_name("FILE ...")
+      ->group(kData);
+  command.add_option("--held-out", flags.held_out, "Text files to report the loss on")
+      ->type_name("FILE ...")
+      ->group(kData);
+  add_text(command, "--separator", flags.separator, "TEXT",
+           "What stands between the documents of a file (default: a file is one document)")
+      ->group(kData);
+}
+
+train::BatchShape batch_shape(const RunFlags& flags) {
+  return {.n_sequences = flags.batch, .length = flags.length, .seed = flags.seed};
+}
+
+train::Products products_of(const RunFlags& flags) {
+  return flags.precision == "bf16" ? train::Products::bf16 : train::Products::f32;
+}
+
+ElementType export_type_of(const RunFlags& flags) {
+  return flags.export_type == "bf16" ? ElementType::bf16 : ElementType::f32;
+}
+
+std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>& files,
+                                                 const TextFlags& flags, const Tokenizer& tokenizer,
+                                                 const train::BatchShape& shape) {
+  if (files.empty()) return nullptr;
+  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
+  return std::make_shared<train::WindowSource>(
+      train::encode_text_files(paths, tokenizer, flags.separator), shape);
+}
+
+int run_with_progress(train::Objective& objective, const RunFlags& flags,
+                      train::RunSettings settings) {
+  const int n_threads = train::set_training_threads(flags.threads);
+  const train::RunSettings own = {{"steps", fmt::format("{}", flags.steps)},
+                                  {"batch", fmt::format("{}", flags.batch)},
+                                  {"length", fmt::format("{}", flags.length)},
+                                  {"accumulate", fmt::format("{}", flags.accumulation)},
+                                  {"seed", fmt::format("{}", flags.seed)},
+                                  {"threads", fmt::format("{}", n_threads)},
+                                  {"precision", flags.precision},
+                                  {"learning-rate", fmt::format("{}", flags.learning_rate)},
+                                  {"final-rate", fmt::format("{}", flags.final_rate)},
+                                  {"warmup", fmt::format("{}", flags.warmup)},
+                                  {"weight-decay", fmt::format("{}", flags.weight_decay)},
+                                  {"clip-norm", fmt::format("{}", flags.clip_norm)},
+                                  {"clip-value", fmt::format("{}", flags.clip_value)},
+                                  {"beta2", fmt::format("{}", flags.beta2)}};
+  settings.insert(settings.end(), own.begin(), own.end());
+  const train::RunOptions options{
+      .directory = flags.out,
+      .settings = std::move(settings),
+      .schedule = {.peak = flags.learning_rate,
+                   .final_share = flags.final_rate,
+                   .n_warmup = flags.warmup >= 0 ? flags.warmup : flags.steps / 20,
+                   .n_steps = flags.steps},
+      .optimizer = {.beta2 = flags.beta2,
+                    .weight_decay = flags.weight_decay,
+                    .clip_norm = flags.clip_norm,
+                    .clip_value = flags.clip_value},
+      .seed = flags.seed,
+      .accumulation = flags.accumulation,
+      .checkpoint_interval = flags.checkpoint_every,
+      .evaluation_interval = flags.evaluate_every,
+      .resume = flags.resume};
+  ProgressLine progress;
+  Interrupt interrupt;
+  const train::RunOutcome outcome = train::run_training(
+      objective, options,
+      {.on_step = [&](const train::StepReport& report) { progress.show(report); },
+       .should_stop = [&] { return interrupt.raised(); }});
+  progress.finish();
+  if (!outcome.finished) {
+    fmt::print(stderr, "outrider-train: stopped after {} of {} steps; --resume goes on\n",
+               outcome.n_steps_done, flags.steps);
+    return kExitInterrupted;
+  }
+  fmt::print(stderr, "{}: written\n", flags.out);
+  return 0;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,68 @@
+// Flags that every training command has: how long, how fast, where to.
+#ifndef OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
+#define OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "outrider/tokenizer.h"
+#include "train/corpus.h"
+#include "train/products.h"
+#include "train/training_run.h"
+
+namespace outrider::cli {
+
+struct RunFlags {
+  std::string out;
+  int steps = 1000;
+  int batch = 16;
+  int length = 256;
+  int accumulation = 1;
+  double learning_rate = 1e-3;
+  double final_rate = 0.1;
+  int warmup = -1;  // -1: a twentieth of the steps
+  double weight_decay = 0.1;
+  double clip_norm = 1;
+  double clip_value = 0;
+  double beta2 = 0.95;
+  int checkpoint_every = 500;
+  int evaluate_every = 0;
+  std::uint64_t seed = 0;
+  int threads = 0;
+  std::string precision = "bf16";
+  std::string export_type = "bf16";
+  bool resume = false;
+};
+
+// The values of `flags` before are the command's defaults.
+void add_run_flags(CLI::App& command, RunFlags& flags);
+
+struct TextFlags {
+  std::vector<std::string> text;
+  std::vector<std::string> held_out;
+  std::string separator;
+};
+// --text and its company. `what` completes the description of --text.
+void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what);
+
+train::BatchShape batch_shape(const RunFlags& flags);
+train::Products products_of(const RunFlags& flags);
+ElementType export_type_of(const RunFlags& flags);
+
+// The files as batches; null for no files.
+std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>& files,
+                                                 const TextFlags& flags, const Tokenizer& tokenizer,
+                                                 const train::BatchShape& shape);
+
+// Runs to the end or to Ctrl-C, with a progress line; returns the exit status. `settings` are what
+// the command adds to those of the flags.
+int run_with_progress(train::Objective& objective, const RunFlags& flags,
+                      train::RunSettings settings);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_

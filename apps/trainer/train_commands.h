@@ -1,0 +1,13 @@
+// The subcommands of `outrider-train`, one source file each.
+#ifndef OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
+#define OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_
+
+#include "commands.h"
+
+namespace outrider::cli {
+
+CLI::App* add_train_lm(CLI::App& program, Run& run);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TRAINER_TRAIN_COMMANDS_H_

@@ -1,0 +1,112 @@
+// outrider train lm: a language model from text, or from completions of prompts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flag_values.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+#include "train/objectives/lm.h"
+#include "trainer/run_flags.h"
+#include "trainer/shape_flags.h"
+#include "trainer/train_commands.h"
+
+namespace outrider::cli {
+namespace {
+
+struct LmFlags {
+  RunFlags run;
+  ShapeFlags shape;
+  TextFlags text;
+  std::string examples;
+  std::string tokenizer;
+  std::string init;
+};
+
+std::shared_ptr<train::BatchSource> training_batches(const LmFlags& flags,
+                                                     const Tokenizer& tokenizer) {
+  const train::BatchShape shape = batch_shape(flags.run);
+  if (flags.examples.empty()) {
+    return text_batches(flags.text.text, flags.text, tokenizer, shape);
+  }
+  const TokenId padding = tokenizer.eos_token() != kNoToken ? tokenizer.eos_token() : 0;
+  return std::make_shared<train::ExampleSource>(train::read_examples(flags.examples, tokenizer),
+                                                shape, padding);
+}
+
+int run_lm(const LmFlags& flags) {
+  if (flags.text.text.empty() == flags.examples.empty()) {
+    throw UsageError("read flags", "data", "either --text or --examples",
+                     flags.examples.empty() ? "neither" : "both");
+  }
+  train::set_training_threads(flags.run.threads);
+  const auto tokenizer = Tokenizer::load(flags.tokenizer);
+  const ModelConfig config = config_of(flags.shape, *tokenizer);
+  if (flags.run.length > config.context_length) {
+    throw UsageError("read flags", "length",
+                     fmt::format("at most the context of {} tokens", config.context_length),
+                     fmt::format("{}", flags.run.length));
+  }
+  train::LmOptions options;
+  options.config = config;
+  options.products = products_of(flags.run);
+  options.init = flags.init;
+  options.seed = flags.run.seed;
+  options.batches = training_batches(flags, *tokenizer);
+  train::BatchShape held_out = batch_shape(flags.run);
+  held_out.seed = 0;  // the same windows whatever the run
+  options.held_out = text_batches(flags.text.held_out, flags.text, *tokenizer, held_out);
+  options.tokenizer = flags.tokenizer;
+  options.export_type = export_type_of(flags.run);
+
+  train::RunSettings settings = settings_of(flags.shape);
+  settings.insert(settings.begin(), {{"command", "lm"},
+                                     {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
+                                     {"examples", flags.examples},
+                                     {"separator", flags.text.separator},
+                                     {"tokens", fmt::format("{}", options.batches->n_tokens())},
+                                     {"tokenizer", flags.tokenizer},
+                                     {"init", flags.init}});
+  const auto objective = train::make_lm(options);
+  fmt::print(stderr, "{} parameters, {} tokens of text\n", train::n_trained_parameters(*objective),
+             options.batches->n_tokens());
+  return run_with_progress(*objective, flags.run, std::move(settings));
+}
+
+}  // namespace
+
+CLI::App* add_train_lm(CLI::App& program, Run& run) {
+  auto flags = std::make_shared<LmFlags>();
+  CLI::App* command = program.add_subcommand(
+      "lm",
+      "Train a language model of the Llama family from text files, or from prompts and "
+      "completions");
+  add_text_flags(*command, flags->text, "");
+  add_path(
+      *command, "--examples", flags->examples, "FILE",
+      "Instead of text: a JSON object a line, {\"prompt\": ..., \"completion\": ...}; the loss "
+      "counts on completions")
+      ->group("Data");
+  add_path(*command, "--tokenizer", flags->tokenizer, "PATH",
+           "Whose vocabulary: a Hugging Face directory or a tokenizer.json; copied to --out")
+      ->required()
+      ->group("Data");
+  add_shape_flags(*command, flags->shape);
+  add_path(*command, "--init", flags->init, "DIR",
+           "Start from the weights of this model, which has the same shape, instead of random ones")
+      ->group("Shape of the model");
+  add_run_flags(*command, flags->run);
+  command->footer(
+      "Examples:\n"
+      "  outrider train lm --text stories.txt --separator \"<|endoftext|>\" --tokenizer "
+      "stories260K "
+      "--layers 2 --dim 64 --steps 2000 --out drafter\n"
+      "  outrider train lm ... --resume\n");
+  run = [flags] { return run_lm(*flags); };
+  return command;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,28 @@
+// A batch as torch sees it.
+#ifndef OUTRIDER_TRAIN_BATCH_TENSORS_H_
+#define OUTRIDER_TRAIN_BATCH_TENSORS_H_
+
+#include <torch/torch.h>
+
+#include "train/corpus.h"
+
+namespace outrider::train {
+
+struct BatchTensors {
+  explicit BatchTensors(const Batch& batch)
+      : tokens(torch::tensor(batch.tokens, torch::kInt64).view({batch.n_sequences, batch.length})),
+        weights(
+            torch::tensor(batch.weights, torch::kFloat32).view({batch.n_sequences, batch.length})) {
+  }
+  torch::Tensor tokens;   // (n_sequences, length) int64
+  torch::Tensor weights;  // (n_sequences, length) f32
+
+  // What is read and what is to be predicted from it, one place on: (n_sequences, length - 1).
+  torch::Tensor inputs() const { return tokens.narrow(1, 0, tokens.size(1) - 1); }
+  torch::Tensor targets() const { return tokens.narrow(1, 1, tokens.size(1) - 1); }
+  torch::Tensor target_weights() const { return weights.narrow(1, 1, weights.size(1) - 1); }
+};
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_BATCH_TENSORS_H_

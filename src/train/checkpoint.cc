@@ -1,0 +1,45 @@
+#include "train/checkpoint.h"
+
+#include "base/atomic_file.h"
+#include "outrider/error.h"
+
+namespace outrider::train {
+
+void save_checkpoint(const std::filesystem::path& file, const torch::nn::Module& trained,
+                     const torch::optim::Optimizer& optimizer, std::int64_t n_steps_done) {
+  torch::serialize::OutputArchive parameters;
+  trained.save(parameters);
+  torch::serialize::OutputArchive optimizer_state;
+  optimizer.save(optimizer_state);
+  torch::serialize::OutputArchive archive;
+  archive.write("parameters", parameters);
+  archive.write("optimizer", optimizer_state);
+  archive.write("n_steps_done", c10::IValue(n_steps_done));
+  AtomicFile out(file);
+  archive.save_to([&out](const void* bytes, std::size_t n_bytes) {
+    out.write({static_cast<const std::byte*>(bytes), n_bytes});
+    return n_bytes;
+  });
+  out.commit();
+}
+
+std::int64_t load_checkpoint(const std::filesystem::path& file, torch::nn::Module& trained,
+                             torch::optim::Optimizer& optimizer) {
+  try {
+    torch::serialize::InputArchive archive;
+    archive.load_from(file.string());
+    torch::serialize::InputArchive parameters;
+    archive.read("parameters", parameters);
+    torch::serialize::InputArchive optimizer_state;
+    archive.read("optimizer", optimizer_state);
+    c10::IValue n_steps_done;
+    archive.read("n_steps_done", n_steps_done);
+    trained.load(parameters);
+    optimizer.load(optimizer_state);
+    return n_steps_done.toInt();
+  } catch (const c10::Error&) {
+    throw Error("load checkpoint", file.string(), "a checkpoint of this run", "something else");
+  }
+}
+
+}  // namespace outrider::train

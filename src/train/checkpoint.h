@@ -1,0 +1,22 @@
+// What a training run needs to go on: parameters, optimiser state, the step.
+#ifndef OUTRIDER_TRAIN_CHECKPOINT_H_
+#define OUTRIDER_TRAIN_CHECKPOINT_H_
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace outrider::train {
+
+// Replaces the file as a whole: a kill or a full disk leaves the one before. Throws Error.
+void save_checkpoint(const std::filesystem::path& file, const torch::nn::Module& trained,
+                     const torch::optim::Optimizer& optimizer, std::int64_t n_steps_done);
+
+// Returns the number of steps done. Throws Error on a file that is damaged or of another model.
+std::int64_t load_checkpoint(const std::filesystem::path& file, torch::nn::Module& trained,
+                             torch::optim::Optimizer& optimizer);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_CHECKPOINT_H_

@@ -1,0 +1,231 @@
+#include "train/llama_module.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "io/safetensors.h"
+#include "outrider/error.h"
+
+namespace outrider::train {
+namespace {
+
+using torch::Tensor;
+using torch::indexing::Slice;
+
+torch::nn::Linear linear(int n_in, int n_out, bool bias) {
+  return torch::nn::Linear(torch::nn::LinearOptions(n_in, n_out).bias(bias));
+}
+
+// A container without a forward of its own: part of a name, "self_attn" or "mlp".
+class GroupImpl : public torch::nn::Module {};
+TORCH_MODULE(Group);
+
+// x (..., head_dim) with the halves of a rotated pair apart, as Hugging Face stores them.
+Tensor rotate(const Tensor& x, const Rotation& rotation) {
+  const auto halves = x.chunk(2, -1);
+  return torch::cat({halves[0] * rotation.cosines - halves[1] * rotation.sines,
+                     halves[1] * rotation.cosines + halves[0] * rotation.sines},
+                    -1);
+}
+
+}  // namespace
+
+Tensor project(const Tensor& x, const torch::nn::Linear& linear, torch::ScalarType products) {
+  if (products == x.scalar_type()) return torch::linear(x, linear->weight, linear->bias);
+  const Tensor y = torch::linear(x.to(products), linear->weight.to(products)).to(x.scalar_type());
+  return linear->bias.defined() ? y + linear->bias : y;
+}
+
+RmsNormImpl::RmsNormImpl(int dim, double epsilon) : epsilon_(epsilon) {
+  weight = register_parameter("weight", torch::ones({dim}));
+}
+
+Tensor RmsNormImpl::forward(const Tensor& x) {
+  return x * torch::rsqrt(x.square().mean(-1, true) + epsilon_) * weight;
+}
+
+Rotation rotation_of(const ModelConfig& config, int first, int n_tokens, torch::ScalarType type) {
+  const std::vector<double> frequencies = rope_frequencies(config);
+  const Tensor frequency = torch::tensor(frequencies, torch::kFloat64);
+  const Tensor position = torch::arange(first, first + n_tokens, torch::kFloat64).unsqueeze(1);
+  const Tensor angle = position * frequency;
+  return {angle.cos().to(type), angle.sin().to(type)};
+}
+
+Tensor causal_mask(int n_past, int n_tokens, torch::ScalarType type) {
+  const Tensor all =
+      torch::full({n_tokens, n_past + n_tokens}, -std::numeric_limits<double>::infinity(), type);
+  return all.triu(n_past + 1);
+}
+
+DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, torch::ScalarType products,
+                                   Options options)
+    : config_(config), products_(products) {
+  const int input_width =
+      options.attention_input_width > 0 ? options.attention_input_width : config.dim;
+  const int query_width = config.n_heads * config.head_dim;
+  const int kv_width = config.n_kv_heads * config.head_dim;
+  if (options.input_norm) {
+    input_layernorm = register_module("input_layernorm", RmsNorm(config.dim, config.norm_epsilon));
+  }
+  auto attention = register_module("self_attn", Group());
+  const bool bias = config.attention_bias;
+  query_ = attention->register_module("q_proj", linear(input_width, query_width, bias));
+  key_ = attention->register_module("k_proj", linear(input_width, kv_width, bias));
+  value_ = attention->register_module("v_proj", linear(input_width, kv_width, bias));
+  output_ = attention->register_module("o_proj", linear(query_width, config.dim, bias));
+  post_attention_layernorm =
+      register_module("post_attention_layernorm", RmsNorm(config.dim, config.norm_epsilon));
+  auto mlp = register_module("mlp", Group());
+  gate_ = mlp->register_module("gate_proj", linear(config.dim, config.hidden_dim, config.mlp_bias));
+  up_ = mlp->register_module("up_proj", linear(config.dim, config.hidden_dim, config.mlp_bias));
+  down_ = mlp->register_module("down_proj", linear(config.hidden_dim, config.dim, config.mlp_bias));
+}
+
+Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, const Tensor& mask,
+                                PastKeys* past) {
+  const std::int64_t n_sequences = input.size(0);
+  const std::int64_t n_tokens = input.size(1);
+  const auto heads = [&](const torch::nn::Linear& weights, std::int64_t n_heads) {
+    return project(input, weights, products_)
+        .view({n_sequences, n_tokens, n_heads, config_.head_dim})
+        .transpose(1, 2);  // (n_sequences, n_heads, n_tokens, head_dim)
+  };
+  const Tensor query = rotate(heads(query_, config_.n_heads), rotation);
+  Tensor key = rotate(heads(key_, config_.n_kv_heads), rotation);
+  Tensor value = heads(value_, config_.n_kv_heads);
+  if (past != nullptr) {
+    if (past->keys.defined()) {
+      key = torch::cat({past->keys, key}, 2);
+      value = torch::cat({past->values, value}, 2);
+    }
+    past->keys = key;
+    past->values = value;
+  }
+  const int group = config_.n_heads / config_.n_kv_heads;
+  if (group > 1) {
+    key = key.repeat_interleave(group, 1);
+    value = value.repeat_interleave(group, 1);
+  }
+  const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  Tensor scores = torch::matmul(query.to(products_), key.to(products_).transpose(2, 3))
+                      .to(input.scalar_type()) *
+                  scale;
+  if (mask.defined()) scores = scores + mask;
+  const Tensor shares = torch::softmax(scores, -1);
+  const Tensor attended = torch::matmul(shares.to(products_), value.to(products_))
+                              .to(input.scalar_type())
+                              .transpose(1, 2)
+                              .reshape({n_sequences, n_tokens, config_.n_heads * config_.head_dim});
+  return project(attended, output_, products_);
+}
+
+Tensor DecoderLayerImpl::feed_forward(const Tensor& input) {
+  return project(torch::silu(project(input, gate_, products_)) * project(input, up_, products_),
+                 down_, products_);
+}
+
+Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, const Tensor& mask,
+                                 PastKeys* past) {
+  const Tensor input = input_layernorm ? input_layernorm->forward(x) : x;
+  const Tensor attended = x + attend(input, rotation, mask, past);
+  return attended + feed_forward(post_attention_layernorm->forward(attended));
+}
+
+void initialise(torch::nn::Module& module, int n_layers) {
+  constexpr double kSpread = 0.02;
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module.named_parameters()) {
+    const std::string& name = parameter.key();
+    Tensor& values = parameter.value();
+    const auto ends_with = [&](std::string_view end) {
+      return name.size() >= end.size() &&
+             name.compare(name.size() - end.size(), end.size(), end) == 0;
+    };
+    if (ends_with("norm.weight")) {
+      values.fill_(1);
+    } else if (ends_with(".bias")) {
+      values.zero_();
+    } else if (ends_with("o_proj.weight") || ends_with("down_proj.weight")) {
+      values.normal_(0, kSpread / std::sqrt(2.0 * n_layers));
+    } else {
+      values.normal_(0, kSpread);
+    }
+  }
+}
+
+LlamaModuleImpl::LlamaModuleImpl(const ModelConfig& config, torch::ScalarType products)
+    : config_(config), products_(products) {
+  auto trunk = register_module("model", Group());
+  embedding_ = trunk->register_module("embed_tokens",
+                                      torch::nn::Embedding(config.vocabulary_size, config.dim));
+  auto layers = trunk->register_module("layers", torch::nn::ModuleList());
+  for (int i = 0; i < config.n_layers; ++i) {
+    layers_.emplace_back(config, products);
+    layers->push_back(layers_.back());
+  }
+  norm_ = trunk->register_module("norm", RmsNorm(config.dim, config.norm_epsilon));
+  if (!config.tied_head) {
+    head_ = register_module("lm_head", linear(config.dim, config.vocabulary_size, false));
+  }
+}
+
+Tensor LlamaModuleImpl::embed(const Tensor& tokens) { return embedding_->forward(tokens); }
+
+Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* past) {
+  const auto n_tokens = static_cast<int>(tokens.size(1));
+  int n_past = 0;
+  if (past != nullptr) {
+    past->resize(layers_.size());
+    if (past->front().keys.defined()) n_past = static_cast<int>(past->front().keys.size(2));
+  }
+  Tensor x = embed(tokens);
+  const torch::ScalarType type = x.scalar_type();
+  const Rotation rotation = rotation_of(config_, n_past, n_tokens, type);
+  const Tensor mask = n_tokens > 1 ? causal_mask(n_past, n_tokens, type) : Tensor();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    x = layers_[i]->forward(x, rotation, mask, past == nullptr ? nullptr : &(*past)[i]);
+  }
+  return norm_->forward(x);
+}
+
+Tensor LlamaModuleImpl::logits(const Tensor& features) {
+  const Tensor& weight = head_ ? head_->weight : embedding_->weight;
+  if (products_ == features.scalar_type()) return torch::linear(features, weight);
+  return torch::linear(features.to(products_), weight.to(products_)).to(features.scalar_type());
+}
+
+LlamaModule make_llama(const ModelConfig& config, Products products,
+                       const std::filesystem::path& init, std::uint64_t seed) {
+  torch::manual_seed(seed);
+  LlamaModule model(config, scalar_type_of(products));
+  if (init.empty()) {
+    initialise(*model, config.n_layers);
+  } else {
+    load_parameters(*model, *open_safetensors_directory(init));
+  }
+  return model;
+}
+
+void load_parameters(torch::nn::Module& module, const TensorSource& source) {
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : module.named_parameters()) {
+    const TensorView* stored = source.find(parameter.key());
+    Tensor& values = parameter.value();
+    const std::vector<std::int64_t> shape = values.sizes().vec();
+    if (stored == nullptr || stored->shape != shape) {
+      throw Error("load weights", fmt::format("{} in {}", parameter.key(), source.description()),
+                  fmt::format("a tensor of shape [{}]", fmt::join(shape, ", ")),
+                  stored == nullptr ? "none" : fmt::format("[{}]", fmt::join(stored->shape, ", ")));
+    }
+    std::vector<float> decoded(static_cast<std::size_t>(values.numel()));
+    decode_rows(*stored, 0, shape.size() > 1 ? shape.front() : 1, decoded);
+    values.copy_(torch::from_blob(decoded.data(), shape, torch::kFloat32));
+  }
+}
+
+}  // namespace outrider::train

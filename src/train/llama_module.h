@@ -1,0 +1,128 @@
+// The Llama family for training: the model of model/llama.h with gradients. Submodules carry the
+// names of Hugging Face's checkpoints, so that named_parameters() is what an export holds.
+#ifndef OUTRIDER_TRAIN_LLAMA_MODULE_H_
+#define OUTRIDER_TRAIN_LLAMA_MODULE_H_
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "model/config.h"
+#include "train/products.h"
+
+namespace outrider::train {
+
+// x W^T (+ bias), the product in `products`; everything else stays in x's type. With bf16 products
+// over f32 parameters this is mixed precision with f32 master weights.
+torch::Tensor project(const torch::Tensor& x, const torch::nn::Linear& linear,
+                      torch::ScalarType products);
+
+class RmsNormImpl : public torch::nn::Module {
+ public:
+  RmsNormImpl(int dim, double epsilon);
+  torch::Tensor forward(const torch::Tensor& x);
+  torch::Tensor weight;  // (dim)
+
+ private:
+  double epsilon_;
+};
+TORCH_MODULE(RmsNorm);
+
+// Keys and values of earlier positions, (n_sequences, n_kv_heads, n_tokens, head_dim) each;
+// undefined before the first.
+struct PastKeys {
+  torch::Tensor keys;
+  torch::Tensor values;
+};
+
+// The angles of a stretch of positions, (n_tokens, head_dim / 2) each.
+struct Rotation {
+  torch::Tensor cosines;
+  torch::Tensor sines;
+};
+// Positions first .. first + n_tokens - 1.
+Rotation rotation_of(const ModelConfig& config, int first, int n_tokens, torch::ScalarType type);
+
+// One decoder layer. Some feature heads have no norm before their attention (EAGLE), or attend with
+// queries, keys and values of a wider input (EAGLE-3).
+class DecoderLayerImpl : public torch::nn::Module {
+ public:
+  struct Options {
+    bool input_norm = true;
+    int attention_input_width = 0;  // 0: the config's dim
+  };
+  DecoderLayerImpl(const ModelConfig& config, torch::ScalarType products, Options options);
+  DecoderLayerImpl(const ModelConfig& config, torch::ScalarType products)
+      : DecoderLayerImpl(config, products, Options()) {}
+
+  // x (n_sequences, n_tokens, dim) -> the same shape. mask (n_tokens, n_past + n_tokens) is added
+  // to the scores: 0 or minus infinity; undefined: every key is seen. past, if given, is extended.
+  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, const torch::Tensor& mask,
+                        PastKeys* past = nullptr);
+  // What the layer's attention adds to the stream, for an attention input of its own.
+  torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation,
+                       const torch::Tensor& mask, PastKeys* past);
+  torch::Tensor feed_forward(const torch::Tensor& input);
+
+  RmsNorm input_layernorm{nullptr};
+  RmsNorm post_attention_layernorm{nullptr};
+
+ private:
+  ModelConfig config_;
+  torch::ScalarType products_;
+  torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
+  torch::nn::Linear gate_{nullptr}, up_{nullptr}, down_{nullptr};
+};
+TORCH_MODULE(DecoderLayer);
+
+// 0 where a query may look, minus infinity at later keys: (n_tokens, n_past + n_tokens).
+torch::Tensor causal_mask(int n_past, int n_tokens, torch::ScalarType type);
+
+// Weights from a normal law of 0.02, those that write into the residual stream divided by the root
+// of the number of times it is written to (Radford et al. 2019, section 2.3); norms at one, biases
+// at zero. Draws from torch's generator.
+void initialise(torch::nn::Module& module, int n_layers);
+
+class LlamaModuleImpl : public torch::nn::Module {
+ public:
+  // products: bf16 or the type of the parameters, which is f32 until the module is converted.
+  LlamaModuleImpl(const ModelConfig& config, torch::ScalarType products);
+
+  // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), what the head reads.
+  // past: empty, or one per layer; then tokens follow those it holds.
+  torch::Tensor features(const torch::Tensor& tokens, std::vector<PastKeys>* past = nullptr);
+  // features (..., dim) -> logits (..., vocabulary_size)
+  torch::Tensor logits(const torch::Tensor& features);
+  torch::Tensor embed(const torch::Tensor& tokens);
+
+  const ModelConfig& config() const { return config_; }
+  torch::ScalarType products() const { return products_; }
+
+ private:
+  ModelConfig config_;
+  torch::ScalarType products_;
+  torch::nn::Embedding embedding_{nullptr};
+  std::vector<DecoderLayer> layers_;
+  RmsNorm norm_{nullptr};
+  torch::nn::Linear head_{nullptr};  // null: tied to the embedding
+};
+TORCH_MODULE(LlamaModule);
+
+inline torch::ScalarType scalar_type_of(Products products) {
+  return products == Products::bf16 ? torch::kBFloat16 : torch::kFloat32;
+}
+
+// A model with the weights of a Hugging Face directory, or, where that is empty, random ones.
+LlamaModule make_llama(const ModelConfig& config, Products products,
+                       const std::filesystem::path& init, std::uint64_t seed);
+
+// Fills the module's parameters from tensors of the same names. Throws Error naming the first that
+// is missing or has another shape.
+void load_parameters(torch::nn::Module& module, const TensorSource& source);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_LLAMA_MODULE_H_

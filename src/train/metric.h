@@ -1,0 +1,14 @@
+// A named figure of a run.
+#ifndef OUTRIDER_TRAIN_METRIC_H_
+#define OUTRIDER_TRAIN_METRIC_H_
+
+#include <string>
+#include <utility>
+
+namespace outrider::train {
+
+using Metric = std::pair<std::string, double>;
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_METRIC_H_

@@ -1,0 +1,75 @@
+#include "train/model_directory.h"
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "io/safetensors_writer.h"
+#include "outrider/error.h"
+
+namespace outrider::train {
+
+namespace fs = std::filesystem;
+
+nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType type) {
+  nlohmann::ordered_json json = {
+      {"architectures", {"LlamaForCausalLM"}},
+      {"model_type", "llama"},
+      {"vocab_size", config.vocabulary_size},
+      {"hidden_size", config.dim},
+      {"intermediate_size", config.hidden_dim},
+      {"num_hidden_layers", config.n_layers},
+      {"num_attention_heads", config.n_heads},
+      {"num_key_value_heads", config.n_kv_heads},
+      {"head_dim", config.head_dim},
+      {"max_position_embeddings", config.context_length},
+      {"rms_norm_eps", config.norm_epsilon},
+      {"rope_theta", config.rope.theta},
+      {"hidden_act", "silu"},
+      {"attention_bias", config.attention_bias},
+      {"mlp_bias", config.mlp_bias},
+      {"tie_word_embeddings", config.tied_head},
+      {"torch_dtype", type == ElementType::bf16 ? "bfloat16" : "float32"}};
+  if (config.bos_token != kNoToken) json["bos_token_id"] = config.bos_token;
+  if (config.end_tokens.size() == 1) {
+    json["eos_token_id"] = config.end_tokens.front();
+  } else if (!config.end_tokens.empty()) {
+    json["eos_token_id"] = config.end_tokens;
+  }
+  return json;
+}
+
+void write_parameters(const fs::path& directory, const std::string& file,
+                      const torch::nn::Module& module, ElementType type) {
+  fs::create_directories(directory);
+  std::vector<torch::Tensor> values;  // keeps what the spans look at
+  std::vector<NamedValues> tensors;
+  for (const auto& parameter : module.named_parameters()) {
+    values.push_back(parameter.value().detach().to(torch::kCPU, torch::kFloat32).contiguous());
+    tensors.push_back(
+        {parameter.key(),
+         values.back().sizes().vec(),
+         {values.back().data_ptr<float>(), static_cast<std::size_t>(values.back().numel())}});
+  }
+  write_safetensors(directory / file, tensors, type);
+}
+
+void write_json(const fs::path& directory, const std::string& file,
+                const nlohmann::ordered_json& json) {
+  fs::create_directories(directory);
+  write_file_atomically(directory / file, json.dump(2) + "\n");
+}
+
+void copy_tokenizer(const fs::path& from, const fs::path& directory) {
+  fs::create_directories(directory);
+  const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+    std::ifstream in(folder / name, std::ios::binary);
+    if (!in) continue;
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    write_file_atomically(directory / name, text);
+  }
+}
+
+}  // namespace outrider::train

@@ -1,0 +1,32 @@
+// What a training run leaves behind: a Hugging Face directory.
+#ifndef OUTRIDER_TRAIN_MODEL_DIRECTORY_H_
+#define OUTRIDER_TRAIN_MODEL_DIRECTORY_H_
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "io/tensor_source.h"
+#include "model/config.h"
+
+namespace outrider::train {
+
+// config.json of a Llama-family model, as Hugging Face transformers reads it.
+nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType type);
+
+// Writes the parameters of a module under their names, f32 or bf16. `file` is a name within the
+// directory, which is made if need be.
+void write_parameters(const std::filesystem::path& directory, const std::string& file,
+                      const torch::nn::Module& module, ElementType type);
+
+void write_json(const std::filesystem::path& directory, const std::string& file,
+                const nlohmann::ordered_json& json);
+
+// Copies tokenizer.json and what belongs to it, as far as it is there.
+void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& directory);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_MODEL_DIRECTORY_H_

@@ -1,0 +1,115 @@
+#include "train/training_log.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "outrider/error.h"
+
+namespace outrider::train {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, int error) {
+  throw Error("write training log", path.string(), std::generic_category().message(error));
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(std::filesystem::path file, std::int64_t n_steps_done)
+    : path_(std::move(file)) {
+  std::string kept;
+  std::ifstream before(path_);
+  for (std::string line; std::getline(before, line);) {
+    if (before.eof()) break;  // no newline behind it: it was being written
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    if (json["step"].get<std::int64_t>() <= n_steps_done) kept += line + "\n";
+  }
+  before.close();
+  write_file_atomically(path_, kept);
+  file_ = std::fopen(path_.c_str(), "ae");
+  if (file_ == nullptr) fail(path_, errno);
+}
+
+TrainingLog::~TrainingLog() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+void TrainingLog::append(std::string_view json_line) {
+  const std::string line = fmt::format("{}\n", json_line);
+  if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0) {
+    fail(path_, errno);
+  }
+}
+
+bool plot_training_log(const std::filesystem::path& log, const std::filesystem::path& svg) {
+  std::vector<std::pair<double, double>> losses;
+  std::vector<std::pair<double, double>> held_out;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("step")) continue;
+    const double step = json["step"].get<double>();
+    if (json.contains("loss")) losses.emplace_back(step, json["loss"].get<double>());
+    if (json.contains("held_out_loss")) {
+      held_out.emplace_back(step, json["held_out_loss"].get<double>());
+    }
+  }
+  if (losses.empty()) return false;
+  // Means over a 200th of the run: a curve, not a cloud.
+  const std::size_t bin = std::max<std::size_t>(1, losses.size() / 200);
+  std::string script = fmt::format(
+      "set terminal svg size 800,500 font 'sans,12' background 'white'\nset output '{}'\n"
+      "set xlabel 'step'\nset ylabel 'loss (nats a token)'\nset grid\nset key top right\n",
+      svg.string());
+  script += "$loss << EOD\n";
+  for (std::size_t first = 0; first < losses.size(); first += bin) {
+    const std::size_t last = std::min(first + bin, losses.size());
+    double sum = 0;
+    for (std::size_t i = first; i < last; ++i) sum += losses[i].second;
+    script +=
+        fmt::format("{} {}\n", losses[last - 1].first, sum / static_cast<double>(last - first));
+  }
+  script += "EOD\n$held_out << EOD\n";
+  for (const auto& [step, loss] : held_out) script += fmt::format("{} {}\n", step, loss);
+  script += "EOD\nplot $loss with lines linewidth 2 linecolor '#2166ac' title 'training'";
+  if (!held_out.empty()) {
+    script += ", $held_out with linespoints pointtype 7 linecolor '#b2182b' title 'held out'";
+  }
+  script += "\n";
+  const std::filesystem::path script_file = svg.string() + ".gnuplot";
+  write_file_atomically(script_file, script);
+
+  const std::string name = script_file.string();
+  std::vector<char*> arguments;
+  std::string program = "gnuplot";
+  std::string argument = name;
+  arguments = {program.data(), argument.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  int status = -1;
+  if (error == 0) {
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  std::filesystem::remove(script_file);
+  return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace outrider::train

@@ -1,0 +1,193 @@
+#include "train/training_run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/atomic_file.h"
+#include "outrider/error.h"
+#include "train/checkpoint.h"
+#include "train/corpus.h"
+#include "train/objective.h"
+#include "train/training_log.h"
+
+namespace outrider::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Two groups: matrices decay, vectors do not (Loshchilov and Hutter 2019 decay all; that norms and
+// biases stay out is GPT-2's and everybody's practice since).
+std::unique_ptr<torch::optim::AdamW> make_optimizer(torch::nn::Module& trained,
+                                                    const OptimizerOptions& options) {
+  std::vector<torch::Tensor> matrices;
+  std::vector<torch::Tensor> vectors;
+  for (const torch::Tensor& parameter : trained.parameters()) {
+    (parameter.dim() >= 2 ? matrices : vectors).push_back(parameter);
+  }
+  const auto with_decay = [&](double decay) {
+    auto group = std::make_unique<torch::optim::AdamWOptions>(options.beta2);
+    group->betas({options.beta1, options.beta2}).eps(options.epsilon).weight_decay(decay);
+    return group;
+  };
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  if (!matrices.empty()) groups.emplace_back(matrices, with_decay(options.weight_decay));
+  if (!vectors.empty()) groups.emplace_back(vectors, with_decay(0));
+  return std::make_unique<torch::optim::AdamW>(std::move(groups));
+}
+
+void set_rate(torch::optim::AdamW& optimizer, double rate) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
+}
+
+// Written on a fresh start, compared on resuming.
+void settle(const fs::path& file, const RunSettings& settings, bool is_there) {
+  if (!is_there) {
+    nlohmann::ordered_json json;
+    for (const auto& [name, value] : settings) json[name] = value;
+    write_file_atomically(file, json.dump(2) + "\n");
+    return;
+  }
+  std::ifstream in(file);
+  const auto json = nlohmann::json::parse(in, nullptr, false);
+  if (!json.is_object()) throw Error("resume training", file.string(), "its settings", "none");
+  for (const auto& [name, value] : settings) {
+    const std::string before =
+        json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "none";
+    if (before != value) {
+      throw Error("resume training", name, fmt::format("\"{}\", as the run was begun", before),
+                  fmt::format("\"{}\"", value));
+    }
+  }
+}
+
+void require_finite(double value, const char* what, std::int64_t step) {
+  if (std::isfinite(value)) return;
+  throw Error(
+      "train", fmt::format("{} at step {}", what, step + 1), "a finite number",
+      fmt::format("{}; the last checkpoint stands (a lower --learning-rate may help)", value));
+}
+
+double clip(const torch::nn::Module& trained, const OptimizerOptions& options) {
+  const std::vector<torch::Tensor> parameters = trained.parameters();
+  double squares = 0;
+  for (const torch::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) {
+      squares += parameter.grad().to(torch::kFloat64).square().sum().item<double>();
+    }
+  }
+  const double norm = std::sqrt(squares);
+  if (options.clip_value > 0) torch::nn::utils::clip_grad_value_(parameters, options.clip_value);
+  if (options.clip_norm > 0 && norm > options.clip_norm) {
+    for (const torch::Tensor& parameter : parameters) {
+      if (parameter.grad().defined()) parameter.grad().mul_(options.clip_norm / norm);
+    }
+  }
+  return norm;
+}
+
+nlohmann::ordered_json line_of(const StepReport& report) {
+  nlohmann::ordered_json line = {{"step", report.step},
+                                 {"loss", report.loss},
+                                 {"learning_rate", report.learning_rate},
+                                 {"gradient_norm", report.gradient_norm},
+                                 {"tokens", report.n_tokens},
+                                 {"seconds", report.seconds}};
+  for (const auto& [name, value] : report.metrics) line[name] = value;
+  for (const auto& [name, value] : report.held_out) line["held_out_" + name] = value;
+  return line;
+}
+
+}  // namespace
+
+RunOutcome run_training(Objective& objective, const RunOptions& options, const RunHooks& hooks) {
+  using Clock = std::chrono::steady_clock;
+  const fs::path folder = options.directory / "training";
+  const fs::path checkpoint = folder / "checkpoint.pt";
+  const bool is_there = fs::exists(folder / "settings.json");
+  if (is_there && !options.resume) {
+    throw Error("train", options.directory.string(), "a directory without a training run",
+                "one (--resume goes on with it)");
+  }
+  fs::create_directories(folder);
+  settle(folder / "settings.json", options.settings, is_there);
+
+  torch::nn::Module& trained = objective.trained();
+  const auto optimizer = make_optimizer(trained, options.optimizer);
+  RunOutcome outcome;
+  if (fs::exists(checkpoint)) outcome.first_step = load_checkpoint(checkpoint, trained, *optimizer);
+  TrainingLog log(folder / "log.jsonl", outcome.first_step);
+
+  const std::int64_t n_steps = options.schedule.n_steps;
+  std::int64_t step = outcome.first_step;
+  for (; step < n_steps; ++step) {
+    if (hooks.should_stop && hooks.should_stop()) break;
+    const auto began = Clock::now();
+    StepReport report{.step = step + 1,
+                      .n_steps = n_steps,
+                      .learning_rate = options.schedule.rate(step),
+                      .metrics = {},
+                      .held_out = {}};
+    set_rate(*optimizer, report.learning_rate);
+    optimizer->zero_grad();
+    for (int micro = 0; micro < options.accumulation; ++micro) {
+      const std::int64_t number = step * options.accumulation + micro;
+      torch::manual_seed(mix(options.seed, static_cast<std::uint64_t>(number), 1));
+      const Loss loss = objective.loss(number);
+      const double value = loss.value.item<double>();
+      require_finite(value, "loss", step);
+      (loss.value / options.accumulation).backward();
+      report.loss += value / options.accumulation;
+      report.n_tokens += loss.n_tokens;
+      report.metrics.resize(loss.metrics.size());
+      for (std::size_t i = 0; i < loss.metrics.size(); ++i) {
+        report.metrics[i].first = loss.metrics[i].first;
+        report.metrics[i].second += loss.metrics[i].second / options.accumulation;
+      }
+    }
+    report.gradient_norm = clip(trained, options.optimizer);
+    require_finite(report.gradient_norm, "gradient", step);
+    optimizer->step();
+
+    const bool last = step + 1 == n_steps;
+    if (last ||
+        (options.evaluation_interval > 0 && (step + 1) % options.evaluation_interval == 0)) {
+      const torch::NoGradGuard no_grad;
+      report.held_out = objective.evaluate();
+    }
+    report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    log.append(line_of(report).dump());
+    if (last || (step + 1) % options.checkpoint_interval == 0) {
+      save_checkpoint(checkpoint, trained, *optimizer, step + 1);
+    }
+    if (hooks.on_step) hooks.on_step(report);
+  }
+  outcome.n_steps_done = step;
+  outcome.finished = step == n_steps;
+  if (outcome.finished) {
+    objective.export_to(options.directory);
+  } else {
+    save_checkpoint(checkpoint, trained, *optimizer, step);
+  }
+  plot_training_log(folder / "log.jsonl", folder / "loss.svg");
+  return outcome;
+}
+
+std::int64_t n_trained_parameters(Objective& objective) {
+  std::int64_t n = 0;
+  for (const torch::Tensor& parameter : objective.trained().parameters()) n += parameter.numel();
+  return n;
+}
+
+int set_training_threads(int n_threads) {
+  const auto n_processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  torch::set_num_threads(n_threads > 0 ? n_threads : n_processors);
+  return torch::get_num_threads();
+}
+
+}  // namespace outrider::train

@@ -1,0 +1,85 @@
+// The one training loop: accumulate, clip, step, log, save; killed at any moment, it goes on with
+// the bits it would have had.
+#ifndef OUTRIDER_TRAIN_TRAINING_RUN_H_
+#define OUTRIDER_TRAIN_TRAINING_RUN_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/metric.h"
+#include "train/schedule.h"
+
+namespace outrider::train {
+
+class Objective;
+
+struct OptimizerOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // of matrices; vectors (norms, biases) have none
+  double clip_norm = 1.0;     // of all gradients together; 0: not clipped
+  double clip_value = 0;      // of each gradient's elements; 0: not clipped
+};
+
+// Everything that a run's course depends on, in words: written beside the checkpoint and compared
+// on resuming.
+using RunSettings = std::vector<std::pair<std::string, std::string>>;
+
+struct RunOptions {
+  std::filesystem::path directory;  // gets training/checkpoint.pt, log.jsonl, settings.json
+  RunSettings settings;
+  Schedule schedule;
+  OptimizerOptions optimizer;
+  std::uint64_t seed = 0;
+  int accumulation = 1;  // micro-batches a step
+  std::int64_t checkpoint_interval = 500;
+  std::int64_t evaluation_interval = 0;  // 0: at the end only
+  bool resume = false;
+};
+
+struct StepReport {
+  std::int64_t step = 0;  // steps done
+  std::int64_t n_steps = 0;
+  double loss = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  std::int64_t n_tokens = 0;  // of this step
+  double seconds = 0;         // of this step
+  std::vector<Metric> metrics;
+  std::vector<Metric> held_out;  // at evaluations
+};
+
+struct RunHooks {
+  std::function<void(const StepReport&)> on_step = {};
+  std::function<bool()> should_stop = {};  // asked between steps: then saves and returns
+};
+
+struct RunOutcome {
+  std::int64_t n_steps_done = 0;
+  std::int64_t first_step = 0;  // where a resumed run took up
+  bool finished = false;        // or stopped by should_stop
+};
+
+// Trains to the last step of the schedule and exports to the directory. Files of the run stand
+// under directory/training: checkpoint.pt (parameters, optimiser, step: replaced whole), log.jsonl
+// (a line a step, cut back to the checkpoint on resuming), settings.json.
+//
+// Throws Error: a run is there and resume is not set; resume with other settings; a loss or a
+// gradient that is no finite number; files that cannot be written. The last good checkpoint stands
+// then.
+RunOutcome run_training(Objective& objective, const RunOptions& options, const RunHooks& hooks);
+
+std::int64_t n_trained_parameters(Objective& objective);
+
+// The threads of all training in this process; 0: every processor this process may run on. Call it
+// before anything is made. Returns how many there are.
+int set_training_threads(int n_threads);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_TRAINING_RUN_H_
