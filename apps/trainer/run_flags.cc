@@ -105,7 +105,7 @@ train::BatchShape batch_shape(const RunFlags& flags) {
 }
 
 train::Products products_of(const RunFlags& flags) {
-  return flags.precision == "bf16" ? train::Products::bf16 : train::Products::f32;
+  return flags.precision == "bf16" ? train::Products::bf16 : train::Products::full;
 }
 
 ElementType export_type_of(const RunFlags& flags) {

@@ -1,5 +1,7 @@
 #include "train/checkpoint.h"
 
+#include <exception>
+
 #include "base/atomic_file.h"
 #include "outrider/error.h"
 
@@ -16,10 +18,18 @@ void save_checkpoint(const std::filesystem::path& file, const torch::nn::Module&
   archive.write("optimizer", optimizer_state);
   archive.write("n_steps_done", c10::IValue(n_steps_done));
   AtomicFile out(file);
-  archive.save_to([&out](const void* bytes, std::size_t n_bytes) {
-    out.write({static_cast<const std::byte*>(bytes), n_bytes});
+  // libtorch's writer finishes its archive in a destructor: what is thrown through it ends the
+  // process. A failure waits outside, and whatever the writer still has to say is not written.
+  std::exception_ptr failure;
+  archive.save_to([&](const void* bytes, std::size_t n_bytes) {
+    try {
+      if (!failure) out.write({static_cast<const std::byte*>(bytes), n_bytes});
+    } catch (...) {
+      failure = std::current_exception();
+    }
     return n_bytes;
   });
+  if (failure) std::rethrow_exception(failure);
   out.commit();
 }
 

@@ -34,9 +34,10 @@ Tensor rotate(const Tensor& x, const Rotation& rotation) {
 
 }  // namespace
 
-Tensor project(const Tensor& x, const torch::nn::Linear& linear, torch::ScalarType products) {
-  if (products == x.scalar_type()) return torch::linear(x, linear->weight, linear->bias);
-  const Tensor y = torch::linear(x.to(products), linear->weight.to(products)).to(x.scalar_type());
+Tensor project(const Tensor& x, const torch::nn::Linear& linear, Products products) {
+  if (products == Products::full) return torch::linear(x, linear->weight, linear->bias);
+  const Tensor y = torch::linear(x.to(torch::kBFloat16), linear->weight.to(torch::kBFloat16))
+                       .to(x.scalar_type());
   return linear->bias.defined() ? y + linear->bias : y;
 }
 
@@ -62,8 +63,7 @@ Tensor causal_mask(int n_past, int n_tokens, torch::ScalarType type) {
   return all.triu(n_past + 1);
 }
 
-DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, torch::ScalarType products,
-                                   Options options)
+DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, Products products, Options options)
     : config_(config), products_(products) {
   const int input_width =
       options.attention_input_width > 0 ? options.attention_input_width : config.dim;
@@ -106,18 +106,20 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, c
     past->keys = key;
     past->values = value;
   }
+  const auto factor = [&](const Tensor& x) {
+    return products_ == Products::bf16 ? x.to(torch::kBFloat16) : x;
+  };
   const int group = config_.n_heads / config_.n_kv_heads;
   if (group > 1) {
     key = key.repeat_interleave(group, 1);
     value = value.repeat_interleave(group, 1);
   }
   const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
-  Tensor scores = torch::matmul(query.to(products_), key.to(products_).transpose(2, 3))
-                      .to(input.scalar_type()) *
-                  scale;
+  Tensor scores =
+      torch::matmul(factor(query), factor(key).transpose(2, 3)).to(input.scalar_type()) * scale;
   if (mask.defined()) scores = scores + mask;
   const Tensor shares = torch::softmax(scores, -1);
-  const Tensor attended = torch::matmul(shares.to(products_), value.to(products_))
+  const Tensor attended = torch::matmul(factor(shares), factor(value))
                               .to(input.scalar_type())
                               .transpose(1, 2)
                               .reshape({n_sequences, n_tokens, config_.n_heads * config_.head_dim});
@@ -158,7 +160,7 @@ void initialise(torch::nn::Module& module, int n_layers) {
   }
 }
 
-LlamaModuleImpl::LlamaModuleImpl(const ModelConfig& config, torch::ScalarType products)
+LlamaModuleImpl::LlamaModuleImpl(const ModelConfig& config, Products products)
     : config_(config), products_(products) {
   auto trunk = register_module("model", Group());
   embedding_ = trunk->register_module("embed_tokens",
@@ -195,14 +197,15 @@ Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* pa
 
 Tensor LlamaModuleImpl::logits(const Tensor& features) {
   const Tensor& weight = head_ ? head_->weight : embedding_->weight;
-  if (products_ == features.scalar_type()) return torch::linear(features, weight);
-  return torch::linear(features.to(products_), weight.to(products_)).to(features.scalar_type());
+  if (products_ == Products::full) return torch::linear(features, weight);
+  return torch::linear(features.to(torch::kBFloat16), weight.to(torch::kBFloat16))
+      .to(features.scalar_type());
 }
 
 LlamaModule make_llama(const ModelConfig& config, Products products,
                        const std::filesystem::path& init, std::uint64_t seed) {
   torch::manual_seed(seed);
-  LlamaModule model(config, scalar_type_of(products));
+  LlamaModule model(config, products);
   if (init.empty()) {
     initialise(*model, config.n_layers);
   } else {

@@ -15,10 +15,9 @@
 
 namespace outrider::train {
 
-// x W^T (+ bias), the product in `products`; everything else stays in x's type. With bf16 products
-// over f32 parameters this is mixed precision with f32 master weights.
-torch::Tensor project(const torch::Tensor& x, const torch::nn::Linear& linear,
-                      torch::ScalarType products);
+// x W^T (+ bias), in x's type; the product alone may be in bf16. Over f32 parameters this is mixed
+// precision with f32 master weights.
+torch::Tensor project(const torch::Tensor& x, const torch::nn::Linear& linear, Products products);
 
 class RmsNormImpl : public torch::nn::Module {
  public:
@@ -54,8 +53,8 @@ class DecoderLayerImpl : public torch::nn::Module {
     bool input_norm = true;
     int attention_input_width = 0;  // 0: the config's dim
   };
-  DecoderLayerImpl(const ModelConfig& config, torch::ScalarType products, Options options);
-  DecoderLayerImpl(const ModelConfig& config, torch::ScalarType products)
+  DecoderLayerImpl(const ModelConfig& config, Products products, Options options);
+  DecoderLayerImpl(const ModelConfig& config, Products products)
       : DecoderLayerImpl(config, products, Options()) {}
 
   // x (n_sequences, n_tokens, dim) -> the same shape. mask (n_tokens, n_past + n_tokens) is added
@@ -72,7 +71,7 @@ class DecoderLayerImpl : public torch::nn::Module {
 
  private:
   ModelConfig config_;
-  torch::ScalarType products_;
+  Products products_;
   torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
   torch::nn::Linear gate_{nullptr}, up_{nullptr}, down_{nullptr};
 };
@@ -88,8 +87,8 @@ void initialise(torch::nn::Module& module, int n_layers);
 
 class LlamaModuleImpl : public torch::nn::Module {
  public:
-  // products: bf16 or the type of the parameters, which is f32 until the module is converted.
-  LlamaModuleImpl(const ModelConfig& config, torch::ScalarType products);
+  // The parameters are f32 until the module is converted.
+  LlamaModuleImpl(const ModelConfig& config, Products products);
 
   // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), what the head reads.
   // past: empty, or one per layer; then tokens follow those it holds.
@@ -99,21 +98,17 @@ class LlamaModuleImpl : public torch::nn::Module {
   torch::Tensor embed(const torch::Tensor& tokens);
 
   const ModelConfig& config() const { return config_; }
-  torch::ScalarType products() const { return products_; }
+  Products products() const { return products_; }
 
  private:
   ModelConfig config_;
-  torch::ScalarType products_;
+  Products products_;
   torch::nn::Embedding embedding_{nullptr};
   std::vector<DecoderLayer> layers_;
   RmsNorm norm_{nullptr};
   torch::nn::Linear head_{nullptr};  // null: tied to the embedding
 };
 TORCH_MODULE(LlamaModule);
-
-inline torch::ScalarType scalar_type_of(Products products) {
-  return products == Products::bf16 ? torch::kBFloat16 : torch::kFloat32;
-}
 
 // A model with the weights of a Hugging Face directory, or, where that is empty, random ones.
 LlamaModule make_llama(const ModelConfig& config, Products products,

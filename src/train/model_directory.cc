@@ -1,7 +1,10 @@
 #include "train/model_directory.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 #include "base/atomic_file.h"
@@ -24,7 +27,8 @@ nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType 
       {"num_key_value_heads", config.n_kv_heads},
       {"head_dim", config.head_dim},
       {"max_position_embeddings", config.context_length},
-      {"rms_norm_eps", config.norm_epsilon},
+      // As a person would have written it: 1e-05, not the float's digits as a double.
+      {"rms_norm_eps", std::stod(fmt::format("{}", config.norm_epsilon))},
       {"rope_theta", config.rope.theta},
       {"hidden_act", "silu"},
       {"attention_bias", config.attention_bias},

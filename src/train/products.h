@@ -4,8 +4,9 @@
 
 namespace outrider::train {
 
-// Parameters, norms, softmax and the residual stream stay in f32 either way.
-enum class Products { f32, bf16 };
+// full: the type of the parameters, f32 in training and f64 in proofs. Parameters, norms, softmax
+// and the residual stream are in that type either way.
+enum class Products { full, bf16 };
 
 }  // namespace outrider::train
 
