@@ -137,6 +137,43 @@ TEST(Features, LastIsWhatTheHeadReads) {
   }
 }
 
+// Heads borrow the output matrix: the same features give the same bits as in a pass.
+TEST(Features, ProjectedTheyAreTheLogits) {
+  for (const kernels::WeightKind kind :
+       {kernels::WeightKind::f32, kernels::WeightKind::bf16, kernels::WeightKind::int8}) {
+    const testing::TemporaryDirectory directory;
+    testing::write_hugging_face(testing::make_tiny_model(three_layers()), directory.path());
+    LoadOptions options;
+    options.weights = kind;
+    options.n_threads = 2;
+    const auto model = load_model(directory.path(), options);
+    const auto sequence = model->open({});
+    const int layers[] = {3};
+    const ForwardOutput output = run(*model, *sequence, some_tokens(), layers);
+    ForwardOutput projected;
+    model->project(std::span(output.features).first(some_tokens().size() * 64), projected);
+    ASSERT_EQ(projected.n_rows, output.n_rows);
+    EXPECT_EQ(std::memcmp(projected.logits.data(), output.logits.data(),
+                          some_tokens().size() * 300 * sizeof(float)),
+              0);
+    EXPECT_THROW(model->project(std::span(output.features).first(63), projected), Error);
+  }
+}
+
+TEST(Features, EmbeddingsAreTheInputMatrix) {
+  const auto model = load_tiny(testing::make_tiny_model(three_layers()), 1);
+  const auto sequence = model->open({});
+  const int layers[] = {0};
+  const ForwardOutput output = run(*model, *sequence, some_tokens(), layers);
+  std::vector<float> embedded(some_tokens().size() * 64);
+  model->embed(some_tokens(), embedded);
+  EXPECT_EQ(std::memcmp(embedded.data(), output.features.data(), embedded.size() * sizeof(float)),
+            0);
+  EXPECT_THROW(model->embed(some_tokens(), std::span(embedded).first(64)), Error);
+  const std::vector<TokenId> outside = {300};
+  EXPECT_THROW(model->embed(outside, std::span(embedded).first(64)), Error);
+}
+
 TEST(Features, BitsDoNotDependOnThePass) {
   const testing::TinyModel tiny = testing::make_tiny_model(three_layers());
   const int layers[] = {1, 3};

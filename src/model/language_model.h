@@ -112,6 +112,14 @@ class LanguageModel {
   // context or a feature layer beyond the model; nothing has changed then.
   virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                        ForwardOutput& output) = 0;
+
+  // What heads that draft from the model's features borrow of it: its input and its output matrix.
+  // embed: tokens (n) to out (n, dim). project: features (n, dim), as feature layer n_layers has
+  // them, to output's logits (n, vocabulary_size), the bits that forward would give. Throw Error on
+  // sizes that do not fit, on tokens outside the vocabulary, and where a model lends nothing (the
+  // default).
+  virtual void embed(std::span<const TokenId> tokens, std::span<float> out);
+  virtual void project(std::span<const float> features, ForwardOutput& output);
 };
 
 }  // namespace outrider

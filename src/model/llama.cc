@@ -84,6 +84,50 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
   run_team(threads_for(plan_.n_rows()), [this, logits](const Team& team) { run(team, logits); });
 }
 
+void LlamaModel::embed(std::span<const TokenId> tokens, std::span<float> out) {
+  const auto dim = static_cast<std::size_t>(parts_.config.dim);
+  if (out.size() != tokens.size() * dim) {
+    throw Error("embed", "output", fmt::format("{} floats", tokens.size() * dim),
+                fmt::format("{}", out.size()));
+  }
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= parts_.config.vocabulary_size) {
+      throw Error("embed", "token", fmt::format("0 to {}", parts_.config.vocabulary_size - 1),
+                  fmt::format("{}", tokens[i]));
+    }
+    decode_rows(parts_.weights.embedding, tokens[i], 1, out.subspan(i * dim, dim));
+  }
+}
+
+void LlamaModel::project(std::span<const float> features, ForwardOutput& output) {
+  const ModelConfig& config = parts_.config;
+  const auto dim = static_cast<std::size_t>(config.dim);
+  if (features.size() % dim != 0) {
+    throw Error("project", "features", fmt::format("a multiple of {} floats", dim),
+                fmt::format("{}", features.size()));
+  }
+  const auto n_rows = static_cast<int>(features.size() / dim);
+  scratch_.asked.resize(n_rows, config.dim, parts_.weights.quantized);
+  const std::size_t n_logits =
+      static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.vocabulary_size);
+  if (output.logits.size() < n_logits) output.logits.resize(n_logits);
+  output.n_rows = n_rows;
+  output.vocabulary_size = config.vocabulary_size;
+  output.feature_width = 0;
+  if (n_rows == 0) return;
+  run_team(threads_for(n_rows), [&](const Team& team) {
+    const Range mine = team.share(n_rows);
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+      std::copy_n(features.data() + static_cast<std::size_t>(i) * dim, dim,
+                  scratch_.asked.row(static_cast<int>(i)));
+      scratch_.asked.finish_row(*parts_.table, static_cast<int>(i));
+    }
+    team.barrier();
+    parts_.weights.head.multiply(team, scratch_.asked, output.logits.data(),
+                                 static_cast<std::size_t>(config.vocabulary_size));
+  });
+}
+
 // Rows are shared out in the same way everywhere (team.share), so that between two ops that both
 // work row by row no barrier is needed. Products are shared out over columns: a barrier before, and
 // one after.

@@ -35,6 +35,8 @@ class LlamaModel final : public LanguageModel {
   std::unique_ptr<Sequence> open(const Prompt& prompt) override;
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
+  void embed(std::span<const TokenId> tokens, std::span<float> out) override;
+  void project(std::span<const float> features, ForwardOutput& output) override;
 
   // A pass runs on no more threads than leave each this long a share of every layer, by estimate
   // (llama.cc derives the default). Bits do not depend on it; 0: always all threads, for tests.

@@ -1,0 +1,15 @@
+#include "model/language_model.h"
+
+#include "outrider/error.h"
+
+namespace outrider {
+
+void LanguageModel::embed(std::span<const TokenId>, std::span<float>) {
+  throw Error("embed", "model", "one that lends its input matrix", "one that does not");
+}
+
+void LanguageModel::project(std::span<const float>, ForwardOutput&) {
+  throw Error("project", "model", "one that lends its output matrix", "one that does not");
+}
+
+}  // namespace outrider

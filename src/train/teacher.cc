@@ -1,0 +1,70 @@
+#include "train/teacher.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "model/load_model.h"
+#include "outrider/error.h"
+
+namespace outrider::train {
+namespace {
+
+std::unique_ptr<LanguageModel> load_frozen(const std::filesystem::path& path, int n_threads) {
+  LoadOptions options;
+  options.n_threads = n_threads;
+  options.weights = kernels::WeightKind::f32;
+  options.kv = kernels::KvKind::f32;
+  return load_model(path, options);
+}
+
+}  // namespace
+
+Teacher::Teacher(const std::filesystem::path& path, int n_threads)
+    : model_(load_frozen(path, n_threads)) {}
+
+void Teacher::run(std::span<const TokenId> tokens, int n_sequences, bool logits,
+                  std::span<const int> feature_layers) {
+  const std::size_t length = tokens.size() / static_cast<std::size_t>(n_sequences);
+  if (length > static_cast<std::size_t>(config().context_length)) {
+    throw Error("run target", "sequences",
+                fmt::format("at most its context of {} tokens", config().context_length),
+                fmt::format("{}", length));
+  }
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<TokenBlock> blocks;
+  for (int i = 0; i < n_sequences; ++i) {
+    sequences.push_back(model_->open({}));
+    blocks.push_back({.sequence = sequences.back().get(),
+                      .tokens = tokens.subspan(static_cast<std::size_t>(i) * length, length),
+                      .parents = {}});
+  }
+  const RowSet rows{.kind = logits ? RowSet::Kind::all : RowSet::Kind::none, .rows = {}};
+  model_->forward(blocks, {.logits = rows, .feature_layers = feature_layers}, output_);
+}
+
+std::vector<float> Teacher::input_matrix() {
+  std::vector<TokenId> all(static_cast<std::size_t>(config().vocabulary_size));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<float> matrix(all.size() * static_cast<std::size_t>(config().dim));
+  model_->embed(all, matrix);
+  return matrix;
+}
+
+std::vector<float> Teacher::output_matrix() {
+  // The matrix times a unit vector is one of its columns, exactly: all other products are zeros.
+  const auto dim = static_cast<std::size_t>(config().dim);
+  const auto n_rows = static_cast<std::size_t>(config().vocabulary_size);
+  std::vector<float> matrix(n_rows * dim);
+  std::vector<float> unit(dim);
+  ForwardOutput column;
+  for (std::size_t i = 0; i < dim; ++i) {
+    unit[i] = 1;
+    model_->project(unit, column);
+    unit[i] = 0;
+    for (std::size_t row = 0; row < n_rows; ++row) matrix[row * dim + i] = column.logits[row];
+  }
+  return matrix;
+}
+
+}  // namespace outrider::train
