@@ -1,7 +1,9 @@
 // outrider-train: the training commands. `outrider train lm ...` runs `outrider-train lm ...`.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,10 +28,9 @@ int run_program(int argc, char** argv) {
       "--steps 2000 --out drafter\n"
       "  outrider train lm --help\n");
 
-  std::vector<std::pair<CLI::App*, Run>> commands(1);
-  std::size_t index = 0;
-  for (const auto add : {add_train_lm}) {
-    auto& [command, run] = commands[index++];
+  std::vector<std::pair<CLI::App*, Run>> commands;
+  for (const auto add : {add_train_lm, add_train_distill}) {
+    auto& [command, run] = commands.emplace_back();
     command = add(program, run);
   }
 
@@ -50,8 +51,12 @@ int run_program(int argc, char** argv) {
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run();
   }
+  std::vector<std::string> names;
+  for (const auto& [command, run] : commands) names.push_back(command->get_name());
   return fail(kExitUsage,
-              "[read flags] command: expected one of lm, got none (see outrider-train --help)");
+              fmt::format("[read flags] command: expected one of {}, got none (see outrider-train "
+                          "--help)",
+                          fmt::join(names, ", ")));
 }
 
 }  // namespace

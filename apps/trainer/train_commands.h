@@ -7,6 +7,7 @@
 namespace outrider::cli {
 
 CLI::App* add_train_lm(CLI::App& program, Run& run);
+CLI::App* add_train_distill(CLI::App& program, Run& run);
 
 }  // namespace outrider::cli
 

@@ -1,5 +1,7 @@
 #include "train/losses.h"
 
+#include <cmath>
+
 namespace outrider::train {
 
 using torch::Tensor;
@@ -11,6 +13,39 @@ Tensor weighted_mean(const Tensor& row_losses, const Tensor& weights) {
 
 Tensor cross_entropy_rows(const Tensor& logits, const Tensor& tokens) {
   return -torch::log_softmax(logits, -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
+}
+
+Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,
+                       const Tensor& target_logits) {
+  const Tensor draft_logprob = torch::log_softmax(draft_logits, -1);
+  const Tensor target_logprob = torch::log_softmax(target_logits, -1);
+  const Tensor draft_prob = draft_logprob.exp();
+  const Tensor target_prob = target_logprob.exp();
+  // sum a log(a / b), with 0 log 0 = 0.
+  const auto kl = [](const Tensor& prob, const Tensor& logprob, const Tensor& other_logprob) {
+    const Tensor terms = prob * (logprob - other_logprob);
+    return torch::where(prob > 0, terms, torch::zeros_like(terms)).sum(-1);
+  };
+  switch (divergence) {
+    case Divergence::forward_kl:
+      return kl(target_prob, target_logprob, draft_logprob);
+    case Divergence::reverse_kl:
+      return kl(draft_prob, draft_logprob, target_logprob);
+    case Divergence::jensen_shannon: {
+      // log((t + d) / 2) without leaving logarithms.
+      const Tensor mean_logprob = torch::logaddexp(draft_logprob, target_logprob) - std::log(2.0);
+      return 0.5 * (kl(target_prob, target_logprob, mean_logprob) +
+                    kl(draft_prob, draft_logprob, mean_logprob));
+    }
+    case Divergence::total_variation:
+      return 0.5 * (target_prob - draft_prob).abs().sum(-1);
+  }
+  return {};
+}
+
+Tensor overlap_rows(const Tensor& draft_logits, const Tensor& target_logits) {
+  return torch::minimum(torch::softmax(draft_logits, -1), torch::softmax(target_logits, -1))
+      .sum(-1);
 }
 
 }  // namespace outrider::train

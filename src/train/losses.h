@@ -4,6 +4,8 @@
 
 #include <torch/torch.h>
 
+#include "train/divergence.h"
+
 namespace outrider::train {
 
 // Mean over rows, weighted: sum w_i l_i / sum w_i. weights (n), any; zero rows do not count. The
@@ -12,6 +14,16 @@ torch::Tensor weighted_mean(const torch::Tensor& row_losses, const torch::Tensor
 
 // -log softmax(logits)[token], per row. logits (n, vocabulary), tokens (n) int64 -> (n)
 torch::Tensor cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& tokens);
+
+// Per row, nats (total variation: a share). draft_logits, target_logits (n, vocabulary) -> (n).
+// Gradients flow into draft_logits; a target's minus infinity is a probability of 0, and reverse KL
+// is infinite where the drafter gives it any.
+torch::Tensor divergence_rows(Divergence divergence, const torch::Tensor& draft_logits,
+                              const torch::Tensor& target_logits);
+
+// sum over tokens of min(target_prob, draft_prob), per row: the expected acceptance of one drafted
+// token at temperature 1 (Leviathan et al. 2023, theorem 3.5).
+torch::Tensor overlap_rows(const torch::Tensor& draft_logits, const torch::Tensor& target_logits);
 
 }  // namespace outrider::train
 

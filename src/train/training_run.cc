@@ -48,7 +48,7 @@ void set_rate(torch::optim::AdamW& optimizer, double rate) {
 // Written on a fresh start, compared on resuming.
 void settle(const fs::path& file, const RunSettings& settings, bool is_there) {
   if (!is_there) {
-    nlohmann::ordered_json json;
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (const auto& [name, value] : settings) json[name] = value;
     write_file_atomically(file, json.dump(2) + "\n");
     return;

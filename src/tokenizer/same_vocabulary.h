@@ -1,0 +1,19 @@
+// Whether two tokenizers mean the same by their ids.
+#ifndef OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
+#define OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
+
+#include <string_view>
+
+#include "outrider/tokenizer.h"
+
+namespace outrider {
+
+// Throws Error(operation, object, ...) naming the first id at which `other` differs from
+// `expected`, or the two sizes. Merges and normalisers are not compared: they decide how text is
+// cut, not what an id means.
+void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
+                             std::string_view operation, std::string_view object);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_

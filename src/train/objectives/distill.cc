@@ -1,0 +1,152 @@
+#include "train/objectives/distill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "outrider/error.h"
+#include "train/batch_tensors.h"
+#include "train/llama_module.h"
+#include "train/losses.h"
+#include "train/model_directory.h"
+#include "train/objective.h"
+
+namespace outrider::train {
+namespace {
+
+using torch::Tensor;
+
+class DistillObjective final : public Objective {
+ public:
+  explicit DistillObjective(const DistillOptions& options)
+      : options_(options),
+        drafter_(make_llama(options.config, options.products, options.init, options.seed)) {
+    const int n_target = options_.target->config().vocabulary_size;
+    if (options_.config.vocabulary_size != n_target) {
+      throw Error("distill", "drafter's vocabulary",
+                  fmt::format("the target's {} tokens", n_target),
+                  fmt::format("{}", options_.config.vocabulary_size));
+    }
+  }
+
+  torch::nn::Module& trained() override { return *drafter_; }
+  Loss loss(std::int64_t batch_number) override;
+  std::vector<Metric> evaluate() override;
+  void export_to(const std::filesystem::path& directory) override;
+
+ private:
+  // Both models' logits at the places that predict something, and how much each counts.
+  struct Compared {
+    Tensor draft_logits;   // (n_rows, vocabulary), with gradients
+    Tensor target_logits;  // (n_rows, vocabulary)
+    Tensor weights;        // (n_rows)
+  };
+  Compared compare(const Batch& batch);
+  bool is_on_policy(std::int64_t batch_number) const;
+  void write_on(Batch& batch);
+
+  DistillOptions options_;
+  LlamaModule drafter_;
+};
+
+DistillObjective::Compared DistillObjective::compare(const Batch& batch) {
+  const BatchTensors tensors(batch);
+  const Tensor inputs = tensors.inputs().contiguous();
+  std::vector<TokenId> read(static_cast<std::size_t>(inputs.numel()));
+  std::copy_n(inputs.data_ptr<std::int64_t>(), inputs.numel(), read.begin());
+  options_.target->run(read, batch.n_sequences, true, {});
+  const ForwardOutput& output = options_.target->output();
+  // A copy: the engine writes its next pass into the same place.
+  const Tensor target_logits =
+      torch::from_blob(const_cast<float*>(output.logits.data()),
+                       {output.n_rows, output.vocabulary_size}, torch::kFloat32)
+          .clone();
+  const Tensor draft_logits = drafter_->logits(drafter_->features(inputs)).flatten(0, 1);
+  return {draft_logits, target_logits.to(draft_logits.scalar_type()),
+          tensors.target_weights().flatten().to(draft_logits.scalar_type())};
+}
+
+bool DistillObjective::is_on_policy(std::int64_t batch_number) const {
+  // 53 bits: a double's worth.
+  const double uniform =
+      static_cast<double>(mix(options_.seed, static_cast<std::uint64_t>(batch_number), 2) >> 11) *
+      0x1p-53;
+  return uniform < options_.on_policy;
+}
+
+// Replaces what follows the prompts by samples of the drafter.
+void DistillObjective::write_on(Batch& batch) {
+  const torch::NoGradGuard no_grad;
+  const int n_prompt = std::min(options_.n_prompt, batch.length - 1);
+  const BatchTensors tensors(batch);
+  std::vector<PastKeys> past;
+  Tensor written = tensors.tokens.narrow(1, 0, n_prompt);
+  Tensor next = written;
+  while (written.size(1) < batch.length) {
+    const Tensor features = drafter_->features(next, &past);
+    const Tensor logits = drafter_->logits(features.select(1, features.size(1) - 1));
+    next = torch::multinomial(torch::softmax(logits, -1), 1);
+    written = torch::cat({written, next}, 1);
+  }
+  written = written.contiguous();
+  std::copy_n(written.data_ptr<std::int64_t>(), written.numel(), batch.tokens.begin());
+  for (std::size_t i = 0; i < batch.weights.size(); ++i) {
+    batch.weights[i] =
+        i % static_cast<std::size_t>(batch.length) >= static_cast<std::size_t>(n_prompt) ? 1 : 0;
+  }
+}
+
+Loss DistillObjective::loss(std::int64_t batch_number) {
+  Batch batch = options_.batches->batch(batch_number);
+  if (is_on_policy(batch_number)) write_on(batch);
+  const Compared compared = compare(batch);
+  const Tensor rows =
+      divergence_rows(options_.divergence, compared.draft_logits, compared.target_logits);
+  const torch::NoGradGuard no_grad;
+  const Tensor overlap =
+      weighted_mean(overlap_rows(compared.draft_logits, compared.target_logits), compared.weights);
+  torch::AutoGradMode with_gradients(true);
+  return {.value = weighted_mean(rows, compared.weights),
+          .n_tokens = static_cast<std::int64_t>(compared.weights.sum().item<double>()),
+          .metrics = {{"overlap", overlap.item<double>()}}};
+}
+
+std::vector<Metric> DistillObjective::evaluate() {
+  if (options_.held_out == nullptr) return {};
+  const torch::NoGradGuard no_grad;
+  double loss = 0;
+  double overlap = 0;
+  double agreement = 0;
+  double n_counted = 0;
+  for (int number = 0; number < options_.n_held_out_batches; ++number) {
+    const Compared compared = compare(options_.held_out->batch(number));
+    const auto sum = [&](const Tensor& rows) {
+      return (rows * compared.weights).sum().item<double>();
+    };
+    loss +=
+        sum(divergence_rows(options_.divergence, compared.draft_logits, compared.target_logits));
+    overlap += sum(overlap_rows(compared.draft_logits, compared.target_logits));
+    agreement += sum((compared.draft_logits.argmax(-1) == compared.target_logits.argmax(-1))
+                         .to(compared.weights.scalar_type()));
+    n_counted += compared.weights.sum().item<double>();
+  }
+  n_counted = std::max(n_counted, 1.0);
+  return {{"loss", loss / n_counted},
+          {"overlap", overlap / n_counted},
+          {"agreement", agreement / n_counted}};
+}
+
+void DistillObjective::export_to(const std::filesystem::path& directory) {
+  copy_tokenizer(options_.tokenizer, directory);
+  write_parameters(directory, "model.safetensors", *drafter_, options_.export_type);
+  write_json(directory, "config.json", llama_config_json(drafter_->config(), options_.export_type));
+}
+
+}  // namespace
+
+std::shared_ptr<Objective> make_distill(const DistillOptions& options) {
+  return std::make_shared<DistillObjective>(options);
+}
+
+}  // namespace outrider::train
