@@ -6,13 +6,11 @@
 // other pieces therefore becomes a pair, and a piece's pairs stand together where its score puts
 // them.
 //
-// What is left to choose is the order of one piece's pairs. It matters where two of them overlap in
-// three neighbours a, b, c with ab = bc: SentencePiece takes the left one. With i = |a| and
-// j = |b| = |bc| - i, the two pairs split the piece at i and at j, and ab = bc says that the piece
-// has the period i. So where a piece has the period i, its split at i goes before that at its
-// length - i. Both being periods, the piece is a repetition of one text (Fine and Wilf, 1965);
-// merged from the left, these leave their longer halves in front, and the longer left half goes
-// first.
+// How one piece's pairs are ordered among themselves does not matter, because only one of them ever
+// comes up. Say two neighbours spell the piece X. Nothing has merged across the ends of X so far,
+// so what happened within is what encoding X by itself does, step by step; and that passes through
+// one state of two symbols only. Wherever two neighbours spell X, then, they are the same two, and
+// by induction over the steps both encoders do the same: best piece, leftmost place.
 #ifndef OUTRIDER_VOCABULARY_TRAINING_DERIVE_MERGES_H_
 #define OUTRIDER_VOCABULARY_TRAINING_DERIVE_MERGES_H_
 
@@ -24,7 +22,8 @@
 
 namespace outrider {
 
-// The merges, best first, of `pieces` (n_pieces, by id). Only pieces of text take part.
+// The merges, best first, of `pieces` (n_pieces, by id). Only pieces of text take part; their
+// scores differ.
 std::vector<MergeRule> derive_merges(std::span<const LearntPiece> pieces);
 
 }  // namespace outrider
