@@ -30,16 +30,23 @@ struct Pair {
     EXPECT_TRUE(theirs.LoadFromSerializedProto(vocabulary.tokenizer_model).ok());
   }
 
-  // Both encode alike, and both decode back to the text. Returns the number of tokens.
+  // Both encode alike, and both decode back to the text (in which U+2581, the sign for a blank,
+  // cannot be told from one). Returns the number of tokens.
   std::size_t compare(const std::string& text) {
     const Ids ids = ours->encode(text, false);
     Ids expected;
     EXPECT_TRUE(theirs.Encode(text, &expected).ok());
     EXPECT_EQ(ids, expected) << ::testing::PrintToString(text.substr(0, 200));
-    EXPECT_EQ(ours->decode(ids), text);
+    std::string back = text;
+    for (std::size_t at = back.find(kLowerBlock); at != std::string::npos;
+         at = back.find(kLowerBlock)) {
+      back.erase(at, kLowerBlock.size() - 1);
+      back[at] = ' ';
+    }
+    EXPECT_EQ(ours->decode(ids), back);
     std::string decoded;
     EXPECT_TRUE(theirs.Decode(expected, &decoded).ok());
-    EXPECT_EQ(decoded, text);
+    EXPECT_EQ(decoded, back);
     return ids.size();
   }
 };

@@ -75,7 +75,9 @@ TEST_F(TrainVocabulary, GivesADirectoryThatTheTokenizerReads) {
       EXPECT_EQ(tokenizer->decode(ids), odd);
     }
     // What it learnt is worth something: two bytes a token and more from the largest.
-    if (size == 600) EXPECT_LT(tokenizer->encode(text, false).size() * 2, text.size());
+    if (size == 600) {
+      EXPECT_LT(tokenizer->encode(text, false).size() * 2, text.size());
+    }
   }
 }
 
