@@ -5,7 +5,7 @@
 namespace outrider {
 
 void require_sentencepiece() {
-  throw Error("train tokenizer", "this build", "SentencePiece (scripts/install-deps train, build)",
+  throw Error("train tokenizer", "this build", "SentencePiece (scripts/install-deps train, then build)",
               "none");
 }
 

@@ -227,10 +227,9 @@ TEST(VocabularyDirectory, AFailedWriteLeavesEverythingAsItWas) {
   VocabularyDirectory(root.path(), {.keep_model = true}).write(with_contents("old"));
   const VocabularyDirectory directory(root.path(), {.overwrite = true, .keep_model = true});
   for (const char* const name : {"tokenizer_config.json", "tokenizer.model", "tokenizer.json"}) {
-    // A file in the way of the temporary one stands in for the full disk.
-    const fs::path obstacle =
-        root.path() / (std::string(name) + "." + std::to_string(::getpid()) + ".part");
-    test_texts::write_file(obstacle, "");
+    // A directory in the way of the file in the making stands in for the full disk.
+    const fs::path obstacle = root.path() / (std::string(name) + ".partial");
+    fs::create_directory(obstacle);
     EXPECT_THROW(directory.write(with_contents("new")), Error);
     EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.json"), "old");
     EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.model"), "old model");

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "outrider/error.h"
 #include "vocabulary_training/train_vocabulary.h"
 
@@ -27,15 +27,17 @@ constexpr const char* kModel = "tokenizer.model";
   throw Error("write tokenizer", path.string(), std::strerror(error));
 }
 
-// What is in the making beside what it will replace; removed unless moved there.
-class Temporary {
+// A directory in the making beside the one it will be; removed unless moved there.
+class DirectoryInTheMaking {
  public:
-  explicit Temporary(const fs::path& target) : target_(target), path_(target) {
-    path_ += fmt::format(".{}.part", ::getpid());
+  explicit DirectoryInTheMaking(const fs::path& target) : target_(target), path_(target) {
+    path_ += fmt::format(".{}.partial", ::getpid());
+    std::error_code error;
+    if (!fs::create_directory(path_, error)) fail(path_, error ? error.value() : EEXIST);
   }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() {
+  DirectoryInTheMaking(const DirectoryInTheMaking&) = delete;
+  DirectoryInTheMaking& operator=(const DirectoryInTheMaking&) = delete;
+  ~DirectoryInTheMaking() {
     std::error_code ignored;
     if (!moved_) fs::remove_all(path_, ignored);
   }
@@ -50,21 +52,6 @@ class Temporary {
   fs::path path_;
   bool moved_ = false;
 };
-
-// Creates `path`. Errors name `shown`, the file the user knows of.
-void write_file(const fs::path& path, std::string_view bytes, const fs::path& shown) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) fail(shown, errno);
-  int error = 0;
-  while (error == 0 && !bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) error = errno;
-  }
-  // Some file systems report a full disk here.
-  if (::close(descriptor) != 0 && error == 0) error = errno;
-  if (error != 0) fail(shown, error);
-}
 
 }  // namespace
 
@@ -98,21 +85,20 @@ void VocabularyDirectory::write(const TrainedVocabulary& vocabulary) const {
   if (!fs::is_directory(path_)) {
     fs::create_directories(path_.parent_path(), error);
     if (error) fail(path_.parent_path(), error.value());
-    Temporary made(path_);
-    if (!fs::create_directory(made.path(), error)) fail(path_, error ? error.value() : EEXIST);
-    for (const auto& [name, bytes] : files) write_file(made.path() / name, bytes, path_ / name);
+    DirectoryInTheMaking made(path_);
+    for (const auto& [name, bytes] : files) write_file_atomically(made.path() / name, bytes);
     made.move_to_target();
     return;
   }
   // First all of them beside their places, so that a full disk leaves everything as it was.
-  std::vector<std::unique_ptr<Temporary>> made;
+  std::vector<std::unique_ptr<AtomicFile>> made;
   for (const auto& [name, bytes] : files) {
-    made.push_back(std::make_unique<Temporary>(path_ / name));
-    write_file(made.back()->path(), bytes, path_ / name);
+    made.push_back(std::make_unique<AtomicFile>(path_ / name));
+    made.back()->write(bytes);
   }
   if (!options_.keep_model) fs::remove(path_ / kModel, error);
   if (error) fail(path_ / kModel, error.value());
-  for (const auto& temporary : made) temporary->move_to_target();
+  for (const auto& file : made) file->commit();
 }
 
 }  // namespace outrider
