@@ -54,9 +54,10 @@ int run_program(int argc, char** argv) {
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run();
   }
-  return fail(kExitUsage,
-              "[read flags] command: expected one of generate, chat, tokenize, inspect, train, got none "
-              "(see outrider --help)");
+  return fail(
+      kExitUsage,
+      "[read flags] command: expected one of generate, chat, tokenize, inspect, train, got none "
+      "(see outrider --help)");
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 namespace outrider {
 
 void require_sentencepiece() {
-  throw Error("train tokenizer", "this build", "SentencePiece (scripts/install-deps train, then build)",
-              "none");
+  throw Error("train tokenizer", "this build",
+              "SentencePiece (scripts/install-deps train, then build)", "none");
 }
 
 LearntPieces learn_pieces(LineSample&, const PieceOptions&) {
