@@ -9,12 +9,14 @@
 #include "entry.h"
 #include "help_format.h"
 #include "terminal.h"
+#include "trainer_program.h"
 #include "version.h"
 
 namespace outrider::cli {
 namespace {
 
 int run_program(int argc, char** argv) {
+  hand_over_to_trainer(argc, argv);
   CLI::App program(
       "Runs language models with a drafter riding ahead: a small model proposes tokens, the target "
       "judges many of them in one pass, and what comes out is exactly what the target alone would "
@@ -28,9 +30,9 @@ int run_program(int argc, char** argv) {
       "  outrider generate --model SmolLM2-1.7B-Instruct --prompt \"Once upon a time\"\n"
       "  outrider generate --help\n");
 
-  std::vector<std::pair<CLI::App*, Run>> commands(4);
+  std::vector<std::pair<CLI::App*, Run>> commands(5);
   std::size_t index = 0;
-  for (const auto add : {add_generate, add_chat, add_tokenize, add_inspect}) {
+  for (const auto add : {add_generate, add_chat, add_tokenize, add_inspect, add_train}) {
     auto& [command, run] = commands[index++];
     command = add(program, run);
   }
@@ -52,9 +54,10 @@ int run_program(int argc, char** argv) {
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run();
   }
-  return fail(kExitUsage,
-              "[read flags] command: expected one of generate, chat, tokenize, inspect, got none "
-              "(see outrider --help)");
+  return fail(
+      kExitUsage,
+      "[read flags] command: expected one of generate, chat, tokenize, inspect, train, got none "
+      "(see outrider --help)");
 }
 
 }  // namespace

@@ -217,7 +217,8 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
 
 TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
   for (const Words& words : {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
-                             Words{"tokenize", "--help"}, Words{"inspect", "--help"}}) {
+                             Words{"tokenize", "--help"}, Words{"inspect", "--help"},
+                             Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
     SCOPED_TRACE(words.front());
     const ProgramRun run = run_program(words);
     EXPECT_EQ(run.status, 0);
@@ -242,7 +243,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 4);
+  EXPECT_EQ(n_commands, 5);
 }
 
 // ---- generate

@@ -1,0 +1,25 @@
+#include "state_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "terminal.h"
+
+namespace outrider::cli {
+
+StateLine::StateLine() : is_terminal_(is_terminal(STDERR_FILENO)) {}
+
+StateLine::~StateLine() {
+  if (drawn_) std::fputs("\r\x1b[K", stderr);
+}
+
+void StateLine::show(std::string_view state) {
+  if (!is_terminal_) return;
+  fmt::print(stderr, "\r\x1b[K{}", one_line(state));
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,15 @@
+#ifndef OUTRIDER_APPS_TRAIN_TOKENIZER_H_
+#define OUTRIDER_APPS_TRAIN_TOKENIZER_H_
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+
+namespace outrider::cli {
+
+// `outrider train tokenizer`: adds itself to `train`, as the commands of commands.h do.
+CLI::App* add_train_tokenizer(CLI::App& train, Run& run);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TRAIN_TOKENIZER_H_

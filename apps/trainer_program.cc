@@ -1,0 +1,85 @@
+#include "trainer_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "outrider/error.h"
+
+namespace outrider::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgram = "outrider-train";
+
+constexpr TrainerCommand kCommands[] = {
+    {"lm", "A language model, from text"},
+    {"distill", "A drafter, from a target's probabilities"},
+    {"eagle", "A drafter that reads a target's features"},
+    {"medusa", "Heads that guess several tokens ahead of a target"},
+    {"mtp", "Modules for multi-token prediction, on a target that stays as it is"},
+    {"router", "When to trust the drafter: the learnt deferral of a cascade"},
+    {"online", "A drafter, from a running target's verdicts"},
+};
+
+bool is_program(const fs::path& file) {
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) && ::access(file.c_str(), X_OK) == 0;
+}
+
+// Empty if there is none.
+fs::path find_trainer() {
+  std::error_code failed;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+  if (!failed && is_program(self.parent_path() / kProgram)) return self.parent_path() / kProgram;
+  const char* const path = std::getenv("PATH");
+  std::string_view folders = path == nullptr ? "" : path;
+  while (!folders.empty()) {
+    const std::string_view folder = folders.substr(0, folders.find(':'));
+    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
+    if (!folder.empty() && is_program(fs::path(folder) / kProgram)) {
+      return fs::path(folder) / kProgram;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const TrainerCommand> trainer_commands() { return kCommands; }
+
+void hand_over_to_trainer(int argc, char** argv) {
+  if (argc < 3 || std::string_view(argv[1]) != "train") return;
+  const std::string_view what = argv[2];
+  if (std::none_of(std::begin(kCommands), std::end(kCommands),
+                   [what](const TrainerCommand& command) { return command.name == what; })) {
+    return;
+  }
+  const std::string operation = fmt::format("train {}", what);
+  const fs::path trainer = find_trainer();
+  if (trainer.empty()) {
+    throw Error(operation, kProgram,
+                "this program beside outrider or in PATH (scripts/install-deps train, then build)",
+                "none");
+  }
+  std::string name = kProgram;
+  std::vector<char*> words = {name.data()};
+  words.insert(words.end(), argv + 2, argv + argc);
+  words.push_back(nullptr);
+  // A program inherits what is ignored; enter() ignored these for this one.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_DFL);
+  ::execv(trainer.c_str(), words.data());
+  throw Error(operation, trainer.string(), std::strerror(errno));
+}
+
+}  // namespace outrider::cli
