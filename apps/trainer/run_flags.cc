@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "commands.h"
 #include "flag_values.h"
@@ -122,7 +123,7 @@ std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>&
 }
 
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
-                      train::RunSettings settings) {
+                      train::RunSettings settings, std::string summary) {
   const int n_threads = train::set_training_threads(flags.threads);
   const train::RunSettings own = {{"steps", fmt::format("{}", flags.steps)},
                                   {"batch", fmt::format("{}", flags.batch)},
@@ -157,10 +158,15 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
       .resume = flags.resume};
   ProgressLine progress;
   Interrupt interrupt;
-  const train::RunOutcome outcome = train::run_training(
-      objective, options,
-      {.on_step = [&](const train::StepReport& report) { progress.show(report); },
-       .should_stop = [&] { return interrupt.raised(); }});
+  const train::RunOutcome outcome =
+      train::run_training(objective, options,
+                          {.on_step =
+                               [&](const train::StepReport& report) {
+                                 if (!summary.empty())
+                                   fmt::print(stderr, "{}\n", std::exchange(summary, {}));
+                                 progress.show(report);
+                               },
+                           .should_stop = [&] { return interrupt.raised(); }});
   progress.finish();
   if (!outcome.finished) {
     fmt::print(stderr, "outrider-train: stopped after {} of {} steps; --resume goes on\n",

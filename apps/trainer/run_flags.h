@@ -59,9 +59,9 @@ std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>&
                                                  const train::BatchShape& shape);
 
 // Runs to the end or to Ctrl-C, with a progress line; returns the exit status. `settings` are what
-// the command adds to those of the flags.
+// the command adds to those of the flags; `summary` is shown when the first step is done.
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
-                      train::RunSettings settings);
+                      train::RunSettings settings, std::string summary);
 
 }  // namespace outrider::cli
 

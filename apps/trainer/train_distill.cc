@@ -85,10 +85,11 @@ int run_distill(const DistillFlags& flags) {
                                      {"on-policy", fmt::format("{}", flags.on_policy)},
                                      {"prompt", fmt::format("{}", flags.prompt)}});
   const auto objective = train::make_distill(options);
-  fmt::print(stderr, "{} parameters, {} tokens of text, target of {} parameters\n",
-             train::n_trained_parameters(*objective), options.batches->n_tokens(),
-             options.target->model().footprint().n_parameters);
-  return run_with_progress(*objective, flags.run, std::move(settings));
+  std::string summary =
+      fmt::format("{} parameters, {} tokens of text, a target of {} parameters",
+                  train::n_trained_parameters(*objective), options.batches->n_tokens(),
+                  options.target->model().footprint().n_parameters);
+  return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary));
 }
 
 }  // namespace

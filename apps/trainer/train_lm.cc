@@ -71,9 +71,10 @@ int run_lm(const LmFlags& flags) {
                                      {"tokenizer", flags.tokenizer},
                                      {"init", flags.init}});
   const auto objective = train::make_lm(options);
-  fmt::print(stderr, "{} parameters, {} tokens of text\n", train::n_trained_parameters(*objective),
-             options.batches->n_tokens());
-  return run_with_progress(*objective, flags.run, std::move(settings));
+  std::string summary =
+      fmt::format("{} parameters, {} tokens of text", train::n_trained_parameters(*objective),
+                  options.batches->n_tokens());
+  return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary));
 }
 
 }  // namespace

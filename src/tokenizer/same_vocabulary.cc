@@ -25,7 +25,7 @@ void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
   }
   if (expected.vocabulary_size() != other.vocabulary_size()) {
     throw Error(operation, object,
-                fmt::format("the target's {} tokens", expected.vocabulary_size()),
+                fmt::format("the target's vocabulary of {} tokens", expected.vocabulary_size()),
                 fmt::format("{}", other.vocabulary_size()));
   }
 }

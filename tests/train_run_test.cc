@@ -1,0 +1,218 @@
+// `outrider train lm` and `distill` as their users meet them: killed at any moment, given nonsense,
+// out of room.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+#include "tests/support/tiny_tokenizer.h"
+
+namespace outrider::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class TrainRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider-train")) {
+      GTEST_SKIP() << "built without libtorch: no outrider-train";
+    }
+    fs::create_directories(root_.path() / "tokenizer");
+    write("tokenizer/tokenizer.json", tokenizer_json(make_tiny_vocabulary(300)));
+    std::string text;
+    for (int i = 0; i < 400; ++i) {
+      text += "The " + std::to_string(i % 17) + " cats saw " + std::to_string(i * 7 % 31) +
+              " dogs and went home.\n";
+    }
+    write("text", text);
+  }
+  void write(const std::string& name, const std::string& bytes) {
+    std::ofstream(root_.path() / name, std::ios::binary) << bytes;
+  }
+  std::string at(const std::string& name) const { return (root_.path() / name).string(); }
+
+  // A run of a second or two.
+  Words lm(const std::string& out, const Words& more = {}) const {
+    Words words = {"train",     "lm",          "--text",
+                   at("text"),  "--tokenizer", at("tokenizer"),
+                   "--layers",  "2",           "--dim",
+                   "32",        "--heads",     "2",
+                   "--steps",   "60",          "--batch",
+                   "4",         "--length",    "24",
+                   "--threads", "1",           "--checkpoint-every",
+                   "3",         "--out",       at(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  TemporaryDirectory root_;
+};
+
+// Starts the program and kills it after `delay`, if it still runs. True if it was killed.
+bool killed_after(const Words& words, std::chrono::milliseconds delay) {
+  Words all = words;
+  all.insert(all.begin(), OUTRIDER_PROGRAM);
+  std::vector<char*> arguments;
+  for (std::string& word : all) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int nothing = ::open("/dev/null", O_RDWR);
+    ::dup2(nothing, STDOUT_FILENO);
+    ::dup2(nothing, STDERR_FILENO);
+    ::execv(OUTRIDER_PROGRAM, arguments.data());
+    ::_exit(127);
+  }
+  std::this_thread::sleep_for(delay);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
+  const auto began = std::chrono::steady_clock::now();
+  const ProgramRun whole = run_program(lm("whole"));
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                std::chrono::steady_clock::now() - began)
+                                .count();
+  // Moments all over the run, its beginning and the writing of its result included: a piece is on
+  // average a third of the whole, so that several kills hit before the run is through, and those
+  // that come later hit the end.
+  std::mt19937 random(1);
+  std::uniform_int_distribution<long> moment(0, milliseconds * 2 / 3 + 1);
+  int n_killed = 0;
+  for (int attempt = 0; attempt < 200 && n_killed < 20; ++attempt) {
+    n_killed += killed_after(lm("parts", {"--resume"}), std::chrono::milliseconds(moment(random)));
+  }
+  EXPECT_EQ(n_killed, 20);
+  const ProgramRun last = run_program(lm("parts", {"--resume"}));
+  ASSERT_EQ(last.status, 0) << last.err;
+  for (const char* name : {"model.safetensors", "config.json", "tokenizer.json"}) {
+    const std::string expected = read_file(root_.path() / "whole" / name);
+    ASSERT_FALSE(expected.empty()) << name;
+    EXPECT_EQ(read_file(root_.path() / "parts" / name), expected) << name;
+  }
+  // A step is logged once, whatever happened.
+  const auto n_lines = [&](const char* run) {
+    const std::string log = read_file(root_.path() / run / "training" / "log.jsonl");
+    return std::count(log.begin(), log.end(), '\n');
+  };
+  EXPECT_EQ(n_lines("whole"), 60);
+  EXPECT_EQ(n_lines("parts"), 60);
+  const ProgramRun said = run_program(
+      {"generate", "--model", at("parts"), "--prompt", "The", "--max-tokens", "5", "--ignore-eos"});
+  EXPECT_EQ(said.status, 0) << said.err;
+}
+
+TEST_F(TrainRun, RefusesWhatCannotBeMeant) {
+  const auto expect_refused = [&](const Words& words, int status, const std::string& what) {
+    const ProgramRun run = run_program(words);
+    EXPECT_EQ(run.status, status) << run.err;
+    EXPECT_THAT(run.out, IsEmpty());
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_THAT(run.err, AllOf(StartsWith("outrider-train: "), HasSubstr(what)));
+  };
+  write("blank", " \n \t\n");
+  const Words base = {"train", "lm", "--tokenizer", at("tokenizer"), "--out", at("out")};
+  const auto with = [&](Words more) {
+    Words words = base;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  expect_refused(with({"--text", at("blank")}), 1, "nothing but blanks");
+  expect_refused(with({"--text", at("missing")}), 1, "missing");
+  expect_refused(with({}), 2, "either --text or --examples");
+  expect_refused(with({"--text", at("text"), "--dim", "33", "--heads", "2"}), 2, "even width");
+  expect_refused(with({"--text", at("text"), "--length", "4096"}), 2, "context");
+  expect_refused(with({"--text", at("text"), "--steps", "0"}), 2, "steps");
+  expect_refused(with({"--text", at("text"), "--learning-rate", "nan"}), 2, "learning-rate");
+  expect_refused(with({"--text", at("text"), "--init", at("nowhere")}), 1, "nowhere");
+  expect_refused(
+      {"train", "lm", "--text", at("text"), "--tokenizer", at("nowhere"), "--out", at("out")}, 1,
+      "nowhere");
+  expect_refused({"train", "lm", "--text", at("text"), "--tokenizer", at("tokenizer"), "--out",
+                  "/proc/nowhere"},
+                 1, "/proc/nowhere");
+  EXPECT_FALSE(fs::exists(at("out") + "/model.safetensors"));
+}
+
+TEST_F(TrainRun, ADistilledDrafterHasItsTargetsVocabulary) {
+  TinyShape shape;
+  write_hugging_face(make_tiny_model(shape), root_.path() / "target");
+  fs::create_directories(root_.path() / "other");
+  write("other/tokenizer.json", tokenizer_json(make_tiny_vocabulary(280)));
+  const Words words = {"train",       "distill",   "--target", at("target"), "--text",
+                       at("text"),    "--layers",  "1",        "--dim",      "32",
+                       "--steps",     "4",         "--batch",  "2",          "--length",
+                       "16",          "--threads", "1",        "--prompt",   "4",
+                       "--on-policy", "0.5",       "--out",    at("drafter")};
+  Words wrong = words;
+  wrong.insert(wrong.end(), {"--tokenizer", at("other")});
+  const ProgramRun refused = run_program(wrong);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("vocabulary"));
+  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+
+  const ProgramRun trained = run_program(words);
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const ProgramRun said =
+      run_program({"generate", "--model", at("target"), "--draft", at("drafter"), "--prompt", "The",
+                   "--max-tokens", "5", "--ignore-eos", "--json"});
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("\"drafted\""));
+}
+
+// A file-size limit stands in for a full disk.
+TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
+  Words first = lm("full", {"--resume"});
+  std::replace(first.begin(), first.end(), std::string("60"), std::string("9"));
+  // Another number of steps is another schedule, and so another run.
+  ASSERT_EQ(run_program(first).status, 0);
+  EXPECT_THAT(run_program(lm("full", {"--resume"})).err, HasSubstr("steps"));
+
+  std::string command = "ulimit -f 150; exec \"$0\" \"$@\"";
+  Words words = lm("short");
+  Words shell = {"-c", command, OUTRIDER_PROGRAM};
+  shell.insert(shell.end(), words.begin(), words.end());
+  ProgramInput input;
+  input.program = "/bin/sh";
+  const ProgramRun run = run_program(shell, input);
+  EXPECT_EQ(run.status, 1);
+  // After lines of progress, one that says what happened.
+  const std::size_t last = run.err.rfind('\n', run.err.size() - 2) + 1;
+  EXPECT_THAT(run.err.substr(last),
+              AllOf(StartsWith("outrider-train: "), HasSubstr("File too large")));
+  EXPECT_FALSE(fs::exists(at("short") + "/training/checkpoint.pt.partial"));
+  EXPECT_FALSE(fs::exists(at("short") + "/model.safetensors"));
+}
+
+}  // namespace
+}  // namespace outrider::testing
