@@ -29,6 +29,7 @@
 #include "outrider/tokenizer.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/statistics.h"
 
 namespace outrider {
@@ -112,7 +113,7 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
   const auto acceptance = acceptance_of(configuration.verify);
   const ConfidenceStop stop(0.4);
   Decoder decoder(pair->target(), configuration.draft_length == 0 ? nullptr : &pair->drafter(),
-                  *acceptance, configuration.draft_length,
+                  *acceptance, chain_shape(configuration.draft_length),
                   configuration.value_dependent ? &stop : nullptr);
 
   const std::size_t n_tokens = nightly() ? 1'000'000 : 20'000;
@@ -242,7 +243,7 @@ class FirstTokens {
     const int n_draws = nightly() ? 100'000 : 10'000;
     Counts counts;
     Decoder decoder(pair_->target(), draft_length == 0 ? nullptr : &pair_->drafter(), acceptance,
-                    draft_length, nullptr);
+                    chain_shape(draft_length), nullptr);
     for (int index = 0; index < n_draws; ++index) {
       CounterChance chance(seed + static_cast<std::uint64_t>(index));
       Stream stream(0, kPrompt, transform_, chance);

@@ -12,6 +12,7 @@
 
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/table_model.h"
 
 namespace outrider {
@@ -68,7 +69,7 @@ std::vector<std::vector<TokenId>> generate(LanguageModel& target, Drafter* draft
   std::deque<CounterChance> chances;
   std::deque<Stream> streams;
   std::vector<Stream*> active;
-  Decoder decoder(target, drafter, acceptance, length, nullptr);
+  Decoder decoder(target, drafter, acceptance, chain_shape(length), nullptr);
   for (const Text& text : chosen) {
     chances.emplace_back(text.seed);
     streams.emplace_back(static_cast<SequenceId>(streams.size()), text.prompt,
@@ -128,7 +129,7 @@ TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
   std::int64_t n_run = 0;
   ModelDrafter drafter(std::make_unique<CountingModel>(2, 1 << 20, n_run), kVocabulary);
   const auto exact = make_multi_round(kRule);
-  Decoder decoder(target, &drafter, *exact, 4, nullptr);
+  Decoder decoder(target, &drafter, *exact, chain_shape(4), nullptr);
   CounterChance chance(5);
   const std::vector<TokenId> prompt = {0, 1, 2};
   Stream stream(0, prompt, Transform({.temperature = 1}, kVocabulary), chance);
@@ -198,7 +199,7 @@ TEST(Decoder, StopsWhereTheCommitSays) {
   TableModel target(kVocabulary, 1);
   ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 1), kVocabulary);  // all accepted
   const auto coupled = make_coupled(kRule);
-  Decoder decoder(target, &drafter, *coupled, 5, nullptr);
+  Decoder decoder(target, &drafter, *coupled, chain_shape(5), nullptr);
   CounterChance chance(1);
   const std::vector<TokenId> prompt = {0};
   Stream stream(0, prompt, Transform({.temperature = 1}, kVocabulary), chance);

@@ -188,9 +188,9 @@ class SiblingDrafter : public Drafter {
   void begin(const Context&) override {}
   void propose(std::span<DraftJob> jobs) override {
     for (DraftJob& job : jobs) {
-      if (job.budget.length == 0) continue;
+      if (job.budget.depth == 0) continue;
       draw_children(job, 0, width_);
-      if (job.budget.length == 1) continue;
+      if (job.budget.depth == 1) continue;
       for (int child = 1; child <= job.tree->n_drafted() && job.tree->node(child).parent == 0;
            ++child) {
         draw_children(job, child, 1);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/decoder.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerating_chance.h"
 #include "tests/support/table_model.h"
 
@@ -21,7 +22,8 @@ struct Trial {
   TableModel* target = nullptr;
   Drafter* drafter = nullptr;
   const Acceptance* acceptance = nullptr;
-  int draft_length = 1;
+  int draft_length = 1;                              // of a chain
+  std::shared_ptr<const TreeShape> shape = nullptr;  // where it is not that chain
   const StopRule* stop = nullptr;
   SamplingParams sampling = {};
   std::vector<TokenId> prompt = {0};
@@ -39,7 +41,8 @@ struct Enumerated {
 inline Enumerated enumerate(const Trial& trial) {
   Enumerated result;
   EnumeratingChance chance;
-  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance, trial.draft_length, trial.stop);
+  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance,
+                  trial.shape ? trial.shape : chain_shape(trial.draft_length), trial.stop);
   chance.for_each_path([&] {
     Stream stream(0, trial.prompt,
                   Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
