@@ -158,7 +158,7 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--kv", "f64"}), "f32, bf16"},
       {with({"--threads", "-2"}), "--threads"},
       {with({"--threads", "many"}), "--threads"},
-      {with({"--verify", "hope"}), "exact, block, coupled"},
+      {with({"--verify", "hope"}), "exact, block, traversal, coupled"},
       {with({"--raw", "--chat"}), "--raw"},
       {with({"--draft", "d", "--drafter", "none"}), "--draft"},
       {with({"--draft", ""}), "--draft"},

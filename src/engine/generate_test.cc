@@ -310,7 +310,8 @@ TEST_F(Generation, OptionsThatCannotBe) {
             std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .rule = "exact:0.3"}).find("got 0.3"), std::string::npos);
   EXPECT_NE(speculate({.drafter = "none:ghost"}).find("got ghost"), std::string::npos);
-  EXPECT_NE(speculate({.drafter = draft, .verify = "maybe"}).find("one of exact, block, coupled"),
+  EXPECT_NE(speculate({.drafter = draft, .verify = "maybe"})
+                .find("one of exact, block, traversal, coupled"),
             std::string::npos);
   const auto load = [&](const ModelOptions& options) {
     return message_of([&] { Model::load(folder_ / "target", options); });

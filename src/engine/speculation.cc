@@ -25,8 +25,9 @@ std::unique_ptr<Acceptance> make_acceptance(const std::string& rule, const std::
   auto exact = std::make_shared<ExactRule>();
   if (verify == "exact") return make_multi_round(exact);
   if (verify == "block") return make_block(exact);
+  if (verify == "traversal") return make_traversal(exact);
   if (verify == "coupled") return make_coupled(exact);
-  throw UsageError("read verify", verify, "one of exact, block, coupled", verify);
+  throw UsageError("read verify", verify, "one of exact, block, traversal, coupled", verify);
 }
 
 // Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer

@@ -33,10 +33,9 @@ struct DraftNode {
 
 // Invariants: node 0 is the root, the last committed token; children of a node stand in the order
 // in which they were drawn; that order, and every sampled child, is kept (sorting sampled siblings,
-// or dropping one because of its value, makes verification biased: docs/architecture.md). What a
-// sampled node's subtree looks like depends on that node, its ancestors and what was drawn before
-// them among their siblings, never on a later sibling. Storage is kept from round to round. Not
-// thread-safe.
+// or dropping one because of its value, makes verification biased: docs/architecture.md); each was
+// drawn from its law whatever the nodes before it are. Which node gets the next child may depend on
+// all of them. Storage is kept from round to round. Not thread-safe.
 class DraftTree {
  public:
   // Starts over: `root` is the last of n_committed tokens.

@@ -13,9 +13,8 @@ namespace outrider {
 
 // Places are numbered level by level, the root's is 0, and the children of one place have
 // consecutive numbers in the order in which they are proposed. Where fewer nodes are allowed than
-// the shape has, the last places stay empty; that a draw ran out of tokens, or a stop rule ended a
-// path, never moves another node to a different place. So a node's subtree does not depend on what
-// its later siblings are.
+// the shape has, the last places stay empty. That a draw ran out of tokens, or a stop rule ended a
+// path, never moves another node to a different place.
 class FixedShape final : public TreeShape {
  public:
   // n_children[place]; places left out at the end have none. The sum of the first n entries must be
