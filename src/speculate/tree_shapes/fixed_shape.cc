@@ -63,7 +63,7 @@ std::span<const int> medusa_tree() {
   static constexpr std::array kTree = {10,                             //
                                        10, 7, 3, 2, 1, 1, 1, 1, 1, 1,  //
                                        10, 3, 2, 1, 1, 1, 1, 1, 0, 0,  // behind rank 0
-                                       2,  1, 0, 0, 0, 0, 0,           // behind rank 1
+                                       2,  0, 0, 0, 0, 0, 0,           // behind rank 1
                                        1,  0, 0,                       // behind rank 2
                                        0,  0, 0, 0, 0, 0, 0, 0,        // behind the others
                                        2};
