@@ -168,6 +168,13 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--draft", Models::get().draft(), "--tree", "bush:width=3"}), "bush"},
       {with({"--draft", Models::get().draft(), "--tree", "chain:length=0"}), "length"},
       {with({"--draft", Models::get().draft(), "--tree", "chain:depth=2"}), "depth"},
+      {with({"--draft", "d", "--tree", "widths:4,0"}), "from 1 to 255, got 0"},
+      {with({"--draft", "d", "--tree", "static:oak"}), "static:medusa"},
+      {with({"--draft", "d", "--tree", "widths:2,2", "--verify", "block"}), "a chain"},
+      // Specs are read before any model is.
+      {{"generate", "--model", "/nowhere", "--prompt", "a", "--tree", "bush"}, "bush"},
+      {{"generate", "--model", "/nowhere", "--prompt", "a", "--rule", "whatever"}, "whatever"},
+      {{"chat", "--model", "/nowhere", "--drafter", "oracle"}, "oracle"},
       {with({"--show-draft", "--json"}), "--json"},
       {with({"--color", "mauve"}), "auto, always, never"},
       {with({"--max-tokens", "1\n2"}), "--max-tokens"},

@@ -22,11 +22,11 @@
 //
 // Against rejection down the tree: in both, a path of point masses stands with the rule's
 // probability of it, so on such trees the two accept equally many tokens in expectation. With
-// sampled siblings the weights carry what a likely continuation is worth back to its ancestors;
-// the expected number of accepted tokens is not smaller where earlier siblings have at least the
-// subtrees of later ones, as in every published shape (proved for draws with replacement:
-// docs/drafters.md; enumerated for draws without). Where a later sibling alone is continued, it can
-// be smaller: earlier siblings are given more of the mass.
+// sampled nodes, what a likely continuation is worth is carried back to its ancestors. The expected
+// number of accepted tokens is never smaller for siblings drawn with replacement where earlier ones
+// have at least the subtrees of later ones, as in all published shapes (docs/drafters.md). For
+// siblings drawn without replacement it is larger as a rule, and there are laws for which it is
+// slightly smaller (tree_exactness_test.cc has some).
 #ifndef OUTRIDER_SPECULATE_TRAVERSAL_H_
 #define OUTRIDER_SPECULATE_TRAVERSAL_H_
 
