@@ -39,15 +39,21 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
            "Short for --drafter model:PATH: a small model with the same vocabulary")
       ->group(kSpeculation)
       ->excludes(drafter);
-  add_text(app, "--tree", speculation.tree, "SPEC",
-           "Shape of a draft: chain:length=K (default: chain:length=5)")
+  add_text(
+      app, "--tree", speculation.tree, "SPEC",
+      "Shape of a draft: chain:length=K; widths:4,2,2 (children of each node, level by level); "
+      "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
+      "dynamic:total=60,depth=7,topk=10 (where the drafter is confident). widths and static "
+      "take siblings=without, with or top: drawn without or with replacement, or the likeliest "
+      "tokens (default: chain:length=5)")
       ->group(kSpeculation);
   add_text(app, "--rule", speculation.rule, "SPEC",
            "What may stand: exact, the target's own distribution (default: exact)")
       ->group(kSpeculation);
-  add_choice(app, "--verify", speculation.verify, {"exact", "block", "coupled"},
-             "How drafts are judged: exact, token by token; block, jointly, accepting more of the "
-             "same law; coupled, bit-identical to plain sampling with the seed (default: exact)")
+  add_choice(app, "--verify", speculation.verify, {"exact", "block", "traversal", "coupled"},
+             "How drafts are judged: exact, token by token; block, a chain jointly, accepting more "
+             "of the same law; traversal, the same for trees; coupled, bit-identical to plain "
+             "sampling with the seed (default: exact)")
       ->group(kSpeculation);
 }
 
@@ -60,7 +66,20 @@ std::string escape_spec_value(std::string_view value) {
   return escaped;
 }
 
+namespace {
+
+SpeculationOptions speculation_of(const ModelFlags& flags) {
+  SpeculationOptions speculation = flags.speculation;
+  if (!flags.draft_path.empty()) {
+    speculation.drafter = "model:" + escape_spec_value(flags.draft_path);
+  }
+  return speculation;
+}
+
+}  // namespace
+
 std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt) {
+  check_speculation(speculation_of(flags));
   LoadProgress progress("loading model", interrupt);
   ModelOptions options = flags.options;
   options.progress = [&progress](double share_done) { progress.show(share_done); };
@@ -72,10 +91,7 @@ std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt
 Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& flags,
                          const Interrupt& interrupt) {
   LoadProgress progress("loading drafter", interrupt);
-  SpeculationOptions speculation = flags.speculation;
-  if (!flags.draft_path.empty()) {
-    speculation.drafter = "model:" + escape_spec_value(flags.draft_path);
-  }
+  SpeculationOptions speculation = speculation_of(flags);
   speculation.drafter_options = flags.options;
   speculation.drafter_options.progress = [&progress](double share) { progress.show(share); };
   Generator generator(std::move(model), speculation);

@@ -1,6 +1,6 @@
 // Promise 2 on real weights: golden texts, and drafted output bit-identical to plain decoding, ids
-// and logits, for every chain length, weight type and kernel table; quantised models across tables,
-// too.
+// and logits, for every chain length and tree shape, weight type and kernel table; quantised models
+// across tables, too.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -145,6 +145,36 @@ TEST_P(Lossless, DraftedOutputIsPlainOutputBitForBit) {
   ASSERT_FALSE(plain_of_tables.empty());
   if (weights == "int8" || weights == "int4") {
     for (const Output& plain : plain_of_tables) EXPECT_EQ(plain, plain_of_tables.front());
+  }
+}
+
+TEST_P(Lossless, TreesGivePlainOutputBitForBit) {
+  if (!have_models()) GTEST_SKIP() << "no shared data folder";
+  const GenerateOptions greedy{.max_tokens = 64};
+  const GenerateOptions sampled{
+      .max_tokens = 40, .sampling = {.temperature = 0.9, .top_k = 40}, .seed = 12};
+  constexpr const char* kTrees[] = {"widths:4,2,2", "widths:3,2,siblings=with", "static:eagle1",
+                                    "static:medusa,siblings=top",
+                                    "dynamic:total=24,depth=6,topk=5"};
+  for (const std::string& table : runnable_tables()) {
+    const ModelOptions load{.weights = GetParam(), .kernels = table};
+    const auto model = Model::load(models() / "stories260K", load);
+    const Output plain = generate_all(model, {}, greedy, false);
+    const Output plain_sampled = generate_all(model, {}, sampled, false);
+    bool together = false;
+    for (const char* tree : kTrees) {
+      SpeculationOptions options{.drafter = "model:" + (models() / "weak260K").string(),
+                                 .tree = tree,
+                                 .drafter_options = load};
+      for (const char* verify : {"exact", "traversal", "coupled"}) {
+        options.verify = verify;
+        EXPECT_EQ(generate_all(model, options, greedy, together), plain)
+            << table << " " << verify << " " << tree;
+        together = !together;
+      }
+      EXPECT_EQ(generate_all(model, options, sampled, together), plain_sampled)
+          << table << " coupled, sampled, " << tree;
+    }
   }
 }
 

@@ -24,11 +24,13 @@
 #include <vector>
 
 #include "engine/decoder.h"
+#include "engine/make_tree_shape.h"
 #include "engine/speculation.h"
 #include "model/load_model.h"
 #include "outrider/tokenizer.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/statistics.h"
 
 namespace outrider {
@@ -89,12 +91,19 @@ struct Configuration {
   int draft_length;
   bool value_dependent;
   bool all_transforms;
+  const char* tree = nullptr;  // where it is no chain of draft_length, which is its depth then
+  const char* name = "";
+
+  std::shared_ptr<const TreeShape> shape() const {
+    return tree == nullptr ? chain_shape(draft_length) : make_tree_shape(tree);
+  }
 };
 
 std::unique_ptr<Acceptance> acceptance_of(const std::string& verify) {
   auto rule = std::make_shared<ExactRule>();
   if (verify == "exact") return make_multi_round(rule);
   if (verify == "block") return make_block(rule);
+  if (verify == "traversal") return make_traversal(rule);
   return make_coupled(rule);
 }
 
@@ -112,7 +121,7 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
   const auto acceptance = acceptance_of(configuration.verify);
   const ConfidenceStop stop(0.4);
   Decoder decoder(pair->target(), configuration.draft_length == 0 ? nullptr : &pair->drafter(),
-                  *acceptance, configuration.draft_length,
+                  *acceptance, configuration.shape(),
                   configuration.value_dependent ? &stop : nullptr);
 
   const std::size_t n_tokens = nightly() ? 1'000'000 : 20'000;
@@ -188,7 +197,7 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
   RecordProperty("ks", std::to_string(statistic));
   RecordProperty("first_acceptance", std::to_string(n_first_accepted / n_first));
   RecordProperty("overlap", std::to_string(sum_overlap / n_first));
-  if (std::string(configuration.verify) == "exact") {
+  if (std::string(configuration.verify) == "exact" && configuration.shape()->is_chain()) {
     // The sampling error of n Bernoulli draws is at most 0.5 / sqrt(n): 0.01 is five of it or more.
     EXPECT_NEAR(n_first_accepted / n_first, sum_overlap / n_first,
                 std::max(0.01, 2.5 / std::sqrt(n_first)));
@@ -213,6 +222,12 @@ std::vector<Configuration> configurations() {
       }
     }
   }
+  for (const char* verify : {"exact", "traversal"}) {
+    all.push_back({verify, 3, false, false, "widths:3,2,1", "Widths"});
+    all.push_back({verify, 3, false, false, "widths:2,2,1,siblings=with", "WidthsWith"});
+    all.push_back({verify, 5, true, true, "static:eagle1", "Eagle1"});
+    all.push_back({verify, 5, false, true, "dynamic:total=16,depth=5,topk=4", "Dynamic"});
+  }
   return all;
 }
 
@@ -220,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(, ExactOnRealPair, ::testing::ValuesIn(configurations()
                          [](const ::testing::TestParamInfo<Configuration>& info) {
                            const Configuration& configuration = info.param;
                            return std::string(configuration.verify) +
-                                  std::to_string(configuration.draft_length) +
+                                  std::to_string(configuration.draft_length) + configuration.name +
                                   (configuration.value_dependent ? "ValueDependent" : "Fixed") +
                                   (configuration.all_transforms ? "AllTransforms" : "Temperature1");
                          });
@@ -242,7 +257,7 @@ class FirstTokens {
     const int n_draws = nightly() ? 100'000 : 10'000;
     Counts counts;
     Decoder decoder(pair_->target(), draft_length == 0 ? nullptr : &pair_->drafter(), acceptance,
-                    draft_length, nullptr);
+                    chain_shape(draft_length), nullptr);
     for (int index = 0; index < n_draws; ++index) {
       CounterChance chance(seed + static_cast<std::uint64_t>(index));
       Stream stream(0, kPrompt, transform_, chance);

@@ -33,15 +33,27 @@ struct SpeculationOptions {
   std::string drafter = "none";
   // "exact": what stands is the target's own distribution.
   std::string rule = "exact";
-  // "chain:length=K". Empty takes chain:length=5.
+  // The shape of a draft; the root, the last token of the text, is not counted. Empty takes
+  // chain:length=5.
+  //   "chain:length=K"      K tokens in a row
+  //   "widths:W1,W2,..."    W1 children of the root, W2 of each of these, and so on
+  //   "static:eagle1", "static:medusa", "static:file=FILE"   a tree given by ranks: EAGLE-1's 25
+  //                         nodes, Medusa's 63, or a JSON list such as [[0],[1],[0,0]]
+  //   "dynamic:total=60,depth=7,topk=10"   grown where the drafter is confident, best nodes kept
+  // "widths" and "static" take "siblings=without" (default: sampled without replacement), "with"
+  // (with it) or "top" (the likeliest tokens). At temperature 0 all are the likeliest tokens.
   std::string tree = {};
   // "exact": token by token rejection. "block": the draft judged jointly (chains; the same law,
-  // never fewer accepted tokens in expectation). "coupled": bit-identical to plain sampling with
-  // the seed.
+  // never fewer accepted tokens in expectation). "traversal": the same for trees, from the leaves
+  // up. "coupled": bit-identical to plain sampling with the seed.
   std::string verify = "exact";
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
 };
+
+// Throws the UsageError (or, for a tree's file, the Error) that a Generator would throw for specs
+// that cannot be read, without any model.
+void check_speculation(const SpeculationOptions& options);
 
 enum class TokenOrigin {
   plain,      // no draft was made

@@ -29,11 +29,11 @@ Stream::Stream(SequenceId stream_id, std::span<const TokenId> prompt, Transform 
 }
 
 Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
-                 int draft_length, const StopRule* stop)
+                 std::shared_ptr<const TreeShape> shape, const StopRule* stop)
     : target_(&target),
       drafter_(drafter),
       acceptance_(&acceptance),
-      draft_length_(draft_length),
+      shape_(std::move(shape)),
       stop_(stop) {}
 
 void Decoder::begin(Stream& stream) {
@@ -49,12 +49,13 @@ void Decoder::end(Stream& stream) {
   if (drafter_ != nullptr) drafter_->end(stream.id);
 }
 
-int Decoder::draft_budget(const Stream& stream) const {
+Budget Decoder::draft_budget(const Stream& stream) const {
   const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
   // A round commits up to one token more than it drafts, and the deepest node needs a position.
   const std::int64_t wanted = stream.max_total - n_tokens - 1;
   const std::int64_t room = target_->config().context_length - n_tokens;
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(wanted, room), 0, draft_length_));
+  const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, shape_->depth());
+  return {.depth = static_cast<int>(depth), .n_nodes = shape_->n_nodes()};
 }
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& commit) {
@@ -68,7 +69,8 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
   if (drafter_ != nullptr) {
     for (std::size_t index = 0; index < streams.size(); ++index) {
       jobs_.push_back({.context = &contexts_[index],
-                       .budget = {.length = draft_budget(*streams[index])},
+                       .budget = draft_budget(*streams[index]),
+                       .shape = shape_.get(),
                        .stop = stop_,
                        .chance = streams[index]->chance,
                        .noise = acceptance_->draft_noise(),

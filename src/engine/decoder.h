@@ -79,9 +79,9 @@ using CommitFunction = std::function<bool(Stream&, const Committed&)>;
 // Not thread-safe. The target, the drafter and the acceptance outlive it.
 class Decoder {
  public:
-  // drafter may be null: plain decoding. `draft_length` is the longest chain asked for.
-  Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance, int draft_length,
-          const StopRule* stop);
+  // drafter may be null: plain decoding, and the shape does not matter. stop may be null.
+  Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
+          std::shared_ptr<const TreeShape> shape, const StopRule* stop);
 
   // Opens the target's sequence, runs the prompt but its last token through target and drafter.
   void begin(Stream& stream);
@@ -94,13 +94,13 @@ class Decoder {
   void end(Stream& stream);
 
  private:
-  int draft_budget(const Stream& stream) const;
+  Budget draft_budget(const Stream& stream) const;
   void commit_verdict(Stream& stream, const CommitFunction& commit);
 
   LanguageModel* target_;
   Drafter* drafter_;
   const Acceptance* acceptance_;
-  int draft_length_;
+  std::shared_ptr<const TreeShape> shape_;
   const StopRule* stop_;
 
   // Reused from round to round.

@@ -12,6 +12,8 @@
 
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/tree_shapes/dynamic_shape.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/table_model.h"
 
 namespace outrider {
@@ -36,8 +38,6 @@ class CountingModel final : public LanguageModel {
                ForwardOutput& output) override {
     for (const TokenBlock& block : blocks) {
       *n_tokens_ += static_cast<std::int64_t>(block.tokens.size());
-      EXPECT_LE(block.sequence->n_kept() + static_cast<int>(block.tokens.size()),
-                config().context_length);
     }
     table_.forward(blocks, request, output);
   }
@@ -63,12 +63,13 @@ std::vector<Text> texts() {
 
 // Generates the texts `chosen` together and returns their tokens.
 std::vector<std::vector<TokenId>> generate(LanguageModel& target, Drafter* drafter,
-                                           const Acceptance& acceptance, int length,
+                                           const Acceptance& acceptance,
+                                           std::shared_ptr<const TreeShape> shape,
                                            const std::vector<Text>& chosen) {
   std::deque<CounterChance> chances;
   std::deque<Stream> streams;
   std::vector<Stream*> active;
-  Decoder decoder(target, drafter, acceptance, length, nullptr);
+  Decoder decoder(target, drafter, acceptance, std::move(shape), nullptr);
   for (const Text& text : chosen) {
     chances.emplace_back(text.seed);
     streams.emplace_back(static_cast<SequenceId>(streams.size()), text.prompt,
@@ -89,19 +90,37 @@ std::vector<std::vector<TokenId>> generate(LanguageModel& target, Drafter* draft
   return tokens;
 }
 
+std::vector<std::shared_ptr<const TreeShape>> shapes() {
+  std::vector<std::shared_ptr<const TreeShape>> all;
+  for (const int length : {1, 2, 5, 9}) all.push_back(chain_shape(length));
+  for (const Siblings siblings :
+       {Siblings::without_replacement, Siblings::with_replacement, Siblings::top_ranks}) {
+    all.push_back(std::make_shared<FixedShape>(widths_tree(std::vector{3, 2, 2}), siblings));
+    all.push_back(std::make_shared<FixedShape>(eagle1_tree(), siblings));
+    all.push_back(std::make_shared<FixedShape>(medusa_tree(), siblings));
+  }
+  for (const int total : {4, 30}) {
+    all.push_back(std::make_shared<DynamicShape>(
+        DynamicShape::Limits{.total = total, .depth = 6, .top_k = 4}));
+  }
+  return all;
+}
+
 // With a drafter of one text, a text in a batch is the text alone; with `coupled` it is plain
-// sampling's, whatever the chain length.
+// sampling's, whatever the shape.
 TEST(Decoder, BatchesAndCouplingChangeNothing) {
   TableModel target(kVocabulary, 1);
   ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 2), kVocabulary);
   const auto coupled = make_coupled(kRule);
-  const auto plain = generate(target, nullptr, *coupled, 0, texts());
-  for (const int length : {1, 2, 5, 9}) {
-    EXPECT_EQ(generate(target, &drafter, *coupled, length, texts()), plain);
-    for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule)}) {
-      const auto together = generate(target, &drafter, *acceptance, length, texts());
+  const auto plain = generate(target, nullptr, *coupled, nullptr, texts());
+  for (const auto& shape : shapes()) {
+    EXPECT_EQ(generate(target, &drafter, *coupled, shape, texts()), plain);
+    for (const auto& acceptance :
+         {make_multi_round(kRule), make_block(kRule), make_traversal(kRule)}) {
+      if (acceptance->name() == "block" && !shape->is_chain()) continue;
+      const auto together = generate(target, &drafter, *acceptance, shape, texts());
       for (std::size_t index = 0; index < together.size(); ++index) {
-        EXPECT_EQ(generate(target, &drafter, *acceptance, length, {texts()[index]})[0],
+        EXPECT_EQ(generate(target, &drafter, *acceptance, shape, {texts()[index]})[0],
                   together[index]);
       }
       EXPECT_EQ(together[1], plain[1]);  // the greedy one
@@ -116,19 +135,19 @@ TEST(Decoder, DifferentSeedsGiveDifferentTexts) {
   TableModel target(kVocabulary, 1);
   const auto coupled = make_coupled(kRule);
   Text text{{0}, 1, 30, {.temperature = 1}};
-  const auto one = generate(target, nullptr, *coupled, 0, {text});
+  const auto one = generate(target, nullptr, *coupled, nullptr, {text});
   text.seed = 2;
-  EXPECT_NE(generate(target, nullptr, *coupled, 0, {text}), one);
+  EXPECT_NE(generate(target, nullptr, *coupled, nullptr, {text}), one);
 }
 
 // Accepted tokens are never recomputed by the drafter: it runs every context token once, but for
-// the tokens of its own that were rejected.
-TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
+// the nodes of its own that were rejected.
+void expect_no_token_run_twice(const std::shared_ptr<const TreeShape>& shape) {
   TableModel target(kVocabulary, 1);
   std::int64_t n_run = 0;
   ModelDrafter drafter(std::make_unique<CountingModel>(2, 1 << 20, n_run), kVocabulary);
   const auto exact = make_multi_round(kRule);
-  Decoder decoder(target, &drafter, *exact, 4, nullptr);
+  Decoder decoder(target, &drafter, *exact, shape, nullptr);
   CounterChance chance(5);
   const std::vector<TokenId> prompt = {0, 1, 2};
   Stream stream(0, prompt, Transform({.temperature = 1}, kVocabulary), chance);
@@ -141,16 +160,26 @@ TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
   while (!stream.finished) {
     const auto n_before = static_cast<std::int64_t>(stream.tokens.size());
     decoder.round(streams, go_on);
-    const int n_drafted = stream.tree.n_drafted();
-    if (n_drafted > 0) {
-      expected += n_before - n_cached + n_drafted - 1;
-      n_cached =
-          n_before + std::min<std::int64_t>(n_drafted - 1,
-                                            static_cast<std::int64_t>(stream.verdict.path.size()));
+    // A node was run if the drafter knows what follows it.
+    const auto was_run = [](const DraftNode& node) {
+      return node.parent >= 0 && node.draft_prob != kNoDistribution;
+    };
+    if (stream.tree.n_drafted() > 0) {
+      const auto nodes = stream.tree.nodes();
+      expected += n_before - n_cached + std::count_if(nodes.begin(), nodes.end(), was_run);
+      n_cached = n_before;
+      for (const int node : stream.verdict.path)
+        n_cached += was_run(stream.tree.node(node)) ? 1 : 0;
     }
     ASSERT_EQ(n_run, expected);
   }
   EXPECT_GT(stream.counts.accepted, 20);
+}
+
+TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
+  expect_no_token_run_twice(chain_shape(4));
+  expect_no_token_run_twice(std::make_shared<FixedShape>(widths_tree(std::vector{3, 2, 2})));
+  expect_no_token_run_twice(std::make_shared<FixedShape>(eagle1_tree()));
 }
 
 // The target is never run beyond its context, the drafter never beyond its own; where the drafter's
@@ -169,9 +198,11 @@ TEST(Decoder, ContextsAreRespected) {
                     9,
                     kTargetContext - static_cast<int>(n_prompt),
                     {.temperature = 1}};
-    const auto plain = generate(target, nullptr, *coupled, 0, {text});
+    const auto plain = generate(target, nullptr, *coupled, nullptr, {text});
     EXPECT_EQ(plain[0].size(), kTargetContext);
-    EXPECT_EQ(generate(target, &drafter, *coupled, 5, {text}), plain);
+    for (const auto& shape : shapes()) {
+      EXPECT_EQ(generate(target, &drafter, *coupled, shape, {text}), plain);
+    }
   }
   EXPECT_GT(n_drafter, 0);
 }
@@ -181,16 +212,20 @@ TEST(Decoder, ContextsAreRespected) {
 TEST(Decoder, VocabulariesOfDifferentSizes) {
   TableModel target(kVocabulary, 1);
   const auto coupled = make_coupled(kRule);
-  const auto plain = generate(target, nullptr, *coupled, 0, texts());
+  const auto plain = generate(target, nullptr, *coupled, nullptr, texts());
   for (const int size : {3, kVocabulary, 9}) {
     ModelDrafter drafter(std::make_unique<TableModel>(size, 2), kVocabulary);
-    EXPECT_EQ(generate(target, &drafter, *coupled, 3, texts()), plain) << size;
+    for (const auto& shape : shapes()) {
+      EXPECT_EQ(generate(target, &drafter, *coupled, shape, texts()), plain) << size;
+    }
   }
   // A bias on a token that only the target has.
   const Text biased{{0}, 1, 12, {.temperature = 1, .logit_bias = {{1, 0.5F}, {5, 1.0F}}}};
   ModelDrafter drafter(std::make_unique<TableModel>(3, 2), kVocabulary);
-  EXPECT_EQ(generate(target, &drafter, *coupled, 3, {biased}),
-            generate(target, nullptr, *coupled, 0, {biased}));
+  for (const auto& shape : shapes()) {
+    EXPECT_EQ(generate(target, &drafter, *coupled, shape, {biased}),
+              generate(target, nullptr, *coupled, nullptr, {biased}));
+  }
 }
 
 // A commit that says stop ends the text at that token, in mid-draft, too.
@@ -198,7 +233,7 @@ TEST(Decoder, StopsWhereTheCommitSays) {
   TableModel target(kVocabulary, 1);
   ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 1), kVocabulary);  // all accepted
   const auto coupled = make_coupled(kRule);
-  Decoder decoder(target, &drafter, *coupled, 5, nullptr);
+  Decoder decoder(target, &drafter, *coupled, chain_shape(5), nullptr);
   CounterChance chance(1);
   const std::vector<TokenId> prompt = {0};
   Stream stream(0, prompt, Transform({.temperature = 1}, kVocabulary), chance);

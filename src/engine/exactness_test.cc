@@ -188,9 +188,9 @@ class SiblingDrafter : public Drafter {
   void begin(const Context&) override {}
   void propose(std::span<DraftJob> jobs) override {
     for (DraftJob& job : jobs) {
-      if (job.budget.length == 0) continue;
+      if (job.budget.depth == 0) continue;
       draw_children(job, 0, width_);
-      if (job.budget.length == 1) continue;
+      if (job.budget.depth == 1) continue;
       for (int child = 1; child <= job.tree->n_drafted() && job.tree->node(child).parent == 0;
            ++child) {
         draw_children(job, child, 1);
@@ -293,16 +293,15 @@ class SiblingNotRemoved final : public SiblingDrafter {
 };
 
 template <class SomeDrafter>
-double worst_sibling_distance(SiblingDrafter::Kind kind) {
+double worst_sibling_distance(SiblingDrafter::Kind kind, const Acceptance& acceptance) {
   double worst = 0;
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
     for (const double temperature : {1.0, 0.6}) {
       TableModel target(3, 2 * seed);
       SomeDrafter drafter(kind, 2, 2 * seed + 1);
-      const auto exact = make_multi_round(kRule);
       const Trial trial{.target = &target,
                         .drafter = &drafter,
-                        .acceptance = exact.get(),
+                        .acceptance = &acceptance,
                         .draft_length = 2,
                         .sampling = {.temperature = temperature},
                         .n_tokens = 3};
@@ -312,6 +311,11 @@ double worst_sibling_distance(SiblingDrafter::Kind kind) {
     }
   }
   return worst;
+}
+
+template <class SomeDrafter>
+double worst_sibling_distance(SiblingDrafter::Kind kind) {
+  return worst_sibling_distance<SomeDrafter>(kind, *make_multi_round(kRule));
 }
 
 using Kind = SiblingDrafter::Kind;
@@ -330,13 +334,22 @@ TEST(Exactness, SiblingsAsPointMasses) {
 // -------------------------------------------
 
 TEST(Mutants, SampledSiblingsSorted) {
-  EXPECT_GT(worst_sibling_distance<SortedSiblings>(Kind::without_replacement), kCaught);
+  for (const auto& acceptance : {make_multi_round(kRule), make_traversal(kRule)}) {
+    EXPECT_GT(worst_sibling_distance<SortedSiblings>(Kind::without_replacement, *acceptance),
+              kCaught);
+  }
 }
 TEST(Mutants, DuplicateDropped) {
-  EXPECT_GT(worst_sibling_distance<DroppedDuplicates>(Kind::with_replacement), kCaught);
+  for (const auto& acceptance : {make_multi_round(kRule), make_traversal(kRule)}) {
+    EXPECT_GT(worst_sibling_distance<DroppedDuplicates>(Kind::with_replacement, *acceptance),
+              kCaught);
+  }
 }
 TEST(Mutants, SiblingNotRemoved) {
-  EXPECT_GT(worst_sibling_distance<SiblingNotRemoved>(Kind::without_replacement), kCaught);
+  for (const auto& acceptance : {make_multi_round(kRule), make_traversal(kRule)}) {
+    EXPECT_GT(worst_sibling_distance<SiblingNotRemoved>(Kind::without_replacement, *acceptance),
+              kCaught);
+  }
 }
 
 struct AlwaysAccept : MultiRoundSteps {

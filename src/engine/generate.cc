@@ -161,7 +161,7 @@ struct Generator::State {
       : model(std::move(target)),
         speculation(make_speculation(*model, options)),
         decoder(model->language_model(), speculation.drafter.get(), *speculation.acceptance,
-                speculation.draft_length, speculation.stop.get()) {}
+                speculation.shape, speculation.stop.get()) {}
 
   std::int64_t drafter_passes() const {
     return speculation.drafter ? speculation.drafter->n_passes() : 0;

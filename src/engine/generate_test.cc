@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -42,6 +43,12 @@ class Generation : public ::testing::Test {
                               .verify = verify,
                               .drafter_options = {.threads = 1}});
   }
+  static Generator make(const std::string& tree, const std::string& verify) {
+    return Generator(model_, {.drafter = "model:" + (folder_ / "draft").string(),
+                              .tree = tree,
+                              .verify = verify,
+                              .drafter_options = {.threads = 1}});
+  }
   static std::string message_of(const std::function<void()>& action) {
     try {
       action();
@@ -75,6 +82,40 @@ TEST_F(Generation, CoupledIsPlainSamplingAndExactReplays) {
       for (const char* verify : {"exact", "block"}) {
         const GenerateResult once = make(length, verify).generate(kPrompt, options);
         EXPECT_EQ(make(length, verify).generate(kPrompt, options).ids, once.ids);
+      }
+    }
+  }
+}
+
+constexpr const char* kTrees[] = {"widths:3,2,2", "widths:2,2,2,siblings=with", "static:eagle1",
+                                  "static:medusa,siblings=top", "dynamic:total=20,depth=5,topk=4"};
+
+// Ids and the logits behind them, bit for bit; greedy under every verification, sampled with the
+// seed under `coupled`.
+TEST_F(Generation, TreesGivePlainOutput) {
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateOptions options{
+        .max_tokens = 60,
+        .sampling = {.temperature = temperature, .repetition_penalty = 1.1},
+        .seed = 3,
+        .ignore_eos = true,
+        .keep_logits = true};
+    const GenerateResult plain = Generator(model_).generate(kPrompt, options);
+    for (const char* tree : kTrees) {
+      for (const char* verify : {"coupled", "exact", "traversal"}) {
+        const GenerateResult result = make(tree, verify).generate(kPrompt, options);
+        EXPECT_GT(result.statistics.tau(), 1);
+        EXPECT_EQ(result.ids.size(), plain.ids.size());
+        if (temperature > 0 && verify != std::string("coupled")) {
+          EXPECT_EQ(make(tree, verify).generate(kPrompt, options).ids, result.ids);
+          continue;
+        }
+        EXPECT_EQ(result.ids, plain.ids) << tree << " " << verify;
+        ASSERT_EQ(result.logits.size(), plain.logits.size());
+        EXPECT_EQ(std::memcmp(result.logits.data(), plain.logits.data(),
+                              plain.logits.size() * sizeof(float)),
+                  0)
+            << tree << " " << verify;
       }
     }
   }
@@ -135,8 +176,9 @@ TEST_F(Generation, StopTokensInMidDraft) {
   const GenerateOptions options{.max_tokens = 40, .ignore_eos = true};
   const GenerateResult plain = Generator(model_).generate(kPrompt, options);
   int in_mid_draft = 0;
-  for (const int length : {2, 5, 8}) {
-    Generator generator = make(length);
+  for (const char* tree : {"chain:length=2", "chain:length=5", "chain:length=8", "widths:3,2,2",
+                           "static:eagle1", "dynamic:total=20,depth=5,topk=4"}) {
+    Generator generator = make(tree, "exact");
     for (const TokenId stop : plain.ids) {
       GenerateOptions stopping = options;
       stopping.stop_tokens = {stop};
@@ -303,6 +345,13 @@ TEST_F(Generation, OptionsThatCannotBe) {
             std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .rule = "lucky"}).find("one of exact"), std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .tree = "bush"}).find("one of chain"), std::string::npos);
+  // Block verification is for chains, whatever they are called.
+  EXPECT_NE(speculate({.drafter = draft, .tree = "widths:2,2", .verify = "block"})
+                .find("expected a chain, got the tree widths:2,2"),
+            std::string::npos);
+  EXPECT_EQ(speculate({.drafter = draft, .tree = "widths:1,1", .verify = "block"}), "no error");
+  EXPECT_EQ(message_of([&] { check_speculation({.drafter = "model:/not/loaded"}); }), "no error");
+  EXPECT_NE(message_of([&] { check_speculation({.tree = "bush"}); }), "no error");
   EXPECT_NE(speculate({.drafter = draft, .tree = "chain:length=0"}).find("from 1 to"),
             std::string::npos);
   // A value where none is taken is not passed over: chain:8 would draft 5 tokens.
@@ -310,7 +359,8 @@ TEST_F(Generation, OptionsThatCannotBe) {
             std::string::npos);
   EXPECT_NE(speculate({.drafter = draft, .rule = "exact:0.3"}).find("got 0.3"), std::string::npos);
   EXPECT_NE(speculate({.drafter = "none:ghost"}).find("got ghost"), std::string::npos);
-  EXPECT_NE(speculate({.drafter = draft, .verify = "maybe"}).find("one of exact, block, coupled"),
+  EXPECT_NE(speculate({.drafter = draft, .verify = "maybe"})
+                .find("one of exact, block, traversal, coupled"),
             std::string::npos);
   const auto load = [&](const ModelOptions& options) {
     return message_of([&] { Model::load(folder_ / "target", options); });

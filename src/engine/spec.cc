@@ -57,8 +57,7 @@ Spec Spec::parse(std::string_view what, std::string_view text) {
   }
   if (colon == std::string_view::npos) return spec;
   const std::vector<Part> parts = split(text.substr(colon + 1));
-  for (std::size_t index = 0; index < parts.size(); ++index) {
-    const Part& part = parts[index];
+  for (const Part& part : parts) {
     if (is_key(part)) {
       std::string key = part.text.substr(0, part.equals);
       for (const auto& [known, value] : spec.keys_) {
@@ -68,8 +67,8 @@ Spec Spec::parse(std::string_view what, std::string_view text) {
         }
       }
       spec.keys_.emplace_back(std::move(key), part.text.substr(part.equals + 1));
-    } else if (index == 0) {
-      spec.value_ = part.text;
+    } else if (spec.keys_.empty()) {
+      spec.values_.push_back(part.text);
     } else {
       throw UsageError(fmt::format("read {}", what), spec.text_, "key=value after a comma",
                        part.text.empty() ? "nothing" : part.text);
@@ -85,9 +84,20 @@ void Spec::require_name(std::initializer_list<std::string_view> known) const {
   }
 }
 
+const std::string& Spec::value() const {
+  static const std::string kNone;
+  if (values_.size() > 1) {
+    throw UsageError(fmt::format("read {}", what_), text_, "key=value after a comma",
+                     values_[1].empty() ? "nothing" : values_[1]);
+  }
+  return values_.empty() ? kNone : values_.front();
+}
+
 void Spec::require_no_value() const {
-  if (!value_.empty()) {
-    throw UsageError(fmt::format("read {}", what_), text_, "key=value after the colon", value_);
+  for (const std::string& value : values_) {
+    if (value.empty() && values_.size() == 1) continue;  // a bare colon
+    throw UsageError(fmt::format("read {}", what_), text_, "key=value after the colon",
+                     value.empty() ? "nothing" : value);
   }
 }
 
@@ -102,29 +112,62 @@ void Spec::require_keys(std::initializer_list<std::string_view> known) const {
   }
 }
 
-std::optional<double> Spec::number(std::string_view key, double least, double most) const {
-  for (const auto& [name, text] : keys_) {
-    if (name != key) continue;
-    double number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc() || end != text.data() + text.size() ||
-        !(number >= least && number <= most)) {
-      throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, key),
-                       fmt::format("a number from {} to {}", least, most), text);
-    }
-    return number;
+double Spec::to_number(std::string_view what, const std::string& text, double least,
+                       double most) const {
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size() ||
+      !(number >= least && number <= most)) {
+    throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, what),
+                     fmt::format("a number from {} to {}", least, most),
+                     text.empty() ? "nothing" : text);
   }
-  return std::nullopt;
+  return number;
+}
+
+int Spec::to_integer(std::string_view what, double value) const {
+  if (value != std::floor(value)) {
+    throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, what),
+                     "a whole number", fmt::format("{}", value));
+  }
+  return static_cast<int>(value);
+}
+
+std::optional<double> Spec::number(std::string_view key, double least, double most) const {
+  const std::optional<std::string> given = text(key);
+  if (!given) return std::nullopt;
+  return to_number(key, *given, least, most);
 }
 
 std::optional<int> Spec::integer(std::string_view key, int least, int most) const {
   const std::optional<double> value = number(key, least, most);
   if (!value) return std::nullopt;
-  if (*value != std::floor(*value)) {
-    throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, key),
-                     "a whole number", fmt::format("{}", *value));
+  return to_integer(key, *value);
+}
+
+std::optional<std::string> Spec::text(std::string_view key) const {
+  for (const auto& [name, text] : keys_) {
+    if (name == key) return text;
   }
-  return static_cast<int>(*value);
+  return std::nullopt;
+}
+
+std::optional<std::string> Spec::choice(std::string_view key,
+                                        std::initializer_list<std::string_view> known) const {
+  const std::optional<std::string> given = text(key);
+  if (given && std::find(known.begin(), known.end(), *given) == known.end()) {
+    throw UsageError(fmt::format("read {}", what_), fmt::format("{} {}", text_, key),
+                     fmt::format("one of {}", join(known)), given->empty() ? "nothing" : *given);
+  }
+  return given;
+}
+
+std::vector<int> Spec::integers(int least, int most) const {
+  std::vector<int> numbers;
+  for (const std::string& value : values_) {
+    numbers.push_back(to_integer("values", to_number("values", value, least, most)));
+  }
+  return numbers;
 }
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// Spec strings: name:value,key=value,... (a drafter, a rule, a tree).
+// Spec strings: name:value,value,...,key=value,... (a drafter, a rule, a tree).
 #ifndef OUTRIDER_ENGINE_SPEC_H_
 #define OUTRIDER_ENGINE_SPEC_H_
 
@@ -11,17 +11,20 @@
 
 namespace outrider {
 
-// "model:PATH,confidence=0.4" -> name "model", value "PATH", keys {confidence: 0.4}. The value is
-// what stands before the first comma unless it is itself a key=value whose key is a plain word. A
+// "model:PATH,confidence=0.4" -> name "model", value "PATH", keys {confidence: 0.4}. Values stand
+// before the keys; a part is a value unless it is a key=value whose key is a plain word. A
 // backslash takes the next character literally.
 class Spec {
  public:
   // `what` names the kind of spec in error messages ("drafter", "rule", "tree"). Throws UsageError
-  // on an empty name, a part that is no key=value, or a key given twice.
+  // on an empty name, a value after a key, or a key given twice.
   static Spec parse(std::string_view what, std::string_view text);
 
   const std::string& name() const { return name_; }
-  const std::string& value() const { return value_; }
+  // The one value, empty if none is given. Throws UsageError if there are several.
+  const std::string& value() const;
+  // For names that take a list. "name:" alone has one empty value.
+  const std::vector<std::string>& values() const { return values_; }
 
   // Throws UsageError, listing the known names.
   void require_name(std::initializer_list<std::string_view> known) const;
@@ -34,12 +37,22 @@ class Spec {
   // outside [least, most]; NaN is outside.
   std::optional<double> number(std::string_view key, double least, double most) const;
   std::optional<int> integer(std::string_view key, int least, int most) const;
+  // The text behind a key, nullopt if it is not given.
+  std::optional<std::string> text(std::string_view key) const;
+  // The same, one of `known`. Throws UsageError, listing them, if it is another.
+  std::optional<std::string> choice(std::string_view key,
+                                    std::initializer_list<std::string_view> known) const;
+  // values() as whole numbers. Throws UsageError if one of them is none or outside [least, most].
+  std::vector<int> integers(int least, int most) const;
 
  private:
+  double to_number(std::string_view what, const std::string& text, double least, double most) const;
+  int to_integer(std::string_view what, double value) const;
+
   std::string what_;
   std::string text_;
   std::string name_;
-  std::string value_;
+  std::vector<std::string> values_;
   std::vector<std::pair<std::string, std::string>> keys_;
 };
 

@@ -24,6 +24,24 @@ TEST(Spec, NameValueAndKeys) {
   EXPECT_EQ(Spec::parse("rule", "exact").name(), "exact");
 }
 
+TEST(Spec, ListsOfValues) {
+  const Spec spec = Spec::parse("tree", "widths:4,2,2,siblings=with");
+  EXPECT_EQ(spec.values(), (std::vector<std::string>{"4", "2", "2"}));
+  EXPECT_EQ(spec.integers(1, 9), (std::vector<int>{4, 2, 2}));
+  EXPECT_EQ(spec.text("siblings"), "with");
+  EXPECT_EQ(spec.choice("siblings", {"with", "without"}), "with");
+  EXPECT_EQ(spec.text("file"), std::nullopt);
+  EXPECT_EQ(Spec::parse("tree", "chain").values(), std::vector<std::string>{});
+  EXPECT_EQ(Spec::parse("tree", "widths:4\\,2").values(), std::vector<std::string>{"4,2"});
+  for (const char* bad : {"widths:4,,2", "widths:0", "widths:2.5", "widths:x", "widths:10"}) {
+    EXPECT_THROW(Spec::parse("tree", bad).integers(1, 9), UsageError) << bad;
+  }
+  EXPECT_THROW(spec.choice("siblings", {"few", "many"}), UsageError);
+  // Where one value is meant, two are an error.
+  EXPECT_THROW(spec.value(), UsageError);
+  EXPECT_THROW(spec.require_no_value(), UsageError);
+}
+
 TEST(Spec, BackslashEscapes) {
   const Spec spec = Spec::parse("drafter", "model:/odd\\,name\\=x,confidence=1");
   EXPECT_EQ(spec.value(), "/odd,name=x");

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/make_tree_shape.h"
 #include "engine/spec.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
@@ -16,18 +17,6 @@
 namespace outrider {
 namespace {
 
-// The longest chain one may ask for: beyond it the tree's own bookkeeping would outweigh the pass.
-constexpr int kLongestChain = 1024;
-
-int draft_length(const std::string& tree) {
-  if (tree.empty()) return kDefaultDraftLength;
-  const Spec spec = Spec::parse("tree", tree);
-  spec.require_name({"chain"});
-  spec.require_no_value();
-  spec.require_keys({"length"});
-  return spec.integer("length", 1, kLongestChain).value_or(kDefaultDraftLength);
-}
-
 std::unique_ptr<Acceptance> make_acceptance(const std::string& rule, const std::string& verify) {
   const Spec spec = Spec::parse("rule", rule);
   spec.require_name({"exact"});
@@ -36,8 +25,9 @@ std::unique_ptr<Acceptance> make_acceptance(const std::string& rule, const std::
   auto exact = std::make_shared<ExactRule>();
   if (verify == "exact") return make_multi_round(exact);
   if (verify == "block") return make_block(exact);
+  if (verify == "traversal") return make_traversal(exact);
   if (verify == "coupled") return make_coupled(exact);
-  throw UsageError("read verify", verify, "one of exact, block, coupled", verify);
+  throw UsageError("read verify", verify, "one of exact, block, traversal, coupled", verify);
 }
 
 // Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
@@ -79,6 +69,34 @@ void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
   }
 }
 
+// All of a speculation but the drafter, from the specs alone.
+Speculation without_drafter(const Spec& spec, const SpeculationOptions& options) {
+  Speculation speculation;
+  spec.require_name({"none", "model"});
+  speculation.acceptance = make_acceptance(options.rule, options.verify);
+  speculation.shape = make_tree_shape(options.tree);
+  if (options.verify == "block" && !speculation.shape->is_chain()) {
+    throw UsageError(
+        "read verify", options.verify, "a chain",
+        fmt::format("the tree {} (exact, traversal and coupled take it)", options.tree));
+  }
+  if (spec.name() == "none") {
+    spec.require_no_value();
+    spec.require_keys({});
+    // Plain sampling is Gumbel coupling with nothing drafted.
+    speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
+    return speculation;
+  }
+  spec.require_keys({"confidence"});
+  if (spec.value().empty()) {
+    throw UsageError("read drafter", options.drafter, "model:PATH", "no path");
+  }
+  if (const auto confidence = spec.number("confidence", 0, 1)) {
+    speculation.stop = std::make_unique<ConfidenceStop>(*confidence);
+  }
+  return speculation;
+}
+
 }  // namespace
 
 LoadOptions make_load_options(const ModelOptions& options) {
@@ -113,26 +131,14 @@ LoadOptions make_load_options(const ModelOptions& options) {
   return load;
 }
 
+void check_speculation(const SpeculationOptions& options) {
+  (void)without_drafter(Spec::parse("drafter", options.drafter), options);
+}
+
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
-  Speculation speculation;
   const Spec spec = Spec::parse("drafter", options.drafter);
-  spec.require_name({"none", "model"});
-  speculation.acceptance = make_acceptance(options.rule, options.verify);
-  speculation.draft_length = draft_length(options.tree);
-  if (spec.name() == "none") {
-    spec.require_no_value();
-    spec.require_keys({});
-    // Plain sampling is Gumbel coupling with nothing drafted.
-    speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
-    return speculation;
-  }
-  spec.require_keys({"confidence"});
-  if (spec.value().empty()) {
-    throw UsageError("read drafter", options.drafter, "model:PATH", "no path");
-  }
-  if (const auto confidence = spec.number("confidence", 0, 1)) {
-    speculation.stop = std::make_unique<ConfidenceStop>(*confidence);
-  }
+  Speculation speculation = without_drafter(spec, options);
+  if (spec.name() == "none") return speculation;
   auto model = load_model(spec.value(), make_load_options(options.drafter_options));
   require_same_vocabulary(target, *model, spec.value());
   speculation.drafter =

@@ -25,12 +25,8 @@ struct Speculation {
   std::unique_ptr<Drafter> drafter;  // null: plain decoding
   std::unique_ptr<Acceptance> acceptance;
   std::unique_ptr<StopRule> stop;  // may be null
-  int draft_length = 0;
+  std::shared_ptr<const TreeShape> shape;
 };
-
-// The draft length where nobody says: near the best for acceptance rates around 0.6 to 0.8 at a
-// drafter a tenth as expensive as the target (Leviathan et al. 2023, table 1: 3 to 7 there).
-inline constexpr int kDefaultDraftLength = 5;
 
 // Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not
 // fit the target.

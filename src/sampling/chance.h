@@ -21,7 +21,7 @@ enum class Purpose : std::uint32_t {
   accept = 2,    // does node `node` stand?
   residual = 3,  // the token after node `node`, its children rejected
   bonus = 4,     // the token after the accepted leaf `node`
-  block = 5,     // block verification's acceptance at node `node`
+  block = 5,     // block and traversal verification: does node `node` stand?
 };
 
 struct Draw {

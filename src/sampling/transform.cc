@@ -262,7 +262,7 @@ void Transform::raw_distribution(std::span<const float> penalised, Distribution&
 void Transform::distribution(std::span<const float> penalised, Distribution& out) const {
   const TokenId first = likeliest(penalised);
   const float largest = penalised[static_cast<std::size_t>(first)];
-  if (greedy() || params_.top_k == 1 || !(largest > kMinusInfinity)) {
+  if (greedy() || !(largest > kMinusInfinity)) {
     return become_point_mass(first, out);
   }
   const auto k = static_cast<std::size_t>(params_.top_k);
@@ -291,6 +291,23 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
     filter(out, [&](TokenId, double weight) { return weight >= params_.min_p; });
   }
   normalise(out);
+}
+
+void likeliest_tokens(std::span<const float> logits, int count, std::vector<TokenId>& ids) {
+  ids.assign(1, likeliest(logits));
+  if (count == 1 || !(logits[static_cast<std::size_t>(ids[0])] > kMinusInfinity)) return;
+  const std::uint64_t cutoff = top_k_cutoff(logits, static_cast<std::size_t>(count));
+  const float bar = cutoff == 0 ? kMinusInfinity : logit_of(cutoff);
+  ids.clear();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (!(logits[i] >= bar) || logits[i] == kMinusInfinity) continue;
+    const auto id = static_cast<TokenId>(i);
+    if (rank_key(logits[i], id) >= cutoff) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end(), [logits](TokenId a, TokenId b) {
+    return rank_key(logits[static_cast<std::size_t>(a)], a) >
+           rank_key(logits[static_cast<std::size_t>(b)], b);
+  });
 }
 
 }  // namespace outrider

@@ -34,7 +34,8 @@ class Transform {
   Transform(SamplingParams params, int vocabulary_size);
 
   const SamplingParams& params() const { return params_; }
-  bool greedy() const { return params_.temperature == 0; }
+  // Every distribution is a point mass, for any logits.
+  bool greedy() const { return params_.temperature == 0 || params_.top_k == 1; }
 
   // Bias and penalties, in place, on logits (vocabulary). `path` are the tokens of the node's own
   // path below the committed ones, root excluded (they count as generated: a token twice on the
@@ -60,6 +61,11 @@ class Transform {
   SamplingParams params_;
   int vocabulary_size_;
 };
+
+// The ids of the `count` largest logits, the largest first, the lowest id first among equals;
+// `ids` is overwritten. Tokens that cannot be (-infinity, NaN) are left out, but the first is
+// always the one that temperature 0 takes. count >= 1.
+void likeliest_tokens(std::span<const float> logits, int count, std::vector<TokenId>& ids);
 
 }  // namespace outrider
 

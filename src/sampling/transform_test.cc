@@ -377,5 +377,42 @@ TEST(Transform, RefusesWhatCannotBeMeant) {
   }
 }
 
+TEST(LikeliestTokens, RanksWithTiesToTheLowestId) {
+  std::vector<TokenId> ids = {7, 7};
+  likeliest_tokens(std::vector<float>{1, 3, 2, 3, -1}, 3, ids);
+  EXPECT_EQ(ids, (std::vector<TokenId>{1, 3, 2}));
+  likeliest_tokens(std::vector<float>{1, 1, 1, 1}, 2, ids);
+  EXPECT_EQ(ids, (std::vector<TokenId>{0, 1}));
+  likeliest_tokens(std::vector<float>{0.0F, -0.0F, -kInfinity, kNan}, 9, ids);
+  EXPECT_EQ(ids, (std::vector<TokenId>{0, 1}));
+  likeliest_tokens(std::vector<float>{kNan, 1, kInfinity}, 3, ids);
+  EXPECT_EQ(ids, (std::vector<TokenId>{2, 1}));
+  // The first is temperature 0's choice, also where nothing can be.
+  for (const std::vector<float>& logits : std::vector<std::vector<float>>{
+           {kNan, kNan}, {-kInfinity, -kInfinity}, {kNan, -kInfinity}, {2, 5, 5}}) {
+    likeliest_tokens(logits, 2, ids);
+    EXPECT_EQ(ids[0], transformed({.temperature = 0}, logits).ids[0]);
+  }
+}
+
+TEST(LikeliestTokens, AgreesWithSorting) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<float> logits(700);
+    for (float& logit : logits) logit = static_cast<float>(random() % 40);
+    std::vector<TokenId> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
+      return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+    });
+    for (const std::size_t count : {1, 10, 300, 700}) {
+      std::vector<TokenId> ids;
+      likeliest_tokens(logits, static_cast<int>(count), ids);
+      EXPECT_EQ(ids, std::vector<TokenId>(order.begin(),
+                                          order.begin() + static_cast<std::ptrdiff_t>(count)));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace outrider

@@ -1,19 +1,32 @@
 #include "speculate/acceptance.h"
 
+#include <algorithm>
+
 #include "speculate/block.h"
 #include "speculate/coupled.h"
 #include "speculate/multi_round.h"
+#include "speculate/traversal.h"
 
 namespace outrider {
+namespace {
+
+// What is left of from[index], scaled, after `taken` took its share; `other` walks taken's support
+// along with index.
+double scaled_remainder(const Distribution& from, std::size_t index, double weight,
+                        const Distribution& taken, std::size_t& other) {
+  while (other < taken.ids.size() && taken.ids[other] < from.ids[index]) ++other;
+  const bool shared = other < taken.ids.size() && taken.ids[other] == from.ids[index];
+  return std::max(0.0, weight * from.probs[index] - (shared ? taken.probs[other] : 0.0));
+}
+
+}  // namespace
 
 double scale_and_subtract(Distribution& from, double weight, const Distribution& taken) {
   double sum = 0;
   std::size_t kept = 0;
   std::size_t other = 0;
   for (std::size_t index = 0; index < from.ids.size(); ++index) {
-    while (other < taken.ids.size() && taken.ids[other] < from.ids[index]) ++other;
-    const bool shared = other < taken.ids.size() && taken.ids[other] == from.ids[index];
-    const double left = weight * from.probs[index] - (shared ? taken.probs[other] : 0.0);
+    const double left = scaled_remainder(from, index, weight, taken, other);
     if (left <= 0) continue;
     from.ids[kept] = from.ids[index];
     from.probs[kept++] = left;
@@ -22,6 +35,18 @@ double scale_and_subtract(Distribution& from, double weight, const Distribution&
   from.ids.resize(kept);
   from.probs.resize(kept);
   return sum;
+}
+
+double scale_subtract_and_normalise(Distribution& from, double weight, const Distribution& taken) {
+  double mass = 0;
+  std::size_t other = 0;
+  for (std::size_t index = 0; index < from.ids.size(); ++index) {
+    mass += scaled_remainder(from, index, weight, taken, other);
+  }
+  if (!(mass > 0)) return 0;
+  scale_and_subtract(from, weight, taken);
+  for (double& prob : from.probs) prob /= mass;
+  return mass;
 }
 
 void Coupled::verify(const DraftTree& tree, NodeViews& views, Chance& chance,
@@ -49,6 +74,10 @@ std::unique_ptr<Acceptance> make_multi_round(std::shared_ptr<const Rule> rule) {
 
 std::unique_ptr<Acceptance> make_block(std::shared_ptr<const Rule> rule) {
   return std::make_unique<Block<BlockSteps>>(std::move(rule));
+}
+
+std::unique_ptr<Acceptance> make_traversal(std::shared_ptr<const Rule> rule) {
+  return std::make_unique<Traversal<TraversalSteps>>(std::move(rule));
 }
 
 std::unique_ptr<Acceptance> make_coupled(std::shared_ptr<const Rule> rule) {

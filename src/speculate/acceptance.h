@@ -43,6 +43,8 @@ class Acceptance {
 std::unique_ptr<Acceptance> make_multi_round(std::shared_ptr<const Rule> rule);
 // Block verification of chains (block.h).
 std::unique_ptr<Acceptance> make_block(std::shared_ptr<const Rule> rule);
+// Block-type verification of trees, from the leaves up (traversal.h).
+std::unique_ptr<Acceptance> make_traversal(std::shared_ptr<const Rule> rule);
 // Gumbel coupling (coupled.h).
 std::unique_ptr<Acceptance> make_coupled(std::shared_ptr<const Rule> rule);
 

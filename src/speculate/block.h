@@ -39,6 +39,9 @@ struct BlockSteps {
 // from <- max(0, weight * from - taken), not normalised; returns its sum.
 double scale_and_subtract(Distribution& from, double weight, const Distribution& taken);
 
+// The same, normalised; returns its sum before. If that is 0, `from` stays as it was.
+double scale_subtract_and_normalise(Distribution& from, double weight, const Distribution& taken);
+
 template <class Steps>
 class Block final : public Acceptance {
  public:

@@ -1,6 +1,10 @@
 #include "speculate/draft_tree.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "outrider/error.h"
 
 namespace outrider {
 
@@ -17,11 +21,12 @@ int DraftTree::add_distribution() {
   return n_distributions_++;
 }
 
-int DraftTree::add_child(int parent, TokenId token, int proposal) {
+int DraftTree::add_child(int parent, TokenId token, int proposal, Draws draws) {
   nodes_.push_back({.token = token,
                     .parent = parent,
                     .depth = node(parent).depth + 1,
                     .proposal = proposal,
+                    .draws = draws,
                     .draft_prob = kNoDistribution});
   return n_nodes() - 1;
 }
@@ -30,10 +35,63 @@ void DraftTree::set_draft_prob(int node, int distribution) {
   nodes_[static_cast<std::size_t>(node)].draft_prob = distribution;
 }
 
+void DraftTree::retain(std::span<const int> kept) {
+  std::vector<int> ordinal(nodes_.size(), -1);
+  for (std::size_t index = 0; index < kept.size(); ++index) {
+    ordinal[static_cast<std::size_t>(kept[index])] = static_cast<int>(index);
+  }
+  for (int index = 0; index < n_nodes(); ++index) {
+    if (ordinal[static_cast<std::size_t>(index)] < 0 && node(index).proposal != kPointMass) {
+      throw Error("prune draft tree", fmt::format("node {}", index), "a point mass",
+                  "a sampled token");
+    }
+  }
+  for (std::size_t index = 0; index < kept.size(); ++index) {
+    DraftNode moved = node(kept[index]);
+    if (moved.parent >= 0) moved.parent = ordinal[static_cast<std::size_t>(moved.parent)];
+    nodes_[index] = moved;
+  }
+  nodes_.resize(kept.size());
+}
+
 const Distribution& DraftTree::proposal_prob(int index, Distribution& storage) const {
-  if (node(index).proposal != kPointMass) return distribution(node(index).proposal);
-  storage = Distribution::point_mass(node(index).token);
-  return storage;
+  const DraftNode& drawn = node(index);
+  if (drawn.proposal == kPointMass) {
+    storage.ids.assign(1, drawn.token);
+    storage.probs.assign(1, 1.0);
+    return storage;
+  }
+  if (drawn.draws == Draws::without_replacement) {
+    // Never null: this token was left.
+    return *less_siblings(drawn.parent, index, drawn.proposal, storage);
+  }
+  return distribution(drawn.proposal);
+}
+
+// The law without the tokens of those children of `parent` with ordinals below `before` that were
+// drawn from it without replacement. Drafter and verifier both come here: they divide by the very
+// same bits.
+const Distribution* DraftTree::less_siblings(int parent, int before, int law,
+                                             Distribution& storage) const {
+  const Distribution& whole = distribution(law);
+  bool is_whole = true;
+  double mass = 0;
+  for (int child = next_child(parent, parent); child >= 0 && child < before;
+       child = next_child(parent, child)) {
+    const DraftNode& sibling = node(child);
+    if (sibling.proposal != law || sibling.draws != Draws::without_replacement) continue;
+    if (is_whole) storage = whole;
+    is_whole = false;
+    const auto at = std::lower_bound(storage.ids.begin(), storage.ids.end(), sibling.token);
+    const auto index = at - storage.ids.begin();
+    storage.ids.erase(at);
+    storage.probs.erase(storage.probs.begin() + index);
+  }
+  if (is_whole) return &whole;
+  for (const double prob : storage.probs) mass += prob;
+  if (!(mass > 0)) return nullptr;
+  for (double& prob : storage.probs) prob /= mass;
+  return &storage;
 }
 
 int DraftTree::next_child(int parent, int after) const {

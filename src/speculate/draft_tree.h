@@ -16,18 +16,26 @@ inline constexpr int kPointMass = -1;
 // A node whose drafter gives no distribution.
 inline constexpr int kNoDistribution = -1;
 
+// How a token was drawn from the law it names.
+enum class Draws {
+  with_replacement,     // from the law itself
+  without_replacement,  // from the law less the tokens of earlier siblings drawn so from it
+};
+
 struct DraftNode {
   TokenId token = kNoToken;
-  int parent = -1;                   // -1 for the root alone; a parent precedes its children
-  int depth = 0;                     // 0 for the root
-  int proposal = kPointMass;         // the law this token was really drawn from
+  int parent = -1;            // -1 for the root alone; a parent precedes its children
+  int depth = 0;              // 0 for the root
+  int proposal = kPointMass;  // the law this token was drawn from, in the way `draws` says
+  Draws draws = Draws::with_replacement;
   int draft_prob = kNoDistribution;  // the drafter's distribution of what follows this node
 };
 
 // Invariants: node 0 is the root, the last committed token; children of a node stand in the order
 // in which they were drawn; that order, and every sampled child, is kept (sorting sampled siblings,
-// or dropping one because of its value, makes verification biased: docs/architecture.md). Storage
-// is kept from round to round. Not thread-safe.
+// or dropping one because of its value, makes verification biased: docs/architecture.md); each was
+// drawn from its law whatever the nodes before it are. Which node gets the next child may depend on
+// all of them. Storage is kept from round to round. Not thread-safe.
 class DraftTree {
  public:
   // Starts over: `root` is the last of n_committed tokens.
@@ -41,7 +49,7 @@ class DraftTree {
   }
 
   // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal.
-  int add_child(int parent, TokenId token, int proposal);
+  int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
   void set_draft_prob(int node, int distribution);
 
   std::span<const DraftNode> nodes() const { return nodes_; }
@@ -49,8 +57,20 @@ class DraftTree {
   int n_nodes() const { return static_cast<int>(nodes_.size()); }
   int n_drafted() const { return n_nodes() - 1; }
 
-  // The law that a node's token was drawn from; a point mass is built in `storage`.
+  // Keeps the nodes listed, ascending, the root and the parents of all others among them, and
+  // numbers them anew in that order. Only point masses may go: throws Error where a sampled node is
+  // not listed.
+  void retain(std::span<const int> kept);
+
+  // The law that a node's token was really drawn from; what is no distribution of the tree as it
+  // stands is built in `storage`.
   const Distribution& proposal_prob(int node, Distribution& storage) const;
+
+  // What is left of a law for the next child of `parent` that is drawn from it without replacement,
+  // normalised; null if its siblings have used it up. Built in `storage` unless it is the law.
+  const Distribution* remaining_prob(int parent, int law, Distribution& storage) const {
+    return less_siblings(parent, n_nodes(), law, storage);
+  }
 
   // The next child of `parent` after the node `after` (the first for after = parent); -1: no more.
   int next_child(int parent, int after) const;
@@ -63,6 +83,8 @@ class DraftTree {
   std::int64_t n_committed() const { return n_committed_; }
 
  private:
+  const Distribution* less_siblings(int parent, int before, int law, Distribution& storage) const;
+
   std::vector<DraftNode> nodes_;
   std::vector<Distribution> distributions_;  // the first n_distributions_ are in use
   int n_distributions_ = 0;

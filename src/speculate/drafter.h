@@ -11,6 +11,7 @@
 #include "sampling/transform.h"
 #include "speculate/acceptance.h"
 #include "speculate/draft_tree.h"
+#include "speculate/tree_shape.h"
 
 namespace outrider {
 
@@ -24,15 +25,16 @@ struct Context {
   const Transform* transform = nullptr;   // the request's sampling transform
 };
 
-// How far to draft this time: a chain of at most `length` tokens.
+// How much to draft this time at most, whatever the shape asks for.
 struct Budget {
-  int length = 0;
+  int depth = 0;    // of the deepest node: what the context and the token limit leave room for
+  int n_nodes = 0;  // drafted tokens, the root left out
 };
 
-// Ends a draft early. Called after each drafted token, which stays in the tree: stopping because of
-// a token's value is exact only if that token is still judged. raw_prob is the token's probability
-// before temperature and truncation: at temperature 0 and top-k 1 every draft is certain of itself
-// behind them.
+// Ends a draft early. Called after each drafted token, which stays in the tree, without children:
+// stopping because of a token's value is exact only if that token is still judged. raw_prob is the
+// token's probability before temperature and truncation: at temperature 0 and top-k 1 every draft
+// is certain of itself behind them.
 class StopRule {
  public:
   virtual ~StopRule() = default;
@@ -42,7 +44,8 @@ class StopRule {
 struct DraftJob {
   const Context* context = nullptr;
   Budget budget;
-  const StopRule* stop = nullptr;  // may be null
+  const TreeShape* shape = nullptr;  // never null
+  const StopRule* stop = nullptr;    // may be null
   Chance* chance = nullptr;
   DraftNoise noise = DraftNoise::fresh;
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/decoder.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerating_chance.h"
 #include "tests/support/table_model.h"
 
@@ -21,11 +22,16 @@ struct Trial {
   TableModel* target = nullptr;
   Drafter* drafter = nullptr;
   const Acceptance* acceptance = nullptr;
-  int draft_length = 1;
+  int draft_length = 1;                              // of a chain
+  std::shared_ptr<const TreeShape> shape = nullptr;  // where it is not that chain
   const StopRule* stop = nullptr;
   SamplingParams sampling = {};
   std::vector<TokenId> prompt = {0};
   int n_tokens = 3;  // emitted, over as many rounds as it takes
+  // What the first round leaves of them is the target's own process: larger trees can be walked so,
+  // and a round that is exact in front of an exact process is all that there is to show, except
+  // that rounds are independent.
+  bool first_round_only = false;
 };
 
 struct Enumerated {
@@ -35,11 +41,43 @@ struct Enumerated {
   long n_paths = 0;
 };
 
+// Adds the target's own process under the same transform behind the tokens already emitted, which
+// have probability `prob`: the chain rule, nothing else.
+inline void add_target_process(const Trial& trial, const std::vector<TokenId>& emitted, double prob,
+                               Law& law) {
+  if (static_cast<int>(emitted.size()) == trial.n_tokens) {
+    law[emitted] += prob;
+    return;
+  }
+  std::vector<TokenId> prefix = trial.prompt;
+  prefix.insert(prefix.end(), emitted.begin(), emitted.end());
+  TokenHistory history;
+  history.add_prompt(trial.prompt);
+  for (const TokenId token : emitted) history.add_generated(token);
+  const Transform transform(trial.sampling, trial.target->config().vocabulary_size);
+  std::vector<float> logits = trial.target->logits(prefix);
+  transform.penalise(logits, history, {});
+  Distribution next;
+  transform.distribution(logits, next);
+  for (std::size_t index = 0; index < next.ids.size(); ++index) {
+    std::vector<TokenId> longer = emitted;
+    longer.push_back(next.ids[index]);
+    add_target_process(trial, longer, prob * next.probs[index], law);
+  }
+}
+
+inline Law target_law(const Trial& trial) {
+  Law law;
+  add_target_process(trial, {}, 1.0, law);
+  return law;
+}
+
 // Runs the production loop (Decoder) with the drafter and the acceptance under test.
 inline Enumerated enumerate(const Trial& trial) {
   Enumerated result;
   EnumeratingChance chance;
-  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance, trial.draft_length, trial.stop);
+  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance,
+                  trial.shape ? trial.shape : chain_shape(trial.draft_length), trial.stop);
   chance.for_each_path([&] {
     Stream stream(0, trial.prompt,
                   Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
@@ -49,44 +87,16 @@ inline Enumerated enumerate(const Trial& trial) {
     const CommitFunction go_on = [](Stream&, const Committed&) { return false; };
     decoder.round(streams, go_on);
     const auto accepted = static_cast<double>(stream.verdict.path.size());
-    while (!stream.finished) decoder.round(streams, go_on);
+    while (!stream.finished && !trial.first_round_only) decoder.round(streams, go_on);
     decoder.end(stream);
     const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
                                        stream.tokens.end());
-    result.law[emitted] += chance.weight();
+    add_target_process(trial, emitted, chance.weight(), result.law);
     result.weight += chance.weight();
     result.accepted_in_first_round += chance.weight() * accepted;
     ++result.n_paths;
   });
   return result;
-}
-
-// The target's own process under the same transform: the chain rule, nothing else.
-inline Law target_law(const Trial& trial) {
-  Law law;
-  const Transform transform(trial.sampling, trial.target->config().vocabulary_size);
-  const auto extend = [&](const auto& self, std::vector<TokenId> emitted, double prob) -> void {
-    if (static_cast<int>(emitted.size()) == trial.n_tokens) {
-      law[emitted] += prob;
-      return;
-    }
-    std::vector<TokenId> prefix = trial.prompt;
-    prefix.insert(prefix.end(), emitted.begin(), emitted.end());
-    TokenHistory history;
-    history.add_prompt(trial.prompt);
-    for (const TokenId token : emitted) history.add_generated(token);
-    std::vector<float> logits = trial.target->logits(prefix);
-    transform.penalise(logits, history, {});
-    Distribution next;
-    transform.distribution(logits, next);
-    for (std::size_t index = 0; index < next.ids.size(); ++index) {
-      std::vector<TokenId> longer = emitted;
-      longer.push_back(next.ids[index]);
-      self(self, longer, prob * next.probs[index]);
-    }
-  };
-  extend(extend, {}, 1.0);
-  return law;
 }
 
 // The largest difference of probability over all outcomes of either law.

@@ -83,6 +83,9 @@ class TableModel final : public LanguageModel {
         }
         const int parent = block.parents.empty() ? sequence.n_pending() - 1 : block.parents[index];
         const std::vector<TokenId> prefix = sequence.append(block.tokens[index], parent);
+        if (static_cast<int>(prefix.size()) > config_.context_length) {
+          throw Error("forward", "table model", "positions of its context", "one beyond");
+        }
         const bool last = index + 1 == block.tokens.size();
         if (request.logits.kind == RowSet::Kind::none ||
             (request.logits.kind == RowSet::Kind::last_of_each_block && !last)) {

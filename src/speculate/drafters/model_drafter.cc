@@ -1,6 +1,7 @@
 #include "speculate/drafters/model_drafter.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <utility>
 
@@ -10,11 +11,9 @@ namespace outrider {
 
 struct ModelDrafter::Growing {
   DraftJob* job = nullptr;
-  Sequence* sequence = nullptr;
-  std::span<const TokenId> feed;  // tokens to run next: known ones first, then the last one drawn
-  TokenId drawn = kNoToken;
-  int length = 0;  // tokens this chain may still grow by
-  int tip = 0;     // node at the end of the chain
+  Text* text = nullptr;
+  TreeGrowth* growth = nullptr;
+  std::span<const TokenId> feed;  // committed tokens that the model has not seen, the root last
 };
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size)
@@ -38,82 +37,122 @@ void ModelDrafter::begin(const Context& context) {
       can_run(prompt)) {
     prefill(*model_, *sequence, prompt, output_);
   }
-  sequences_[context.id] = std::move(sequence);
+  texts_[context.id] = {.sequence = std::move(sequence), .pending = {}};
 }
 
 void ModelDrafter::propose(std::span<DraftJob> jobs) {
   growing_.clear();
-  for (DraftJob& job : jobs) {
-    Sequence& sequence = *sequences_.at(job.context->id);
-    const auto n_tokens = static_cast<int>(job.context->tokens.size());
-    // A chain of n tokens runs the context and n - 1 of its own tokens.
-    const int room = model_->config().context_length - n_tokens + 1;
-    const int length = std::min(job.budget.length, room);
-    const auto n_cached = static_cast<std::size_t>(sequence.n_kept());
+  while (growths_.size() < jobs.size()) growths_.push_back(std::make_unique<TreeGrowth>());
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    DraftJob& job = jobs[index];
+    Text& text = texts_.at(job.context->id);
+    // A tree of depth n runs the context and n - 1 further positions.
+    const int room =
+        model_->config().context_length - static_cast<int>(job.context->tokens.size()) + 1;
+    const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
     const auto feed = job.context->tokens.subspan(n_cached);
-    if (length <= 0 || !can_run(feed)) continue;
-    growing_.push_back(
-        {.job = &job, .sequence = &sequence, .feed = feed, .drawn = kNoToken, .length = length});
+    if (room <= 0 || !can_run(feed)) continue;
+    TreeGrowth& growth = *growths_[index];
+    growth.start(job, room);
+    if (growth.frontier().empty()) continue;
+    growing_.push_back({.job = &job, .text = &text, .growth = &growth, .feed = feed});
   }
+  if (growing_.empty()) return;
+  run_contexts();
+  drop_complete();
   while (!growing_.empty()) {
-    blocks_.clear();
-    for (const Growing& growing : growing_) {
-      blocks_.push_back({.sequence = growing.sequence, .tokens = growing.feed, .parents = {}});
-    }
-    model_->forward(blocks_, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
-                    output_);
-    ++n_passes_;
-    for (std::size_t index = 0; index < growing_.size(); ++index) {
-      Growing& growing = growing_[index];
-      path_.resize(growing.feed.size());
-      std::iota(path_.begin(), path_.end(), 0);
-      growing.sequence->keep(path_);
-      draw_next(growing, output_.logits_row(static_cast<int>(index)));
-    }
-    std::erase_if(growing_, [](const Growing& growing) { return growing.length == 0; });
-    for (Growing& growing : growing_) growing.feed = {&growing.drawn, 1};
+    run_frontiers();
+    drop_complete();
   }
 }
 
-void ModelDrafter::draw_next(Growing& growing, std::span<const float> logits) {
-  const DraftJob& job = *growing.job;
-  DraftTree& tree = *job.tree;
-  const Transform& transform = *job.context->transform;
-  const int law = tree.add_distribution();
-  logits = logits.first(shared_vocabulary_);
-  if (transform.has_penalties()) {
-    penalised_.assign(logits.begin(), logits.end());
-    tree.path_tokens(growing.tip, path_tokens_);
-    transform.penalise(penalised_, *job.context->history, path_tokens_);
-    logits = penalised_;
+// The first level: what was committed since the last draft, up to the root.
+void ModelDrafter::run_contexts() {
+  blocks_.clear();
+  for (const Growing& growing : growing_) {
+    blocks_.push_back(
+        {.sequence = growing.text->sequence.get(), .tokens = growing.feed, .parents = {}});
   }
-  Distribution& draft_prob = tree.distribution(law);
-  transform.distribution(logits, draft_prob);
-  tree.set_draft_prob(growing.tip, law);
+  model_->forward(blocks_, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
+                  output_);
+  ++n_passes_;
+  for (std::size_t index = 0; index < growing_.size(); ++index) {
+    const Growing& growing = growing_[index];
+    path_.resize(growing.feed.size());
+    std::iota(path_.begin(), path_.end(), 0);
+    growing.text->sequence->keep(path_);
+    growing.growth->expand(0,
+                           output_.logits_row(static_cast<int>(index)).first(shared_vocabulary_));
+    growing.growth->next_level();
+    growing.text->pending.assign(1, -1);  // the root is kept, not pending
+  }
+}
 
-  const Draw draw = job.noise == DraftNoise::coupled
-                        ? Draw{tree.n_committed() + tree.node(growing.tip).depth, 0, Purpose::token}
-                        : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
-  growing.drawn = job.chance->categorical(draft_prob, draw);
-  growing.tip = tree.add_child(growing.tip, growing.drawn, law);
-  --growing.length;
-  if (job.stop != nullptr) {
-    transform.raw_distribution(logits, raw_);
-    if (job.stop->stop_after(growing.drawn, raw_.prob(growing.drawn))) growing.length = 0;
+// Every further level, behind the pending nodes of the levels before.
+void ModelDrafter::run_frontiers() {
+  std::size_t n_rows = 0;
+  for (const Growing& growing : growing_) n_rows += growing.growth->frontier().size();
+  block_tokens_.clear();
+  block_parents_.clear();
+  block_tokens_.reserve(n_rows);  // the blocks below point into these
+  block_parents_.reserve(n_rows);
+  blocks_.clear();
+  for (const Growing& growing : growing_) {
+    const DraftTree& tree = *growing.job->tree;
+    std::vector<int>& pending = growing.text->pending;
+    pending.resize(static_cast<std::size_t>(tree.n_nodes()), -1);
+    const std::span<const int> frontier = growing.growth->frontier();
+    const std::size_t first = block_tokens_.size();
+    int next = growing.text->sequence->n_pending();
+    for (const int node : frontier) {
+      block_tokens_.push_back(tree.node(node).token);
+      block_parents_.push_back(pending[static_cast<std::size_t>(tree.node(node).parent)]);
+      pending[static_cast<std::size_t>(node)] = next++;
+    }
+    blocks_.push_back({.sequence = growing.text->sequence.get(),
+                       .tokens = {block_tokens_.data() + first, frontier.size()},
+                       .parents = {block_parents_.data() + first, frontier.size()}});
   }
+  model_->forward(blocks_, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output_);
+  ++n_passes_;
+  int row = 0;
+  for (const Growing& growing : growing_) {
+    for (const int node : growing.growth->frontier()) {
+      growing.growth->expand(node, output_.logits_row(row++).first(shared_vocabulary_));
+    }
+    growing.growth->next_level();
+  }
+}
+
+void ModelDrafter::drop_complete() {
+  std::erase_if(growing_, [this](const Growing& growing) {
+    if (!growing.growth->frontier().empty()) return false;
+    // The nodes that stayed have new numbers.
+    std::vector<int>& pending = growing.text->pending;
+    path_.clear();
+    for (const int origin : growing.growth->origins()) {
+      const auto index = static_cast<std::size_t>(origin);
+      path_.push_back(index < pending.size() ? pending[index] : -1);
+    }
+    pending.swap(path_);
+    return true;
+  });
 }
 
 void ModelDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
-    Sequence& sequence = *sequences_.at(result.context->id);
-    // What is cached is the old context and the chain's tokens but the last; of these the accepted
-    // path stands. Everything before the verifier's own token, that is.
-    const auto n_valid = static_cast<int>(result.tree->n_committed()) +
-                         static_cast<int>(result.verdict->path.size());
-    if (sequence.n_kept() > n_valid) sequence.truncate(n_valid);
+    Text& text = texts_.at(result.context->id);
+    path_.clear();
+    for (const int node : result.verdict->path) {
+      const auto index = static_cast<std::size_t>(node);
+      if (index >= text.pending.size() || text.pending[index] < 0) break;
+      path_.push_back(text.pending[index]);
+    }
+    text.sequence->keep(path_);
+    text.pending.clear();
   }
 }
 
-void ModelDrafter::end(SequenceId id) { sequences_.erase(id); }
+void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
 
 }  // namespace outrider

@@ -1,4 +1,4 @@
-// A small language model as drafter: chains drawn from its distribution under the request's own
+// A small language model as drafter: chains and trees from its distribution under the request's own
 // sampling transform.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_
@@ -10,12 +10,14 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
+#include "speculate/tree_growth.h"
 
 namespace outrider {
 
-// Keeps one sequence of the model per text. Accepted tokens are never recomputed: after a round the
-// keys and values of the accepted path stay; only the last drafted token, which was proposed but
-// not run, and the verifier's own token are fed when the next draft begins.
+// Keeps one sequence of the model per text. A draft takes one pass a level, over the nodes of all
+// texts that the level expands. Accepted tokens are never recomputed: the nodes that were run wait
+// in the sequence, and after the round the keys and values of the accepted path stay; only a last
+// token that was proposed but not run, and the verifier's own, are fed when the next draft begins.
 class ModelDrafter final : public Drafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
@@ -36,22 +38,30 @@ class ModelDrafter final : public Drafter {
   const LanguageModel& model() const { return *model_; }
 
  private:
-  struct Growing;  // a chain that is being drafted
+  // One text's state: the model's sequence, and which of its pending nodes each node of the last
+  // draft is (-1 for those that were not run).
+  struct Text {
+    std::unique_ptr<Sequence> sequence;
+    std::vector<int> pending;
+  };
+  struct Growing;  // a draft on its way
   bool can_run(std::span<const TokenId> tokens) const;
-  void draw_next(Growing& growing, std::span<const float> logits);
+  void run_contexts();
+  void run_frontiers();
+  void drop_complete();
 
   std::unique_ptr<LanguageModel> model_;
   std::size_t shared_vocabulary_;
-  std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  std::unordered_map<SequenceId, Text> texts_;
   std::int64_t n_passes_ = 0;
 
   // Reused from round to round.
   ForwardOutput output_;
+  std::vector<std::unique_ptr<TreeGrowth>> growths_;
   std::vector<Growing> growing_;
   std::vector<TokenBlock> blocks_;
-  std::vector<float> penalised_;
-  Distribution raw_;  // for stop rules
-  std::vector<TokenId> path_tokens_;
+  std::vector<TokenId> block_tokens_;
+  std::vector<int> block_parents_;
   std::vector<int> path_;
 };
 

@@ -1,0 +1,433 @@
+// Promise 1 for trees, by enumeration as in exactness_test.cc: the model drafter's trees of every
+// shape, with siblings of every kind, under every verification that takes trees. Then what
+// traversal verification gains, and one broken step at a time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "speculate/drafters/model_drafter.h"
+#include "speculate/multi_round.h"
+#include "speculate/traversal.h"
+#include "speculate/tree_shapes/dynamic_shape.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/enumerated_process.h"
+
+namespace outrider {
+namespace {
+
+using testing::distance;
+using testing::enumerate;
+using testing::Enumerated;
+using testing::TableModel;
+using testing::target_law;
+using testing::Trial;
+
+constexpr double kExact = 1e-12;  // sums of at most a few 10^5 products of doubles near 1e-16 each
+constexpr double kCaught = 1e-3;  // a broken step moves some outcome at least this far
+
+const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
+
+// Ends a path by the drafted token's value: by its probability, and by its identity.
+class ValueStop final : public StopRule {
+ public:
+  bool stop_after(TokenId token, double raw_prob) const override {
+    return raw_prob < 0.4 || token == 1;
+  }
+};
+
+std::vector<std::pair<std::string, SamplingParams>> transforms() {
+  return {{"temperature 1", {.temperature = 1}},
+          {"temperature 0.7, top-k 2", {.temperature = 0.7, .top_k = 2}},
+          {"top-p 0.8", {.temperature = 1.3, .top_p = 0.8}},
+          {"min-p 0.3", {.temperature = 1, .min_p = 0.3}},
+          {"penalties",
+           {.temperature = 0.9,
+            .repetition_penalty = 1.5,
+            .presence_penalty = 0.4,
+            .frequency_penalty = 0.3,
+            .logit_bias = {{1, 0.5F}}}},
+          {"greedy", {.temperature = 0}}};
+}
+
+std::shared_ptr<const TreeShape> fixed(const std::vector<int>& n_children, Siblings siblings) {
+  return std::make_shared<FixedShape>(n_children, siblings);
+}
+
+// Numbers of children by place. The last one continues a later sibling alone.
+const std::vector<std::vector<int>> kShapes = {{2},    {3},          {2, 1, 1}, {2, 2, 1},
+                                               {1, 2}, {2, 2, 0, 1}, {2, 0, 2}};
+
+struct Pair {
+  explicit Pair(std::uint32_t seed, int vocabulary = 3)
+      : target(vocabulary, 2 * seed),
+        drafter(std::make_unique<TableModel>(vocabulary, 2 * seed + 1), vocabulary) {}
+  TableModel target;
+  ModelDrafter drafter;
+};
+
+// Two tokens deep with all rounds walked, or the whole shape with the first round walked.
+double tree_distance(std::uint32_t seed, const std::shared_ptr<const TreeShape>& shape,
+                     const Acceptance& acceptance, const SamplingParams& sampling,
+                     const StopRule* stop, bool all_rounds, int vocabulary = 3) {
+  Pair pair(seed, vocabulary);
+  const Trial trial{.target = &pair.target,
+                    .drafter = &pair.drafter,
+                    .acceptance = &acceptance,
+                    .shape = shape,
+                    .stop = stop,
+                    .sampling = sampling,
+                    .prompt = {0, 2},
+                    .n_tokens = all_rounds ? 3 : shape->depth() + 1,
+                    .first_round_only = !all_rounds};
+  const Enumerated enumerated = enumerate(trial);
+  EXPECT_NEAR(enumerated.weight, 1.0, kExact);
+  return distance(enumerated.law, target_law(trial));
+}
+
+using Maker = std::unique_ptr<Acceptance> (*)(std::shared_ptr<const Rule>);
+struct Mode {
+  const char* name;
+  Maker make;
+  Siblings siblings;
+};
+
+class TreeExactness : public ::testing::TestWithParam<Mode> {};
+
+TEST_P(TreeExactness, FixedShapes) {
+  const auto acceptance = GetParam().make(kRule);
+  const ValueStop stop;
+  for (const auto& n_children : kShapes) {
+    const auto shape = fixed(n_children, GetParam().siblings);
+    for (const auto& [name, sampling] : transforms()) {
+      for (std::uint32_t seed = 1; seed <= 3; ++seed) {
+        for (const StopRule* ending :
+             {static_cast<const StopRule*>(nullptr), static_cast<const StopRule*>(&stop)}) {
+          EXPECT_LT(tree_distance(seed, shape, *acceptance, sampling, ending, false), kExact)
+              << name << ", seed " << seed << ", depth " << shape->depth();
+        }
+      }
+    }
+  }
+}
+
+TEST_P(TreeExactness, RoundAfterRound) {
+  const auto acceptance = GetParam().make(kRule);
+  for (const auto& n_children : std::vector<std::vector<int>>{{2}, {2, 1}}) {
+    const auto shape = fixed(n_children, GetParam().siblings);
+    for (const auto& [name, sampling] : transforms()) {
+      EXPECT_LT(tree_distance(5, shape, *acceptance, sampling, nullptr, true), kExact) << name;
+    }
+  }
+}
+
+TEST_P(TreeExactness, FourTokens) {
+  const auto acceptance = GetParam().make(kRule);
+  const auto shape = fixed({3, 1}, GetParam().siblings);
+  EXPECT_LT(tree_distance(11, shape, *acceptance, {.temperature = 1}, nullptr, false, 4), kExact);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , TreeExactness,
+    ::testing::Values(Mode{"ExactWithout", make_multi_round, Siblings::without_replacement},
+                      Mode{"ExactWith", make_multi_round, Siblings::with_replacement},
+                      Mode{"ExactTop", make_multi_round, Siblings::top_ranks},
+                      Mode{"TraversalWithout", make_traversal, Siblings::without_replacement},
+                      Mode{"TraversalWith", make_traversal, Siblings::with_replacement},
+                      Mode{"TraversalTop", make_traversal, Siblings::top_ranks},
+                      Mode{"CoupledWithout", make_coupled, Siblings::without_replacement},
+                      Mode{"CoupledWith", make_coupled, Siblings::with_replacement},
+                      Mode{"CoupledTop", make_coupled, Siblings::top_ranks}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// Point masses are not drawn, so whole published trees can be walked.
+TEST(TreeExactnessOf, TreesOfPointMasses) {
+  const ValueStop stop;
+  std::vector<std::shared_ptr<const TreeShape>> shapes = {
+      std::make_shared<FixedShape>(eagle1_tree().first(9), Siblings::top_ranks),
+      std::make_shared<FixedShape>(medusa_tree().first(15), Siblings::top_ranks)};
+  for (const int total : {1, 3, 6, 20}) {
+    for (const int top_k : {1, 2, 3}) {
+      shapes.push_back(std::make_shared<DynamicShape>(
+          DynamicShape::Limits{.total = total, .depth = 3, .top_k = top_k}));
+    }
+  }
+  for (const auto& acceptance :
+       {make_multi_round(kRule), make_traversal(kRule), make_coupled(kRule)}) {
+    for (const auto& shape : shapes) {
+      for (const auto& [name, sampling] : transforms()) {
+        for (const StopRule* ending :
+             {static_cast<const StopRule*>(nullptr), static_cast<const StopRule*>(&stop)}) {
+          EXPECT_LT(tree_distance(3, shape, *acceptance, sampling, ending, false), kExact)
+              << acceptance->name() << " " << name;
+          EXPECT_LT(tree_distance(4, shape, *acceptance, sampling, ending, true, 4), kExact)
+              << acceptance->name() << " " << name;
+        }
+      }
+    }
+  }
+}
+
+// Two branches, each of which is continued if the other's last token lets it: which node gets the
+// next child may depend on all that was drawn, also where one branch is judged to its leaves before
+// the other is looked at.
+class BranchesThatWatchEachOther final : public TreeShape {
+ public:
+  int depth() const override { return 3; }
+  int n_nodes() const override { return 6; }
+  bool is_chain() const override { return false; }
+  Siblings siblings() const override { return Siblings::with_replacement; }
+  Children children(const GrowingNode& node, int) const override {
+    return {.count = node.place == 0 ? 2 : 1, .first_place = 1};
+  }
+  void choose_frontier(std::span<const GrowingNode> nodes, int, int,
+                       std::vector<int>& frontier) const override {
+    frontier.clear();
+    if (nodes.size() == 1) frontier = {0};
+    if (nodes.size() == 3) frontier = {1, 2};
+    if (nodes.size() < 5) return;
+    if (nodes[4].open) frontier.push_back(3);
+    if (nodes[3].open) frontier.push_back(4);
+  }
+  bool choose_kept(std::span<const GrowingNode>, int, std::vector<int>&) const override {
+    return false;
+  }
+};
+
+TEST(TreeExactnessOf, BranchesThatWatchEachOther) {
+  const ValueStop stop;
+  const auto shape = std::make_shared<BranchesThatWatchEachOther>();
+  for (const auto& acceptance : {make_multi_round(kRule), make_traversal(kRule)}) {
+    for (std::uint32_t seed = 1; seed <= 8; ++seed) {
+      EXPECT_LT(tree_distance(seed, shape, *acceptance, {.temperature = 1}, &stop, false), kExact);
+    }
+  }
+}
+
+// --- What traversal gains
+// -------------------------------------------------------------------------------------
+
+double accepted(std::uint32_t seed, const Acceptance& acceptance,
+                const std::shared_ptr<const TreeShape>& shape, const SamplingParams& sampling,
+                int vocabulary) {
+  Pair pair(seed, vocabulary);
+  const Trial trial{.target = &pair.target,
+                    .drafter = &pair.drafter,
+                    .acceptance = &acceptance,
+                    .shape = shape,
+                    .sampling = sampling,
+                    .prompt = {0, 2},
+                    .n_tokens = shape->depth() + 1,
+                    .first_round_only = true};
+  return enumerate(trial).accepted_in_first_round;
+}
+
+// Traversal less multi-round, over random pairs.
+struct Gains {
+  double least = 1e9;
+  double most = -1e9;
+  double mean = 0;
+};
+Gains gains(const std::shared_ptr<const TreeShape>& shape, int n_pairs, int vocabulary = 3) {
+  const auto exact = make_multi_round(kRule);
+  const auto traversal = make_traversal(kRule);
+  Gains result;
+  for (int seed = 1; seed <= n_pairs; ++seed) {
+    const SamplingParams sampling{.temperature = seed % 2 == 0 ? 1.0 : 2.5};
+    const double gain =
+        accepted(static_cast<std::uint32_t>(seed), *traversal, shape, sampling, vocabulary) -
+        accepted(static_cast<std::uint32_t>(seed), *exact, shape, sampling, vocabulary);
+    result.least = std::min(result.least, gain);
+    result.most = std::max(result.most, gain);
+    result.mean += gain / n_pairs;
+  }
+  return result;
+}
+
+const std::vector<std::vector<int>> kLargerSubtreesFirst = {{1, 1},    {2, 1, 1}, {2, 2, 1},
+                                                            {2, 1, 0}, {1, 2},    {3, 1, 1}};
+
+// With replacement this is a theorem (docs/drafters.md).
+TEST(TraversalGain, WithReplacementNeverNegativeWhereEarlierSiblingsHaveTheLargerSubtrees) {
+  double largest = 0;
+  for (const auto& n_children : kLargerSubtreesFirst) {
+    const Gains result = gains(fixed(n_children, Siblings::with_replacement), 60);
+    EXPECT_GE(result.least, -kExact) << n_children.size();
+    largest = std::max(largest, result.most);
+  }
+  EXPECT_GT(largest, 0.01);
+}
+
+// Without replacement it holds on the average, and for nearly every pair.
+TEST(TraversalGain, WithoutReplacementPositiveOnAverage) {
+  for (const auto& n_children : kLargerSubtreesFirst) {
+    const Gains result = gains(fixed(n_children, Siblings::without_replacement), 60);
+    EXPECT_GT(result.mean, 0.0005) << n_children.size();
+  }
+}
+
+// The laws of a hand-made tree: one at the root, one behind it, nothing further.
+class TwoLaws final : public NodeViews {
+ public:
+  TwoLaws(Distribution root, Distribution next) : root_(std::move(root)), next_(std::move(next)) {}
+  const Distribution& target(int node) override { return node == 0 ? root_ : next_; }
+  const Distribution* draft(int) override { return nullptr; }
+  const Distribution& raw_target(int node) override { return target(node); }
+
+ private:
+  Distribution root_;
+  Distribution next_;
+};
+
+// ... but not for every pair: behind an only child of weight 0.57, two siblings drawn without
+// replacement are accepted a little less often than by rejection down the tree. A first sibling
+// that is likely for the drafter and not for the target leaves a second that is nearly the target's
+// favourite for certain; the more of the first siblings' rejections fall on other tokens, as they
+// do where the weight is small, the less this is worth.
+TEST(TraversalGain, WithoutReplacementCanBeNegative) {
+  const Distribution draft = Distribution::dense(std::vector{0.0575, 0.8405, 0.0004, 0.1016});
+  const Distribution target = Distribution::dense(std::vector{0.0657, 0.0121, 0.3047, 0.6175});
+  const auto expected = [&](const Acceptance& acceptance, Draws draws) {
+    testing::EnumeratingChance chance;
+    double n_accepted = 0;
+    chance.for_each_path([&] {
+      TwoLaws views(Distribution::dense(std::vector{0.5718, 0.4282}), target);
+      DraftTree tree;
+      tree.reset(0, 1);
+      tree.add_child(0, 0, kPointMass);
+      const int law = tree.add_distribution();
+      tree.distribution(law) = draft;
+      for (int ordinal = 2; ordinal < 4; ++ordinal) {
+        Distribution storage;
+        const Distribution* left = draws == Draws::without_replacement
+                                       ? tree.remaining_prob(1, law, storage)
+                                       : &tree.distribution(law);
+        tree.add_child(1, chance.categorical(*left, {1, ordinal, Purpose::draft}), law, draws);
+      }
+      Verdict verdict;
+      acceptance.verify(tree, views, chance, verdict);
+      n_accepted += chance.weight() * static_cast<double>(verdict.path.size());
+    });
+    return n_accepted;
+  };
+  const auto exact = make_multi_round(kRule);
+  const auto traversal = make_traversal(kRule);
+  EXPECT_LT(expected(*traversal, Draws::without_replacement),
+            expected(*exact, Draws::without_replacement) - 0.002);
+  EXPECT_GT(expected(*traversal, Draws::with_replacement),
+            expected(*exact, Draws::with_replacement) + 0.02);
+}
+
+// On point masses both accept each path with the target's own probability of it.
+TEST(TraversalGain, NoneOnPointMasses) {
+  for (const auto& n_children : kShapes) {
+    const Gains result = gains(fixed(n_children, Siblings::top_ranks), 20);
+    EXPECT_NEAR(result.least, 0, kExact);
+    EXPECT_NEAR(result.most, 0, kExact);
+  }
+}
+
+// The condition is needed: where a later sibling alone is continued, traversal can lose.
+TEST(TraversalGain, CanBeNegativeWhereALaterSiblingHasTheLargerSubtree) {
+  EXPECT_LT(gains(fixed({1, 2, 0, 1, 1}, Siblings::with_replacement), 60).least, -1e-4);
+}
+
+// A chain is judged as block verification does, draw for draw.
+TEST(Traversal, IsBlockVerificationOnChains) {
+  const auto block = make_block(kRule);
+  const auto traversal = make_traversal(kRule);
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    const auto chain = chain_shape(3);
+    EXPECT_NEAR(accepted(seed, *traversal, chain, {.temperature = 1}, 3),
+                accepted(seed, *block, chain, {.temperature = 1}, 3), kExact);
+  }
+}
+
+// --- Mutants
+// ----------------------------------------------------------------------------------------
+
+struct KeyedByPosition : TraversalSteps {
+  static Draw accept_draw(const DraftTree& tree, int node) {
+    return {tree.n_committed() + tree.node(node).depth, 0, Purpose::block};
+  }
+};
+struct SharesDraftUniform : TraversalSteps {
+  static Draw accept_draw(const DraftTree& tree, int node) {
+    return {tree.n_committed(), node, Purpose::draft};
+  }
+};
+struct WeightNotCapped : TraversalSteps {
+  static double weight(double before, double rule_prob, double proposal_prob) {
+    return before * (rule_prob / proposal_prob);
+  }
+};
+struct WeightOfTokenAlone : TraversalSteps {
+  static double weight(double, double rule_prob, double proposal_prob) {
+    return std::min(1.0, rule_prob / proposal_prob);
+  }
+};
+struct ResidualNotScaled : TraversalSteps {
+  static double reject(Distribution& rule_prob, double, const Distribution& proposal) {
+    return scale_subtract_and_normalise(rule_prob, 1.0, proposal);
+  }
+};
+struct ResidualNotRenormalised : TraversalSteps {
+  static double reject(Distribution& rule_prob, double weight, const Distribution& proposal) {
+    return scale_and_subtract(rule_prob, weight, proposal);
+  }
+};
+struct SiblingNotRemoved : TraversalSteps {
+  static double reject(Distribution&, double, const Distribution&) { return 1; }
+};
+struct ParentKeepsItsWeight : TraversalSteps {
+  static double accept_prob(double, double weight) { return weight; }
+};
+struct AlwaysAccepts : TraversalSteps {
+  static double weight(double, double, double) { return 1; }
+};
+
+template <class Steps>
+double mutant(Siblings siblings) {
+  double worst = 0;
+  const Traversal<Steps> traversal(kRule);
+  for (std::uint32_t seed = 1; seed <= 3; ++seed) {
+    Pair pair(seed);
+    const Trial trial{.target = &pair.target,
+                      .drafter = &pair.drafter,
+                      .acceptance = &traversal,
+                      .shape = fixed({2, 2, 1}, siblings),
+                      .sampling = {.temperature = 1},
+                      .prompt = {0, 2},
+                      .n_tokens = 3,
+                      .first_round_only = true};
+    worst = std::max(worst, distance(enumerate(trial).law, target_law(trial)));
+  }
+  return worst;
+}
+
+template <class Steps>
+void expect_caught() {
+  EXPECT_GT(mutant<Steps>(Siblings::without_replacement), kCaught);
+  EXPECT_GT(mutant<Steps>(Siblings::with_replacement), kCaught);
+}
+
+TEST(TraversalMutants, TheOriginalPasses) {
+  for (const Siblings siblings : {Siblings::without_replacement, Siblings::with_replacement}) {
+    EXPECT_LT(mutant<TraversalSteps>(siblings), kExact);
+  }
+}
+TEST(TraversalMutants, KeyedByPosition) { expect_caught<KeyedByPosition>(); }
+TEST(TraversalMutants, SharesDraftUniform) { expect_caught<SharesDraftUniform>(); }
+TEST(TraversalMutants, WeightNotCapped) { expect_caught<WeightNotCapped>(); }
+TEST(TraversalMutants, WeightOfTokenAlone) { expect_caught<WeightOfTokenAlone>(); }
+TEST(TraversalMutants, ResidualNotScaled) { expect_caught<ResidualNotScaled>(); }
+TEST(TraversalMutants, ResidualNotRenormalised) { expect_caught<ResidualNotRenormalised>(); }
+TEST(TraversalMutants, SiblingNotRemoved) { expect_caught<SiblingNotRemoved>(); }
+TEST(TraversalMutants, ParentKeepsItsWeight) { expect_caught<ParentKeepsItsWeight>(); }
+TEST(TraversalMutants, AlwaysAccepts) { expect_caught<AlwaysAccepts>(); }
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,158 @@
+// The state of a model drafter over many rounds: whatever was accepted, rejected or left
+// unproposed, it is that of a drafter that has seen nothing but the text.
+#include "speculate/drafters/model_drafter.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "model/load_model.h"
+#include "sampling/counter_chance.h"
+#include "speculate/tree_shapes/dynamic_shape.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_pair.h"
+
+namespace outrider {
+namespace {
+
+struct Text {
+  Text(SequenceId text_id, std::vector<TokenId> prompt, const SamplingParams& sampling,
+       int vocabulary)
+      : id(text_id), tokens(std::move(prompt)), transform(sampling, vocabulary), chance(text_id) {
+    history.add_prompt(tokens);
+  }
+  Context context() const {
+    return {.id = id, .tokens = tokens, .history = &history, .transform = &transform};
+  }
+  SequenceId id;
+  std::vector<TokenId> tokens;
+  Transform transform;
+  TokenHistory history;
+  CounterChance chance;
+  DraftTree tree;
+  Verdict verdict;
+};
+
+class ModelDrafterState : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::write_tiny_pair(folder_.path());
+    reference_ = load_model(folder_.path() / "draft", {.n_threads = 1});
+    vocabulary_ = reference_->config().vocabulary_size;
+  }
+
+  // The logits behind a node, from a sequence that has run its prefix and nothing else.
+  Distribution from_scratch(const Text& text, int node) {
+    std::vector<TokenId> prefix = text.tokens;
+    std::vector<TokenId> path;
+    text.tree.path_tokens(node, path);
+    prefix.insert(prefix.end(), path.begin(), path.end());
+    const auto sequence = reference_->open({});
+    const TokenBlock block{.sequence = sequence.get(), .tokens = prefix, .parents = {}};
+    ForwardOutput output;
+    reference_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block}},
+                        output);
+    std::vector<float> logits(output.logits_row(0).begin(), output.logits_row(0).end());
+    text.transform.penalise(logits, text.history, path);
+    Distribution law;
+    text.transform.distribution(logits, law);
+    return law;
+  }
+
+  testing::TemporaryDirectory folder_;
+  std::unique_ptr<LanguageModel> reference_;
+  int vocabulary_ = 0;
+};
+
+TEST_F(ModelDrafterState, IsThatOfOneRebuiltFromScratch) {
+  std::vector<std::shared_ptr<const TreeShape>> shapes = {
+      chain_shape(4), std::make_shared<FixedShape>(widths_tree(std::vector{3, 2, 1})),
+      std::make_shared<FixedShape>(eagle1_tree(), Siblings::with_replacement),
+      std::make_shared<DynamicShape>(DynamicShape::Limits{.total = 9, .depth = 4, .top_k = 3})};
+  ModelDrafter drafter(load_model(folder_.path() / "draft", {.n_threads = 1}), vocabulary_);
+  std::mt19937 random(3);
+  const auto below = [&random](int n) { return static_cast<int>(random() % n); };
+  std::deque<Text> texts;
+  texts.emplace_back(1, std::vector<TokenId>{1, 50, 60}, SamplingParams{.temperature = 1},
+                     vocabulary_);
+  texts.emplace_back(2, std::vector<TokenId>{1, 9, 8, 7, 6, 5},
+                     SamplingParams{.temperature = 0.8, .repetition_penalty = 1.3}, vocabulary_);
+  texts.emplace_back(3, std::vector<TokenId>{4}, SamplingParams{.temperature = 0}, vocabulary_);
+  for (Text& text : texts) drafter.begin(text.context());
+
+  int n_checked = 0;
+  int n_accepted = 0;
+  for (int round = 0; round < 60; ++round) {
+    // A text that ends makes place for another of the same name.
+    if (round == 30) {
+      drafter.end(texts[1].id);
+      texts[1].tokens = {1, 2, 3, 4};
+      texts[1].history = {};
+      texts[1].history.add_prompt(texts[1].tokens);
+      drafter.begin(texts[1].context());
+    }
+    std::vector<Context> contexts;
+    for (const Text& text : texts) contexts.push_back(text.context());
+    std::vector<DraftJob> jobs;
+    for (std::size_t index = 0; index < texts.size(); ++index) {
+      Text& text = texts[index];
+      text.tree.reset(text.tokens.back(), static_cast<std::int64_t>(text.tokens.size()));
+      jobs.push_back({.context = &contexts[index],
+                      .budget = {.depth = below(5), .n_nodes = below(4) == 0 ? below(6) : 100},
+                      .shape = shapes[static_cast<std::size_t>(below(4))].get(),
+                      .chance = &text.chance,
+                      .tree = &text.tree});
+    }
+    drafter.propose(jobs);
+
+    std::vector<RoundResult> results;
+    for (Text& text : texts) {
+      for (int node = 0; node < text.tree.n_nodes(); ++node) {
+        if (text.tree.node(node).draft_prob == kNoDistribution) continue;
+        const Distribution& law = text.tree.distribution(text.tree.node(node).draft_prob);
+        const Distribution expected = from_scratch(text, node);
+        ASSERT_EQ(law.ids, expected.ids);
+        ASSERT_EQ(law.probs, expected.probs);
+        ++n_checked;
+      }
+      // Any path, as often as not to a leaf, and any token behind it.
+      text.verdict.path.clear();
+      for (int node = 0; below(5) != 0;) {
+        std::vector<int> children;
+        for (int child = text.tree.next_child(node, node); child >= 0;
+             child = text.tree.next_child(node, child)) {
+          children.push_back(child);
+        }
+        if (children.empty()) break;
+        node = children[static_cast<std::size_t>(below(static_cast<int>(children.size())))];
+        text.verdict.path.push_back(node);
+      }
+      text.verdict.next = below(vocabulary_);
+      for (const int node : text.verdict.path) {
+        text.tokens.push_back(text.tree.node(node).token);
+        text.history.add_generated(text.tokens.back());
+        ++n_accepted;
+      }
+      text.tokens.push_back(text.verdict.next);
+      text.history.add_generated(text.verdict.next);
+    }
+    contexts.clear();
+    for (const Text& text : texts) contexts.push_back(text.context());
+    for (std::size_t index = 0; index < texts.size(); ++index) {
+      results.push_back({.context = &contexts[index],
+                         .tree = &texts[index].tree,
+                         .verdict = &texts[index].verdict});
+    }
+    drafter.observe(results);
+  }
+  for (const Text& text : texts) drafter.end(text.id);
+  EXPECT_GT(n_checked, 300);
+  EXPECT_GT(n_accepted, 100);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,110 @@
+#include "speculate/tree_growth.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/elementary.h"
+
+namespace outrider {
+
+void TreeGrowth::start(const DraftJob& job, int depth) {
+  job_ = &job;
+  depth_ = std::min({depth, job.budget.depth, job.shape->depth()});
+  level_ = 0;
+  n_grown_ = 1;
+  needs_raw_ =
+      job.stop != nullptr || (job.shape->uses_log_prob() && job.context->transform->greedy());
+  nodes_.assign(1, GrowingNode{});
+  frontier_.clear();
+  if (depth_ > 0) job.shape->choose_frontier(nodes_, 0, job.budget.n_nodes, frontier_);
+  if (frontier_.empty()) finish();
+}
+
+void TreeGrowth::expand(int node, std::span<const float> logits) {
+  DraftTree& tree = *job_->tree;
+  const Transform& transform = *job_->context->transform;
+  if (transform.has_penalties()) {
+    penalised_.assign(logits.begin(), logits.end());
+    tree.path_tokens(node, tokens_);
+    transform.penalise(penalised_, *job_->context->history, tokens_);
+    logits = penalised_;
+  }
+  const int law = tree.add_distribution();
+  transform.distribution(logits, tree.distribution(law));
+  tree.set_draft_prob(node, law);
+  if (needs_raw_) transform.raw_distribution(logits, raw_);
+  const TreeShape::Children children =
+      job_->shape->children(nodes_[static_cast<std::size_t>(node)], job_->budget.n_nodes);
+  if (job_->shape->siblings() == Siblings::top_ranks || transform.greedy()) {
+    take_top_ranks(node, law, children, logits);
+  } else {
+    sample(node, law, children);
+  }
+}
+
+void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
+  DraftTree& tree = *job_->tree;
+  // An only child is drawn from the law itself either way.
+  const Draws draws = job_->shape->siblings() == Siblings::without_replacement && children.count > 1
+                          ? Draws::without_replacement
+                          : Draws::with_replacement;
+  for (int child = 0; child < children.count; ++child) {
+    const Distribution* left = &tree.distribution(law);
+    if (draws == Draws::without_replacement) left = tree.remaining_prob(node, law, left_);
+    if (left == nullptr) return;  // fewer tokens than children
+    // Drawn with replacement, siblings that shared their noise would all be the same token.
+    const bool coupled =
+        job_->noise == DraftNoise::coupled && (child == 0 || draws == Draws::without_replacement);
+    const Draw draw = coupled ? Draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token}
+                              : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
+    add(node, law, draws, job_->chance->categorical(*left, draw), children.first_place + child);
+  }
+}
+
+void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children,
+                                std::span<const float> logits) {
+  if (children.count == 0) return;
+  const bool greedy = job_->context->transform->greedy();
+  likeliest_tokens(logits, children.count, tokens_);
+  for (std::size_t rank = 0; rank < tokens_.size(); ++rank) {
+    // Truncation cuts by rank as well: nothing that follows has a probability either.
+    if (!greedy && !(job_->tree->distribution(law).prob(tokens_[rank]) > 0)) return;
+    add(node, kPointMass, Draws::with_replacement, tokens_[rank],
+        children.first_place + static_cast<int>(rank));
+    if (!job_->shape->uses_log_prob()) continue;
+    const double prob = (greedy ? raw_ : job_->tree->distribution(law)).prob(tokens_[rank]);
+    // Rounding must not make a path likelier than its beginning.
+    nodes_.back().log_prob =
+        nodes_[static_cast<std::size_t>(node)].log_prob + std::min(0.0, portable_log(prob));
+  }
+}
+
+void TreeGrowth::add(int node, int proposal, Draws draws, TokenId token, int place) {
+  job_->tree->add_child(node, token, proposal, draws);
+  nodes_.push_back({.place = place});
+  if (job_->stop != nullptr) {
+    nodes_.back().open = !job_->stop->stop_after(token, raw_.prob(token));
+  }
+}
+
+void TreeGrowth::next_level() {
+  const int first = n_grown_;
+  n_grown_ = static_cast<int>(nodes_.size());
+  frontier_.clear();
+  if (++level_ < depth_) {
+    job_->shape->choose_frontier(nodes_, first, job_->budget.n_nodes, frontier_);
+  }
+  if (frontier_.empty()) finish();
+}
+
+void TreeGrowth::finish() {
+  if (job_->shape->choose_kept(nodes_, job_->budget.n_nodes, origins_)) {
+    job_->tree->retain(origins_);
+  } else {
+    origins_.resize(nodes_.size());
+    std::iota(origins_.begin(), origins_.end(), 0);
+  }
+}
+
+}  // namespace outrider

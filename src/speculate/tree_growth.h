@@ -1,0 +1,77 @@
+// How a drafter with distributions grows a draft: level by level, in the shape that its job asks
+// for. Whatever gives the logits (a small model, a head on the target's features), the children
+// come from here.
+#ifndef OUTRIDER_SPECULATE_TREE_GROWTH_H_
+#define OUTRIDER_SPECULATE_TREE_GROWTH_H_
+
+#include <span>
+#include <vector>
+
+#include "sampling/distribution.h"
+#include "speculate/drafter.h"
+#include "speculate/tree_shape.h"
+
+namespace outrider {
+
+// One draft on its way. Reused from draft to draft. Not thread-safe.
+//
+//   growth.start(job, depth);
+//   while (!growth.frontier().empty()) {
+//     for (int node : growth.frontier()) growth.expand(node, logits_behind(node));
+//     growth.next_level();
+//   }
+//
+// Children of a node are proposed in one of these ways:
+// - sampled from the drafter's distribution under the request's transform, with or without
+//   replacement. Node n is drawn with Purpose::draft and key n. Under DraftNoise::coupled the first
+//   child takes the Gumbel noise that plain sampling would use at its position; drawn without
+//   replacement with that same noise, its siblings are the tokens of the next largest
+//   noise-perturbed log-probabilities, which is how that law is drawn in one go (Kool, van Hoof,
+//   Welling, "Stochastic Beams and Where to Find Them", 2019).
+// - as the likeliest tokens, point masses, where the shape says so; and always where the transform
+//   is greedy, for it leaves one token alone. They are ranked by the distribution under the
+//   transform, or under a greedy one by the raw distribution.
+class TreeGrowth {
+ public:
+  // The job's tree holds the root alone; the job outlives the growth. No node will be deeper than
+  // `depth`, the job's budget or the shape's own depth.
+  void start(const DraftJob& job, int depth);
+
+  // The nodes whose logits are wanted next, ascending. Empty: the draft is complete.
+  std::span<const int> frontier() const { return frontier_; }
+
+  // Proposes the children of a node of the frontier. `logits` are the drafter's own behind that
+  // node, before penalties; those beyond the tokens that the target knows are left out.
+  void expand(int node, std::span<const float> logits);
+
+  // To be called when the whole frontier has been expanded.
+  void next_level();
+
+  // Of a complete draft: what each node's number was while it grew.
+  std::span<const int> origins() const { return origins_; }
+
+ private:
+  void sample(int node, int law, TreeShape::Children children);
+  void take_top_ranks(int node, int law, TreeShape::Children children,
+                      std::span<const float> logits);
+  void add(int node, int proposal, Draws draws, TokenId token, int place);
+  void finish();
+
+  const DraftJob* job_ = nullptr;
+  int depth_ = 0;  // of the deepest nodes allowed
+  int level_ = 0;  // depth of the nodes in the frontier
+  int n_grown_ = 0;
+  bool needs_raw_ = false;
+  std::vector<GrowingNode> nodes_;  // parallel to the tree's
+  std::vector<int> frontier_;
+  std::vector<int> origins_;
+
+  std::vector<float> penalised_;
+  std::vector<TokenId> tokens_;
+  Distribution raw_;  // where needs_raw_
+  Distribution left_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_TREE_GROWTH_H_

@@ -1,0 +1,63 @@
+// The shape of a draft: which nodes get children, and how many.
+//
+// A drafter grows a tree level by level (tree_growth.h). For each node of the frontier it finds its
+// distribution of what follows; the shape says how many children to propose there, which of the new
+// nodes form the next frontier and, in the end, which nodes stay.
+#ifndef OUTRIDER_SPECULATE_TREE_SHAPE_H_
+#define OUTRIDER_SPECULATE_TREE_SHAPE_H_
+
+#include <span>
+#include <vector>
+
+namespace outrider {
+
+// How the children of one node are proposed.
+enum class Siblings {
+  without_replacement,  // drawn, each from what its earlier siblings have left
+  with_replacement,     // drawn independently; they may repeat
+  top_ranks,            // the likeliest tokens, as point masses
+};
+
+// What is known of a node of a growing draft beside what stands in the tree.
+struct GrowingNode {
+  int place = 0;        // which place of a fixed shape it takes; the root has 0
+  double log_prob = 0;  // of its whole path by the drafter, at most 0; for shapes that use it
+  bool open = true;     // false where a stop rule ended the path: the node stays, childless
+};
+
+// Stateless and thread-safe. `n_nodes` is always the most nodes that the draft may have, the root
+// left out. All nodes are given in the order of the tree.
+class TreeShape {
+ public:
+  virtual ~TreeShape() = default;
+
+  // What it asks for where nothing limits it: depth of the deepest node, nodes without the root.
+  virtual int depth() const = 0;
+  virtual int n_nodes() const = 0;
+  virtual bool is_chain() const = 0;
+  virtual Siblings siblings() const = 0;
+  // Whether it looks at GrowingNode::log_prob. Such a shape must have Siblings::top_ranks: sampled
+  // nodes may not be chosen by their value.
+  virtual bool uses_log_prob() const { return false; }
+
+  // The children to propose behind a node of the frontier, and the first one's place.
+  struct Children {
+    int count = 0;
+    int first_place = 0;
+  };
+  virtual Children children(const GrowingNode& node, int n_nodes) const = 0;
+
+  // Writes to `frontier`, ascending, which of the nodes from `first` on to expand next: those of
+  // the level that was just proposed. Only open ones.
+  virtual void choose_frontier(std::span<const GrowingNode> nodes, int first, int n_nodes,
+                               std::vector<int>& frontier) const = 0;
+
+  // Writes to `kept`, ascending, the nodes that stay of a draft fully grown, the root among them.
+  // False: all of them, and `kept` is as it was.
+  virtual bool choose_kept(std::span<const GrowingNode> nodes, int n_nodes,
+                           std::vector<int>& kept) const = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_TREE_SHAPE_H_

@@ -1,0 +1,56 @@
+// Shapes known before the draft begins: chains, trees of given widths, and trees given by the ranks
+// of their nodes.
+#ifndef OUTRIDER_SPECULATE_TREE_SHAPES_FIXED_SHAPE_H_
+#define OUTRIDER_SPECULATE_TREE_SHAPES_FIXED_SHAPE_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "speculate/tree_shape.h"
+
+namespace outrider {
+
+// Places are numbered level by level, the root's is 0, and the children of one place have
+// consecutive numbers in the order in which they are proposed. Where fewer nodes are allowed than
+// the shape has, the last places stay empty. That a draw ran out of tokens, or a stop rule ended a
+// path, never moves another node to a different place.
+class FixedShape final : public TreeShape {
+ public:
+  // n_children[place]; places left out at the end have none. The sum of the first n entries must be
+  // at least n - 1 for every n up to the size: a place that is listed must exist.
+  explicit FixedShape(std::span<const int> n_children,
+                      Siblings siblings = Siblings::without_replacement);
+
+  int depth() const override { return depth_; }
+  int n_nodes() const override { return static_cast<int>(places_.size()) - 1; }
+  bool is_chain() const override { return depth_ == n_nodes(); }
+  Siblings siblings() const override { return siblings_; }
+  Children children(const GrowingNode& node, int n_nodes) const override;
+  void choose_frontier(std::span<const GrowingNode> nodes, int first, int n_nodes,
+                       std::vector<int>& frontier) const override;
+  bool choose_kept(std::span<const GrowingNode>, int, std::vector<int>&) const override {
+    return false;
+  }
+
+ private:
+  std::vector<Children> places_;
+  int depth_ = 0;
+  Siblings siblings_;
+};
+
+// A chain of `length` >= 0 tokens.
+std::shared_ptr<const TreeShape> chain_shape(int length);
+
+// Every node at depth d has widths[d] children, as in SpecInfer (Miao et al., 2024), section 3.
+std::vector<int> widths_tree(std::span<const int> widths);
+
+// The tree of EAGLE (Li et al., 2024), figure 8 as published in its code: 25 nodes, depth 5.
+std::span<const int> eagle1_tree();
+// The tree of Medusa (Cai et al., 2024) for Vicuna-7B, "mc_sim_7b_63" in its code: 63 nodes, depth
+// 4.
+std::span<const int> medusa_tree();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_TREE_SHAPES_FIXED_SHAPE_H_
