@@ -1,7 +1,7 @@
 // measure_trees TARGET DRAFTER TEXTS [N]: tokens per target pass for chains and trees with equally
 // many nodes, as the table in docs/drafters.md.
 //
-// TEXTS holds texts separated by <|endoftext|>; the beginning of each of the first N (default 200)
+// TEXTS holds texts separated by <|endoftext|>; the beginning of each of the first N (default 80)
 // is continued by 96 tokens, end tokens or not. Text i has the seed i under every configuration.
 // tau is all tokens over all passes; its 95 % interval comes from the variance between texts, by
 // linearisation: with e_i = tokens_i - tau * passes_i, the variance of tau is about
@@ -45,8 +45,8 @@ std::vector<Configuration> configurations() {
       "chain:length=63", "static:medusa", "dynamic:total=63,depth=9,topk=10"};
   std::vector<Configuration> all;
   for (const char* tree : kTrees) all.push_back({tree, "exact", 0});
-  for (const char* tree : kTrees) {
-    for (const char* verify : {"exact", "traversal", "coupled"}) all.push_back({tree, verify, 1});
+  for (const char* verify : {"exact", "traversal", "coupled"}) {
+    for (const char* tree : kTrees) all.push_back({tree, verify, 1});
   }
   return all;
 }
@@ -120,7 +120,7 @@ int run(std::span<char*> arguments) {
     return 2;
   }
   const auto model = Model::load(arguments[1], {.threads = 1});
-  const std::size_t n_texts = arguments.size() == 5 ? std::strtoul(arguments[4], nullptr, 10) : 200;
+  const std::size_t n_texts = arguments.size() == 5 ? std::strtoul(arguments[4], nullptr, 10) : 80;
   const auto prompts = read_prompts(arguments[3], *model, n_texts);
   if (prompts.size() < 2) {
     std::fprintf(stderr, "measure_trees: fewer than two texts\n");

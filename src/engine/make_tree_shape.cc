@@ -138,6 +138,7 @@ std::vector<int> read_rank_tree(const std::filesystem::path& file) {
   std::stable_sort(places.begin(), places.end(),
                    [](const RankPath& a, const RankPath& b) { return a.size() < b.size(); });
   std::vector<int> n_children;
+  n_children.reserve(places.size());
   for (const RankPath& place : places) {
     n_children.push_back(
         static_cast<int>(std::count_if(paths.begin(), paths.end(), [&place](const RankPath& path) {

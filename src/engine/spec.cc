@@ -85,12 +85,12 @@ void Spec::require_name(std::initializer_list<std::string_view> known) const {
 }
 
 const std::string& Spec::value() const {
-  static const std::string kNone;
+  static const std::string none;
   if (values_.size() > 1) {
     throw UsageError(fmt::format("read {}", what_), text_, "key=value after a comma",
                      values_[1].empty() ? "nothing" : values_[1]);
   }
-  return values_.empty() ? kNone : values_.front();
+  return values_.empty() ? none : values_.front();
 }
 
 void Spec::require_no_value() const {
