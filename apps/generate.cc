@@ -60,7 +60,8 @@ std::string to_json(const GenerateResult& result) {
   stats["emitted"] = statistics.emitted;
   stats["tau"] = statistics.tau();
   stats["acceptance_rate"] = statistics.acceptance_rate();
-  stats["rule_kl"] = statistics.rule_kl;
+  stats["rule_kl"] = statistics.rule_kl;  // infinity, which JSON does not have, becomes null
+  stats["rule_tv"] = statistics.rule_tv;
   stats["deferral_rate"] = statistics.deferral_rate;
   stats["prefill_seconds"] = statistics.prefill_seconds;
   stats["decode_seconds"] = statistics.decode_seconds;

@@ -97,8 +97,13 @@ struct GenerateStatistics {
   std::int64_t drafted = 0;         // tokens proposed
   std::int64_t accepted = 0;        // drafted tokens that stand in the text
   std::int64_t emitted = 0;         // tokens generated
-  double rule_kl = 0;               // sum over positions of KL(rule_prob || target_prob), nats
-  double deferral_rate = 0;         // share of positions a cascade rule left to the target
+  // What the rule cost, summed over emitted positions: KL(rule_prob || target_prob) in nats, which
+  // is infinite once a token could be emitted that the target's transform cuts off (at temperature
+  // 0: any but its own); and the total variation between the two, at temperature 0 the number of
+  // positions where another token than the target's was emitted. 0 for exact.
+  double rule_kl = 0;
+  double rule_tv = 0;
+  double deferral_rate = 0;  // share of the drafter's mass that a cascade rule left to the target
   double prefill_seconds = 0;
   double decode_seconds = 0;
   double draft_seconds = 0;   // part of decode_seconds

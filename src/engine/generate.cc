@@ -91,6 +91,11 @@ class Generation {
     statistics.drafted = stream_.counts.drafted;
     statistics.accepted = stream_.counts.accepted;
     statistics.emitted = static_cast<std::int64_t>(result_.ids.size());
+    const RuleCost& cost = stream_.counts.rule_cost;
+    statistics.rule_kl = cost.kl;
+    statistics.rule_tv = cost.total_variation;
+    statistics.deferral_rate =
+        result_.ids.empty() ? 0 : cost.deferral / static_cast<double>(result_.ids.size());
     statistics.prefill_seconds = prefill_seconds;
     statistics.decode_seconds = decode_seconds;
   }
