@@ -30,6 +30,7 @@ class LogitsViews final : public NodeViews {
   const Distribution* draft(int node) override;
   const Distribution& raw_target(int node) override;
   const Distribution* raw_draft(int node) override;
+  bool is_leaf(int node) const override { return tree_->next_child(node, node) < 0; }
   int parent(int node) const override { return tree_->node(node).parent; }
   double rule_kl_before_root() const override { return rule_kl_; }
   double& note(int node) override { return notes_[static_cast<std::size_t>(node)]; }

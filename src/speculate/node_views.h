@@ -25,6 +25,8 @@ class NodeViews {
   // (RuleNeeds::raw_draft).
   virtual const Distribution* raw_draft(int node) = 0;
 
+  virtual bool is_leaf(int node) const = 0;
+
   // What a rule with a budget for the whole text goes by. Everything before the root was emitted,
   // and each position's rule_prob is a function of the prefix, so its cost is one too.
   virtual int parent(int node) const = 0;  // -1 for the root

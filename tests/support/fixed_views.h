@@ -16,12 +16,14 @@ namespace outrider::testing {
 struct FixedViews : NodeViews {
   Distribution draft_prob, target_prob, raw_draft_prob, raw_target_prob;
   bool has_draft = true;
+  bool leaf = false;
   double spent = 0;
 
   const Distribution& target(int) override { return target_prob; }
   const Distribution* draft(int) override { return has_draft ? &draft_prob : nullptr; }
   const Distribution& raw_target(int) override { return raw_target_prob; }
   const Distribution* raw_draft(int) override { return has_draft ? &raw_draft_prob : nullptr; }
+  bool is_leaf(int) const override { return leaf; }
   int parent(int) const override { return -1; }
   double rule_kl_before_root() const override { return spent; }
   double& note(int) override { return note_; }

@@ -361,6 +361,11 @@ TEST(Rules, TargetBonusAsksForNothingAtLeaves) {
   EXPECT_TRUE(rule.needs().draft_prob);
   EXPECT_TRUE(rule.needs().raw_draft);
   EXPECT_FALSE(rule.needs().leaf_draft);
+  FixedViews views = views_of({0.75, 0.25}, {0.5, 0.5});
+  EXPECT_TRUE(same_bits(law_of(rule, views), views.draft_prob));
+  views.leaf = true;
+  EXPECT_TRUE(same_bits(law_of(rule, views), views.target_prob));
+  EXPECT_EQ(rule.deferral(views, 0, views.target_prob), 1);
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 
 namespace outrider {
 
-// Not asking for the drafter's distribution there is all it takes: a cascade leaves positions
-// without one to the target.
 class TargetBonus final : public Rule {
  public:
   explicit TargetBonus(std::unique_ptr<const Rule> rule) : rule_(std::move(rule)) {}
@@ -22,10 +20,14 @@ class TargetBonus final : public Rule {
     return needs;
   }
   void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    rule_->rule_prob(views, node, out);
+    if (views.is_leaf(node)) {
+      out = views.target(node);
+    } else {
+      rule_->rule_prob(views, node, out);
+    }
   }
   double deferral(NodeViews& views, int node, const Distribution& rule_prob) const override {
-    return rule_->deferral(views, node, rule_prob);
+    return views.is_leaf(node) ? 1.0 : rule_->deferral(views, node, rule_prob);
   }
 
  private:
