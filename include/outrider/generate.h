@@ -31,7 +31,15 @@ struct SpeculationOptions {
   // with a confidence, a draft ends after the first token that the drafter gives a lower
   // probability (before temperature and truncation).
   std::string drafter = "none";
-  // "exact": what stands is the target's own distribution.
+  // What stands. "exact": the target's own distribution. Others trade quality for speed and need a
+  // drafter with distributions; docs/cascades.md describes each:
+  //   "chow:alpha=A", "diff:alpha=A", "opt:alpha=A" (with loss=zero-one|log), "token-v1:alpha=A",
+  //   "token-v2:alpha=A", "token-v3:alpha=A", "lossy:alpha=A[,beta=B|auto]", "lossy:kl=D",
+  //   "lossy-greedy:alpha=A", "lenience:eps=E[,f=linear|square|exp]", "budget:[kl=D][,total=D]",
+  //   "bild-sampled:alpha=A[,distance=surprise|tv|kl|js]", "router:path=FILE[,threshold=T]",
+  //   all with bonus=rule|target: what the token after an accepted draft is drawn from;
+  //   "typical[:epsilon=E,delta=D]", which takes any drafter; "bild[:fallback=F,rollback=R]".
+  // "lossy-greedy" and "bild" are for temperature 0.
   std::string rule = "exact";
   // The shape of a draft; the root, the last token of the text, is not counted. Empty takes
   // chain:length=5.
@@ -116,6 +124,12 @@ struct GenerateStatistics {
   }
 };
 
+// What a rule's law at a position is a function of.
+enum class RuleScope {
+  prefix,  // the text before it: drafts decide nothing but the speed
+  round,   // also where the round began: the drafter's distributions, or the rule, depend on it
+};
+
 struct GenerateResult {
   std::vector<TokenId> ids = {};  // generated ones only, a final end token included
   std::string text = {};          // theirs, without special tokens; cut before a stop string
@@ -146,6 +160,8 @@ class Generator {
   // Several texts at once, one target pass a round for all of them. Each text is the same as if it
   // were generated alone.
   std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests);
+
+  RuleScope rule_scope() const;
 
  private:
   struct State;

@@ -44,6 +44,8 @@ class Acceptance {
   virtual RuleNeeds needs() const { return {}; }
   // Whether the law at a position is a function of the prefix if the drafter's distributions are.
   virtual bool prefix_determined() const { return !needs().draft_prob || needs().leaf_draft; }
+  // Whether verify() refuses trees with siblings.
+  virtual bool chains_only() const { return false; }
   virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                       Verdict& verdict) const = 0;
 };

@@ -25,6 +25,7 @@ class Bild final : public Acceptance {
     return {.draft_prob = true, .raw_draft = true, .leaf_draft = false, .greedy = true};
   }
   bool prefix_determined() const override { return false; }
+  bool chains_only() const override { return true; }
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override;
 

@@ -49,6 +49,7 @@ class Block final : public Acceptance {
   explicit Block(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return "block"; }
   RuleNeeds needs() const override { return rule_->needs(); }
+  bool chains_only() const override { return true; }
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {

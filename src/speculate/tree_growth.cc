@@ -23,8 +23,8 @@ void TreeGrowth::start(const DraftJob& job, int depth) {
   depth_ = std::min({depth, job.budget.depth, job.shape->depth()});
   level_ = 0;
   n_grown_ = 1;
-  needs_raw_ =
-      job.stop != nullptr || job.record_raw || (job.shape->uses_log_prob() && job.context->transform->greedy());
+  needs_raw_ = job.stop != nullptr || job.record_raw ||
+               (job.shape->uses_log_prob() && job.context->transform->greedy());
   nodes_.assign(1, GrowingNode{});
   frontier_.clear();
   if (depth_ > 0) job.shape->choose_frontier(nodes_, 0, job.budget.n_nodes, frontier_);
