@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -181,45 +180,58 @@ std::unique_ptr<Acceptance> make_acceptance(std::shared_ptr<const Rule> rule,
   throw UsageError("read verify", verify, "one of exact, block, traversal, coupled", verify);
 }
 
-}  // namespace
-
-std::vector<std::string_view> rule_names() {
-  std::vector<std::string_view> names = {"exact"};
-  for (const RuleEntry& entry : kRules) names.push_back(entry.name);
-  for (const AcceptanceEntry& entry : kAcceptances) names.push_back(entry.name);
-  return names;
-}
-
-Judging make_judging(const std::string& rule, const std::string& verify) {
-  const Spec spec = Spec::parse("rule", rule);
-  const auto judge_by = [&](std::shared_ptr<const Rule> known) {
-    return Judging{.acceptance = make_acceptance(std::move(known), verify), .rule = spec.name()};
-  };
-  const std::vector<std::string_view> names = rule_names();
+Spec parse_rule(const std::string& rule, const std::vector<std::string_view>& names) {
+  Spec spec = Spec::parse("rule", rule);
   if (std::find(names.begin(), names.end(), spec.name()) == names.end()) {
     throw UsageError(kOperation, rule, fmt::format("one of {}", fmt::join(names, ", ")),
                      spec.name());
   }
   spec.require_no_value();
-  if (spec.name() == "exact") {
-    spec.require_keys({});
-    return judge_by(std::make_shared<ExactRule>());
-  }
+  return spec;
+}
+
+std::vector<std::string_view> names_of_rules() {
+  std::vector<std::string_view> names = {"exact"};
+  for (const RuleEntry& entry : kRules) names.push_back(entry.name);
+  return names;
+}
+
+std::shared_ptr<const Rule> make_rule(const Spec& spec) {
   for (const RuleEntry& entry : kRules) {
     if (spec.name() != entry.name) continue;
-    RulePointer known = entry.make(spec);
+    RulePointer rule = entry.make(spec);
     const bool by_target =
         spec.choice("bonus", {"rule", "target"}).value_or(std::string(entry.bonus)) == "target";
-    if (by_target) known = std::make_unique<TargetBonus>(std::move(known));
-    return judge_by(std::move(known));
+    if (by_target) return std::make_shared<TargetBonus>(std::move(rule));
+    return rule;
   }
-  if (verify != "exact") {
-    throw UsageError("read verify", verify, fmt::format("exact with the rule {}", spec.name()),
-                     verify);
+  spec.require_keys({});
+  return std::make_shared<ExactRule>();
+}
+
+}  // namespace
+
+std::vector<std::string_view> rule_names() {
+  std::vector<std::string_view> names = names_of_rules();
+  for (const AcceptanceEntry& entry : kAcceptances) names.push_back(entry.name);
+  return names;
+}
+
+std::shared_ptr<const Rule> make_rule(const std::string& rule) {
+  return make_rule(parse_rule(rule, names_of_rules()));
+}
+
+Judging make_judging(const std::string& rule, const std::string& verify) {
+  const Spec spec = parse_rule(rule, rule_names());
+  for (const AcceptanceEntry& entry : kAcceptances) {
+    if (spec.name() != entry.name) continue;
+    if (verify != "exact") {
+      throw UsageError("read verify", verify, fmt::format("exact with the rule {}", entry.name),
+                       verify);
+    }
+    return entry.make(spec);
   }
-  return std::find_if(std::begin(kAcceptances), std::end(kAcceptances),
-                      [&](const AcceptanceEntry& entry) { return spec.name() == entry.name; })
-      ->make(spec);
+  return {.acceptance = make_acceptance(make_rule(spec), verify), .rule = spec.name()};
 }
 
 }  // namespace outrider

@@ -18,6 +18,10 @@ struct Judging {
   double draft_until = 0;  // drafts end after the first token with a lower raw probability
 };
 
+// The rule of a spec. Throws as make_judging does, and UsageError for names that follow no rule of
+// their own (typical, bild).
+std::shared_ptr<const Rule> make_rule(const std::string& rule);
+
 // `rule` is a spec (docs/cascades.md lists them), `verify` one of exact, block, traversal
 // and coupled. Throws UsageError for what cannot be meant, listing what can; Error for a router's
 // file that cannot be read.
