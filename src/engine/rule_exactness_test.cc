@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/make_rule.h"
+#include "engine/speculation.h"
 #include "sampling/divergence.h"
 #include "speculate/block.h"
 #include "speculate/drafters/model_drafter.h"
@@ -259,6 +260,160 @@ TEST(RuleExactness, BeyondTheDraftersContextTheTargetGoesOn) {
   };
   extend(extend, {}, 1.0);
   EXPECT_LT(distance(enumerated.law, expected), kExact);
+}
+
+// --- Statistics
+
+// Texts that a token ends in the middle of a round: what was judged and never emitted costs
+// nothing.
+TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
+  for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
+    for (const char* spec : {"token-v3:alpha=0.5", "diff:alpha=0.1", "budget:total=0.15"}) {
+      const auto rule = make_rule(std::string(spec));
+      const Judging judging = make_judging(spec, verify);
+      Pair pair(2);
+      const RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 3, {.temperature = 1});
+      testing::EnumeratingChance chance;
+      Decoder decoder(pair.target, &pair.drafter, *judging.acceptance, chain_shape(3), nullptr);
+      int n_cut = 0;
+      chance.for_each_path([&] {
+        Stream stream(0, trial.trial.prompt, Transform({.temperature = 1}, 3), chance);
+        stream.max_total = stream.n_prompt + 5;
+        decoder.begin(stream);
+        Stream* const streams[] = {&stream};
+        while (!stream.finished) {
+          decoder.round(streams, [](Stream&, const Committed& token) { return token.id == 1; });
+        }
+        decoder.end(stream);
+        n_cut += stream.tokens.back() == 1 && stream.verdict.next != 1 ? 1 : 0;
+        RuleCost expected;
+        std::vector<TokenId> emitted;
+        for (auto id = stream.tokens.begin() + stream.n_prompt; id != stream.tokens.end(); ++id) {
+          FixedViews views = views_behind(trial, emitted);
+          views.spent = expected.kl;
+          Distribution law;
+          rule->rule_prob(views, 0, law);
+          const RuleCost cost = cost_of(*rule, views, 0, law);
+          expected.kl += cost.kl;
+          expected.total_variation += cost.total_variation;
+          expected.deferral += cost.deferral;
+          emitted.push_back(*id);
+        }
+        const RuleCost& counted = stream.counts.rule_cost;
+        EXPECT_TRUE(counted.kl == expected.kl || std::abs(counted.kl - expected.kl) < kExact);
+        EXPECT_NEAR(counted.total_variation, expected.total_variation, kExact);
+        EXPECT_NEAR(counted.deferral, expected.deferral, kExact);
+      });
+      EXPECT_GT(n_cut, 0) << verify << ", " << spec;
+    }
+  }
+}
+
+// The certificate: no text, not only the average one, costs more than its budget.
+TEST(RuleStatistics, NoTextCostsMoreThanItsBudget) {
+  for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
+    const auto rule = make_rule(std::string("budget:total=0.15"));
+    const Judging judging = make_judging("budget:total=0.15", verify);
+    double largest = 0;
+    for (std::uint32_t seed = 1; seed <= 6; ++seed) {
+      Pair pair(seed);
+      RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = 1});
+      trial.trial.n_tokens = 4;
+      largest = std::max(largest, enumerate_rule(trial).largest_kl);
+    }
+    EXPECT_LE(largest, 0.15 * (1 + 1e-9));
+    EXPECT_GT(largest, 0.14);
+  }
+}
+
+TEST(RuleStatistics, ExactCostsNothing) {
+  for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
+    const Judging judging = make_judging("exact", verify);
+    Pair pair(1);
+    const auto rule = make_rule(std::string("exact"));
+    const RuleOutcome outcome =
+        enumerate_rule(trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = 1}));
+    EXPECT_EQ(outcome.cost.kl, 0);
+    EXPECT_EQ(outcome.cost.total_variation, 0);
+    EXPECT_EQ(outcome.cost.deferral, 0);
+  }
+}
+
+// --- Acceptances without a rule
+
+// At temperature 0 typical acceptance emits the target's own tokens, whatever the parameters.
+TEST(Typical, AtTemperatureZeroIsTheTargets) {
+  for (const char* spec : {"typical", "typical:epsilon=0.5,delta=1", "typical:epsilon=0,delta=0"}) {
+    const Judging judging = make_judging(spec, "exact");
+    for (std::uint32_t seed = 1; seed <= 10; ++seed) {
+      Pair pair(seed);
+      const testing::Trial trial{.target = &pair.target,
+                                 .drafter = &pair.drafter,
+                                 .acceptance = judging.acceptance.get(),
+                                 .draft_length = 3,
+                                 .sampling = {.temperature = 0},
+                                 .prompt = {0, 2},
+                                 .n_tokens = 5};
+      EXPECT_EQ(testing::enumerate(trial).law, testing::target_law(trial));
+    }
+  }
+}
+
+// The Big-Little decoder written as its paper has it: a loop over two models.
+std::vector<TokenId> big_little(Pair& pair, std::vector<TokenId> tokens, int n_tokens, int window,
+                                double fallback, double rollback) {
+  const Transform transform({.temperature = 0}, 3);
+  const auto raw = [&](TableModel& model, const std::vector<TokenId>& prefix) {
+    Distribution distribution;
+    transform.raw_distribution(model.logits(prefix), distribution);
+    return distribution;
+  };
+  const std::size_t total = tokens.size() + static_cast<std::size_t>(n_tokens);
+  while (tokens.size() < total) {
+    const std::size_t checked = tokens.size();
+    while (tokens.size() < checked + static_cast<std::size_t>(window) &&
+           tokens.size() + 1 < total) {
+      const Distribution small = raw(pair.draft_table, tokens);
+      if (largest_prob(small) < fallback) break;
+      tokens.push_back(small.argmax());
+    }
+    for (std::size_t at = checked; at < tokens.size(); ++at) {
+      const std::vector<TokenId> prefix(tokens.begin(),
+                                        tokens.begin() + static_cast<std::ptrdiff_t>(at));
+      if (-std::log(raw(pair.target, prefix).prob(tokens[at])) > rollback) tokens.resize(at);
+    }
+    tokens.push_back(raw(pair.target, tokens).argmax());
+  }
+  return tokens;
+}
+
+TEST(Bild, IsTheBigLittleDecoder) {
+  for (const double fallback : {0.0, 0.5, 0.7}) {
+    for (const double rollback : {0.3, 1.0, 3.0}) {
+      const std::string spec =
+          "bild:fallback=" + std::to_string(fallback) + ",rollback=" + std::to_string(rollback);
+      const Judging judging = make_judging(spec, "exact");
+      EXPECT_DOUBLE_EQ(judging.draft_until, fallback);
+      for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+        for (int window = 1; window <= 4; ++window) {
+          Pair pair(seed);
+          testing::Trial trial{.target = &pair.target,
+                               .drafter = &pair.drafter,
+                               .acceptance = judging.acceptance.get(),
+                               .draft_length = window,
+                               .sampling = {.temperature = 0},
+                               .prompt = {0, 2},
+                               .n_tokens = 8};
+          std::vector<TokenId> expected = big_little(pair, {0, 2}, 8, window, fallback, rollback);
+          expected.erase(expected.begin(), expected.begin() + 2);
+          EXPECT_EQ(testing::enumerate(trial).law, (testing::Law{{expected, 1.0}})) << spec;
+          const ConfidenceStop until(judging.draft_until);
+          trial.stop = &until;
+          EXPECT_EQ(testing::enumerate(trial).law, (testing::Law{{expected, 1.0}})) << spec;
+        }
+      }
+    }
+  }
 }
 
 // --- The paper's lemmas on the production loop

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
 #define OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct RuleOutcome {
   double accepted_in_first_round = 0;
   // Expectations over texts of the statistics.
   RuleCost cost;
+  double largest_kl = 0;  // of one text's first tokens, over those that were run
 };
 
 // Both models' distributions behind a prefix of the trial's prompt and emitted tokens.
@@ -94,6 +96,7 @@ inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
     decoder.end(stream);
     outcome.accepted_in_first_round += chance.weight() * accepted;
     const RuleCost& cost = stream.counts.rule_cost;
+    outcome.largest_kl = std::max(outcome.largest_kl, cost.kl);
     outcome.cost.kl += chance.weight() * cost.kl;
     outcome.cost.total_variation += chance.weight() * cost.total_variation;
     outcome.cost.deferral += chance.weight() * cost.deferral;
