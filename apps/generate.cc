@@ -50,7 +50,7 @@ const char* name_of(FinishReason reason) {
   return "cancelled";
 }
 
-std::string to_json(const GenerateResult& result) {
+std::string to_json(const GenerateResult& result, RuleScope scope) {
   const GenerateStatistics& statistics = result.statistics;
   nlohmann::ordered_json stats;
   stats["target_passes"] = statistics.target_passes;
@@ -60,7 +60,8 @@ std::string to_json(const GenerateResult& result) {
   stats["emitted"] = statistics.emitted;
   stats["tau"] = statistics.tau();
   stats["acceptance_rate"] = statistics.acceptance_rate();
-  stats["rule_kl"] = statistics.rule_kl;
+  stats["rule_kl"] = statistics.rule_kl;  // infinity, which JSON does not have, becomes null
+  stats["rule_tv"] = statistics.rule_tv;
   stats["deferral_rate"] = statistics.deferral_rate;
   stats["prefill_seconds"] = statistics.prefill_seconds;
   stats["decode_seconds"] = statistics.decode_seconds;
@@ -73,6 +74,7 @@ std::string to_json(const GenerateResult& result) {
   object["ids"] = result.ids;
   object["finish_reason"] = name_of(result.finish_reason);
   object["stats"] = std::move(stats);
+  object["rule_scope"] = scope == RuleScope::prefix ? "prefix" : "round";
   object["accepted_per_round"] = result.accepted_per_round;
   // The text is valid UTF-8 already; should it ever not be, a result with U+FFFD beats none.
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -114,7 +116,7 @@ int run(const GenerateFlags& flags) {
   const GenerateResult result = generate(generator, *model, flags, options, text);
 
   if (flags.json) {
-    output.write(to_json(result));
+    output.write(to_json(result, generator.rule_scope()));
   } else {
     printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
   }

@@ -47,8 +47,14 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "take siblings=without, with or top: drawn without or with replacement, or the likeliest "
       "tokens (default: chain:length=5)")
       ->group(kSpeculation);
-  add_text(app, "--rule", speculation.rule, "SPEC",
-           "What may stand: exact, the target's own distribution (default: exact)")
+  add_text(
+      app, "--rule", speculation.rule, "SPEC",
+      "What may stand: exact, the target's own distribution; or, giving quality for speed, "
+      "chow:alpha=A, diff:alpha=A, opt:alpha=A, token-v1:alpha=A, token-v2:alpha=A, "
+      "token-v3:alpha=A, lossy:alpha=A[,beta=B], lossy:kl=D, lossy-greedy:alpha=A, "
+      "lenience:eps=E[,f=F], budget:kl=D or budget:total=D, bild-sampled:alpha=A[,distance=D], "
+      "router:path=FILE, typical[:epsilon=E,delta=D], bild[:fallback=F,rollback=R]; "
+      "docs/cascades.md describes them (default: exact)")
       ->group(kSpeculation);
   add_choice(app, "--verify", speculation.verify, {"exact", "block", "traversal", "coupled"},
              "How drafts are judged: exact, token by token; block, a chain jointly, accepting more "

@@ -164,7 +164,11 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--draft", ""}), "--draft"},
       {with({"--logits", ""}), "--logits"},
       {with({"--drafter", "oracle"}), "oracle"},
-      {with({"--rule", "whatever"}), "whatever"},
+      {with({"--rule", "whatever"}), "exact, chow, diff, opt, token-v1"},
+      {with({"--rule", "chow:alpha=0.1"}), "model:PATH"},
+      {with({"--draft", Models::get().draft(), "--rule", "chow:alpha=2"}), "from -1 to 1"},
+      {with({"--draft", Models::get().draft(), "--rule", "bild", "--temperature", "0.5"}),
+       "temperature: expected 0"},
       {with({"--draft", Models::get().draft(), "--tree", "bush:width=3"}), "bush"},
       {with({"--draft", Models::get().draft(), "--tree", "chain:length=0"}), "length"},
       {with({"--draft", Models::get().draft(), "--tree", "chain:depth=2"}), "depth"},
@@ -263,14 +267,14 @@ TEST(Generate, JsonHasExactlyTheContractsFields) {
     for (const auto& [name, member] : value.items()) names.insert(name);
     return names;
   };
-  EXPECT_EQ(keys(object),
-            (std::set<std::string>{"text", "ids", "finish_reason", "stats", "accepted_per_round"}));
+  EXPECT_EQ(keys(object), (std::set<std::string>{"text", "ids", "finish_reason", "stats",
+                                                 "rule_scope", "accepted_per_round"}));
   const json& stats = object["stats"];
   EXPECT_EQ(keys(stats),
             (std::set<std::string>{"target_passes", "drafter_passes", "drafted", "accepted",
-                                   "emitted", "tau", "acceptance_rate", "rule_kl", "deferral_rate",
-                                   "prefill_seconds", "decode_seconds", "tokens_per_second",
-                                   "draft_seconds", "verify_seconds"}));
+                                   "emitted", "tau", "acceptance_rate", "rule_kl", "rule_tv",
+                                   "deferral_rate", "prefill_seconds", "decode_seconds",
+                                   "tokens_per_second", "draft_seconds", "verify_seconds"}));
   for (const auto& [name, value] : stats.items()) EXPECT_TRUE(value.is_number()) << name;
   EXPECT_EQ(object["ids"].size(), stats["emitted"].get<std::size_t>());
   EXPECT_DOUBLE_EQ(stats["tau"].get<double>(),

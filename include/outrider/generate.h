@@ -31,7 +31,15 @@ struct SpeculationOptions {
   // with a confidence, a draft ends after the first token that the drafter gives a lower
   // probability (before temperature and truncation).
   std::string drafter = "none";
-  // "exact": what stands is the target's own distribution.
+  // What stands. "exact": the target's own distribution. Others trade quality for speed and need a
+  // drafter with distributions; docs/cascades.md describes each:
+  //   "chow:alpha=A", "diff:alpha=A", "opt:alpha=A" (with loss=zero-one|log), "token-v1:alpha=A",
+  //   "token-v2:alpha=A", "token-v3:alpha=A", "lossy:alpha=A[,beta=B|auto]", "lossy:kl=D",
+  //   "lossy-greedy:alpha=A", "lenience:eps=E[,f=linear|square|exp]", "budget:[kl=D][,total=D]",
+  //   "bild-sampled:alpha=A[,distance=surprise|tv|kl|js]", "router:path=FILE[,threshold=T]",
+  //   all with bonus=rule|target: what the token after an accepted draft is drawn from;
+  //   "typical[:epsilon=E,delta=D]", which takes any drafter; "bild[:fallback=F,rollback=R]".
+  // "lossy-greedy" and "bild" are for temperature 0.
   std::string rule = "exact";
   // The shape of a draft; the root, the last token of the text, is not counted. Empty takes
   // chain:length=5.
@@ -97,8 +105,13 @@ struct GenerateStatistics {
   std::int64_t drafted = 0;         // tokens proposed
   std::int64_t accepted = 0;        // drafted tokens that stand in the text
   std::int64_t emitted = 0;         // tokens generated
-  double rule_kl = 0;               // sum over positions of KL(rule_prob || target_prob), nats
-  double deferral_rate = 0;         // share of positions a cascade rule left to the target
+  // What the rule cost, summed over emitted positions: KL(rule_prob || target_prob) in nats, which
+  // is infinite once a token could be emitted that the target's transform cuts off (at temperature
+  // 0: any but its own); and the total variation between the two, at temperature 0 the number of
+  // positions where another token than the target's was emitted. 0 for exact.
+  double rule_kl = 0;
+  double rule_tv = 0;
+  double deferral_rate = 0;  // share of the drafter's mass that a cascade rule left to the target
   double prefill_seconds = 0;
   double decode_seconds = 0;
   double draft_seconds = 0;   // part of decode_seconds
@@ -109,6 +122,12 @@ struct GenerateStatistics {
   double tokens_per_second() const {
     return decode_seconds > 0 ? double(emitted) / decode_seconds : 0;
   }
+};
+
+// What a rule's law at a position is a function of.
+enum class RuleScope {
+  prefix,  // the text before it: drafts decide nothing but the speed
+  round,   // also where the round began: the drafter's distributions, or the rule, depend on it
 };
 
 struct GenerateResult {
@@ -141,6 +160,8 @@ class Generator {
   // Several texts at once, one target pass a round for all of them. Each text is the same as if it
   // were generated alone.
   std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests);
+
+  RuleScope rule_scope() const;
 
  private:
   struct State;

@@ -60,6 +60,7 @@ Budget Decoder::draft_budget(const Stream& stream) const {
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& commit) {
   const auto started = Clock::now();
+  const RuleNeeds needs = acceptance_->needs();
   contexts_.clear();
   jobs_.clear();
   for (Stream* stream : streams) {
@@ -74,6 +75,7 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
                        .stop = stop_,
                        .chance = streams[index]->chance,
                        .noise = acceptance_->draft_noise(),
+                       .record_raw = needs.raw_draft,
                        .tree = &streams[index]->tree});
     }
     drafter_->propose(jobs_);
@@ -102,8 +104,12 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
   const auto passed = Clock::now();
 
   int first_row = 0;
-  for (Stream* stream : streams) {
-    stream->views.reset(stream->tree, output_, first_row);
+  for (std::size_t index = 0; index < streams.size(); ++index) {
+    Stream* const stream = streams[index];
+    stream->views.reset(stream->tree, output_, first_row, stream->counts.rule_cost.kl);
+    if (drafter_ != nullptr && needs.leaf_draft) {
+      stream->views.ask_at_leaves(*drafter_, contexts_[index], needs.raw_draft);
+    }
     first_row += stream->tree.n_nodes();
     acceptance_->verify(stream->tree, stream->views, *stream->chance, stream->verdict);
   }
@@ -133,7 +139,12 @@ void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
   ++stream.counts.target_passes;
   stream.counts.drafted += stream.tree.n_drafted();
   int parent = 0;
+  std::size_t position = 0;
   const auto commit_token = [&](TokenId id, int node) {
+    const RuleCost& cost = stream.verdict.costs[position++];
+    stream.counts.rule_cost.kl += cost.kl;
+    stream.counts.rule_cost.total_variation += cost.total_variation;
+    stream.counts.rule_cost.deferral += cost.deferral;
     stream.tokens.push_back(id);
     stream.history.add_generated(id);
     if (node >= 0) ++stream.counts.accepted;

@@ -37,6 +37,7 @@ struct StreamCounts {
   std::int64_t target_passes = 0;
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;  // accepted nodes whose tokens were committed
+  RuleCost rule_cost;         // summed over committed tokens, each counted once
 };
 
 // One text that is being generated. The context passed to drafters and the verifier's views refer

@@ -91,6 +91,11 @@ class Generation {
     statistics.drafted = stream_.counts.drafted;
     statistics.accepted = stream_.counts.accepted;
     statistics.emitted = static_cast<std::int64_t>(result_.ids.size());
+    const RuleCost& cost = stream_.counts.rule_cost;
+    statistics.rule_kl = cost.kl;
+    statistics.rule_tv = cost.total_variation;
+    statistics.deferral_rate =
+        result_.ids.empty() ? 0 : cost.deferral / static_cast<double>(result_.ids.size());
     statistics.prefill_seconds = prefill_seconds;
     statistics.decode_seconds = decode_seconds;
   }
@@ -128,7 +133,8 @@ class Generation {
   GenerateResult result_;
 };
 
-void check_request(const GenerateRequest& request, const Model& model) {
+void check_request(const GenerateRequest& request, const Model& model,
+                   const Speculation& speculation) {
   constexpr const char* kOperation = "generate";
   const int context = model.summary().context_length;
   const int vocabulary = model.summary().vocabulary_size;
@@ -147,7 +153,11 @@ void check_request(const GenerateRequest& request, const Model& model) {
     }
   }
   // A sampling parameter out of its range is refused here, before anything has been run.
-  (void)Transform(request.options.sampling, vocabulary);
+  const Transform transform(request.options.sampling, vocabulary);
+  if (speculation.acceptance->needs().greedy && !transform.greedy()) {
+    throw UsageError(kOperation, "temperature", fmt::format("0 with the rule {}", speculation.rule),
+                     fmt::format("{}", request.options.sampling.temperature));
+  }
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
                      fmt::format("{}", request.options.max_tokens));
@@ -176,6 +186,7 @@ struct Generator::State {
 Generator::Generator(std::shared_ptr<const Model> model, const SpeculationOptions& speculation)
     : state_(std::make_unique<State>(std::move(model), speculation)) {}
 Generator::~Generator() = default;
+RuleScope Generator::rule_scope() const { return state_->speculation.scope; }
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 
@@ -187,7 +198,8 @@ GenerateResult Generator::generate(std::string_view prompt, const GenerateOption
 
 std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest> requests) {
   State& state = *state_;
-  for (const GenerateRequest& request : requests) check_request(request, *state.model);
+  for (const GenerateRequest& request : requests)
+    check_request(request, *state.model, state.speculation);
 
   // Streams do not move, and whatever happens the drafter forgets them.
   std::deque<Generation> generations;

@@ -1,20 +1,33 @@
 #include "engine/logits_views.h"
 
 #include <cstddef>
+#include <limits>
 
 namespace outrider {
 
-void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int first_row) {
+void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int first_row,
+                        double rule_kl) {
   tree_ = &tree;
   output_ = &output;
   first_row_ = first_row;
+  rule_kl_ = rule_kl;
+  leaf_drafter_ = nullptr;
   const auto n_nodes = static_cast<std::size_t>(tree.n_nodes());
+  notes_.assign(n_nodes, std::numeric_limits<double>::quiet_NaN());
   if (targets_.size() < n_nodes) {
     targets_.resize(n_nodes);
     raw_targets_.resize(n_nodes);
+    leaf_drafts_.resize(n_nodes);
   }
   for (Cached& cached : targets_) cached.known = false;
   for (Cached& cached : raw_targets_) cached.known = false;
+  for (LeafDraft& leaf : leaf_drafts_) leaf.asked = leaf.known = false;
+}
+
+void LogitsViews::ask_at_leaves(Drafter& drafter, const Context& context, bool raw) {
+  leaf_drafter_ = &drafter;
+  leaf_context_ = &context;
+  leaf_raw_ = raw;
 }
 
 std::span<const float> LogitsViews::penalised(int node) {
@@ -44,9 +57,30 @@ const Distribution& LogitsViews::raw_target(int node) {
   return cached.distribution;
 }
 
+LogitsViews::LeafDraft& LogitsViews::leaf_draft(int node) {
+  LeafDraft& leaf = leaf_drafts_[static_cast<std::size_t>(node)];
+  if (!leaf.asked && leaf_drafter_ != nullptr) {
+    leaf.asked = true;
+    leaf.known = leaf_drafter_->draft_at(*leaf_context_, *tree_, node, leaf.draft_prob,
+                                         leaf_raw_ ? &leaf.raw_draft : nullptr);
+  }
+  return leaf;
+}
+
 const Distribution* LogitsViews::draft(int node) {
   const int law = tree_->node(node).draft_prob;
-  return law == kNoDistribution ? nullptr : &tree_->distribution(law);
+  if (law != kNoDistribution) return &tree_->distribution(law);
+  const LeafDraft& leaf = leaf_draft(node);
+  return leaf.known ? &leaf.draft_prob : nullptr;
+}
+
+const Distribution* LogitsViews::raw_draft(int node) {
+  const DraftNode& at = tree_->node(node);
+  if (at.draft_prob != kNoDistribution) {
+    return at.raw_draft == kNoDistribution ? nullptr : &tree_->distribution(at.raw_draft);
+  }
+  const LeafDraft& leaf = leaf_draft(node);
+  return leaf.known && leaf_raw_ ? &leaf.raw_draft : nullptr;
 }
 
 }  // namespace outrider

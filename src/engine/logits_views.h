@@ -7,6 +7,7 @@
 #include "model/language_model.h"
 #include "sampling/transform.h"
 #include "speculate/draft_tree.h"
+#include "speculate/drafter.h"
 #include "speculate/node_views.h"
 
 namespace outrider {
@@ -18,12 +19,21 @@ class LogitsViews final : public NodeViews {
   LogitsViews(const Transform& transform, const TokenHistory& history)
       : transform_(&transform), history_(&history) {}
 
-  // Looks at a new round. tree and output stay alive and unchanged for the round.
-  void reset(const DraftTree& tree, const ForwardOutput& output, int first_row);
+  // Looks at a new round of a text that has cost rule_kl so far. tree and output stay alive and
+  // unchanged for the round.
+  void reset(const DraftTree& tree, const ForwardOutput& output, int first_row, double rule_kl);
+  // Until the next reset, asks the drafter for its distributions where the draft ended. Both
+  // arguments outlive the round's verdict.
+  void ask_at_leaves(Drafter& drafter, const Context& context, bool raw);
 
   const Distribution& target(int node) override;
   const Distribution* draft(int node) override;
   const Distribution& raw_target(int node) override;
+  const Distribution* raw_draft(int node) override;
+  bool is_leaf(int node) const override { return tree_->next_child(node, node) < 0; }
+  int parent(int node) const override { return tree_->node(node).parent; }
+  double rule_kl_before_root() const override { return rule_kl_; }
+  double& note(int node) override { return notes_[static_cast<std::size_t>(node)]; }
 
   std::span<const float> logits(int node) const { return output_->logits_row(first_row_ + node); }
 
@@ -32,7 +42,15 @@ class LogitsViews final : public NodeViews {
     bool known = false;
     Distribution distribution;
   };
+  // What the drafter says where the draft ended, asked at most once a node.
+  struct LeafDraft {
+    bool asked = false;
+    bool known = false;
+    Distribution draft_prob;
+    Distribution raw_draft;
+  };
   std::span<const float> penalised(int node);
+  LeafDraft& leaf_draft(int node);
 
   const Transform* transform_;
   const TokenHistory* history_;
@@ -41,6 +59,12 @@ class LogitsViews final : public NodeViews {
   int first_row_ = 0;
   std::vector<Cached> targets_;
   std::vector<Cached> raw_targets_;
+  double rule_kl_ = 0;
+  std::vector<double> notes_;
+  Drafter* leaf_drafter_ = nullptr;
+  const Context* leaf_context_ = nullptr;
+  bool leaf_raw_ = false;
+  std::vector<LeafDraft> leaf_drafts_;
   std::vector<float> penalised_;
   std::vector<TokenId> path_;
 };

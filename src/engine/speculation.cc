@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "engine/spec.h"
 #include "model/load_model.h"
@@ -17,17 +20,27 @@
 namespace outrider {
 namespace {
 
-std::unique_ptr<Acceptance> make_acceptance(const std::string& rule, const std::string& verify) {
-  const Spec spec = Spec::parse("rule", rule);
-  spec.require_name({"exact"});
-  spec.require_no_value();
-  spec.require_keys({});
-  auto exact = std::make_shared<ExactRule>();
-  if (verify == "exact") return make_multi_round(exact);
-  if (verify == "block") return make_block(exact);
-  if (verify == "traversal") return make_traversal(exact);
-  if (verify == "coupled") return make_coupled(exact);
-  throw UsageError("read verify", verify, "one of exact, block, traversal, coupled", verify);
+// The kinds of drafters there are, and what is known of them before one is loaded.
+struct DrafterKind {
+  std::string_view name;
+  std::string_view spec;
+  DrafterTraits traits;
+};
+constexpr DrafterKind kDrafterKinds[] = {
+    {"none", "none", {}},
+    {"model", "model:PATH", {.has_draft_prob = true, .prefix_determined = true}},
+};
+
+void require_distributions(const Judging& judging, const std::string& drafter) {
+  if (!judging.acceptance->needs().draft_prob) return;
+  std::vector<std::string_view> fitting;
+  for (const DrafterKind& kind : kDrafterKinds) {
+    if (kind.traits.has_draft_prob) fitting.push_back(kind.spec);
+    if (kind.name == drafter && kind.traits.has_draft_prob) return;
+  }
+  throw UsageError("use rule", judging.rule,
+                   fmt::format("a drafter that has distributions ({})", fmt::join(fitting, ", ")),
+                   fmt::format("the drafter {}", drafter));
 }
 
 // Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
@@ -73,12 +86,14 @@ void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
 Speculation without_drafter(const Spec& spec, const SpeculationOptions& options) {
   Speculation speculation;
   spec.require_name({"none", "model"});
-  speculation.acceptance = make_acceptance(options.rule, options.verify);
+  Judging judging = make_judging(options.rule, options.verify);
+  require_distributions(judging, spec.name());
+  speculation.rule = judging.rule;
+  speculation.acceptance = std::move(judging.acceptance);
   speculation.shape = make_tree_shape(options.tree);
-  if (options.verify == "block" && !speculation.shape->is_chain()) {
-    throw UsageError(
-        "read verify", options.verify, "a chain",
-        fmt::format("the tree {} (exact, traversal and coupled take it)", options.tree));
+  if (speculation.acceptance->chains_only() && !speculation.shape->is_chain()) {
+    throw UsageError("judge drafts", speculation.acceptance->name(), "a chain",
+                     fmt::format("the tree {}", options.tree));
   }
   if (spec.name() == "none") {
     spec.require_no_value();
@@ -91,9 +106,9 @@ Speculation without_drafter(const Spec& spec, const SpeculationOptions& options)
   if (spec.value().empty()) {
     throw UsageError("read drafter", options.drafter, "model:PATH", "no path");
   }
-  if (const auto confidence = spec.number("confidence", 0, 1)) {
-    speculation.stop = std::make_unique<ConfidenceStop>(*confidence);
-  }
+  const double confidence =
+      std::max(spec.number("confidence", 0, 1).value_or(0), judging.draft_until);
+  if (confidence > 0) speculation.stop = std::make_unique<ConfidenceStop>(confidence);
   return speculation;
 }
 
@@ -143,6 +158,11 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   require_same_vocabulary(target, *model, spec.value());
   speculation.drafter =
       std::make_unique<ModelDrafter>(std::move(model), target.summary().vocabulary_size);
+  const bool looks_at_draft = speculation.acceptance->needs().draft_prob;
+  speculation.scope = speculation.acceptance->prefix_determined() &&
+                              (!looks_at_draft || speculation.drafter->traits().prefix_determined)
+                          ? RuleScope::prefix
+                          : RuleScope::round;
   return speculation;
 }
 

@@ -3,6 +3,7 @@
 #define OUTRIDER_ENGINE_SPECULATION_H_
 
 #include <memory>
+#include <string>
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
@@ -26,6 +27,8 @@ struct Speculation {
   std::unique_ptr<Acceptance> acceptance;
   std::unique_ptr<StopRule> stop;  // may be null
   std::shared_ptr<const TreeShape> shape;
+  std::string rule = "exact";  // its name
+  RuleScope scope = RuleScope::prefix;
 };
 
 // Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not

@@ -15,6 +15,7 @@
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
+#include "tests/support/fixed_views.h"
 
 namespace outrider {
 namespace {
@@ -270,12 +271,10 @@ TEST(TraversalGain, WithoutReplacementPositiveOnAverage) {
 }
 
 // The laws of a hand-made tree: one at the root, one behind it, nothing further.
-class TwoLaws final : public NodeViews {
+class TwoLaws final : public testing::FixedViews {
  public:
   TwoLaws(Distribution root, Distribution next) : root_(std::move(root)), next_(std::move(next)) {}
   const Distribution& target(int node) override { return node == 0 ? root_ : next_; }
-  const Distribution* draft(int) override { return nullptr; }
-  const Distribution& raw_target(int node) override { return target(node); }
 
  private:
   Distribution root_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/elementary.h"
 #include "speculate/block.h"
 #include "speculate/coupled.h"
 #include "speculate/multi_round.h"
@@ -49,12 +50,24 @@ double scale_subtract_and_normalise(Distribution& from, double weight, const Dis
   return mass;
 }
 
+void cost_given_draft(const DraftTree& tree, NodeViews& views, Verdict& verdict) {
+  verdict.costs.clear();
+  for (const int node : verdict.path) {
+    const double prob = views.target(tree.node(node).parent).prob(tree.node(node).token);
+    verdict.costs.push_back(
+        {.kl = -portable_log(prob), .total_variation = 1 - prob, .deferral = 0});
+  }
+  verdict.costs.push_back({.kl = 0, .total_variation = 0, .deferral = 1});
+}
+
 void Coupled::verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                      Verdict& verdict) const {
   verdict.path.clear();
+  verdict.costs.clear();
   int node = 0;
   for (;;) {
     rule_->rule_prob(views, node, verdict.next_prob);
+    verdict.costs.push_back(cost_of(*rule_, views, node, verdict.next_prob));
     const std::int64_t position = tree.n_committed() + tree.node(node).depth;
     verdict.next = chance.categorical(verdict.next_prob, {position, 0, Purpose::token});
     int child = tree.next_child(node, node);

@@ -20,6 +20,8 @@ struct Verdict {
   TokenId next = kNoToken;  // the token after them
   bool corrected = false;   // next replaces a rejected child; else it is the bonus token of a leaf
   Distribution next_prob;   // the law `next` was drawn from
+  // What each position of the path and, last, that of `next` cost against the target.
+  std::vector<RuleCost> costs;
 };
 
 // What the drafter's draws are keyed by, so that verification can rely on it.
@@ -29,15 +31,28 @@ enum class DraftNoise {
 };
 
 // Stateless and thread-safe. The joint law of what verify emits, round after round, is the rule's
-// own process, whatever the drafter proposed, as long as every sampled child is in the tree.
+// own process, whatever the drafter proposed, as long as every sampled child is in the tree; and
+// for a rule that needs draft_prob, as long as that is a function of the prefix. Typical acceptance
+// and the Big-Little decoder (typical.h, bild.h) follow no rule: what they emit depends on the
+// draft.
 class Acceptance {
  public:
   virtual ~Acceptance() = default;
   virtual std::string_view name() const = 0;
   virtual DraftNoise draft_noise() const { return DraftNoise::fresh; }
+  // What it, or its rule, asks of the drafter and of the request.
+  virtual RuleNeeds needs() const { return {}; }
+  // Whether the law at a position is a function of the prefix if the drafter's distributions are.
+  virtual bool prefix_determined() const { return !needs().draft_prob || needs().leaf_draft; }
+  // Whether verify() refuses trees with siblings.
+  virtual bool chains_only() const { return false; }
   virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                       Verdict& verdict) const = 0;
 };
+
+// Fills verdict.costs for an acceptance without a rule, whose path stands given the draft: a token
+// that stands costs what a point mass at it would, the token after them nothing.
+void cost_given_draft(const DraftTree& tree, NodeViews& views, Verdict& verdict);
 
 // Generalised multi-round rejection sampling (multi_round.h).
 std::unique_ptr<Acceptance> make_multi_round(std::shared_ptr<const Rule> rule);

@@ -14,6 +14,7 @@
 #define OUTRIDER_SPECULATE_BLOCK_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -47,12 +48,15 @@ class Block final : public Acceptance {
  public:
   explicit Block(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return "block"; }
+  RuleNeeds needs() const override { return rule_->needs(); }
+  bool chains_only() const override { return true; }
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {
     if (!tree.is_chain())
       throw Error("verify block", "draft tree", "a chain", "a tree with siblings");
     verdict.path.clear();
+    verdict.costs.clear();
     Distribution& rule_prob = verdict.next_prob;
     const int last = tree.n_drafted();
     Distribution storage;
@@ -61,6 +65,7 @@ class Block final : public Acceptance {
     int accepted = 0;
     for (int node = 1; node <= last; ++node) {
       rule_->rule_prob(views, node - 1, rule_prob);
+      verdict.costs.push_back(cost_of(*rule_, views, node - 1, rule_prob));
       const TokenId token = tree.node(node).token;
       const double proposal_prob = tree.proposal_prob(node, storage).prob(token);
       weight = Steps::weight(weight, rule_prob.prob(token), proposal_prob);
@@ -78,6 +83,8 @@ class Block final : public Acceptance {
     }
     for (int node = 1; node <= accepted; ++node) verdict.path.push_back(node);
     rule_->rule_prob(views, accepted, rule_prob);
+    verdict.costs.resize(static_cast<std::size_t>(accepted));
+    verdict.costs.push_back(cost_of(*rule_, views, accepted, rule_prob));
     verdict.corrected = accepted < last;
     if (verdict.corrected) {
       const double mass =

@@ -20,6 +20,7 @@ class Coupled final : public Acceptance {
  public:
   explicit Coupled(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return "coupled"; }
+  RuleNeeds needs() const override { return rule_->needs(); }
   DraftNoise draft_noise() const override { return DraftNoise::coupled; }
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override;

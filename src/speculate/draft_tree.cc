@@ -27,12 +27,17 @@ int DraftTree::add_child(int parent, TokenId token, int proposal, Draws draws) {
                     .depth = node(parent).depth + 1,
                     .proposal = proposal,
                     .draws = draws,
-                    .draft_prob = kNoDistribution});
+                    .draft_prob = kNoDistribution,
+                    .raw_draft = kNoDistribution});
   return n_nodes() - 1;
 }
 
 void DraftTree::set_draft_prob(int node, int distribution) {
   nodes_[static_cast<std::size_t>(node)].draft_prob = distribution;
+}
+
+void DraftTree::set_raw_draft(int node, int distribution) {
+  nodes_[static_cast<std::size_t>(node)].raw_draft = distribution;
 }
 
 void DraftTree::retain(std::span<const int> kept) {

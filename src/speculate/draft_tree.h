@@ -29,6 +29,7 @@ struct DraftNode {
   int proposal = kPointMass;  // the law this token was drawn from, in the way `draws` says
   Draws draws = Draws::with_replacement;
   int draft_prob = kNoDistribution;  // the drafter's distribution of what follows this node
+  int raw_draft = kNoDistribution;   // and that before temperature and truncation, if asked for
 };
 
 // Invariants: node 0 is the root, the last committed token; children of a node stand in the order
@@ -51,6 +52,7 @@ class DraftTree {
   // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal.
   int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
   void set_draft_prob(int node, int distribution);
+  void set_raw_draft(int node, int distribution);
 
   std::span<const DraftNode> nodes() const { return nodes_; }
   const DraftNode& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }

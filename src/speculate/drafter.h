@@ -48,6 +48,7 @@ struct DraftJob {
   const StopRule* stop = nullptr;    // may be null
   Chance* chance = nullptr;
   DraftNoise noise = DraftNoise::fresh;
+  bool record_raw = false;    // set raw_draft wherever draft_prob is set (RuleNeeds::raw_draft)
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
 };
 
@@ -75,12 +76,23 @@ class Drafter {
   virtual void begin(const Context& context) = 0;
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
   virtual void propose(std::span<DraftJob> jobs) = 0;
+  // The drafter's distributions at a node that propose() left without: verification has ended a
+  // draft there and its rule draws the next token from both models. Asked between propose() and
+  // observe(), for one node of a text at most; it costs a step of the drafter, which observe() and
+  // the next propose() profit from. false, and nothing written, where there are none to be had.
+  // raw_draft may be null.
+  virtual bool draft_at(const Context& context, const DraftTree& tree, int node,
+                        Distribution& draft_prob, Distribution* raw_draft);
   virtual void observe(std::span<const RoundResult> results) = 0;
   virtual void end(SequenceId id) = 0;
 
   // Forward passes of a model so far (0 for index drafters).
   virtual std::int64_t n_passes() const = 0;
 };
+
+inline bool Drafter::draft_at(const Context&, const DraftTree&, int, Distribution&, Distribution*) {
+  return false;
+}
 
 }  // namespace outrider
 

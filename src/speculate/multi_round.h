@@ -45,14 +45,17 @@ class MultiRound final : public Acceptance {
  public:
   explicit MultiRound(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return "exact"; }
+  RuleNeeds needs() const override { return rule_->needs(); }
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {
     verdict.path.clear();
+    verdict.costs.clear();
     Distribution& rule_prob = verdict.next_prob;
     int node = 0;
     for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, node)) {
       rule_->rule_prob(views, node, rule_prob);
+      verdict.costs.push_back(cost_of(*rule_, views, node, rule_prob));
       child = first_accepted(tree, child, rule_prob, chance);
       if (child < 0) {
         verdict.corrected = true;
@@ -63,6 +66,7 @@ class MultiRound final : public Acceptance {
       node = child;
     }
     Steps::leaf_prob(*rule_, views, node, rule_prob);
+    verdict.costs.push_back(cost_of(*rule_, views, node, rule_prob));
     verdict.corrected = false;
     verdict.next = chance.categorical(rule_prob, {tree.n_committed(), node, Purpose::bonus});
   }

@@ -53,6 +53,7 @@ class Traversal final : public Acceptance {
  public:
   explicit Traversal(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return "traversal"; }
+  RuleNeeds needs() const override { return rule_->needs(); }
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {
@@ -63,7 +64,7 @@ class Traversal final : public Acceptance {
       Judged& at = path.back();
       const int child = at.weight > 0 ? tree.next_child(at.node, at.last_child) : -1;
       if (child >= 0) {
-        if (at.rule_prob.ids.empty()) rule_->rule_prob(views, at.node, at.rule_prob);
+        if (at.rule_prob.ids.empty()) look_at(views, at);
         const TokenId token = tree.node(child).token;
         const double proposal_prob = tree.proposal_prob(child, storage).prob(token);
         const double weight = Steps::weight(at.weight, at.rule_prob.prob(token), proposal_prob);
@@ -82,11 +83,13 @@ class Traversal final : public Acceptance {
       if (parent.node != 0 || mass > 0) parent.weight = Steps::accept_prob(mass, parent.weight);
     }
     Judged& last = path.back();
+    if (last.rule_prob.ids.empty()) look_at(views, last);
     verdict.path.clear();
-    for (std::size_t index = 1; index < path.size(); ++index) {
-      verdict.path.push_back(path[index].node);
+    verdict.costs.clear();
+    for (const Judged& judged : path) {
+      if (judged.node != 0) verdict.path.push_back(judged.node);
+      verdict.costs.push_back(judged.cost);
     }
-    if (last.rule_prob.ids.empty()) rule_->rule_prob(views, last.node, last.rule_prob);
     verdict.corrected = last.last_child != last.node;
     verdict.next_prob = std::move(last.rule_prob);
     verdict.next = chance.categorical(
@@ -100,7 +103,13 @@ class Traversal final : public Acceptance {
     double weight = 1;
     int last_child = 0;           // the child judged last, the node itself before the first
     Distribution rule_prob = {};  // what is left of it; empty until it is needed
+    RuleCost cost = {};           // known with rule_prob
   };
+
+  void look_at(NodeViews& views, Judged& at) const {
+    rule_->rule_prob(views, at.node, at.rule_prob);
+    at.cost = cost_of(*rule_, views, at.node, at.rule_prob);
+  }
 
   std::shared_ptr<const Rule> rule_;
 };

@@ -8,13 +8,23 @@
 
 namespace outrider {
 
+std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
+                                    std::span<const float> logits, std::vector<float>& storage) {
+  if (!context.transform->has_penalties()) return logits;
+  storage.assign(logits.begin(), logits.end());
+  std::vector<TokenId> path;
+  tree.path_tokens(node, path);
+  context.transform->penalise(storage, *context.history, path);
+  return storage;
+}
+
 void TreeGrowth::start(const DraftJob& job, int depth) {
   job_ = &job;
   depth_ = std::min({depth, job.budget.depth, job.shape->depth()});
   level_ = 0;
   n_grown_ = 1;
-  needs_raw_ =
-      job.stop != nullptr || (job.shape->uses_log_prob() && job.context->transform->greedy());
+  needs_raw_ = job.stop != nullptr || job.record_raw ||
+               (job.shape->uses_log_prob() && job.context->transform->greedy());
   nodes_.assign(1, GrowingNode{});
   frontier_.clear();
   if (depth_ > 0) job.shape->choose_frontier(nodes_, 0, job.budget.n_nodes, frontier_);
@@ -24,16 +34,16 @@ void TreeGrowth::start(const DraftJob& job, int depth) {
 void TreeGrowth::expand(int node, std::span<const float> logits) {
   DraftTree& tree = *job_->tree;
   const Transform& transform = *job_->context->transform;
-  if (transform.has_penalties()) {
-    penalised_.assign(logits.begin(), logits.end());
-    tree.path_tokens(node, tokens_);
-    transform.penalise(penalised_, *job_->context->history, tokens_);
-    logits = penalised_;
-  }
+  logits = penalised_at(*job_->context, tree, node, logits, penalised_);
   const int law = tree.add_distribution();
   transform.distribution(logits, tree.distribution(law));
   tree.set_draft_prob(node, law);
   if (needs_raw_) transform.raw_distribution(logits, raw_);
+  if (job_->record_raw) {
+    const int raw = tree.add_distribution();
+    tree.distribution(raw) = raw_;
+    tree.set_raw_draft(node, raw);
+  }
   const TreeShape::Children children =
       job_->shape->children(nodes_[static_cast<std::size_t>(node)], job_->budget.n_nodes);
   if (job_->shape->siblings() == Siblings::top_ranks || transform.greedy()) {

@@ -13,6 +13,11 @@
 
 namespace outrider {
 
+// The drafter's logits behind a node after bias and penalties, which count the committed tokens and
+// the node's own path; `storage` holds them unless they are the same.
+std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
+                                    std::span<const float> logits, std::vector<float>& storage);
+
 // One draft on its way. Reused from draft to draft. Not thread-safe.
 //
 //   growth.start(job, depth);

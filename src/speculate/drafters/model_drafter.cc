@@ -139,6 +139,44 @@ void ModelDrafter::drop_complete() {
   });
 }
 
+bool ModelDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
+                            Distribution& draft_prob, Distribution* raw_draft) {
+  Text& text = texts_.at(context.id);
+  const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
+  const std::span<const TokenId> feed = context.tokens.subspan(n_cached);
+  const int depth = tree.node(node).depth;
+  if (static_cast<int>(context.tokens.size()) + depth > model_->config().context_length) {
+    return false;
+  }
+  TokenBlock block{.sequence = text.sequence.get(), .tokens = feed, .parents = {}};
+  const TokenId token = tree.node(node).token;
+  int parent = -1;
+  if (node > 0) {
+    // The draft's beginning has been run; what is missing is its last token.
+    parent = text.pending[static_cast<std::size_t>(tree.node(node).parent)];
+    block.tokens = {&token, 1};
+    block.parents = {&parent, 1};
+  }
+  if (!can_run(block.tokens)) return false;
+  if (node > 0) {
+    text.pending.resize(static_cast<std::size_t>(tree.n_nodes()), -1);
+    text.pending[static_cast<std::size_t>(node)] = text.sequence->n_pending();
+  }
+  model_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
+                  output_);
+  ++n_passes_;
+  if (node == 0) {  // nothing was drafted
+    path_.resize(feed.size());
+    std::iota(path_.begin(), path_.end(), 0);
+    text.sequence->keep(path_);
+  }
+  const std::span<const float> logits = penalised_at(
+      context, tree, node, output_.logits_row(0).first(shared_vocabulary_), penalised_);
+  context.transform->distribution(logits, draft_prob);
+  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  return true;
+}
+
 void ModelDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     Text& text = texts_.at(result.context->id);

@@ -18,6 +18,7 @@ namespace outrider {
 // texts that the level expands. Accepted tokens are never recomputed: the nodes that were run wait
 // in the sequence, and after the round the keys and values of the accepted path stay; only a last
 // token that was proposed but not run, and the verifier's own, are fed when the next draft begins.
+// Where verification asks what follows such a last token, it is run then.
 class ModelDrafter final : public Drafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
@@ -31,6 +32,8 @@ class ModelDrafter final : public Drafter {
   }
   void begin(const Context& context) override;
   void propose(std::span<DraftJob> jobs) override;
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
   std::int64_t n_passes() const override { return n_passes_; }
@@ -63,6 +66,7 @@ class ModelDrafter final : public Drafter {
   std::vector<TokenId> block_tokens_;
   std::vector<int> block_parents_;
   std::vector<int> path_;
+  std::vector<float> penalised_;
 };
 
 }  // namespace outrider

@@ -1,0 +1,62 @@
+#include "sampling/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace outrider {
+namespace {
+
+const Distribution kA{{1, 3, 4}, {0.5, 0.25, 0.25}};
+const Distribution kB{{0, 3, 4}, {0.125, 0.75, 0.125}};
+const Distribution kHalf{{1, 3}, {0.5, 0.5}};
+
+// A handful of terms of double rounding each.
+constexpr double kTight = 1e-15;
+
+TEST(Divergence, EntropyAndLargest) {
+  EXPECT_NEAR(entropy(kA), 1.5 * std::log(2.0), kTight);
+  EXPECT_EQ(entropy(Distribution::point_mass(7)), 0);
+  EXPECT_EQ(entropy({{0, 1}, {1.0, 0.0}}), 0);
+  EXPECT_EQ(largest_prob(kB), 0.75);
+  EXPECT_EQ(largest_prob({}), 0);
+}
+
+TEST(Divergence, TotalVariation) {
+  EXPECT_NEAR(total_variation(kA, kB), (0.125 + 0.5 + 0.5 + 0.125) / 2, kTight);
+  EXPECT_EQ(total_variation(kA, kB), total_variation(kB, kA));
+  EXPECT_EQ(total_variation(kA, kA), 0);
+  EXPECT_EQ(total_variation(Distribution::point_mass(1), Distribution::point_mass(2)), 1);
+}
+
+TEST(Divergence, KullbackLeibler) {
+  EXPECT_EQ(kl_divergence(kA, kB), std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(kl_divergence(kHalf, {{1, 3}, {0.25, 0.75}}),
+              0.5 * std::log(2.0) + 0.5 * std::log(0.5 / 0.75), kTight);
+  EXPECT_EQ(kl_divergence(kA, kA), 0);
+  // What the second has alone costs nothing but the mass it takes.
+  EXPECT_NEAR(kl_divergence(Distribution::point_mass(3), kB), -std::log(0.75), kTight);
+}
+
+TEST(Divergence, JensenShannonIsBounded) {
+  EXPECT_NEAR(jensen_shannon(Distribution::point_mass(1), Distribution::point_mass(2)),
+              std::log(2.0), kTight);
+  EXPECT_EQ(jensen_shannon(kA, kA), 0);
+  const Distribution middle{{0, 1, 3, 4}, {0.0625, 0.25, 0.5, 0.1875}};
+  EXPECT_NEAR(jensen_shannon(kA, kB), (kl_divergence(kA, middle) + kl_divergence(kB, middle)) / 2,
+              kTight);
+}
+
+TEST(Divergence, WalksBothSupportsInOrder) {
+  std::vector<TokenId> ids;
+  for_each_in_either(kA, kB, [&](TokenId id, double in_a, double in_b) {
+    ids.push_back(id);
+    EXPECT_EQ(in_a, kA.prob(id));
+    EXPECT_EQ(in_b, kB.prob(id));
+  });
+  EXPECT_EQ(ids, (std::vector<TokenId>{0, 1, 3, 4}));
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,112 @@
+// A rule's own process, by the chain rule alone, beside what speculation with it emits, by
+// enumeration of every random decision.
+#ifndef OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
+#define OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "speculate/rule.h"
+#include "tests/support/enumerated_process.h"
+#include "tests/support/fixed_views.h"
+
+namespace outrider::testing {
+
+struct RuleTrial {
+  Trial trial;                        // first_round_only is not looked at
+  TableModel* draft_table = nullptr;  // the drafter's model
+  const Rule* rule = nullptr;
+  // What the first round leaves of the tokens is the rule's own process.
+  bool first_round_only = false;
+};
+
+struct RuleOutcome {
+  Law law;
+  double weight = 0;
+  double accepted_in_first_round = 0;
+  // Expectations over texts of the statistics.
+  RuleCost cost;
+  double largest_kl = 0;  // of one text's first tokens, over those that were run
+};
+
+// Both models' distributions behind a prefix of the trial's prompt and emitted tokens.
+inline FixedViews views_behind(const RuleTrial& rule_trial, const std::vector<TokenId>& emitted) {
+  const Trial& trial = rule_trial.trial;
+  const Transform transform(trial.sampling, trial.target->config().vocabulary_size);
+  std::vector<TokenId> prefix = trial.prompt;
+  prefix.insert(prefix.end(), emitted.begin(), emitted.end());
+  TokenHistory history;
+  history.add_prompt(trial.prompt);
+  for (const TokenId token : emitted) history.add_generated(token);
+  std::vector<float> target_logits = trial.target->logits(prefix);
+  std::vector<float> draft_logits = rule_trial.draft_table->logits(prefix);
+  transform.penalise(target_logits, history, {});
+  transform.penalise(draft_logits, history, {});
+  return views_of(draft_logits, target_logits, transform);
+}
+
+// Adds the process behind the tokens emitted so far, which have probability `prob` and have cost
+// `spent` (of a rule with a budget for the text).
+inline void add_rule_process(const RuleTrial& rule_trial, const std::vector<TokenId>& emitted,
+                             double prob, double spent, RuleOutcome& outcome) {
+  if (static_cast<int>(emitted.size()) == rule_trial.trial.n_tokens) {
+    outcome.law[emitted] += prob;
+    outcome.weight += prob;
+    return;
+  }
+  FixedViews views = views_behind(rule_trial, emitted);
+  views.spent = spent;
+  Distribution law;
+  rule_trial.rule->rule_prob(views, 0, law);
+  const RuleCost cost = cost_of(*rule_trial.rule, views, 0, law);
+  outcome.cost.kl += prob * cost.kl;
+  outcome.cost.total_variation += prob * cost.total_variation;
+  outcome.cost.deferral += prob * cost.deferral;
+  for (std::size_t index = 0; index < law.ids.size(); ++index) {
+    std::vector<TokenId> longer = emitted;
+    longer.push_back(law.ids[index]);
+    add_rule_process(rule_trial, longer, prob * law.probs[index], spent + cost.kl, outcome);
+  }
+}
+
+inline RuleOutcome rule_process(const RuleTrial& rule_trial) {
+  RuleOutcome outcome;
+  add_rule_process(rule_trial, {}, 1.0, 0.0, outcome);
+  return outcome;
+}
+
+// Runs the production loop with the drafter and the acceptance under test.
+inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
+  const Trial& trial = rule_trial.trial;
+  RuleOutcome outcome;
+  EnumeratingChance chance;
+  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance,
+                  trial.shape ? trial.shape : chain_shape(trial.draft_length), trial.stop);
+  chance.for_each_path([&] {
+    Stream stream(0, trial.prompt,
+                  Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
+    stream.max_total = stream.n_prompt + trial.n_tokens;
+    decoder.begin(stream);
+    Stream* const streams[] = {&stream};
+    const CommitFunction go_on = [](Stream&, const Committed&) { return false; };
+    decoder.round(streams, go_on);
+    const auto accepted = static_cast<double>(stream.verdict.path.size());
+    while (!stream.finished && !rule_trial.first_round_only) decoder.round(streams, go_on);
+    decoder.end(stream);
+    outcome.accepted_in_first_round += chance.weight() * accepted;
+    const RuleCost& cost = stream.counts.rule_cost;
+    outcome.largest_kl = std::max(outcome.largest_kl, cost.kl);
+    outcome.cost.kl += chance.weight() * cost.kl;
+    outcome.cost.total_variation += chance.weight() * cost.total_variation;
+    outcome.cost.deferral += chance.weight() * cost.deferral;
+    const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
+                                       stream.tokens.end());
+    add_rule_process(rule_trial, emitted, chance.weight(), cost.kl, outcome);
+  });
+  return outcome;
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
