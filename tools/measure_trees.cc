@@ -1,34 +1,20 @@
 // measure_trees TARGET DRAFTER TEXTS [N]: tokens per target pass for chains and trees with equally
 // many nodes, as the table in docs/drafters.md.
 //
-// TEXTS holds texts separated by <|endoftext|>; the beginning of each of the first N (default 80)
-// is continued by 96 tokens, end tokens or not. Text i has the seed i under every configuration.
-// tau is all tokens over all passes; its 95 % interval comes from the variance between texts, by
-// linearisation: with e_i = tokens_i - tau * passes_i, the variance of tau is about
-// n / (n - 1) * sum e_i^2 / (sum passes_i)^2.
-#include <algorithm>
-#include <cmath>
+// TEXTS holds texts separated by <|endoftext|>; the first N (default 80) are used, in the same way
+// and with the same seeds under every configuration (measured_texts.h).
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "outrider/generate.h"
-#include "outrider/model.h"
+#include "tools/measured_texts.h"
 
 namespace outrider {
 namespace {
-
-constexpr int kTokens = 96;
-constexpr std::size_t kPromptTokens = 24;
-constexpr std::size_t kTextsAtOnce = 20;
 
 struct Configuration {
   const char* tree;
@@ -51,66 +37,29 @@ std::vector<Configuration> configurations() {
   return all;
 }
 
-std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,
-                                               std::size_t n_texts) {
-  std::ifstream stream(file);
-  const std::string all{std::istreambuf_iterator<char>(stream), {}};
-  constexpr std::string_view kEnd = "<|endoftext|>";
-  std::vector<std::vector<TokenId>> prompts;
-  for (std::size_t begin = 0; begin < all.size() && prompts.size() < n_texts;) {
-    const std::size_t end = std::min(all.find(kEnd, begin), all.size());
-    const std::string text = all.substr(begin, std::min<std::size_t>(end - begin, 300));
-    std::vector<TokenId> tokens = model.tokenizer().encode(text, true);
-    if (tokens.size() > kPromptTokens) {
-      tokens.resize(kPromptTokens);
-      prompts.push_back(std::move(tokens));
-    }
-    begin = end + kEnd.size();
-  }
-  return prompts;
-}
-
 void measure(const std::shared_ptr<const Model>& model, const char* drafter,
              const std::vector<std::vector<TokenId>>& prompts, const Configuration& configuration) {
   Generator generator(model, {.drafter = std::string("model:") + drafter,
                               .tree = configuration.tree,
                               .verify = configuration.verify,
                               .drafter_options = {.threads = 1}});
-  std::vector<GenerateStatistics> texts;
-  for (std::size_t first = 0; first < prompts.size(); first += kTextsAtOnce) {
-    std::vector<GenerateRequest> requests;
-    for (std::size_t i = first; i < std::min(first + kTextsAtOnce, prompts.size()); ++i) {
-      requests.push_back({.prompt = prompts[i],
-                          .options = {.max_tokens = kTokens,
-                                      .sampling = {.temperature = configuration.temperature},
-                                      .seed = i,
-                                      .ignore_eos = true}});
-    }
-    for (const GenerateResult& result : generator.generate(requests)) {
-      texts.push_back(result.statistics);
-    }
-  }
-  double tokens = 0;
-  double passes = 0;
+  std::vector<double> emitted;
+  std::vector<double> passes;
   double drafted = 0;
   double accepted = 0;
-  for (const GenerateStatistics& text : texts) {
-    tokens += static_cast<double>(text.emitted);
-    passes += static_cast<double>(text.target_passes);
+  double n_passes = 0;
+  for (const GenerateStatistics& text :
+       continue_texts(generator, prompts, configuration.temperature)) {
+    emitted.push_back(static_cast<double>(text.emitted));
+    passes.push_back(static_cast<double>(text.target_passes));
     drafted += static_cast<double>(text.drafted);
     accepted += static_cast<double>(text.accepted);
+    n_passes += passes.back();
   }
-  const double tau = tokens / passes;
-  double squares = 0;
-  for (const GenerateStatistics& text : texts) {
-    squares += std::pow(
-        static_cast<double>(text.emitted) - tau * static_cast<double>(text.target_passes), 2);
-  }
-  const auto n = static_cast<double>(texts.size());
-  const double half_width = 1.96 * std::sqrt(n / (n - 1) * squares) / passes;
+  const Ratio tau = ratio_of(emitted, passes);
   std::printf("| %g | `%s` | %s | %.1f | %.3f | %.3f ± %.3f |\n", configuration.temperature,
-              configuration.tree, configuration.verify, drafted / passes, accepted / drafted, tau,
-              half_width);
+              configuration.tree, configuration.verify, drafted / n_passes, accepted / drafted,
+              tau.value, tau.half_width);
   std::fflush(stdout);
 }
 

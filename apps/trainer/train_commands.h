@@ -8,6 +8,7 @@ namespace outrider::cli {
 
 CLI::App* add_train_lm(CLI::App& program, Run& run);
 CLI::App* add_train_distill(CLI::App& program, Run& run);
+CLI::App* add_train_router(CLI::App& program, Run& run);
 
 }  // namespace outrider::cli
 

@@ -1,0 +1,159 @@
+// outrider train router: the learned deferral of a cascade.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+#include "terminal.h"
+#include "tokenizer/same_vocabulary.h"
+#include "train/fit_router.h"
+#include "train/training_run.h"
+#include "trainer/run_flags.h"
+#include "trainer/train_commands.h"
+
+namespace outrider::cli {
+namespace {
+
+struct RouterFlags {
+  std::string target;
+  std::string drafter;
+  TextFlags text;
+  std::string out;
+  double price = 0.1;
+  int tokens = 100'000;
+  int length = 256;
+  int threads = 0;
+};
+
+// Sequences a pass: enough for wide products, few enough that two models' logits fit in memory.
+constexpr int kSequences = 4;
+
+std::vector<train::RouterSample> collect(const RouterFlags& flags, const std::string& what,
+                                         const std::vector<std::string>& files,
+                                         train::Teacher& target, train::Teacher& drafter,
+                                         const Tokenizer& tokenizer) {
+  const auto batches = text_batches(files, flags.text, tokenizer,
+                                    {.n_sequences = kSequences, .length = flags.length, .seed = 0});
+  // No token twice.
+  const std::int64_t tokens = std::min<std::int64_t>(flags.tokens, batches->n_tokens());
+  const std::int64_t n_batches =
+      std::max<std::int64_t>(1, tokens / (kSequences * std::int64_t{flags.length}));
+  const bool shows = is_terminal(STDERR_FILENO);
+  const Interrupt interrupt;
+  std::int64_t n_done = 0;
+  auto samples = train::collect_router_samples(target, drafter, *batches, 0, n_batches, [&] {
+    interrupt.throw_if_raised();
+    ++n_done;
+    if (!shows) return;
+    fmt::print(stderr, "\r\x1b[K{}: {} of {} tokens", what, n_done * kSequences * flags.length,
+               n_batches * kSequences * flags.length);
+    std::fflush(stderr);
+  });
+  if (shows) std::fputs("\r\x1b[K", stderr);
+  return samples;
+}
+
+std::string row(const char* name, const train::RouterOutcome& outcome) {
+  return fmt::format("  {:<16}{:>9.4f}{:>12.4f}{:>10.3f}\n", name, outcome.loss, outcome.rejection,
+                     outcome.deferral_rate);
+}
+
+// The router beside what it chooses between.
+std::string table(const std::vector<train::RouterSample>& samples, const RouterWeights& router) {
+  RouterWeights never;
+  never.threshold = 1;
+  RouterWeights always;
+  always.threshold = 0;
+  return fmt::format("  {:<16}{:>9}{:>12}{:>10}\n", "", "loss", "rejections", "deferred") +
+         row("drafter alone", judge_router(samples, never)) +
+         row("router", judge_router(samples, router)) +
+         row("target alone", judge_router(samples, always));
+}
+
+int run_router(const RouterFlags& flags) {
+  if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
+  const int n_threads = train::set_training_threads(flags.threads);
+  const auto tokenizer = Tokenizer::load(flags.target);
+  require_same_vocabulary(*tokenizer, *Tokenizer::load(flags.drafter), "load drafter",
+                          flags.drafter);
+  train::Teacher target(flags.target, n_threads);
+  train::Teacher drafter(flags.drafter, n_threads);
+  const auto samples = collect(flags, "text", flags.text.text, target, drafter, *tokenizer);
+  const RouterWeights router = train::fit_router(samples, flags.price);
+
+  nlohmann::ordered_json weights;
+  for (std::size_t i = 0; i < kRouterFeatures.size(); ++i) {
+    weights[std::string(kRouterFeatures[i])] = router.weights[i];
+  }
+  const nlohmann::ordered_json json = {{"format", "outrider-router"},
+                                       {"version", 1},
+                                       {"bias", router.bias},
+                                       {"weights", weights},
+                                       {"threshold", router.threshold}};
+  write_file_atomically(flags.out, json.dump(2) + "\n");
+
+  Output output;
+  output.write(fmt::format("On {} tokens of text it was fitted to:\n{}", samples.size(),
+                           table(samples, router)));
+  if (!flags.text.held_out.empty()) {
+    const auto held_out =
+        collect(flags, "held out", flags.text.held_out, target, drafter, *tokenizer);
+    output.write(
+        fmt::format("On {} tokens held out:\n{}", held_out.size(), table(held_out, router)));
+  }
+  output.write(fmt::format("{}: written (--rule router:path={})\n", flags.out, flags.out));
+  output.check();
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_train_router(CLI::App& program, Run& run) {
+  auto flags = std::make_shared<RouterFlags>();
+  CLI::App* command = program.add_subcommand(
+      "router",
+      "Fit the rule that decides where a cascade leaves the drafter's text to the target");
+  constexpr const char* kData = "Data";
+  add_path(*command, "--target", flags->target, "PATH",
+           "The large model: a Hugging Face directory or a .gguf file")
+      ->required()
+      ->group(kData);
+  add_path(*command, "--drafter", flags->drafter, "PATH", "The small one, of the same vocabulary")
+      ->required()
+      ->group(kData);
+  add_text_flags(*command, flags->text, "");
+  add_integer(*command, "--tokens", flags->tokens, 1,
+              fmt::format("Tokens to look at (default: {})", flags->tokens))
+      ->group(kData);
+  add_integer(*command, "--length", flags->length, 2,
+              fmt::format("Tokens read in one piece (default: {})", flags->length))
+      ->group(kData);
+  add_path(*command, "-o,--out", flags->out, "FILE", "The router, JSON")->required();
+  add_real(*command, "--price", flags->price,
+           {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
+           "Of a rejected token, in nats: the higher, the more is left to the drafter "
+           "(default: 0.1)");
+  add_integer(*command, "--threads", flags->threads, 0,
+              "Threads; 0 takes every processor (default: 0)");
+  command->footer(
+      "Examples:\n"
+      "  outrider train router --target LARGE --drafter SMALL --text held.txt --price 0.2 --out "
+      "router.json\n"
+      "  outrider generate --model LARGE --draft SMALL --rule router:path=router.json --prompt "
+      "\"Once upon a time\"\n");
+  run = [flags] { return run_router(*flags); };
+  return command;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,73 @@
+#include "tools/measured_texts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+constexpr int kTokens = 96;
+constexpr std::size_t kPromptTokens = 24;
+constexpr std::size_t kTextsAtOnce = 20;
+
+}  // namespace
+
+std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,
+                                               std::size_t n_texts) {
+  std::ifstream stream(file);
+  const std::string all{std::istreambuf_iterator<char>(stream), {}};
+  constexpr std::string_view kEnd = "<|endoftext|>";
+  std::vector<std::vector<TokenId>> prompts;
+  for (std::size_t begin = 0; begin < all.size() && prompts.size() < n_texts;) {
+    const std::size_t end = std::min(all.find(kEnd, begin), all.size());
+    const std::string text = all.substr(begin, std::min<std::size_t>(end - begin, 300));
+    std::vector<TokenId> tokens = model.tokenizer().encode(text, true);
+    if (tokens.size() > kPromptTokens) {
+      tokens.resize(kPromptTokens);
+      prompts.push_back(std::move(tokens));
+    }
+    begin = end + kEnd.size();
+  }
+  return prompts;
+}
+
+std::vector<GenerateStatistics> continue_texts(Generator& generator,
+                                               const std::vector<std::vector<TokenId>>& prompts,
+                                               double temperature) {
+  std::vector<GenerateStatistics> texts;
+  for (std::size_t first = 0; first < prompts.size(); first += kTextsAtOnce) {
+    std::vector<GenerateRequest> requests;
+    for (std::size_t i = first; i < std::min(first + kTextsAtOnce, prompts.size()); ++i) {
+      requests.push_back({.prompt = prompts[i],
+                          .options = {.max_tokens = kTokens,
+                                      .sampling = {.temperature = temperature},
+                                      .seed = i,
+                                      .ignore_eos = true}});
+    }
+    for (const GenerateResult& result : generator.generate(requests)) {
+      texts.push_back(result.statistics);
+    }
+  }
+  return texts;
+}
+
+Ratio ratio_of(const std::vector<double>& numerators, const std::vector<double>& denominators) {
+  double numerator = 0;
+  double denominator = 0;
+  for (const double value : numerators) numerator += value;
+  for (const double value : denominators) denominator += value;
+  const double ratio = numerator / denominator;
+  double squares = 0;
+  for (std::size_t i = 0; i < numerators.size(); ++i) {
+    squares += std::pow(numerators[i] - ratio * denominators[i], 2);
+  }
+  const auto n = static_cast<double>(numerators.size());
+  return {ratio, 1.96 * std::sqrt(n / (n - 1) * squares) / denominator};
+}
+
+}  // namespace outrider

@@ -1,0 +1,33 @@
+// What measuring tools share: beginnings of texts, continued by a generator, and what came of it.
+#ifndef OUTRIDER_TOOLS_MEASURED_TEXTS_H_
+#define OUTRIDER_TOOLS_MEASURED_TEXTS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "outrider/generate.h"
+#include "outrider/model.h"
+
+namespace outrider {
+
+// The first 24 tokens of each of the first n_texts texts, separated by <|endoftext|>, in a file.
+std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,
+                                               std::size_t n_texts);
+
+// Continues every prompt by 96 tokens, end tokens or not. Text i has the seed i.
+std::vector<GenerateStatistics> continue_texts(Generator& generator,
+                                               const std::vector<std::vector<TokenId>>& prompts,
+                                               double temperature);
+
+// All of one count over all of another, over texts. The 95 % interval comes from the variance
+// between texts, by linearisation: with e_i = numerator_i - ratio * denominator_i, the variance of
+// the ratio is about n / (n - 1) * sum e_i^2 / (sum denominator_i)^2.
+struct Ratio {
+  double value = 0;
+  double half_width = 0;
+};
+Ratio ratio_of(const std::vector<double>& numerators, const std::vector<double>& denominators);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_TOOLS_MEASURED_TEXTS_H_
