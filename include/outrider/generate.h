@@ -114,8 +114,10 @@ struct GenerateStatistics {
   double deferral_rate = 0;  // share of the drafter's mass that a cascade rule left to the target
   double prefill_seconds = 0;
   double decode_seconds = 0;
-  double draft_seconds = 0;   // part of decode_seconds
-  double verify_seconds = 0;  // judging alone, part of decode_seconds
+  double draft_seconds = 0;  // part of decode_seconds
+  // Judging, with the step of the drafter that a rule takes behind an accepted draft; part of
+  // decode_seconds.
+  double verify_seconds = 0;
 
   double tau() const { return target_passes > 0 ? double(emitted) / double(target_passes) : 0; }
   double acceptance_rate() const { return drafted > 0 ? double(accepted) / double(drafted) : 0; }
