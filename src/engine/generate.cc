@@ -203,8 +203,10 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
   for (const GenerateRequest& request : requests) {
     generations.emplace_back(state.next_id++, request, *state.model,
                              state.speculation.drafter != nullptr);
-    Stream& stream = generations.back().stream();
-    if (!stream.finished) state.decoder.begin(stream);
+    Generation& generation = generations.back();
+    const auto cancelled = [&generation] { return generation.cancelled(); };
+    Stream& stream = generation.stream();
+    if (!stream.finished && !state.decoder.begin(stream, cancelled)) generation.cancel();
   }
   const double prefill_seconds = seconds_since(prefill_started);
 

@@ -228,6 +228,25 @@ TEST_F(Generation, CancelEndsAfterTheRound) {
   EXPECT_LE(result.ids.size(), 14U);
 }
 
+// Whoever cancels one text of a batch leaves the others alone.
+TEST_F(Generation, CancelledBeforeTheFirstToken) {
+  const std::atomic<bool> cancel{true};
+  const std::vector<TokenId> prompt(600, 70);  // more than one step of prefill
+  const GenerateOptions options{.max_tokens = 6, .ignore_eos = true};
+  GenerateOptions cancelled = options;
+  cancelled.cancel = &cancel;
+  const GenerateRequest requests[] = {{prompt, cancelled}, {prompt, options}};
+  for (const int length : {0, 4}) {
+    Generator generator = length == 0 ? Generator(model_) : make(length);
+    const auto results = generator.generate(requests);
+    EXPECT_EQ(results[0].finish_reason, FinishReason::cancelled);
+    EXPECT_TRUE(results[0].ids.empty());
+    EXPECT_EQ(results[0].text, "");
+    EXPECT_EQ(results[0].statistics.target_passes, 0);
+    EXPECT_EQ(results[1].ids, Generator(model_).generate({&requests[1], 1})[0].ids);
+  }
+}
+
 TEST_F(Generation, PromptsThatCannotBe) {
   Generator generator(model_);
   GenerateRequest request;

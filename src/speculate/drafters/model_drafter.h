@@ -28,6 +28,7 @@ class ModelDrafter final : public Drafter {
     return {.has_draft_prob = true, .prefix_determined = true};
   }
   void begin(const Context& context) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens) override;
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
