@@ -86,6 +86,8 @@ class Generation {
 
   void finish(double prefill_seconds, double decode_seconds) {
     result_.text += release_rest();
+    // What was held back may complete a stop string when it comes out.
+    if (stop_strings_.found()) result_.finish_reason = FinishReason::stop;
     GenerateStatistics& statistics = result_.statistics;
     statistics.target_passes = stream_.counts.target_passes;
     statistics.drafted = stream_.counts.drafted;

@@ -309,6 +309,19 @@ TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
   EXPECT_EQ(streamed, result.text);
 }
 
+// The last token leaves a character unfinished; the U+FFFD that stands for it is a stop string.
+TEST_F(Generation, AStopStringInWhatWasHeldBack) {
+  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
+  GenerateOptions options{.max_tokens = 1, .sampling = {.logit_bias = {{lead, 100.0F}}}};
+  for (const bool stops : {false, true}) {
+    if (stops) options.stop_strings = {"\uFFFD"};
+    const GenerateResult result = Generator(model_).generate(kPrompt, options);
+    EXPECT_EQ(result.ids, std::vector<TokenId>{lead});
+    EXPECT_EQ(result.text, stops ? "" : "\uFFFD");
+    EXPECT_EQ(result.finish_reason, stops ? FinishReason::stop : FinishReason::length);
+  }
+}
+
 TEST_F(Generation, OptionsThatCannotBe) {
   const auto speculate = [&](const SpeculationOptions& options) {
     return message_of([&] { Generator(model_, options); });
