@@ -128,7 +128,9 @@ class Generator {
   GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
 
   // Several texts at once, one target pass a round for all of them. Each text is the same as if it
-  // were generated alone.
+  // were generated alone. All requests are checked before any work is done: if one cannot be run,
+  // Error or UsageError is thrown and none has begun. What is thrown later, by an on_token or for
+  // weights that give NaN, ends all of them. The generator can be used again after either.
   std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests);
 
  private:

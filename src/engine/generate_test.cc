@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -245,6 +246,39 @@ TEST_F(Generation, CancelledBeforeTheFirstToken) {
     EXPECT_EQ(results[0].statistics.target_passes, 0);
     EXPECT_EQ(results[1].ids, Generator(model_).generate({&requests[1], 1})[0].ids);
   }
+}
+
+TEST_F(Generation, OneBadRequestIsRefusedBeforeTheOthersBegin) {
+  int n_tokens = 0;
+  const GenerateOptions options{
+      .max_tokens = 6, .ignore_eos = true, .on_token = [&](const TokenEvent&) { ++n_tokens; }};
+  const GenerateRequest good{.prompt = {0, 70}, .options = options};
+  std::vector<GenerateRequest> bad(5, good);
+  bad[0].prompt.clear();
+  bad[1].prompt = {model_->summary().vocabulary_size};
+  bad[2].prompt.assign(static_cast<std::size_t>(model_->summary().context_length), 70);
+  bad[3].options.sampling.temperature = -1;
+  bad[4].options.max_tokens = -1;
+  Generator generator = make(4);
+  for (const GenerateRequest& one : bad) {
+    const GenerateRequest requests[] = {good, one};
+    EXPECT_THROW(generator.generate(requests), Error);
+  }
+  EXPECT_EQ(n_tokens, 0);
+}
+
+// What the caller's own function throws comes through, and the generator works as before.
+TEST_F(Generation, AThrowingCallbackEndsTheBatchAlone) {
+  const GenerateOptions options{.max_tokens = 20, .ignore_eos = true};
+  GenerateOptions throwing = options;
+  throwing.on_token = [n_tokens = 0](const TokenEvent&) mutable {
+    if (++n_tokens == 7) throw std::runtime_error("enough");
+  };
+  const GenerateRequest good{.prompt = {0, 70, 71}, .options = options};
+  const GenerateRequest requests[] = {good, {.prompt = {0, 72}, .options = throwing}};
+  Generator generator = make(4);
+  EXPECT_THROW(generator.generate(requests), std::runtime_error);
+  EXPECT_EQ(generator.generate({&good, 1})[0].ids, make(4).generate({&good, 1})[0].ids);
 }
 
 TEST_F(Generation, PromptsThatCannotBe) {
