@@ -80,6 +80,10 @@ enum class FinishReason {
   cancelled,
 };
 
+// Counts are the text's own, but for drafter_passes: texts generated together share passes, and
+// each counts those of the rounds it took part in. Times are wall-clock seconds of the whole batch,
+// charged in full to each of its texts: they must not be added up over a batch, and
+// tokens_per_second() of a batch is the sum over its texts.
 struct GenerateStatistics {
   std::int64_t target_passes = 0;   // without prefill
   std::int64_t drafter_passes = 0;  // without prefill
@@ -88,10 +92,10 @@ struct GenerateStatistics {
   std::int64_t emitted = 0;         // tokens generated
   double rule_kl = 0;               // sum over positions of KL(rule_prob || target_prob), nats
   double deferral_rate = 0;         // share of positions a cascade rule left to the target
-  double prefill_seconds = 0;
-  double decode_seconds = 0;
-  double draft_seconds = 0;   // part of decode_seconds
-  double verify_seconds = 0;  // judging alone, part of decode_seconds
+  double prefill_seconds = 0;       // the prompts, before the first round
+  double decode_seconds = 0;        // all rounds, until the batch's last text has ended
+  double draft_seconds = 0;         // part of decode_seconds: of the rounds the text took part in
+  double verify_seconds = 0;        // likewise, judging alone
 
   double tau() const { return target_passes > 0 ? double(emitted) / double(target_passes) : 0; }
   double acceptance_rate() const { return drafted > 0 ? double(accepted) / double(drafted) : 0; }
