@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bus_error.h"
 #include "commands.h"
 #include "help_format.h"
 #include "interrupt.h"
@@ -107,6 +108,7 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace outrider::cli;
   keep_standard_descriptors();
+  explain_bus_errors();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
   std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
   try {

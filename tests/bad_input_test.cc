@@ -239,6 +239,38 @@ TEST(BadInput, AnInterruptedLoadEndsQuietly) {
   EXPECT_GT(n_within, 0);
 }
 
+// A conversation during which the weights are emptied: the first answer is there, the second
+// message's embeddings are not.
+TEST(BadInput, AFileCutShortInUseIsRefused) {
+  const fs::path folder = Good::get().root() / "vanishing";
+  fs::copy(Good::get().directory(), folder);
+  write_text(folder / "tokenizer_config.json",
+             json{{"chat_template", "<|im_start|>{{ message['role'] }}<|im_end|>"}}.dump());
+  const fs::path out = folder / "out";
+  const std::string command =
+      "{ echo hello; n=0;"
+      " until test -s \"$OUT\" || test $((n += 1)) -gt 6000; do sleep 0.01; done;"
+      " : > \"$WEIGHTS\"; echo hello; } | \"$0\" \"$@\" > \"$OUT\"";
+  const Words words = {"-c",
+                       "OUT='" + out.string() + "'; WEIGHTS='" +
+                           (folder / "model.safetensors").string() + "'; " + command,
+                       OUTRIDER_PROGRAM,
+                       "chat",
+                       "--model",
+                       folder.string(),
+                       "--ignore-eos",
+                       "--max-tokens",
+                       "8"};
+  const ProgramRun run = run_program(words, {.program = "/bin/sh"});
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_FALSE(read_text(out).empty());
+  // The first answer may have left its own remark, that it ended at --max-tokens.
+  const std::size_t line = run.err.find("outrider: [read file] ");
+  ASSERT_NE(line, std::string::npos) << run.err;
+  EXPECT_THAT(run.err.substr(line), ::testing::HasSubstr("cut short"));
+  EXPECT_EQ(run.err.find('\n', line), run.err.size() - 1) << run.err;
+}
+
 // ---- what looks broken and is not
 
 TEST(BadInput, PaddedEmbeddingsAndHolesWork) {
