@@ -115,13 +115,18 @@ int run(const GenerateFlags& flags) {
   }
   const GenerateResult result = generate(generator, *model, flags, options, text);
 
+  // A full disk must not leave a result behind that looks complete: the object of --json is printed
+  // when the rows are written. A text has been streamed by then.
   if (flags.json) {
+    if (logits_file) logits_file->write(result.logits);
     output.write(to_json(result, generator.rule_scope()));
+    output.check();
   } else {
     printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
+    output.check();
+    if (logits_file) logits_file->write(result.logits);
   }
-  output.check();
-  if (logits_file) logits_file->write(result.logits);
+  if (logits_file) logits_file->commit();
   if (!flags.json && is_terminal(STDERR_FILENO)) {
     const bool speculative =
         !flags.model.draft_path.empty() || flags.model.speculation.drafter != "none";

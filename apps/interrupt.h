@@ -1,4 +1,4 @@
-// Ctrl-C: the first asks for an end after the round in progress, the second kills.
+// Ctrl-C: the first asks for an end after the pass in progress, the second kills.
 #ifndef OUTRIDER_APPS_INTERRUPT_H_
 #define OUTRIDER_APPS_INTERRUPT_H_
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "outrider/error.h"
 
@@ -22,13 +23,10 @@ static_assert(std::endian::native == std::endian::little, "rows are written as t
   throw Error("write logits", path.string(), std::strerror(error));
 }
 
-// An open descriptor; the file it created is removed again unless kept.
-struct Scratch {
-  int descriptor = -1;
-  const char* remove = nullptr;
-  ~Scratch() {
-    if (descriptor >= 0) ::close(descriptor);
-    if (remove != nullptr) ::unlink(remove);
+struct Descriptor {
+  int number;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
   }
 };
 
@@ -57,31 +55,32 @@ LogitsFile::LogitsFile(const std::string& path) : path_(path) {
   if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) fail(path_, errno);
   temporary_ = path_;
   temporary_ += fmt::format(".{}.part", ::getpid());
-  Scratch probe;
-  probe.descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (probe.descriptor < 0) fail(path_, errno);
-  probe.remove = temporary_.c_str();
+  const Descriptor probe{::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  if (probe.number < 0) fail(path_, errno);
+  ::unlink(temporary_.c_str());
 }
 
-void LogitsFile::write(std::span<const float> logits) const {
+LogitsFile::~LogitsFile() {
+  if (written_) ::unlink(temporary_.c_str());
+}
+
+void LogitsFile::write(std::span<const float> logits) {
   const auto bytes = std::as_bytes(logits);
   const std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  Scratch file;
-  if (temporary_.empty()) {
-    file.descriptor = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (file.descriptor < 0) fail(path_, errno);
-    write_all(file.descriptor, view, path_);
-    return;
-  }
-  file.descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file.descriptor < 0) fail(path_, errno);
-  file.remove = temporary_.c_str();
-  write_all(file.descriptor, view, path_);
-  const int descriptor = file.descriptor;
-  file.descriptor = -1;
-  if (::close(descriptor) != 0) fail(path_, errno);  // some file systems report a full disk here
+  const bool direct = temporary_.empty();
+  const int flags = direct ? O_WRONLY : O_WRONLY | O_CREAT | O_EXCL;
+  Descriptor file{::open((direct ? path_ : temporary_).c_str(), flags | O_CLOEXEC, 0666)};
+  if (file.number < 0) fail(path_, errno);
+  written_ = !direct;
+  write_all(file.number, view, path_);
+  // Some file systems report a full disk only now.
+  if (::close(std::exchange(file.number, -1)) != 0) fail(path_, errno);
+}
+
+void LogitsFile::commit() {
+  if (!written_) return;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
-  file.remove = nullptr;
+  written_ = false;
 }
 
 }  // namespace outrider::cli

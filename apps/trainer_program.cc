@@ -29,7 +29,6 @@ constexpr TrainerCommand kCommands[] = {
     {"medusa", "Heads that guess several tokens ahead of a target"},
     {"mtp", "Modules for multi-token prediction, on a target that stays as it is"},
     {"router", "When to trust the drafter: the learnt deferral of a cascade"},
-    {"online", "A drafter, from a running target's verdicts"},
 };
 
 bool is_program(const fs::path& file) {

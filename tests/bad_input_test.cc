@@ -146,7 +146,8 @@ TEST(BadInput, PromptsThatCannotBeRunAreRefused) {
   EXPECT_EQ(run_program(generate_words(root / "added")).status, 0);
 }
 
-// The text has gone out by then; the status and the file tell.
+// With --json nothing goes out before the rows are written. A streamed text has gone out by then;
+// the status and the file tell.
 TEST(BadInput, AFullDiskLeavesNoPartOfTheLogits) {
   const fs::path folder = Good::get().root() / "full";
   fs::create_directory(folder);
@@ -154,21 +155,39 @@ TEST(BadInput, AFullDiskLeavesNoPartOfTheLogits) {
   write_text(rows, "old");
   // A limit on the size of files, of 2 blocks of 512 bytes or 1024, stands in for the disk's.
   const std::string command = "ulimit -f 2; exec \"$0\" \"$@\"";
-  Words words = {"-c", command, OUTRIDER_PROGRAM};
-  const Words generate =
-      generate_words(Good::get().directory(), {"--ignore-eos", "--logits", rows});
-  words.insert(words.end(), generate.begin(), generate.end());
-  const ProgramRun run = run_program(words, {.program = "/bin/sh"});
-  EXPECT_EQ(run.status, 1) << run.err;
-  EXPECT_THAT(run.err, ::testing::HasSubstr("[write logits]"));
-  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-  EXPECT_EQ(read_text(rows), "old");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  for (const bool as_json : {false, true}) {
+    SCOPED_TRACE(as_json);
+    for (const std::string& file : {rows, std::string("/dev/full")}) {
+      Words words = {"-c", command, OUTRIDER_PROGRAM};
+      for (const std::string& word :
+           generate_words(Good::get().directory(), {"--ignore-eos", "--logits", file})) {
+        words.push_back(word);
+      }
+      if (as_json) words.emplace_back("--json");
+      const ProgramRun run = run_program(words, {.program = "/bin/sh"});
+      EXPECT_EQ(run.status, 1) << run.err;
+      EXPECT_THAT(run.err, ::testing::StartsWith("outrider: [write logits] "));
+      EXPECT_THAT(run.err, ::testing::HasSubstr(file == rows ? "full/rows: " : "/dev/full: "));
+      EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+      EXPECT_EQ(run.out.empty(), as_json) << run.out;
+      EXPECT_EQ(read_text(rows), "old");
+      EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+    }
+  }
+}
 
-  const ProgramRun device =
-      run_program(generate_words(Good::get().directory(), {"--logits", "/dev/full"}));
-  EXPECT_EQ(device.status, 1);
-  EXPECT_THAT(device.err, ::testing::HasSubstr("/dev/full"));
+// Where the object of --json cannot be printed, no file appears either.
+TEST(BadInput, AFullOutputLeavesNoLogits) {
+  const fs::path rows = Good::get().root() / "unprinted.f32";
+  Words words = {"-c", "exec \"$0\" \"$@\" > /dev/full", OUTRIDER_PROGRAM};
+  for (const std::string& word : generate_words(
+           Good::get().directory(), {"--ignore-eos", "--json", "--logits", rows.string()})) {
+    words.push_back(word);
+  }
+  expect_refused(run_program(words, {.program = "/bin/sh"}), 1, "standard output");
+  for (const auto& entry : fs::directory_iterator(Good::get().root())) {
+    EXPECT_EQ(entry.path().string().find("unprinted"), std::string::npos) << entry.path();
+  }
 }
 
 // A load of a second or so: weights that are one hole in the file.
@@ -218,6 +237,38 @@ TEST(BadInput, AnInterruptedLoadEndsQuietly) {
     if (run.status == 130 && run.out.empty()) ++n_within;
   }
   EXPECT_GT(n_within, 0);
+}
+
+// A conversation during which the weights are emptied: the first answer is there, the second
+// message's embeddings are not.
+TEST(BadInput, AFileCutShortInUseIsRefused) {
+  const fs::path folder = Good::get().root() / "vanishing";
+  fs::copy(Good::get().directory(), folder);
+  write_text(folder / "tokenizer_config.json",
+             json{{"chat_template", "<|im_start|>{{ message['role'] }}<|im_end|>"}}.dump());
+  const fs::path out = folder / "out";
+  const std::string command =
+      "{ echo hello; n=0;"
+      " until test -s \"$OUT\" || test $((n += 1)) -gt 6000; do sleep 0.01; done;"
+      " : > \"$WEIGHTS\"; echo hello; } | \"$0\" \"$@\" > \"$OUT\"";
+  const Words words = {"-c",
+                       "OUT='" + out.string() + "'; WEIGHTS='" +
+                           (folder / "model.safetensors").string() + "'; " + command,
+                       OUTRIDER_PROGRAM,
+                       "chat",
+                       "--model",
+                       folder.string(),
+                       "--ignore-eos",
+                       "--max-tokens",
+                       "8"};
+  const ProgramRun run = run_program(words, {.program = "/bin/sh"});
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_FALSE(read_text(out).empty());
+  // The first answer may have left its own remark, that it ended at --max-tokens.
+  const std::size_t line = run.err.find("outrider: [read file] ");
+  ASSERT_NE(line, std::string::npos) << run.err;
+  EXPECT_THAT(run.err.substr(line), ::testing::HasSubstr("cut short"));
+  EXPECT_EQ(run.err.find('\n', line), run.err.size() - 1) << run.err;
 }
 
 // ---- what looks broken and is not

@@ -435,6 +435,25 @@ TEST(Generate, AnInterruptedTextIsStillAnAnswer) {
   FAIL() << "interrupted within the load every time";
 }
 
+// A prompt that would take hours to run is left after the pass in progress.
+TEST(Generate, AnInterruptionIsSeenWithinThePrompt) {
+  const fs::path file = Models::get().root() / "long.txt";
+  std::ofstream(file) << std::string(1'000'000, '~');
+  const Words words = {"generate",      "--model",     Models::get().patient(),
+                       "--prompt-file", file.string(), "--json"};
+  for (int wait = 2000; wait <= 32000; wait *= 2) {
+    const ProgramRun run = run_program(words, {.interrupt_after = std::chrono::milliseconds(wait)});
+    ASSERT_EQ(run.status, 130) << run.err;
+    if (run.out.empty()) continue;  // within the load
+    const json object = json::parse(run.out);
+    EXPECT_EQ(object["finish_reason"], "cancelled");
+    EXPECT_THAT(object["ids"], IsEmpty());
+    EXPECT_THAT(run.err, IsEmpty());
+    return;
+  }
+  FAIL() << "interrupted within the load every time";
+}
+
 TEST(Generate, AnInterruptedStreamEndsWithALine) {
   const ProgramRun run = run_program({"generate", "--model", Models::get().patient(), "--prompt",
                                       "ab", "--max-tokens", "1000000", "--ignore-eos"},

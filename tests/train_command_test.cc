@@ -233,7 +233,7 @@ class TrainerProgram : public ::testing::Test {
 constexpr const char* kShowWords = "for word in \"$@\"; do echo \"[$word]\"; done\n";
 
 TEST_F(TrainerProgram, MissingItIsOneLineThatSaysWhatToDo) {
-  for (const Words& words : {Words{"train", "lm", "--help"}, Words{"train", "online"}}) {
+  for (const Words& words : {Words{"train", "lm", "--help"}, Words{"train", "router"}}) {
     expect_refused(run(words), 1, "scripts/install-deps train");
   }
   // Neither a folder of that name nor a file that cannot be run will do.
@@ -245,7 +245,7 @@ TEST_F(TrainerProgram, MissingItIsOneLineThatSaysWhatToDo) {
 
 TEST_F(TrainerProgram, GetsTheWordsAsTheyStand) {
   write_script(elsewhere() / "outrider-train", kShowWords);
-  for (const char* const what : {"lm", "distill", "eagle", "medusa", "mtp", "router", "online"}) {
+  for (const char* const what : {"lm", "distill", "eagle", "medusa", "mtp", "router"}) {
     SCOPED_TRACE(what);
     const ProgramRun given = run({"train", what, "--help", "", "a b", "--", "tokenizer", "generate",
                                   "-x=3", "[1,2]", "\xFF", "lm"});
@@ -291,7 +291,7 @@ TEST_F(TrainerProgram, TheListOfCommandsNeedsNone) {
   const ProgramRun help = run({"train", "--help"});
   EXPECT_EQ(help.status, 0);
   for (const char* const what :
-       {"tokenizer", "lm", "distill", "eagle", "medusa", "mtp", "router", "online"}) {
+       {"tokenizer", "lm", "distill", "eagle", "medusa", "mtp", "router"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + what + " ")) << what;
   }
   expect_refused(run({"train"}), 2, "one of tokenizer, lm");

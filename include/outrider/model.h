@@ -18,7 +18,8 @@ namespace outrider {
 class LanguageModel;
 
 struct ModelOptions {
-  // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores.
+  // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores, with f16
+  // widened to f32 (exact, twice the memory) and Q6_K rounded to int8.
   std::string weights = {};
   // "f32" or "bf16"; empty takes f32 for f32 weights and bf16 otherwise.
   std::string kv = {};
@@ -53,7 +54,8 @@ struct ModelSummary {
 // Loaded once, shared by any number of generators, one of which may run at a time.
 class Model {
  public:
-  // PATH: a Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a .gguf file.
+  // PATH: a Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a GGUF file,
+  // whatever its name.
   // Throws Error (files) or UsageError (options).
   static std::shared_ptr<const Model> load(const std::filesystem::path& path,
                                            const ModelOptions& options = {});

@@ -36,13 +36,21 @@ Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acce
       shape_(std::move(shape)),
       stop_(stop) {}
 
-void Decoder::begin(Stream& stream) {
+bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
   stream.sequence = target_->open({});
+  if (drafter_ != nullptr) drafter_->begin(stream.context());
   // One token short: the last one roots the first round, so that its logits come from the same pass
   // as any other's.
-  const std::span<const TokenId> prompt = stream.tokens;
-  prefill(*target_, *stream.sequence, prompt.first(prompt.size() - 1), output_);
-  if (drafter_ != nullptr) drafter_->begin(stream.context());
+  std::span<const TokenId> rest =
+      std::span<const TokenId>(stream.tokens).first(stream.tokens.size() - 1);
+  while (!rest.empty()) {
+    if (cancelled && cancelled()) return false;
+    const auto step = rest.first(std::min<std::size_t>(rest.size(), kPrefillRows));
+    prefill(*target_, *stream.sequence, step, output_);
+    if (drafter_ != nullptr) drafter_->prefill(stream.context(), step);
+    rest = rest.subspan(step.size());
+  }
+  return true;
 }
 
 void Decoder::end(Stream& stream) {

@@ -84,8 +84,10 @@ class Decoder {
   Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
           std::shared_ptr<const TreeShape> shape, const StopRule* stop);
 
-  // Opens the target's sequence, runs the prompt but its last token through target and drafter.
-  void begin(Stream& stream);
+  // Opens the target's sequence and runs the prompt but its last token through target and drafter,
+  // kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none: never) is asked before each
+  // such step; once it says yes, begin returns false, and the stream is fit for end() alone.
+  bool begin(Stream& stream, const std::function<bool()>& cancelled = {});
 
   // One round for every stream, none of which may be finished. A stream whose max_total is reached,
   // or whose commit says so, is finished afterwards.

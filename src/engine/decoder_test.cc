@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/prefill.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
@@ -180,6 +181,33 @@ TEST(Decoder, DrafterRunsNoAcceptedTokenTwice) {
   expect_no_token_run_twice(chain_shape(4));
   expect_no_token_run_twice(std::make_shared<FixedShape>(widths_tree(std::vector{3, 2, 2})));
   expect_no_token_run_twice(std::make_shared<FixedShape>(eagle1_tree()));
+}
+
+// A prompt is run step by step, by target and drafter alike; a text cancelled on the way leaves
+// nothing behind.
+TEST(Decoder, PrefillEndsWhereItIsCancelled) {
+  constexpr std::size_t kSteps = 3;
+  const Text text{std::vector<TokenId>(kSteps * kPrefillRows + 2, 1), 9, 8, {.temperature = 1}};
+  std::int64_t n_target = 0;
+  std::int64_t n_drafter = 0;
+  CountingModel target(1, 1 << 20, n_target);
+  ModelDrafter drafter(std::make_unique<CountingModel>(2, 1 << 20, n_drafter), kVocabulary);
+  const auto coupled = make_coupled(kRule);
+  const auto plain = generate(target, nullptr, *coupled, nullptr, {text});
+  for (int n_steps = 0; n_steps <= static_cast<int>(kSteps); ++n_steps) {
+    Decoder decoder(target, &drafter, *coupled, chain_shape(5), nullptr);
+    CounterChance chance(text.seed);
+    Stream stream(0, text.prompt, Transform(text.sampling, kVocabulary), chance);
+    n_target = 0;
+    n_drafter = 0;
+    int n_asked = 0;
+    EXPECT_FALSE(decoder.begin(stream, [&] { return n_asked++ == n_steps; }));
+    EXPECT_EQ(n_target, n_steps * kPrefillRows);
+    EXPECT_EQ(n_drafter, n_steps * kPrefillRows);
+    EXPECT_EQ(stream.sequence->n_kept(), n_steps * kPrefillRows);
+    decoder.end(stream);
+    EXPECT_EQ(generate(target, &drafter, *coupled, chain_shape(5), {text}), plain);
+  }
 }
 
 // The target is never run beyond its context, the drafter never beyond its own; where the drafter's

@@ -86,6 +86,8 @@ class Generation {
 
   void finish(double prefill_seconds, double decode_seconds) {
     result_.text += release_rest();
+    // What was held back may complete a stop string when it comes out.
+    if (stop_strings_.found()) result_.finish_reason = FinishReason::stop;
     GenerateStatistics& statistics = result_.statistics;
     statistics.target_passes = stream_.counts.target_passes;
     statistics.drafted = stream_.counts.drafted;
@@ -215,8 +217,10 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
   for (const GenerateRequest& request : requests) {
     generations.emplace_back(state.next_id++, request, *state.model,
                              state.speculation.drafter != nullptr);
-    Stream& stream = generations.back().stream();
-    if (!stream.finished) state.decoder.begin(stream);
+    Generation& generation = generations.back();
+    const auto cancelled = [&generation] { return generation.cancelled(); };
+    Stream& stream = generation.stream();
+    if (!stream.finished && !state.decoder.begin(stream, cancelled)) generation.cancel();
   }
   const double prefill_seconds = seconds_since(prefill_started);
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -270,6 +271,58 @@ TEST_F(Generation, CancelEndsAfterTheRound) {
   EXPECT_LE(result.ids.size(), 14U);
 }
 
+// Whoever cancels one text of a batch leaves the others alone.
+TEST_F(Generation, CancelledBeforeTheFirstToken) {
+  const std::atomic<bool> cancel{true};
+  const std::vector<TokenId> prompt(600, 70);  // more than one step of prefill
+  const GenerateOptions options{.max_tokens = 6, .ignore_eos = true};
+  GenerateOptions cancelled = options;
+  cancelled.cancel = &cancel;
+  const GenerateRequest requests[] = {{prompt, cancelled}, {prompt, options}};
+  for (const int length : {0, 4}) {
+    Generator generator = length == 0 ? Generator(model_) : make(length);
+    const auto results = generator.generate(requests);
+    EXPECT_EQ(results[0].finish_reason, FinishReason::cancelled);
+    EXPECT_TRUE(results[0].ids.empty());
+    EXPECT_EQ(results[0].text, "");
+    EXPECT_EQ(results[0].statistics.target_passes, 0);
+    EXPECT_EQ(results[1].ids, Generator(model_).generate({&requests[1], 1})[0].ids);
+  }
+}
+
+TEST_F(Generation, OneBadRequestIsRefusedBeforeTheOthersBegin) {
+  int n_tokens = 0;
+  const GenerateOptions options{
+      .max_tokens = 6, .ignore_eos = true, .on_token = [&](const TokenEvent&) { ++n_tokens; }};
+  const GenerateRequest good{.prompt = {0, 70}, .options = options};
+  std::vector<GenerateRequest> bad(5, good);
+  bad[0].prompt.clear();
+  bad[1].prompt = {model_->summary().vocabulary_size};
+  bad[2].prompt.assign(static_cast<std::size_t>(model_->summary().context_length), 70);
+  bad[3].options.sampling.temperature = -1;
+  bad[4].options.max_tokens = -1;
+  Generator generator = make(4);
+  for (const GenerateRequest& one : bad) {
+    const GenerateRequest requests[] = {good, one};
+    EXPECT_THROW(generator.generate(requests), Error);
+  }
+  EXPECT_EQ(n_tokens, 0);
+}
+
+// What the caller's own function throws comes through, and the generator works as before.
+TEST_F(Generation, AThrowingCallbackEndsTheBatchAlone) {
+  const GenerateOptions options{.max_tokens = 20, .ignore_eos = true};
+  GenerateOptions throwing = options;
+  throwing.on_token = [n_tokens = 0](const TokenEvent&) mutable {
+    if (++n_tokens == 7) throw std::runtime_error("enough");
+  };
+  const GenerateRequest good{.prompt = {0, 70, 71}, .options = options};
+  const GenerateRequest requests[] = {good, {.prompt = {0, 72}, .options = throwing}};
+  Generator generator = make(4);
+  EXPECT_THROW(generator.generate(requests), std::runtime_error);
+  EXPECT_EQ(generator.generate({&good, 1})[0].ids, make(4).generate({&good, 1})[0].ids);
+}
+
 TEST_F(Generation, PromptsThatCannotBe) {
   Generator generator(model_);
   GenerateRequest request;
@@ -330,6 +383,19 @@ TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
   EXPECT_EQ(result.ids, std::vector<TokenId>{lead});
   EXPECT_EQ(result.text, "\uFFFD");
   EXPECT_EQ(streamed, result.text);
+}
+
+// The last token leaves a character unfinished; the U+FFFD that stands for it is a stop string.
+TEST_F(Generation, AStopStringInWhatWasHeldBack) {
+  const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
+  GenerateOptions options{.max_tokens = 1, .sampling = {.logit_bias = {{lead, 100.0F}}}};
+  for (const bool stops : {false, true}) {
+    if (stops) options.stop_strings = {"\uFFFD"};
+    const GenerateResult result = Generator(model_).generate(kPrompt, options);
+    EXPECT_EQ(result.ids, std::vector<TokenId>{lead});
+    EXPECT_EQ(result.text, stops ? "" : "\uFFFD");
+    EXPECT_EQ(result.finish_reason, stops ? FinishReason::stop : FinishReason::length);
+  }
 }
 
 TEST_F(Generation, OptionsThatCannotBe) {

@@ -6,7 +6,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <system_error>
 #include <type_traits>
 #include <unordered_map>
 
@@ -520,6 +522,14 @@ const std::vector<std::int64_t>* GgufFile::integers(std::string_view key) const 
 
 const std::vector<double>* GgufFile::reals(std::string_view key) const {
   return look_up<std::vector<double>>(*this, key, "an array of numbers");
+}
+
+bool is_gguf(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe would wait
+  std::string start(kMagic.size(), '\0');
+  std::ifstream(file, std::ios::binary).read(start.data(), std::ssize(start));
+  return start == kMagic;
 }
 
 std::unique_ptr<GgufFile> open_gguf(const std::filesystem::path& file) {

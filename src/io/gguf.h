@@ -40,7 +40,10 @@ class GgufFile : public TensorSource {
   const std::vector<double>* reals(std::string_view key) const;
 };
 
-// Maps a .gguf file. A file with no tensors (vocabulary only) is fine. Throws Error on anything
+// Whether a regular file begins as GGUF files do, whatever its name. False if it cannot be read.
+bool is_gguf(const std::filesystem::path& file);
+
+// Maps a GGUF file. A file with no tensors (vocabulary only) is fine. Throws Error on anything
 // malformed: magic, version, counts and lengths beyond the file, duplicate keys or tensor names,
 // unknown types, more than 4 dimensions, zero, negative or overflowing sizes, bad alignment,
 // tensors that overlap or lie outside. Tensor types this build cannot decode are an Error that

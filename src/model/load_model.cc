@@ -34,7 +34,8 @@ OpenedModel open_model(const std::filesystem::path& path) {
     ModelConfig config = read_config_json(path);
     return {std::move(config), open_safetensors_directory(path), NamingScheme::hugging_face};
   }
-  if (path.extension() != ".gguf") {
+  // Names do not tell: some are in capitals, and download caches keep files under their hashes.
+  if (path.extension() != ".gguf" && !is_gguf(path)) {
     throw Error("load model", path.string(), "a Hugging Face directory or a .gguf file",
                 fs::exists(path, ignored) ? "a file of another kind" : "nothing there");
   }

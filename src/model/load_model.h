@@ -23,7 +23,7 @@ struct LoadOptions {
   std::function<void(double)> progress = {};
 };
 
-// PATH: a Hugging Face directory or a .gguf file. Throws Error naming the file, tensor or key, what
+// PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file, tensor or key, what
 // was expected and what came.
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options = {});

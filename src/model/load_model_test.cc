@@ -51,6 +51,15 @@ TEST(LoadModel, RefusesPathsThatAreNoModel) {
   expect_error(directory.path(), "threads", options);
 }
 
+TEST(LoadModel, TellsGgufByItsFirstBytes) {
+  const testing::TemporaryDirectory directory;
+  const TinyModel model = testing::make_tiny_model({});
+  for (const char* name : {"model.GGUF", "model.Gguf", "sha256-5d1e"}) {
+    testing::write_gguf(model, directory.path() / name);
+    EXPECT_EQ(load_model(directory.path() / name)->config().dim, model.shape.dim) << name;
+  }
+}
+
 struct BrokenTensors {
   const char* name;
   std::function<void(TinyModel&)> damage;

@@ -73,7 +73,12 @@ class Drafter {
   virtual std::string_view name() const = 0;
   virtual DrafterTraits traits() const = 0;
 
+  // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;
+  // The target has run these next tokens of the prompt: called after begin() until all of them but
+  // the last, which roots the first round, have been run, or until the text is cancelled. A drafter
+  // without a model has nothing to do.
+  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
   virtual void propose(std::span<DraftJob> jobs) = 0;
   // The drafter's distributions at a node that propose() left without: verification has ended a

@@ -29,15 +29,15 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 }
 
 void ModelDrafter::begin(const Context& context) {
-  auto sequence = model_->open({});
-  // One token short, as the target's prefill: the last one roots the first round. A prompt beyond
-  // the draft model's context, or with tokens it does not know, is left to plain decoding.
-  const auto prompt = context.tokens.first(context.tokens.size() - 1);
-  if (static_cast<int>(context.tokens.size()) <= model_->config().context_length &&
-      can_run(prompt)) {
-    prefill(*model_, *sequence, prompt, output_);
-  }
-  texts_[context.id] = {.sequence = std::move(sequence), .pending = {}};
+  texts_[context.id] = {.sequence = model_->open({}), .pending = {}};
+}
+
+void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
+  // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
+  // decoding: propose() finds the same obstacle in what is not cached.
+  if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;
+  if (!can_run(context.tokens.first(context.tokens.size() - 1))) return;
+  outrider::prefill(*model_, *texts_.at(context.id).sequence, tokens, output_);
 }
 
 void ModelDrafter::propose(std::span<DraftJob> jobs) {
