@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct LmFlags {
   std::string examples;
   std::string tokenizer;
   std::string init;
+  int mtp = 0;
+  double mtp_weight = 0.3;
 };
 
 std::shared_ptr<train::BatchSource> training_batches(const LmFlags& flags,
@@ -61,6 +64,8 @@ int run_lm(const LmFlags& flags) {
   options.held_out = text_batches(flags.text.held_out, flags.text, *tokenizer, held_out);
   options.tokenizer = flags.tokenizer;
   options.export_type = export_type_of(flags.run);
+  options.n_mtp_modules = flags.mtp;
+  options.mtp_weight = flags.mtp_weight;
 
   train::RunSettings settings = settings_of(flags.shape);
   settings.insert(settings.begin(), {{"command", "lm"},
@@ -69,7 +74,9 @@ int run_lm(const LmFlags& flags) {
                                      {"separator", flags.text.separator},
                                      {"tokens", fmt::format("{}", options.batches->n_tokens())},
                                      {"tokenizer", flags.tokenizer},
-                                     {"init", flags.init}});
+                                     {"init", flags.init},
+                                     {"mtp", fmt::format("{}", flags.mtp)},
+                                     {"mtp-weight", fmt::format("{}", flags.mtp_weight)}});
   const auto objective = train::make_lm(options);
   std::string summary =
       fmt::format("{} parameters, {} tokens of text", train::n_trained_parameters(*objective),
@@ -99,12 +106,22 @@ CLI::App* add_train_lm(CLI::App& program, Run& run) {
   add_path(*command, "--init", flags->init, "DIR",
            "Start from the weights of this model, which has the same shape, instead of random ones")
       ->group("Shape of the model");
+  constexpr const char* kMtp = "Multi-token prediction";
+  add_integer(*command, "--mtp", flags->mtp, 0,
+              "Modules behind the model that predict tokens further on, and learn with it "
+              "(default: 0)")
+      ->group(kMtp);
+  add_real(*command, "--mtp-weight", flags->mtp_weight,
+           {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
+           "What their mean loss counts beside the model's (default: 0.3)")
+      ->group(kMtp);
   add_run_flags(*command, flags->run);
   command->footer(
       "Examples:\n"
       "  outrider train lm --text stories.txt --separator \"<|endoftext|>\" --tokenizer "
       "stories260K "
       "--layers 2 --dim 64 --steps 2000 --out drafter\n"
+      "  outrider train lm ... --mtp 1\n"
       "  outrider train lm ... --resume\n");
   run = [flags] { return run_lm(*flags); };
   return command;

@@ -27,6 +27,42 @@ void write_bf16(AtomicFile& file, std::span<const float> values) {
   }
 }
 
+ElementType type_of(const NamedValues& tensor, ElementType floats) {
+  if (!tensor.integers.empty()) return ElementType::i64;
+  return tensor.flags.empty() ? floats : ElementType::boolean;
+}
+
+std::size_t n_values(const NamedValues& tensor) {
+  return tensor.values.size() + tensor.integers.size() + tensor.flags.size();
+}
+
+const char* dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::i64:
+      return "I64";
+    case ElementType::boolean:
+      return "BOOL";
+    case ElementType::f32:
+      return "F32";
+    default:
+      return "BF16";
+  }
+}
+
+std::vector<const NamedValues*> in_file_order(std::span<const NamedValues> tensors) {
+  std::vector<const NamedValues*> order;
+  for (const NamedValues& tensor : tensors) order.push_back(&tensor);
+  const auto place = [](const NamedValues* tensor) {
+    if (!tensor->integers.empty()) return 0;
+    return tensor->flags.empty() ? 1 : 2;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const NamedValues* left, const NamedValues* right) {
+                     return place(left) < place(right);
+                   });
+  return order;
+}
+
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedValues> tensors,
@@ -39,20 +75,21 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedV
   header["__metadata__"] = {{"format", "pt"}};
   std::set<std::string> names;
   std::uint64_t offset = 0;
-  for (const NamedValues& tensor : tensors) {
+  const std::vector<const NamedValues*> order = in_file_order(tensors);
+  for (const NamedValues* tensor : order) {
     std::int64_t n_elements = 1;
-    for (const std::int64_t size : tensor.shape) n_elements *= size;
-    if (n_elements != static_cast<std::int64_t>(tensor.values.size())) {
-      throw Error(kOperation, tensor.name, fmt::format("{} values", n_elements),
-                  fmt::format("{}", tensor.values.size()));
+    for (const std::int64_t size : tensor->shape) n_elements *= size;
+    if (n_elements != static_cast<std::int64_t>(n_values(*tensor))) {
+      throw Error(kOperation, tensor->name, fmt::format("{} values", n_elements),
+                  fmt::format("{}", n_values(*tensor)));
     }
-    if (!names.insert(tensor.name).second) {
-      throw Error(kOperation, tensor.name, "names that differ", "one twice");
+    if (!names.insert(tensor->name).second) {
+      throw Error(kOperation, tensor->name, "names that differ", "one twice");
     }
-    const std::uint64_t end = offset + tensor.values.size() * block_bytes(type);
-    header[tensor.name] = {{"dtype", type == ElementType::f32 ? "F32" : "BF16"},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, end}}};
+    const ElementType stored = type_of(*tensor, type);
+    const std::uint64_t end = offset + n_values(*tensor) * block_bytes(stored);
+    header[tensor->name] = {
+        {"dtype", dtype_of(stored)}, {"shape", tensor->shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -65,11 +102,13 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedV
   }
   file.write(length);
   file.write(text);
-  for (const NamedValues& tensor : tensors) {
+  for (const NamedValues* tensor : order) {
+    file.write(std::as_bytes(tensor->integers));
+    file.write(std::as_bytes(tensor->flags));
     if (type == ElementType::f32) {
-      file.write(std::as_bytes(tensor.values));
+      file.write(std::as_bytes(tensor->values));
     } else {
-      write_bf16(file, tensor.values);
+      write_bf16(file, tensor->values);
     }
   }
   file.commit();

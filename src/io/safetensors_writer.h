@@ -12,17 +12,21 @@
 
 namespace outrider {
 
-// A tensor on its way into a file. Its values, row-major, outlive the call.
+// A tensor on its way into a file. Its values, row-major, as many as the shape says, outlive the
+// call; they are in one of the three spans.
 struct NamedValues {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::span<const float> values;  // as many as the shape says
+  std::span<const float> values = {};
+  std::span<const std::int64_t> integers = {};
+  std::span<const std::uint8_t> flags = {};  // 0 or 1
 };
 
-// Writes `tensors` in the order given, all as f32 or bf16 (rounded to nearest, ties to even), with
-// the metadata that Hugging Face's readers ask for. The file appears whole or not at all. Throws
-// Error if it cannot be written, a name occurs twice, a shape and its values disagree, or the type
-// is another one.
+// Writes `tensors`, the floats as f32 or bf16 (rounded to nearest, ties to even), integers as i64
+// and flags as booleans, with the metadata that Hugging Face's readers ask for. They stand in the
+// order given, but integers first and flags last, so that all are aligned to their size. The file
+// appears whole or not at all. Throws Error if it cannot be written, a name occurs twice, a shape
+// and its values disagree, or the type is another one.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedValues> tensors,
                        ElementType type);
 

@@ -46,6 +46,30 @@ TEST(SafetensorsWriter, ReadsBackWhatWasWritten) {
   }
 }
 
+TEST(SafetensorsWriter, KeepsIntegersAndFlagsBesideFloats) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "model.safetensors";
+  const std::vector<std::uint8_t> flags = {1, 0, 1};
+  const std::vector<float> floats = {1, 2, 3, 4, 5};
+  const std::vector<std::int64_t> integers = {-7, std::int64_t{1} << 40};
+  const NamedValues tensors[] = {{.name = "t2d", .shape = {3}, .flags = flags},
+                                 {.name = "weight", .shape = {5}, .values = floats},
+                                 {.name = "d2t", .shape = {2}, .integers = integers}};
+  write_safetensors(path, tensors, ElementType::bf16);
+  const auto source = open_safetensors(path);
+  const TensorView* d2t = source->find("d2t");
+  const TensorView* t2d = source->find("t2d");
+  ASSERT_TRUE(d2t != nullptr && t2d != nullptr && source->find("weight") != nullptr);
+  EXPECT_EQ(source->find("weight")->type, ElementType::bf16);
+  EXPECT_EQ(d2t->type, ElementType::i64);
+  EXPECT_EQ(t2d->type, ElementType::boolean);
+  ASSERT_EQ(d2t->data.size(), sizeof(std::int64_t) * integers.size());
+  EXPECT_EQ(std::memcmp(d2t->data.data(), integers.data(), d2t->data.size()), 0);
+  ASSERT_EQ(t2d->data.size(), flags.size());
+  EXPECT_EQ(std::memcmp(t2d->data.data(), flags.data(), flags.size()), 0);
+  EXPECT_EQ(source->tensors().front().name, "d2t");  // whose eight bytes are aligned there
+}
+
 TEST(SafetensorsWriter, RefusesWhatDoesNotFit) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";

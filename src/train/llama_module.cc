@@ -86,18 +86,36 @@ DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, Products products,
   down_ = mlp->register_module("down_proj", linear(config.hidden_dim, config.dim, config.mlp_bias));
 }
 
-Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, const Tensor& mask,
-                                PastKeys* past) {
-  const std::int64_t n_sequences = input.size(0);
-  const std::int64_t n_tokens = input.size(1);
+DecoderLayerImpl::Heads DecoderLayerImpl::heads_of(const Tensor& input, const Rotation& rotation) {
   const auto heads = [&](const torch::nn::Linear& weights, std::int64_t n_heads) {
     return project(input, weights, products_)
-        .view({n_sequences, n_tokens, n_heads, config_.head_dim})
-        .transpose(1, 2);  // (n_sequences, n_heads, n_tokens, head_dim)
+        .view({input.size(0), input.size(1), n_heads, config_.head_dim})
+        .transpose(1, 2);
   };
-  const Tensor query = rotate(heads(query_, config_.n_heads), rotation);
-  Tensor key = rotate(heads(key_, config_.n_kv_heads), rotation);
-  Tensor value = heads(value_, config_.n_kv_heads);
+  return {rotate(heads(query_, config_.n_heads), rotation),
+          rotate(heads(key_, config_.n_kv_heads), rotation), heads(value_, config_.n_kv_heads)};
+}
+
+Tensor DecoderLayerImpl::for_all_heads(const Tensor& keys) const {
+  const int group = config_.n_heads / config_.n_kv_heads;
+  return group > 1 ? keys.repeat_interleave(group, 1) : keys;
+}
+
+Tensor DecoderLayerImpl::product(const Tensor& left, const Tensor& right) const {
+  if (products_ == Products::full) return torch::matmul(left, right);
+  return torch::matmul(left.to(torch::kBFloat16), right.to(torch::kBFloat16))
+      .to(left.scalar_type());
+}
+
+Tensor DecoderLayerImpl::joined(const Tensor& attended) {
+  return project(attended.transpose(1, 2).reshape(
+                     {attended.size(0), attended.size(2), config_.n_heads * config_.head_dim}),
+                 output_, products_);
+}
+
+Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, const Tensor& mask,
+                                PastKeys* past) {
+  auto [query, key, value] = heads_of(input, rotation);
   if (past != nullptr) {
     if (past->keys.defined()) {
       key = torch::cat({past->keys, key}, 2);
@@ -106,24 +124,31 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, c
     past->keys = key;
     past->values = value;
   }
-  const auto factor = [&](const Tensor& x) {
-    return products_ == Products::bf16 ? x.to(torch::kBFloat16) : x;
-  };
-  const int group = config_.n_heads / config_.n_kv_heads;
-  if (group > 1) {
-    key = key.repeat_interleave(group, 1);
-    value = value.repeat_interleave(group, 1);
-  }
   const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
-  Tensor scores =
-      torch::matmul(factor(query), factor(key).transpose(2, 3)).to(input.scalar_type()) * scale;
+  Tensor scores = product(query, for_all_heads(key).transpose(2, 3)) * scale;
   if (mask.defined()) scores = scores + mask;
-  const Tensor shares = torch::softmax(scores, -1);
-  const Tensor attended = torch::matmul(factor(shares), factor(value))
-                              .to(input.scalar_type())
-                              .transpose(1, 2)
-                              .reshape({n_sequences, n_tokens, config_.n_heads * config_.head_dim});
-  return project(attended, output_, products_);
+  return joined(product(torch::softmax(scores, -1), for_all_heads(value)));
+}
+
+Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& rotation,
+                                         const Tensor& mask, UnrolledKeys& unrolled) {
+  const Heads heads = heads_of(input, rotation);
+  unrolled.keys.push_back(for_all_heads(heads.key));
+  unrolled.values.push_back(for_all_heads(heads.value));
+  const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  std::vector<Tensor> scores = {
+      product(heads.query, unrolled.keys.front().transpose(2, 3)) * scale + mask};
+  for (std::size_t i = 1; i < unrolled.keys.size(); ++i) {
+    scores.push_back((heads.query * unrolled.keys[i]).sum(-1, true) * scale);
+  }
+  const Tensor shares = torch::softmax(torch::cat(scores, -1), -1);
+  const std::int64_t n_tokens = input.size(1);
+  Tensor attended = product(shares.narrow(-1, 0, n_tokens), unrolled.values.front());
+  for (std::size_t i = 1; i < unrolled.values.size(); ++i) {
+    const std::int64_t column = n_tokens + static_cast<std::int64_t>(i) - 1;
+    attended = attended + shares.narrow(-1, column, 1) * unrolled.values[i];
+  }
+  return joined(attended);
 }
 
 Tensor DecoderLayerImpl::feed_forward(const Tensor& input) {

@@ -37,6 +37,14 @@ struct PastKeys {
   torch::Tensor values;
 };
 
+// Keys and values of a head that is run over a whole text several times, each time on what it gave
+// the time before: those of the first time, and those of every later time, of which a query sees
+// its own row's alone. (n_sequences, n_heads, n_tokens, head_dim) each.
+struct UnrolledKeys {
+  std::vector<torch::Tensor> keys;
+  std::vector<torch::Tensor> values;
+};
+
 // The angles of a stretch of positions, (n_tokens, head_dim / 2) each.
 struct Rotation {
   torch::Tensor cosines;
@@ -64,12 +72,26 @@ class DecoderLayerImpl : public torch::nn::Module {
   // What the layer's attention adds to the stream, for an attention input of its own.
   torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation,
                        const torch::Tensor& mask, PastKeys* past);
+  // The same for the next time of an unrolled head: row j sees the first time's rows as mask
+  // (n_tokens, n_tokens) says, and row j of every time since, this one included (the training-time
+  // test of EAGLE-3, arXiv 2503.01840). unrolled is extended.
+  torch::Tensor attend_unrolled(const torch::Tensor& input, const Rotation& rotation,
+                                const torch::Tensor& mask, UnrolledKeys& unrolled);
   torch::Tensor feed_forward(const torch::Tensor& input);
 
   RmsNorm input_layernorm{nullptr};
   RmsNorm post_attention_layernorm{nullptr};
 
  private:
+  struct Heads {
+    torch::Tensor query, key, value;  // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim)
+  };
+  Heads heads_of(const torch::Tensor& input, const Rotation& rotation);
+  torch::Tensor for_all_heads(const torch::Tensor& keys) const;  // n_kv_heads -> n_heads
+  torch::Tensor product(const torch::Tensor& left, const torch::Tensor& right) const;
+  // (n_sequences, n_heads, n_tokens, head_dim) -> (n_sequences, n_tokens, dim)
+  torch::Tensor joined(const torch::Tensor& attended);
+
   ModelConfig config_;
   Products products_;
   torch::nn::Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};

@@ -48,4 +48,8 @@ Tensor overlap_rows(const Tensor& draft_logits, const Tensor& target_logits) {
       .sum(-1);
 }
 
+Tensor soft_cross_entropy_rows(const Tensor& logits, const Tensor& prob) {
+  return -(prob * torch::log_softmax(logits, -1)).sum(-1);
+}
+
 }  // namespace outrider::train

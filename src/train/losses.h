@@ -25,6 +25,10 @@ torch::Tensor divergence_rows(Divergence divergence, const torch::Tensor& draft_
 // token at temperature 1 (Leviathan et al. 2023, theorem 3.5).
 torch::Tensor overlap_rows(const torch::Tensor& draft_logits, const torch::Tensor& target_logits);
 
+// sum over v of -prob[v] log softmax(logits)[v], per row: the cross-entropy from a distribution.
+// logits, prob (..., vocabulary) -> (...)
+torch::Tensor soft_cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& prob);
+
 }  // namespace outrider::train
 
 #endif  // OUTRIDER_TRAIN_LOSSES_H_

@@ -46,17 +46,36 @@ nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType 
 
 void write_parameters(const fs::path& directory, const std::string& file,
                       const torch::nn::Module& module, ElementType type) {
-  fs::create_directories(directory);
-  std::vector<torch::Tensor> values;  // keeps what the spans look at
-  std::vector<NamedValues> tensors;
+  std::vector<NamedTensor> tensors;
   for (const auto& parameter : module.named_parameters()) {
-    values.push_back(parameter.value().detach().to(torch::kCPU, torch::kFloat32).contiguous());
-    tensors.push_back(
-        {parameter.key(),
-         values.back().sizes().vec(),
-         {values.back().data_ptr<float>(), static_cast<std::size_t>(values.back().numel())}});
+    tensors.push_back({parameter.key(), parameter.value()});
   }
-  write_safetensors(directory / file, tensors, type);
+  write_tensors(directory, file, tensors, type);
+}
+
+void write_tensors(const fs::path& directory, const std::string& file,
+                   const std::vector<NamedTensor>& tensors, ElementType type) {
+  fs::create_directories(directory);
+  std::vector<torch::Tensor> kept;  // what the spans look at
+  std::vector<NamedValues> named;
+  for (const NamedTensor& tensor : tensors) {
+    const torch::ScalarType stored = tensor.values.scalar_type();
+    const bool is_float = torch::isFloatingType(stored);
+    kept.push_back(
+        tensor.values.detach().to(torch::kCPU, is_float ? torch::kFloat32 : stored).contiguous());
+    const torch::Tensor& values = kept.back();
+    const auto n = static_cast<std::size_t>(values.numel());
+    NamedValues entry{.name = tensor.name, .shape = values.sizes().vec()};
+    if (is_float) {
+      entry.values = {values.data_ptr<float>(), n};
+    } else if (stored == torch::kInt64) {
+      entry.integers = {values.data_ptr<std::int64_t>(), n};
+    } else {
+      entry.flags = {reinterpret_cast<const std::uint8_t*>(values.data_ptr<bool>()), n};
+    }
+    named.push_back(std::move(entry));
+  }
+  write_safetensors(directory / file, named, type);
 }
 
 void write_json(const fs::path& directory, const std::string& file,

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "io/tensor_source.h"
 #include "model/config.h"
@@ -20,6 +21,16 @@ nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType 
 // directory, which is made if need be.
 void write_parameters(const std::filesystem::path& directory, const std::string& file,
                       const torch::nn::Module& module, ElementType type);
+
+// A tensor under the name it has in a file: floats, int64 or boolean.
+struct NamedTensor {
+  std::string name;
+  torch::Tensor values;
+};
+
+// The same for tensors that are named one by one.
+void write_tensors(const std::filesystem::path& directory, const std::string& file,
+                   const std::vector<NamedTensor>& tensors, ElementType type);
 
 void write_json(const std::filesystem::path& directory, const std::string& file,
                 const nlohmann::ordered_json& json);

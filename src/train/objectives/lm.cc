@@ -1,74 +1,127 @@
 #include "train/objectives/lm.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "io/safetensors.h"
 #include "train/batch_tensors.h"
 #include "train/llama_module.h"
 #include "train/losses.h"
 #include "train/model_directory.h"
+#include "train/mtp_module.h"
 #include "train/objective.h"
+#include "train/weighted_means.h"
 
 namespace outrider::train {
 namespace {
 
 using torch::Tensor;
 
+// A model and the modules behind it, where there are any.
+class LmWithModulesImpl : public torch::nn::Module {
+ public:
+  LmWithModulesImpl(const LlamaModule& model, int n_modules) {
+    register_module("lm", model);
+    modules = register_module("mtp", MtpModules(model->config(), model->products(), n_modules));
+  }
+  MtpModules modules{nullptr};
+};
+TORCH_MODULE(LmWithModules);
+
 class LmObjective final : public Objective {
  public:
   explicit LmObjective(const LmOptions& options)
       : options_(options),
-        model_(make_llama(options.config, options.products, options.init, options.seed)) {}
+        model_(make_llama(options.config, options.products, options.init, options.seed)) {
+    if (options.n_mtp_modules > 0) with_modules_ = LmWithModules(model_, options.n_mtp_modules);
+  }
 
-  torch::nn::Module& trained() override { return *model_; }
+  torch::nn::Module& trained() override {
+    if (with_modules_) return *with_modules_;
+    return *model_;
+  }
   Loss loss(std::int64_t batch_number) override;
   std::vector<Metric> evaluate() override;
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  struct Summed {
-    Tensor mean;
+  struct Judged {
+    Tensor mean;  // of the model
     double n_counted = 0;
+    std::vector<MtpParts> modules;
   };
-  Summed mean_loss(const Batch& batch);
+  Judged judge(const Batch& batch);
 
   LmOptions options_;
   LlamaModule model_;
+  LmWithModules with_modules_{nullptr};
 };
 
-LmObjective::Summed LmObjective::mean_loss(const Batch& batch) {
+LmObjective::Judged LmObjective::judge(const Batch& batch) {
   const BatchTensors tensors(batch);
-  const Tensor logits = model_->logits(model_->features(tensors.inputs()));
+  const Tensor features = model_->features(tensors.inputs());
+  const Tensor logits = model_->logits(features);
   const Tensor weights = tensors.target_weights().to(logits.scalar_type());
-  return {weighted_mean(cross_entropy_rows(logits.flatten(0, 1), tensors.targets().flatten()),
-                        weights.flatten()),
-          weights.sum().item<double>()};
+  Judged judged{weighted_mean(cross_entropy_rows(logits.flatten(0, 1), tensors.targets().flatten()),
+                              weights.flatten()),
+                weights.sum().item<double>(),
+                {}};
+  if (with_modules_) {
+    const MtpTrunk trunk{.features = features,
+                         .embed = [&](const Tensor& tokens) { return model_->embed(tokens); },
+                         .logits = [&](const Tensor& x) { return model_->logits(x); }};
+    judged.modules = judge_mtp(with_modules_->modules, trunk, tensors.tokens,
+                               tensors.weights.to(logits.scalar_type()), logits.detach());
+  }
+  return judged;
 }
 
 Loss LmObjective::loss(std::int64_t batch_number) {
-  Summed summed = mean_loss(options_.batches->batch(batch_number));
-  return {.value = std::move(summed.mean),
-          .n_tokens = static_cast<std::int64_t>(summed.n_counted),
-          .metrics = {}};
+  const Judged judged = judge(options_.batches->batch(batch_number));
+  Loss total{
+      .value = judged.mean, .n_tokens = static_cast<std::int64_t>(judged.n_counted), .metrics = {}};
+  if (!judged.modules.empty()) total.metrics.emplace_back("lm_loss", judged.mean.item<double>());
+  for (std::size_t k = 0; k < judged.modules.size(); ++k) {
+    const MtpParts& parts = judged.modules[k];
+    total.value = total.value + parts.loss * (options_.mtp_weight / options_.n_mtp_modules);
+    total.metrics.emplace_back(fmt::format("mtp_loss_{}", k + 1), parts.loss.item<double>());
+  }
+  return total;
 }
 
 std::vector<Metric> LmObjective::evaluate() {
   if (options_.held_out == nullptr) return {};
   const torch::NoGradGuard no_grad;
-  double sum = 0;
-  double n_counted = 0;
+  WeightedMeans means;
   for (int number = 0; number < options_.n_held_out_batches; ++number) {
-    const Summed summed = mean_loss(options_.held_out->batch(number));
-    sum += summed.mean.item<double>() * summed.n_counted;
-    n_counted += summed.n_counted;
+    const Judged judged = judge(options_.held_out->batch(number));
+    means.add("loss", judged.mean.item<double>(), judged.n_counted);
+    for (std::size_t k = 0; k < judged.modules.size(); ++k) {
+      const MtpParts& parts = judged.modules[k];
+      const auto weight = parts.weight.item<double>();
+      means.add(fmt::format("mtp_loss_{}", k + 1), parts.loss.item<double>(), weight);
+      means.add(fmt::format("mtp_agreement_{}", k + 1), parts.agreement.item<double>(), weight);
+      means.add(fmt::format("mtp_overlap_{}", k + 1), parts.overlap.item<double>(), weight);
+    }
   }
-  return {{"loss", n_counted > 0 ? sum / n_counted : 0}};
+  return means.metrics();
 }
 
 void LmObjective::export_to(const std::filesystem::path& directory) {
   copy_tokenizer(options_.tokenizer, directory);
-  write_parameters(directory, "model.safetensors", *model_, options_.export_type);
-  write_json(directory, "config.json", llama_config_json(model_->config(), options_.export_type));
+  nlohmann::ordered_json json = llama_config_json(model_->config(), options_.export_type);
+  std::vector<NamedTensor> tensors;
+  for (const auto& parameter : model_->named_parameters()) {
+    tensors.push_back({parameter.key(), parameter.value()});
+  }
+  if (with_modules_) {
+    for (NamedTensor& tensor : with_modules_->modules->named_tensors()) {
+      tensors.push_back(std::move(tensor));
+    }
+    json["num_nextn_predict_layers"] = options_.n_mtp_modules;
+  }
+  write_tensors(directory, "model.safetensors", tensors, options_.export_type);
+  write_json(directory, "config.json", json);
 }
 
 }  // namespace

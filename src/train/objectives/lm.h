@@ -26,10 +26,16 @@ struct LmOptions {
   int n_held_out_batches = 8;
   std::filesystem::path tokenizer = {};  // copied beside the weights
   ElementType export_type = ElementType::bf16;
+  // Multi-token prediction modules that learn with the model (train/mtp_module.h), and what their
+  // mean loss counts beside the model's (lambda of DeepSeek-V3's eq. 25).
+  int n_mtp_modules = 0;
+  double mtp_weight = 0.3;
 };
 
-// Mean cross-entropy of the tokens that count, nats. Held out: "loss", likewise. Exports a model of
-// the Llama family. Throws Error if init does not fit.
+// Mean cross-entropy of the tokens that count, nats; with modules their mean likewise, weighted.
+// Held out: "loss", the model's own; for module k of 1 .. n: "mtp_loss_k", "mtp_agreement_k" and
+// "mtp_overlap_k", against the model as in mtp.h. Exports a model of the Llama family, and the
+// modules behind its layers. Throws Error if init (which holds no modules) does not fit.
 std::shared_ptr<Objective> make_lm(const LmOptions& options);
 
 }  // namespace outrider::train

@@ -1,0 +1,108 @@
+#include "trainer/head_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "flag_values.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+#include "train/generated_source.h"
+
+namespace outrider::cli {
+namespace {
+
+// A prediction needs a place to be read from, the token after it and the token it is of.
+constexpr int kShortest = 3;
+
+std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& files,
+                                               const HeadFlags& flags, const Tokenizer& tokenizer,
+                                               const std::shared_ptr<train::Teacher>& target,
+                                               const train::BatchShape& shape) {
+  auto text = text_batches(files, flags.text, tokenizer, shape);
+  if (text == nullptr || flags.data == "fixed") return text;
+  return std::make_shared<train::GeneratedSource>(
+      std::move(text), target,
+      train::GenerationOptions{
+          .n_prefix = flags.prompt, .temperature = flags.temperature, .seed = shape.seed});
+}
+
+}  // namespace
+
+void add_head_flags(CLI::App& command, HeadFlags& flags) {
+  constexpr const char* kData = "Data";
+  add_path(command, "--target", flags.target, "PATH",
+           "The model it is to draft for, which stays as it is: a Hugging Face directory or a "
+           ".gguf file")
+      ->required()
+      ->group(kData);
+  add_text_flags(command, flags.text, "");
+  add_choice(command, "--data", flags.data, {"fixed", "generated"},
+             "Learn on the text as it stands, or on what the target writes after its beginnings "
+             "(default: fixed)")
+      ->group(kData);
+  add_real(command, "--temperature", flags.temperature,
+           {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
+           "That the target writes at; 0: the most probable token each time (default: 0)")
+      ->group(kData);
+  add_integer(command, "--prompt", flags.prompt, 1,
+              fmt::format("Tokens of such a beginning (default: {})", flags.prompt))
+      ->group(kData);
+  add_run_flags(command, flags.run);
+}
+
+train::HeadRun head_run_of(const HeadFlags& flags) {
+  constexpr const char* kOperation = "read flags";
+  if (flags.text.text.empty()) throw UsageError(kOperation, "text", "at least one file", "none");
+  const int n_threads = train::set_training_threads(flags.run.threads);
+  const auto tokenizer = Tokenizer::load(flags.target);
+  train::HeadRun run;
+  run.target = std::make_shared<train::Teacher>(flags.target, n_threads);
+  const ModelConfig& config = run.target->config();
+  if (tokenizer->vocabulary_size() > config.vocabulary_size) {
+    throw Error("read tokenizer", flags.target,
+                fmt::format("at most the model's {} tokens", config.vocabulary_size),
+                fmt::format("{}", tokenizer->vocabulary_size()));
+  }
+  if (flags.run.length < kShortest || flags.run.length > config.context_length) {
+    throw UsageError(
+        kOperation, "length",
+        fmt::format("{} to {} tokens, the target's context", kShortest, config.context_length),
+        fmt::format("{}", flags.run.length));
+  }
+  if (flags.data == "generated" && flags.prompt >= flags.run.length) {
+    throw UsageError(kOperation, "prompt", fmt::format("below the length of {}", flags.run.length),
+                     fmt::format("{}", flags.prompt));
+  }
+  run.products = products_of(flags.run);
+  run.seed = flags.run.seed;
+  run.export_type = export_type_of(flags.run);
+  run.batches = batches_of(flags.text.text, flags, *tokenizer, run.target, batch_shape(flags.run));
+  train::BatchShape held_out = batch_shape(flags.run);
+  held_out.seed = 0;  // the same windows whatever the run
+  run.held_out = batches_of(flags.text.held_out, flags, *tokenizer, run.target, held_out);
+  return run;
+}
+
+train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run) {
+  return {{"target", flags.target},
+          {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
+          {"separator", flags.text.separator},
+          {"tokens", fmt::format("{}", run.batches->n_tokens())},
+          {"data", flags.data},
+          {"temperature", fmt::format("{}", flags.temperature)},
+          {"prompt", fmt::format("{}", flags.prompt)}};
+}
+
+int run_head(train::Objective& objective, const HeadFlags& flags, const train::HeadRun& run,
+             train::RunSettings settings) {
+  std::string summary = fmt::format("{} parameters, {} tokens of text, a target of {} parameters",
+                                    train::n_trained_parameters(objective), run.batches->n_tokens(),
+                                    run.target->model().footprint().n_parameters);
+  return run_with_progress(objective, flags.run, std::move(settings), std::move(summary));
+}
+
+}  // namespace outrider::cli

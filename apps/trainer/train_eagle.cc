@@ -1,0 +1,121 @@
+// outrider train eagle: a head that drafts on the target's features.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flag_values.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+#include "train/draft_vocabulary.h"
+#include "train/objectives/eagle.h"
+#include "train/objectives/eagle3.h"
+#include "trainer/head_flags.h"
+#include "trainer/train_commands.h"
+
+namespace outrider::cli {
+namespace {
+
+struct EagleFlags {
+  HeadFlags head;
+  std::string version = "1";
+  std::string inputs = "feature+shifted-token";
+  double noise = 0.1;
+  int steps_ahead = 7;
+  int draft_vocabulary = 0;  // 0: all of the target's
+};
+
+// The most frequent tokens of the text; empty for all.
+std::vector<TokenId> draft_vocabulary_of(const EagleFlags& flags, const ModelConfig& target) {
+  if (flags.draft_vocabulary == 0) return {};
+  if (flags.draft_vocabulary > target.vocabulary_size) {
+    throw UsageError("read flags", "draft-vocabulary",
+                     fmt::format("at most the target's {} tokens", target.vocabulary_size),
+                     fmt::format("{}", flags.draft_vocabulary));
+  }
+  const auto& files = flags.head.text.text;
+  const std::vector<TokenId> text =
+      train::encode_text_files(std::vector<std::filesystem::path>(files.begin(), files.end()),
+                               *Tokenizer::load(flags.head.target), flags.head.text.separator);
+  return train::most_frequent_tokens(text, flags.draft_vocabulary, target.vocabulary_size);
+}
+
+int run_eagle(const EagleFlags& flags) {
+  const bool is_first = flags.version == "1";
+  if (!is_first && flags.inputs != "feature+shifted-token") {
+    throw UsageError("read flags", "inputs", "feature+shifted-token with --version 3",
+                     flags.inputs);
+  }
+  if (is_first && flags.draft_vocabulary > 0) {
+    throw UsageError("read flags", "draft-vocabulary", "--version 3 with it", "--version 1");
+  }
+  const train::HeadRun run = head_run_of(flags.head);
+  train::RunSettings settings = settings_of(flags.head, run);
+  settings.insert(settings.begin(), {{"command", "eagle"}, {"version", flags.version}});
+  if (is_first) {
+    settings.insert(settings.end(),
+                    {{"inputs", flags.inputs}, {"noise", fmt::format("{}", flags.noise)}});
+    const auto objective = train::make_eagle(
+        {.run = run, .inputs = train::eagle_inputs_named(flags.inputs), .noise = flags.noise});
+    return run_head(*objective, flags.head, run, std::move(settings));
+  }
+  settings.insert(settings.end(),
+                  {{"steps-ahead", fmt::format("{}", flags.steps_ahead)},
+                   {"draft-vocabulary", fmt::format("{}", flags.draft_vocabulary)}});
+  const auto objective =
+      train::make_eagle3({.run = run,
+                          .n_steps = flags.steps_ahead,
+                          .draft_vocabulary = draft_vocabulary_of(flags, run.target->config())});
+  return run_head(*objective, flags.head, run, std::move(settings));
+}
+
+}  // namespace
+
+CLI::App* add_train_eagle(CLI::App& program, Run& run) {
+  auto flags = std::make_shared<EagleFlags>();
+  // EAGLE's published recipe, for targets of billions of parameters.
+  flags->head.run.learning_rate = 3e-5;
+  flags->head.run.batch = 4;
+  flags->head.run.weight_decay = 0.01;
+  flags->head.run.clip_norm = 0;
+  flags->head.run.clip_value = 0.5;
+  CLI::App* command = program.add_subcommand(
+      "eagle", "Train an EAGLE head: one decoder layer that drafts on the target's features");
+  constexpr const char* kHead = "Head";
+  add_choice(*command, "--version", flags->version, {"1", "3"},
+             "1: EAGLE, which learns the target's features; 3: EAGLE-3, which reads three of them "
+             "and learns on its own output (default: 1)")
+      ->group(kHead);
+  add_choice(*command, "--inputs", flags->inputs,
+             {"feature+shifted-token", "feature+token", "token", "feature"},
+             "Version 1: what the head reads (default: feature+shifted-token)")
+      ->group(kHead);
+  add_real(*command, "--noise", flags->noise,
+           {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
+           "Version 1: noise on the features it reads is uniform up to this (default: 0.1)")
+      ->group(kHead);
+  add_integer(*command, "--steps-ahead", flags->steps_ahead, 1,
+              "Version 3: times that the head runs on its own output (default: 7)")
+      ->group(kHead);
+  add_integer(*command, "--draft-vocabulary", flags->draft_vocabulary, 1,
+              "Version 3: tokens that the head can say, the text's most frequent (default: all)")
+      ->group(kHead);
+  add_head_flags(*command, flags->head);
+  command->footer(
+      "The defaults are for targets of billions of parameters; a target of a few hundred thousand "
+      "wants --learning-rate 1e-3 or so.\n"
+      "Examples:\n"
+      "  outrider train eagle --target stories260K --text stories.txt --separator "
+      "\"<|endoftext|>\" --learning-rate 1e-3 --steps 2000 --out head\n"
+      "  outrider train eagle ... --data generated --temperature 1\n"
+      "  outrider train eagle --version 3 --target stories260K --text stories.txt "
+      "--draft-vocabulary 256 --out head3\n");
+  run = [flags] { return run_eagle(*flags); };
+  return command;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,54 @@
+// outrider train mtp: multi-token prediction modules behind a model that stays as it is.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "flag_values.h"
+#include "outrider/error.h"
+#include "train/objectives/mtp.h"
+#include "trainer/head_flags.h"
+#include "trainer/train_commands.h"
+
+namespace outrider::cli {
+namespace {
+
+struct MtpFlags {
+  HeadFlags head;
+  int modules = 1;
+};
+
+int run_mtp(const MtpFlags& flags) {
+  // It would hide the shards and their index from every loader.
+  if (std::filesystem::exists(std::filesystem::path(flags.head.run.out) / "model.safetensors")) {
+    throw UsageError("read flags", "out", "a directory that holds no model", flags.head.run.out);
+  }
+  const train::HeadRun run = head_run_of(flags.head);
+  train::RunSettings settings = settings_of(flags.head, run);
+  settings.insert(settings.begin(),
+                  {{"command", "mtp"}, {"modules", fmt::format("{}", flags.modules)}});
+  const auto objective = train::make_mtp(
+      {.run = run, .target_directory = flags.head.target, .n_modules = flags.modules});
+  return run_head(*objective, flags.head, run, std::move(settings));
+}
+
+}  // namespace
+
+CLI::App* add_train_mtp(CLI::App& program, Run& run) {
+  auto flags = std::make_shared<MtpFlags>();
+  CLI::App* command = program.add_subcommand(
+      "mtp", "Add multi-token prediction modules to a model: a chain of layers that predict on");
+  add_integer(*command, "--modules", flags->modules, 1, "How many (default: 1)")->group("Modules");
+  add_head_flags(*command, flags->head);
+  command->footer(
+      "--out becomes a copy of the target with the modules added; --export is their type.\n"
+      "Examples:\n"
+      "  outrider train mtp --target stories260K --text stories.txt --separator "
+      "\"<|endoftext|>\" --modules 2 --steps 2000 --out stories260K-mtp\n"
+      "  outrider train mtp ... --resume\n");
+  run = [flags] { return run_mtp(*flags); };
+  return command;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,102 @@
+#include "train/extended_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "base/atomic_file.h"
+#include "base/mapped_file.h"
+#include "io/safetensors.h"
+#include "outrider/error.h"
+
+namespace outrider::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kOperation = "extend model";
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+Json read_json(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  Json json = Json::parse(in, nullptr, false);
+  if (!json.is_object()) {
+    throw Error(kOperation, file.string(), "a JSON object", in ? "something else" : "no such file");
+  }
+  return json;
+}
+
+void copy_whole(const fs::path& from, const fs::path& to) {
+  const MappedFile source(from);
+  AtomicFile out(to);
+  out.write(source.bytes());
+  out.commit();
+}
+
+std::vector<fs::path> files_of_weights(const fs::path& directory) {
+  if (fs::exists(directory / kSingleFile)) return {directory / kSingleFile};
+  std::set<std::string> names;
+  const Json index = read_json(directory / kIndexFile);
+  const auto map = index.find("weight_map");
+  if (map == index.end() || !map->is_object()) {
+    throw Error(kOperation, (directory / kIndexFile).string(), "a key 'weight_map'", "none");
+  }
+  for (const auto& [tensor, file] : map->items()) names.insert(file.get<std::string>());
+  std::vector<fs::path> files;
+  for (const std::string& name : names) files.push_back(directory / name);
+  return files;
+}
+
+}  // namespace
+
+void write_extended_directory(const fs::path& from, const fs::path& directory,
+                              const std::vector<NamedTensor>& added, ElementType type,
+                              const nlohmann::ordered_json& added_keys) {
+  fs::create_directories(directory);
+  if (fs::exists(directory / kSingleFile)) {
+    throw Error(kOperation, directory.string(), "a directory without model.safetensors", "one");
+  }
+  open_safetensors_directory(from);  // its index, if it has one, names plain files that are there
+  const std::vector<fs::path> files = files_of_weights(from);
+  const std::size_t n_shards = files.size() + 1;
+  const auto shard_name = [&](std::size_t number) {
+    return fmt::format("model-{:05}-of-{:05}.safetensors", number, n_shards);
+  };
+  Json map = Json::object();
+  std::int64_t n_bytes = 0;
+  const auto enter = [&](std::size_t number) {
+    const auto shard = open_safetensors(directory / shard_name(number));
+    for (const TensorView& tensor : shard->tensors()) {
+      if (map.contains(tensor.name)) {
+        throw Error(kOperation, from.string(), fmt::format("no tensor {} yet", tensor.name), "one");
+      }
+      map[tensor.name] = shard_name(number);
+      n_bytes += static_cast<std::int64_t>(tensor.data.size());
+    }
+  };
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    copy_whole(files[i], directory / shard_name(i + 1));
+    enter(i + 1);
+  }
+  write_tensors(directory, shard_name(n_shards), added, type);
+  enter(n_shards);
+
+  copy_tokenizer(from, directory);
+  for (const char* name : {"generation_config.json", "tokenizer.model"}) {
+    if (fs::exists(from / name)) copy_whole(from / name, directory / name);
+  }
+  Json config = read_json(from / "config.json");
+  for (const auto& [key, value] : added_keys.items()) config[key] = value;
+  write_json(directory, "config.json", config);
+  // Last: without it the directory is no model yet.
+  write_json(directory, kIndexFile,
+             {{"metadata", {{"total_size", n_bytes}}}, {"weight_map", std::move(map)}});
+}
+
+}  // namespace outrider::train

@@ -1,0 +1,106 @@
+#include "train/objectives/mtp.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "outrider/error.h"
+#include "train/extended_directory.h"
+#include "train/model_directory.h"
+#include "train/mtp_module.h"
+#include "train/objective.h"
+#include "train/weighted_means.h"
+
+namespace outrider::train {
+namespace {
+
+using torch::Tensor;
+
+class MtpObjective final : public Objective {
+ public:
+  explicit MtpObjective(const MtpOptions& options)
+      : options_(options), shared_(*options.run.target) {
+    if (options.n_modules < 1) {
+      throw UsageError("train mtp", "modules", "at least 1", fmt::format("{}", options.n_modules));
+    }
+    if (!std::filesystem::is_directory(options.target_directory)) {
+      throw UsageError("train mtp", "target", "a Hugging Face directory, to copy and add to",
+                       options.target_directory.string());
+    }
+    torch::manual_seed(options.run.seed);
+    modules_ = MtpModules(options.run.target->config(), options.run.products, options.n_modules);
+  }
+
+  torch::nn::Module& trained() override { return *modules_; }
+  Loss loss(std::int64_t batch_number) override;
+  std::vector<Metric> evaluate() override;
+  void export_to(const std::filesystem::path& directory) override;
+
+ private:
+  std::vector<MtpParts> judge(const Batch& batch);
+
+  MtpOptions options_;
+  SharedMatrices shared_;
+  MtpModules modules_{nullptr};
+};
+
+std::vector<MtpParts> MtpObjective::judge(const Batch& batch) {
+  const torch::ScalarType type = modules_->parameters().front().scalar_type();
+  const std::array<int, 1> layers = {options_.run.target->config().n_layers};
+  const TargetTensors seen(*options_.run.target, batch, layers, type);
+  const MtpTrunk trunk{
+      .features = seen.features.narrow(1, 0, seen.features.size(1) - 1),
+      .embed = [&](const Tensor& tokens) { return shared_.embed(tokens, type); },
+      .logits = [&](const Tensor& x) { return shared_.logits(x, options_.run.products); }};
+  return judge_mtp(modules_, trunk, seen.tokens, seen.weights, seen.logits);
+}
+
+Loss MtpObjective::loss(std::int64_t batch_number) {
+  const std::vector<MtpParts> all = judge(options_.run.batches->batch(batch_number));
+  Loss total;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const Tensor term = all[k].loss / static_cast<double>(all.size());
+    total.value = k == 0 ? term : total.value + term;
+    total.metrics.emplace_back(fmt::format("loss_{}", k + 1), all[k].loss.item<double>());
+    total.metrics.emplace_back(fmt::format("agreement_{}", k + 1), all[k].agreement.item<double>());
+    total.metrics.emplace_back(fmt::format("overlap_{}", k + 1), all[k].overlap.item<double>());
+  }
+  total.n_tokens = static_cast<std::int64_t>(all.front().weight.item<double>());
+  return total;
+}
+
+std::vector<Metric> MtpObjective::evaluate() {
+  if (options_.run.held_out == nullptr) return {};
+  const torch::NoGradGuard no_grad;
+  WeightedMeans means;
+  for (int number = 0; number < options_.run.n_held_out_batches; ++number) {
+    const std::vector<MtpParts> all = judge(options_.run.held_out->batch(number));
+    double loss = 0;
+    for (const MtpParts& parts : all) {
+      loss += parts.loss.item<double>() / static_cast<double>(all.size());
+    }
+    means.add("loss", loss, all.front().weight.item<double>());
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const auto weight = all[k].weight.item<double>();
+      means.add(fmt::format("loss_{}", k + 1), all[k].loss.item<double>(), weight);
+      means.add(fmt::format("agreement_{}", k + 1), all[k].agreement.item<double>(), weight);
+      means.add(fmt::format("overlap_{}", k + 1), all[k].overlap.item<double>(), weight);
+    }
+  }
+  return means.metrics();
+}
+
+void MtpObjective::export_to(const std::filesystem::path& directory) {
+  write_extended_directory(options_.target_directory, directory, modules_->named_tensors(),
+                           options_.run.export_type,
+                           {{"num_nextn_predict_layers", options_.n_modules}});
+}
+
+}  // namespace
+
+std::shared_ptr<Objective> make_mtp(const MtpOptions& options) {
+  return std::make_shared<MtpObjective>(options);
+}
+
+}  // namespace outrider::train

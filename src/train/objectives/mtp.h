@@ -1,0 +1,33 @@
+// Multi-token prediction modules behind a frozen model (train/mtp_module.h).
+#ifndef OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
+#define OUTRIDER_TRAIN_OBJECTIVES_MTP_H_
+
+#include <filesystem>
+#include <memory>
+
+#include "train/objectives/head_run.h"
+
+namespace outrider::train {
+
+class Objective;
+
+struct MtpOptions {
+  HeadRun run = {};
+  std::filesystem::path target_directory = {};  // what run.target was loaded from
+  int n_modules = 1;
+};
+
+// loss = mean over the modules of their mean cross-entropies (eq. 25 of arXiv 2412.19437 without
+// lambda, which weighs it against the model's own loss). Module k of 1 .. n_modules predicts the
+// token k places further than the target's own output does. Log and held out: "loss_k",
+// "agreement_k", "overlap_k" as in medusa.h; held out also "loss".
+//
+// Exports a copy of the target's directory with the modules added: the target's files of weights as
+// they are, under the names of shards, one more shard, an index, and "num_nextn_predict_layers" in
+// config.json. Loaders that know no modules read it as the target. Throws UsageError if the target
+// is no Hugging Face directory.
+std::shared_ptr<Objective> make_mtp(const MtpOptions& options);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_OBJECTIVES_MTP_H_

@@ -1,0 +1,85 @@
+// What the frozen target says about a batch, as torch sees it.
+#ifndef OUTRIDER_TRAIN_TARGET_TENSORS_H_
+#define OUTRIDER_TRAIN_TARGET_TENSORS_H_
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/batch_tensors.h"
+#include "train/products.h"
+#include "train/teacher.h"
+
+namespace outrider::train {
+
+// A batch and the target's view of it, in the type that a module computes in.
+struct TargetTensors {
+  TargetTensors(Teacher& target, const Batch& batch, std::span<const int> layers,
+                torch::ScalarType type)
+      : TargetTensors(BatchTensors(batch), type) {
+    target.run(batch.tokens, batch.n_sequences, true, layers);
+    const auto copy = [&](const std::vector<float>& values, int width) {
+      return torch::from_blob(const_cast<float*>(values.data()),
+                              {batch.n_sequences, batch.length, width}, torch::kFloat32)
+          .to(type, /*non_blocking=*/false, /*copy=*/true);
+    };
+    features = copy(target.output().features, target.output().feature_width);
+    logits = copy(target.output().logits, target.output().vocabulary_size);
+  }
+
+  torch::Tensor tokens;    // (n_sequences, length) int64
+  torch::Tensor weights;   // (n_sequences, length)
+  torch::Tensor features;  // (n_sequences, length, layers.size() * dim): layers side by side
+  torch::Tensor logits;    // (n_sequences, length, vocabulary_size)
+
+ private:
+  TargetTensors(const BatchTensors& batch, torch::ScalarType type)
+      : tokens(batch.tokens), weights(batch.weights.to(type)) {}
+};
+
+// What stands n_places later in a batch: places n_places, n_places + 1, ... of x (n_sequences,
+// length, ...), n_rows of them, with zeros behind the end.
+inline torch::Tensor later(const torch::Tensor& x, std::int64_t n_places, std::int64_t n_rows) {
+  const std::int64_t first = std::min(n_places, x.size(1));
+  const std::int64_t n_there = std::min(n_rows, x.size(1) - first);
+  const torch::Tensor there = x.narrow(1, first, n_there);
+  if (n_there == n_rows) return there;
+  std::vector<std::int64_t> missing = x.sizes().vec();
+  missing[1] = n_rows - n_there;
+  return torch::cat({there, torch::zeros(missing, x.options())}, 1);
+}
+
+// The matrices that a head shares with its target, (vocabulary_size, dim) each. Frozen.
+struct SharedMatrices {
+  explicit SharedMatrices(Teacher& target)
+      : input(of(target, target.input_matrix())), output(of(target, target.output_matrix())) {}
+
+  torch::Tensor embed(const torch::Tensor& tokens, torch::ScalarType type) const {
+    return torch::embedding(input, tokens).to(type);
+  }
+  // features (..., dim) -> logits (..., vocabulary_size)
+  torch::Tensor logits(const torch::Tensor& features, Products products) const {
+    if (products == Products::full) {
+      return torch::linear(features, output.to(features.scalar_type()));
+    }
+    return torch::linear(features.to(torch::kBFloat16), output.to(torch::kBFloat16))
+        .to(features.scalar_type());
+  }
+
+  torch::Tensor input;
+  torch::Tensor output;
+
+ private:
+  static torch::Tensor of(Teacher& target, std::vector<float> matrix) {
+    return torch::from_blob(matrix.data(), {target.config().vocabulary_size, target.config().dim},
+                            torch::kFloat32)
+        .clone();
+  }
+};
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_TARGET_TENSORS_H_

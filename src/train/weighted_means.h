@@ -1,0 +1,46 @@
+// Means over an evaluation of several batches.
+#ifndef OUTRIDER_TRAIN_WEIGHTED_MEANS_H_
+#define OUTRIDER_TRAIN_WEIGHTED_MEANS_H_
+
+#include <string>
+#include <vector>
+
+#include "train/metric.h"
+
+namespace outrider::train {
+
+// Figures by name, each a mean over all that was added. Not thread-safe.
+class WeightedMeans {
+ public:
+  // A mean over rows that weigh so much together.
+  void add(const std::string& name, double mean, double weight) {
+    Sum* sum = nullptr;
+    for (Sum& known : sums_) {
+      if (known.name == name) sum = &known;
+    }
+    if (sum == nullptr) sum = &sums_.emplace_back(Sum{name, 0, 0});
+    sum->value += mean * weight;
+    sum->weight += weight;
+  }
+
+  // In the order in which their names came.
+  std::vector<Metric> metrics() const {
+    std::vector<Metric> all;
+    for (const Sum& sum : sums_) {
+      all.emplace_back(sum.name, sum.weight > 0 ? sum.value / sum.weight : 0);
+    }
+    return all;
+  }
+
+ private:
+  struct Sum {
+    std::string name;
+    double value = 0;
+    double weight = 0;
+  };
+  std::vector<Sum> sums_;
+};
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_WEIGHTED_MEANS_H_
