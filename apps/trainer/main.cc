@@ -53,6 +53,7 @@ int run_program(int argc, char** argv) {
     if (command->parsed()) return run();
   }
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const auto& [command, run] : commands) names.push_back(command->get_name());
   return fail(kExitUsage,
               fmt::format("[read flags] command: expected one of {}, got none (see outrider-train "
