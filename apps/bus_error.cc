@@ -1,24 +1,28 @@
 #include "bus_error.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
-#include <string_view>
+#include <string>
 
 #include "commands.h"
 
 namespace outrider::cli {
 namespace {
 
-// Only calls that are safe in a handler; no exception could leave the faulting instruction.
+// A handler reaches nothing but globals, and must not allocate: the line is made beforehand.
+std::string line;
+std::atomic_flag reported = ATOMIC_FLAG_INIT;  // lock-free always
+
 void on_bus_error(int signal_number, siginfo_t* info, void* /*context*/) {
   // BUS_ADRERR: a mapped address with nothing behind it. Broken memory, misaligned accesses and
   // signals that another process sends have other codes.
   if (info->si_code == BUS_ADRERR) {
-    constexpr std::string_view kLine =
-        "outrider: [read file] a model's file: expected it to stay as it was when opened, got one "
-        "that was cut short or cannot be read any more\n";
-    if (::write(STDERR_FILENO, kLine.data(), kLine.size()) < 0) {
+    // Threads that read the same file meet its end together; one speaks.
+    while (reported.test_and_set()) ::pause();
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) {
       // Nobody to tell; the status does.
     }
     ::_exit(kExitError);
@@ -29,7 +33,11 @@ void on_bus_error(int signal_number, siginfo_t* info, void* /*context*/) {
 
 }  // namespace
 
-void explain_bus_errors() {
+void explain_bus_errors(std::string_view program) {
+  line = fmt::format(
+      "{}: [read file] a model's file: expected it to stay as it was when opened, got one that was "
+      "cut short or cannot be read any more\n",
+      program);
   struct sigaction action = {};
   action.sa_sigaction = on_bus_error;
   ::sigemptyset(&action.sa_mask);

@@ -62,7 +62,7 @@ int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
 int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**)) {
   program_name = name;
   keep_standard_descriptors();
-  explain_bus_errors();
+  explain_bus_errors(program_name);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
   std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
   try {
