@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "terminal.h"
@@ -21,7 +22,7 @@ constexpr double kMemory = 0.98;
 }  // namespace
 
 std::string clock_of(double seconds) {
-  const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  const long long whole = std::llround(std::max(0.0, seconds));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
