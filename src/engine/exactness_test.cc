@@ -1,6 +1,8 @@
 // Promise 1, by enumeration: every outcome of drafter and verifier is walked through the production
 // loop, and the emitted tokens' joint law must be the target's own to 1e-12. Then one step of the
 // walk is broken at a time, and the same enumeration must notice.
+#include "tests/support/exactness.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,34 +23,13 @@ namespace {
 using testing::distance;
 using testing::enumerate;
 using testing::Enumerated;
+using testing::kCaught;
+using testing::kExact;
 using testing::TableModel;
 using testing::target_law;
+using testing::transforms;
 using testing::Trial;
-
-constexpr double kExact = 1e-12;  // sums of at most a few 10^5 products of doubles near 1e-16 each
-constexpr double kCaught = 1e-3;  // a broken step moves some outcome at least this far
-
-// Stops by the drafted token's value: by its probability, and by its identity.
-class ValueStop final : public StopRule {
- public:
-  bool stop_after(TokenId token, double raw_prob) const override {
-    return raw_prob < 0.4 || token == 1;
-  }
-};
-
-std::vector<std::pair<std::string, SamplingParams>> transforms() {
-  return {{"temperature 1", {.temperature = 1}},
-          {"temperature 0.7, top-k 2", {.temperature = 0.7, .top_k = 2}},
-          {"top-p 0.8", {.temperature = 1.3, .top_p = 0.8}},
-          {"min-p 0.3", {.temperature = 1, .min_p = 0.3}},
-          {"penalties",
-           {.temperature = 0.9,
-            .repetition_penalty = 1.5,
-            .presence_penalty = 0.4,
-            .frequency_penalty = 0.3,
-            .logit_bias = {{1, 0.5F}}}},
-          {"greedy", {.temperature = 0}}};
-}
+using testing::ValueStop;
 
 struct Pair {
   explicit Pair(std::uint32_t seed, int vocabulary = 3)

@@ -25,6 +25,7 @@
 #include "speculate/rules/token_specific.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/exactness.h"
 #include "tests/support/rule_process.h"
 #include "tests/support/temporary_directory.h"
 
@@ -34,29 +35,16 @@ namespace {
 using testing::distance;
 using testing::enumerate_rule;
 using testing::FixedViews;
+using testing::kCaught;
+using testing::kExact;
 using testing::rule_process;
 using testing::RuleOutcome;
 using testing::RuleTrial;
 using testing::TableModel;
 using testing::TemporaryDirectory;
+using testing::transforms;
+using testing::ValueStop;
 using testing::views_behind;
-
-constexpr double kExact = 1e-12;  // sums of at most a few 10^5 products of doubles near 1e-16 each
-constexpr double kCaught = 1e-3;  // a broken step moves some outcome at least this far
-
-std::vector<std::pair<std::string, SamplingParams>> transforms() {
-  return {{"temperature 1", {.temperature = 1}},
-          {"temperature 0.7, top-k 2", {.temperature = 0.7, .top_k = 2}},
-          {"top-p 0.8", {.temperature = 1.3, .top_p = 0.8}},
-          {"min-p 0.3", {.temperature = 1, .min_p = 0.3}},
-          {"penalties",
-           {.temperature = 0.9,
-            .repetition_penalty = 1.5,
-            .presence_penalty = 0.4,
-            .frequency_penalty = 0.3,
-            .logit_bias = {{1, 0.5F}}}},
-          {"greedy", {.temperature = 0}}};
-}
 
 std::string router_file() {
   static const TemporaryDirectory directory;
@@ -184,13 +172,6 @@ INSTANTIATE_TEST_SUITE_P(Verify, RuleExactness,
 
 // Round after round, with drafts that end by a token's value: what the drafter keeps of a leaf that
 // it was asked about must be right.
-class ValueStop final : public StopRule {
- public:
-  bool stop_after(TokenId token, double raw_prob) const override {
-    return raw_prob < 0.4 || token == 1;
-  }
-};
-
 TEST(RuleExactness, RoundsAfterLeavesOfTreesAndShortChains) {
   const ValueStop stop;
   for (const char* spec : {"token-v1:alpha=0.3", "diff:alpha=0.1", "budget:total=0.15"}) {

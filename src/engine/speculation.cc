@@ -16,6 +16,7 @@
 #include "outrider/error.h"
 #include "speculate/drafters/model_drafter.h"
 #include "tensor/kernels_in_use.h"
+#include "tokenizer/same_vocabulary.h"
 
 namespace outrider {
 namespace {
@@ -45,8 +46,8 @@ void require_distributions(const Judging& judging, const std::string& drafter) {
 
 // Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
 // is taken at its word if its size fits.
-void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
-                             const std::filesystem::path& path) {
+void require_fitting_vocabulary(const Model& target, const LanguageModel& drafter,
+                                const std::filesystem::path& path) {
   constexpr const char* kOperation = "load drafter";
   const int n_target = target.summary().vocabulary_size;
   const int n_drafter = drafter.config().vocabulary_size;
@@ -59,27 +60,8 @@ void require_same_vocabulary(const Model& target, const LanguageModel& drafter,
     }
     return;
   }
-  const auto other = Tokenizer::load(path);
-  const Tokenizer& tokenizer = target.tokenizer();
-  const int n_shared =
-      std::min({n_target, n_drafter, tokenizer.vocabulary_size(), other->vocabulary_size()});
-  const auto piece = [](const Tokenizer& of, TokenId id) {
-    return of.has(id) ? fmt::format("\"{}\"", of.piece(id)) : std::string("missing");
-  };
-  for (TokenId id = 0; id < n_shared; ++id) {
-    const std::string expected = piece(tokenizer, id);
-    const std::string got = piece(*other, id);
-    if (expected != got) {
-      throw Error(kOperation, path.string(),
-                  fmt::format("the target's vocabulary (token {} is {})", id, expected), got);
-    }
-  }
-  // Padding rows may differ in number; real tokens may not.
-  if (tokenizer.vocabulary_size() != other->vocabulary_size()) {
-    throw Error(kOperation, path.string(),
-                fmt::format("the target's {} tokens", tokenizer.vocabulary_size()),
-                fmt::format("{}", other->vocabulary_size()));
-  }
+  // The models' matrices may be padded to different sizes; their tokens are what counts.
+  require_same_vocabulary(target.tokenizer(), *Tokenizer::load(path), kOperation, path.string());
 }
 
 // All of a speculation but the drafter, from the specs alone.
@@ -155,7 +137,7 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   Speculation speculation = without_drafter(spec, options);
   if (spec.name() == "none") return speculation;
   auto model = load_model(spec.value(), make_load_options(options.drafter_options));
-  require_same_vocabulary(target, *model, spec.value());
+  require_fitting_vocabulary(target, *model, spec.value());
   speculation.drafter =
       std::make_unique<ModelDrafter>(std::move(model), target.summary().vocabulary_size);
   const bool looks_at_draft = speculation.acceptance->needs().draft_prob;

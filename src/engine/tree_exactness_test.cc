@@ -15,6 +15,7 @@
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
+#include "tests/support/exactness.h"
 #include "tests/support/fixed_views.h"
 
 namespace outrider {
@@ -23,36 +24,15 @@ namespace {
 using testing::distance;
 using testing::enumerate;
 using testing::Enumerated;
+using testing::kCaught;
+using testing::kExact;
 using testing::TableModel;
 using testing::target_law;
+using testing::transforms;
 using testing::Trial;
-
-constexpr double kExact = 1e-12;  // sums of at most a few 10^5 products of doubles near 1e-16 each
-constexpr double kCaught = 1e-3;  // a broken step moves some outcome at least this far
+using testing::ValueStop;
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
-
-// Ends a path by the drafted token's value: by its probability, and by its identity.
-class ValueStop final : public StopRule {
- public:
-  bool stop_after(TokenId token, double raw_prob) const override {
-    return raw_prob < 0.4 || token == 1;
-  }
-};
-
-std::vector<std::pair<std::string, SamplingParams>> transforms() {
-  return {{"temperature 1", {.temperature = 1}},
-          {"temperature 0.7, top-k 2", {.temperature = 0.7, .top_k = 2}},
-          {"top-p 0.8", {.temperature = 1.3, .top_p = 0.8}},
-          {"min-p 0.3", {.temperature = 1, .min_p = 0.3}},
-          {"penalties",
-           {.temperature = 0.9,
-            .repetition_penalty = 1.5,
-            .presence_penalty = 0.4,
-            .frequency_penalty = 0.3,
-            .logit_bias = {{1, 0.5F}}}},
-          {"greedy", {.temperature = 0}}};
-}
 
 std::shared_ptr<const TreeShape> fixed(const std::vector<int>& n_children, Siblings siblings) {
   return std::make_shared<FixedShape>(n_children, siblings);
