@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/prefill.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
 
@@ -192,5 +193,16 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
 }
 
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
+
+DrafterPlan read_model_drafter(const Spec& spec) {
+  spec.require_keys({"confidence"});
+  return {.traits = {.has_draft_prob = true, .prefix_determined = true},
+          .shape = chain_shape(kDefaultDraftLength),
+          .confidence = spec.number("confidence", 0, 1).value_or(0),
+          .make = [path = spec.required_value("model:PATH")](const DrafterMaterials& materials) {
+            return std::make_unique<ModelDrafter>(materials.load_model(path),
+                                                  materials.vocabulary_size);
+          }};
+}
 
 }  // namespace outrider

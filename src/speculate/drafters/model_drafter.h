@@ -10,6 +10,7 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
 #include "speculate/tree_growth.h"
 
 namespace outrider {
@@ -69,6 +70,9 @@ class ModelDrafter final : public Drafter {
   std::vector<int> path_;
   std::vector<float> penalised_;
 };
+
+// "model:PATH[,confidence=C]".
+DrafterPlan read_model_drafter(const Spec& spec);
 
 }  // namespace outrider
 

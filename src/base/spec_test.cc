@@ -1,4 +1,4 @@
-#include "engine/spec.h"
+#include "base/spec.h"
 
 #include <gtest/gtest.h>
 
