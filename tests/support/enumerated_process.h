@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/decoder.h"
+#include "speculate/decoder.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerating_chance.h"
 #include "tests/support/table_model.h"

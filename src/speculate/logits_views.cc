@@ -1,4 +1,4 @@
-#include "engine/logits_views.h"
+#include "speculate/logits_views.h"
 
 #include <cstddef>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "engine/decoder.h"
+#include "speculate/decoder.h"
 
 #include <algorithm>
 #include <chrono>
