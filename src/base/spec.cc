@@ -177,4 +177,30 @@ std::vector<int> Spec::integers(int least, int most) const {
   return numbers;
 }
 
+std::vector<std::string> split_specs(std::string_view list, char separator) {
+  std::vector<std::string> specs;
+  if (list.empty()) return specs;
+  std::size_t begin = 0;
+  const auto end_part = [&](std::size_t end) {
+    std::string part(list.substr(begin, end - begin));
+    begin = end + 1;
+    const bool continues =
+        separator == ',' && !specs.empty() && is_key({.text = part, .equals = part.find('=')});
+    if (continues) {
+      specs.back() += ',' + part;
+    } else {
+      specs.push_back(std::move(part));
+    }
+  };
+  for (std::size_t index = 0; index < list.size(); ++index) {
+    if (list[index] == '\\') {
+      ++index;
+    } else if (list[index] == separator) {
+      end_part(index);
+    }
+  }
+  end_part(list.size());
+  return specs;
+}
+
 }  // namespace outrider

@@ -23,7 +23,8 @@
 namespace outrider {
 namespace {
 
-void require_distributions(const Judging& judging, const Spec& drafter, bool has_draft_prob) {
+void require_distributions(const Judging& judging, const std::string& drafter,
+                           bool has_draft_prob) {
   if (!judging.acceptance->needs().draft_prob || has_draft_prob) return;
   std::vector<std::string_view> fitting;
   for (const DrafterKind& kind : drafter_kinds()) {
@@ -31,7 +32,7 @@ void require_distributions(const Judging& judging, const Spec& drafter, bool has
   }
   throw UsageError("use rule", judging.rule,
                    fmt::format("a drafter that has distributions ({})", fmt::join(fitting, ", ")),
-                   fmt::format("the drafter {}", drafter.name()));
+                   fmt::format("the drafter {}", drafter));
 }
 
 // Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer
@@ -63,22 +64,23 @@ struct Plan {
 Plan read_speculation(const SpeculationOptions& options) {
   Plan plan;
   Speculation& speculation = plan.speculation;
-  const Spec spec = Spec::parse("drafter", options.drafter);
-  if (spec.name() == "none") {
+  const std::string drafter = options.drafter.substr(0, options.drafter.find(':'));
+  if (drafter == "none") {
+    const Spec spec = Spec::parse("drafter", options.drafter);
     spec.require_no_value();
     spec.require_keys({});
   } else {
-    plan.drafter = read_drafter(spec);
+    plan.drafter = read_drafter(options.drafter);
   }
   Judging judging = make_judging(options.rule, options.verify);
-  require_distributions(judging, spec, plan.drafter && plan.drafter->traits.has_draft_prob);
+  require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
   speculation.rule = judging.rule;
   speculation.acceptance = std::move(judging.acceptance);
   speculation.shape =
       options.tree.empty() && plan.drafter ? plan.drafter->shape : make_tree_shape(options.tree);
   if (speculation.acceptance->chains_only() && !speculation.shape->is_chain()) {
     throw UsageError("judge drafts", speculation.acceptance->name(), "a chain",
-                     options.tree.empty() ? fmt::format("the drafter {}", spec.name())
+                     options.tree.empty() ? fmt::format("the drafter {}", drafter)
                                           : fmt::format("the tree {}", options.tree));
   }
   if (!plan.drafter) {

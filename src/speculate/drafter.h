@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_SPECULATE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -90,6 +91,10 @@ class Drafter {
                         Distribution& draft_prob, Distribution* raw_draft);
   virtual void observe(std::span<const RoundResult> results) = 0;
   virtual void end(SequenceId id) = 0;
+  // Tokens that the text was thought to have are taken back: it is now context.tokens, of which the
+  // first n_common stand as before. Between observe() and the next propose(), for drafters that
+  // draft for another drafter; by default the text begins anew.
+  virtual void rewind(const Context& context, std::size_t n_common);
 
   // Forward passes of a model so far (0 for index drafters).
   virtual std::int64_t n_passes() const = 0;
@@ -97,6 +102,12 @@ class Drafter {
 
 inline bool Drafter::draft_at(const Context&, const DraftTree&, int, Distribution&, Distribution*) {
   return false;
+}
+
+inline void Drafter::rewind(const Context& context, std::size_t /*n_common*/) {
+  end(context.id);
+  begin(context);
+  prefill(context, context.tokens.first(context.tokens.size() - 1));
 }
 
 }  // namespace outrider

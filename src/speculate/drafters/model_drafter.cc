@@ -192,6 +192,17 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
   }
 }
 
+void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
+  Text& text = texts_.at(context.id);
+  text.pending.clear();
+  text.sequence->keep({});
+  // The root is always run anew.
+  const std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
+  if (static_cast<std::size_t>(text.sequence->n_kept()) > n_kept) {
+    text.sequence->truncate(static_cast<int>(n_kept));
+  }
+}
+
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {

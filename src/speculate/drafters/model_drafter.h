@@ -38,6 +38,7 @@ class ModelDrafter final : public Drafter {
                 Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
+  void rewind(const Context& context, std::size_t n_common) override;
   std::int64_t n_passes() const override { return n_passes_; }
 
   const LanguageModel& model() const { return *model_; }
