@@ -19,7 +19,7 @@ namespace outrider::testing {
 using Law = std::map<std::vector<TokenId>, double>;
 
 struct Trial {
-  TableModel* target = nullptr;
+  PrefixModel* target = nullptr;
   Drafter* drafter = nullptr;
   const Acceptance* acceptance = nullptr;
   int draft_length = 1;                              // of a chain
