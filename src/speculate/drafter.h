@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "model/language_model.h"
 #include "outrider/types.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
@@ -28,8 +29,11 @@ struct Context {
 
 // How much to draft this time at most, whatever the shape asks for.
 struct Budget {
-  int depth = 0;    // of the deepest node: what the context and the token limit leave room for
+  int depth = 0;    // of the deepest drafted node: what the context and the token limit leave
   int n_nodes = 0;  // drafted tokens, the root left out
+  // Of the deepest scratch node: what the context leaves. Drafted and scratch nodes together are
+  // no more than kMostDraftNodes (tree_shape.h).
+  int scratch_depth = 0;
 };
 
 // Ends a draft early. Called after each drafted token, which stays in the tree, without children:
@@ -53,11 +57,21 @@ struct DraftJob {
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
 };
 
-// What became of a draft, once the context holds the new tokens.
+// What became of a draft, once the context holds the new tokens. What it points to stays valid for
+// the call it is given to.
 struct RoundResult {
   const Context* context = nullptr;
   const DraftTree* tree = nullptr;
   const Verdict* verdict = nullptr;
+  // The target's pass over this tree and those of other texts; the root's row in it.
+  const ForwardOutput* target = nullptr;
+  int first_row = 0;
+
+  // What the target says follows a node, drafted, scratch or the root, accepted or not: (vocabulary)
+  // logits, before bias and penalties.
+  std::span<const float> target_logits(int node) const {
+    return target->logits_row(first_row + node);
+  }
 };
 
 struct DrafterTraits {
