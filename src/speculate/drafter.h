@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_SPECULATE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -52,11 +53,24 @@ struct DraftJob {
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
 };
 
+// The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),
+// side by side. Valid during the call they are given to.
+struct FeatureRows {
+  std::span<const float> values = {};  // (n_tokens, width)
+  int width = 0;                       // feature_layers().size() * the target's dim; 0: none
+
+  std::span<const float> rows(int first, int n) const {
+    return values.subspan(static_cast<std::size_t>(first) * static_cast<std::size_t>(width),
+                          static_cast<std::size_t>(n) * static_cast<std::size_t>(width));
+  }
+};
+
 // What became of a draft, once the context holds the new tokens.
 struct RoundResult {
   const Context* context = nullptr;
   const DraftTree* tree = nullptr;
   const Verdict* verdict = nullptr;
+  FeatureRows features = {};  // at the tree's nodes, the root first, as the target has run them
 };
 
 struct DrafterTraits {
@@ -72,13 +86,17 @@ class Drafter {
   virtual ~Drafter() = default;
   virtual std::string_view name() const = 0;
   virtual DrafterTraits traits() const = 0;
+  // The hidden states of the target that the drafter reads (ForwardRequest::feature_layers), always
+  // the same: every pass of the target leaves them behind for it. Empty: none.
+  virtual std::span<const int> feature_layers() const { return {}; }
 
   // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;
   // The target has run these next tokens of the prompt: called after begin() until all of them but
-  // the last, which roots the first round, have been run, or until the text is cancelled. A drafter
-  // without a model has nothing to do.
-  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/) {}
+  // the last, which roots the first round, have been run, or until the text is cancelled. features:
+  // the target's at these tokens. A drafter without a model has nothing to do.
+  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/,
+                       const FeatureRows& /*features*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
   virtual void propose(std::span<DraftJob> jobs) = 0;
   // The drafter's distributions at a node that propose() left without: verification has ended a
