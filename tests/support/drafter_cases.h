@@ -19,6 +19,9 @@ struct DrafterCase {
 
 inline constexpr DrafterCase kDrafterCases[] = {
     {"model", "model:{draft}"},
+    {"first", "first:model:{draft},model:{draft}"},
+    {"merge", "merge:model:{draft}+model:{draft}"},
+    {"staged", "staged:model:{draft}+model:{draft}"},
 };
 
 }  // namespace outrider::testing

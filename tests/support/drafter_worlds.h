@@ -98,7 +98,7 @@ struct World {
 };
 
 inline DrafterPlan plan_of(const DrafterCase& drafter) {
-  return read_drafter(Spec::parse("drafter", DrafterFiles::get().spec(drafter)));
+  return read_drafter(DrafterFiles::get().spec(drafter));
 }
 
 // A target and, for drafters that ask for a model, a drafter that are tables of logits over three

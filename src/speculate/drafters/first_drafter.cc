@@ -10,13 +10,14 @@ void FirstDrafter::propose(std::span<DraftJob> jobs) {
   left_.clear();
   for (DraftJob& job : jobs) left_.push_back(&job);
   for (std::size_t part = 0; part < n_parts() && !left_.empty(); ++part) {
-    draft(part, left_);
+    draft(part, left_, Room::all);
     std::erase_if(left_, [&](DraftJob* job) {
       if (drafted(part, job->context->id).n_drafted() == 0) return false;
       graft(part, *job, /*share_named=*/false);
       return true;
     });
   }
+  finish(jobs);
 }
 
 DrafterPlan read_first_drafter(std::span<const std::string> parts) {
