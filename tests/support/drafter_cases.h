@@ -19,6 +19,9 @@ struct DrafterCase {
 
 inline constexpr DrafterCase kDrafterCases[] = {
     {"model", "model:{draft}"},
+    {"ngram", "ngram:min=1,max=3,length=8"},
+    {"reference", "reference:file={text},min=1"},
+    {"suffix", "suffix:length=8,total=12"},
 };
 
 }  // namespace outrider::testing
