@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "speculate/tree_shapes/fixed_shape.h"
+
 namespace outrider {
 
 void FirstDrafter::propose(std::span<DraftJob> jobs) {
@@ -27,7 +29,14 @@ DrafterPlan read_first_drafter(std::span<const std::string> parts) {
   for (const DrafterPlan& plan : plans) {
     traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
   }
-  const auto shape = shape_over(plans);
+  // One part's draft at a time: of chains it is a chain.
+  int length = 0;
+  bool chains = true;
+  for (const DrafterPlan& plan : plans) {
+    length = std::max(length, plan.shape->depth());
+    chains = chains && plan.shape->is_chain();
+  }
+  const auto shape = chains ? chain_shape(length) : shape_over(plans);
   return {.traits = traits,
           .shape = shape,
           .confidence = 0,  // each part has its own
