@@ -197,7 +197,6 @@ int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags
   if (!given("--max-tokens")) options.max_tokens = task.max_tokens;
   // Stop texts are for base models, which would go on with a next example.
   if (!given("--stop") && !flags.chat) options.stop_strings = task.stop;
-  check_speculation(model_flags.speculation);
   const eval::Metrics metrics =
       eval::make_metrics(task, {.allow_network = flags.allow_network, .only_score = false});
 

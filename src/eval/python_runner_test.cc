@@ -5,15 +5,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "eval/data_file.h"
 #include "eval/item.h"
 #include "eval/metrics/pass_at.h"
+#include "eval/task.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
 
@@ -161,6 +163,47 @@ TEST_F(PythonRunnerTest, PassAtCountsWhatPasses) {
   const PassAt two(2, Template::parse("{completion}", "task"), runner_);
   const std::vector<std::string> one = {"x"};
   EXPECT_THROW(two.count({.item = item, .texts = one, .references = {}}), Error);
+}
+
+// The programs that MBPP gives as solutions pass its own tests, in the fence and by the task's
+// template; with another item's solution none of them does.
+TEST_F(PythonRunnerTest, RealSolutionsPassTheirTests) {
+  const fs::path data = fs::path(OUTRIDER_SHARED_DATA) / "eval" / "mbpp" / "mbpp.jsonl";
+  if (!fs::exists(data)) GTEST_SKIP() << "no " << data;
+  const Task task = load_task(OUTRIDER_SOURCE_DIR "/tasks/mbpp.json", {});
+  const DataSet set = read_data(task.data, {data.string()});
+  const PassAt metric(1, task.program, runner_);
+  ASSERT_GE(set.items.size(), 31U);
+  for (std::size_t i = 10; i < 30; ++i) {
+    for (const std::size_t solution : {i, i + 1}) {
+      const std::vector<std::string> texts = {set.items[solution].fields["code"]};
+      EXPECT_EQ(metric.count({.item = set.items[i], .texts = texts, .references = {}})[0],
+                solution == i ? 1 : 0)
+          << set.items[i].place;
+    }
+  }
+}
+
+TEST_F(PythonRunnerTest, RealSolutionsOfHumanEvalPass) {
+  const fs::path data =
+      fs::path(OUTRIDER_SHARED_DATA) / "eval" / "humaneval" / "HumanEval.jsonl.gz";
+  if (!fs::exists(data)) GTEST_SKIP() << "no " << data;
+  const testing::TemporaryDirectory directory;
+  const std::string unpacked = (directory.path() / "items").string();
+  ASSERT_EQ(std::system(("gzip -dc '" + data.string() + "' > '" + unpacked + "'").c_str()), 0);
+  const Task task = load_task(OUTRIDER_SOURCE_DIR "/tasks/humaneval.json", {});
+  const DataSet set = read_data(task.data, {unpacked});
+  const PassAt metric(1, task.program, runner_);
+  ASSERT_EQ(set.items.size(), 164U);
+  for (std::size_t i = 0; i < 164; i += 8) {
+    const std::string solution = set.items[i].fields["canonical_solution"];
+    for (const bool right : {true, false}) {
+      const std::vector<std::string> texts = {right ? solution : "    return 'no'\n"};
+      EXPECT_EQ(metric.count({.item = set.items[i], .texts = texts, .references = {}})[0],
+                right ? 1 : 0)
+          << set.items[i].place;
+    }
+  }
 }
 
 }  // namespace
