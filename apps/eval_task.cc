@@ -199,6 +199,12 @@ int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags
   if (!given("--stop") && !flags.chat) options.stop_strings = task.stop;
   const eval::Metrics metrics =
       eval::make_metrics(task, {.allow_network = flags.allow_network, .only_score = false});
+  for (const auto& metric : metrics) {
+    if (flags.samples >= metric->n_samples()) continue;
+    throw UsageError("read flags", "--samples",
+                     fmt::format("{} or more for {}", metric->n_samples(), metric->name()),
+                     fmt::format("{}", flags.samples));
+  }
 
   eval::DataSet data = eval::read_data(task.data, flags.data);
   const nlohmann::ordered_json configuration =

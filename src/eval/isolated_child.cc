@@ -70,7 +70,7 @@ struct Preparation {
   const char* directory;
   Isolation isolation;
   std::array<std::pair<int, rlimit>, 6> limits;
-  bool is_root;
+  bool becomes_nobody;
   int null;
   int errors;
   int report;
@@ -111,7 +111,7 @@ bool confine(const Preparation& preparation) {
       return false;
     }
   }
-  if (preparation.is_root &&
+  if (preparation.becomes_nobody &&
       (::setgroups(0, nullptr) != 0 || ::setresgid(kNobody, kNobody, kNobody) != 0 ||
        ::setresuid(kNobody, kNobody, kNobody) != 0)) {
     return false;
@@ -168,7 +168,7 @@ pid_t start(const Preparation& preparation) {
   if (isolation.network) flags |= CLONE_NEWNET;
   if (isolation.processes) flags |= CLONE_NEWPID | CLONE_NEWIPC;
   if (isolation.files) flags |= CLONE_NEWNS;
-  if (flags != SIGCHLD && !preparation.is_root) flags |= CLONE_NEWUSER;
+  if (flags != SIGCHLD && ::geteuid() != 0) flags |= CLONE_NEWUSER;
   // fork(2), but with namespaces of its own.
   const long child = ::syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr);
   if (child == 0) be_the_child(preparation);
@@ -197,27 +197,26 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
                                        "PYTHONHASHSEED=0",
                                        "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1"};
-  Preparation preparation{.arguments = {},
-                          .environment = {},
-                          .directory = directory.c_str(),
-                          .isolation = isolation,
-                          .limits = {{{RLIMIT_CPU, limit_of(limits.wall_seconds)},
-                                      {RLIMIT_AS, limit_of(limits.memory_bytes)},
-                                      {RLIMIT_NPROC, limit_of(limits.n_processes)},
-                                      {RLIMIT_FSIZE, limit_of(limits.file_bytes)},
-                                      {RLIMIT_CORE, limit_of(0)},
-                                      {RLIMIT_NOFILE, limit_of(256)}}},
-                          .is_root = ::geteuid() == 0,
-                          .null = null.get(),
-                          .errors = errors_writing.get(),
-                          .report = report_writing.get()};
+  Preparation preparation{
+      .arguments = {},
+      .environment = {},
+      .directory = directory.c_str(),
+      .isolation = isolation,
+      .limits = {{{RLIMIT_CPU, limit_of(limits.wall_seconds)},
+                  {RLIMIT_AS, limit_of(limits.memory_bytes)},
+                  {RLIMIT_NPROC, limit_of(limits.n_processes)},
+                  {RLIMIT_FSIZE, limit_of(limits.file_bytes)},
+                  {RLIMIT_CORE, limit_of(0)},
+                  {RLIMIT_NOFILE, limit_of(256)}}},
+      // A root whose namespace knows no such user stays what it is.
+      .becomes_nobody = ::geteuid() == 0 && ::chown(directory.c_str(), kNobody, kNobody) == 0,
+      .null = null.get(),
+      .errors = errors_writing.get(),
+      .report = report_writing.get()};
   for (std::string& word : words) preparation.arguments.push_back(word.data());
   if (!words.empty()) preparation.arguments.push_back(nullptr);
   for (std::string& setting : settings) preparation.environment.push_back(setting.data());
   preparation.environment.push_back(nullptr);
-  if (preparation.is_root && ::chown(directory.c_str(), kNobody, kNobody) != 0) {
-    throw Error(kOperation, directory.string(), std::strerror(errno));
-  }
 
   const pid_t child = start(preparation);
   if (child < 0) throw Error(kOperation, "child", std::strerror(errno));

@@ -48,6 +48,8 @@ class Metric {
   // Everything a reader must know to compare the score with one from elsewhere.
   virtual std::string signature(std::size_t n_references) const = 0;
 
+  // Texts that count() wants of each item, at least.
+  virtual int n_samples() const { return 1; }
   virtual bool larger_is_better() const { return true; }
   virtual bool needs_references() const { return true; }
   // Judges a text's likelihood; nothing is generated.

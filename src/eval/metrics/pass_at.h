@@ -35,6 +35,7 @@ class PassAt : public Metric {
   std::vector<double> count(const Judged& judged) const override;
   std::vector<double> scores(std::span<const double> sums) const override;  // 0 to 100
   std::string signature(std::size_t n_references) const override;
+  int n_samples() const override { return k_; }
   bool needs_references() const override { return false; }
 
  private:
