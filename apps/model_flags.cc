@@ -32,8 +32,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter =
       add_text(app, "--drafter", speculation.drafter, "SPEC",
-               "What rides ahead: none, or model:PATH[,confidence=C] (a draft ends after the first "
-               "token less likely than C) (default: none)")
+               "What rides ahead: none; model:PATH[,confidence=C] (a draft ends after the first "
+               "token less likely than C); first:A,B,... (the first of these drafters that has a "
+               "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
+               "drafts for) (default: none)")
           ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")

@@ -234,7 +234,7 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"src/model/a.cc", "#include \"sampling/chance.h\"", "model does not stand on sampling"},
       {"src/speculate/a.cc", "#include \"tokenizer/bpe.h\"", "speculate does not stand on token"},
       {"src/speculate/drafters/a.cc", "#include \"engine/a.h\"", "speculate does not stand on"},
-      {"src/train/a.cc", "#include \"engine/decoder.h\"", "train does not stand on engine"},
+      {"src/train/a.cc", "#include \"engine/speculation.h\"", "train does not stand on engine"},
       {"src/train/a.cc", "#include \"vocabulary_training/a.h\"", "train does not stand on voc"},
       {"src/train/a.cc", "#include <sentencepiece_trainer.h>", "SentencePiece"},
       {"src/vocabulary_training/a.cc", "#include <torch/torch.h>", "libtorch"},

@@ -27,9 +27,15 @@ namespace outrider {
 // How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
 // UsageError that lists the known ones.
 struct SpeculationOptions {
-  // "none" (plain decoding) or "model:PATH[,confidence=C]": a small model of the same vocabulary;
-  // with a confidence, a draft ends after the first token that the drafter gives a lower
-  // probability (before temperature and truncation).
+  // "none": plain decoding. docs/drafters.md describes the others:
+  //   "model:PATH[,confidence=C]"   a small model of the same vocabulary; with a confidence, a
+  //   draft
+  //                         ends after the first token that the drafter gives a lower probability
+  //                         (before temperature and truncation)
+  //   "first:A,B,..."       the first of these drafters that has anything to propose
+  //   "merge:A+B+..."       the trees of these drafters united into one
+  //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
+  // A backslash before a comma or a plus sign takes it literally.
   std::string drafter = "none";
   // What stands. "exact": the target's own distribution. Others trade quality for speed and need a
   // drafter with distributions; docs/cascades.md describes each:

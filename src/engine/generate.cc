@@ -8,11 +8,11 @@
 #include <deque>
 #include <utility>
 
-#include "engine/decoder.h"
 #include "engine/speculation.h"
 #include "engine/stop_strings.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
 
 namespace outrider {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/spec.h"
+#include "base/spec.h"
 #include "outrider/error.h"
 #include "speculate/bild.h"
 #include "speculate/rules/bild_sampled.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/mapped_file.h"
-#include "engine/spec.h"
+#include "base/spec.h"
 #include "io/strict_json.h"
 #include "outrider/error.h"
 #include "speculate/tree_shapes/dynamic_shape.h"

@@ -4,40 +4,31 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/spec.h"
 #include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
-#include "engine/spec.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
-#include "speculate/drafters/model_drafter.h"
+#include "speculate/drafter_registry.h"
 #include "tensor/kernels_in_use.h"
 #include "tokenizer/same_vocabulary.h"
 
 namespace outrider {
 namespace {
 
-// The kinds of drafters there are, and what is known of them before one is loaded.
-struct DrafterKind {
-  std::string_view name;
-  std::string_view spec;
-  DrafterTraits traits;
-};
-constexpr DrafterKind kDrafterKinds[] = {
-    {"none", "none", {}},
-    {"model", "model:PATH", {.has_draft_prob = true, .prefix_determined = true}},
-};
-
-void require_distributions(const Judging& judging, const std::string& drafter) {
-  if (!judging.acceptance->needs().draft_prob) return;
+void require_distributions(const Judging& judging, const std::string& drafter,
+                           bool has_draft_prob) {
+  if (!judging.acceptance->needs().draft_prob || has_draft_prob) return;
   std::vector<std::string_view> fitting;
-  for (const DrafterKind& kind : kDrafterKinds) {
-    if (kind.traits.has_draft_prob) fitting.push_back(kind.spec);
-    if (kind.name == drafter && kind.traits.has_draft_prob) return;
+  for (const DrafterKind& kind : drafter_kinds()) {
+    if (kind.has_draft_prob) fitting.push_back(kind.usage);
   }
   throw UsageError("use rule", judging.rule,
                    fmt::format("a drafter that has distributions ({})", fmt::join(fitting, ", ")),
@@ -64,34 +55,42 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
   require_same_vocabulary(target.tokenizer(), *Tokenizer::load(path), kOperation, path.string());
 }
 
-// All of a speculation but the drafter, from the specs alone.
-Speculation without_drafter(const Spec& spec, const SpeculationOptions& options) {
+// All of a speculation but the drafter, from the specs alone, and the plan to make that by.
+struct Plan {
   Speculation speculation;
-  spec.require_name({"none", "model"});
-  Judging judging = make_judging(options.rule, options.verify);
-  require_distributions(judging, spec.name());
-  speculation.rule = judging.rule;
-  speculation.acceptance = std::move(judging.acceptance);
-  speculation.shape = make_tree_shape(options.tree);
-  if (speculation.acceptance->chains_only() && !speculation.shape->is_chain()) {
-    throw UsageError("judge drafts", speculation.acceptance->name(), "a chain",
-                     fmt::format("the tree {}", options.tree));
-  }
-  if (spec.name() == "none") {
+  std::optional<DrafterPlan> drafter;  // none: plain decoding
+};
+
+Plan read_speculation(const SpeculationOptions& options) {
+  Plan plan;
+  Speculation& speculation = plan.speculation;
+  const std::string drafter = options.drafter.substr(0, options.drafter.find(':'));
+  if (drafter == "none") {
+    const Spec spec = Spec::parse("drafter", options.drafter);
     spec.require_no_value();
     spec.require_keys({});
+  } else {
+    plan.drafter = read_drafter(options.drafter);
+  }
+  Judging judging = make_judging(options.rule, options.verify);
+  require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
+  speculation.rule = judging.rule;
+  speculation.acceptance = std::move(judging.acceptance);
+  speculation.shape =
+      options.tree.empty() && plan.drafter ? plan.drafter->shape : make_tree_shape(options.tree);
+  if (speculation.acceptance->chains_only() && !speculation.shape->is_chain()) {
+    throw UsageError("judge drafts", speculation.acceptance->name(), "a chain",
+                     options.tree.empty() ? fmt::format("the drafter {}", drafter)
+                                          : fmt::format("the tree {}", options.tree));
+  }
+  if (!plan.drafter) {
     // Plain sampling is Gumbel coupling with nothing drafted.
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
-    return speculation;
+    return plan;
   }
-  spec.require_keys({"confidence"});
-  if (spec.value().empty()) {
-    throw UsageError("read drafter", options.drafter, "model:PATH", "no path");
-  }
-  const double confidence =
-      std::max(spec.number("confidence", 0, 1).value_or(0), judging.draft_until);
+  const double confidence = std::max(plan.drafter->confidence, judging.draft_until);
   if (confidence > 0) speculation.stop = std::make_unique<ConfidenceStop>(confidence);
-  return speculation;
+  return plan;
 }
 
 }  // namespace
@@ -128,24 +127,31 @@ LoadOptions make_load_options(const ModelOptions& options) {
   return load;
 }
 
-void check_speculation(const SpeculationOptions& options) {
-  (void)without_drafter(Spec::parse("drafter", options.drafter), options);
-}
+void check_speculation(const SpeculationOptions& options) { (void)read_speculation(options); }
 
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
-  const Spec spec = Spec::parse("drafter", options.drafter);
-  Speculation speculation = without_drafter(spec, options);
-  if (spec.name() == "none") return speculation;
-  auto model = load_model(spec.value(), make_load_options(options.drafter_options));
-  require_fitting_vocabulary(target, *model, spec.value());
-  speculation.drafter =
-      std::make_unique<ModelDrafter>(std::move(model), target.summary().vocabulary_size);
+  Plan plan = read_speculation(options);
+  Speculation& speculation = plan.speculation;
+  if (!plan.drafter) return std::move(speculation);
+  DrafterMaterials materials;
+  materials.target = &target.language_model();
+  materials.vocabulary_size = target.summary().vocabulary_size;
+  materials.load = make_load_options(options.drafter_options);
+  materials.load_model = [&](const std::filesystem::path& path) {
+    auto model = load_model(path, materials.load);
+    require_fitting_vocabulary(target, *model, path);
+    return model;
+  };
+  materials.tokenize = [&](std::string_view text) {
+    return target.tokenizer().encode(text, false);
+  };
+  speculation.drafter = plan.drafter->make(materials);
   const bool looks_at_draft = speculation.acceptance->needs().draft_prob;
   speculation.scope = speculation.acceptance->prefix_determined() &&
                               (!looks_at_draft || speculation.drafter->traits().prefix_determined)
                           ? RuleScope::prefix
                           : RuleScope::round;
-  return speculation;
+  return std::move(speculation);
 }
 
 }  // namespace outrider

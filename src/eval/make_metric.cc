@@ -6,7 +6,7 @@
 #include <charconv>
 #include <utility>
 
-#include "engine/spec.h"
+#include "base/spec.h"
 #include "eval/metrics/bleu.h"
 #include "eval/metrics/chrf.h"
 #include "eval/metrics/exact_match.h"

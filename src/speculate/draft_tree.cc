@@ -11,6 +11,7 @@ namespace outrider {
 void DraftTree::reset(TokenId root, std::int64_t n_committed) {
   nodes_.clear();
   nodes_.push_back({.token = root});
+  n_drafted_ = 0;
   n_distributions_ = 0;
   n_committed_ = n_committed;
 }
@@ -22,6 +23,10 @@ int DraftTree::add_distribution() {
 }
 
 int DraftTree::add_child(int parent, TokenId token, int proposal, Draws draws) {
+  if (n_scratch() > 0) {
+    throw Error("grow draft tree", "node to be judged", "all such before the first scratch node",
+                "one behind it");
+  }
   nodes_.push_back({.token = token,
                     .parent = parent,
                     .depth = node(parent).depth + 1,
@@ -29,6 +34,15 @@ int DraftTree::add_child(int parent, TokenId token, int proposal, Draws draws) {
                     .draws = draws,
                     .draft_prob = kNoDistribution,
                     .raw_draft = kNoDistribution});
+  return ++n_drafted_;
+}
+
+int DraftTree::add_scratch(int parent, TokenId token) {
+  DraftNode scratch;
+  scratch.token = token;
+  scratch.parent = parent;
+  scratch.depth = node(parent).depth + 1;
+  nodes_.push_back(scratch);
   return n_nodes() - 1;
 }
 
@@ -57,6 +71,8 @@ void DraftTree::retain(std::span<const int> kept) {
     nodes_[index] = moved;
   }
   nodes_.resize(kept.size());
+  n_drafted_ = static_cast<int>(std::count_if(
+      kept.begin(), kept.end(), [this](int index) { return index > 0 && index <= n_drafted_; }));
 }
 
 const Distribution& DraftTree::proposal_prob(int index, Distribution& storage) const {
@@ -100,14 +116,14 @@ const Distribution* DraftTree::less_siblings(int parent, int before, int law,
 }
 
 int DraftTree::next_child(int parent, int after) const {
-  for (int index = after + 1; index < n_nodes(); ++index) {
+  for (int index = after + 1; index <= n_drafted_; ++index) {
     if (node(index).parent == parent) return index;
   }
   return -1;
 }
 
 bool DraftTree::is_chain() const {
-  for (int index = 1; index < n_nodes(); ++index) {
+  for (int index = 1; index <= n_drafted_; ++index) {
     if (node(index).parent != index - 1) return false;
   }
   return true;

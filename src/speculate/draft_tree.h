@@ -37,6 +37,11 @@ struct DraftNode {
 // or dropping one because of its value, makes verification biased: docs/architecture.md); each was
 // drawn from its law whatever the nodes before it are. Which node gets the next child may depend on
 // all of them. Storage is kept from round to round. Not thread-safe.
+//
+// Behind the drafted nodes there may be scratch nodes: the target runs them in the same pass, and
+// after the round the drafter may read what it says there (RoundResult), but nobody judges them.
+// They are no children to next_child() and is_chain(), so that no acceptance, rule or count meets
+// them, and having the last ordinals they leave the keys of all draws as they are.
 class DraftTree {
  public:
   // Starts over: `root` is the last of n_committed tokens.
@@ -50,14 +55,18 @@ class DraftTree {
   }
 
   // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal.
+  // Throws Error behind scratch nodes.
   int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
+  // Appends a scratch node behind any node; returns its ordinal.
+  int add_scratch(int parent, TokenId token);
   void set_draft_prob(int node, int distribution);
   void set_raw_draft(int node, int distribution);
 
   std::span<const DraftNode> nodes() const { return nodes_; }
   const DraftNode& node(int index) const { return nodes_[static_cast<std::size_t>(index)]; }
   int n_nodes() const { return static_cast<int>(nodes_.size()); }
-  int n_drafted() const { return n_nodes() - 1; }
+  int n_drafted() const { return n_drafted_; }  // nodes 1 to n_drafted() are judged
+  int n_scratch() const { return n_nodes() - 1 - n_drafted_; }
 
   // Keeps the nodes listed, ascending, the root and the parents of all others among them, and
   // numbers them anew in that order. Only point masses may go: throws Error where a sampled node is
@@ -71,10 +80,11 @@ class DraftTree {
   // What is left of a law for the next child of `parent` that is drawn from it without replacement,
   // normalised; null if its siblings have used it up. Built in `storage` unless it is the law.
   const Distribution* remaining_prob(int parent, int law, Distribution& storage) const {
-    return less_siblings(parent, n_nodes(), law, storage);
+    return less_siblings(parent, n_drafted_ + 1, law, storage);
   }
 
-  // The next child of `parent` after the node `after` (the first for after = parent); -1: no more.
+  // The next drafted child of `parent` after the node `after` (the first for after = parent); -1:
+  // no more.
   int next_child(int parent, int after) const;
   bool is_chain() const;
 
@@ -88,6 +98,7 @@ class DraftTree {
   const Distribution* less_siblings(int parent, int before, int law, Distribution& storage) const;
 
   std::vector<DraftNode> nodes_;
+  int n_drafted_ = 0;
   std::vector<Distribution> distributions_;  // the first n_distributions_ are in use
   int n_distributions_ = 0;
   std::int64_t n_committed_ = 0;

@@ -2,10 +2,12 @@
 #ifndef OUTRIDER_SPECULATE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
+#include "model/language_model.h"
 #include "outrider/types.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
@@ -27,8 +29,11 @@ struct Context {
 
 // How much to draft this time at most, whatever the shape asks for.
 struct Budget {
-  int depth = 0;    // of the deepest node: what the context and the token limit leave room for
+  int depth = 0;    // of the deepest drafted node: what the context and the token limit leave
   int n_nodes = 0;  // drafted tokens, the root left out
+  // Of the deepest scratch node: what the context leaves. Drafted and scratch nodes together are
+  // no more than kMostDraftNodes (tree_shape.h).
+  int scratch_depth = 0;
 };
 
 // Ends a draft early. Called after each drafted token, which stays in the tree, without children:
@@ -52,11 +57,21 @@ struct DraftJob {
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
 };
 
-// What became of a draft, once the context holds the new tokens.
+// What became of a draft, once the context holds the new tokens. What it points to stays valid for
+// the call it is given to.
 struct RoundResult {
   const Context* context = nullptr;
   const DraftTree* tree = nullptr;
   const Verdict* verdict = nullptr;
+  // The target's pass over this tree and those of other texts; the root's row in it.
+  const ForwardOutput* target = nullptr;
+  int first_row = 0;
+
+  // What the target says follows a node, drafted, scratch or the root, accepted or not:
+  // (vocabulary) logits, before bias and penalties.
+  std::span<const float> target_logits(int node) const {
+    return target->logits_row(first_row + node);
+  }
 };
 
 struct DrafterTraits {
@@ -90,6 +105,10 @@ class Drafter {
                         Distribution& draft_prob, Distribution* raw_draft);
   virtual void observe(std::span<const RoundResult> results) = 0;
   virtual void end(SequenceId id) = 0;
+  // Tokens that the text was thought to have are taken back: it is now context.tokens, of which the
+  // first n_common stand as before. Between observe() and the next propose(), for drafters that
+  // draft for another drafter; by default the text begins anew.
+  virtual void rewind(const Context& context, std::size_t n_common);
 
   // Forward passes of a model so far (0 for index drafters).
   virtual std::int64_t n_passes() const = 0;
@@ -97,6 +116,12 @@ class Drafter {
 
 inline bool Drafter::draft_at(const Context&, const DraftTree&, int, Distribution&, Distribution*) {
   return false;
+}
+
+inline void Drafter::rewind(const Context& context, std::size_t /*n_common*/) {
+  end(context.id);
+  begin(context);
+  prefill(context, context.tokens.first(context.tokens.size() - 1));
 }
 
 }  // namespace outrider

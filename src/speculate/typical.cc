@@ -14,12 +14,12 @@ void Typical::verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                      Verdict& verdict) const {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   constexpr double kImplausible = -std::numeric_limits<double>::infinity();
-  const auto n_nodes = static_cast<std::size_t>(tree.n_nodes());
+  const auto n_nodes = static_cast<std::size_t>(tree.n_drafted()) + 1;
   std::vector<double> path_logprob(n_nodes, kImplausible);
   std::vector<double> threshold(n_nodes, kUnknown);  // for the node's children
   path_logprob[0] = 0;
   int best = 0;
-  for (int node = 1; node < tree.n_nodes(); ++node) {
+  for (int node = 1; node <= tree.n_drafted(); ++node) {
     const int parent = tree.node(node).parent;
     const auto at_parent = static_cast<std::size_t>(parent);
     if (path_logprob[at_parent] == kImplausible) continue;

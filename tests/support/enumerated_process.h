@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/decoder.h"
+#include "speculate/decoder.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerating_chance.h"
 #include "tests/support/table_model.h"
@@ -19,7 +19,7 @@ namespace outrider::testing {
 using Law = std::map<std::vector<TokenId>, double>;
 
 struct Trial {
-  TableModel* target = nullptr;
+  PrefixModel* target = nullptr;
   Drafter* drafter = nullptr;
   const Acceptance* acceptance = nullptr;
   int draft_length = 1;                              // of a chain

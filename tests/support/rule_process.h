@@ -4,6 +4,8 @@
 #define OUTRIDER_TESTS_SUPPORT_RULE_PROCESS_H_
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -16,6 +18,8 @@ namespace outrider::testing {
 struct RuleTrial {
   Trial trial;                        // first_round_only is not looked at
   TableModel* draft_table = nullptr;  // the drafter's model
+  // Where that is not a table: both models' distributions behind the prompt and these tokens.
+  std::function<FixedViews(const std::vector<TokenId>&)> views = {};
   const Rule* rule = nullptr;
   // What the first round leaves of the tokens is the rule's own process.
   bool first_round_only = false;
@@ -32,6 +36,7 @@ struct RuleOutcome {
 
 // Both models' distributions behind a prefix of the trial's prompt and emitted tokens.
 inline FixedViews views_behind(const RuleTrial& rule_trial, const std::vector<TokenId>& emitted) {
+  if (rule_trial.views) return rule_trial.views(emitted);
   const Trial& trial = rule_trial.trial;
   const Transform transform(trial.sampling, trial.target->config().vocabulary_size);
   std::vector<TokenId> prefix = trial.prompt;
@@ -76,10 +81,16 @@ inline RuleOutcome rule_process(const RuleTrial& rule_trial) {
   return outcome;
 }
 
-// Runs the production loop with the drafter and the acceptance under test.
+// Runs the production loop with the drafter and the acceptance under test. The rule's process
+// behind what was run is added in the end: `views` may look at what the runs have shown.
 inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
+  struct Run {
+    double weight = 0;
+    double kl = 0;
+  };
   const Trial& trial = rule_trial.trial;
   RuleOutcome outcome;
+  std::map<std::vector<TokenId>, std::vector<Run>> runs;
   EnumeratingChance chance;
   Decoder decoder(*trial.target, trial.drafter, *trial.acceptance,
                   trial.shape ? trial.shape : chain_shape(trial.draft_length), trial.stop);
@@ -102,8 +113,13 @@ inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
     outcome.cost.deferral += chance.weight() * cost.deferral;
     const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
                                        stream.tokens.end());
-    add_rule_process(rule_trial, emitted, chance.weight(), cost.kl, outcome);
+    runs[emitted].push_back({.weight = chance.weight(), .kl = cost.kl});
   });
+  for (const auto& [emitted, same] : runs) {
+    for (const Run& run : same) {
+      add_rule_process(rule_trial, emitted, run.weight, run.kl, outcome);
+    }
+  }
   return outcome;
 }
 

@@ -56,7 +56,14 @@ class TableSequence final : public Sequence {
   std::vector<Pending> pending_;
 };
 
-class TableModel final : public LanguageModel {
+// A model that can also be asked what follows a prefix, outside any sequence: what proofs compare
+// with.
+class PrefixModel : public LanguageModel {
+ public:
+  virtual const std::vector<float>& logits(const std::vector<TokenId>& prefix) = 0;
+};
+
+class TableModel final : public PrefixModel {
  public:
   TableModel(int vocabulary_size, std::uint32_t seed, int context_length = 1 << 20) : seed_(seed) {
     config_.architecture = "table";
@@ -98,8 +105,7 @@ class TableModel final : public LanguageModel {
     }
   }
 
-  // What follows `prefix`.
-  const std::vector<float>& logits(const std::vector<TokenId>& prefix) {
+  const std::vector<float>& logits(const std::vector<TokenId>& prefix) override {
     auto [at, is_new] = table_.try_emplace(prefix);
     if (is_new) at->second = make_row(prefix);
     return at->second;

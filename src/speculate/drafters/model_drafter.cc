@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/prefill.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
 
@@ -191,6 +192,28 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
   }
 }
 
+void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
+  Text& text = texts_.at(context.id);
+  text.pending.clear();
+  text.sequence->keep({});
+  // The root is always run anew.
+  const std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
+  if (static_cast<std::size_t>(text.sequence->n_kept()) > n_kept) {
+    text.sequence->truncate(static_cast<int>(n_kept));
+  }
+}
+
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
+
+DrafterPlan read_model_drafter(const Spec& spec) {
+  spec.require_keys({"confidence"});
+  return {.traits = {.has_draft_prob = true, .prefix_determined = true},
+          .shape = chain_shape(kDefaultDraftLength),
+          .confidence = spec.number("confidence", 0, 1).value_or(0),
+          .make = [path = spec.required_value("model:PATH")](const DrafterMaterials& materials) {
+            return std::make_unique<ModelDrafter>(materials.load_model(path),
+                                                  materials.vocabulary_size);
+          }};
+}
 
 }  // namespace outrider

@@ -10,6 +10,7 @@
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
 #include "speculate/tree_growth.h"
 
 namespace outrider {
@@ -37,6 +38,7 @@ class ModelDrafter final : public Drafter {
                 Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
+  void rewind(const Context& context, std::size_t n_common) override;
   std::int64_t n_passes() const override { return n_passes_; }
 
   const LanguageModel& model() const { return *model_; }
@@ -69,6 +71,9 @@ class ModelDrafter final : public Drafter {
   std::vector<int> path_;
   std::vector<float> penalised_;
 };
+
+// "model:PATH[,confidence=C]".
+DrafterPlan read_model_drafter(const Spec& spec);
 
 }  // namespace outrider
 

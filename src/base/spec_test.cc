@@ -1,4 +1,4 @@
-#include "engine/spec.h"
+#include "base/spec.h"
 
 #include <gtest/gtest.h>
 
@@ -79,6 +79,20 @@ TEST(Spec, SaysWhatIsWrong) {
               std::string::npos)
         << key;
   }
+}
+
+TEST(Spec, ListsOfSpecs) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split_specs("ngram:min=2,max=4,suffix", ','), (Parts{"ngram:min=2,max=4", "suffix"}));
+  EXPECT_EQ(split_specs("model:a\\,b,confidence=0.5,none", ','),
+            (Parts{"model:a\\,b,confidence=0.5", "none"}));
+  EXPECT_EQ(split_specs("model:a\\+b,confidence=0.5+ngram", '+'),
+            (Parts{"model:a\\+b,confidence=0.5", "ngram"}));
+  EXPECT_EQ(Spec::parse("drafter", split_specs("model:a\\+b+ngram", '+')[0]).value(), "a+b");
+  EXPECT_EQ(split_specs("max=4,suffix", ','), (Parts{"max=4", "suffix"}));  // nothing to continue
+  EXPECT_EQ(split_specs("a,", ','), (Parts{"a", ""}));
+  EXPECT_EQ(split_specs("a\\", ','), (Parts{"a\\"}));
+  EXPECT_EQ(split_specs("", ','), Parts{});
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 //   commit(tokens)
 //
 // Plain decoding is the same loop over trees of the root alone.
-#ifndef OUTRIDER_ENGINE_DECODER_H_
-#define OUTRIDER_ENGINE_DECODER_H_
+#ifndef OUTRIDER_SPECULATE_DECODER_H_
+#define OUTRIDER_SPECULATE_DECODER_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,13 +16,13 @@
 #include <span>
 #include <vector>
 
-#include "engine/logits_views.h"
 #include "model/language_model.h"
 #include "sampling/chance.h"
 #include "sampling/transform.h"
 #include "speculate/acceptance.h"
 #include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
+#include "speculate/logits_views.h"
 
 namespace outrider {
 
@@ -119,4 +119,4 @@ class Decoder {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_ENGINE_DECODER_H_
+#endif  // OUTRIDER_SPECULATE_DECODER_H_

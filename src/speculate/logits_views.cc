@@ -1,4 +1,4 @@
-#include "engine/logits_views.h"
+#include "speculate/logits_views.h"
 
 #include <cstddef>
 #include <limits>
@@ -12,7 +12,7 @@ void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int 
   first_row_ = first_row;
   rule_kl_ = rule_kl;
   leaf_drafter_ = nullptr;
-  const auto n_nodes = static_cast<std::size_t>(tree.n_nodes());
+  const auto n_nodes = static_cast<std::size_t>(tree.n_drafted()) + 1;  // scratch is never viewed
   notes_.assign(n_nodes, std::numeric_limits<double>::quiet_NaN());
   if (targets_.size() < n_nodes) {
     targets_.resize(n_nodes);

@@ -1,4 +1,4 @@
-#include "engine/spec.h"
+#include "base/spec.h"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ bool is_key(const Part& part) {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '-'; });
 }
 
-std::string join(std::initializer_list<std::string_view> names) {
+std::string join(const std::vector<std::string_view>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -77,7 +77,14 @@ Spec Spec::parse(std::string_view what, std::string_view text) {
   return spec;
 }
 
-void Spec::require_name(std::initializer_list<std::string_view> known) const {
+const std::string& Spec::required_value(std::string_view form) const {
+  if (value().empty()) {
+    throw UsageError(fmt::format("read {}", what_), text_, std::string(form), "nothing");
+  }
+  return value();
+}
+
+void Spec::require_name(const std::vector<std::string_view>& known) const {
   if (std::find(known.begin(), known.end(), name_) == known.end()) {
     throw UsageError(fmt::format("read {}", what_), text_, fmt::format("one of {}", join(known)),
                      name_);
@@ -168,6 +175,32 @@ std::vector<int> Spec::integers(int least, int most) const {
     numbers.push_back(to_integer("values", to_number("values", value, least, most)));
   }
   return numbers;
+}
+
+std::vector<std::string> split_specs(std::string_view list, char separator) {
+  std::vector<std::string> specs;
+  if (list.empty()) return specs;
+  std::size_t begin = 0;
+  const auto end_part = [&](std::size_t end) {
+    std::string part(list.substr(begin, end - begin));
+    begin = end + 1;
+    const bool continues =
+        separator == ',' && !specs.empty() && is_key({.text = part, .equals = part.find('=')});
+    if (continues) {
+      specs.back() += ',' + part;
+    } else {
+      specs.push_back(std::move(part));
+    }
+  };
+  for (std::size_t index = 0; index < list.size(); ++index) {
+    if (list[index] == '\\') {
+      ++index;
+    } else if (list[index] == separator) {
+      end_part(index);
+    }
+  }
+  end_part(list.size());
+  return specs;
 }
 
 }  // namespace outrider

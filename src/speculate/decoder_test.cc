@@ -1,6 +1,6 @@
 // The loop itself, on models made of tables: batches, budgets, contexts, and what drafters are
 // told.
-#include "engine/decoder.h"
+#include "speculate/decoder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Spec strings: name:value,value,...,key=value,... (a drafter, a rule, a tree).
-#ifndef OUTRIDER_ENGINE_SPEC_H_
-#define OUTRIDER_ENGINE_SPEC_H_
+#ifndef OUTRIDER_BASE_SPEC_H_
+#define OUTRIDER_BASE_SPEC_H_
 
 #include <initializer_list>
 #include <optional>
@@ -23,11 +23,14 @@ class Spec {
   const std::string& name() const { return name_; }
   // The one value, empty if none is given. Throws UsageError if there are several.
   const std::string& value() const;
+  // The same for names that need one. Throws UsageError if there is none; `form` is how the spec is
+  // written ("model:PATH").
+  const std::string& required_value(std::string_view form) const;
   // For names that take a list. "name:" alone has one empty value.
   const std::vector<std::string>& values() const { return values_; }
 
   // Throws UsageError, listing the known names.
-  void require_name(std::initializer_list<std::string_view> known) const;
+  void require_name(const std::vector<std::string_view>& known) const;
   // Throws UsageError if there is a value: names that take none would otherwise pass over it.
   void require_no_value() const;
   // Throws UsageError if a key is given that is not among these.
@@ -56,6 +59,11 @@ class Spec {
   std::vector<std::pair<std::string, std::string>> keys_;
 };
 
+// The specs of a list, as they were written: "A,B" or "A+B". An unescaped separator parts them; a
+// backslash before it stays, for the spec it stands in to resolve. At commas a key=value continues
+// the spec before it: "ngram:min=2,max=4,suffix" has two. An empty list has no parts.
+std::vector<std::string> split_specs(std::string_view list, char separator);
+
 }  // namespace outrider
 
-#endif  // OUTRIDER_ENGINE_SPEC_H_
+#endif  // OUTRIDER_BASE_SPEC_H_

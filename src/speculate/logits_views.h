@@ -1,6 +1,6 @@
 // The rule's view of one stream's draft tree, computed from the target's logits when asked for.
-#ifndef OUTRIDER_ENGINE_LOGITS_VIEWS_H_
-#define OUTRIDER_ENGINE_LOGITS_VIEWS_H_
+#ifndef OUTRIDER_SPECULATE_LOGITS_VIEWS_H_
+#define OUTRIDER_SPECULATE_LOGITS_VIEWS_H_
 
 #include <vector>
 
@@ -71,4 +71,4 @@ class LogitsViews final : public NodeViews {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_ENGINE_LOGITS_VIEWS_H_
+#endif  // OUTRIDER_SPECULATE_LOGITS_VIEWS_H_

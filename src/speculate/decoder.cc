@@ -1,4 +1,4 @@
-#include "engine/decoder.h"
+#include "speculate/decoder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -63,7 +63,9 @@ Budget Decoder::draft_budget(const Stream& stream) const {
   const std::int64_t wanted = stream.max_total - n_tokens - 1;
   const std::int64_t room = target_->config().context_length - n_tokens;
   const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, shape_->depth());
-  return {.depth = static_cast<int>(depth), .n_nodes = shape_->n_nodes()};
+  return {.depth = static_cast<int>(depth),
+          .n_nodes = shape_->n_nodes(),
+          .scratch_depth = static_cast<int>(std::max<std::int64_t>(room, 0))};
 }
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& commit) {
@@ -132,10 +134,14 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
     commit_verdict(*stream, commit);
     contexts_.push_back(stream->context());
   }
+  first_row = 0;
   for (std::size_t index = 0; index < streams.size(); ++index) {
     results_.push_back({.context = &contexts_[index],
                         .tree = &streams[index]->tree,
-                        .verdict = &streams[index]->verdict});
+                        .verdict = &streams[index]->verdict,
+                        .target = &output_,
+                        .first_row = first_row});
+    first_row += streams[index]->tree.n_nodes();
   }
   if (drafter_ != nullptr) drafter_->observe(results_);
   return {.draft = seconds_between(started, drafted),

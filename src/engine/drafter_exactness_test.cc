@@ -1,0 +1,388 @@
+// The contract suite, first part: for every drafter, tree, rule and verification, what is emitted
+// follows the rule, by enumeration of every random decision. What the suite finds is the table in
+// docs/coverage.md: the test compares, and with OUTRIDER_WRITE_COVERAGE set it writes. Then
+// drafters that are broken in one way each, which the same enumeration must notice.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/make_rule.h"
+#include "engine/make_tree_shape.h"
+#include "engine/speculation.h"
+#include "outrider/error.h"
+#include "outrider/generate.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/drafters/model_drafter.h"
+#include "tests/support/drafter_cases.h"
+#include "tests/support/drafter_proof.h"
+#include "tests/support/drafter_worlds.h"
+#include "tests/support/exactness.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::DrafterCase;
+using testing::kCaught;
+using testing::kDrafterCases;
+using testing::kExact;
+using testing::prove;
+using testing::Proven;
+using testing::World;
+
+World world_of(const DrafterCase& drafter, std::uint32_t seed) {
+  return drafter.reads_target ? testing::stored_world(seed) : testing::table_world(seed);
+}
+
+// --- The table's axes ------------------------------------------------------------------------
+
+// One tree of every kind, so small that all that can be drawn in it can be walked.
+struct Tree {
+  const char* kind;
+  std::string spec;  // empty: the drafter's own
+};
+
+std::vector<Tree> trees() {
+  static const testing::TemporaryDirectory directory;
+  const fs::path ranks = directory.path() / "ranks.json";
+  std::ofstream(ranks) << "[[0], [1], [0, 0]]";
+  return {{"own", ""},
+          {"chain", "chain:length=2"},
+          {"widths", "widths:2,1"},
+          {"static", "static:file=" + ranks.string()},
+          {"dynamic", "dynamic:total=4,depth=3,topk=2"}};
+}
+
+constexpr const char* kVerifications[] = {"exact", "block", "traversal", "coupled"};
+
+// Every rule, at parameters at which it does something.
+std::string spec_of(std::string_view rule) {
+  static const testing::TemporaryDirectory directory;
+  static const fs::path router = directory.path() / "router.json";
+  if (rule == "router") {
+    std::ofstream(router) << R"({"format": "outrider-router", "version": 1, "bias": 0.3, "weights":
+               {"draft_max": -2.0, "target_entropy": -0.7, "total_variation": 3.5}})";
+    return "router:path=" + router.string();
+  }
+  constexpr std::pair<std::string_view, const char*> kParameters[] = {
+      {"chow", "alpha=0.4"},        {"diff", "alpha=0.1"},
+      {"opt", "alpha=0.3"},         {"token-v1", "alpha=0.3"},
+      {"token-v2", "alpha=0.2"},    {"token-v3", "alpha=0.5"},
+      {"lossy", "alpha=0.3"},       {"lossy-greedy", "alpha=0.2,bonus=rule"},
+      {"lenience", "eps=0.6"},      {"budget", "kl=0.1,total=0.15"},
+      {"bild-sampled", "alpha=0.9"}};
+  for (const auto& [name, parameters] : kParameters) {
+    if (name == rule) return fmt::format("{}:{}", name, parameters);
+  }
+  return std::string(rule);
+}
+
+// --- One cell of it --------------------------------------------------------------------------
+
+// What was found wrong; empty: nothing.
+std::string fault_of(const Proven& proven, bool prefix_determined) {
+  if (!(std::abs(proven.weight - 1) < kExact)) return fmt::format("weight {}", proven.weight);
+  if (!proven.violation.empty()) return "expected " + proven.violation;
+  if (!(proven.error < kExact)) return fmt::format("a law off by {}", proven.error);
+  if (prefix_determined && !proven.consistent) return "two distributions for one prefix";
+  return {};
+}
+
+std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const std::string& verify,
+                      std::string_view rule_name) {
+  const std::string spec = spec_of(rule_name);
+  const DrafterPlan plan = testing::plan_of(drafter_case);
+  const Judging judging = make_judging(spec, verify);
+  const bool follows_a_rule = rule_name != "typical" && rule_name != "bild";
+  const auto rule = follows_a_rule ? make_rule(spec) : nullptr;
+  const bool needs_greedy = judging.acceptance->needs().greedy;
+  const bool looks_at_draft = judging.acceptance->needs().draft_prob;
+  const ConfidenceStop stop(judging.draft_until);
+  std::int64_t n_drafted = 0;
+  for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+    World world = world_of(drafter_case, seed);
+    for (const SamplingParams& sampling : world.few_outcomes) {
+      if (needs_greedy && sampling.temperature > 0) continue;
+      const auto drafter = plan.make(world.materials);
+      const bool prefix_determined = drafter->traits().prefix_determined;
+      const Proven proven =
+          prove({.world = &world,
+                 .drafter = drafter.get(),
+                 .acceptance = judging.acceptance.get(),
+                 .rule = rule.get(),
+                 .shape = tree.spec.empty() ? plan.shape : make_tree_shape(tree.spec),
+                 .stop = judging.draft_until > 0 ? &stop : nullptr,
+                 .sampling = sampling,
+                 .n_tokens = 3,
+                 .first_round_only = looks_at_draft && !prefix_determined});
+      const std::string fault = fault_of(proven, prefix_determined);
+      if (!fault.empty()) {
+        return fmt::format("{}, seed {}, temperature {}", fault, seed, sampling.temperature);
+      }
+      n_drafted += proven.n_drafted;
+    }
+  }
+  return n_drafted == 0 ? "nothing drafted" : "";
+}
+
+// --- The table -------------------------------------------------------------------------------
+
+fs::path coverage_file() { return fs::path(OUTRIDER_SOURCE_DIR) / "docs" / "coverage.md"; }
+
+constexpr const char* kHead = R"(# What works with what
+
+Made by the contract suite (`src/engine/drafter_exactness_test.cc`), which fails where this file and its findings differ; `OUTRIDER_WRITE_COVERAGE=1 engine_test --gtest_filter='*Coverage*'` writes it anew.
+
+**PASS** means: every outcome of drafter and verification was walked on a small target, and what is emitted follows the rule's own law to 1e-12, with the statistics that go with it. The rules `typical` and `bild` have no law of their own; there it means that all outcomes were walked and every draft kept to its limits. **REFUSED** means that the combination ends with an error before anything is loaded, for the reason under the table. `own` is what the drafter drafts where no `--tree` is given.
+)";
+
+// A message as it is on every machine.
+std::string with_public_name(std::string message, const Tree& tree) {
+  if (std::string_view(tree.kind) != "static") return message;
+  const std::size_t at = message.find(tree.spec);
+  return at == std::string::npos ? message : message.replace(at, tree.spec.size(), "static:file=F");
+}
+
+std::string section_of(const DrafterCase& drafter_case) {
+  std::string table = fmt::format("\n## {}\n\n| tree | verification |", drafter_case.name);
+  for (const std::string_view rule : rule_names()) table += fmt::format(" {} |", rule);
+  table += "\n|---|---|";
+  for (std::size_t n = 0; n < rule_names().size(); ++n) table += "---|";
+  table += "\n";
+  std::vector<std::string> reasons;
+  for (const Tree& tree : trees()) {
+    for (const char* verify : kVerifications) {
+      table += fmt::format("| {} | {} |", tree.kind, verify);
+      for (const std::string_view rule : rule_names()) {
+        try {
+          check_speculation({.drafter = testing::DrafterFiles::get().spec(drafter_case),
+                             .rule = spec_of(rule),
+                             .tree = tree.spec,
+                             .verify = verify});
+        } catch (const UsageError& error) {
+          const std::string reason = with_public_name(error.what(), tree);
+          auto at = std::find(reasons.begin(), reasons.end(), reason);
+          if (at == reasons.end()) at = reasons.insert(reasons.end(), reason);
+          table += fmt::format(" REFUSED {} |", at - reasons.begin() + 1);
+          continue;
+        }
+        const std::string fault = test_cell(drafter_case, tree, verify, rule);
+        EXPECT_EQ(fault, "") << drafter_case.name << ", " << tree.kind << ", " << verify << ", "
+                             << rule;
+        table += fault.empty() ? " PASS |" : " FAIL |";
+      }
+      table += "\n";
+    }
+  }
+  table += "\n";
+  for (std::size_t index = 0; index < reasons.size(); ++index) {
+    table += fmt::format("{}. `{}`\n", index + 1, reasons[index]);
+  }
+  return table;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The section of the committed file, from its heading to the next one; empty if there is none.
+std::string committed_section(const std::string& text, std::string_view name) {
+  const std::size_t begin = text.find(fmt::format("\n## {}\n", name));
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find("\n## ", begin + 1) - begin);
+}
+
+class Coverage : public ::testing::TestWithParam<DrafterCase> {};
+
+TEST_P(Coverage, EveryCombinationIsExactOrRefusedAsTheDocumentSays) {
+  const DrafterCase& drafter_case = GetParam();
+  const std::string section = section_of(drafter_case);
+  if (std::getenv("OUTRIDER_WRITE_COVERAGE") != nullptr) {
+    std::string text = kHead;
+    const std::string before = read(coverage_file());
+    for (const DrafterCase& other : kDrafterCases) {
+      text += other.name == std::string_view(drafter_case.name)
+                  ? section
+                  : committed_section(before, other.name);
+    }
+    std::ofstream(coverage_file()) << text;
+    return;
+  }
+  EXPECT_EQ(committed_section(read(coverage_file()), drafter_case.name), section);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Coverage, ::testing::ValuesIn(kDrafterCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CoverageOf, TheDocumentHasTheSuitesHeadAndDraftersInOrderAndNoOthers) {
+  const std::string text = read(coverage_file());
+  std::string expected = kHead;
+  for (const DrafterCase& drafter_case : kDrafterCases) {
+    expected += committed_section(text, drafter_case.name);
+  }
+  EXPECT_EQ(text, expected);
+}
+
+TEST(CoverageOf, EveryRegisteredDrafterIsUnderTheSuite) {
+  for (const DrafterKind& kind : drafter_kinds()) {
+    EXPECT_TRUE(std::any_of(std::begin(kDrafterCases), std::end(kDrafterCases),
+                            [&](const DrafterCase& drafter_case) {
+                              const std::string_view spec = drafter_case.spec;
+                              return spec.substr(0, spec.find(':')) == kind.name;
+                            }))
+        << kind.name;
+  }
+}
+
+// --- Depth -----------------------------------------------------------------------------------
+
+// Whole drafts three tokens deep, in front of the rule's own process.
+class DeepDrafts : public ::testing::TestWithParam<DrafterCase> {};
+
+TEST_P(DeepDrafts, AreExact) {
+  const DrafterCase& drafter_case = GetParam();
+  const DrafterPlan plan = testing::plan_of(drafter_case);
+  for (const std::string tree : {"", "chain:length=3", "widths:2,1,1", "widths:2,1,1,siblings=with",
+                                 "dynamic:total=6,depth=3,topk=3"}) {
+    const auto shape = tree.empty() ? plan.shape : make_tree_shape(tree);
+    for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
+      if (verify == "block" && !shape->is_chain()) continue;
+      const Judging judging = make_judging("exact", verify);
+      const ExactRule rule;
+      World world = world_of(drafter_case, 7);
+      for (const SamplingParams& sampling : world.few_outcomes) {
+        const auto drafter = plan.make(world.materials);
+        const Proven proven = prove({.world = &world,
+                                     .drafter = drafter.get(),
+                                     .acceptance = judging.acceptance.get(),
+                                     .rule = &rule,
+                                     .shape = shape,
+                                     .sampling = sampling,
+                                     .n_tokens = 4,
+                                     .first_round_only = true});
+        EXPECT_EQ(fault_of(proven, drafter->traits().prefix_determined), "")
+            << tree << ", " << verify << ", temperature " << sampling.temperature;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeepDrafts, ::testing::ValuesIn(kDrafterCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// --- Mutants ---------------------------------------------------------------------------------
+
+// The model drafter with one thing broken after it has drafted.
+class BrokenDrafter : public Drafter {
+ public:
+  explicit BrokenDrafter(const World& world)
+      : drafter_(world.materials.load_model({}), world.vocabulary_size()) {}
+  std::string_view name() const override { return "broken"; }
+  DrafterTraits traits() const override { return drafter_.traits(); }
+  void begin(const Context& context) override { drafter_.begin(context); }
+  void prefill(const Context& context, std::span<const TokenId> tokens) override {
+    drafter_.prefill(context, tokens);
+  }
+  void propose(std::span<DraftJob> jobs) override {
+    drafter_.propose(jobs);
+    for (DraftJob& job : jobs) spoil(job);
+  }
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override {
+    return drafter_.draft_at(context, tree, node, draft_prob, raw_draft);
+  }
+  void observe(std::span<const RoundResult> results) override { drafter_.observe(results); }
+  void end(SequenceId id) override { drafter_.end(id); }
+  std::int64_t n_passes() const override { return drafter_.n_passes(); }
+
+ protected:
+  virtual void spoil(DraftJob& job) = 0;
+
+ private:
+  ModelDrafter drafter_;
+};
+
+// Says that its tokens came from sharper distributions than they did.
+class Boaster final : public BrokenDrafter {
+ public:
+  using BrokenDrafter::BrokenDrafter;
+  void spoil(DraftJob& job) override {
+    for (const DraftNode& node : job.tree->nodes()) {
+      if (node.draft_prob == kNoDistribution) continue;
+      Distribution& law = job.tree->distribution(node.draft_prob);
+      double sum = 0;
+      for (double& prob : law.probs) sum += prob *= prob;
+      for (double& prob : law.probs) prob /= sum;
+    }
+  }
+};
+
+// Its distributions depend on how often it has been asked.
+class Wanderer final : public BrokenDrafter {
+ public:
+  using BrokenDrafter::BrokenDrafter;
+  void spoil(DraftJob& job) override {
+    ++n_asked_;
+    for (const DraftNode& node : job.tree->nodes()) {
+      if (node.draft_prob == kNoDistribution) continue;
+      Distribution& law = job.tree->distribution(node.draft_prob);
+      const double share = 1.0 / (1 + n_asked_ % 5);
+      for (double& prob : law.probs) {
+        prob = (1 - share) * prob + share / static_cast<double>(law.probs.size());
+      }
+    }
+  }
+
+ private:
+  int n_asked_ = 0;
+};
+
+// Drafts one token more than there is room for.
+class Overrunner final : public BrokenDrafter {
+ public:
+  using BrokenDrafter::BrokenDrafter;
+  void spoil(DraftJob& job) override {
+    for (int node = job.tree->n_nodes() - 1;
+         node < job.budget.n_nodes || job.tree->node(node).depth <= job.budget.depth; ++node) {
+      job.tree->add_child(node, 0, kPointMass);
+    }
+  }
+};
+
+template <class Broken>
+Proven prove_broken(const std::string& rule_spec) {
+  World world = testing::table_world(3);
+  Broken drafter(world);
+  const auto rule = make_rule(rule_spec);
+  const Judging judging = make_judging(rule_spec, "exact");
+  return prove({.world = &world,
+                .drafter = &drafter,
+                .acceptance = judging.acceptance.get(),
+                .rule = rule.get(),
+                .shape = make_tree_shape("chain:length=2"),
+                .sampling = {.temperature = 1}});
+}
+
+TEST(DrafterMutants, LawsThatTokensWereNotDrawnFrom) {
+  EXPECT_GT(prove_broken<Boaster>("exact").error, kCaught);
+}
+TEST(DrafterMutants, DistributionsThatWander) {
+  EXPECT_FALSE(prove_broken<Wanderer>("diff:alpha=0.1").consistent);
+}
+TEST(DrafterMutants, DraftsBeyondTheirBudget) {
+  EXPECT_NE(prove_broken<Overrunner>("exact").violation, "");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,47 @@
+// From a drafter spec to a drafter, in two steps: reading it, which needs nothing but the spec, and
+// making it, which may load files and look at the target.
+#ifndef OUTRIDER_SPECULATE_DRAFTER_PLAN_H_
+#define OUTRIDER_SPECULATE_DRAFTER_PLAN_H_
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/spec.h"
+#include "model/language_model.h"
+#include "model/load_model.h"
+#include "outrider/types.h"
+#include "speculate/drafter.h"
+#include "speculate/tree_shape.h"
+
+namespace outrider {
+
+// What drafters are made from. The target outlives them; the functions are called while they are
+// made and not later. All throw Error for files that cannot be used.
+struct DrafterMaterials {
+  LanguageModel* target = nullptr;
+  int vocabulary_size = 0;  // the target's: no drafter proposes a token beyond it
+  // How files of weights are loaded, as the user asked for drafters.
+  LoadOptions load = {};
+  // A model whose vocabulary has been found to mean the same as the target's.
+  std::function<std::unique_ptr<LanguageModel>(const std::filesystem::path&)> load_model = {};
+  // Ids of a text in the target's vocabulary, without the special tokens around a prompt.
+  std::function<std::vector<TokenId>(std::string_view)> tokenize = {};
+};
+
+// A spec that has been read and can be meant.
+struct DrafterPlan {
+  DrafterTraits traits;
+  std::shared_ptr<const TreeShape> shape;  // of its drafts where the user names no tree; not null
+  double confidence = 0;  // drafts end behind a token of lower raw probability; 0: never
+  std::function<std::unique_ptr<Drafter>(const DrafterMaterials&)> make;
+};
+
+// Throws UsageError for keys and values that cannot be meant; opens no file.
+using ReadDrafter = DrafterPlan (*)(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTER_PLAN_H_

@@ -1,0 +1,38 @@
+#include "speculate/drafters/first_drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace outrider {
+
+void FirstDrafter::propose(std::span<DraftJob> jobs) {
+  forget_drafts(jobs);
+  left_.clear();
+  for (DraftJob& job : jobs) left_.push_back(&job);
+  for (std::size_t part = 0; part < n_parts() && !left_.empty(); ++part) {
+    draft(part, left_);
+    std::erase_if(left_, [&](DraftJob* job) {
+      if (drafted(part, job->context->id).n_drafted() == 0) return false;
+      graft(part, *job, /*share_named=*/false);
+      return true;
+    });
+  }
+}
+
+DrafterPlan read_first_drafter(std::span<const std::string> parts) {
+  const std::vector<DrafterPlan> plans = read_parts("first", "first:A,B,...", parts);
+  // Which part drafts, and so which distribution a position has, depends on where the round begins.
+  DrafterTraits traits{.has_draft_prob = true, .prefix_determined = false};
+  for (const DrafterPlan& plan : plans) {
+    traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
+  }
+  const auto shape = shape_over(plans);
+  return {.traits = traits,
+          .shape = shape,
+          .confidence = 0,  // each part has its own
+          .make = [plans, shape, traits](const DrafterMaterials& materials) {
+            return std::make_unique<FirstDrafter>(make_parts(plans, materials), shape, traits);
+          }};
+}
+
+}  // namespace outrider

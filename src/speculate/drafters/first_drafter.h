@@ -1,0 +1,35 @@
+// The first of several drafters that has anything to propose.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_FIRST_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_FIRST_DRAFTER_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "speculate/drafters/parted_drafter.h"
+
+namespace outrider {
+
+// Asks its parts in order and takes the first draft that is not empty: exact indices in front, a
+// model behind them for where they have nothing. All parts follow the text.
+class FirstDrafter final : public PartedDrafter {
+ public:
+  FirstDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape,
+               DrafterTraits traits)
+      : PartedDrafter(std::move(parts), std::move(shape)), traits_(traits) {}
+  std::string_view name() const override { return "first"; }
+  DrafterTraits traits() const override { return traits_; }
+  void propose(std::span<DraftJob> jobs) override;
+
+ private:
+  DrafterTraits traits_;
+  std::vector<DraftJob*> left_;
+};
+
+// "first:A,B,...": specs of drafters. Throws UsageError for fewer than two.
+DrafterPlan read_first_drafter(std::span<const std::string> parts);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_FIRST_DRAFTER_H_

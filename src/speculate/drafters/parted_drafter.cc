@@ -1,0 +1,188 @@
+#include "speculate/drafters/parted_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "outrider/error.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/tree_shapes/open_shape.h"
+
+namespace outrider {
+
+PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape)
+    : parts_(std::move(parts)), shape_(std::move(shape)) {}
+PartedDrafter::~PartedDrafter() = default;
+
+void PartedDrafter::begin(const Context& context) {
+  texts_[context.id] = Text(parts_.size());
+  for (const Part& part : parts_) part.drafter->begin(context);
+}
+
+void PartedDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
+  for (const Part& part : parts_) part.drafter->prefill(context, tokens);
+}
+
+void PartedDrafter::rewind(const Context& context, std::size_t n_common) {
+  for (const Part& part : parts_) part.drafter->rewind(context, n_common);
+}
+
+void PartedDrafter::forget_drafts(std::span<const DraftJob> jobs) {
+  for (const DraftJob& job : jobs) {
+    for (PartOfText& part : texts_.at(job.context->id)) {
+      part.tree.reset(job.tree->node(0).token, job.tree->n_committed());
+      part.node_of.assign(1, 0);
+    }
+  }
+}
+
+void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs) {
+  const Part& drafting = parts_[part];
+  jobs_.clear();
+  for (const DraftJob* whole : jobs) {
+    PartOfText& own = texts_.at(whole->context->id)[part];
+    own.chance.reset(*whole->chance,
+                     {.stride = static_cast<int>(parts_.size()), .lane = static_cast<int>(part)});
+    own.stop.emplace(whole->stop, drafting.confidence);
+    const TreeShape& shape = whole->shape == shape_.get() ? *drafting.shape : *whole->shape;
+    DraftJob job = *whole;
+    job.shape = &shape;
+    job.budget = {.depth = std::min(whole->budget.depth, shape.depth()),
+                  .n_nodes = std::min(whole->budget.n_nodes, shape.n_nodes())};
+    job.stop = &*own.stop;
+    job.chance = &own.chance;
+    job.tree = &own.tree;
+    jobs_.push_back(job);
+  }
+  drafting.drafter->propose(jobs_);
+}
+
+const DraftTree& PartedDrafter::drafted(std::size_t part, SequenceId id) const {
+  return texts_.at(id)[part].tree;
+}
+
+void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
+  PartOfText& own = texts_.at(job.context->id)[part];
+  DraftTree& tree = *job.tree;
+  // Laws are copied once each, since siblings drawn without replacement share one.
+  std::vector<int> laws;
+  const auto copied = [&](int law) {
+    if (law < 0) return law;
+    const auto index = static_cast<std::size_t>(law);
+    if (index >= laws.size()) laws.resize(index + 1, kNoDistribution);
+    if (laws[index] < 0) {
+      laws[index] = tree.add_distribution();
+      tree.distribution(laws[index]) = own.tree.distribution(law);
+    }
+    return laws[index];
+  };
+  grafted_.assign(1, 0);
+  for (int node = 0; node < own.tree.n_nodes(); ++node) {
+    const DraftNode& from = own.tree.node(node);
+    int at = 0;
+    if (node > 0) {
+      const int parent = grafted_[static_cast<std::size_t>(from.parent)];
+      at = -1;
+      if (share_named && from.proposal == kPointMass) {
+        for (int child = tree.next_child(parent, parent); child >= 0;
+             child = tree.next_child(parent, child)) {
+          const DraftNode& there = tree.node(child);
+          if (there.proposal == kPointMass && there.token == from.token) at = child;
+        }
+      }
+      if (at < 0) at = tree.add_child(parent, from.token, copied(from.proposal), from.draws);
+      grafted_.push_back(at);
+    }
+    if (tree.node(at).draft_prob == kNoDistribution) {
+      tree.set_draft_prob(at, copied(from.draft_prob));
+      tree.set_raw_draft(at, copied(from.raw_draft));
+    }
+  }
+  own.node_of.assign(static_cast<std::size_t>(tree.n_nodes()), -1);
+  for (std::size_t node = 0; node < grafted_.size(); ++node) {
+    own.node_of[static_cast<std::size_t>(grafted_[node])] = static_cast<int>(node);
+  }
+}
+
+bool PartedDrafter::draft_at(const Context& context, const DraftTree&, int node,
+                             Distribution& draft_prob, Distribution* raw_draft) {
+  Text& text = texts_.at(context.id);
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    const auto index = static_cast<std::size_t>(node);
+    if (index >= text[part].node_of.size() || text[part].node_of[index] < 0) continue;
+    if (parts_[part].drafter->draft_at(context, text[part].tree, text[part].node_of[index],
+                                       draft_prob, raw_draft)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void PartedDrafter::observe(std::span<const RoundResult> results) {
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    results_.clear();
+    for (const RoundResult& whole : results) {
+      PartOfText& own = texts_.at(whole.context->id)[part];
+      // As far as the accepted path runs in the part's own tree; for it, the next token is the
+      // verifier's.
+      own.verdict.path.clear();
+      own.verdict.next = whole.verdict->next;
+      own.verdict.corrected = whole.verdict->corrected;
+      for (const int node : whole.verdict->path) {
+        const auto index = static_cast<std::size_t>(node);
+        if (index >= own.node_of.size() || own.node_of[index] < 0) {
+          own.verdict.next = whole.tree->node(node).token;
+          own.verdict.corrected = true;
+          break;
+        }
+        own.verdict.path.push_back(own.node_of[index]);
+      }
+      results_.push_back({.context = whole.context, .tree = &own.tree, .verdict = &own.verdict});
+    }
+    parts_[part].drafter->observe(results_);
+  }
+}
+
+void PartedDrafter::end(SequenceId id) {
+  for (const Part& part : parts_) part.drafter->end(id);
+  texts_.erase(id);
+}
+
+std::int64_t PartedDrafter::n_passes() const {
+  std::int64_t n_passes = 0;
+  for (const Part& part : parts_) n_passes += part.drafter->n_passes();
+  return n_passes;
+}
+
+std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form,
+                                    std::span<const std::string> specs) {
+  if (specs.size() < 2) {
+    throw UsageError("read drafter", std::string(name), fmt::format("{}, two or more", form),
+                     specs.empty() ? "none" : specs.front());
+  }
+  std::vector<DrafterPlan> plans;
+  for (const std::string& spec : specs) plans.push_back(read_drafter(spec));
+  return plans;
+}
+
+std::shared_ptr<const TreeShape> shape_over(std::span<const DrafterPlan> plans) {
+  int depth = 0;
+  int n_nodes = 0;
+  for (const DrafterPlan& plan : plans) {
+    depth = std::max(depth, plan.shape->depth());
+    n_nodes += plan.shape->n_nodes();
+  }
+  return std::make_shared<OpenShape>(depth, std::min(n_nodes, kMostDraftNodes));
+}
+
+std::vector<PartedDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
+                                            const DrafterMaterials& materials) {
+  std::vector<PartedDrafter::Part> parts;
+  for (const DrafterPlan& plan : plans) {
+    parts.push_back({plan.make(materials), plan.shape, plan.confidence});
+  }
+  return parts;
+}
+
+}  // namespace outrider

@@ -1,0 +1,101 @@
+// What drafters made of several others share: every part follows the text, drafts a tree of its
+// own, and learns what became of it.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_PARTED_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_PARTED_DRAFTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sampling/apart_chance.h"
+#include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
+
+namespace outrider {
+
+// Ends a draft where another rule does, or behind a token of lower raw probability.
+class PartStop final : public StopRule {
+ public:
+  PartStop(const StopRule* whole, double confidence) : whole_(whole), confidence_(confidence) {}
+  bool stop_after(TokenId token, double raw_prob) const override {
+    return raw_prob < confidence_ || (whole_ != nullptr && whole_->stop_after(token, raw_prob));
+  }
+
+ private:
+  const StopRule* whole_;
+  double confidence_;
+};
+
+class PartedDrafter : public Drafter {
+ public:
+  struct Part {
+    std::unique_ptr<Drafter> drafter;
+    std::shared_ptr<const TreeShape> shape;  // of its drafts where the user names no tree
+    double confidence = 0;                   // DrafterPlan::confidence
+  };
+
+  // At least one part. `shape` is what the plan of the whole names where the user names no tree:
+  // under it each part drafts in its own shape, under any other in that one.
+  PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape);
+  ~PartedDrafter() override;
+
+  void begin(const Context& context) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens) override;
+  void rewind(const Context& context, std::size_t n_common) override;
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override;
+  void observe(std::span<const RoundResult> results) override;
+  void end(SequenceId id) override;
+  std::int64_t n_passes() const override;
+
+ protected:
+  std::size_t n_parts() const { return parts_.size(); }
+  // Starts the round: no part has drafted anything for these texts.
+  void forget_drafts(std::span<const DraftJob> jobs);
+  // Lets a part draft for each of these jobs, in a tree of its own and within job->budget. Its
+  // draws have keys of their own.
+  void draft(std::size_t part, std::span<DraftJob* const> jobs);
+  // What it has drafted for a text in this round.
+  const DraftTree& drafted(std::size_t part, SequenceId id) const;
+  // Adds that to the job's tree, children behind those that are there. Where share_named is set, a
+  // token that was named outright, and that stands there as such already, is not repeated.
+  void graft(std::size_t part, DraftJob& job, bool share_named);
+
+ private:
+  struct PartOfText {
+    DraftTree tree;
+    std::vector<int> node_of;  // of the whole tree's nodes, -1 for those that are not this part's
+    ApartChance chance;
+    std::optional<PartStop> stop;
+    Verdict verdict;
+  };
+  using Text = std::vector<PartOfText>;
+
+  std::vector<Part> parts_;
+  std::shared_ptr<const TreeShape> shape_;
+  std::unordered_map<SequenceId, Text> texts_;
+
+  // Reused from round to round.
+  std::vector<DraftJob> jobs_;
+  std::vector<RoundResult> results_;
+  std::vector<int> grafted_;
+};
+
+// The plans of all parts of a drafter `name`, written in the `form`. Throws UsageError for fewer
+// than two parts and for one that cannot be meant.
+std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form,
+                                    std::span<const std::string> specs);
+// Limits that leave room for a draft of each part beside the others'.
+std::shared_ptr<const TreeShape> shape_over(std::span<const DrafterPlan> plans);
+std::vector<PartedDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
+                                            const DrafterMaterials& materials);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_PARTED_DRAFTER_H_

@@ -1,0 +1,225 @@
+#include "speculate/drafters/staged_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/prefill.h"
+#include "outrider/error.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/tree_growth.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+
+namespace outrider {
+namespace {
+
+// Keys of inner draws. Nodes below kOuterNodes are the outer round's; inner round r takes lane r.
+// An inner round adds a token at least, so there are no more of them than a draft may have nodes.
+constexpr int kOuterNodes = kMostDraftNodes + 1;
+constexpr int kRounds = kMostDraftNodes + 1;
+// Drafters of drafters of drafters would leave the 31 bits that a node has: 256^4 > 2^31.
+constexpr std::size_t kMostParts = 3;
+
+}  // namespace
+
+struct StagedDrafter::Drafting {
+  DraftJob* job = nullptr;
+  Stream* stream = nullptr;
+  ApartChance* chance = nullptr;
+  int leaf = 0;
+  int round = 0;
+};
+
+StagedDrafter::StagedDrafter(std::unique_ptr<LanguageModel> model, PartedDrafter::Part cheaper)
+    : model_(std::move(model)),
+      cheaper_(std::move(cheaper)),
+      stop_(nullptr, cheaper_.confidence),
+      fresh_(make_traversal(std::make_shared<ExactRule>())),  // on chains it is block verification
+      coupled_(make_coupled(std::make_shared<ExactRule>())),
+      fresh_decoder_(*model_, cheaper_.drafter.get(), *fresh_, cheaper_.shape, &stop_),
+      coupled_decoder_(*model_, cheaper_.drafter.get(), *coupled_, cheaper_.shape, &stop_) {}
+StagedDrafter::~StagedDrafter() = default;
+
+bool StagedDrafter::can_run(std::span<const TokenId> tokens) const {
+  return std::all_of(tokens.begin(), tokens.end(),
+                     [this](TokenId token) { return token < model_->config().vocabulary_size; });
+}
+
+void StagedDrafter::begin(const Context& context) {
+  Text& text = texts_[context.id];
+  text.stream =
+      std::make_unique<Stream>(context.id, context.tokens, *context.transform, text.chance);
+  text.stream->history = *context.history;
+  text.stream->sequence = model_->open({});
+  cheaper_.drafter->begin(text.stream->context());
+}
+
+void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
+  Stream& stream = *texts_.at(context.id).stream;
+  cheaper_.drafter->prefill(stream.context(), tokens);
+  // A prompt beyond the model's context, or with tokens it does not know, is left alone: propose()
+  // finds the same obstacle.
+  if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;
+  if (!can_run(context.tokens.first(context.tokens.size() - 1))) return;
+  outrider::prefill(*model_, *stream.sequence, tokens, output_);
+}
+
+// Runs what the model has not seen of the text but the last token, which roots the next round.
+void StagedDrafter::catch_up(Stream& stream) {
+  std::span<const TokenId> missing(stream.tokens);
+  missing = missing.first(missing.size() - 1)
+                .subspan(static_cast<std::size_t>(stream.sequence->n_kept()));
+  while (!missing.empty()) {
+    const auto step = missing.first(std::min<std::size_t>(missing.size(), kPrefillRows));
+    outrider::prefill(*model_, *stream.sequence, step, output_);
+    ++n_passes_;
+    missing = missing.subspan(step.size());
+  }
+}
+
+void StagedDrafter::propose(std::span<DraftJob> jobs) {
+  std::vector<Drafting> drafting;
+  const DraftNoise noise = jobs.empty() ? DraftNoise::fresh : jobs.front().noise;
+  for (DraftJob& job : jobs) {
+    Text& text = texts_.at(job.context->id);
+    Stream& stream = *text.stream;
+    const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
+    const std::int64_t room = model_->config().context_length - n_tokens + 1;
+    const std::int64_t length =
+        std::min<std::int64_t>({job.budget.depth, job.budget.n_nodes, room});
+    if (length <= 0 || !can_run(stream.tokens)) continue;
+    stream.max_total = n_tokens + length;
+    stream.finished = false;
+    stream.counts = {};
+    catch_up(stream);
+    drafting.push_back({.job = &job, .stream = &stream, .chance = &text.chance});
+  }
+  Decoder& decoder = noise == DraftNoise::coupled ? coupled_decoder_ : fresh_decoder_;
+  while (!drafting.empty()) {
+    active_.clear();
+    for (Drafting& each : drafting) {
+      each.chance->reset(*each.job->chance, {.first = kOuterNodes,
+                                             .stride = kRounds,
+                                             .lane = each.round++,
+                                             .position = each.job->tree->n_committed()});
+      active_.push_back(each.stream);
+    }
+    decoder.round(active_, [&](Stream& stream, const Committed& committed) {
+      const auto of = std::find_if(drafting.begin(), drafting.end(),
+                                   [&](const Drafting& each) { return each.stream == &stream; });
+      return commit(*of, stream, committed);
+    });
+    ++n_passes_;
+    std::erase_if(drafting, [](const Drafting& each) { return each.stream->finished; });
+  }
+}
+
+// The model's law of a token is what its rows said at the node before it.
+bool StagedDrafter::commit(Drafting& drafting, Stream& stream, const Committed& committed) const {
+  DraftTree& tree = *drafting.job->tree;
+  const int law = tree.add_distribution();
+  tree.distribution(law) = stream.views.target(committed.logits_node);
+  tree.set_draft_prob(drafting.leaf, law);
+  const Distribution& raw = stream.views.raw_target(committed.logits_node);
+  if (drafting.job->record_raw) {
+    const int raw_law = tree.add_distribution();
+    tree.distribution(raw_law) = raw;
+    tree.set_raw_draft(drafting.leaf, raw_law);
+  }
+  // At temperature 0 the law is a point mass already; naming the token says the same.
+  drafting.leaf = tree.add_child(drafting.leaf, committed.id, law);
+  const auto at = std::find(raw.ids.begin(), raw.ids.end(), committed.id);
+  const double raw_prob =
+      at == raw.ids.end() ? 0 : raw.probs[static_cast<std::size_t>(at - raw.ids.begin())];
+  const StopRule* const stop = drafting.job->stop;
+  return stop != nullptr && stop->stop_after(committed.id, raw_prob);
+}
+
+bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
+                             Distribution& draft_prob, Distribution* raw_draft) {
+  Stream& stream = *texts_.at(context.id).stream;
+  const std::size_t n_tokens =
+      context.tokens.size() + static_cast<std::size_t>(tree.node(node).depth);
+  if (static_cast<std::int64_t>(n_tokens) > model_->config().context_length) return false;
+  stream.tokens.resize(n_tokens);  // a draft is a chain, and its end was asked for
+  if (!can_run(stream.tokens)) return false;
+  stream.sequence->truncate(std::min(stream.sequence->n_kept(), static_cast<int>(n_tokens) - 1));
+  catch_up(stream);
+  const TokenBlock block{
+      .sequence = stream.sequence.get(), .tokens = {&stream.tokens.back(), 1}, .parents = {}};
+  model_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output_);
+  ++n_passes_;
+  const int path[] = {0};
+  stream.sequence->keep(path);
+  const std::span<const float> logits =
+      penalised_at(context, tree, node, output_.logits_row(0), penalised_);
+  context.transform->distribution(logits, draft_prob);
+  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  return true;
+}
+
+void StagedDrafter::observe(std::span<const RoundResult> results) {
+  for (const RoundResult& result : results) {
+    const std::vector<TokenId>& drafted = texts_.at(result.context->id).stream->tokens;
+    const std::span<const TokenId> tokens = result.context->tokens;
+    auto n_common = static_cast<std::size_t>(result.tree->n_committed());
+    while (n_common < std::min(drafted.size(), tokens.size()) &&
+           drafted[n_common] == tokens[n_common]) {
+      ++n_common;
+    }
+    rewind(*result.context, n_common);
+  }
+}
+
+void StagedDrafter::rewind(const Context& context, std::size_t n_common) {
+  Stream& stream = *texts_.at(context.id).stream;
+  stream.tokens.resize(n_common);
+  stream.tokens.insert(stream.tokens.end(),
+                       context.tokens.begin() + static_cast<std::ptrdiff_t>(n_common),
+                       context.tokens.end());
+  stream.history = *context.history;
+  const auto n_kept = static_cast<int>(std::min(n_common, context.tokens.size() - 1));
+  stream.sequence->truncate(std::min(stream.sequence->n_kept(), n_kept));
+  cheaper_.drafter->rewind(stream.context(), n_common);
+}
+
+void StagedDrafter::end(SequenceId id) {
+  cheaper_.drafter->end(id);
+  texts_.erase(id);
+}
+
+DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
+  constexpr const char* kForm = "staged:model:PATH+B";
+  const auto refuse = [](std::string expected, std::string got) {
+    return UsageError("read drafter", "staged", std::move(expected), std::move(got));
+  };
+  if (parts.size() < 2)
+    throw refuse(fmt::format("{}, two or more parts", kForm),
+                 parts.empty() ? "none" : parts.front());
+  if (parts.size() > kMostParts) {
+    throw refuse(fmt::format("at most {} parts", kMostParts), fmt::format("{}", parts.size()));
+  }
+  const Spec spec = Spec::parse("drafter", parts.front());
+  if (spec.name() != "model") throw refuse(kForm, fmt::format("{} in front", spec.name()));
+  spec.require_keys({"confidence"});
+  const DrafterPlan cheaper =
+      parts.size() == 2 ? read_drafter(parts.back()) : read_staged_drafter(parts.subspan(1));
+  return {.traits = {.has_draft_prob = true, .prefix_determined = true},
+          .shape = chain_shape(kDefaultDraftLength),
+          .confidence = spec.number("confidence", 0, 1).value_or(0),
+          .make = [path = spec.required_value(kForm), cheaper](const DrafterMaterials& materials) {
+            auto model = materials.load_model(path);
+            if (model->config().vocabulary_size > materials.vocabulary_size) {
+              throw Error("load drafter", path,
+                          fmt::format("at most the target's {} tokens for staged drafting",
+                                      materials.vocabulary_size),
+                          fmt::format("{}", model->config().vocabulary_size));
+            }
+            return std::make_unique<StagedDrafter>(
+                std::move(model),
+                PartedDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence});
+          }};
+}
+
+}  // namespace outrider

@@ -1,0 +1,86 @@
+// A model as drafter that has its own tokens drafted for it.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_STAGED_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_STAGED_DRAFTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/language_model.h"
+#include "sampling/apart_chance.h"
+#include "speculate/acceptance.h"
+#include "speculate/decoder.h"
+#include "speculate/drafters/parted_drafter.h"
+
+namespace outrider {
+
+// Staged speculation (Spector and Re, 2023, section 3.2), also the vertical cascade of Chen et al.,
+// "Cascade speculative drafting" (2024), section 3.1: where the drafter is a model of some size,
+// its steps are the cost, and a cheaper drafter saves most of them in the way it saves the
+// target's.
+//
+// A draft is a chain of tokens from the loop itself (Decoder), with the model as target and the
+// cheaper drafter riding ahead of it, verified without loss: each token is drawn from the model's
+// distribution, which is recorded as its law. So the draft is the one that the model would make
+// alone, in fewer of its passes. Draws of the inner rounds have keys of their own.
+class StagedDrafter final : public Drafter {
+ public:
+  // The model's vocabulary is the target's or a part of it that has the same ids.
+  StagedDrafter(std::unique_ptr<LanguageModel> model, PartedDrafter::Part cheaper);
+  ~StagedDrafter() override;
+
+  std::string_view name() const override { return "staged"; }
+  DrafterTraits traits() const override {
+    return {.has_draft_prob = true, .prefix_determined = true};
+  }
+  void begin(const Context& context) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens) override;
+  void propose(std::span<DraftJob> jobs) override;
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override;
+  void observe(std::span<const RoundResult> results) override;
+  void rewind(const Context& context, std::size_t n_common) override;
+  void end(SequenceId id) override;
+  // Of the model and of the cheaper drafter.
+  std::int64_t n_passes() const override { return n_passes_ + cheaper_.drafter->n_passes(); }
+
+ private:
+  // The text as the inner loop sees it: between observe() and propose() the committed tokens, after
+  // propose() those that were drafted, too.
+  struct Text {
+    ApartChance chance;
+    std::unique_ptr<Stream> stream;
+  };
+  struct Drafting;  // a draft on its way
+  bool can_run(std::span<const TokenId> tokens) const;
+  void catch_up(Stream& stream);
+  bool commit(Drafting& drafting, Stream& stream, const Committed& committed) const;
+
+  std::unique_ptr<LanguageModel> model_;
+  PartedDrafter::Part cheaper_;
+  PartStop stop_;
+  std::unique_ptr<Acceptance> fresh_;
+  std::unique_ptr<Acceptance> coupled_;
+  Decoder fresh_decoder_;
+  Decoder coupled_decoder_;
+  std::unordered_map<SequenceId, Text> texts_;
+  std::int64_t n_passes_ = 0;
+
+  // Reused from round to round.
+  ForwardOutput output_;
+  std::vector<Stream*> active_;
+  std::vector<float> penalised_;
+};
+
+// "staged:model:PATH+B" with any drafter B; with more parts B is staged itself. Throws UsageError
+// for fewer than two parts and where a part but the last is no model.
+DrafterPlan read_staged_drafter(std::span<const std::string> parts);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_STAGED_DRAFTER_H_

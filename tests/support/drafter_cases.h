@@ -1,0 +1,26 @@
+// The drafters that the contract suite runs: one line each. A drafter that is in the registry and
+// not here fails the suite.
+#ifndef OUTRIDER_TESTS_SUPPORT_DRAFTER_CASES_H_
+#define OUTRIDER_TESTS_SUPPORT_DRAFTER_CASES_H_
+
+namespace outrider::testing {
+
+struct DrafterCase {
+  const char* name;  // of its tests and of its section in docs/coverage.md
+  // What a user writes, with {draft} for a small model and {text} for a text file.
+  const char* spec;
+  // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
+  // that is a table of logits.
+  bool reads_target = false;
+  // What it drafts is a function of the text so far. Not so for drafters that keep what earlier
+  // rounds or other texts have shown: theirs is a function of what they were told of.
+  bool context_determined = true;
+};
+
+inline constexpr DrafterCase kDrafterCases[] = {
+    {"model", "model:{draft}"},
+};
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_DRAFTER_CASES_H_

@@ -1,0 +1,157 @@
+// Where the contract suite runs a drafter: a target, the materials that the drafter is made from,
+// and a prompt that gives every kind of drafter something to propose.
+#ifndef OUTRIDER_TESTS_SUPPORT_DRAFTER_WORLDS_H_
+#define OUTRIDER_TESTS_SUPPORT_DRAFTER_WORLDS_H_
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/spec.h"
+#include "model/load_model.h"
+#include "outrider/sampling.h"
+#include "outrider/tokenizer.h"
+#include "speculate/drafter_registry.h"
+#include "tests/support/drafter_cases.h"
+#include "tests/support/table_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_pair.h"
+
+namespace outrider::testing {
+
+// A model in files, asked for what follows a prefix as well.
+class StoredModel final : public PrefixModel {
+ public:
+  explicit StoredModel(const std::filesystem::path& path)
+      : model_(load_model(path, {.n_threads = 1})) {}
+
+  const ModelConfig& config() const override { return model_->config(); }
+  Footprint footprint() const override { return model_->footprint(); }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return model_->open(prompt); }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override {
+    model_->forward(blocks, request, output);
+  }
+  void embed(std::span<const TokenId> tokens, std::span<float> out) override {
+    model_->embed(tokens, out);
+  }
+  void project(std::span<const float> features, ForwardOutput& output) override {
+    model_->project(features, output);
+  }
+  const std::vector<float>& logits(const std::vector<TokenId>& prefix) override {
+    auto [at, is_new] = rows_.try_emplace(prefix);
+    if (is_new) {
+      const auto sequence = model_->open({});
+      const TokenBlock block{.sequence = sequence.get(), .tokens = prefix, .parents = {}};
+      ForwardOutput output;
+      model_->forward({&block, 1},
+                      {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}}, output);
+      at->second.assign(output.logits_row(0).begin(), output.logits_row(0).end());
+    }
+    return at->second;
+  }
+
+ private:
+  std::unique_ptr<LanguageModel> model_;
+  std::map<std::vector<TokenId>, std::vector<float>> rows_;
+};
+
+// The files that specs name: a random target and its drafter (tiny_pair.h), and a text.
+class DrafterFiles {
+ public:
+  static const DrafterFiles& get() {
+    static const DrafterFiles files;
+    return files;
+  }
+  std::filesystem::path target() const { return directory_.path() / "target"; }
+  std::string spec(const DrafterCase& drafter) const {
+    return fmt::format(fmt::runtime(drafter.spec),
+                       fmt::arg("draft", (directory_.path() / "draft").string()),
+                       fmt::arg("text", (directory_.path() / "text.txt").string()));
+  }
+
+ private:
+  DrafterFiles() {
+    write_tiny_pair(directory_.path());
+    std::ofstream(directory_.path() / "text.txt")
+        << "abcabcabacbacbbacabc. A small test of a small test is a small test.";
+  }
+  TemporaryDirectory directory_;
+};
+
+struct World {
+  std::unique_ptr<PrefixModel> target;
+  DrafterMaterials materials;
+  std::vector<TokenId> prompt;
+  // Transforms that leave so few tokens that every outcome can be walked; the last is greedy.
+  std::vector<SamplingParams> few_outcomes;
+
+  int vocabulary_size() const { return materials.vocabulary_size; }
+};
+
+inline DrafterPlan plan_of(const DrafterCase& drafter) {
+  return read_drafter(Spec::parse("drafter", DrafterFiles::get().spec(drafter)));
+}
+
+// A target and, for drafters that ask for a model, a drafter that are tables of logits over three
+// tokens.
+inline World table_world(std::uint32_t seed) {
+  static constexpr int kVocabulary = 3;
+  World world;
+  world.target = std::make_unique<TableModel>(kVocabulary, 2 * seed);
+  world.materials.target = world.target.get();
+  world.materials.vocabulary_size = kVocabulary;
+  world.materials.load_model = [seed](const std::filesystem::path&) {
+    return std::make_unique<TableModel>(kVocabulary, 2 * seed + 1);
+  };
+  world.materials.tokenize = [](std::string_view text) {
+    std::vector<TokenId> tokens;
+    for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte) % kVocabulary);
+    return tokens;
+  };
+  world.prompt = {0, 2, 1, 0, 2, 1, 0};
+  world.few_outcomes = {{.temperature = 1},
+                        {.temperature = 0.8,
+                         .top_k = 2,
+                         .repetition_penalty = 1.5,
+                         .frequency_penalty = 0.3,
+                         .logit_bias = {{1, 0.5F}}},
+                        {.temperature = 0}};
+  return world;
+}
+
+// The random pair in files. A seed chooses the prompt.
+inline World stored_world(std::uint32_t seed) {
+  const DrafterFiles& files = DrafterFiles::get();
+  World world;
+  world.target = std::make_unique<StoredModel>(files.target());
+  world.materials.target = world.target.get();
+  world.materials.vocabulary_size = world.target->config().vocabulary_size;
+  world.materials.load = {.n_threads = 1};
+  world.materials.load_model = [](const std::filesystem::path& path) {
+    return load_model(path, {.n_threads = 1});
+  };
+  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(files.target());
+  world.materials.tokenize = [tokenizer](std::string_view text) {
+    return tokenizer->encode(text, false);
+  };
+  world.prompt =
+      tokenizer->encode("A small test of " + std::to_string(seed) + " small test of ", true);
+  world.few_outcomes = {
+      {.temperature = 1, .top_k = 3},
+      {.temperature = 0.8, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},
+      {.temperature = 0}};
+  return world;
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_DRAFTER_WORLDS_H_
