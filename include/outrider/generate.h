@@ -32,6 +32,13 @@ struct SpeculationOptions {
   //   draft
   //                         ends after the first token that the drafter gives a lower probability
   //                         (before temperature and truncation)
+  //   "ngram[:min=N,max=N,length=K,match=latest|first]"   what followed the last min to max tokens
+  //                         (1 to 3) where they stood before in the text: prompt lookup
+  //   "reference:file=F[,file=G,min=N,length=K]"   what follows the text's last tokens (at least
+  //                         min, 2) in given documents; a folder stands for all files in it
+  //   "suffix[:length=K,total=N,cut=C,factor=F,across=TOKENS]"   what tends to follow the end of
+  //   the
+  //                         text, by how often it did; across: in earlier texts, too
   //   "first:A,B,..."       the first of these drafters that has anything to propose
   //   "merge:A+B+..."       the trees of these drafters united into one
   //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
