@@ -32,6 +32,7 @@ struct SpeculationOptions {
   //   draft
   //                         ends after the first token that the drafter gives a lower probability
   //                         (before temperature and truncation)
+  //   "retrieval:path=FILE" what followed the last tokens in a datastore (outrider/datastore.h)
   //   "first:A,B,..."       the first of these drafters that has anything to propose
   //   "merge:A+B+..."       the trees of these drafters united into one
   //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
