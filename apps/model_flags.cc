@@ -36,7 +36,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
                "token less likely than C); ngram[:min=N,max=N,length=K,match=latest|first] (prompt "
                "lookup: copies what followed the last tokens before); reference:file=F[,file=G,"
                "min=N,length=K] (copies from documents); suffix[:length=K,total=N,cut=C,factor=F,"
-               "across=TOKENS] (what has followed most often); first:A,B,... (the first of these "
+               "across=TOKENS] (what has followed most often); retrieval:path=FILE (what followed the "
+               "last tokens in a text: outrider datastore); first:A,B,... (the first of these "
                "drafters that has a "
                "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
                "drafts for) (default: none)")

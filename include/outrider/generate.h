@@ -39,6 +39,7 @@ struct SpeculationOptions {
   //   "suffix[:length=K,total=N,cut=C,factor=F,across=TOKENS]"   what tends to follow the end of
   //   the
   //                         text, by how often it did; across: in earlier texts, too
+  //   "retrieval:path=FILE" what followed the last tokens in a datastore (outrider/datastore.h)
   //   "first:A,B,..."       the first of these drafters that has anything to propose
   //   "merge:A+B+..."       the trees of these drafters united into one
   //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
