@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "speculate/drafters/first_drafter.h"
+#include "speculate/drafters/lookahead_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/drafters/ngram_drafter.h"
@@ -22,6 +23,7 @@ constexpr DrafterKind kKinds[] = {
     {"reference", "reference:file=F", false, read_reference_drafter},
     {"suffix", "suffix:length=,total=", false, read_suffix_drafter},
     {"retrieval", "retrieval:path=FILE", false, read_retrieval_drafter},
+    {"lookahead", "lookahead[:window=W,ngram=N,guesses=G]", false, read_lookahead_drafter},
     {"first", "first:A,B,...", false, nullptr, read_first_drafter, ','},
     {"merge", "merge:A+B+...", false, nullptr, read_merge_drafter, '+'},
     {"staged", "staged:model:PATH+B", true, nullptr, read_staged_drafter, '+'},
