@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/load_model.h"
@@ -32,17 +33,22 @@ std::vector<nlohmann::json> goldens() {
   return nlohmann::json::parse(file).get<std::vector<nlohmann::json>>();
 }
 
-// The model's likeliest token behind a text, each text run on its own from its first token.
+// The model's likeliest token behind a text, without some of its layers if so asked; each text run
+// on its own from its first token.
 class Likeliest {
  public:
-  Likeliest() : model_(load_model(stories(), {.n_threads = 1})) {}
+  explicit Likeliest(std::vector<int> skip_layers = {})
+      : model_(load_model(stories(), {.n_threads = 1})), skip_layers_(std::move(skip_layers)) {}
   TokenId operator()(const Tokens& text) {
     auto [at, is_new] = known_.try_emplace(text, kNoToken);
     if (is_new) {
       const auto sequence = model_->open({});
       const TokenBlock block{.sequence = sequence.get(), .tokens = text, .parents = {}};
       ForwardOutput output;
-      model_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block}}, output);
+      model_->forward(
+          {&block, 1},
+          {.logits = {.kind = RowSet::Kind::last_of_each_block}, .skip_layers = skip_layers_},
+          output);
       const auto row = output.logits_row(0);
       at->second = static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin());
     }
@@ -52,6 +58,7 @@ class Likeliest {
 
  private:
   std::unique_ptr<LanguageModel> model_;
+  std::vector<int> skip_layers_;
   std::map<Tokens, TokenId> known_;
 };
 
@@ -144,6 +151,45 @@ Rounds lookahead(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt,
   return rounds;
 }
 
+// A chain of the shortened model's likeliest tokens.
+Rounds layerskip(Likeliest& shortened, const Tokens& text, std::size_t n_prompt,
+                 std::size_t length) {
+  Rounds rounds;
+  for (std::size_t n = n_prompt; n < text.size();) {
+    Tokens before(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n));
+    while (before.size() < n + std::min(length, text.size() - n - 1)) {
+      before.push_back(shortened(before));
+    }
+    const Tokens draft(before.begin() + static_cast<std::ptrdiff_t>(n), before.end());
+    rounds.drafted += static_cast<std::int64_t>(draft.size());
+    rounds.accepted.push_back(matched({draft}, text, n));
+    n += static_cast<std::size_t>(rounds.accepted.back()) + 1;
+  }
+  return rounds;
+}
+
+// Jacobi iteration by positions of the text: guesses[p] is the guess at token p.
+Rounds jacobi(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, std::size_t length) {
+  Rounds rounds;
+  std::map<std::size_t, TokenId> guesses;
+  for (std::size_t n = n_prompt; n < text.size();) {
+    Tokens draft;
+    for (std::size_t p = n; p < n + std::min(length, text.size() - n - 1); ++p) {
+      draft.push_back(guesses.count(p) > 0 ? guesses.at(p) : text[n - 1]);
+    }
+    rounds.drafted += static_cast<std::int64_t>(draft.size());
+    rounds.accepted.push_back(matched({draft}, text, n));
+    guesses.clear();
+    Tokens before(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n));
+    for (const TokenId token : draft) {
+      before.push_back(token);
+      guesses[before.size()] = likeliest(before);
+    }
+    n += static_cast<std::size_t>(rounds.accepted.back()) + 1;
+  }
+  return rounds;
+}
+
 class SelfDrafting : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -197,6 +243,37 @@ TEST_F(SelfDrafting, LookaheadIsThePapers) {
           96, [&](const Tokens& text, std::size_t n_prompt) {
             return lookahead(*likeliest_, text, n_prompt, size.width, size.ngram,
                              static_cast<std::size_t>(size.guesses));
+          });
+  }
+}
+
+// As a part of another drafter it has its window too: what the second part guesses the first has
+// guessed already.
+TEST_F(SelfDrafting, LookaheadWorksAsAPart) {
+  check("merge:lookahead+lookahead:guesses=2", 96, [&](const Tokens& text, std::size_t n_prompt) {
+    return lookahead(*likeliest_, text, n_prompt, 7, 5, 7);
+  });
+}
+
+TEST_F(SelfDrafting, LayerskipIsTheShortenedModel) {
+  struct Skip {
+    const char* spec;
+    std::vector<int> layers;
+  };
+  for (const Skip& skip : {Skip{"layerskip:layers=3", {3, 4}}, Skip{"layerskip:skip=1+3", {1, 3}},
+                           Skip{"layerskip:skip=2", {2}}}) {
+    Likeliest shortened(skip.layers);
+    check(skip.spec, 96, [&](const Tokens& text, std::size_t n_prompt) {
+      return layerskip(shortened, text, n_prompt, 5);
+    });
+  }
+}
+
+TEST_F(SelfDrafting, JacobiIsFixedPointIteration) {
+  for (const std::size_t length : {1, 5, 12}) {
+    check("jacobi:length=" + std::to_string(length), 96,
+          [&](const Tokens& text, std::size_t n_prompt) {
+            return jacobi(*likeliest_, text, n_prompt, length);
           });
   }
 }

@@ -32,6 +32,11 @@ struct SpeculationOptions {
   //   draft
   //                         ends after the first token that the drafter gives a lower probability
   //                         (before temperature and truncation)
+  //   "lookahead[:window=7,ngram=5,guesses=7]"   n-grams that the target itself writes in a window
+  //                         of Jacobi iteration beside the text; no second model
+  //   "layerskip:layers=L" or "layerskip:skip=I+J", both with [,confidence=C]   the target's own
+  //                         first L layers, or all of them but those listed, from 0
+  //   "jacobi[:length=5]"   what the target said behind each of its last guesses
   //   "first:A,B,..."       the first of these drafters that has anything to propose
   //   "merge:A+B+..."       the trees of these drafters united into one
   //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "speculate/drafters/first_drafter.h"
+#include "speculate/drafters/jacobi_drafter.h"
+#include "speculate/drafters/layerskip_drafter.h"
 #include "speculate/drafters/lookahead_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
@@ -24,6 +26,8 @@ constexpr DrafterKind kKinds[] = {
     {"suffix", "suffix:length=,total=", false, read_suffix_drafter},
     {"retrieval", "retrieval:path=FILE", false, read_retrieval_drafter},
     {"lookahead", "lookahead[:window=W,ngram=N,guesses=G]", false, read_lookahead_drafter},
+    {"layerskip", "layerskip:layers=L or layerskip:skip=I+J", true, read_layerskip_drafter},
+    {"jacobi", "jacobi[:length=K]", false, read_jacobi_drafter},
     {"first", "first:A,B,...", false, nullptr, read_first_drafter, ','},
     {"merge", "merge:A+B+...", false, nullptr, read_merge_drafter, '+'},
     {"staged", "staged:model:PATH+B", true, nullptr, read_staged_drafter, '+'},

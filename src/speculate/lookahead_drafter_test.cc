@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/spec.h"
 #include "outrider/error.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/tree_shapes/fixed_shape.h"
@@ -101,7 +100,7 @@ TEST(NgramPool, ForgetsWhatWasNotSeenForTheLongest) {
   EXPECT_EQ(pool.guesses(9).size(), 1U);
 }
 
-DrafterPlan read(const std::string& spec) { return read_drafter(Spec::parse("drafter", spec)); }
+DrafterPlan read(const std::string& spec) { return read_drafter(spec); }
 
 TEST(LookaheadSpec, ReadsSizesThatFitAPass) {
   EXPECT_EQ(read("lookahead").shape->depth(), 4);

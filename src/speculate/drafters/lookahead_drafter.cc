@@ -75,12 +75,14 @@ void LookaheadDrafter::propose(std::span<DraftJob> jobs) {
 void LookaheadDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     Text& text = texts_.at(result.context->id);
-    if (text.newest.empty()) continue;
+    // A drafter of which this is a part may have had no room for the window.
+    const bool ran = !text.newest.empty() && text.newest.back() < result.tree->n_nodes();
     tokens_.clear();
     for (const int node : text.newest) {
-      likeliest_tokens(result.target_logits(node), 1, likeliest_);
-      tokens_.push_back(likeliest_.front());
+      if (ran) tokens_.push_back(guesses_.behind(result, node, 0));
     }
+    text.newest.clear();
+    if (!ran) continue;
     text.window.advance(tokens_, [&text](TokenId first, std::span<const TokenId> others) {
       text.pool.see(first, others);
     });

@@ -18,6 +18,7 @@
 #include "speculate/drafter_plan.h"
 #include "speculate/drafters/jacobi_window.h"
 #include "speculate/drafters/ngram_pool.h"
+#include "speculate/drafters/target_guesses.h"
 
 namespace outrider {
 
@@ -42,6 +43,8 @@ class LookaheadDrafter final : public Drafter {
   void propose(std::span<DraftJob> jobs) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override { texts_.erase(id); }
+  // What was seen stays seen.
+  void rewind(const Context&, std::size_t) override {}
   std::int64_t n_passes() const override { return 0; }
 
  private:
@@ -58,7 +61,7 @@ class LookaheadDrafter final : public Drafter {
 
   // Reused from round to round.
   std::vector<TokenId> tokens_;
-  std::vector<TokenId> likeliest_;
+  TargetGuesses guesses_;
 };
 
 // "lookahead[:window=W,ngram=N,guesses=G]".
