@@ -33,15 +33,13 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   CLI::Option* drafter =
       add_text(
           app, "--drafter", speculation.drafter, "SPEC",
-          "What rides ahead: none; model:PATH[,confidence=C] (a draft ends after the first "
-          "token less likely than C); lookahead[:window=W,ngram=N,guesses=G] (n-grams that the "
-          "target writes in a Jacobi window); layerskip:layers=L or layerskip:skip=I+J (the "
-          "target's "
-          "own first L layers, or all but those listed); jacobi[:length=K] (what it said behind "
-          "its last guesses); first:A,B,... (the first of these drafters that has "
-          "a "
-          "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
-          "drafts for) (default: none)")
+          "What rides ahead: none; model:PATH[,confidence=C] (a draft ends after the first token "
+          "less likely than C); lookahead[:window=W,ngram=N,guesses=G] (n-grams that the target "
+          "writes in a Jacobi window); layerskip:layers=L or layerskip:skip=I+J (the target's own "
+          "first L layers, or all but those listed); jacobi[:length=K] (what the target said "
+          "behind its last guesses); first:A,B,... (the first of these drafters that has a "
+          "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B drafts "
+          "for) (default: none)")
           ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")
