@@ -65,7 +65,7 @@ std::vector<float> logits_of(LanguageModel& model, const Layers& skipped) {
   const auto pass = [&](std::vector<TokenId> tokens, std::vector<int> parents,
                         const std::vector<int>& path) {
     const TokenBlock block{sequence.get(), tokens, parents};
-    model.forward({&block, 1}, {.skip_layers = skipped}, output);
+    model.forward({&block, 1}, {.logits = {}, .skip_layers = skipped}, output);
     for (int row = 0; row < output.n_rows; ++row) {
       all.insert(all.end(), output.logits_row(row).begin(), output.logits_row(row).end());
     }
@@ -101,7 +101,8 @@ TEST(SkipLayers, LeavesTheStreamAsItWas) {
   const std::vector<TokenId> tokens = {3, 4};
   const TokenBlock block{sequence.get(), tokens, {}};
   ForwardOutput output;
-  model->forward({&block, 1}, {.feature_layers = Layers{1, 2, 3}, .skip_layers = Layers{1}},
+  model->forward({&block, 1},
+                 {.logits = {}, .feature_layers = Layers{1, 2, 3}, .skip_layers = Layers{1}},
                  output);
   const auto row = output.feature_row(1);
   EXPECT_TRUE(std::equal(row.begin(), row.begin() + 64, row.begin() + 64));
@@ -115,7 +116,7 @@ TEST(SkipLayers, SequencesAreRunWithoutTheSameLayersAllTheTime) {
   const std::vector<TokenId> tokens = {3, 4};
   const auto run = [&](Sequence& sequence, const Layers& skipped) {
     const TokenBlock block{&sequence, tokens, {}};
-    model->forward({&block, 1}, {.skip_layers = skipped}, output);
+    model->forward({&block, 1}, {.logits = {}, .skip_layers = skipped}, output);
   };
   const auto sequence = model->open({});
   run(*sequence, {2});
@@ -137,7 +138,7 @@ TEST(SkipLayers, RefusesLayersThatAreNotThere) {
   const TokenBlock block{sequence.get(), tokens, {}};
   ForwardOutput output;
   for (const Layers& wrong : {Layers{4}, Layers{-1}, Layers{2, 1}, Layers{1, 1}}) {
-    EXPECT_THROW(model->forward({&block, 1}, {.skip_layers = wrong}, output), Error);
+    EXPECT_THROW(model->forward({&block, 1}, {.logits = {}, .skip_layers = wrong}, output), Error);
     EXPECT_EQ(sequence->n_pending(), 0);
   }
 }
