@@ -15,6 +15,18 @@ void add_model_path(CLI::App& app, std::string& path) {
       ->group("Model");
 }
 
+namespace {
+
+std::string drafters_for_help() {
+  std::string text = "none";
+  for (const DrafterDescription& drafter : known_drafters()) {
+    text += "; " + drafter.usage + " (" + drafter.summary + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   constexpr const char* kModel = "Model";
   add_model_path(app, flags.model);
@@ -32,15 +44,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter =
       add_text(app, "--drafter", speculation.drafter, "SPEC",
-               "What rides ahead: none; model:PATH[,confidence=C] (a draft ends after the first "
-               "token less likely than C); ngram[:min=N,max=N,length=K,match=latest|first] (prompt "
-               "lookup: copies what followed the last tokens before); reference:file=F[,file=G,"
-               "min=N,length=K] (copies from documents); suffix[:length=K,total=N,cut=C,factor=F,"
-               "across=TOKENS] (what has followed most often); retrieval:path=FILE (what followed the "
-               "last tokens in a text: outrider datastore); first:A,B,... (the first of these "
-               "drafters that has a "
-               "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
-               "drafts for) (default: none)")
+               "What rides ahead (default: none): " + drafters_for_help())
           ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")

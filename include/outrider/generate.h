@@ -27,23 +27,9 @@ namespace outrider {
 // How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
 // UsageError that lists the known ones.
 struct SpeculationOptions {
-  // "none": plain decoding. docs/drafters.md describes the others:
-  //   "model:PATH[,confidence=C]"   a small model of the same vocabulary; with a confidence, a
-  //   draft
-  //                         ends after the first token that the drafter gives a lower probability
-  //                         (before temperature and truncation)
-  //   "ngram[:min=N,max=N,length=K,match=latest|first]"   what followed the last min to max tokens
-  //                         (1 to 3) where they stood before in the text: prompt lookup
-  //   "reference:file=F[,file=G,min=N,length=K]"   what follows the text's last tokens (at least
-  //                         min, 2) in given documents; a folder stands for all files in it
-  //   "suffix[:length=K,total=N,cut=C,factor=F,across=TOKENS]"   what tends to follow the end of
-  //   the
-  //                         text, by how often it did; across: in earlier texts, too
-  //   "retrieval:path=FILE" what followed the last tokens in a datastore (outrider/datastore.h)
-  //   "first:A,B,..."       the first of these drafters that has anything to propose
-  //   "merge:A+B+..."       the trees of these drafters united into one
-  //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
-  // A backslash before a comma or a plus sign takes it literally.
+  // "none": plain decoding. known_drafters() lists the others, docs/drafters.md describes them.
+  // Those made of others take their specs whole: "first:ngram:min=2,max=4,model:PATH"; a backslash
+  // before a comma or a plus sign takes it literally.
   std::string drafter = "none";
   // What stands. "exact": the target's own distribution. Others trade quality for speed and need a
   // drafter with distributions; docs/cascades.md describes each:
@@ -72,6 +58,13 @@ struct SpeculationOptions {
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
 };
+
+// A kind of drafter: how its spec is written, and what it is in a few words.
+struct DrafterDescription {
+  std::string usage;
+  std::string summary;
+};
+std::vector<DrafterDescription> known_drafters();
 
 // Throws the UsageError (or, for a tree's file, the Error) that a Generator would throw for specs
 // that cannot be read, without any model.

@@ -127,6 +127,14 @@ LoadOptions make_load_options(const ModelOptions& options) {
   return load;
 }
 
+std::vector<DrafterDescription> known_drafters() {
+  std::vector<DrafterDescription> known;
+  for (const DrafterKind& kind : drafter_kinds()) {
+    known.push_back({std::string(kind.usage), std::string(kind.summary)});
+  }
+  return known;
+}
+
 void check_speculation(const SpeculationOptions& options) { (void)read_speculation(options); }
 
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {

@@ -27,6 +27,11 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"first", "first:ngram:min=2,max=3,length=4,model:{draft}"},
     {"merge", "merge:model:{draft}+ngram:min=1,max=3,length=4"},
     {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
+    {.name = "lookahead",
+     .spec = "lookahead:window=3,ngram=2,guesses=2",
+     .context_determined = false},
+    {.name = "layerskip", .spec = "layerskip:layers=1", .reads_target = true},
+    {.name = "jacobi", .spec = "jacobi:length=3", .context_determined = false},
 };
 
 }  // namespace outrider::testing
