@@ -204,8 +204,9 @@ class WithSharedKeys final : public Drafter {
   std::string_view name() const override { return "with shared keys"; }
   DrafterTraits traits() const override { return drafter_->traits(); }
   void begin(const Context& context) override { drafter_->begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens) override {
-    drafter_->prefill(context, tokens);
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override {
+    drafter_->prefill(context, tokens, features);
   }
   void propose(std::span<DraftJob> jobs) override {
     std::deque<SharedKeys> chances;
@@ -371,7 +372,7 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
         const Stream& first = *active.front();
         const Context context = first.context();
         fresh->begin(context);
-        fresh->prefill(context, context.tokens.first(context.tokens.size() - 1));
+        fresh->prefill(context, context.tokens.first(context.tokens.size() - 1), {});
         DraftTree tree;
         tree.reset(first.tokens.back(), static_cast<std::int64_t>(first.tokens.size()));
         const auto left = static_cast<int>(first.max_total) - static_cast<int>(first.tokens.size());

@@ -46,8 +46,10 @@ bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
   while (!rest.empty()) {
     if (cancelled && cancelled()) return false;
     const auto step = rest.first(std::min<std::size_t>(rest.size(), kPrefillRows));
-    prefill(*target_, *stream.sequence, step, output_);
-    if (drafter_ != nullptr) drafter_->prefill(stream.context(), step);
+    prefill(*target_, *stream.sequence, step, output_, feature_layers());
+    if (drafter_ != nullptr) {
+      drafter_->prefill(stream.context(), step, features_of(0, static_cast<int>(step.size())));
+    }
     rest = rest.subspan(step.size());
   }
   return true;
@@ -55,6 +57,15 @@ bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
 
 void Decoder::end(Stream& stream) {
   if (drafter_ != nullptr) drafter_->end(stream.id);
+}
+
+std::span<const int> Decoder::feature_layers() const {
+  return drafter_ != nullptr ? drafter_->feature_layers() : std::span<const int>();
+}
+
+FeatureRows Decoder::features_of(int first_row, int n_rows) const {
+  const FeatureRows all{.values = output_.features, .width = output_.feature_width};
+  return {.values = all.rows(first_row, n_rows), .width = all.width};
 }
 
 Budget Decoder::draft_budget(const Stream& stream) const {
@@ -110,7 +121,10 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
                        .tokens = {block_tokens_.data() + first, n_nodes},
                        .parents = {block_parents_.data() + first, n_nodes}});
   }
-  target_->forward(blocks_, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output_);
+  target_->forward(
+      blocks_,
+      {.logits = {.kind = RowSet::Kind::all, .rows = {}}, .feature_layers = feature_layers()},
+      output_);
   const auto passed = Clock::now();
 
   int first_row = 0;
@@ -136,12 +150,14 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
   }
   first_row = 0;
   for (std::size_t index = 0; index < streams.size(); ++index) {
+    const int n_nodes = streams[index]->tree.n_nodes();
     results_.push_back({.context = &contexts_[index],
                         .tree = &streams[index]->tree,
                         .verdict = &streams[index]->verdict,
+                        .features = features_of(first_row, n_nodes),
                         .target = &output_,
                         .first_row = first_row});
-    first_row += streams[index]->tree.n_nodes();
+    first_row += n_nodes;
   }
   if (drafter_ != nullptr) drafter_->observe(results_);
   return {.draft = seconds_between(started, drafted),
@@ -160,17 +176,21 @@ void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
     stream.counts.rule_cost.total_variation += cost.total_variation;
     stream.counts.rule_cost.deferral += cost.deferral;
     stream.tokens.push_back(id);
-    stream.history.add_generated(id);
     if (node >= 0) ++stream.counts.accepted;
     const bool stop = commit(stream, {.id = id, .node = node, .logits_node = parent});
     stream.finished = stop || static_cast<std::int64_t>(stream.tokens.size()) >= stream.max_total;
     parent = node;
   };
+  const std::size_t n_before = stream.tokens.size();
   for (const int node : stream.verdict.path) {
+    if (stream.finished) break;
     commit_token(stream.tree.node(node).token, node);
-    if (stream.finished) return;
   }
-  commit_token(stream.verdict.next, -1);
+  if (!stream.finished) commit_token(stream.verdict.next, -1);
+  // Only now: until the round is over, the views look at the history it began with.
+  for (std::size_t index = n_before; index < stream.tokens.size(); ++index) {
+    stream.history.add_generated(stream.tokens[index]);
+  }
 }
 
 }  // namespace outrider

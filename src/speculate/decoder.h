@@ -97,6 +97,9 @@ class Decoder {
   void end(Stream& stream);
 
  private:
+  // What the drafter reads of the target, and that of n_rows rows of the pass that has just run.
+  std::span<const int> feature_layers() const;
+  FeatureRows features_of(int first_row, int n_rows) const;
   Budget draft_budget(const Stream& stream) const;
   void commit_verdict(Stream& stream, const CommitFunction& commit);
 

@@ -57,20 +57,36 @@ struct DraftJob {
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
 };
 
+// The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),
+// side by side. Valid during the call they are given to.
+struct FeatureRows {
+  std::span<const float> values = {};  // (n_tokens, width)
+  int width = 0;                       // feature_layers().size() * the target's dim; 0: none
+
+  std::span<const float> rows(int first, int n) const {
+    return values.subspan(static_cast<std::size_t>(first) * static_cast<std::size_t>(width),
+                          static_cast<std::size_t>(n) * static_cast<std::size_t>(width));
+  }
+};
+
 // What became of a draft, once the context holds the new tokens. What it points to stays valid for
 // the call it is given to.
 struct RoundResult {
   const Context* context = nullptr;
   const DraftTree* tree = nullptr;
   const Verdict* verdict = nullptr;
-  // The target's pass over this tree and those of other texts; the root's row in it.
+  FeatureRows features = {};  // at the tree's nodes, the root first, as the target has run them
+  // The target's pass over this tree and those of other texts, and the root's row in it; the other
+  // nodes' rows follow, or are listed where the tree is a part of one that was run.
   const ForwardOutput* target = nullptr;
   int first_row = 0;
+  std::span<const int> rows = {};  // (n_nodes), or empty
 
   // What the target says follows a node, drafted, scratch or the root, accepted or not:
   // (vocabulary) logits, before bias and penalties.
   std::span<const float> target_logits(int node) const {
-    return target->logits_row(first_row + node);
+    return target->logits_row(rows.empty() ? first_row + node
+                                           : rows[static_cast<std::size_t>(node)]);
   }
 };
 
@@ -87,13 +103,17 @@ class Drafter {
   virtual ~Drafter() = default;
   virtual std::string_view name() const = 0;
   virtual DrafterTraits traits() const = 0;
+  // The hidden states of the target that the drafter reads (ForwardRequest::feature_layers), always
+  // the same: every pass of the target leaves them behind for it. Empty: none.
+  virtual std::span<const int> feature_layers() const { return {}; }
 
   // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;
   // The target has run these next tokens of the prompt: called after begin() until all of them but
-  // the last, which roots the first round, have been run, or until the text is cancelled. A drafter
-  // without a model has nothing to do.
-  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/) {}
+  // the last, which roots the first round, have been run, or until the text is cancelled. features:
+  // the target's at these tokens. A drafter without a model has nothing to do.
+  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/,
+                       const FeatureRows& /*features*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
   virtual void propose(std::span<DraftJob> jobs) = 0;
   // The drafter's distributions at a node that propose() left without: verification has ended a
@@ -107,7 +127,8 @@ class Drafter {
   virtual void end(SequenceId id) = 0;
   // Tokens that the text was thought to have are taken back: it is now context.tokens, of which the
   // first n_common stand as before. Between observe() and the next propose(), for drafters that
-  // draft for another drafter; by default the text begins anew.
+  // draft for another drafter, none of which reads the target's features; by default the text
+  // begins anew.
   virtual void rewind(const Context& context, std::size_t n_common);
 
   // Forward passes of a model so far (0 for index drafters).
@@ -121,7 +142,7 @@ inline bool Drafter::draft_at(const Context&, const DraftTree&, int, Distributio
 inline void Drafter::rewind(const Context& context, std::size_t /*n_common*/) {
   end(context.id);
   begin(context);
-  prefill(context, context.tokens.first(context.tokens.size() - 1));
+  prefill(context, context.tokens.first(context.tokens.size() - 1), {});
 }
 
 }  // namespace outrider

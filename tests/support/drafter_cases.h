@@ -19,6 +19,12 @@ struct DrafterCase {
 
 inline constexpr DrafterCase kDrafterCases[] = {
     {"model", "model:{draft}"},
+    {"ngram", "ngram:min=1,max=3,length=8"},
+    {"reference", "reference:file={text},min=1"},
+    {"suffix", "suffix:length=8,total=12"},
+    {"first", "first:ngram:min=2,max=3,length=4,model:{draft}"},
+    {"merge", "merge:model:{draft}+ngram:min=1,max=3,length=4"},
+    {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
 };
 
 }  // namespace outrider::testing

@@ -55,9 +55,10 @@ void StagedDrafter::begin(const Context& context) {
   cheaper_.drafter->begin(text.stream->context());
 }
 
-void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
+void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                            const FeatureRows&) {
   Stream& stream = *texts_.at(context.id).stream;
-  cheaper_.drafter->prefill(stream.context(), tokens);
+  cheaper_.drafter->prefill(stream.context(), tokens, {});
   // A prompt beyond the model's context, or with tokens it does not know, is left alone: propose()
   // finds the same obstacle.
   if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;
@@ -216,9 +217,15 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
                                       materials.vocabulary_size),
                           fmt::format("{}", model->config().vocabulary_size));
             }
+            auto drafter = cheaper.make(materials);
+            if (!drafter->feature_layers().empty()) {
+              throw UsageError("load drafter", "staged",
+                               "behind a model a drafter that does not read the target's layers",
+                               std::string(drafter->name()));
+            }
             return std::make_unique<StagedDrafter>(
                 std::move(model),
-                PartedDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence});
+                PartedDrafter::Part{std::move(drafter), cheaper.shape, cheaper.confidence});
           }};
 }
 
