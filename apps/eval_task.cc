@@ -180,8 +180,13 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
 }
 
 int list_tasks() {
+  const std::vector<eval::Task> tasks = eval::list_tasks(task_folders());
+  if (tasks.empty()) {
+    throw Error("list tasks", "task files",
+                "some in ../share/outrider/tasks beside the program, or in OUTRIDER_TASKS", "none");
+  }
   Output output;
-  for (const eval::Task& task : eval::list_tasks(task_folders())) {
+  for (const eval::Task& task : tasks) {
     output.write(fmt::format("{}\n    {}\n", task.name, task.description));
     if (!task.source.empty()) output.write(fmt::format("    data: {}\n", task.source));
   }
