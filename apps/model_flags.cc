@@ -42,10 +42,9 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
 
   constexpr const char* kSpeculation = "Speculation";
   SpeculationOptions& speculation = flags.speculation;
-  CLI::Option* drafter =
-      add_text(app, "--drafter", speculation.drafter, "SPEC",
-               "What rides ahead (default: none): " + drafters_for_help())
-          ->group(kSpeculation);
+  CLI::Option* drafter = add_text(app, "--drafter", speculation.drafter, "SPEC",
+                                  "What rides ahead (default: none): " + drafters_for_help())
+                             ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")
       ->group(kSpeculation)
