@@ -1,4 +1,5 @@
-// Flags that say which settings a frontier has: rules, transforms, lengths of drafts.
+// Flags that say which settings a frontier has: rules, transforms, lengths of drafts; and where its
+// report goes.
 #ifndef OUTRIDER_APPS_EVAL_GRID_FLAGS_H_
 #define OUTRIDER_APPS_EVAL_GRID_FLAGS_H_
 
@@ -18,6 +19,12 @@ struct GridFlags {
   std::vector<double> top_ps = {1};
   std::vector<int> top_ks = {0};
   std::vector<int> lengths = {5};
+};
+
+struct ReportWhere {
+  std::string directory;  // may be empty: no report
+  std::string picture = "svg";
+  bool json = false;  // to standard output, not a table
 };
 
 void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group);

@@ -31,12 +31,10 @@ void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags) {
   add_integer(app, "--window", flags.window, 2,
               "Tokens that a model sees at a time (default: the shorter of the two contexts)")
       ->group(kGroup);
-  add_choice(app, "--plot", flags.plot, {"svg", "png"}, "Pictures' format (default: svg)")
-      ->group(kGroup);
 }
 
 int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
-                       const TeacherForcedFlags& flags, const std::string& out, bool json) {
+                       const TeacherForcedFlags& flags, const ReportWhere& where) {
   if (flags.text.empty()) throw UsageError("read flags", "--text", "at least one file", "none");
   eval::ForcedRequest request{
       .files = {flags.text.begin(), flags.text.end()},
@@ -64,12 +62,13 @@ int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
       });
   measured.run.target = model_flags.model;
   std::vector<std::string> missing;
-  if (!out.empty()) {
-    missing = eval::write_forced_report(measured.rows, measured.run, out, flags.plot);
+  if (!where.directory.empty()) {
+    missing =
+        eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
   }
   Output output;
-  output.write(json ? eval::forced_json(measured.rows, measured.run).dump(1) + "\n"
-                    : eval::forced_table(measured.rows, measured.run.lengths));
+  output.write(where.json ? eval::forced_json(measured.rows, measured.run).dump(1) + "\n"
+                          : eval::forced_table(measured.rows, measured.run.lengths));
   output.check();
   if (!missing.empty()) {
     fmt::print(stderr, "outrider: not drawn (is gnuplot installed?): {}\n",

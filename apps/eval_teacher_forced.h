@@ -17,15 +17,13 @@ struct TeacherForcedFlags {
   std::string separator;
   int texts = 0;
   int window = 0;
-  std::string plot = "svg";
 };
 
 // --teacher-forced, and what it alone takes.
 void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags);
 
-// `out`: the directory of the report, or empty; `json`: JSON to standard output, not a table.
 int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
-                       const TeacherForcedFlags& flags, const std::string& out, bool json);
+                       const TeacherForcedFlags& flags, const ReportWhere& where);
 
 }  // namespace outrider::cli
 

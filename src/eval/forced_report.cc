@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "eval/bootstrap.h"
+#include "eval/report_text.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {
@@ -29,28 +30,6 @@ std::vector<Column> columns_of(const ForcedRow& row, std::span<const int> length
     columns.push_back({fmt::format("tau_{}", lengths[index]), &row.tau[index]});
   }
   return columns;
-}
-
-// "T=0.5 top-p=0.9".
-std::string name_of(const SamplingParams& sampling) {
-  std::string name = fmt::format("T={}", sampling.temperature);
-  if (sampling.top_k != 0) name += fmt::format(" top-k={}", sampling.top_k);
-  if (sampling.top_p != 1) name += fmt::format(" top-p={}", sampling.top_p);
-  return name;
-}
-
-bool same(const SamplingParams& a, const SamplingParams& b) {
-  return a.temperature == b.temperature && a.top_k == b.top_k && a.top_p == b.top_p;
-}
-
-// A field that may hold commas, as in RFC 4180.
-std::string csv_field(const std::string& text) {
-  std::string field = "\"";
-  for (const char c : text) {
-    if (c == '"') field += c;
-    field += c;
-  }
-  return field + "\"";
 }
 
 std::vector<SamplingParams> transforms_of(std::span<const ForcedRow> rows) {
@@ -221,11 +200,11 @@ std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, co
     const auto y = finite ? nll_of : hits_of;
     const std::string y_label = finite ? "negative log-likelihood of the text (nats a token)"
                                        : "expected share of the text's tokens emitted";
-    std::string name = name_of(transform);
+    const std::string name = name_of(transform);
     const auto plot = [&](const char* axis, std::string x_label,
                           const Figure& (*x)(const ForcedRow&)) {
-      std::string file = fmt::format("teacher-forced-{}-{}.{}", axis, name, picture);
-      std::replace(file.begin(), file.end(), ' ', '-');
+      const std::string file =
+          fmt::format("teacher-forced-{}-{}.{}", axis, file_part(name), picture);
       if (!draw({.title = name,
                  .x_label = std::move(x_label),
                  .y_label = y_label,
