@@ -208,7 +208,8 @@ std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, co
       if (!draw({.title = name,
                  .x_label = std::move(x_label),
                  .y_label = y_label,
-                 .curves = curves_of(rows, transform, x, y)},
+                 .curves = curves_of(rows, transform, x, y),
+                 .bars = false},
                 directory / file)) {
         missing.push_back(file);
       }

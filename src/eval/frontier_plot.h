@@ -30,9 +30,12 @@ struct FrontierPlot {
   std::string x_label;
   std::string y_label;
   std::vector<Curve> curves;
+  // Draw the points' intervals. Where all points are measured on the same items without noise of
+  // their own, these move together, and bars would say that curves cannot be told apart.
+  bool bars = true;
 };
 
-// Draws curves through the points that are finite, with their intervals as thin bars. False where
+// Draws curves through the points that are finite. False where
 // gnuplot is missing or fails, or no point is finite. Throws Error where nothing can be written.
 bool draw(const FrontierPlot& plot, const std::filesystem::path& picture);
 

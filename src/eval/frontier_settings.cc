@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "base/spec.h"
 #include "engine/make_rule.h"
-#include "engine/spec.h"
 #include "engine/speculation.h"
 #include "eval/report_text.h"
 #include "eval/sequential_cascade.h"
@@ -63,7 +63,7 @@ std::vector<FrontierSetting> frontier_settings(std::span<const RuleSetting> rule
     for (const int length : lengths) behind_any.push_back({.rule = rule, .length = length});
   }
   if (!cascades.empty()) {
-    for (const std::string& text : split_specs("cascade", cascades)) {
+    for (const std::string& text : split_specs(cascades, ',')) {
       for (RuleSetting& rule : expand_cascade(text, alphas)) {
         behind_any.push_back({.rule = std::move(rule), .sequential = true});
       }

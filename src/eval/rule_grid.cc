@@ -6,8 +6,8 @@
 #include <charconv>
 #include <utility>
 
-#include "engine/make_rule.h"
 #include "base/spec.h"
+#include "engine/make_rule.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {

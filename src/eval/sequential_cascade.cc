@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/elementary.h"
+#include "base/spec.h"
 #include "engine/make_rule.h"
-#include "engine/spec.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
 #include "speculate/node_views.h"

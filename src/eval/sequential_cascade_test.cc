@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "engine/decoder.h"
 #include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
 #include "tests/support/exactness.h"
 #include "tests/support/rule_process.h"
