@@ -42,38 +42,45 @@ std::string describe(const FrontierPoint& point) {
              : fmt::format("{}, drafts of {}", point.setting.rule.rule, point.setting.length);
 }
 
-std::string table(std::span<const FrontierPoint> points, const FrontierRun& run, Cost cost) {
+std::string line_of(const FrontierRow& row, Cost cost) {
   const bool by_latency = cost == Cost::latency;
-  std::string text;
-  std::string heading;
-  for (const FrontierRow& row : frontier_rows(points, cost, run.larger_is_better)) {
-    std::string name = name_of(row.sampling);
-    if (!row.slice.empty()) name += ", " + row.slice;
-    if (name != heading) {
-      heading = name;
-      text +=
-          fmt::format("{}: {} of the target alone {:.3f}\n", name, run.score, row.plain_quality);
-    }
-    text += fmt::format("  {}\n", row.family);
-    if (row.fastest_as_good) {
-      const FrontierPoint& point = *row.fastest_as_good;
-      const Figure& price = cost_of(point, cost);
-      text += fmt::format("    as good as the target: {:.2f}x {} [{:.2f}, {:.2f}] ({}, {:.3f})\n",
-                          1 / price.value, by_latency ? "faster" : "fewer passes", 1 / price.high,
-                          1 / price.low, describe(point), point.quality.value);
-    } else {
-      text += "    as good as the target: nowhere\n";
-    }
-    if (row.best_as_fast) {
-      const FrontierPoint& point = *row.best_as_fast;
-      text +=
-          fmt::format("    as {} as the target: {:.3f} [{:.3f}, {:.3f}] ({}, {:.2f})\n",
-                      by_latency ? "fast" : "few passes", point.quality.value, point.quality.low,
-                      point.quality.high, describe(point), cost_of(point, cost).value);
-    } else {
-      text += fmt::format("    as {} as the target: nowhere\n", by_latency ? "fast" : "few passes");
-    }
+  std::string text = fmt::format("  {}\n    as good as the target: ", row.family);
+  if (row.fastest_as_good) {
+    const FrontierPoint& point = *row.fastest_as_good;
+    const Figure& price = cost_of(point, cost);
+    text += fmt::format("{} {:.2f} [{:.2f}, {:.2f}] ({}: {:.3f})\n",
+                        by_latency ? "speed x" : "passes /", 1 / price.value, 1 / price.high,
+                        1 / price.low, describe(point), point.quality.value);
+  } else {
+    text += "nowhere\n";
   }
+  text += fmt::format("    {} the target: ", by_latency ? "as fast as" : "no more passes than");
+  if (row.best_as_fast) {
+    const FrontierPoint& point = *row.best_as_fast;
+    text += fmt::format("{:.3f} [{:.3f}, {:.3f}] ({}: {} {:.2f})\n", point.quality.value,
+                        point.quality.low, point.quality.high, describe(point),
+                        by_latency ? "speed x" : "passes /", 1 / cost_of(point, cost).value);
+  } else {
+    text += "nowhere\n";
+  }
+  return text;
+}
+
+std::string table(std::span<const FrontierPoint> points, const FrontierRun& run, Cost cost) {
+  // Under one heading what stands behind one transform on one slice.
+  std::vector<std::pair<std::string, std::string>> parts;
+  for (const FrontierRow& row : frontier_rows(points, cost, run.larger_is_better)) {
+    const std::string slice = row.slice.empty() ? "" : ", " + row.slice;
+    const std::string heading =
+        fmt::format("{}{}: {} of the target alone {:.3f}\n", name_of(row.sampling), slice,
+                    run.score, row.plain_quality);
+    auto part = std::find_if(parts.begin(), parts.end(),
+                             [&](const auto& other) { return other.first == heading; });
+    if (part == parts.end()) part = parts.insert(parts.end(), {heading, ""});
+    part->second += line_of(row, cost);
+  }
+  std::string text;
+  for (const auto& [heading, lines] : parts) text += heading + lines;
   return text;
 }
 

@@ -17,9 +17,9 @@
 // token and oracle follow the same law as speculation with the same rule: each position's rule_prob
 // given the text before it.
 //
-// Sources: Narasimhan et al. 2024, algorithm 2 and section 6 (sequence and token cascades with
-// Chow's rule, and the oracle for rules that need the target); for the sequence's mean Gupta et
-// al., "Language Model Cascades: Token-level uncertainty and beyond" (2024).
+// Sources: Narasimhan et al. 2024, algorithms 2 (token) and 3 (oracle), and the baselines of their
+// experiments; for the mean over a sequence Gupta et al., "Language Model Cascades: Token-level
+// uncertainty and beyond" (2024), since the former do not say how theirs is taken.
 #ifndef OUTRIDER_EVAL_SEQUENTIAL_CASCADE_H_
 #define OUTRIDER_EVAL_SEQUENTIAL_CASCADE_H_
 
