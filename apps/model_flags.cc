@@ -82,17 +82,14 @@ std::string escape_spec_value(std::string_view value) {
   return escaped;
 }
 
-namespace {
-
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
+  speculation.drafter_options = flags.options;
   if (!flags.draft_path.empty()) {
     speculation.drafter = "model:" + escape_spec_value(flags.draft_path);
   }
   return speculation;
 }
-
-}  // namespace
 
 std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt) {
   check_speculation(speculation_of(flags));
@@ -108,7 +105,6 @@ Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& f
                          const Interrupt& interrupt) {
   LoadProgress progress("loading drafter", interrupt);
   SpeculationOptions speculation = speculation_of(flags);
-  speculation.drafter_options = flags.options;
   speculation.drafter_options.progress = [&progress](double share) { progress.show(share); };
   Generator generator(std::move(model), speculation);
   interrupt.throw_if_raised();

@@ -116,6 +116,7 @@ struct GenerateStatistics {
   std::int64_t drafter_passes = 0;  // without prefill
   std::int64_t drafted = 0;         // tokens proposed
   std::int64_t accepted = 0;        // drafted tokens that stand in the text
+  std::int64_t rejected = 0;        // tokens of the text that stand in the place of drafted ones
   std::int64_t emitted = 0;         // tokens generated
   // What the rule cost, summed over emitted positions: KL(rule_prob || target_prob) in nats, which
   // is infinite once a token could be emitted that the target's transform cuts off (at temperature
