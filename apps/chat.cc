@@ -22,12 +22,14 @@
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
+#include "verdict_log_flags.h"
 
 namespace outrider::cli {
 namespace {
 
 struct ChatFlags {
   ModelFlags model;
+  VerdictLogFlags verdict_log;
   GenerateOptions options;
   std::string system;
   bool show_draft = false;
@@ -51,6 +53,7 @@ class Conversation {
         model_(load_model(flags.model, interrupt)),
         format_(detect_chat_format(model_->tokenizer())),
         generator_(make_generator(model_, flags.model, interrupt)),
+        verdict_log_(flags.verdict_log, *model_),
         style_(choose_style(flags.show_draft, flags.colour)),
         interactive_(is_terminal(STDIN_FILENO)),
         system_(flags.system) {}
@@ -162,6 +165,8 @@ class Conversation {
     GenerateOptions options = flags_->options;
     options.on_token = printer.callback();
     options.cancel = interrupt_->flag();
+    options.verdict_log = verdict_log_.log();
+    update_drafter(generator_);
     GenerateResult result;
     try {
       const GenerateRequest made = fitting_request(options);
@@ -174,6 +179,7 @@ class Conversation {
       return;
     }
     printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
+    verdict_log_.warn_of_failure();
     if (result.finish_reason == FinishReason::length) {
       const bool asked = static_cast<std::int64_t>(result.ids.size()) >= flags_->options.max_tokens;
       notice(asked ? fmt::format("(cut off at --max-tokens {})", flags_->options.max_tokens)
@@ -187,6 +193,7 @@ class Conversation {
   std::shared_ptr<const Model> model_;
   ChatFormat format_;
   Generator generator_;
+  ProgramLog verdict_log_;
   TokenStyle style_;
   bool interactive_;
   Output output_;
@@ -205,6 +212,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
       ->group("Conversation");
   add_model_flags(*app, flags->model);
   add_sampling_flags(*app, flags->options);
+  add_verdict_log_flags(*app, flags->verdict_log);
   constexpr const char* kOutput =
       "Output (answers go to standard output, all else to standard error)";
   app->add_flag("--show-draft", flags->show_draft,
@@ -217,9 +225,11 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
       "In the conversation:\n{}\n"
       "Examples:\n"
       "  outrider chat --model SmolLM2-1.7B-Instruct --draft SmolLM2-135M-Instruct\n"
+      "  outrider chat --model target --drafter model:small,updates=tuned --verdict-log verdicts\n"
       "  outrider chat --model model.gguf --system \"Answer briefly.\" < questions.txt\n",
       kHelp));
-  run_command = [flags] {
+  run_command = [flags, app] {
+    check_verdict_log_flags(flags->verdict_log, *app);
     Interrupt interrupt;
     return Conversation(*flags, interrupt).run();
   };

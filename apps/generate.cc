@@ -20,12 +20,14 @@
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
+#include "verdict_log_flags.h"
 
 namespace outrider::cli {
 namespace {
 
 struct GenerateFlags {
   ModelFlags model;
+  VerdictLogFlags verdict_log;
   GenerateOptions options;
   std::string prompt;
   std::string prompt_file;
@@ -98,6 +100,8 @@ int run(const GenerateFlags& flags) {
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
   Generator generator = make_generator(model, flags.model, interrupt);
+  update_drafter(generator);
+  ProgramLog verdict_log(flags.verdict_log, *model);
 
   Output output;
   const TokenStyle style = choose_style(flags.show_draft, flags.colour);
@@ -105,6 +109,7 @@ int run(const GenerateFlags& flags) {
   GenerateOptions options = flags.options;
   options.keep_logits = logits_file.has_value();
   options.cancel = interrupt.flag();
+  options.verdict_log = verdict_log.log();
   if (!flags.json) {
     // The legend comes with the first token, so that what is refused before it stays one line.
     options.on_token = [print_token = printer.callback(), style,
@@ -114,6 +119,7 @@ int run(const GenerateFlags& flags) {
     };
   }
   const GenerateResult result = generate(generator, *model, flags, options, text);
+  verdict_log.warn_of_failure();
 
   // A full disk must not leave a result behind that looks complete: the object of --json is printed
   // when the rows are written. A text has been streamed by then.
@@ -157,6 +163,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
 
   add_model_flags(*app, flags->model);
   add_sampling_flags(*app, flags->options);
+  add_verdict_log_flags(*app, flags->verdict_log);
 
   constexpr const char* kOutput = "Output (the continuation alone goes to standard output)";
   CLI::Option* json = app->add_flag("--json", flags->json,
@@ -180,11 +187,12 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       "  outrider generate --model model.gguf --prompt-file - --temperature 0.8 --top-p 0.95 \\\n"
       "      --seed 7 --json < prompt.txt\n");
 
-  run_command = [flags, prompt, prompt_file] {
+  run_command = [flags, app, prompt, prompt_file] {
     if (prompt->count() + prompt_file->count() == 0) {
       throw UsageError("read flags", "prompt", "--prompt TEXT or --prompt-file FILE", "neither");
     }
     flags->has_prompt_file = prompt_file->count() > 0;
+    check_verdict_log_flags(flags->verdict_log, *app);
     return run(*flags);
   };
   return app;

@@ -1,9 +1,14 @@
 #include "model_flags.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <utility>
 
 #include "flag_values.h"
 #include "load_progress.h"
+#include "outrider/error.h"
+#include "terminal.h"
 
 namespace outrider::cli {
 
@@ -109,6 +114,14 @@ Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& f
   Generator generator(std::move(model), speculation);
   interrupt.throw_if_raised();
   return generator;
+}
+
+void update_drafter(Generator& generator) {
+  try {
+    if (generator.update_drafter()) fmt::print(stderr, "(a new drafter is in use)\n");
+  } catch (const Error& error) {
+    fmt::print(stderr, "outrider: {}; the drafter stays as it was\n", one_line(error.what()));
+  }
 }
 
 }  // namespace outrider::cli

@@ -38,6 +38,10 @@ std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt
 Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& flags,
                          const Interrupt& interrupt);
 
+// To be called between texts: takes up a better drafter, where the spec names a place for it, and
+// says on standard error what became of one that has turned up.
+void update_drafter(Generator& generator);
+
 }  // namespace outrider::cli
 
 #endif  // OUTRIDER_APPS_MODEL_FLAGS_H_

@@ -28,6 +28,7 @@ constexpr TrainerCommand kCommands[] = {
     {"eagle", "A drafter that reads a target's features"},
     {"medusa", "Heads that guess several tokens ahead of a target"},
     {"mtp", "Modules for multi-token prediction, on a target that stays as it is"},
+    {"online", "A drafter, from what its target has said in use"},
     {"router", "When to trust the drafter: the learnt deferral of a cascade"},
 };
 

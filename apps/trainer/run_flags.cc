@@ -53,6 +53,10 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       command, "--evaluate-every", flags.evaluate_every, 0,
       "Steps between evaluations on --held-out; 0: at the end " + or_default(flags.evaluate_every))
       ->group(kRun);
+  add_integer(
+      command, "--export-every", flags.export_every, 0,
+      "Steps between exports of the result; 0: at the end " + or_default(flags.export_every))
+      ->group(kRun);
   add_integer(command, "--threads", flags.threads, 0,
               "Threads; 0 takes every processor (default: 0)")
       ->group(kRun);
@@ -101,6 +105,31 @@ void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what
       ->group(kData);
 }
 
+namespace {
+
+constexpr std::pair<const char*, train::Divergence> kDivergences[] = {
+    {"forward-kl", train::Divergence::forward_kl},
+    {"reverse-kl", train::Divergence::reverse_kl},
+    {"js", train::Divergence::jensen_shannon},
+    {"tv", train::Divergence::total_variation}};
+
+}  // namespace
+
+void add_divergence(CLI::App& command, std::string& name, const std::string& group) {
+  std::vector<std::string> names;
+  for (const auto& known : kDivergences) names.emplace_back(known.first);
+  add_choice(command, "--divergence", name, names,
+             fmt::format("From the target's law to the drafter's (default: {})", name))
+      ->group(group);
+}
+
+train::Divergence divergence_of(const std::string& name) {
+  for (const auto& known : kDivergences) {
+    if (name == known.first) return known.second;
+  }
+  return train::Divergence::forward_kl;  // the flag takes no other names
+}
+
 train::BatchShape batch_shape(const RunFlags& flags) {
   return {.n_sequences = flags.batch, .length = flags.length, .seed = flags.seed};
 }
@@ -123,7 +152,8 @@ std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>&
 }
 
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
-                      train::RunSettings settings, std::string summary) {
+                      train::RunSettings settings, std::string summary,
+                      const std::function<void(const std::function<bool()>&)>& prepare) {
   const int n_threads = train::set_training_threads(flags.threads);
   const train::RunSettings own = {{"steps", fmt::format("{}", flags.steps)},
                                   {"batch", fmt::format("{}", flags.batch)},
@@ -155,9 +185,11 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
       .accumulation = flags.accumulation,
       .checkpoint_interval = flags.checkpoint_every,
       .evaluation_interval = flags.evaluate_every,
+      .export_interval = flags.export_every,
       .resume = flags.resume};
   ProgressLine progress;
   Interrupt interrupt;
+  const auto has_had_enough = [&interrupt] { return interrupt.raised(); };
   const train::RunOutcome outcome =
       train::run_training(objective, options,
                           {.on_step =
@@ -166,7 +198,11 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
                                    fmt::print(stderr, "{}\n", std::exchange(summary, {}));
                                  progress.show(report);
                                },
-                           .should_stop = [&] { return interrupt.raised(); }});
+                           .should_stop =
+                               [&] {
+                                 if (prepare && !has_had_enough()) prepare(has_had_enough);
+                                 return has_had_enough();
+                               }});
   progress.finish();
   if (!outcome.finished) {
     fmt::print(stderr, "outrider-train: stopped after {} of {} steps; --resume goes on\n",

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "io/tensor_source.h"
 #include "outrider/tokenizer.h"
 #include "train/corpus.h"
+#include "train/divergence.h"
 #include "train/products.h"
 #include "train/training_run.h"
 
@@ -31,6 +33,7 @@ struct RunFlags {
   double beta2 = 0.95;
   int checkpoint_every = 500;
   int evaluate_every = 0;
+  int export_every = 0;
   std::uint64_t seed = 0;
   int threads = 0;
   std::string precision = "bf16";
@@ -49,6 +52,10 @@ struct TextFlags {
 // --text and its company. `what` completes the description of --text.
 void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what);
 
+// --divergence of the commands that distil.
+void add_divergence(CLI::App& command, std::string& name, const std::string& group);
+train::Divergence divergence_of(const std::string& name);
+
 train::BatchShape batch_shape(const RunFlags& flags);
 train::Products products_of(const RunFlags& flags);
 ElementType export_type_of(const RunFlags& flags);
@@ -59,9 +66,12 @@ std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>&
                                                  const train::BatchShape& shape);
 
 // Runs to the end or to Ctrl-C, with a progress line; returns the exit status. `settings` are what
-// the command adds to those of the flags; `summary` is shown when the first step is done.
+// the command adds to those of the flags; `summary` is shown when the first step is done. Before
+// each step `prepare`, where there is one, may wait for what the step needs; it returns when it has
+// that, or soon after what it is given says that the user has had enough.
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
-                      train::RunSettings settings, std::string summary);
+                      train::RunSettings settings, std::string summary,
+                      const std::function<void(const std::function<bool()>&)>& prepare = {});
 
 }  // namespace outrider::cli
 

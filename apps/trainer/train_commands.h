@@ -11,6 +11,7 @@ CLI::App* add_train_distill(CLI::App& program, Run& run);
 CLI::App* add_train_eagle(CLI::App& program, Run& run);
 CLI::App* add_train_medusa(CLI::App& program, Run& run);
 CLI::App* add_train_mtp(CLI::App& program, Run& run);
+CLI::App* add_train_online(CLI::App& program, Run& run);
 CLI::App* add_train_router(CLI::App& program, Run& run);
 
 }  // namespace outrider::cli

@@ -30,12 +30,6 @@ struct DistillFlags {
   int prompt = 16;
 };
 
-constexpr std::pair<const char*, train::Divergence> kDivergences[] = {
-    {"forward-kl", train::Divergence::forward_kl},
-    {"reverse-kl", train::Divergence::reverse_kl},
-    {"js", train::Divergence::jensen_shannon},
-    {"tv", train::Divergence::total_variation}};
-
 int run_distill(const DistillFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
   const int n_threads = train::set_training_threads(flags.run.threads);
@@ -61,9 +55,7 @@ int run_distill(const DistillFlags& flags) {
   options.products = products_of(flags.run);
   options.init = flags.init;
   options.seed = flags.run.seed;
-  for (const auto& [name, divergence] : kDivergences) {
-    if (flags.divergence == name) options.divergence = divergence;
-  }
+  options.divergence = divergence_of(flags.divergence);
   options.on_policy = flags.on_policy;
   options.n_prompt = flags.prompt;
   options.batches = text_batches(flags.text.text, flags.text, *tokenizer, batch_shape(flags.run));
@@ -107,9 +99,7 @@ CLI::App* add_train_distill(CLI::App& program, Run& run) {
            "Copied to --out; must have the target's vocabulary (default: the target's own)")
       ->group("Data");
   constexpr const char* kDistillation = "Distillation";
-  add_choice(*command, "--divergence", flags->divergence, {"forward-kl", "reverse-kl", "js", "tv"},
-             "From the target's law to the drafter's (default: forward-kl)")
-      ->group(kDistillation);
+  add_divergence(*command, flags->divergence, kDistillation);
   add_real(*command, "--on-policy", flags->on_policy, {0, true, 1, true, "a number from 0 to 1"},
            "Share of the batches that the drafter writes itself, after a prompt from the text "
            "(default: 0)")

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "engine/speculation.h"
 #include "engine/stop_strings.h"
+#include "engine/verdict_recorder.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
@@ -38,6 +40,9 @@ class Generation {
     stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + options_->max_tokens,
                                                model.summary().context_length);
     stream_.finished = stream_.max_total <= stream_.n_prompt;
+    if (const VerdictLog* log = options_->verdict_log) {
+      recorder_.emplace(log->format(), request.prompt, log->most_generated(stream_.n_prompt));
+    }
   }
 
   Stream& stream() { return stream_; }
@@ -51,6 +56,7 @@ class Generation {
       throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
     }
     result_.ids.push_back(committed.id);
+    if (recorder_) recorder_->add(committed.id, logits);
     if (options_->keep_logits) {
       result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
     }
@@ -101,6 +107,7 @@ class Generation {
         result_.ids.empty() ? 0 : cost.deferral / static_cast<double>(result_.ids.size());
     statistics.prefill_seconds = prefill_seconds;
     statistics.decode_seconds = decode_seconds;
+    if (recorder_) options_->verdict_log->append(recorder_->text());
   }
 
  private:
@@ -133,6 +140,7 @@ class Generation {
   StreamingDecoder decoder_;
   StopStrings stop_strings_;
   bool released_ = false;
+  std::optional<VerdictRecorder> recorder_;
   GenerateResult result_;
 };
 
@@ -155,6 +163,11 @@ void check_request(const GenerateRequest& request, const Model& model,
                   fmt::format("{}", id));
     }
   }
+  const VerdictLog* log = request.options.verdict_log;
+  if (log != nullptr && !log->belongs_to(model)) {
+    throw UsageError(kOperation, "verdict_log", "a log opened for the generator's target",
+                     "one opened for another model");
+  }
   // A sampling parameter out of its range is refused here, before anything has been run.
   const Transform transform(request.options.sampling, vocabulary);
   if (speculation.acceptance->needs().greedy && !transform.greedy()) {
@@ -173,8 +186,12 @@ struct Generator::State {
   State(std::shared_ptr<const Model> target, const SpeculationOptions& options)
       : model(std::move(target)),
         speculation(make_speculation(*model, options)),
-        decoder(model->language_model(), speculation.drafter.get(), *speculation.acceptance,
-                speculation.shape, speculation.stop.get()) {}
+        decoder(make_decoder()) {}
+
+  Decoder make_decoder() {
+    return Decoder(model->language_model(), speculation.drafter.get(), *speculation.acceptance,
+                   speculation.shape, speculation.stop.get());
+  }
 
   std::int64_t drafter_passes() const {
     return speculation.drafter ? speculation.drafter->n_passes() : 0;
@@ -190,6 +207,16 @@ Generator::Generator(std::shared_ptr<const Model> model, const SpeculationOption
     : state_(std::make_unique<State>(std::move(model), speculation)) {}
 Generator::~Generator() = default;
 RuleScope Generator::rule_scope() const { return state_->speculation.scope; }
+bool Generator::update_drafter() {
+  State& state = *state_;
+  if (!state.speculation.updates) return false;
+  // No text is on its way between two calls, so that none ever sees two drafters.
+  std::unique_ptr<Drafter> drafter = state.speculation.updates->take(*state.model);
+  if (drafter == nullptr) return false;
+  state.speculation.drafter = std::move(drafter);
+  state.decoder = state.make_decoder();
+  return true;
+}
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 

@@ -183,9 +183,11 @@ TEST_F(RulesOnModels, MisfitsAreRefused) {
   }
   EXPECT_THAT(message_of([&] { make("bild", "widths:2,2"); }), HasSubstr("a chain"));
   for (const char* rule : {"chow:alpha=0.5", "lossy:alpha=0.5", "bild"}) {
-    EXPECT_THAT(message_of([&] { Generator(target_, {.drafter = "none", .rule = rule}); }),
-                AllOf(HasSubstr("a drafter that has distributions (model:PATH[,confidence=C], "),
-                      HasSubstr("staged:model:PATH+B), got the drafter none")));
+    EXPECT_THAT(
+        message_of([&] { Generator(target_, {.drafter = "none", .rule = rule}); }),
+        AllOf(
+            HasSubstr("a drafter that has distributions (model:PATH[,confidence=C,updates=DIR], "),
+            HasSubstr("staged:model:PATH+B), got the drafter none")));
     EXPECT_THAT(message_of([&] { check_speculation({.drafter = "none", .rule = rule}); }),
                 HasSubstr("model:PATH"));
   }

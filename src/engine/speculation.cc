@@ -135,6 +135,23 @@ std::vector<DrafterDescription> known_drafters() {
   return known;
 }
 
+DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load) {
+  DrafterMaterials materials;
+  materials.target = &target.language_model();
+  materials.vocabulary_size = target.summary().vocabulary_size;
+  materials.load = load;
+  materials.load_model = [&target, load](const std::filesystem::path& path) {
+    auto model = load_model(path, load);
+    require_fitting_vocabulary(target, *model, path);
+    return model;
+  };
+  materials.tokenize = [&target](std::string_view text) {
+    return target.tokenizer().encode(text, false);
+  };
+  materials.vocabulary_id = [&target] { return vocabulary_id(target.tokenizer()); };
+  return materials;
+}
+
 void check_speculation(const SpeculationOptions& options) { (void)read_speculation(options); }
 
 std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
@@ -154,20 +171,11 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   Plan plan = read_speculation(options);
   Speculation& speculation = plan.speculation;
   if (!plan.drafter) return std::move(speculation);
-  DrafterMaterials materials;
-  materials.target = &target.language_model();
-  materials.vocabulary_size = target.summary().vocabulary_size;
-  materials.load = make_load_options(options.drafter_options);
-  materials.load_model = [&](const std::filesystem::path& path) {
-    auto model = load_model(path, materials.load);
-    require_fitting_vocabulary(target, *model, path);
-    return model;
-  };
-  materials.tokenize = [&](std::string_view text) {
-    return target.tokenizer().encode(text, false);
-  };
-  materials.vocabulary_id = [&] { return vocabulary_id(target.tokenizer()); };
-  speculation.drafter = plan.drafter->make(materials);
+  if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news
+    speculation.updates.emplace(*plan.drafter->updates, options.drafter_options);
+  }
+  speculation.drafter =
+      plan.drafter->make(drafter_materials(target, make_load_options(options.drafter_options)));
   const bool looks_at_draft = speculation.acceptance->needs().draft_prob;
   speculation.scope = speculation.acceptance->prefix_determined() &&
                               (!looks_at_draft || speculation.drafter->traits().prefix_determined)

@@ -3,13 +3,16 @@
 #define OUTRIDER_ENGINE_SPECULATION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "engine/drafter_updates.h"
 #include "model/language_model.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "speculate/acceptance.h"
 #include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
 
 namespace outrider {
 
@@ -24,7 +27,8 @@ class ConfidenceStop final : public StopRule {
 };
 
 struct Speculation {
-  std::unique_ptr<Drafter> drafter;  // null: plain decoding
+  std::unique_ptr<Drafter> drafter;       // null: plain decoding
+  std::optional<DrafterUpdates> updates;  // where the spec names a place for them
   std::unique_ptr<Acceptance> acceptance;
   std::unique_ptr<StopRule> stop;  // may be null
   std::shared_ptr<const TreeShape> shape;
@@ -41,6 +45,8 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
 // not fit.
 std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                                                   const SpeculationOptions& options);
+// What drafters for this target are made from; the target outlives it.
+DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load);
 
 // ModelOptions in the engine's own terms. Throws UsageError naming what is known.
 struct LoadOptions make_load_options(const ModelOptions& options);

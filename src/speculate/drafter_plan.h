@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,12 +35,22 @@ struct DrafterMaterials {
   std::function<VocabularyId()> vocabulary_id = {};
 };
 
+using MakeDrafter = std::function<std::unique_ptr<Drafter>(const DrafterMaterials&)>;
+
+// Where a better drafter may turn up while texts are generated.
+struct PlannedUpdates {
+  std::filesystem::path place;   // a model's directory or file; need not be there yet
+  std::filesystem::path in_use;  // what the plan itself loads; may be the same
+  MakeDrafter make;              // from what stands at the place by then
+};
+
 // A spec that has been read and can be meant.
 struct DrafterPlan {
   DrafterTraits traits;
   std::shared_ptr<const TreeShape> shape;  // of its drafts where the user names no tree; not null
   double confidence = 0;  // drafts end behind a token of lower raw probability; 0: never
-  std::function<std::unique_ptr<Drafter>(const DrafterMaterials&)> make;
+  MakeDrafter make;
+  std::optional<PlannedUpdates> updates = std::nullopt;
 };
 
 // Throws UsageError for keys and values that cannot be meant; opens no file.

@@ -20,9 +20,10 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,confidence=C]",
-     "a small model of the same vocabulary; drafts end behind a token less likely than C", true,
-     read_model_drafter},
+    {"model", "model:PATH[,confidence=C,updates=DIR]",
+     "a small model of the same vocabulary; drafts end behind a token less likely than C; what is "
+     "put into DIR drafts from the next text on",
+     true, read_model_drafter},
     {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
      "prompt lookup: what followed the last tokens where they stood before", false,
      read_ngram_drafter},

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_SAME_VOCABULARY_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/vocabulary_id.h"

@@ -200,17 +200,20 @@ Batch ExampleSource::batch(std::int64_t number) {
                          batches_[static_cast<std::size_t>(number % batches_per_epoch_)])} *
                      static_cast<std::size_t>(shape_.n_sequences);
   std::vector<const Example*> chosen;
+  std::vector<std::int32_t> numbers;
   std::size_t longest = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape_.n_sequences); ++i) {
     // The last batch of an epoch is filled up from the first examples.
     const auto index = static_cast<std::size_t>(order_[(first + i) % order_.size()]);
     chosen.push_back(&examples_[index]);
+    numbers.push_back(order_[(first + i) % order_.size()]);
     longest = std::max(longest, examples_[index].tokens.size());
   }
   Batch batch{.n_sequences = shape_.n_sequences,
               .length = static_cast<int>(longest),
               .tokens = {},
-              .weights = {}};
+              .weights = {},
+              .examples = std::move(numbers)};
   for (const Example* example : chosen) {
     for (std::size_t i = 0; i < longest; ++i) {
       const bool there = i < example->tokens.size();

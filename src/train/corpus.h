@@ -22,6 +22,8 @@ struct Batch {
   // (n_sequences, length): how much predicting the token at each place counts; 0 at the first
   // place, at padding and where a prompt is only read.
   std::vector<float> weights;
+  // (n_sequences): which example each is, by its number; of windows of a stream, empty.
+  std::vector<std::int32_t> examples = {};
 };
 
 // Batches by number. batch(n) depends on n and what the source was made of alone, so that a run
@@ -76,7 +78,7 @@ struct Example {
 std::vector<Example> read_examples(const std::filesystem::path& file, const Tokenizer& tokenizer);
 
 // Batches of examples, those of similar length together, padded behind; longer ones than `length`
-// are cut. The loss counts on completions only.
+// are cut, and those whose prompts alone are as long left out. The loss counts on completions only.
 class ExampleSource final : public BatchSource {
  public:
   ExampleSource(std::vector<Example> examples, const BatchShape& shape, TokenId padding);

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
@@ -22,15 +20,6 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kOperation = "extend model";
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-
-Json read_json(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  Json json = Json::parse(in, nullptr, false);
-  if (!json.is_object()) {
-    throw Error(kOperation, file.string(), "a JSON object", in ? "something else" : "no such file");
-  }
-  return json;
-}
 
 void copy_whole(const fs::path& from, const fs::path& to) {
   const MappedFile source(from);

@@ -1,6 +1,7 @@
 #include "train/losses.h"
 
 #include <cmath>
+#include <limits>
 
 namespace outrider::train {
 
@@ -46,6 +47,17 @@ Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,
 Tensor overlap_rows(const Tensor& draft_logits, const Tensor& target_logits) {
   return torch::minimum(torch::softmax(draft_logits, -1), torch::softmax(target_logits, -1))
       .sum(-1);
+}
+
+Tensor coarsened_logprobs(const Tensor& logits, const Tensor& ids) {
+  const Tensor listed = torch::log_softmax(logits, -1).gather(-1, ids);
+  if (ids.size(-1) == logits.size(-1)) return listed;
+  // The others' sum by itself: one minus the listed would leave nothing but rounding of a small
+  // one.
+  const Tensor others =
+      logits.scatter(-1, ids, -std::numeric_limits<double>::infinity()).logsumexp(-1, true) -
+      logits.logsumexp(-1, true);
+  return torch::cat({listed, others}, -1);
 }
 
 Tensor soft_cross_entropy_rows(const Tensor& logits, const Tensor& prob) {

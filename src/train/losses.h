@@ -25,6 +25,14 @@ torch::Tensor divergence_rows(Divergence divergence, const torch::Tensor& draft_
 // token at temperature 1 (Leviathan et al. 2023, theorem 3.5).
 torch::Tensor overlap_rows(const torch::Tensor& draft_logits, const torch::Tensor& target_logits);
 
+// A law over "one of these tokens, or any other": the log-probabilities of the listed tokens and,
+// in a last column, of all others together. logits (n, vocabulary), ids (n, k) int64, distinct in a
+// row
+// -> (n, k + 1), or (n, k) where k is the whole vocabulary. A divergence or an overlap of two laws
+// coarsened alike bounds that of the laws themselves, from below and from above (the
+// data-processing inequality of f-divergences), and equals it where all tokens are listed.
+torch::Tensor coarsened_logprobs(const torch::Tensor& logits, const torch::Tensor& ids);
+
 // sum over v of -prob[v] log softmax(logits)[v], per row: the cross-entropy from a distribution.
 // logits, prob (..., vocabulary) -> (...)
 torch::Tensor soft_cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& prob);

@@ -84,14 +84,28 @@ void write_json(const fs::path& directory, const std::string& file,
   write_file_atomically(directory / file, json.dump(2) + "\n");
 }
 
+nlohmann::ordered_json read_json(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(in, nullptr, false);
+  if (!json.is_object()) {
+    throw Error("read model", file.string(), "a JSON object",
+                in ? "something else" : "no such file");
+  }
+  return json;
+}
+
+void copy_file_whole(const fs::path& file, const fs::path& directory) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return;
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  write_file_atomically(directory / file.filename(), bytes);
+}
+
 void copy_tokenizer(const fs::path& from, const fs::path& directory) {
   fs::create_directories(directory);
   const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
-    std::ifstream in(folder / name, std::ios::binary);
-    if (!in) continue;
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    write_file_atomically(directory / name, text);
+    copy_file_whole(folder / name, directory);
   }
 }
 

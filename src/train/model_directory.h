@@ -35,6 +35,12 @@ void write_tensors(const std::filesystem::path& directory, const std::string& fi
 void write_json(const std::filesystem::path& directory, const std::string& file,
                 const nlohmann::ordered_json& json);
 
+// A file that holds a JSON object. Throws Error.
+nlohmann::ordered_json read_json(const std::filesystem::path& file);
+
+// Copies a file, if it is there, under its own name.
+void copy_file_whole(const std::filesystem::path& file, const std::filesystem::path& directory);
+
 // Copies tokenizer.json and what belongs to it, as far as it is there.
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& directory);
 

@@ -165,6 +165,9 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
     if (last || (step + 1) % options.checkpoint_interval == 0) {
       save_checkpoint(checkpoint, trained, *optimizer, step + 1);
     }
+    if (!last && options.export_interval > 0 && (step + 1) % options.export_interval == 0) {
+      objective.export_to(options.directory);
+    }
     if (hooks.on_step) hooks.on_step(report);
   }
   outcome.n_steps_done = step;

@@ -39,6 +39,7 @@ struct RunOptions {
   int accumulation = 1;  // micro-batches a step
   std::int64_t checkpoint_interval = 500;
   std::int64_t evaluation_interval = 0;  // 0: at the end only
+  std::int64_t export_interval = 0;      // the same
   bool resume = false;
 };
 

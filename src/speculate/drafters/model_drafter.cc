@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "model/prefill.h"
+#include "outrider/error.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -209,14 +211,22 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {
-  spec.require_keys({"confidence"});
-  return {.traits = {.has_draft_prob = true, .prefix_determined = true},
-          .shape = chain_shape(kDefaultDraftLength),
-          .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value("model:PATH")](const DrafterMaterials& materials) {
-            return std::make_unique<ModelDrafter>(materials.load_model(path),
-                                                  materials.vocabulary_size);
-          }};
+  spec.require_keys({"confidence", "updates"});
+  const auto load = [](const std::string& path) -> MakeDrafter {
+    return [path](const DrafterMaterials& materials) {
+      return std::make_unique<ModelDrafter>(materials.load_model(path), materials.vocabulary_size);
+    };
+  };
+  const std::string path = spec.required_value("model:PATH");
+  DrafterPlan plan{.traits = {.has_draft_prob = true, .prefix_determined = true},
+                   .shape = chain_shape(kDefaultDraftLength),
+                   .confidence = spec.number("confidence", 0, 1).value_or(0),
+                   .make = load(path)};
+  if (const auto place = spec.text("updates")) {
+    if (place->empty()) throw UsageError("read drafter", "updates", "a directory", "nothing");
+    plan.updates = {.place = *place, .in_use = path, .make = load(*place)};
+  }
+  return plan;
 }
 
 }  // namespace outrider

@@ -225,6 +225,12 @@ std::int64_t PartedDrafter::n_passes() const {
   return n_passes;
 }
 
+void refuse_updates(const DrafterPlan& part, std::string_view name) {
+  if (!part.updates) return;
+  throw UsageError("read drafter", std::string(name),
+                   "updates=DIR of a model that drafts by itself", "one that is a part");
+}
+
 std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form,
                                     std::span<const std::string> specs) {
   if (specs.size() < 2) {
@@ -232,7 +238,10 @@ std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form
                      specs.empty() ? "none" : specs.front());
   }
   std::vector<DrafterPlan> plans;
-  for (const std::string& spec : specs) plans.push_back(read_drafter(spec));
+  for (const std::string& spec : specs) {
+    plans.push_back(read_drafter(spec));
+    refuse_updates(plans.back(), name);
+  }
   return plans;
 }
 

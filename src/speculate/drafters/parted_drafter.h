@@ -103,6 +103,10 @@ class PartedDrafter : public Drafter {
   std::vector<int> all_rows_;
 };
 
+// Throws UsageError if a part of the drafter `name` wants to be replaced by what turns up
+// elsewhere: that goes for whole drafters only.
+void refuse_updates(const DrafterPlan& part, std::string_view name);
+
 // The plans of all parts of a drafter `name`, written in the `form`. Throws UsageError for fewer
 // than two parts and for one that cannot be meant.
 std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form,

@@ -206,6 +206,7 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
   spec.require_keys({"confidence"});
   const DrafterPlan cheaper =
       parts.size() == 2 ? read_drafter(parts.back()) : read_staged_drafter(parts.subspan(1));
+  refuse_updates(cheaper, "staged");
   return {.traits = {.has_draft_prob = true, .prefix_determined = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = spec.number("confidence", 0, 1).value_or(0),

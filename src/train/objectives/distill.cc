@@ -7,8 +7,8 @@
 
 #include "outrider/error.h"
 #include "train/batch_tensors.h"
+#include "train/distillation.h"
 #include "train/llama_module.h"
-#include "train/losses.h"
 #include "train/model_directory.h"
 #include "train/objective.h"
 
@@ -36,13 +36,7 @@ class DistillObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  // Both models' logits at the places that predict something, and how much each counts.
-  struct Compared {
-    Tensor draft_logits;   // (n_rows, vocabulary), with gradients
-    Tensor target_logits;  // (n_rows, vocabulary)
-    Tensor weights;        // (n_rows)
-  };
-  Compared compare(const Batch& batch);
+  ComparedLaws compare(const Batch& batch);
   bool is_on_policy(std::int64_t batch_number) const;
   void write_on(Batch& batch);
 
@@ -50,7 +44,7 @@ class DistillObjective final : public Objective {
   LlamaModule drafter_;
 };
 
-DistillObjective::Compared DistillObjective::compare(const Batch& batch) {
+ComparedLaws DistillObjective::compare(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor inputs = tensors.inputs().contiguous();
   std::vector<TokenId> read(static_cast<std::size_t>(inputs.numel()));
@@ -64,6 +58,7 @@ DistillObjective::Compared DistillObjective::compare(const Batch& batch) {
           .clone();
   const Tensor draft_logits = drafter_->logits(drafter_->features(inputs)).flatten(0, 1);
   return {draft_logits, target_logits.to(draft_logits.scalar_type()),
+          draft_logits.argmax(-1) == target_logits.argmax(-1),
           tensors.target_weights().flatten().to(draft_logits.scalar_type())};
 }
 
@@ -100,41 +95,17 @@ void DistillObjective::write_on(Batch& batch) {
 Loss DistillObjective::loss(std::int64_t batch_number) {
   Batch batch = options_.batches->batch(batch_number);
   if (is_on_policy(batch_number)) write_on(batch);
-  const Compared compared = compare(batch);
-  const Tensor rows =
-      divergence_rows(options_.divergence, compared.draft_logits, compared.target_logits);
-  const torch::NoGradGuard no_grad;
-  const Tensor overlap =
-      weighted_mean(overlap_rows(compared.draft_logits, compared.target_logits), compared.weights);
-  torch::AutoGradMode with_gradients(true);
-  return {.value = weighted_mean(rows, compared.weights),
-          .n_tokens = static_cast<std::int64_t>(compared.weights.sum().item<double>()),
-          .metrics = {{"overlap", overlap.item<double>()}}};
+  return distillation_loss(options_.divergence, compare(batch));
 }
 
 std::vector<Metric> DistillObjective::evaluate() {
   if (options_.held_out == nullptr) return {};
   const torch::NoGradGuard no_grad;
-  double loss = 0;
-  double overlap = 0;
-  double agreement = 0;
-  double n_counted = 0;
+  WeightedMeans means;
   for (int number = 0; number < options_.n_held_out_batches; ++number) {
-    const Compared compared = compare(options_.held_out->batch(number));
-    const auto sum = [&](const Tensor& rows) {
-      return (rows * compared.weights).sum().item<double>();
-    };
-    loss +=
-        sum(divergence_rows(options_.divergence, compared.draft_logits, compared.target_logits));
-    overlap += sum(overlap_rows(compared.draft_logits, compared.target_logits));
-    agreement += sum((compared.draft_logits.argmax(-1) == compared.target_logits.argmax(-1))
-                         .to(compared.weights.scalar_type()));
-    n_counted += compared.weights.sum().item<double>();
+    add_distillation(options_.divergence, compare(options_.held_out->batch(number)), means);
   }
-  n_counted = std::max(n_counted, 1.0);
-  return {{"loss", loss / n_counted},
-          {"overlap", overlap / n_counted},
-          {"agreement", agreement / n_counted}};
+  return means.metrics();
 }
 
 void DistillObjective::export_to(const std::filesystem::path& directory) {

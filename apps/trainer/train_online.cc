@@ -1,0 +1,139 @@
+// outrider train online: a drafter that goes on learning from its target's verdicts.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "flag_values.h"
+#include "model/config.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+#include "tokenizer/same_vocabulary.h"
+#include "train/objectives/online.h"
+#include "trainer/run_flags.h"
+#include "trainer/train_commands.h"
+
+namespace outrider::cli {
+namespace {
+
+// A text takes seconds to write; to look twice a second costs nothing and feels immediate.
+constexpr std::chrono::milliseconds kBetweenLooks{500};
+constexpr int kFollowInterval = 50;
+
+struct OnlineFlags {
+  RunFlags run;
+  std::string log;
+  std::string drafter;
+  std::string divergence = "forward-kl";
+  double held_out_share = 0.05;
+  bool follow = false;
+};
+
+int run_online(OnlineFlags flags) {
+  train::set_training_threads(flags.run.threads);
+  const ModelConfig config = read_config_json(flags.drafter);
+  if (flags.run.length > config.context_length) {
+    throw UsageError("read flags", "length",
+                     fmt::format("at most the context of {} tokens", config.context_length),
+                     fmt::format("{}", flags.run.length));
+  }
+  const auto tokenizer = Tokenizer::load(flags.drafter);
+  const auto texts = std::make_shared<train::VerdictTexts>(
+      flags.log,
+      train::LearningDrafter{.path = flags.drafter,
+                             .n_vocabulary = config.vocabulary_size,
+                             .vocabulary = vocabulary_id(*tokenizer)},
+      batch_shape(flags.run), flags.held_out_share);
+  if (!texts->can_train() && !flags.follow) {
+    throw Error("read verdict log", flags.log, "texts to learn from",
+                texts->n_texts() == 0 ? "none" : "only held out ones");
+  }
+  if (flags.follow && flags.run.export_every == 0) flags.run.export_every = kFollowInterval;
+
+  const auto objective = train::make_online({.drafter = flags.drafter,
+                                             .products = products_of(flags.run),
+                                             .divergence = divergence_of(flags.divergence),
+                                             .texts = texts,
+                                             .export_type = export_type_of(flags.run)});
+  train::RunSettings settings = {{"command", "online"},
+                                 {"log", flags.log},
+                                 {"drafter", flags.drafter},
+                                 {"divergence", flags.divergence},
+                                 {"held-out-share", fmt::format("{}", flags.held_out_share)},
+                                 {"follow", flags.follow ? "yes" : "no"}};
+  // What a log holds changes; only a run that follows it may take it up as it has become.
+  if (!flags.follow) {
+    settings.emplace_back("texts",
+                          fmt::format("{} ({:016x})", texts->n_texts(), texts->fingerprint()));
+  }
+  std::string summary =
+      fmt::format("{} parameters, {} judged tokens in {} texts",
+                  train::n_trained_parameters(*objective), texts->n_judged(), texts->n_texts());
+  if (!flags.follow) {
+    return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary));
+  }
+  if (!texts->can_train()) fmt::print(stderr, "{}: waiting for texts\n", flags.log);
+  int n_steps = 0;
+  return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary),
+                           [&](const std::function<bool()>& has_had_enough) {
+                             // Between two exports the texts stay as they are; then something must
+                             // have come.
+                             const bool is_due =
+                                 n_steps > 0 && n_steps % flags.run.export_every == 0;
+                             ++n_steps;
+                             int n_new = is_due ? texts->refresh() : 1;
+                             while ((n_new == 0 || !texts->can_train()) && !has_had_enough()) {
+                               std::this_thread::sleep_for(kBetweenLooks);
+                               n_new += texts->refresh();
+                             }
+                           });
+}
+
+}  // namespace
+
+CLI::App* add_train_online(CLI::App& program, Run& run) {
+  auto flags = std::make_shared<OnlineFlags>();
+  flags->run.learning_rate = 3e-4;
+  CLI::App* command = program.add_subcommand(
+      "online", "Train a drafter on what its target has said in use (--verdict-log)");
+  constexpr const char* kData = "Data";
+  add_path(*command, "--log", flags->log, "DIR",
+           "A verdict log, as generate and chat write it with --verdict-log")
+      ->required()
+      ->group(kData);
+  add_path(*command, "--drafter", flags->drafter, "DIR",
+           "The drafter to start from: a Hugging Face directory with the log's vocabulary")
+      ->required()
+      ->group(kData);
+  add_real(*command, "--held-out-share", flags->held_out_share,
+           {0, true, 1, false, "a number from 0 up to 1"},
+           fmt::format("Share of the texts that are not learned from but reported on (default: {})",
+                       flags->held_out_share))
+      ->group(kData);
+  command
+      ->add_flag("--follow", flags->follow,
+                 fmt::format("Go on reading the log: every --export-every steps (default then: {}) "
+                             "export, and wait until there are new texts",
+                             kFollowInterval))
+      ->group(kData);
+  add_divergence(*command, flags->divergence, "Distillation");
+  add_run_flags(*command, flags->run);
+  command->footer(
+      "Examples:\n"
+      "  outrider generate --model target --draft small --verdict-log verdicts --prompt \"...\"\n"
+      "  outrider train online --log verdicts --drafter small --out tuned --steps 500\n"
+      "  outrider chat --model target --drafter model:small,updates=tuned --verdict-log verdicts\n"
+      "  outrider train online --log verdicts --drafter small --out tuned --follow\n");
+  const CLI::Option* rate = command->get_option("--final-rate");
+  run = [flags, rate] {
+    // A run without an end in sight has no cosine to go down.
+    if (flags->follow && rate->count() == 0) flags->run.final_rate = 1;
+    return run_online(*flags);
+  };
+  return command;
+}
+
+}  // namespace outrider::cli

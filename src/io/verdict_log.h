@@ -1,0 +1,131 @@
+// Verdict logs on disk: texts, and what a target said at each of their generated tokens.
+//
+// A log is a directory of segments, 00000001.verdicts and so on; texts are appended to the last
+// one, and the oldest segments go when the log would outgrow its bound. Numbers are little-endian.
+//
+//   segment  "OUTRVLOG", u32 version (1), i32 n_vocabulary, i32 n_kept, i32 size and u64
+//            fingerprint of the vocabulary; then records
+//   record   u64 payload bytes, u64 checksum of the payload (base/checksum.h), payload
+//   payload  u32 n_prompt, u32 n_generated, i32 tokens[n_prompt + n_generated];
+//            for each generated token: f32 rest_logprob, i32 kept_ids[n_kept],
+//            f32 kept_logprobs[n_kept]
+//
+// A segment appears with its header whole. A record that was being written when its program died
+// has a wrong length or checksum: readers stop before it, and the next writer cuts it off.
+#ifndef OUTRIDER_IO_VERDICT_LOG_H_
+#define OUTRIDER_IO_VERDICT_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/vocabulary_id.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+// What all texts of a log share.
+struct VerdictLogFormat {
+  int n_vocabulary = 0;     // width of the target's rows of logits
+  int n_kept = 0;           // tokens that each position lists: 1 .. n_vocabulary
+  VocabularyId vocabulary;  // of the target's tokenizer
+
+  bool operator==(const VerdictLogFormat&) const = default;
+};
+
+// One text. Generated token i is tokens[n_prompt + i]; its row is the target's law there, given all
+// tokens before it: softmax of the model's logits, without bias, penalties, temperature or
+// truncation.
+struct LoggedText {
+  std::vector<TokenId> tokens;       // prompt (at least one token), then what was generated
+  int n_prompt = 0;                  // tokens
+  std::vector<TokenId> kept_ids;     // (n_generated, n_kept): the likeliest tokens, best first
+  std::vector<float> kept_logprobs;  // (n_generated, n_kept), natural; -infinity: cannot be
+  std::vector<float> rest_logprobs;  // (n_generated): of all other tokens together
+  std::int64_t segment = 0;          // where a reader found it; no matter to a writer
+
+  int n_generated() const { return static_cast<int>(rest_logprobs.size()); }
+};
+
+// Bytes that a text takes in a segment, and those of a segment before its first record.
+std::int64_t record_bytes(const VerdictLogFormat& format, std::int64_t n_tokens,
+                          std::int64_t n_generated);
+inline constexpr std::int64_t kVerdictSegmentHeaderBytes = 32;
+
+// A log is cut into this many segments, so that the texts that are kept when it is full take at
+// least seven eighths of its bound.
+inline constexpr int kVerdictSegments = 8;
+
+// Appends to a log. One writer at a time over all processes: it holds a lock on the directory.
+// Not thread-safe.
+class VerdictLogWriter {
+ public:
+  // Makes the directory (for its owner's eyes alone) if need be, and cuts off what a writer that
+  // died left torn. Throws Error: another program is writing; a log of another vocabulary or
+  // n_kept; files that are no log or cannot be written.
+  VerdictLogWriter(std::filesystem::path directory, const VerdictLogFormat& format,
+                   std::int64_t max_bytes);
+  ~VerdictLogWriter();
+  VerdictLogWriter(const VerdictLogWriter&) = delete;
+  VerdictLogWriter& operator=(const VerdictLogWriter&) = delete;
+
+  // Appends the text, its end left out where it would not fit into a segment; all of the log's
+  // files together stay within max_bytes. Throws Error if that cannot be written; the log is then
+  // as it was before, but for older segments that may have made room.
+  void append(const LoggedText& text);
+
+  const VerdictLogFormat& format() const { return format_; }
+  // Generated tokens, at most, that a text with this prompt keeps.
+  std::int64_t most_generated(std::int64_t n_prompt) const;
+
+ private:
+  struct Segment {
+    std::int64_t number;
+    std::int64_t n_bytes;
+  };
+  std::int64_t segment_bytes() const;  // at most
+  std::int64_t total_bytes() const;
+  void take_up_last();
+  void begin_segment();
+  void make_room(std::int64_t n_bytes);
+
+  std::filesystem::path directory_;
+  VerdictLogFormat format_;
+  std::int64_t max_bytes_;
+  std::vector<Segment> segments_;  // oldest first
+  int lock_ = -1;
+  int last_ = -1;  // of the last segment, for appending
+  std::vector<std::byte> record_;
+};
+
+// Reads a log, also while it is being written. Not thread-safe.
+class VerdictLogReader {
+ public:
+  // Throws Error if there is no such directory.
+  explicit VerdictLogReader(std::filesystem::path directory);
+
+  // The whole texts that came since the last call, oldest first. Torn records are passed over.
+  // Throws Error on files that are no log, or of different targets.
+  std::vector<LoggedText> read_new();
+
+  // Known once a segment was read.
+  const std::optional<VerdictLogFormat>& format() const { return format_; }
+  // Texts of lower segments have been removed by now. 0 before there are any.
+  std::int64_t oldest_segment() const { return oldest_; }
+
+ private:
+  void read_segment(std::int64_t number, std::vector<LoggedText>& texts);
+
+  std::filesystem::path directory_;
+  std::optional<VerdictLogFormat> format_;
+  std::int64_t oldest_ = 0;
+  std::int64_t segment_ = 0;  // where to go on
+  std::int64_t offset_ = 0;   // in bytes; 0: before the header
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_IO_VERDICT_LOG_H_

@@ -1,0 +1,51 @@
+// What every kind of distillation makes of two laws side by side.
+#ifndef OUTRIDER_TRAIN_DISTILLATION_H_
+#define OUTRIDER_TRAIN_DISTILLATION_H_
+
+#include <torch/torch.h>
+
+#include <cstdint>
+
+#include "train/divergence.h"
+#include "train/losses.h"
+#include "train/objective.h"
+#include "train/weighted_means.h"
+
+namespace outrider::train {
+
+// Both laws at the places that predict something, over the same outcomes.
+struct ComparedLaws {
+  torch::Tensor draft_logits;   // (n_rows, n_outcomes), with gradients
+  torch::Tensor target_logits;  // (n_rows, n_outcomes)
+  torch::Tensor agrees;         // (n_rows), 0 or 1: both name the same likeliest token
+  torch::Tensor weights;        // (n_rows): how much each counts
+};
+
+// Mean divergence, with the metric "overlap": the expected acceptance of one drafted token.
+inline Loss distillation_loss(Divergence divergence, const ComparedLaws& laws) {
+  const torch::Tensor rows = divergence_rows(divergence, laws.draft_logits, laws.target_logits);
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor overlap =
+      weighted_mean(overlap_rows(laws.draft_logits, laws.target_logits), laws.weights);
+  const torch::AutoGradMode with_gradients(true);
+  return {.value = weighted_mean(rows, laws.weights),
+          .n_tokens = static_cast<std::int64_t>(laws.weights.sum().item<double>()),
+          .metrics = {{"overlap", overlap.item<double>()}}};
+}
+
+// Adds "loss", "overlap" and "agreement" (the share of places where both name the same likeliest
+// token) of one batch to the means of an evaluation.
+inline void add_distillation(Divergence divergence, const ComparedLaws& laws,
+                             WeightedMeans& means) {
+  const double weight = laws.weights.sum().item<double>();
+  const auto add = [&](const char* name, const torch::Tensor& rows) {
+    means.add(name, weighted_mean(rows, laws.weights).item<double>(), weight);
+  };
+  add("loss", divergence_rows(divergence, laws.draft_logits, laws.target_logits));
+  add("overlap", overlap_rows(laws.draft_logits, laws.target_logits));
+  add("agreement", laws.agrees.to(laws.weights.scalar_type()));
+}
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_DISTILLATION_H_
