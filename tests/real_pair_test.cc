@@ -8,6 +8,8 @@
 // drew bad seeds by 2e-4.
 //
 // OUTRIDER_NIGHTLY=1 runs a million tokens a configuration instead of 20,000.
+#include "tests/support/real_pair.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,55 +38,10 @@
 namespace outrider {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::Correlation;
-using testing::ks_tail;
-using testing::ks_uniform;
-
-bool nightly() { return std::getenv("OUTRIDER_NIGHTLY") != nullptr; }
-
-class RealPair {
- public:
-  static RealPair* load() {
-    const fs::path models = fs::path(OUTRIDER_SHARED_DATA) / "models";
-    if (!fs::exists(models / "stories260K" / "config.json")) return nullptr;
-    static RealPair pair(models);
-    return &pair;
-  }
-
-  LanguageModel& target() { return *target_; }
-  ModelDrafter& drafter() { return drafter_; }
-
-  // The next beginning of a story: 8 to 39 tokens, beginning-of-sequence first.
-  std::vector<TokenId> next_prompt() {
-    const std::vector<TokenId>& story = stories_[next_story_++ % stories_.size()];
-    const std::size_t n_tokens = 8 + next_story_ * 7 % 32;
-    return {story.begin(),
-            story.begin() + static_cast<std::ptrdiff_t>(std::min(n_tokens, story.size()))};
-  }
-
- private:
-  explicit RealPair(const fs::path& models)
-      : target_(load_model(models / "stories260K", {.n_threads = 1})),
-        drafter_(load_model(models / "weak260K", {.n_threads = 1}),
-                 target_->config().vocabulary_size) {
-    const auto tokenizer = Tokenizer::load(models / "stories260K");
-    std::ifstream file(fs::path(OUTRIDER_SHARED_DATA) / "text" / "tinystories_2MiB.txt");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    constexpr std::string_view kEnd = "<|endoftext|>";
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find(kEnd, begin), text.size());
-      const std::string story = text.substr(begin, std::min<std::size_t>(end - begin, 300));
-      if (story.size() > 50) stories_.push_back(tokenizer->encode(story, true));
-      begin = end + kEnd.size();
-    }
-  }
-
-  std::unique_ptr<LanguageModel> target_;
-  ModelDrafter drafter_;
-  std::vector<std::vector<TokenId>> stories_;
-  std::size_t next_story_ = 0;
-};
+using testing::continue_stories;
+using testing::IntegralTransform;
+using testing::nightly;
+using testing::RealPair;
 
 struct Configuration {
   const char* verify;
@@ -125,76 +82,23 @@ TEST_P(ExactOnRealPair, EmittedTokensFollowTheTarget) {
                   configuration.value_dependent ? &stop : nullptr);
 
   const std::size_t n_tokens = nightly() ? 1'000'000 : 20'000;
-  constexpr std::size_t kStreams = 8;  // texts side by side, so that ragged batches are met, too
-  constexpr std::int64_t kTextTokens = 96;
-  std::mt19937_64 noise(configuration.draft_length);
-  std::uniform_real_distribution<double> uniform(0, 1);
-
-  std::map<int, std::vector<double>> by_depth;  // place of the token in its round -> U
-  std::vector<double> all;
-  Correlation neighbours;
-  std::map<SequenceId, double> last;
+  IntegralTransform transformed(static_cast<std::uint64_t>(configuration.draft_length));
   double sum_overlap = 0;
   double n_first_accepted = 0;
   double n_first = 0;
-
-  const CommitFunction commit = [&](Stream& stream, const Committed& committed) {
-    const Distribution& target_prob = stream.views.target(committed.logits_node);
-    double below = 0;
-    for (std::size_t index = 0; target_prob.ids[index] < committed.id; ++index) {
-      below += target_prob.probs[index];
-    }
-    const double u = below + uniform(noise) * target_prob.prob(committed.id);
-    const int depth = stream.tree.node(committed.logits_node).depth;
-    by_depth[depth].push_back(u);
-    all.push_back(u);
-    const auto [before, is_first] = last.try_emplace(stream.id, u);
-    if (!is_first) neighbours.add(before->second, u);
-    before->second = u;
-    if (depth == 0 && stream.tree.n_drafted() > 0) {
+  const auto commit = [&](Stream& stream, const Committed& committed) {
+    transformed.add(stream, committed);
+    if (committed.logits_node == 0 && stream.tree.n_drafted() > 0) {
       n_first += 1;
       n_first_accepted += committed.node > 0 ? 1 : 0;
-      sum_overlap += overlap(target_prob, *stream.views.draft(0));
+      sum_overlap += overlap(stream.views.target(0), *stream.views.draft(0));
     }
     return false;
   };
-
-  std::deque<CounterChance> chances;
-  std::uint64_t seed = 1;
-  while (all.size() < n_tokens) {
-    std::deque<Stream> texts;
-    std::vector<Stream*> active;
-    chances.clear();
-    for (std::size_t index = 0; index < kStreams; ++index) {
-      const Transform transform(sampling_of(configuration.all_transforms),
-                                pair->target().config().vocabulary_size);
-      chances.emplace_back(seed);
-      texts.emplace_back(static_cast<SequenceId>(seed++), pair->next_prompt(), transform,
-                         chances.back());
-      texts.back().max_total = texts.back().n_prompt + kTextTokens;
-      decoder.begin(texts.back());
-      active.push_back(&texts.back());
-    }
-    while (!active.empty()) {
-      decoder.round(active, commit);
-      std::erase_if(active, [](const Stream* stream) { return stream->finished; });
-    }
-    for (Stream& text : texts) decoder.end(text);
-  }
-
-  constexpr double kLevel = 1e-6;
-  constexpr double kFiveSigma = 5;  // two-sided tail 6e-7
-  for (auto& [depth, values] : by_depth) {
-    const double statistic = ks_uniform(values);
-    EXPECT_GT(ks_tail(statistic), kLevel)
-        << "depth " << depth << ": " << values.size() << " tokens, statistic " << statistic;
-  }
-  const double statistic = ks_uniform(all);
-  EXPECT_GT(ks_tail(statistic), kLevel) << all.size() << " tokens, statistic " << statistic;
-  EXPECT_LT(std::abs(neighbours.z()), kFiveSigma);
-  EXPECT_GE(static_cast<int>(by_depth.size()), configuration.draft_length + 1);
-  RecordProperty("tokens", static_cast<int>(all.size()));
-  RecordProperty("ks", std::to_string(statistic));
+  continue_stories(*pair, decoder, sampling_of(configuration.all_transforms), commit,
+                   [&] { return transformed.n_tokens() >= n_tokens; });
+  transformed.expect_uniform_and_independent();
+  EXPECT_GE(transformed.n_depths(), configuration.draft_length + 1);
   RecordProperty("first_acceptance", std::to_string(n_first_accepted / n_first));
   RecordProperty("overlap", std::to_string(sum_overlap / n_first));
   if (std::string(configuration.verify) == "exact" && configuration.shape()->is_chain()) {
