@@ -1,14 +1,17 @@
-// measure_drafters TARGET TEXTS DRAFTER...: how well drafters draft for a target, as the tables in
-// docs/training.md and docs/drafters.md. A drafter is a spec, or the path of a model. The
-// beginnings of 200 texts are continued at temperature 0 and 1 with drafts of the drafter's own
+// measure_drafters [-n N] TARGET TEXTS DRAFTER...: how well drafters draft for a target, as the
+// tables in docs/training.md and docs/drafters.md. A drafter is a spec, or the path of a model. The
+// beginnings of N texts (200) are continued at temperature 0 and 1 with drafts of the drafter's own
 // shape (models: chains of five); the acceptance rate and tau come with 95 % intervals from the
 // variance between texts.
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/measured_texts.h"
@@ -42,12 +45,17 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
 }
 
 int run(std::span<char*> arguments) {
+  std::size_t n_texts = kTexts;
+  if (arguments.size() > 2 && arguments[1] == std::string_view("-n")) {
+    n_texts = std::strtoul(arguments[2], nullptr, 10);
+    arguments = arguments.subspan(2);
+  }
   if (arguments.size() < 4) {
-    std::fprintf(stderr, "usage: measure_drafters TARGET TEXTS DRAFTER...\n");
+    std::fprintf(stderr, "usage: measure_drafters [-n N] TARGET TEXTS DRAFTER...\n");
     return 2;
   }
   const auto model = Model::load(arguments[1], {.threads = 1});
-  const auto prompts = read_prompts(arguments[2], *model, kTexts);
+  const auto prompts = read_prompts(arguments[2], *model, n_texts);
   if (prompts.size() < 2) {
     std::fprintf(stderr, "measure_drafters: fewer than two texts\n");
     return 1;
