@@ -12,128 +12,15 @@
 #include <string>
 #include <string_view>
 
-#include "base/mapped_file.h"
+#include "model/config_section.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::string_view kOperation = "read config";
-
-// A JSON object and the file it came from: typed look-ups whose errors name file and key. A null
-// counts as absent, as it does in the files Hugging Face writes.
-class Section {
- public:
-  Section(const Json& json, std::string file, std::string prefix = {})
-      : json_(&json), file_(std::move(file)), prefix_(std::move(prefix)) {}
-
-  const Json* find(const char* key) const {
-    const auto entry = json_->find(key);
-    return entry == json_->end() || entry->is_null() ? nullptr : &*entry;
-  }
-
-  [[noreturn]] void fail(std::string_view key, std::string_view expected,
-                         std::string_view got) const {
-    throw Error(kOperation, file_, fmt::format("{}{} to be {}", prefix_, key, expected), got);
-  }
-
-  // A number for `key` that is a whole one and fits an int. (Bounds with a meaning: check_config.)
-  int whole(std::string_view key, const Json& value) const {
-    constexpr const char* kExpected = "an integer of at most 31 bits";
-    if (!value.is_number_integer()) fail(key, kExpected, shown(value));
-    if (value.is_number_unsigned() ? value.get<std::uint64_t>() >
-                                         static_cast<std::uint64_t>(std::numeric_limits<int>::max())
-                                   : value.get<std::int64_t>() < std::numeric_limits<int>::min()) {
-      fail(key, kExpected, shown(value));
-    }
-    return value.get<int>();
-  }
-  int whole(const char* key) const { return whole(key, required(key)); }
-  int whole_or(const char* key, int otherwise) const {
-    const Json* value = find(key);
-    return value != nullptr ? whole(key, *value) : otherwise;
-  }
-
-  double real(const char* key) const {
-    const Json& value = required(key);
-    if (!value.is_number()) fail(key, "a number", shown(value));
-    return value.get<double>();
-  }
-  double real_or(const char* key, double otherwise) const {
-    return find(key) != nullptr ? real(key) : otherwise;
-  }
-
-  bool flag_or(const char* key, bool otherwise) const {
-    const Json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) fail(key, "true or false", shown(*value));
-    return value->get<bool>();
-  }
-
-  std::string text_or(const char* key, std::string otherwise) const {
-    const Json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_string()) fail(key, "a string", shown(*value));
-    return value->get<std::string>();
-  }
-
-  // The object under `key`; nullopt if it is absent.
-  std::optional<Section> section(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) return std::nullopt;
-    if (!value->is_object()) fail(key, "an object", shown(*value));
-    return Section(*value, file_, prefix_ + key + ".");
-  }
-
-  static std::string shown(const Json& value) {
-    return value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  }
-
- private:
-  const Json& required(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) fail(key, "there", "no such key");
-    return *value;
-  }
-
-  const Json* json_;
-  std::string file_;
-  std::string prefix_;
-};
-
-Json parse_object(const std::filesystem::path& file) {
-  // A model's config is a few kilobytes; what is larger is none, and parsing it would cost memory.
-  constexpr std::size_t kLargestFile_bytes = 1 << 20;
-  const MappedFile mapped(file);
-  if (mapped.bytes().size() > kLargestFile_bytes) {
-    throw Error(kOperation, file.string(), "at most 1 MiB",
-                fmt::format("{} bytes", mapped.bytes().size()));
-  }
-  const auto* text = reinterpret_cast<const char*>(mapped.bytes().data());
-  // Nothing real nests deeper; what does could exhaust the stack of whoever shows it in a message.
-  static constexpr int kDeepest = 32;
-  const auto check_depth = [&file](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) {
-      throw Error(kOperation, file.string(), fmt::format("JSON nested at most {} deep", kDeepest),
-                  "more");
-    }
-    return true;
-  };
-  Json json;
-  try {
-    json = Json::parse(text, text + mapped.bytes().size(), check_depth);
-  } catch (const Json::parse_error& error) {
-    throw Error(kOperation, file.string(), "JSON text",
-                fmt::format("a syntax error at byte {}", error.byte));
-  } catch (const Json::exception& error) {
-    throw Error(kOperation, file.string(), error.what());
-  }
-  if (!json.is_object()) {
-    throw Error(kOperation, file.string(), "a JSON object", json.type_name());
-  }
-  return json;
-}
+using Section = ConfigSection;
+constexpr std::string_view kOperation = kReadConfig;
 
 void check_architecture(const Section& config) {
   const std::string type = config.text_or("model_type", "");
@@ -152,6 +39,9 @@ void check_architecture(const Section& config) {
   } else if (type.empty()) {
     config.fail("model_type", "there", "no such key");
   }
+}
+
+void check_arithmetic(const Section& config) {
   if (const Json* quantization = config.find("quantization_config")) {
     config.fail("quantization_config", "absent (weights as f32, f16 or bf16; or use a GGUF file)",
                 Section::shown(*quantization));
@@ -200,14 +90,9 @@ std::vector<TokenId> read_end_tokens(const Section& section) {
   return tokens;
 }
 
-}  // namespace
-
-ModelConfig read_config_json(const std::filesystem::path& directory) {
-  const std::filesystem::path file = directory / "config.json";
-  const Json json = parse_object(file);
-  const Section keys(json, file.string());
-  check_architecture(keys);
-
+// What all decoders and heads of the family say in the same way.
+ModelConfig read_shape(const Section& keys) {
+  check_arithmetic(keys);
   ModelConfig config;
   config.architecture = "llama";
   config.vocabulary_size = keys.whole("vocab_size");
@@ -232,6 +117,25 @@ ModelConfig read_config_json(const std::filesystem::path& directory) {
     config.head_dim = config.dim / config.n_heads;
   }
 
+  return config;
+}
+
+}  // namespace
+
+ModelConfig read_head_config_json(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / "config.json";
+  const Json json = parse_config(file);
+  ModelConfig config = read_shape(Section(json, file.string()));
+  check_config(config, kOperation, file.string());
+  return config;
+}
+
+ModelConfig read_config_json(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / "config.json";
+  const Json json = parse_config(file);
+  const Section keys(json, file.string());
+  check_architecture(keys);
+  ModelConfig config = read_shape(keys);
   check_config(config, kOperation, file.string());
 
   // Where both files name them, generation_config.json decides, as in Hugging Face's generate().
@@ -239,7 +143,7 @@ ModelConfig read_config_json(const std::filesystem::path& directory) {
   config.end_tokens = read_end_tokens(keys);
   const std::filesystem::path generation_file = directory / "generation_config.json";
   if (std::filesystem::exists(generation_file)) {
-    const Json generation_json = parse_object(generation_file);
+    const Json generation_json = parse_config(generation_file);
     const Section generation(generation_json, generation_file.string());
     const auto checked = [&](const char* key, TokenId token) {
       if (token < 0 || token >= config.vocabulary_size) {

@@ -3,57 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <utility>
 
-#include "base/elementary.h"
 #include "outrider/error.h"
 
 namespace outrider {
-namespace {
-
-// Row `row` of a row-major (n, width) array.
-template <typename T>
-T* row_of(std::vector<T>& values, std::int64_t row, int width) {
-  return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
-}
-
-void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias) {
-  if (!bias.empty()) table.add(y, bias.data(), static_cast<int>(bias.size()));
-}
-
-// When a second thread pays. Its price are the ten barriers of a layer: 12 us a layer, measured as
-// the difference of one and two threads on models of 64 to 384 wide, on a busy machine with
-// OMP_WAIT_POLICY=passive. A thread's share must be longer than that to gain anything, and should
-// be clearly longer, since the estimate of it is rough: one row streams the weights at about
-// 25 bytes a nanosecond from the caches, and each row adds its products at about 50 a nanosecond.
-constexpr std::int64_t kLeastShare_ns = 20'000;
-constexpr std::int64_t kBytesPer_ns = 25;
-constexpr std::int64_t kProductsPer_ns = 50;
-
-}  // namespace
 
 LlamaModel::LlamaModel(Parts parts)
     : parts_(std::move(parts)),
-      query_width_(parts_.config.n_heads * parts_.config.head_dim),
-      kv_width_(parts_.config.n_kv_heads * parts_.config.head_dim),
-      frequencies_(rope_frequencies(parts_.config)),
-      pool_(std::make_shared<PagePool>(KvShape{parts_.config.n_layers, kv_width_, parts_.kv})),
-      least_share_ns_(kLeastShare_ns) {
-  const LlamaLayer& layer = parts_.weights.layers.front();
-  for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
-                               &layer.up, &layer.down}) {
-    layer_bytes_ += static_cast<std::int64_t>(linear->matrix.packed_bytes());
-  }
-}
+      layers_({.config = &parts_.config,
+               .layers = parts_.weights.layers,
+               .table = parts_.table,
+               .kv = parts_.kv,
+               .n_threads = parts_.n_threads,
+               .quantized = parts_.weights.quantized}) {}
 
-std::unique_ptr<Sequence> LlamaModel::open(const Prompt& prompt) {
-  if (!prompt.encoder_tokens.empty()) {
-    throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
-  }
-  return std::make_unique<KvSequence>(pool_);
-}
+std::unique_ptr<Sequence> LlamaModel::open(const Prompt& prompt) { return layers_.open(prompt); }
 
 void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                          ForwardOutput& output) {
@@ -63,25 +28,31 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
                   fmt::format("{}", layer));
     }
   }
-  plan_.lay_out(blocks, request.logits, parts_.config, *pool_);
-  make_room();
-  const std::size_t n_logits = static_cast<std::size_t>(plan_.n_asked()) *
+  for (const TokenBlock& block : blocks) {
+    if (!block.features.empty()) {
+      throw Error("forward", "block", "no features (this model reads tokens alone)", "some");
+    }
+  }
+  layers_.lay_out(blocks, request.logits);
+  const PassPlan& plan = layers_.plan();
+  asked_.resize(plan.n_asked(), parts_.config.dim, parts_.weights.quantized);
+  const std::size_t n_logits = static_cast<std::size_t>(plan.n_asked()) *
                                static_cast<std::size_t>(parts_.config.vocabulary_size);
   if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-  output.n_rows = plan_.n_asked();
+  output.n_rows = plan.n_asked();
   output.vocabulary_size = parts_.config.vocabulary_size;
   feature_layers_ = request.feature_layers;
   output.feature_width = static_cast<int>(feature_layers_.size()) * parts_.config.dim;
   const std::size_t n_features =
-      static_cast<std::size_t>(plan_.n_rows()) * static_cast<std::size_t>(output.feature_width);
+      static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
   if (output.features.size() < n_features) output.features.resize(n_features);
   features_ = output.features.data();
 
   // From here on nothing throws.
-  plan_.append_nodes();
-  if (plan_.n_rows() == 0) return;
+  layers_.begin();
+  if (plan.n_rows() == 0) return;
   float* logits = output.logits.data();
-  run_team(threads_for(plan_.n_rows()), [this, logits](const Team& team) { run(team, logits); });
+  run_team(layers_.n_threads(), [this, logits](const Team& team) { run(team, logits); });
 }
 
 void LlamaModel::embed(std::span<const TokenId> tokens, std::span<float> out) {
@@ -107,7 +78,7 @@ void LlamaModel::project(std::span<const float> features, ForwardOutput& output)
                 fmt::format("{}", features.size()));
   }
   const auto n_rows = static_cast<int>(features.size() / dim);
-  scratch_.asked.resize(n_rows, config.dim, parts_.weights.quantized);
+  asked_.resize(n_rows, config.dim, parts_.weights.quantized);
   const std::size_t n_logits =
       static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.vocabulary_size);
   if (output.logits.size() < n_logits) output.logits.resize(n_logits);
@@ -115,184 +86,41 @@ void LlamaModel::project(std::span<const float> features, ForwardOutput& output)
   output.vocabulary_size = config.vocabulary_size;
   output.feature_width = 0;
   if (n_rows == 0) return;
-  run_team(threads_for(n_rows), [&](const Team& team) {
+  run_team(layers_.n_threads(n_rows), [&](const Team& team) {
     const Range mine = team.share(n_rows);
     for (std::int64_t i = mine.begin; i < mine.end; ++i) {
       std::copy_n(features.data() + static_cast<std::size_t>(i) * dim, dim,
-                  scratch_.asked.row(static_cast<int>(i)));
-      scratch_.asked.finish_row(*parts_.table, static_cast<int>(i));
+                  asked_.row(static_cast<int>(i)));
+      asked_.finish_row(*parts_.table, static_cast<int>(i));
     }
     team.barrier();
-    parts_.weights.head.multiply(team, scratch_.asked, output.logits.data(),
+    parts_.weights.head.multiply(team, asked_, output.logits.data(),
                                  static_cast<std::size_t>(config.vocabulary_size));
   });
 }
 
-// Rows are shared out in the same way everywhere (team.share), so that between two ops that both
-// work row by row no barrier is needed. Products are shared out over columns: a barrier before, and
-// one after.
+// Rows are shared out over the team as in DecoderLayers.
 void LlamaModel::run(const Team& team, float* logits) {
   embed(team);
+  layers_.turn(team);
   leave_features(team, 0);
   for (int i = 0; i < parts_.config.n_layers; ++i) {
-    attention(team, i);
-    feed_forward(team, parts_.weights.layers[static_cast<std::size_t>(i)]);
+    layers_.normalise(team, parts_.weights.layers[static_cast<std::size_t>(i)].attention_norm);
+    layers_.attention(team, i, layers_.normed());
+    layers_.feed_forward(team, i);
     leave_features(team, i + 1);
   }
   project_to_vocabulary(team, logits);
 }
 
-// x = embedding[token]; and each row's rotation angles, which all layers share.
+// x = embedding[token]
 void LlamaModel::embed(const Team& team) {
-  const int dim = parts_.config.dim;
-  const int half = parts_.config.head_dim / 2;
-  const Range mine = team.share(plan_.n_rows());
+  const PassPlan& plan = layers_.plan();
+  const Range mine = team.share(plan.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-    decode_rows(parts_.weights.embedding, row.token, 1,
-                {row_of(scratch_.x, i, dim), static_cast<std::size_t>(dim)});
-    float* cosines = row_of(scratch_.cosines, i, half);
-    float* sines = row_of(scratch_.sines, i, half);
-    for (int pair = 0; pair < half; ++pair) {
-      const SineCosine turn =
-          portable_sincos(row.position * frequencies_[static_cast<std::size_t>(pair)]);
-      cosines[pair] = static_cast<float>(turn.cosine);
-      sines[pair] = static_cast<float>(turn.sine);
-    }
+    decode_rows(parts_.weights.embedding, plan.rows()[static_cast<std::size_t>(i)].token, 1,
+                {layers_.x(i), static_cast<std::size_t>(parts_.config.dim)});
   }
-}
-
-// x += Wo attend(rope(Wq norm(x)), rope(Wk norm(x)), Wv norm(x))
-void LlamaModel::attention(const Team& team, int layer_index) {
-  const LlamaLayer& layer = parts_.weights.layers[static_cast<std::size_t>(layer_index)];
-  const auto query_width = static_cast<std::size_t>(query_width_);
-  const auto kv_width = static_cast<std::size_t>(kv_width_);
-
-  normalise(team, layer.attention_norm);  // (n_rows, dim)
-  team.barrier();
-  layer.query.matrix.multiply(team, scratch_.normed, scratch_.query.data(), query_width);
-  layer.key.matrix.multiply(team, scratch_.normed, scratch_.key.data(), kv_width);
-  layer.value.matrix.multiply(team, scratch_.normed, scratch_.value.data(), kv_width);
-  team.barrier();
-  store_keys_and_values(team, layer_index);
-  team.barrier();
-  attend(team, layer_index);  // (n_rows, n_heads * head_dim)
-  team.barrier();
-  layer.output.matrix.multiply(team, scratch_.attended, scratch_.change.data(),
-                               static_cast<std::size_t>(parts_.config.dim));
-  team.barrier();
-  add_to_stream(team, layer.output.bias);
-}
-
-// Biases, then the rotation of each head of the queries and keys, then keys and values into their
-// slots, rounded to the cache's type: whoever reads them, this row included, reads them rounded.
-void LlamaModel::store_keys_and_values(const Team& team, int layer_index) {
-  const KernelTable& table = *parts_.table;
-  const LlamaLayer& layer = parts_.weights.layers[static_cast<std::size_t>(layer_index)];
-  const int head_dim = parts_.config.head_dim;
-  const auto store = [&](const float* values, std::byte* slot) {
-    if (parts_.kv == kernels::KvKind::bf16) {
-      table.to_bf16(values, kv_width_, reinterpret_cast<std::uint16_t*>(slot));
-    } else {
-      std::memcpy(slot, values, static_cast<std::size_t>(kv_width_) * sizeof(float));
-    }
-  };
-
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-    float* query = row_of(scratch_.query, i, query_width_);  // (n_heads, head_dim)
-    float* key = row_of(scratch_.key, i, kv_width_);         // (n_kv_heads, head_dim)
-    float* value = row_of(scratch_.value, i, kv_width_);     // (n_kv_heads, head_dim)
-    add_bias(table, query, layer.query.bias);
-    add_bias(table, key, layer.key.bias);
-    add_bias(table, value, layer.value.bias);
-
-    const float* cosines = row_of(scratch_.cosines, i, head_dim / 2);
-    const float* sines = row_of(scratch_.sines, i, head_dim / 2);
-    for (int head = 0; head < parts_.config.n_heads; ++head) {
-      table.rotate(query + head * head_dim, cosines, sines, head_dim / 2);
-    }
-    for (int head = 0; head < parts_.config.n_kv_heads; ++head) {
-      table.rotate(key + head * head_dim, cosines, sines, head_dim / 2);
-    }
-    const int slot = row.sequence->n_kept() + row.node;
-    store(key, row.sequence->key(slot, layer_index));
-    store(value, row.sequence->value(slot, layer_index));
-  }
-}
-
-// softmax(q k^T / sqrt(head_dim)) v: over (row, key-value head), each with the query heads that
-// share it.
-void LlamaModel::attend(const Team& team, int layer_index) {
-  const ModelConfig& config = parts_.config;
-  const int group = config.n_heads / config.n_kv_heads;
-  const auto longest = static_cast<std::size_t>(plan_.longest_context());
-  const void** keys =
-      scratch_.addresses.data() + 2 * longest * static_cast<std::size_t>(team.index());
-  const void** values = keys + longest;
-
-  kernels::AttendArgs args{};
-  args.query_stride = static_cast<std::size_t>(config.head_dim);
-  args.n_queries = group;
-  args.head_dim = config.head_dim;
-  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim)));
-  args.kv = parts_.kv;
-  args.keys = keys;
-  args.values = values;
-  args.out_stride = static_cast<std::size_t>(config.head_dim);
-
-  std::int64_t gathered = -1;
-  const Range mine = team.share(static_cast<std::int64_t>(plan_.n_rows()) * config.n_kv_heads);
-  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
-    const std::int64_t i = unit / config.n_kv_heads;
-    const auto kv_head = static_cast<int>(unit % config.n_kv_heads);
-    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-    if (gathered != i) {
-      row.sequence->gather(row.node, layer_index, {keys, longest}, {values, longest});
-      gathered = i;
-    }
-    const int first_query = kv_head * group * config.head_dim;
-    args.queries = row_of(scratch_.query, i, query_width_) + first_query;
-    args.head_offset = static_cast<std::size_t>(kv_head * config.head_dim);
-    args.n_keys = row.position + 1;
-    args.out = scratch_.attended.row(static_cast<int>(i)) + first_query;
-    parts_.table->attend(args);
-  }
-  if (!parts_.weights.quantized) return;
-
-  team.barrier();  // a row is quantized whole, and its heads may be several threads' work
-  const Range rows = team.share(plan_.n_rows());
-  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-    scratch_.attended.finish_row(*parts_.table, static_cast<int>(i));
-  }
-}
-
-// x += Wdown (silu(Wgate norm(x)) * Wup norm(x))
-void LlamaModel::feed_forward(const Team& team, const LlamaLayer& layer) {
-  const KernelTable& table = *parts_.table;
-  const int hidden_dim = parts_.config.hidden_dim;
-  const auto stride = static_cast<std::size_t>(hidden_dim);
-
-  normalise(team, layer.mlp_norm);  // (n_rows, dim)
-  team.barrier();
-  layer.gate.matrix.multiply(team, scratch_.normed, scratch_.gate.data(), stride);
-  layer.up.matrix.multiply(team, scratch_.normed, scratch_.up.data(), stride);
-  team.barrier();
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    float* gate = row_of(scratch_.gate, i, hidden_dim);
-    float* up = row_of(scratch_.up, i, hidden_dim);
-    add_bias(table, gate, layer.gate.bias);
-    add_bias(table, up, layer.up.bias);
-    table.silu_multiply(gate, up, hidden_dim, scratch_.hidden.row(static_cast<int>(i)));
-    scratch_.hidden.finish_row(table, static_cast<int>(i));
-  }
-  team.barrier();
-  layer.down.matrix.multiply(team, scratch_.hidden, scratch_.change.data(),
-                             static_cast<std::size_t>(parts_.config.dim));
-  team.barrier();
-  add_to_stream(team, layer.down.bias);
 }
 
 // The residual stream after n_layers_done layers, for those who asked for it; after the last layer
@@ -301,9 +129,9 @@ void LlamaModel::leave_features(const Team& team, int n_layers_done) {
   const ModelConfig& config = parts_.config;
   for (std::size_t place = 0; place < feature_layers_.size(); ++place) {
     if (feature_layers_[place] != n_layers_done) continue;
-    const Range mine = team.share(plan_.n_rows());
+    const Range mine = team.share(layers_.plan().n_rows());
     for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      const float* x = row_of(scratch_.x, i, config.dim);
+      const float* x = layers_.x(i);
       float* feature = features_ + (static_cast<std::size_t>(i) * feature_layers_.size() + place) *
                                        static_cast<std::size_t>(config.dim);
       if (n_layers_done == config.n_layers) {
@@ -318,83 +146,19 @@ void LlamaModel::leave_features(const Team& team, int n_layers_done) {
 
 // logits = Whead norm(x), for the asked rows only.
 void LlamaModel::project_to_vocabulary(const Team& team, float* logits) {
-  if (plan_.n_asked() == 0) return;
+  if (layers_.plan().n_asked() == 0) return;
   const ModelConfig& config = parts_.config;
   team.barrier();  // asked rows are shared out anew
-  const Range mine = team.share(plan_.n_asked());
+  const Range mine = team.share(layers_.plan().n_asked());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    const int row = plan_.asked()[static_cast<std::size_t>(i)];
-    parts_.table->rms_norm(row_of(scratch_.x, row, config.dim), parts_.weights.final_norm.data(),
-                           config.dim, config.norm_epsilon,
-                           scratch_.asked.row(static_cast<int>(i)));
-    scratch_.asked.finish_row(*parts_.table, static_cast<int>(i));
+    const int row = layers_.plan().asked()[static_cast<std::size_t>(i)];
+    parts_.table->rms_norm(layers_.x(row), parts_.weights.final_norm.data(), config.dim,
+                           config.norm_epsilon, asked_.row(static_cast<int>(i)));
+    asked_.finish_row(*parts_.table, static_cast<int>(i));
   }
   team.barrier();
-  parts_.weights.head.multiply(team, scratch_.asked, logits,
+  parts_.weights.head.multiply(team, asked_, logits,
                                static_cast<std::size_t>(config.vocabulary_size));
-}
-
-// normed = x / rms(x) * weight, row by row.
-void LlamaModel::normalise(const Team& team, const std::vector<float>& weight) {
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    parts_.table->rms_norm(row_of(scratch_.x, i, parts_.config.dim), weight.data(),
-                           parts_.config.dim, parts_.config.norm_epsilon,
-                           scratch_.normed.row(static_cast<int>(i)));
-    scratch_.normed.finish_row(*parts_.table, static_cast<int>(i));
-  }
-}
-
-// x += change (+ bias), row by row.
-void LlamaModel::add_to_stream(const Team& team, const std::vector<float>& bias) {
-  const int dim = parts_.config.dim;
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    float* change = row_of(scratch_.change, i, dim);
-    add_bias(*parts_.table, change, bias);
-    parts_.table->add(row_of(scratch_.x, i, dim), change, dim);
-  }
-}
-
-void LlamaModel::make_room() {
-  const ModelConfig& config = parts_.config;
-  const int n_rows = plan_.n_rows();
-  const bool quantized = parts_.weights.quantized;
-  const auto grow = [&](auto& values, int width) {
-    const std::size_t n = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(width);
-    if (values.size() < n) values.resize(n);
-  };
-  grow(scratch_.x, config.dim);
-  grow(scratch_.query, query_width_);
-  grow(scratch_.key, kv_width_);
-  grow(scratch_.value, kv_width_);
-  grow(scratch_.change, config.dim);
-  grow(scratch_.gate, config.hidden_dim);
-  grow(scratch_.up, config.hidden_dim);
-  grow(scratch_.cosines, config.head_dim / 2);
-  grow(scratch_.sines, config.head_dim / 2);
-  scratch_.normed.resize(n_rows, config.dim, quantized);
-  scratch_.attended.resize(n_rows, query_width_, quantized);
-  scratch_.hidden.resize(n_rows, config.hidden_dim, quantized);
-  scratch_.asked.resize(plan_.n_asked(), config.dim, quantized);
-  const std::size_t n_addresses = 2 * static_cast<std::size_t>(plan_.longest_context()) *
-                                  static_cast<std::size_t>(parts_.n_threads);
-  if (scratch_.addresses.size() < n_addresses) {
-    // Doubling, since a decoded sequence grows by a few tokens every pass.
-    scratch_.addresses.resize(std::max(n_addresses, 2 * scratch_.addresses.size()));
-  }
-}
-
-int LlamaModel::threads_for(int n_rows) const {
-  if (least_share_ns_ == 0) return parts_.n_threads;
-  const ModelConfig& config = parts_.config;
-  const std::int64_t products_per_row =
-      std::int64_t{config.dim} *
-      (2 * query_width_ + 2 * kv_width_ + 3 * std::int64_t{config.hidden_dim});
-  const std::int64_t layer_ns =
-      layer_bytes_ / kBytesPer_ns + products_per_row * n_rows / kProductsPer_ns;
-  return static_cast<int>(
-      std::clamp<std::int64_t>(layer_ns / least_share_ns_, 1, parts_.n_threads));
 }
 
 }  // namespace outrider

@@ -55,8 +55,7 @@ Footprint LlamaModel::footprint() const {
   footprint.kernels = parts_.table->name;
   const bool wide = parts_.kv == kernels::KvKind::f32;
   footprint.kv = wide ? "f32" : "bf16";
-  footprint.kv_bytes_per_token =
-      std::int64_t{2} * parts_.config.n_layers * kv_width_ * (wide ? 4 : 2);
+  footprint.kv_bytes_per_token = layers_.kv_bytes_per_token();
   return footprint;
 }
 

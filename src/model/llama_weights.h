@@ -4,27 +4,20 @@
 #ifndef OUTRIDER_MODEL_LLAMA_WEIGHTS_H_
 #define OUTRIDER_MODEL_LLAMA_WEIGHTS_H_
 
-#include <functional>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "io/tensor_source.h"
 #include "model/config.h"
-#include "tensor/matrix.h"
+#include "model/weight_loader.h"
 
 namespace outrider {
 
-// A product with an optional bias: y (n_columns) = W x + bias.
-struct Linear {
-  Matrix matrix;            // (n_columns, k)
-  std::vector<float> bias;  // (n_columns), or empty
-};
-
 struct LlamaLayer {
-  std::vector<float> attention_norm;  // (dim)
-  Linear query;                       // (n_heads * head_dim, dim)
-  Linear key;                         // (n_kv_heads * head_dim, dim)
-  Linear value;                       // (n_kv_heads * head_dim, dim)
+  std::vector<float> attention_norm;  // (dim), or empty in heads that have none
+  Linear query;                       // (n_heads * head_dim, dim; heads: what their form says)
+  Linear key;                         // (n_kv_heads * head_dim, as query)
+  Linear value;                       // (n_kv_heads * head_dim, as query)
   Linear output;                      // (dim, n_heads * head_dim)
   std::vector<float> mlp_norm;        // (dim)
   Linear gate;                        // (hidden_dim, dim)
@@ -44,21 +37,20 @@ struct LlamaWeights {
   bool all_f32 = false;    // every matrix is f32
 };
 
-enum class NamingScheme { hugging_face, gguf };
-
-struct WeightOptions {
-  NamingScheme names = NamingScheme::hugging_face;
-  std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
-  const KernelTable* table = nullptr;
-  int n_threads = 1;
-  std::function<void(double)> progress;  // may be empty
-};
-
-// Throws Error naming the tensor, what was expected and what came, if a tensor is missing or has a
-// wrong shape or type: all of this before the first one is packed. That the numbers are finite is
-// not checked: it would cost a pass over the file, and NaN shows in the first logits.
+// Throws Error as WeightLoader does: all of it before the first tensor is packed.
 LlamaWeights load_llama_weights(const TensorSource& source, const ModelConfig& config,
                                 const WeightOptions& options);
+
+// How the layers of heads differ from a model's.
+struct LayerForm {
+  bool attention_norm = true;
+  int attention_width = 0;  // inputs of query, key and value products; 0: dim
+};
+
+// The layer whose tensors' names begin with `prefix` ("model.layers.3."), in the loader's naming
+// scheme.
+LlamaLayer load_layer(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
+                      const LayerForm& form = {});
 
 }  // namespace outrider
 

@@ -46,27 +46,33 @@ OpenedModel open_model(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
-                                          const LoadOptions& options) {
+WeightOptions make_weight_options(const LoadOptions& options) {
   if (options.n_threads < 0 || options.n_threads > kMostThreads) {
     throw UsageError("load model", "threads",
                      fmt::format("1 to {} (0: as many as there are processors)", kMostThreads),
                      fmt::format("{}", options.n_threads));
   }
-  OpenedModel opened = open_model(path);
-  LlamaModel::Parts parts;
-  parts.table = options.table != nullptr ? options.table : &choose_kernels();
-  parts.n_threads = options.n_threads > 0 ? options.n_threads : default_threads();
+  return {.names = NamingScheme::hugging_face,
+          .kind = options.weights,
+          .table = options.table != nullptr ? options.table : &choose_kernels(),
+          .n_threads = options.n_threads > 0 ? options.n_threads : default_threads(),
+          .progress = options.progress};
+}
 
-  WeightOptions weight_options;
+kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32) {
+  return options.kv.value_or(all_f32 ? kernels::KvKind::f32 : kernels::KvKind::bf16);
+}
+
+std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
+                                          const LoadOptions& options) {
+  WeightOptions weight_options = make_weight_options(options);
+  OpenedModel opened = open_model(path);
   weight_options.names = opened.names;
-  weight_options.kind = options.weights;
-  weight_options.table = parts.table;
-  weight_options.n_threads = parts.n_threads;
-  weight_options.progress = options.progress;
+  LlamaModel::Parts parts;
+  parts.table = weight_options.table;
+  parts.n_threads = weight_options.n_threads;
   parts.weights = load_llama_weights(*opened.source, opened.config, weight_options);
-  parts.kv =
-      options.kv.value_or(parts.weights.all_f32 ? kernels::KvKind::f32 : kernels::KvKind::bf16);
+  parts.kv = kv_kind(options, parts.weights.all_f32);
   parts.config = std::move(opened.config);
   parts.source = std::move(opened.source);
   return std::make_unique<LlamaModel>(std::move(parts));

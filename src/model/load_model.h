@@ -9,6 +9,7 @@
 
 #include "kernels/table.h"
 #include "model/language_model.h"
+#include "model/weight_loader.h"
 
 namespace outrider {
 
@@ -22,6 +23,13 @@ struct LoadOptions {
   // Called from the loading thread with the share done, 0..1, now and then.
   std::function<void(double)> progress = {};
 };
+
+// What of them concerns weights, with nothing left open but their kind. Throws UsageError on a
+// number of threads that cannot be meant.
+WeightOptions make_weight_options(const LoadOptions& options);
+
+// The cache's type for weights of these kinds.
+kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
 
 // PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file, tensor or key, what
 // was expected and what came.

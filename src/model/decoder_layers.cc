@@ -1,0 +1,272 @@
+#include "model/decoder_layers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/elementary.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// When a second thread pays. Its price are the ten barriers of a layer: 12 us a layer, measured as
+// the difference of one and two threads on models of 64 to 384 wide, on a busy machine with
+// OMP_WAIT_POLICY=passive. A thread's share must be longer than that to gain anything, and should
+// be clearly longer, since the estimate of it is rough: one row streams the weights at about
+// 25 bytes a nanosecond from the caches, and each row adds its products at about 50 a nanosecond.
+constexpr std::int64_t kLeastShare_ns = 20'000;
+constexpr std::int64_t kBytesPer_ns = 25;
+constexpr std::int64_t kProductsPer_ns = 50;
+
+}  // namespace
+
+void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias) {
+  if (!bias.empty()) table.add(y, bias.data(), static_cast<int>(bias.size()));
+}
+
+DecoderLayers::DecoderLayers(const Parts& parts)
+    : parts_(parts),
+      query_width_(parts.config->n_heads * parts.config->head_dim),
+      kv_width_(parts.config->n_kv_heads * parts.config->head_dim),
+      frequencies_(rope_frequencies(*parts.config)),
+      pool_(std::make_shared<PagePool>(
+          KvShape{static_cast<int>(parts.layers.size()), kv_width_, parts.kv})),
+      least_share_ns_(kLeastShare_ns) {
+  const LlamaLayer& layer = parts_.layers.front();
+  for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
+                               &layer.up, &layer.down}) {
+    layer_bytes_ += static_cast<std::int64_t>(linear->matrix.packed_bytes());
+  }
+}
+
+std::unique_ptr<Sequence> DecoderLayers::open(const Prompt& prompt) {
+  if (!prompt.encoder_tokens.empty()) {
+    throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
+  }
+  return std::make_unique<KvSequence>(pool_);
+}
+
+void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits) {
+  plan_.lay_out(blocks, logits, *parts_.config, *pool_);
+  make_room();
+}
+
+std::int64_t DecoderLayers::kv_bytes_per_token() const {
+  return static_cast<std::int64_t>(parts_.layers.size()) * 2 *
+         static_cast<std::int64_t>(pool_->shape().row_bytes());
+}
+
+void DecoderLayers::turn(const Team& team) {
+  const int half = parts_.config->head_dim / 2;
+  const Range mine = team.share(plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+    float* cosines = row_of(scratch_.cosines, i, half);
+    float* sines = row_of(scratch_.sines, i, half);
+    for (int pair = 0; pair < half; ++pair) {
+      const SineCosine turned =
+          portable_sincos(row.position * frequencies_[static_cast<std::size_t>(pair)]);
+      cosines[pair] = static_cast<float>(turned.cosine);
+      sines[pair] = static_cast<float>(turned.sine);
+    }
+  }
+}
+
+void DecoderLayers::attention(const Team& team, int layer_index, const Activations& read) {
+  const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
+  const auto query_width = static_cast<std::size_t>(query_width_);
+  const auto kv_width = static_cast<std::size_t>(kv_width_);
+
+  team.barrier();
+  layer.query.matrix.multiply(team, read, scratch_.query.data(), query_width);
+  layer.key.matrix.multiply(team, read, scratch_.key.data(), kv_width);
+  layer.value.matrix.multiply(team, read, scratch_.value.data(), kv_width);
+  team.barrier();
+  store_keys_and_values(team, layer_index);
+  team.barrier();
+  attend(team, layer_index);  // (n_rows, n_heads * head_dim)
+  team.barrier();
+  layer.output.matrix.multiply(team, scratch_.attended, scratch_.change.data(),
+                               static_cast<std::size_t>(parts_.config->dim));
+  team.barrier();
+  add_to_stream(team, layer.output.bias);
+}
+
+// Biases, then the rotation of each head of the queries and keys, then keys and values into their
+// slots, rounded to the cache's type: whoever reads them, this row included, reads them rounded.
+void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
+  const KernelTable& table = *parts_.table;
+  const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
+  const int head_dim = parts_.config->head_dim;
+  const auto store = [&](const float* values, std::byte* slot) {
+    if (parts_.kv == kernels::KvKind::bf16) {
+      table.to_bf16(values, kv_width_, reinterpret_cast<std::uint16_t*>(slot));
+    } else {
+      std::memcpy(slot, values, static_cast<std::size_t>(kv_width_) * sizeof(float));
+    }
+  };
+
+  const Range mine = team.share(plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+    float* query = row_of(scratch_.query, i, query_width_);  // (n_heads, head_dim)
+    float* key = row_of(scratch_.key, i, kv_width_);         // (n_kv_heads, head_dim)
+    float* value = row_of(scratch_.value, i, kv_width_);     // (n_kv_heads, head_dim)
+    add_bias(table, query, layer.query.bias);
+    add_bias(table, key, layer.key.bias);
+    add_bias(table, value, layer.value.bias);
+
+    const float* cosines = row_of(scratch_.cosines, i, head_dim / 2);
+    const float* sines = row_of(scratch_.sines, i, head_dim / 2);
+    for (int head = 0; head < parts_.config->n_heads; ++head) {
+      table.rotate(query + head * head_dim, cosines, sines, head_dim / 2);
+    }
+    for (int head = 0; head < parts_.config->n_kv_heads; ++head) {
+      table.rotate(key + head * head_dim, cosines, sines, head_dim / 2);
+    }
+    const int slot = row.sequence->n_kept() + row.node;
+    store(key, row.sequence->key(slot, layer_index));
+    store(value, row.sequence->value(slot, layer_index));
+  }
+}
+
+// softmax(q k^T / sqrt(head_dim)) v: over (row, key-value head), each with the query heads that
+// share it.
+void DecoderLayers::attend(const Team& team, int layer_index) {
+  const ModelConfig& config = *parts_.config;
+  const int group = config.n_heads / config.n_kv_heads;
+  const auto longest = static_cast<std::size_t>(plan_.longest_context());
+  const void** keys =
+      scratch_.addresses.data() + 2 * longest * static_cast<std::size_t>(team.index());
+  const void** values = keys + longest;
+
+  kernels::AttendArgs args{};
+  args.query_stride = static_cast<std::size_t>(config.head_dim);
+  args.n_queries = group;
+  args.head_dim = config.head_dim;
+  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim)));
+  args.kv = parts_.kv;
+  args.keys = keys;
+  args.values = values;
+  args.out_stride = static_cast<std::size_t>(config.head_dim);
+
+  std::int64_t gathered = -1;
+  const Range mine = team.share(static_cast<std::int64_t>(plan_.n_rows()) * config.n_kv_heads);
+  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
+    const std::int64_t i = unit / config.n_kv_heads;
+    const auto kv_head = static_cast<int>(unit % config.n_kv_heads);
+    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+    if (gathered != i) {
+      row.sequence->gather(row.node, layer_index, {keys, longest}, {values, longest});
+      gathered = i;
+    }
+    const int first_query = kv_head * group * config.head_dim;
+    args.queries = row_of(scratch_.query, i, query_width_) + first_query;
+    args.head_offset = static_cast<std::size_t>(kv_head * config.head_dim);
+    args.n_keys = row.position + 1;
+    args.out = scratch_.attended.row(static_cast<int>(i)) + first_query;
+    parts_.table->attend(args);
+  }
+  if (!parts_.quantized) return;
+
+  team.barrier();  // a row is quantized whole, and its heads may be several threads' work
+  const Range rows = team.share(plan_.n_rows());
+  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+    scratch_.attended.finish_row(*parts_.table, static_cast<int>(i));
+  }
+}
+
+void DecoderLayers::feed_forward(const Team& team, int layer_index) {
+  const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
+  const KernelTable& table = *parts_.table;
+  const int hidden_dim = parts_.config->hidden_dim;
+  const auto stride = static_cast<std::size_t>(hidden_dim);
+
+  normalise(team, layer.mlp_norm);  // (n_rows, dim)
+  team.barrier();
+  layer.gate.matrix.multiply(team, scratch_.normed, scratch_.gate.data(), stride);
+  layer.up.matrix.multiply(team, scratch_.normed, scratch_.up.data(), stride);
+  team.barrier();
+  const Range mine = team.share(plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* gate = row_of(scratch_.gate, i, hidden_dim);
+    float* up = row_of(scratch_.up, i, hidden_dim);
+    add_bias(table, gate, layer.gate.bias);
+    add_bias(table, up, layer.up.bias);
+    table.silu_multiply(gate, up, hidden_dim, scratch_.hidden.row(static_cast<int>(i)));
+    scratch_.hidden.finish_row(table, static_cast<int>(i));
+  }
+  team.barrier();
+  layer.down.matrix.multiply(team, scratch_.hidden, scratch_.change.data(),
+                             static_cast<std::size_t>(parts_.config->dim));
+  team.barrier();
+  add_to_stream(team, layer.down.bias);
+}
+
+void DecoderLayers::normalise(const Team& team, const std::vector<float>& weight) {
+  const Range mine = team.share(plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* normed = scratch_.normed.row(static_cast<int>(i));
+    if (weight.empty()) {
+      std::copy_n(x(i), parts_.config->dim, normed);
+    } else {
+      parts_.table->rms_norm(x(i), weight.data(), parts_.config->dim, parts_.config->norm_epsilon,
+                             normed);
+    }
+    scratch_.normed.finish_row(*parts_.table, static_cast<int>(i));
+  }
+}
+
+// x += change (+ bias), row by row.
+void DecoderLayers::add_to_stream(const Team& team, const std::vector<float>& bias) {
+  const int dim = parts_.config->dim;
+  const Range mine = team.share(plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* change = row_of(scratch_.change, i, dim);
+    add_bias(*parts_.table, change, bias);
+    parts_.table->add(row_of(scratch_.x, i, dim), change, dim);
+  }
+}
+
+void DecoderLayers::make_room() {
+  const ModelConfig& config = *parts_.config;
+  const int n_rows = plan_.n_rows();
+  const bool quantized = parts_.quantized;
+  const auto grow = [&](auto& values, int width) {
+    const std::size_t n = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(width);
+    if (values.size() < n) values.resize(n);
+  };
+  grow(scratch_.x, config.dim);
+  grow(scratch_.query, query_width_);
+  grow(scratch_.key, kv_width_);
+  grow(scratch_.value, kv_width_);
+  grow(scratch_.change, config.dim);
+  grow(scratch_.gate, config.hidden_dim);
+  grow(scratch_.up, config.hidden_dim);
+  grow(scratch_.cosines, config.head_dim / 2);
+  grow(scratch_.sines, config.head_dim / 2);
+  scratch_.normed.resize(n_rows, config.dim, quantized);
+  scratch_.attended.resize(n_rows, query_width_, quantized);
+  scratch_.hidden.resize(n_rows, config.hidden_dim, quantized);
+  const std::size_t n_addresses = 2 * static_cast<std::size_t>(plan_.longest_context()) *
+                                  static_cast<std::size_t>(parts_.n_threads);
+  if (scratch_.addresses.size() < n_addresses) {
+    // Doubling, since a decoded sequence grows by a few tokens every pass.
+    scratch_.addresses.resize(std::max(n_addresses, 2 * scratch_.addresses.size()));
+  }
+}
+
+int DecoderLayers::n_threads(int n_rows) const {
+  if (least_share_ns_ == 0) return parts_.n_threads;
+  const ModelConfig& config = *parts_.config;
+  const std::int64_t products_per_row =
+      std::int64_t{config.dim} *
+      (2 * query_width_ + 2 * kv_width_ + 3 * std::int64_t{config.hidden_dim});
+  const std::int64_t layer_ns =
+      layer_bytes_ / kBytesPer_ns + products_per_row * n_rows / kProductsPer_ns;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(layer_ns / least_share_ns_, 1, parts_.n_threads));
+}
+
+}  // namespace outrider

@@ -1,0 +1,104 @@
+#include "model/weight_loader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+
+#include "model/stored_weights.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::string_view kOperation = "load weights";
+
+// Biases change places as the rows they belong to (stored_weights.h).
+std::vector<float> half_split(const std::vector<float>& interleaved, int head_dim) {
+  const auto width = static_cast<std::size_t>(head_dim);
+  std::vector<float> split(interleaved.size());
+  for (std::size_t head = 0; head < interleaved.size(); head += width) {
+    for (std::size_t i = 0; i < width / 2; ++i) {
+      split[head + i] = interleaved[head + 2 * i];
+      split[head + width / 2 + i] = interleaved[head + 2 * i + 1];
+    }
+  }
+  return split;
+}
+
+}  // namespace
+
+const TensorView& WeightLoader::tensor(const std::string& name,
+                                       const std::vector<std::int64_t>& shape) const {
+  const TensorView* found = source_.find(name);
+  if (found == nullptr) {
+    throw Error(kOperation, source_.description(), fmt::format("a tensor {}", name), "none");
+  }
+  if (found->shape != shape) {
+    throw Error(kOperation, source_.description(),
+                fmt::format("tensor {} of shape ({})", name, fmt::join(shape, ", ")),
+                fmt::format("({})", fmt::join(found->shape, ", ")));
+  }
+  if (!is_weight_type(found->type)) {
+    throw Error(kOperation, source_.description(),
+                fmt::format("tensor {} of type f32, f16, bf16, q8_0, q4_0, q4_1 or q6_k", name),
+                name_of(found->type));
+  }
+  return *found;
+}
+
+std::vector<float> WeightLoader::vector(const std::string& name, int n) const {
+  const TensorView& view = tensor(name, {n});
+  std::vector<float> values;
+  if (reading_) {
+    values.resize(static_cast<std::size_t>(n));
+    decode_rows(view, 0, 1, values);
+  }
+  return values;
+}
+
+Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias bias,
+                            int interleaved_head_dim) {
+  const std::string bias_name = name + ".bias";
+  const bool has_bias = has(bias_name);
+  if (bias == Bias::never && has_bias) {
+    throw Error(kOperation, source_.description(),
+                fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
+  }
+
+  const TensorView& view = tensor(name + ".weight", {n_columns, k});
+  Linear result;
+  if (has_bias || bias == Bias::always) {
+    result.bias = vector(bias_name, n_columns);
+    if (interleaved_head_dim > 0 && reading_) {
+      result.bias = half_split(result.bias, interleaved_head_dim);
+    }
+  }
+  if (reading_) {
+    const StoredWeights stored(view, kind_for(view), interleaved_head_dim);
+    result.matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
+  } else {
+    const WeightKind kind = options_.kind.value_or(native_kind(view.type));
+    has_quantized_ |= kind == WeightKind::int8 || kind == WeightKind::int4;
+    has_bf16_ |= kind == WeightKind::bf16;
+  }
+  advance(view.data.size());
+  return result;
+}
+
+// In a quantised model nothing runs as bf16: matrix units round bf16 products in ways of their own,
+// and its bits must be the same on every table. So what the file left unquantised (often the head)
+// is widened to f32.
+WeightKind WeightLoader::kind_for(const TensorView& view) const {
+  const WeightKind kind = options_.kind.value_or(native_kind(view.type));
+  return kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
+}
+
+void WeightLoader::advance(std::size_t n_bytes) {
+  n_bytes_seen_ += n_bytes;
+  if (reading_ && options_.progress) {
+    options_.progress(static_cast<double>(n_bytes_seen_) / static_cast<double>(n_bytes_total_));
+  }
+}
+
+}  // namespace outrider

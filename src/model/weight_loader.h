@@ -1,0 +1,85 @@
+// Weights out of a file by name: every tensor checked before the first one is packed.
+#ifndef OUTRIDER_MODEL_WEIGHT_LOADER_H_
+#define OUTRIDER_MODEL_WEIGHT_LOADER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "tensor/matrix.h"
+
+namespace outrider {
+
+// A product with an optional bias: y (n_columns) = W x + bias.
+struct Linear {
+  Matrix matrix;            // (n_columns, k)
+  std::vector<float> bias;  // (n_columns), or empty
+};
+
+enum class NamingScheme { hugging_face, gguf };
+
+struct WeightOptions {
+  NamingScheme names = NamingScheme::hugging_face;
+  std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
+  const KernelTable* table = nullptr;
+  int n_threads = 1;
+  std::function<void(double)> progress;  // may be empty
+};
+
+// Whether a product has a bias in the file, must have one, or must not.
+enum class Bias { never, always, if_stored };
+
+// Throws Error naming the tensor, what was expected and what came, if a tensor is missing or has a
+// wrong shape or type. That the numbers are finite is not checked: it would cost a pass over the
+// file, and NaN shows in the first logits. Not thread-safe.
+class WeightLoader {
+ public:
+  // Both outlive the loader.
+  WeightLoader(const TensorSource& source, const WeightOptions& options)
+      : source_(source), options_(options) {}
+
+  // Calls walk(*this), which asks for tensors and returns what it makes of them, twice: first to
+  // check every one, when vectors and matrices come back empty, then to read them.
+  template <typename Walk>
+  auto run(const Walk& walk) {
+    (void)walk(*this);
+    reading_ = true;
+    n_bytes_total_ = std::exchange(n_bytes_seen_, 0);
+    return walk(*this);
+  }
+
+  bool has(const std::string& name) const { return source_.find(name) != nullptr; }
+  // The tensor of that name, once its type and shape are known to be right.
+  const TensorView& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
+  std::vector<float> vector(const std::string& name, int n) const;  // (n)
+  // "name.weight" (n_columns, k) and, according to `bias`, "name.bias" (n_columns).
+  // interleaved_head_dim as in stored_weights.h.
+  Linear linear(const std::string& name, int n_columns, int k, Bias bias,
+                int interleaved_head_dim = 0);
+
+  const WeightOptions& options() const { return options_; }
+  // Of all matrices of the first walk.
+  bool has_quantized() const { return has_quantized_; }
+  bool all_f32() const { return !has_quantized_ && !has_bf16_; }
+
+ private:
+  WeightKind kind_for(const TensorView& view) const;
+  void advance(std::size_t n_bytes);
+
+  const TensorSource& source_;
+  const WeightOptions& options_;
+  bool reading_ = false;  // false: the first walk, which checks
+  bool has_quantized_ = false;
+  bool has_bf16_ = false;
+  std::size_t n_bytes_seen_ = 0;
+  std::size_t n_bytes_total_ = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_WEIGHT_LOADER_H_
