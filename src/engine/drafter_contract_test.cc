@@ -522,8 +522,9 @@ class MisinformedDrafter : public Drafter {
   std::string_view name() const override { return "misinformed"; }
   DrafterTraits traits() const override { return drafter_.traits(); }
   void begin(const Context& context) override { drafter_.begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens) override {
-    drafter_.prefill(context, tokens);
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override {
+    drafter_.prefill(context, tokens, features);
   }
   void propose(std::span<DraftJob> jobs) override { drafter_.propose(jobs); }
   bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
@@ -579,7 +580,7 @@ class ConfusesTexts final : public MisinformedDrafter {
     if (!begun_) drafter_.begin(shifted);
     begun_ = true;
   }
-  void prefill(const Context&, std::span<const TokenId>) override {}
+  void prefill(const Context&, std::span<const TokenId>, const FeatureRows&) override {}
   void propose(std::span<DraftJob> jobs) override {
     for (DraftJob& job : jobs) {
       Context shared = *job.context;

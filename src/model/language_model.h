@@ -1,6 +1,6 @@
 // A language model as the engine sees it: a forward pass over blocks of tokens of several
-// sequences, each block a chain or a tree. Target and draft models stand behind this; feature heads
-// will.
+// sequences, each block a chain or a tree. Target and draft models stand behind this, and so do
+// heads that draft from a target's hidden states (feature_head.h).
 #ifndef OUTRIDER_MODEL_LANGUAGE_MODEL_H_
 #define OUTRIDER_MODEL_LANGUAGE_MODEL_H_
 
@@ -52,6 +52,9 @@ struct TokenBlock {
                                     // (those of earlier passes first, then this block's), -1 = the
                                     // last kept token; a parent precedes its child. Empty = a chain
                                     // behind the last pending node.
+  // (n, dim), for feature heads: the state that goes with each token (feature_head.h). Empty for
+  // models that read tokens alone.
+  std::span<const float> features = {};
 };
 
 // Which rows of a pass get logits. Rows count through the blocks in order.

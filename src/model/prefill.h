@@ -13,9 +13,10 @@ namespace outrider {
 inline constexpr int kPrefillRows = 256;
 
 // Appends `tokens` to the kept tokens of a sequence without pending nodes, in passes of
-// kPrefillRows. `output` is scratch.
+// kPrefillRows. `output` is scratch; the last pass leaves its tokens' hidden states after
+// `feature_layers` there.
 void prefill(LanguageModel& model, Sequence& sequence, std::span<const TokenId> tokens,
-             ForwardOutput& output);
+             ForwardOutput& output, std::span<const int> feature_layers = {});
 
 }  // namespace outrider
 

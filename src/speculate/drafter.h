@@ -57,12 +57,30 @@ struct DraftJob {
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
 };
 
+// The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),
+// side by side, perhaps among others' that it did not. Valid for the call it is given to.
+struct FeatureRows {
+  std::span<const float> values = {};  // (n_rows, stride)
+  int stride = 0;                      // 0: no features
+  int first = 0;                       // column of the drafter's own
+  int width = 0;                       // feature_layers().size() * the target's dim
+
+  int n_rows() const { return stride == 0 ? 0 : static_cast<int>(values.size()) / stride; }
+  std::span<const float> row(int index) const {
+    return values.subspan(static_cast<std::size_t>(index) * static_cast<std::size_t>(stride) +
+                              static_cast<std::size_t>(first),
+                          static_cast<std::size_t>(width));
+  }
+};
+
 // What became of a draft, once the context holds the new tokens. What it points to stays valid for
 // the call it is given to.
 struct RoundResult {
   const Context* context = nullptr;
   const DraftTree* tree = nullptr;
   const Verdict* verdict = nullptr;
+  // At the root and the accepted tokens, in the order of the text, whichever draft they came from.
+  FeatureRows features = {};
   // The target's pass over this tree and those of other texts; the root's row in it.
   const ForwardOutput* target = nullptr;
   int first_row = 0;
@@ -78,6 +96,7 @@ struct DrafterTraits {
   bool has_draft_prob = false;  // its proposals come from distributions it can show
   bool prefix_determined =
       false;  // and these depend on the prefix alone, not on where a round began
+  bool reads_features = false;  // of the target: it has feature_layers()
 };
 
 // Drafts for several sequences at once. Keeps state per sequence from begin() to end(). Not
@@ -87,13 +106,18 @@ class Drafter {
   virtual ~Drafter() = default;
   virtual std::string_view name() const = 0;
   virtual DrafterTraits traits() const = 0;
+  // The hidden states of the target that the drafter reads (ForwardRequest::feature_layers), always
+  // the same: every pass of the target leaves them behind for it. Empty: none.
+  virtual std::span<const int> feature_layers() const { return {}; }
 
   // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;
   // The target has run these next tokens of the prompt: called after begin() until all of them but
-  // the last, which roots the first round, have been run, or until the text is cancelled. A drafter
-  // without a model has nothing to do.
-  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/) {}
+  // the last, which roots the first round, have been run, or until the text is cancelled. features:
+  // the target's at these tokens, if the drafter reads any; none after rewind(). A drafter without a
+  // model has nothing to do.
+  virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/,
+                       const FeatureRows& /*features*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
   virtual void propose(std::span<DraftJob> jobs) = 0;
   // The drafter's distributions at a node that propose() left without: verification has ended a
@@ -107,7 +131,7 @@ class Drafter {
   virtual void end(SequenceId id) = 0;
   // Tokens that the text was thought to have are taken back: it is now context.tokens, of which the
   // first n_common stand as before. Between observe() and the next propose(), for drafters that
-  // draft for another drafter; by default the text begins anew.
+  // draft for another drafter; by default the text begins anew. Not for those that read features.
   virtual void rewind(const Context& context, std::size_t n_common);
 
   // Forward passes of a model so far (0 for index drafters).
@@ -121,7 +145,7 @@ inline bool Drafter::draft_at(const Context&, const DraftTree&, int, Distributio
 inline void Drafter::rewind(const Context& context, std::size_t /*n_common*/) {
   end(context.id);
   begin(context);
-  prefill(context, context.tokens.first(context.tokens.size() - 1));
+  prefill(context, context.tokens.first(context.tokens.size() - 1), {});
 }
 
 }  // namespace outrider

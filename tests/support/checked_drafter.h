@@ -26,8 +26,10 @@ class CheckedDrafter final : public Drafter {
   std::string_view name() const override { return drafter_->name(); }
   DrafterTraits traits() const override { return drafter_->traits(); }
   void begin(const Context& context) override { drafter_->begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens) override {
-    drafter_->prefill(context, tokens);
+  std::span<const int> feature_layers() const override { return drafter_->feature_layers(); }
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override {
+    drafter_->prefill(context, tokens, features);
   }
   void propose(std::span<DraftJob> jobs) override {
     drafter_->propose(jobs);

@@ -33,7 +33,8 @@ void ModelDrafter::begin(const Context& context) {
   texts_[context.id] = {.sequence = model_->open({}), .pending = {}};
 }
 
-void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
+void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                           const FeatureRows& /*features*/) {
   // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
   // decoding: propose() finds the same obstacle in what is not cached.
   if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;

@@ -12,7 +12,12 @@
 namespace outrider {
 
 PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape)
-    : parts_(std::move(parts)), shape_(std::move(shape)) {}
+    : parts_(std::move(parts)), shape_(std::move(shape)) {
+  for (const Part& part : parts_) {
+    const std::span<const int> layers = part.drafter->feature_layers();
+    feature_layers_.insert(feature_layers_.end(), layers.begin(), layers.end());
+  }
+}
 PartedDrafter::~PartedDrafter() = default;
 
 void PartedDrafter::begin(const Context& context) {
@@ -20,8 +25,24 @@ void PartedDrafter::begin(const Context& context) {
   for (const Part& part : parts_) part.drafter->begin(context);
 }
 
-void PartedDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
-  for (const Part& part : parts_) part.drafter->prefill(context, tokens);
+// A part's own columns.
+FeatureRows PartedDrafter::features_of(std::size_t part, const FeatureRows& whole) const {
+  const std::size_t n_own = parts_[part].drafter->feature_layers().size();
+  if (n_own == 0 || whole.stride == 0) return {};
+  std::size_t n_before = 0;
+  for (std::size_t i = 0; i < part; ++i) n_before += parts_[i].drafter->feature_layers().size();
+  const int layer_width = whole.width / static_cast<int>(feature_layers_.size());
+  return {.values = whole.values,
+          .stride = whole.stride,
+          .first = whole.first + static_cast<int>(n_before) * layer_width,
+          .width = static_cast<int>(n_own) * layer_width};
+}
+
+void PartedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                            const FeatureRows& features) {
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    parts_[part].drafter->prefill(context, tokens, features_of(part, features));
+  }
 }
 
 void PartedDrafter::rewind(const Context& context, std::size_t n_common) {
@@ -138,7 +159,10 @@ void PartedDrafter::observe(std::span<const RoundResult> results) {
         }
         own.verdict.path.push_back(own.node_of[index]);
       }
-      results_.push_back({.context = whole.context, .tree = &own.tree, .verdict = &own.verdict});
+      results_.push_back({.context = whole.context,
+                          .tree = &own.tree,
+                          .verdict = &own.verdict,
+                          .features = features_of(part, whole.features)});
     }
     parts_[part].drafter->observe(results_);
   }

@@ -45,8 +45,11 @@ class PartedDrafter : public Drafter {
   PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape);
   ~PartedDrafter() override;
 
+  // The parts' layers, one part's after the other's.
+  std::span<const int> feature_layers() const override { return feature_layers_; }
   void begin(const Context& context) override;
-  void prefill(const Context& context, std::span<const TokenId> tokens) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
   void rewind(const Context& context, std::size_t n_common) override;
   bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
                 Distribution* raw_draft) override;
@@ -76,8 +79,10 @@ class PartedDrafter : public Drafter {
     Verdict verdict;
   };
   using Text = std::vector<PartOfText>;
+  FeatureRows features_of(std::size_t part, const FeatureRows& whole) const;
 
   std::vector<Part> parts_;
+  std::vector<int> feature_layers_;
   std::shared_ptr<const TreeShape> shape_;
   std::unordered_map<SequenceId, Text> texts_;
 

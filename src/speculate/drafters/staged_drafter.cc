@@ -55,9 +55,10 @@ void StagedDrafter::begin(const Context& context) {
   cheaper_.drafter->begin(text.stream->context());
 }
 
-void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens) {
+void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                            const FeatureRows& /*features*/) {
   Stream& stream = *texts_.at(context.id).stream;
-  cheaper_.drafter->prefill(stream.context(), tokens);
+  cheaper_.drafter->prefill(stream.context(), tokens, {});
   // A prompt beyond the model's context, or with tokens it does not know, is left alone: propose()
   // finds the same obstacle.
   if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;
@@ -205,6 +206,9 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
   spec.require_keys({"confidence"});
   const DrafterPlan cheaper =
       parts.size() == 2 ? read_drafter(parts.back()) : read_staged_drafter(parts.subspan(1));
+  if (cheaper.traits.reads_features) {
+    throw refuse("a cheaper drafter that reads no features of the target", parts.back());
+  }
   return {.traits = {.has_draft_prob = true, .prefix_determined = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = spec.number("confidence", 0, 1).value_or(0),

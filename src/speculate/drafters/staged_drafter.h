@@ -39,7 +39,8 @@ class StagedDrafter final : public Drafter {
     return {.has_draft_prob = true, .prefix_determined = true};
   }
   void begin(const Context& context) override;
-  void prefill(const Context& context, std::span<const TokenId> tokens) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
   void propose(std::span<DraftJob> jobs) override;
   bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
                 Distribution* raw_draft) override;
