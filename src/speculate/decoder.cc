@@ -66,14 +66,16 @@ std::span<const int> Decoder::feature_layers() const {
 // What the drafter reads of the n_rows tokens of the prompt that were run last.
 FeatureRows Decoder::prompt_features(std::size_t n_rows) const {
   const int width = output_.feature_width;
-  return {.values = std::span<const float>(output_.features)
-                        .first(n_rows * static_cast<std::size_t>(width)),
-          .stride = width,
-          .first = 0,
-          .width = width};
+  return {
+      .values =
+          std::span<const float>(output_.features).first(n_rows * static_cast<std::size_t>(width)),
+      .stride = width,
+      .first = 0,
+      .width = width};
 }
 
-// Fills features_: the rows of every stream's root and accepted nodes, of the pass over their trees.
+// Fills features_: the rows of every stream's root and accepted nodes, of the pass over their
+// trees.
 void Decoder::gather_features(std::span<Stream* const> streams) {
   features_.assign(streams.size(), {});
   const auto width = static_cast<std::size_t>(output_.feature_width);

@@ -71,9 +71,8 @@ void DraftTree::retain(std::span<const int> kept) {
     nodes_[index] = moved;
   }
   nodes_.resize(kept.size());
-  n_drafted_ = static_cast<int>(std::count_if(kept.begin(), kept.end(), [this](int index) {
-    return index > 0 && index <= n_drafted_;
-  }));
+  n_drafted_ = static_cast<int>(std::count_if(
+      kept.begin(), kept.end(), [this](int index) { return index > 0 && index <= n_drafted_; }));
 }
 
 const Distribution& DraftTree::proposal_prob(int index, Distribution& storage) const {

@@ -83,8 +83,8 @@ class DraftTree {
     return less_siblings(parent, n_drafted_ + 1, law, storage);
   }
 
-  // The next drafted child of `parent` after the node `after` (the first for after = parent); -1: no
-  // more.
+  // The next drafted child of `parent` after the node `after` (the first for after = parent); -1:
+  // no more.
   int next_child(int parent, int after) const;
   bool is_chain() const;
 

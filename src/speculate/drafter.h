@@ -85,8 +85,8 @@ struct RoundResult {
   const ForwardOutput* target = nullptr;
   int first_row = 0;
 
-  // What the target says follows a node, drafted, scratch or the root, accepted or not: (vocabulary)
-  // logits, before bias and penalties.
+  // What the target says follows a node, drafted, scratch or the root, accepted or not:
+  // (vocabulary) logits, before bias and penalties.
   std::span<const float> target_logits(int node) const {
     return target->logits_row(first_row + node);
   }
@@ -95,7 +95,7 @@ struct RoundResult {
 struct DrafterTraits {
   bool has_draft_prob = false;  // its proposals come from distributions it can show
   bool prefix_determined =
-      false;  // and these depend on the prefix alone, not on where a round began
+      false;                    // and these depend on the prefix alone, not on where a round began
   bool reads_features = false;  // of the target: it has feature_layers()
 };
 
@@ -114,8 +114,8 @@ class Drafter {
   virtual void begin(const Context& context) = 0;
   // The target has run these next tokens of the prompt: called after begin() until all of them but
   // the last, which roots the first round, have been run, or until the text is cancelled. features:
-  // the target's at these tokens, if the drafter reads any; none after rewind(). A drafter without a
-  // model has nothing to do.
+  // the target's at these tokens, if the drafter reads any; none after rewind(). A drafter without
+  // a model has nothing to do.
   virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/,
                        const FeatureRows& /*features*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).

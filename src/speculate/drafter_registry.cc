@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr DrafterKind kKinds[] = {
     {"model", "model:PATH", true, read_model_drafter},
+    {"eagle", "eagle:PATH", true, read_eagle_drafter},
     {"first", "first:A,B,...", false, nullptr, read_first_drafter, ','},
     {"merge", "merge:A+B+...", false, nullptr, read_merge_drafter, '+'},
     {"staged", "staged:model:PATH+B", true, nullptr, read_staged_drafter, '+'},

@@ -23,6 +23,7 @@
 #include "tests/support/drafter_cases.h"
 #include "tests/support/table_model.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_pair.h"
 
 namespace outrider::testing {
@@ -64,7 +65,8 @@ class StoredModel final : public PrefixModel {
   std::map<std::vector<TokenId>, std::vector<float>> rows_;
 };
 
-// The files that specs name: a random target and its drafter (tiny_pair.h), and a text.
+// The files that specs name: a random target and its drafter (tiny_pair.h), heads on that target,
+// and a text.
 class DrafterFiles {
  public:
   static const DrafterFiles& get() {
@@ -75,12 +77,21 @@ class DrafterFiles {
   std::string spec(const DrafterCase& drafter) const {
     return fmt::format(fmt::runtime(drafter.spec),
                        fmt::arg("draft", (directory_.path() / "draft").string()),
+                       fmt::arg("eagle", (directory_.path() / "eagle").string()),
+                       fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()));
   }
 
  private:
   DrafterFiles() {
     write_tiny_pair(directory_.path());
+    const TinyShape shape = make_tiny_pair().target.shape;
+    write_eagle_head(shape, directory_.path() / "eagle");
+    std::vector<TokenId> two_thirds;
+    for (TokenId token = 0; token < shape.vocabulary_size; ++token) {
+      if (token % 3 != 1) two_thirds.push_back(token);
+    }
+    write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
     std::ofstream(directory_.path() / "text.txt")
         << "abcabcabacbacbbacabc. A small test of a small test is a small test.";
   }

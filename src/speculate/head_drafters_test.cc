@@ -1,0 +1,123 @@
+// Heads as drafters: what they draft against a program written from the papers' equations
+// (tests/golden/make_drafts_golden.py), and files that do not fit.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/load_model.h"
+#include "outrider/error.h"
+#include "speculate/drafter_registry.h"
+#include "tests/support/golden_drafts.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_golden_drafts;
+using testing::golden_drafts;
+using testing::golden_shape;
+using testing::TinyShape;
+
+class HeadDrafters : public ::testing::Test {
+ protected:
+  HeadDrafters() {
+    testing::write_hugging_face(testing::golden_target(), target_path());
+    target_ = load_model(target_path(), {.n_threads = 1});
+  }
+
+  fs::path target_path() const { return directory_.path() / "target"; }
+  fs::path head_path() const { return directory_.path() / "head"; }
+
+  std::unique_ptr<Drafter> make(const std::string& spec) const {
+    return read_drafter(spec).make({.target = target_.get(),
+                                    .vocabulary_size = target_->config().vocabulary_size,
+                                    .load = {.n_threads = 1}});
+  }
+  std::unique_ptr<Drafter> make_of(const std::string& kind) const {
+    return make(kind + ":" + head_path().string());
+  }
+  // The error's line; empty: none.
+  std::string refusal_of(const std::string& kind) const {
+    try {
+      (void)make_of(kind);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  testing::TemporaryDirectory directory_;
+  std::unique_ptr<LanguageModel> target_;
+};
+
+TEST_F(HeadDrafters, EagleDraftsAsTheGoldenProgram) {
+  for (const auto& [inputs, expected] : golden_drafts().at("eagle").items()) {
+    SCOPED_TRACE(inputs);
+    testing::write_eagle_head(golden_shape(), head_path(), inputs);
+    expect_golden_drafts(*target_, *make_of("eagle"), expected);
+  }
+  // Public files say nothing about inputs.
+  testing::write_eagle_head(golden_shape(), head_path());
+  expect_golden_drafts(*target_, *make_of("eagle"),
+                       golden_drafts().at("eagle").at("feature+shifted-token"));
+}
+
+TEST_F(HeadDrafters, Eagle3DraftsAsTheGoldenProgram) {
+  testing::write_eagle3_head(golden_shape(), {}, head_path());
+  expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("whole"));
+  const auto vocabulary = golden_drafts().at("draft_vocabulary").get<std::vector<TokenId>>();
+  testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
+  expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("reduced"));
+}
+
+TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
+  EXPECT_NE(refusal_of("eagle").find("got nothing there"), std::string::npos);
+  fs::create_directories(head_path());
+  EXPECT_NE(refusal_of("eagle").find("got no config.json"), std::string::npos);
+
+  const auto refused = [&](const TinyShape& shape) {
+    testing::write_eagle_head(shape, head_path());
+    return refusal_of("eagle");
+  };
+  EXPECT_EQ(refused(golden_shape()), "");
+  TinyShape wide = golden_shape();
+  wide.dim = 16;
+  EXPECT_NE(refused(wide).find("expected the target's width of 8, got 16"), std::string::npos);
+  TinyShape verbose = golden_shape();
+  verbose.vocabulary_size = 24;
+  EXPECT_NE(refused(verbose).find("expected the target's vocabulary of 23, got 24"),
+            std::string::npos);
+  testing::write_eagle_head(golden_shape(), head_path(), "feature+token");
+  EXPECT_NE(refusal_of("eagle").find("eagle_inputs"), std::string::npos);
+
+  // A configuration of one head and the tensors of another.
+  testing::write_eagle_head(golden_shape(), directory_.path() / "other");
+  testing::write_eagle_head(wide, head_path());
+  fs::copy_file(directory_.path() / "other" / "config.json", head_path() / "config.json",
+                fs::copy_options::overwrite_existing);
+  EXPECT_NE(refusal_of("eagle").find("expected tensor "), std::string::npos);
+  // A model where a head is asked for.
+  testing::TinyShape one_layer = golden_shape();
+  one_layer.n_layers = 1;
+  fs::remove_all(head_path());
+  testing::write_hugging_face(testing::make_tiny_model(one_layer), head_path());
+  EXPECT_NE(refusal_of("eagle").find("a tensor layers.0.self_attn.q_proj.weight"),
+            std::string::npos);
+  testing::write_hugging_face(testing::golden_target(), head_path());
+  EXPECT_NE(refusal_of("eagle").find("expected one layer, got 3"), std::string::npos);
+
+  // Draft ids that lie outside the vocabulary, or twice on the same token.
+  for (const std::vector<TokenId>& vocabulary :
+       {std::vector<TokenId>{0, 5, 23}, {0, 5, -1}, {4, 4}}) {
+    testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
+    EXPECT_NE(refusal_of("eagle").find("expected d2t to give"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace outrider
