@@ -32,8 +32,9 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter =
       add_text(app, "--drafter", speculation.drafter, "SPEC",
-               "What rides ahead: none; model:PATH[,confidence=C] (a draft ends after the first "
-               "token less likely than C); first:A,B,... (the first of these drafters that has a "
+               "What rides ahead: none; model:PATH, a small model; eagle:PATH or medusa:PATH, "
+               "heads on the target; mtp, modules in its own directory (all with confidence=C: a draft ends after the first token "
+               "less likely than C); first:A,B,... (the first of these drafters that has a "
                "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
                "drafts for) (default: none)")
           ->group(kSpeculation);
@@ -47,7 +48,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident). widths and static "
       "take siblings=without, with or top: drawn without or with replacement, or the likeliest "
-      "tokens (default: chain:length=5)")
+      "tokens (default: the drafter's own, chain:length=5 for a model)")
       ->group(kSpeculation);
   add_text(
       app, "--rule", speculation.rule, "SPEC",

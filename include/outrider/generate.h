@@ -28,10 +28,12 @@ namespace outrider {
 // UsageError that lists the known ones.
 struct SpeculationOptions {
   // "none": plain decoding. docs/drafters.md describes the others:
-  //   "model:PATH[,confidence=C]"   a small model of the same vocabulary; with a confidence, a
-  //   draft
-  //                         ends after the first token that the drafter gives a lower probability
-  //                         (before temperature and truncation)
+  //   "model:PATH"          a small model of the same vocabulary
+  //   "eagle:PATH"          an EAGLE or EAGLE-3 head on the target's hidden states
+  //   "medusa:PATH"         Medusa heads on the target's last hidden state
+  //   "mtp"                 multi-token prediction modules in the target's own directory
+  // These take "confidence=C": a draft ends after the first token that the drafter gives a lower
+  // probability (before temperature and truncation).
   //   "first:A,B,..."       the first of these drafters that has anything to propose
   //   "merge:A+B+..."       the trees of these drafters united into one
   //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
@@ -47,8 +49,8 @@ struct SpeculationOptions {
   //   "typical[:epsilon=E,delta=D]", which takes any drafter; "bild[:fallback=F,rollback=R]".
   // "lossy-greedy" and "bild" are for temperature 0.
   std::string rule = "exact";
-  // The shape of a draft; the root, the last token of the text, is not counted. Empty takes
-  // chain:length=5.
+  // The shape of a draft; the root, the last token of the text, is not counted. Empty takes the
+  // drafter's own: static:eagle1 for "eagle", static:medusa for "medusa", else chain:length=5.
   //   "chain:length=K"      K tokens in a row
   //   "widths:W1,W2,..."    W1 children of the root, W2 of each of these, and so on
   //   "static:eagle1", "static:medusa", "static:file=FILE"   a tree given by ranks: EAGLE-1's 25

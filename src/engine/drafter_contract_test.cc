@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/decoder.h"
 #include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
 #include "tests/support/checked_drafter.h"
 #include "tests/support/drafter_cases.h"

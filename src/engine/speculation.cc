@@ -135,6 +135,7 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   if (!plan.drafter) return std::move(speculation);
   DrafterMaterials materials;
   materials.target = &target.language_model();
+  materials.target_path = target.path();
   materials.vocabulary_size = target.summary().vocabulary_size;
   materials.load = make_load_options(options.drafter_options);
   materials.load_model = [&](const std::filesystem::path& path) {

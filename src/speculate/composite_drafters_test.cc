@@ -372,7 +372,7 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
         const Stream& first = *active.front();
         const Context context = first.context();
         fresh->begin(context);
-        fresh->prefill(context, context.tokens.first(context.tokens.size() - 1));
+        fresh->prefill(context, context.tokens.first(context.tokens.size() - 1), {});
         DraftTree tree;
         tree.reset(first.tokens.back(), static_cast<std::int64_t>(first.tokens.size()));
         const auto left = static_cast<int>(first.max_total) - static_cast<int>(first.tokens.size());

@@ -6,8 +6,10 @@
 
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
+#include "speculate/drafters/medusa_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/drafters/mtp_drafter.h"
 #include "speculate/drafters/staged_drafter.h"
 
 namespace outrider {
@@ -16,6 +18,8 @@ namespace {
 constexpr DrafterKind kKinds[] = {
     {"model", "model:PATH", true, read_model_drafter},
     {"eagle", "eagle:PATH", true, read_eagle_drafter},
+    {"medusa", "medusa:PATH", true, read_medusa_drafter},
+    {"mtp", "mtp", true, read_mtp_drafter},
     {"first", "first:A,B,...", false, nullptr, read_first_drafter, ','},
     {"merge", "merge:A+B+...", false, nullptr, read_merge_drafter, '+'},
     {"staged", "staged:model:PATH+B", true, nullptr, read_staged_drafter, '+'},

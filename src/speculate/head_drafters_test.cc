@@ -35,6 +35,7 @@ class HeadDrafters : public ::testing::Test {
 
   std::unique_ptr<Drafter> make(const std::string& spec) const {
     return read_drafter(spec).make({.target = target_.get(),
+                                    .target_path = target_path(),
                                     .vocabulary_size = target_->config().vocabulary_size,
                                     .load = {.n_threads = 1}});
   }
@@ -117,6 +118,59 @@ TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
     testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
     EXPECT_NE(refusal_of("eagle").find("expected d2t to give"), std::string::npos);
   }
+}
+
+TEST_F(HeadDrafters, MedusaDraftsAsTheGoldenProgram) {
+  for (const bool own : {true, false}) {
+    SCOPED_TRACE(own);
+    fs::remove_all(head_path());
+    testing::write_medusa_heads(golden_shape(), 3, own, head_path());
+    expect_golden_drafts(*target_, *make_of("medusa"),
+                         golden_drafts().at("medusa").at(own ? "own" : "shared"));
+  }
+}
+
+TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
+  EXPECT_NE(refusal_of("medusa").find("got nothing there"), std::string::npos);
+  fs::create_directories(head_path());
+  EXPECT_NE(refusal_of("medusa").find("expected a directory with medusa_lm_head.safetensors"),
+            std::string::npos);
+  testing::write_medusa_heads(golden_shape(), 0, true, head_path());
+  EXPECT_NE(refusal_of("medusa").find("expected a tensor 0.0.linear.weight, got none"),
+            std::string::npos);
+  TinyShape wide = golden_shape();
+  wide.dim = 16;
+  testing::write_medusa_heads(wide, 2, true, head_path());
+  EXPECT_NE(refusal_of("medusa").find("tensor 0.0.linear.weight of shape (8, 8), got (16, 16)"),
+            std::string::npos);
+  TinyShape verbose = golden_shape();
+  verbose.vocabulary_size = 24;
+  testing::write_medusa_heads(verbose, 2, true, head_path());
+  EXPECT_NE(refusal_of("medusa").find("tensor 0.1.weight of shape (23, 8), got (24, 8)"),
+            std::string::npos);
+}
+
+TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {
+  testing::write_mtp_modules(golden_shape(), 2, target_path());
+  expect_golden_drafts(*target_, *make("mtp"), golden_drafts().at("mtp"));
+}
+
+TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
+  const auto refusal = [&] {
+    try {
+      (void)make("mtp");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal().find("num_nextn_predict_layers to be 1 to 64, got 0"), std::string::npos);
+  TinyShape narrow = golden_shape();
+  narrow.hidden_dim = 10;
+  testing::write_mtp_modules(narrow, 1, target_path());
+  EXPECT_NE(refusal().find("tensor model.layers.3.mlp.gate_proj.weight of shape (12, 8)"),
+            std::string::npos);
+  EXPECT_THROW(make("mtp:x"), UsageError);
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/spec.h"
 #include "model/load_model.h"
 #include "outrider/sampling.h"
 #include "outrider/tokenizer.h"
@@ -66,7 +65,7 @@ class StoredModel final : public PrefixModel {
 };
 
 // The files that specs name: a random target and its drafter (tiny_pair.h), heads on that target,
-// and a text.
+// modules in its own directory, and a text.
 class DrafterFiles {
  public:
   static const DrafterFiles& get() {
@@ -79,6 +78,7 @@ class DrafterFiles {
                        fmt::arg("draft", (directory_.path() / "draft").string()),
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
+                       fmt::arg("medusa", (directory_.path() / "medusa").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()));
   }
 
@@ -86,12 +86,14 @@ class DrafterFiles {
   DrafterFiles() {
     write_tiny_pair(directory_.path());
     const TinyShape shape = make_tiny_pair().target.shape;
+    write_mtp_modules(shape, 3, target());
     write_eagle_head(shape, directory_.path() / "eagle");
     std::vector<TokenId> two_thirds;
     for (TokenId token = 0; token < shape.vocabulary_size; ++token) {
       if (token % 3 != 1) two_thirds.push_back(token);
     }
     write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
+    write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
     std::ofstream(directory_.path() / "text.txt")
         << "abcabcabacbacbbacabc. A small test of a small test is a small test.";
   }
@@ -109,7 +111,7 @@ struct World {
 };
 
 inline DrafterPlan plan_of(const DrafterCase& drafter) {
-  return read_drafter(Spec::parse("drafter", DrafterFiles::get().spec(drafter)));
+  return read_drafter(DrafterFiles::get().spec(drafter));
 }
 
 // A target and, for drafters that ask for a model, a drafter that are tables of logits over three
@@ -145,6 +147,7 @@ inline World stored_world(std::uint32_t seed) {
   World world;
   world.target = std::make_unique<StoredModel>(files.target());
   world.materials.target = world.target.get();
+  world.materials.target_path = files.target();
   world.materials.vocabulary_size = world.target->config().vocabulary_size;
   world.materials.load = {.n_threads = 1};
   world.materials.load_model = [](const std::filesystem::path& path) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "io/safetensors.h"
 #include "io/safetensors_writer.h"
 
 namespace outrider::testing {
@@ -132,6 +133,50 @@ void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_v
                {{"architectures", {"LlamaForCausalLMEagle3"}},
                 {"draft_vocab_size", n_drafted},
                 {"feature_layers", layers}});
+}
+
+void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
+                        const fs::path& directory) {
+  Tensors tensors;
+  for (int k = 0; k < n_heads; ++k) {
+    const std::string head = std::to_string(k);
+    tensors.push_back({head + ".0.linear.weight", {target.dim, target.dim}});
+    tensors.push_back({head + ".0.linear.bias", {target.dim}});
+    if (own_output) tensors.push_back({head + ".1.weight", {target.vocabulary_size, target.dim}});
+  }
+  write(directory, "medusa_lm_head.safetensors", tensors);
+}
+
+void write_mtp_modules(const TinyShape& target, int n_modules, const fs::path& directory) {
+  Tensors tensors;
+  for (int k = 0; k < n_modules; ++k) {
+    const std::string trained = std::to_string(k) + ".";
+    const std::string prefix = "model.layers." + std::to_string(target.n_layers + k) + ".";
+    const std::size_t first = tensors.size();
+    for (const char* norm : {"enorm", "hnorm", "shared_head.norm"}) {
+      tensors.push_back({trained + norm + ".weight", {target.dim}});
+    }
+    tensors.push_back({trained + "eh_proj.weight", {target.dim, 2 * target.dim}});
+    add_layer(tensors, target, trained, target.dim, true);
+    for (std::size_t i = first; i < tensors.size(); ++i) {
+      tensors[i].chirped = tensors[i].name;
+      tensors[i].name = prefix + tensors[i].name.substr(trained.size());
+    }
+  }
+  constexpr const char* kShards[] = {"model-00001-of-00002.safetensors",
+                                     "model-00002-of-00002.safetensors"};
+  fs::rename(directory / "model.safetensors", directory / kShards[0]);
+  write(directory, kShards[1], tensors);
+  Json map = Json::object();
+  for (const char* shard : kShards) {
+    const auto source = open_safetensors(directory / shard);
+    for (const TensorView& tensor : source->tensors()) map[tensor.name] = shard;
+  }
+  std::ofstream(directory / "model.safetensors.index.json")
+      << Json{{"metadata", Json::object()}, {"weight_map", map}}.dump();
+  Json config = Json::parse(std::ifstream(directory / "config.json"));
+  config["num_nextn_predict_layers"] = n_modules;
+  std::ofstream(directory / "config.json") << config.dump(1);
 }
 
 }  // namespace outrider::testing

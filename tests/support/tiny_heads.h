@@ -38,6 +38,14 @@ void write_eagle_head(const TinyShape& target, const std::filesystem::path& dire
 void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_vocabulary,
                        const std::filesystem::path& directory);
 
+void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
+                        const std::filesystem::path& directory);
+
+// Adds modules to a target that write_hugging_face has written there: a second shard, an index, and
+// the number of modules in config.json. Their chirps are those of the trainer's names, "0.enorm..."
+void write_mtp_modules(const TinyShape& target, int n_modules,
+                       const std::filesystem::path& directory);
+
 }  // namespace outrider::testing
 
 #endif  // OUTRIDER_TESTS_SUPPORT_TINY_HEADS_H_
