@@ -16,6 +16,8 @@ CLI::App* add_generate(CLI::App& program, Run& run);
 CLI::App* add_chat(CLI::App& program, Run& run);
 CLI::App* add_tokenize(CLI::App& program, Run& run);
 CLI::App* add_inspect(CLI::App& program, Run& run);
+CLI::App* add_datastore(CLI::App& program, Run& run);
+CLI::App* add_eval(CLI::App& program, Run& run);
 CLI::App* add_train(CLI::App& program, Run& run);
 
 inline constexpr int kExitError = 1;

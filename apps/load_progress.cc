@@ -16,6 +16,16 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::chrono::milliseconds kBetweenDraws{100};
 constexpr int kCells = 30;
+// Before that the share done says little about what is to come.
+constexpr std::chrono::seconds kBeforeForecast{3};
+
+// "about 40 s left", if the rest goes as what is done.
+std::string time_left(double seconds, double share) {
+  const double left = seconds * (1 - share) / share;
+  if (left < 100) return fmt::format(", about {:.0f} s left", left);
+  if (left < 100 * 60) return fmt::format(", about {:.0f} min left", left / 60);
+  return fmt::format(", about {:.0f} h left", left / 3600);
+}
 
 }  // namespace
 
@@ -23,7 +33,8 @@ LoadProgress::LoadProgress(std::string what, const Interrupt& interrupt)
     : what_(std::move(what)),
       interrupt_(&interrupt),
       is_terminal_(is_terminal(STDERR_FILENO)),
-      next_draw_(Clock::now() + kPatience) {}
+      begin_(Clock::now()),
+      next_draw_(begin_ + kPatience) {}
 
 LoadProgress::~LoadProgress() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
@@ -34,9 +45,11 @@ void LoadProgress::show(double share_done) {
   if (!is_terminal_ || Clock::now() < next_draw_) return;
   next_draw_ = Clock::now() + kBetweenDraws;
   const double share = std::clamp(share_done, 0.0, 1.0);
+  const std::chrono::duration<double> elapsed = Clock::now() - begin_;
   const int filled = static_cast<int>(share * kCells);
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f}%", what_, "", filled, "", kCells - filled,
-             share * 100);
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f}%{}", what_, "", filled, "", kCells - filled,
+             share * 100,
+             elapsed > kBeforeForecast && share > 0 ? time_left(elapsed.count(), share) : "");
   std::fflush(stderr);
   drawn_ = true;
 }

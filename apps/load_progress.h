@@ -1,4 +1,4 @@
-// A bar on standard error while a model loads.
+// A bar on standard error while a model loads or something else takes its time.
 #ifndef OUTRIDER_APPS_LOAD_PROGRESS_H_
 #define OUTRIDER_APPS_LOAD_PROGRESS_H_
 
@@ -10,7 +10,7 @@
 namespace outrider::cli {
 
 // Appears only on a terminal, and only if loading takes long enough to be noticed; cleared when it
-// goes. Ctrl-C ends the load at the next step.
+// goes. Says how long it will take once that can be told. Ctrl-C ends the load at the next step.
 class LoadProgress {
  public:
   LoadProgress(std::string what, const Interrupt& interrupt);
@@ -27,6 +27,7 @@ class LoadProgress {
   const Interrupt* interrupt_;
   bool is_terminal_;
   bool drawn_ = false;
+  Clock::time_point begin_;
   Clock::time_point next_draw_;
 };
 

@@ -33,7 +33,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   CLI::Option* drafter =
       add_text(app, "--drafter", speculation.drafter, "SPEC",
                "What rides ahead: none; model:PATH, a small model; eagle:PATH or medusa:PATH, "
-               "heads on the target; mtp, modules in its own directory (all with confidence=C: a draft ends after the first token "
+               "heads on the target; mtp, modules in its own directory (all with confidence=C: a "
+               "draft ends after the first token "
                "less likely than C); first:A,B,... (the first of these drafters that has a "
                "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
                "drafts for) (default: none)")

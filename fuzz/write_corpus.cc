@@ -2,7 +2,7 @@
 // that it would write. Files of other names in the same folders (what fuzzers have found) are left
 // alone.
 //
-//   write_corpus FOLDER            writes FOLDER/safetensors/... and FOLDER/gguf/...
+//   write_corpus FOLDER            writes FOLDER/safetensors/..., FOLDER/gguf/... and so on
 //   write_corpus --check FOLDER    compares
 #include <fmt/core.h>
 
@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
+#include "io/datastore.h"
 #include "io/test_files.h"
 
 namespace {
@@ -116,6 +118,50 @@ Bytes gguf_vocabulary() {
       .bytes();
 }
 
+// A part of a datastore as a writer would lay it out.
+struct StoreSegment {
+  std::vector<std::uint32_t> tokens;
+  std::vector<std::uint32_t> suffixes;
+};
+
+Bytes datastore(const std::vector<StoreSegment>& segments, std::uint32_t vocabulary_size) {
+  using outrider::checksum;
+  using outrider::Datastore;
+  Bytes content;
+  Bytes table;
+  std::uint64_t n_suffixes = 0;
+  for (const StoreSegment& segment : segments) {
+    Bytes tokens;
+    for (const std::uint32_t token : segment.tokens) {
+      for (int shift = 24; shift >= 0; shift -= 8) {
+        tokens.push_back(static_cast<std::byte>(token >> shift));
+      }
+    }
+    Bytes suffixes;
+    for (const std::uint32_t place : segment.suffixes) append(suffixes, place);
+    append(table, static_cast<std::uint32_t>(segment.tokens.size()));
+    append(table, static_cast<std::uint32_t>(segment.suffixes.size()));
+    append(table, checksum(suffixes, checksum(tokens)));
+    content.insert(content.end(), tokens.begin(), tokens.end());
+    content.insert(content.end(), suffixes.begin(), suffixes.end());
+    n_suffixes += segment.suffixes.size();
+  }
+  Bytes file = to_bytes(Datastore::kMagic);
+  append(file, Datastore::kVersion);
+  append(file, static_cast<std::uint32_t>(segments.size()));
+  append(file, std::uint64_t{0x0123456789abcdef});
+  append(file, vocabulary_size);
+  append(file, std::uint32_t{0});
+  append(file, n_suffixes);
+  append(file, std::uint64_t{1});
+  append(file, std::uint64_t{Datastore::kHeader_bytes + content.size()});
+  append(file, checksum(table));
+  append(file, checksum(file));
+  file.insert(file.end(), content.begin(), content.end());
+  file.insert(file.end(), table.begin(), table.end());
+  return file;
+}
+
 std::map<std::string, Bytes> seeds() {
   return {
       {"safetensors/every_type", safetensors_of_every_type()},
@@ -133,6 +179,11 @@ std::map<std::string, Bytes> seeds() {
       {"gguf/version_2", gguf_of_alignment(64, 2)},
       {"gguf/vocabulary", gguf_vocabulary()},
       {"gguf/none", Gguf().bytes()},
+      {"datastore/one_segment",
+       datastore({{{5, 70000, 5, 70000, 9, 0xFFFFFFFF}, {0, 2, 4, 1, 3}}}, 100000)},
+      {"datastore/two_segments",
+       datastore({{{1, 2, 1, 3, 0xFFFFFFFF}, {0, 2, 1}}, {{3, 0xFFFFFFFF}, {0}}}, 4)},
+      {"datastore/separators_only", datastore({{{0xFFFFFFFF}, {}}}, 1)},
   };
 }
 

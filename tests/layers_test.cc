@@ -131,6 +131,8 @@ std::string objection(const std::string& path, const Include& include) {
         (first_part == "trainer" || reachable_from("train").contains(first_part))) {
       return {};
     }
+    // Evaluation has no public face either.
+    if (path.starts_with("apps/eval") && first_part == "eval") return {};
     // The trainer of vocabularies has no public header: it is linked into the program alone.
     if (path.starts_with("apps/train_tokenizer") && first_part == "vocabulary_training") return {};
     return "programs stand on the public headers";
@@ -217,6 +219,8 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"apps/main.cc", "#include \"engine/engine.h\"", "programs stand on"},
       {"apps/main.cc", "#include \"vocabulary_training/a.h\"", "programs stand on"},
       {"apps/train_tokenizer.cc", "#include \"tokenizer/bpe.h\"", "programs stand on"},
+      {"apps/main.cc", "#include \"eval/task.h\"", "programs stand on"},
+      {"apps/eval.cc", "#include \"engine/decoder.h\"", "programs stand on"},
       {"apps/main.cc", "#include <cuda.h>", "no device"},
       {"src/base/a.cc", "#include \"io/gguf.h\"", "base does not stand on io"},
       {"src/kernels/a.cc", "#include \"base/float16.h\"", "kernels stand on nothing"},
@@ -258,6 +262,8 @@ TEST(Layers, LetsAllowedEdgesPass) {
       {"include/outrider/a.h", "#include <string_view>\n#include \"outrider/types.h\"\n"},
       {"apps/main.cc", "#include <CLI/CLI.hpp>\n#include \"outrider/a.h\"\n#include \"flags.h\"\n"},
       {"apps/train_tokenizer.cc", "#include \"vocabulary_training/a.h\"\n#include \"flags.h\"\n"},
+      {"apps/eval_a.cc", "#include \"eval/task.h\"\n#include \"flags.h\"\n"},
+      {"src/eval/a.cc", "#include \"engine/spec.h\"\n#include \"model/language_model.h\"\n"},
       {"src/vocabulary_training/a.cc",
        "#include <sentencepiece_trainer.h>\n#include \"tokenizer/bpe.h\"\n#include \"base/a.h\"\n"},
       {"src/base/a.cc", "#include <sys/mman.h>\n#include \"outrider/error.h\"\n"},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "clock_text.h"
 #include "terminal.h"
 
 namespace outrider::cli {
@@ -20,12 +21,6 @@ constexpr int kCells = 24;
 constexpr double kMemory = 0.98;
 
 }  // namespace
-
-std::string clock_of(double seconds) {
-  const long long whole = std::llround(std::max(0.0, seconds));
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
 
 ProgressLine::ProgressLine() : is_terminal_(is_terminal(STDERR_FILENO)), next_draw_(Clock::now()) {}
 

@@ -28,9 +28,6 @@ class ProgressLine {
   double held_out_ = -1;
 };
 
-// 3723 -> "1:02:03"
-std::string clock_of(double seconds);
-
 }  // namespace outrider::cli
 
 #endif  // OUTRIDER_APPS_TRAINER_PROGRESS_LINE_H_

@@ -34,6 +34,19 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n_written =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n_written < 0) {
+      if (errno == EINTR) continue;
+      fail(errno);
+    }
+    offset += static_cast<std::uint64_t>(n_written);
+    bytes = bytes.subspan(static_cast<std::size_t>(n_written));
+  }
+}
+
 void AtomicFile::commit() {
   // The data before the name: a name that points at blocks not yet written would survive a power
   // cut as an empty file.

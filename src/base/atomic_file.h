@@ -3,6 +3,7 @@
 #define OUTRIDER_BASE_ATOMIC_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ class AtomicFile {
   // Throws Error naming the file and the system's reason.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // Over bytes that have been written, from `offset` on; later writes go on where they were. For
+  // headers that are known last.
+  void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
   void commit();
 
  private:

@@ -6,7 +6,9 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
@@ -29,6 +31,17 @@ TEST(AtomicFile, AppearsOnCommit) {
   file.commit();
   EXPECT_EQ(text_of(path), "one two");
   EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+}
+
+TEST(AtomicFile, WhatWasWrittenCanBeOverwritten) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  AtomicFile file(path);
+  file.write("one two");
+  file.overwrite(0, std::as_bytes(std::span(std::string_view("ONE"))));
+  file.write(" three");
+  file.commit();
+  EXPECT_EQ(text_of(path), "ONE two three");
 }
 
 TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {

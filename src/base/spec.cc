@@ -59,14 +59,7 @@ Spec Spec::parse(std::string_view what, std::string_view text) {
   const std::vector<Part> parts = split(text.substr(colon + 1));
   for (const Part& part : parts) {
     if (is_key(part)) {
-      std::string key = part.text.substr(0, part.equals);
-      for (const auto& [known, value] : spec.keys_) {
-        if (known == key) {
-          throw UsageError(fmt::format("read {}", what), spec.text_, "each key once",
-                           fmt::format("{} twice", key));
-        }
-      }
-      spec.keys_.emplace_back(std::move(key), part.text.substr(part.equals + 1));
+      spec.keys_.emplace_back(part.text.substr(0, part.equals), part.text.substr(part.equals + 1));
     } else if (spec.keys_.empty()) {
       spec.values_.push_back(part.text);
     } else {
@@ -108,8 +101,14 @@ void Spec::require_no_value() const {
   }
 }
 
-void Spec::require_keys(std::initializer_list<std::string_view> known) const {
+void Spec::require_keys(std::initializer_list<std::string_view> known,
+                        std::initializer_list<std::string_view> repeatable) const {
   for (const auto& [key, value] : keys_) {
+    if (texts(key).size() > 1 &&
+        std::find(repeatable.begin(), repeatable.end(), key) == repeatable.end()) {
+      throw UsageError(fmt::format("read {}", what_), text_, "each key once",
+                       fmt::format("{} twice", key));
+    }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw UsageError(
           fmt::format("read {}", what_), text_,
@@ -157,6 +156,14 @@ std::optional<std::string> Spec::text(std::string_view key) const {
     if (name == key) return text;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> Spec::texts(std::string_view key) const {
+  std::vector<std::string> all;
+  for (const auto& [name, text] : keys_) {
+    if (name == key) all.push_back(text);
+  }
+  return all;
 }
 
 std::optional<std::string> Spec::choice(std::string_view key,

@@ -17,7 +17,7 @@ namespace outrider {
 class Spec {
  public:
   // `what` names the kind of spec in error messages ("drafter", "rule", "tree"). Throws UsageError
-  // on an empty name, a value after a key, or a key given twice.
+  // on an empty name or a value after a key.
   static Spec parse(std::string_view what, std::string_view text);
 
   const std::string& name() const { return name_; }
@@ -33,8 +33,10 @@ class Spec {
   void require_name(const std::vector<std::string_view>& known) const;
   // Throws UsageError if there is a value: names that take none would otherwise pass over it.
   void require_no_value() const;
-  // Throws UsageError if a key is given that is not among these.
-  void require_keys(std::initializer_list<std::string_view> known) const;
+  // Throws UsageError if a key is given that is not among these, or given twice unless it is among
+  // `repeatable`.
+  void require_keys(std::initializer_list<std::string_view> known,
+                    std::initializer_list<std::string_view> repeatable = {}) const;
 
   // The number behind a key, nullopt if it is not given. Throws UsageError if it is no number or
   // outside [least, most]; NaN is outside.
@@ -42,6 +44,8 @@ class Spec {
   std::optional<int> integer(std::string_view key, int least, int most) const;
   // The text behind a key, nullopt if it is not given.
   std::optional<std::string> text(std::string_view key) const;
+  // The texts behind a key that may be given several times, in their order.
+  std::vector<std::string> texts(std::string_view key) const;
   // The same, one of `known`. Throws UsageError, listing them, if it is another.
   std::optional<std::string> choice(std::string_view key,
                                     std::initializer_list<std::string_view> known) const;

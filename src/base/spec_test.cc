@@ -50,6 +50,15 @@ TEST(Spec, BackslashEscapes) {
   EXPECT_EQ(Spec::parse("drafter", "model:/a/b=c").value(), "/a/b=c");
 }
 
+TEST(Spec, KeysThatMayBeRepeated) {
+  const Spec spec = Spec::parse("drafter", "reference:file=a,file=b\\,c,min=2");
+  spec.require_keys({"file", "min"}, {"file"});
+  EXPECT_EQ(spec.texts("file"), (std::vector<std::string>{"a", "b,c"}));
+  EXPECT_EQ(spec.texts("min"), std::vector<std::string>{"2"});
+  EXPECT_TRUE(spec.texts("length").empty());
+  EXPECT_THROW(spec.require_keys({"file", "min"}), UsageError);
+}
+
 TEST(Spec, SaysWhatIsWrong) {
   const auto message = [](const auto& action) -> std::string {
     try {
@@ -60,8 +69,9 @@ TEST(Spec, SaysWhatIsWrong) {
     return "no error";
   };
   EXPECT_EQ(message([] { Spec::parse("tree", ""); }), "[read tree] : expected a name, got nothing");
-  EXPECT_EQ(message([] { Spec::parse("tree", "chain:length=1,length=2"); }),
-            "[read tree] chain:length=1,length=2: expected each key once, got length twice");
+  EXPECT_EQ(
+      message([] { Spec::parse("tree", "chain:length=1,length=2").require_keys({"length"}); }),
+      "[read tree] chain:length=1,length=2: expected each key once, got length twice");
   EXPECT_EQ(message([] { Spec::parse("tree", "chain:length=1,wide"); }),
             "[read tree] chain:length=1,wide: expected key=value after a comma, got wide");
   const Spec spec = Spec::parse("tree", "chain:length=1.5,depth=x,width=nan,height=9");

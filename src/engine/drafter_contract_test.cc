@@ -62,10 +62,15 @@ Generator generator_of(const DrafterCase& drafter, const Way& way) {
                               .drafter_options = {.threads = 1}});
 }
 
+// Few characters to write (drafter_worlds.h).
+SamplingParams few(const SamplingParams& sampling = {}) {
+  return DrafterFiles::get().few_characters(sampling);
+}
+
 // A text that repeats itself, and one that does not.
 std::vector<std::vector<TokenId>> prompts() {
   std::vector<std::vector<TokenId>> all;
-  for (const char* text : {"A small test of a small test of a", "Quick!"}) {
+  for (const char* text : {DrafterFiles::kFewPrompt, "Quick!"}) {
     all.push_back(target()->tokenizer().encode(text, true));
   }
   return all;
@@ -124,11 +129,11 @@ class DrafterContract : public ::testing::TestWithParam<DrafterCase> {
 TEST_P(DrafterContract, GreedyOutputIsPlainOutputBitForBit) {
   std::vector<GenerateRequest> requests;
   for (const auto& prompt : prompts()) {
-    requests.push_back({.prompt = prompt, .options = {.max_tokens = 60, .ignore_eos = true}});
-    requests.push_back(
-        {.prompt = prompt,
-         .options = {
-             .max_tokens = 30, .sampling = {.repetition_penalty = 1.2}, .ignore_eos = true}});
+    for (const SamplingParams& sampling :
+         {SamplingParams{}, few(), few({.frequency_penalty = 9})}) {
+      requests.push_back({.prompt = prompt,
+                          .options = {.max_tokens = 60, .sampling = sampling, .ignore_eos = true}});
+    }
   }
   expect_plain_output(ways(), requests);
   EXPECT_GT(n_accepted_, 0);
@@ -140,7 +145,7 @@ TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
     for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{9}}) {
       requests.push_back({.prompt = prompt,
                           .options = {.max_tokens = 50,
-                                      .sampling = {.temperature = 0.7, .top_k = 8},
+                                      .sampling = few({.temperature = 0.7, .top_k = 8}),
                                       .seed = seed,
                                       .ignore_eos = true}});
     }
@@ -156,10 +161,11 @@ TEST_P(DrafterContract, SampledOutputReplays) {
   for (const Way& way : ways()) {
     std::vector<GenerateRequest> requests;
     for (const auto& prompt : prompts()) {
-      requests.push_back(
-          {.prompt = prompt,
-           .options = {
-               .max_tokens = 40, .sampling = {.temperature = 1}, .seed = 5, .ignore_eos = true}});
+      requests.push_back({.prompt = prompt,
+                          .options = {.max_tokens = 40,
+                                      .sampling = few({.temperature = 1}),
+                                      .seed = 5,
+                                      .ignore_eos = true}});
     }
     const std::vector<GenerateResult> together = generator_of(GetParam(), way).generate(requests);
     for (std::size_t index = 0; index < requests.size(); ++index) {
@@ -173,8 +179,8 @@ TEST_P(DrafterContract, SampledOutputReplays) {
 TEST_P(DrafterContract, TokenLimits) {
   std::vector<GenerateRequest> requests;
   for (int limit = 0; limit <= 14; ++limit) {
-    requests.push_back(
-        {.prompt = prompts().front(), .options = {.max_tokens = limit, .ignore_eos = true}});
+    requests.push_back({.prompt = prompts().front(),
+                        .options = {.max_tokens = limit, .sampling = few(), .ignore_eos = true}});
   }
   expect_plain_output(ways(), requests);
 }
@@ -190,7 +196,7 @@ TEST_P(DrafterContract, TheEndOfTheContext) {
   for (const std::size_t left : {1, 2, 3, 9}) {
     requests.push_back(
         {.prompt = {text.begin(), text.begin() + static_cast<std::ptrdiff_t>(n_context - left)},
-         .options = {.max_tokens = 40, .ignore_eos = true}});
+         .options = {.max_tokens = 40, .sampling = few(), .ignore_eos = true}});
   }
   expect_plain_output({{"", "exact"}, {"chain:length=5", "coupled"}, {"widths:3,2,1", "traversal"}},
                       requests);
@@ -198,7 +204,7 @@ TEST_P(DrafterContract, TheEndOfTheContext) {
 
 // Every token of a plain text ends it in turn.
 TEST_P(DrafterContract, StopTokensInMidDraft) {
-  const GenerateOptions options{.max_tokens = 40, .ignore_eos = true};
+  const GenerateOptions options{.max_tokens = 40, .sampling = few(), .ignore_eos = true};
   const std::vector<TokenId> prompt = prompts().front();
   const GenerateRequest request{.prompt = prompt, .options = options};
   const GenerateResult plain = std::move(Generator(target()).generate({&request, 1}).front());
@@ -212,7 +218,7 @@ TEST_P(DrafterContract, StopTokensInMidDraft) {
 }
 
 TEST_P(DrafterContract, StopStringsInMidDraft) {
-  const GenerateOptions options{.max_tokens = 40, .ignore_eos = true};
+  const GenerateOptions options{.max_tokens = 40, .sampling = few(), .ignore_eos = true};
   const std::vector<TokenId> prompt = prompts().front();
   const GenerateRequest request{.prompt = prompt, .options = options};
   const std::string text = std::move(Generator(target()).generate({&request, 1}).front()).text;
@@ -262,7 +268,7 @@ class RandomVerdicts final : public Acceptance {
     }
     if (asks_at_leaves_ && below(2, 1000 + node) == 0) (void)views.draft(node);
     // The target's own token often enough that texts repeat themselves, or any other.
-    verdict.next = below(4, 2000 + node) > 0 ? views.target(node).argmax()
+    verdict.next = below(8, 2000 + node) > 0 ? views.target(node).argmax()
                                              : below(vocabulary_size_, 3000 + node);
     verdict.corrected = !views.is_leaf(node);
     verdict.next_prob = Distribution::point_mass(verdict.next);
@@ -314,7 +320,7 @@ Walked walk(const MakeDrafter& make, const std::shared_ptr<const TreeShape>& sha
   CheckedDrafter checked(*drafter, world.vocabulary_size());
   const RandomVerdicts verdicts(world.vocabulary_size(), drafter->traits().has_draft_prob);
   Decoder decoder(*world.target, &checked, verdicts, shape, nullptr);
-  const Transform transform(sampling, world.vocabulary_size());
+  const Transform transform(few(sampling), world.vocabulary_size());
   const CommitFunction go_on = [](Stream&, const Committed&) { return false; };
   std::mt19937 random(seed);
   Walked walked;

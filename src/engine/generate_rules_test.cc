@@ -183,7 +183,8 @@ TEST_F(RulesOnModels, MisfitsAreRefused) {
   EXPECT_THAT(message_of([&] { make("bild", "widths:2,2"); }), HasSubstr("a chain"));
   for (const char* rule : {"chow:alpha=0.5", "lossy:alpha=0.5", "bild"}) {
     EXPECT_THAT(message_of([&] { Generator(target_, {.drafter = "none", .rule = rule}); }),
-                HasSubstr("a drafter that has distributions (model:PATH), got the drafter none"));
+                HasSubstr("a drafter that has distributions (model:PATH, staged:model:PATH+B), got "
+                          "the drafter none"));
     EXPECT_THAT(message_of([&] { check_speculation({.drafter = "none", .rule = rule}); }),
                 HasSubstr("model:PATH"));
   }

@@ -146,6 +146,7 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
   materials.tokenize = [&](std::string_view text) {
     return target.tokenizer().encode(text, false);
   };
+  materials.vocabulary_id = [&] { return vocabulary_id(target.tokenizer()); };
   speculation.drafter = plan.drafter->make(materials);
   const bool looks_at_draft = speculation.acceptance->needs().draft_prob;
   speculation.scope = speculation.acceptance->prefix_determined() &&

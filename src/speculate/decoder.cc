@@ -209,17 +209,21 @@ void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
     stream.counts.rule_cost.total_variation += cost.total_variation;
     stream.counts.rule_cost.deferral += cost.deferral;
     stream.tokens.push_back(id);
-    stream.history.add_generated(id);
     if (node >= 0) ++stream.counts.accepted;
     const bool stop = commit(stream, {.id = id, .node = node, .logits_node = parent});
     stream.finished = stop || static_cast<std::int64_t>(stream.tokens.size()) >= stream.max_total;
     parent = node;
   };
+  const std::size_t n_before = stream.tokens.size();
   for (const int node : stream.verdict.path) {
+    if (stream.finished) break;
     commit_token(stream.tree.node(node).token, node);
-    if (stream.finished) return;
   }
-  commit_token(stream.verdict.next, -1);
+  if (!stream.finished) commit_token(stream.verdict.next, -1);
+  // Only now: until the round is over, the views look at the history it began with.
+  for (std::size_t index = n_before; index < stream.tokens.size(); ++index) {
+    stream.history.add_generated(stream.tokens[index]);
+  }
 }
 
 }  // namespace outrider

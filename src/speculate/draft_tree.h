@@ -59,6 +59,7 @@ class DraftTree {
   int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
   // Appends a scratch node behind any node; returns its ordinal.
   int add_scratch(int parent, TokenId token);
+  void drop_scratch() { nodes_.resize(static_cast<std::size_t>(n_drafted_) + 1); }
   void set_draft_prob(int node, int distribution);
   void set_raw_draft(int node, int distribution);
 

@@ -81,14 +81,17 @@ struct RoundResult {
   const Verdict* verdict = nullptr;
   // At the root and the accepted tokens, in the order of the text, whichever draft they came from.
   FeatureRows features = {};
-  // The target's pass over this tree and those of other texts; the root's row in it.
+  // The target's pass over this tree and those of other texts, and the root's row in it; the other
+  // nodes' rows follow, or are listed where the tree is a part of one that was run.
   const ForwardOutput* target = nullptr;
   int first_row = 0;
+  std::span<const int> rows = {};  // (n_nodes), or empty
 
   // What the target says follows a node, drafted, scratch or the root, accepted or not:
   // (vocabulary) logits, before bias and penalties.
   std::span<const float> target_logits(int node) const {
-    return target->logits_row(first_row + node);
+    return target->logits_row(rows.empty() ? first_row + node
+                                           : rows[static_cast<std::size_t>(node)]);
   }
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/spec.h"
+#include "base/vocabulary_id.h"
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "outrider/types.h"
@@ -30,6 +31,8 @@ struct DrafterMaterials {
   std::function<std::unique_ptr<LanguageModel>(const std::filesystem::path&)> load_model = {};
   // Ids of a text in the target's vocabulary, without the special tokens around a prompt.
   std::function<std::vector<TokenId>(std::string_view)> tokenize = {};
+  // Which vocabulary that is, for files of tokens.
+  std::function<VocabularyId()> vocabulary_id = {};
 };
 
 // A spec that has been read and can be meant.

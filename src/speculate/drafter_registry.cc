@@ -10,7 +10,11 @@
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/drafters/mtp_drafter.h"
+#include "speculate/drafters/ngram_drafter.h"
+#include "speculate/drafters/reference_drafter.h"
+#include "speculate/drafters/retrieval_drafter.h"
 #include "speculate/drafters/staged_drafter.h"
+#include "speculate/drafters/suffix_drafter.h"
 
 namespace outrider {
 namespace {
@@ -20,6 +24,10 @@ constexpr DrafterKind kKinds[] = {
     {"eagle", "eagle:PATH", true, read_eagle_drafter},
     {"medusa", "medusa:PATH", true, read_medusa_drafter},
     {"mtp", "mtp", true, read_mtp_drafter},
+    {"ngram", "ngram:min=,max=,length=", false, read_ngram_drafter},
+    {"reference", "reference:file=F", false, read_reference_drafter},
+    {"suffix", "suffix:length=,total=", false, read_suffix_drafter},
+    {"retrieval", "retrieval:path=FILE", false, read_retrieval_drafter},
     {"first", "first:A,B,...", false, nullptr, read_first_drafter, ','},
     {"merge", "merge:A+B+...", false, nullptr, read_merge_drafter, '+'},
     {"staged", "staged:model:PATH+B", true, nullptr, read_staged_drafter, '+'},

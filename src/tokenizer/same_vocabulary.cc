@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "base/checksum.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -28,6 +31,17 @@ void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
                 fmt::format("the target's vocabulary of {} tokens", expected.vocabulary_size()),
                 fmt::format("{}", other.vocabulary_size()));
   }
+}
+
+VocabularyId vocabulary_id(const Tokenizer& tokenizer) {
+  VocabularyId id{.fingerprint = checksum({}), .size = tokenizer.vocabulary_size()};
+  for (TokenId token = 0; token < id.size; ++token) {
+    // The byte in front tells a hole from a token spelled as nothing.
+    std::string spelling(1, tokenizer.has(token) ? '\1' : '\0');
+    if (tokenizer.has(token)) spelling += tokenizer.piece(token);
+    id.fingerprint = checksum(std::as_bytes(std::span(std::string_view(spelling))), id.fingerprint);
+  }
+  return id;
 }
 
 }  // namespace outrider

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "base/vocabulary_id.h"
 #include "outrider/tokenizer.h"
 
 namespace outrider {
@@ -13,6 +14,11 @@ namespace outrider {
 // cut, not what an id means.
 void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
                              std::string_view operation, std::string_view object);
+
+// The same question of files that hold ids and no tokenizer: equal where require_same_vocabulary()
+// throws nothing and, but for a chance of about 2^-64, nowhere else. Kept in files: it may not
+// change.
+VocabularyId vocabulary_id(const Tokenizer& tokenizer);
 
 }  // namespace outrider
 

@@ -25,8 +25,8 @@ class CheckedDrafter final : public Drafter {
 
   std::string_view name() const override { return drafter_->name(); }
   DrafterTraits traits() const override { return drafter_->traits(); }
-  void begin(const Context& context) override { drafter_->begin(context); }
   std::span<const int> feature_layers() const override { return drafter_->feature_layers(); }
+  void begin(const Context& context) override { drafter_->begin(context); }
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override {
     drafter_->prefill(context, tokens, features);
@@ -47,6 +47,9 @@ class CheckedDrafter final : public Drafter {
   }
   void observe(std::span<const RoundResult> results) override { drafter_->observe(results); }
   void end(SequenceId id) override { drafter_->end(id); }
+  void rewind(const Context& context, std::size_t n_common) override {
+    drafter_->rewind(context, n_common);
+  }
   std::int64_t n_passes() const override { return drafter_->n_passes(); }
 
   // The first thing that was not as it should be; empty: nothing.
@@ -83,9 +86,8 @@ class CheckedDrafter final : public Drafter {
       expect(node.depth <= job.budget.depth, "depths within the budget");
       expect(index == 0 || (node.token >= 0 && node.token < vocabulary_size_),
              "tokens of the target's vocabulary");
-      expect(
-          its.has_draft_prob || (node.proposal == kPointMass && node.draft_prob == kNoDistribution),
-          "point masses without the trait has_draft_prob");
+      expect(its.has_draft_prob || node.draft_prob == kNoDistribution,
+             "no distributions without the trait has_draft_prob");
       const bool expanded = tree.next_child(index, index) >= 0;
       expect(!its.has_draft_prob || !expanded || node.draft_prob != kNoDistribution,
              "a distribution wherever there are children");

@@ -24,6 +24,12 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"eagle3", "eagle:{eagle3}", /*reads_target=*/true},
     {"medusa", "medusa:{medusa}", /*reads_target=*/true},
     {"mtp", "mtp", /*reads_target=*/true},
+    {"ngram", "ngram:min=1,max=3,length=8"},
+    {"reference", "reference:file={text},min=1"},
+    {"suffix", "suffix:length=8,total=12"},
+    {"first", "first:ngram:min=2,max=3,length=4,model:{draft}"},
+    {"merge", "merge:model:{draft}+ngram:min=1,max=3,length=4"},
+    {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
 };
 
 }  // namespace outrider::testing

@@ -10,12 +10,15 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "model/load_model.h"
+#include "outrider/generate.h"
+#include "outrider/model.h"
 #include "outrider/sampling.h"
 #include "outrider/tokenizer.h"
 #include "speculate/drafter_registry.h"
@@ -73,6 +76,20 @@ class DrafterFiles {
     return files;
   }
   std::filesystem::path target() const { return directory_.path() / "target"; }
+  // Four characters that the vocabulary has and does not merge. Texts of no others repeat
+  // themselves, so that drafters that look for repetitions find some: a random model's do not.
+  static constexpr std::string_view kFewCharacters = "#%&@";
+  static constexpr const char* kFewPrompt = "A small test #%#&@#%#&";
+  // The sampling parameters with a bias that leaves nothing else to write.
+  SamplingParams few_characters(SamplingParams sampling) const {
+    for (const char character : kFewCharacters) {
+      const std::vector<TokenId> tokens = tokenizer_->encode(std::string(1, character), false);
+      sampling.logit_bias.emplace_back(tokens.front(), 50.0F);
+    }
+    return sampling;
+  }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+
   std::string spec(const DrafterCase& drafter) const {
     return fmt::format(fmt::runtime(drafter.spec),
                        fmt::arg("draft", (directory_.path() / "draft").string()),
@@ -94,10 +111,18 @@ class DrafterFiles {
     }
     write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
     write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
-    std::ofstream(directory_.path() / "text.txt")
-        << "abcabcabacbacbbacabc. A small test of a small test is a small test.";
+    tokenizer_ = Tokenizer::load(target());
+    // What the target itself goes on to write, and noise.
+    std::ofstream text(directory_.path() / "text.txt");
+    text << kFewPrompt
+         << Generator(Model::load(target(), {.threads = 1}))
+                .generate(kFewPrompt, {.max_tokens = 60, .sampling = few_characters({})})
+                .text;
+    std::mt19937 random(5);
+    for (int n = 0; n < 400; ++n) text << kFewCharacters[random() % kFewCharacters.size()];
   }
   TemporaryDirectory directory_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
 struct World {
@@ -153,12 +178,11 @@ inline World stored_world(std::uint32_t seed) {
   world.materials.load_model = [](const std::filesystem::path& path) {
     return load_model(path, {.n_threads = 1});
   };
-  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(files.target());
-  world.materials.tokenize = [tokenizer](std::string_view text) {
-    return tokenizer->encode(text, false);
+  world.materials.tokenize = [&files](std::string_view text) {
+    return files.tokenizer()->encode(text, false);
   };
   world.prompt =
-      tokenizer->encode("A small test of " + std::to_string(seed) + " small test of ", true);
+      files.tokenizer()->encode("A small test: " + std::to_string(seed) + " #%#&@#%#&", true);
   world.few_outcomes = {
       {.temperature = 1, .top_k = 3},
       {.temperature = 0.8, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "speculate/tree_shapes/fixed_shape.h"
+
 namespace outrider {
 
 void FirstDrafter::propose(std::span<DraftJob> jobs) {
@@ -10,13 +12,14 @@ void FirstDrafter::propose(std::span<DraftJob> jobs) {
   left_.clear();
   for (DraftJob& job : jobs) left_.push_back(&job);
   for (std::size_t part = 0; part < n_parts() && !left_.empty(); ++part) {
-    draft(part, left_);
+    draft(part, left_, Room::all);
     std::erase_if(left_, [&](DraftJob* job) {
       if (drafted(part, job->context->id).n_drafted() == 0) return false;
       graft(part, *job, /*share_named=*/false);
       return true;
     });
   }
+  finish(jobs);
 }
 
 DrafterPlan read_first_drafter(std::span<const std::string> parts) {
@@ -27,7 +30,14 @@ DrafterPlan read_first_drafter(std::span<const std::string> parts) {
     traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
     traits.reads_features = traits.reads_features || plan.traits.reads_features;
   }
-  const auto shape = shape_over(plans);
+  // One part's draft at a time: of chains it is a chain.
+  int length = 0;
+  bool chains = true;
+  for (const DrafterPlan& plan : plans) {
+    length = std::max(length, plan.shape->depth());
+    chains = chains && plan.shape->is_chain();
+  }
+  const auto shape = chains ? chain_shape(length) : shape_over(plans);
   return {.traits = traits,
           .shape = shape,
           .confidence = 0,  // each part has its own

@@ -9,14 +9,14 @@ void MergeDrafter::propose(std::span<DraftJob> jobs) {
   left_.clear();
   for (DraftJob& job : jobs) left_.push_back(&job);
   for (std::size_t part = 0; part < n_parts() && !left_.empty(); ++part) {
-    draft(part, left_);
-    for (DraftJob* job : left_) {
-      const int before = job->tree->n_nodes();
-      graft(part, *job, /*share_named=*/true);
-      job->budget.n_nodes -= job->tree->n_nodes() - before;
-    }
-    std::erase_if(left_, [](const DraftJob* job) { return job->budget.n_nodes <= 0; });
+    draft(part, left_, Room::even);
+    for (DraftJob* job : left_) graft(part, *job, /*share_named=*/true);
+    std::erase_if(left_, [](const DraftJob* job) {
+      const int n_drafted = job->tree->n_drafted();
+      return n_drafted >= job->budget.n_nodes || (n_drafted > 0 && job->shape->is_chain());
+    });
   }
+  finish(jobs);
 }
 
 DrafterPlan read_merge_drafter(std::span<const std::string> parts) {

@@ -12,7 +12,8 @@
 
 namespace outrider {
 
-// The first part's tree, then what the second adds to it, and so on, as far as the budget goes.
+// The first part's tree, then what the second adds to it, and so on, as far as the budget goes;
+// where a chain was asked for, the first draft that is not empty.
 // Children of one node stand in the order of the parts, each with the law it was drawn from, which
 // is all that multi-round verification asks (draft_tree.h). Tokens that were named outright, and
 // that an earlier part has named at the same place, share its node; a sampled token does not, for

@@ -10,6 +10,15 @@
 #include "speculate/tree_shapes/open_shape.h"
 
 namespace outrider {
+namespace {
+
+// Which of a part's nodes is this one of the whole tree; -1: none. Several may be: the first then.
+int own_node(const std::vector<int>& whole, int node) {
+  const auto at = std::find(whole.begin(), whole.end(), node);
+  return at == whole.end() ? -1 : static_cast<int>(at - whole.begin());
+}
+
+}  // namespace
 
 PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape)
     : parts_(std::move(parts)), shape_(std::move(shape)) {
@@ -25,7 +34,6 @@ void PartedDrafter::begin(const Context& context) {
   for (const Part& part : parts_) part.drafter->begin(context);
 }
 
-// A part's own columns.
 FeatureRows PartedDrafter::features_of(std::size_t part, const FeatureRows& whole) const {
   const std::size_t n_own = parts_[part].drafter->feature_layers().size();
   if (n_own == 0 || whole.stride == 0) return {};
@@ -53,12 +61,17 @@ void PartedDrafter::forget_drafts(std::span<const DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
     for (PartOfText& part : texts_.at(job.context->id)) {
       part.tree.reset(job.tree->node(0).token, job.tree->n_committed());
-      part.node_of.assign(1, 0);
+      part.whole.assign(1, 0);
     }
   }
 }
 
-void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs) {
+void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Room room) {
+  const auto n_nodes = [&](const DraftJob& job) {
+    const int left = job.budget.n_nodes - job.tree->n_drafted();
+    const int n_left = static_cast<int>(parts_.size() - part);
+    return room == Room::even && job.shape != shape_.get() ? (left + n_left - 1) / n_left : left;
+  };
   const Part& drafting = parts_[part];
   jobs_.clear();
   for (const DraftJob* whole : jobs) {
@@ -70,7 +83,8 @@ void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs) {
     DraftJob job = *whole;
     job.shape = &shape;
     job.budget = {.depth = std::min(whole->budget.depth, shape.depth()),
-                  .n_nodes = std::min(whole->budget.n_nodes, shape.n_nodes())};
+                  .n_nodes = std::min(n_nodes(*whole), shape.n_nodes()),
+                  .scratch_depth = whole->budget.scratch_depth};
     job.stop = &*own.stop;
     job.chance = &own.chance;
     job.tree = &own.tree;
@@ -86,6 +100,7 @@ const DraftTree& PartedDrafter::drafted(std::size_t part, SequenceId id) const {
 void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
   PartOfText& own = texts_.at(job.context->id)[part];
   DraftTree& tree = *job.tree;
+  const bool has_draft_prob = traits().has_draft_prob;
   // Laws are copied once each, since siblings drawn without replacement share one.
   std::vector<int> laws;
   const auto copied = [&](int law) {
@@ -98,13 +113,11 @@ void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
     }
     return laws[index];
   };
-  grafted_.assign(1, 0);
-  for (int node = 0; node < own.tree.n_nodes(); ++node) {
+  for (int node = 0; node <= own.tree.n_drafted(); ++node) {
     const DraftNode& from = own.tree.node(node);
-    int at = 0;
     if (node > 0) {
-      const int parent = grafted_[static_cast<std::size_t>(from.parent)];
-      at = -1;
+      const int parent = own.whole[static_cast<std::size_t>(from.parent)];
+      int at = -1;
       if (share_named && from.proposal == kPointMass) {
         for (int child = tree.next_child(parent, parent); child >= 0;
              child = tree.next_child(parent, child)) {
@@ -113,16 +126,34 @@ void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
         }
       }
       if (at < 0) at = tree.add_child(parent, from.token, copied(from.proposal), from.draws);
-      grafted_.push_back(at);
+      own.whole.push_back(at);
     }
-    if (tree.node(at).draft_prob == kNoDistribution) {
+    const int at = own.whole.back();
+    if (has_draft_prob && tree.node(at).draft_prob == kNoDistribution) {
       tree.set_draft_prob(at, copied(from.draft_prob));
       tree.set_raw_draft(at, copied(from.raw_draft));
     }
   }
-  own.node_of.assign(static_cast<std::size_t>(tree.n_nodes()), -1);
-  for (std::size_t node = 0; node < grafted_.size(); ++node) {
-    own.node_of[static_cast<std::size_t>(grafted_[node])] = static_cast<int>(node);
+}
+
+void PartedDrafter::finish(std::span<DraftJob> jobs) {
+  for (DraftJob& job : jobs) {
+    for (PartOfText& own : texts_.at(job.context->id)) {
+      const auto n_drafted = static_cast<std::size_t>(own.tree.n_drafted());
+      if (own.whole.size() != n_drafted + 1) {
+        own.tree.reset(job.tree->node(0).token, job.tree->n_committed());
+        continue;
+      }
+      if (job.tree->n_nodes() + own.tree.n_scratch() > kMostDraftNodes + 1) {
+        own.tree.drop_scratch();
+        continue;
+      }
+      for (int node = own.tree.n_drafted() + 1; node < own.tree.n_nodes(); ++node) {
+        const DraftNode& from = own.tree.node(node);
+        own.whole.push_back(
+            job.tree->add_scratch(own.whole[static_cast<std::size_t>(from.parent)], from.token));
+      }
+    }
   }
 }
 
@@ -130,10 +161,9 @@ bool PartedDrafter::draft_at(const Context& context, const DraftTree&, int node,
                              Distribution& draft_prob, Distribution* raw_draft) {
   Text& text = texts_.at(context.id);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
-    const auto index = static_cast<std::size_t>(node);
-    if (index >= text[part].node_of.size() || text[part].node_of[index] < 0) continue;
-    if (parts_[part].drafter->draft_at(context, text[part].tree, text[part].node_of[index],
-                                       draft_prob, raw_draft)) {
+    const int own = own_node(text[part].whole, node);
+    if (own >= 0 &&
+        parts_[part].drafter->draft_at(context, text[part].tree, own, draft_prob, raw_draft)) {
       return true;
     }
   }
@@ -151,18 +181,26 @@ void PartedDrafter::observe(std::span<const RoundResult> results) {
       own.verdict.next = whole.verdict->next;
       own.verdict.corrected = whole.verdict->corrected;
       for (const int node : whole.verdict->path) {
-        const auto index = static_cast<std::size_t>(node);
-        if (index >= own.node_of.size() || own.node_of[index] < 0) {
+        const int in_part = own_node(own.whole, node);
+        if (in_part < 0) {
           own.verdict.next = whole.tree->node(node).token;
           own.verdict.corrected = true;
           break;
         }
-        own.verdict.path.push_back(own.node_of[index]);
+        own.verdict.path.push_back(in_part);
+      }
+      own.rows.clear();
+      for (const int node : own.whole) {
+        own.rows.push_back(whole.rows.empty() ? whole.first_row + node
+                                              : whole.rows[static_cast<std::size_t>(node)]);
       }
       results_.push_back({.context = whole.context,
                           .tree = &own.tree,
                           .verdict = &own.verdict,
-                          .features = features_of(part, whole.features)});
+                          .features = features_of(part, whole.features),
+                          .target = whole.target,
+                          .first_row = own.rows.front(),
+                          .rows = own.rows});
     }
     parts_[part].drafter->observe(results_);
   }

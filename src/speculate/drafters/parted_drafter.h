@@ -61,24 +61,32 @@ class PartedDrafter : public Drafter {
   std::size_t n_parts() const { return parts_.size(); }
   // Starts the round: no part has drafted anything for these texts.
   void forget_drafts(std::span<const DraftJob> jobs);
-  // Lets a part draft for each of these jobs, in a tree of its own and within job->budget. Its
-  // draws have keys of their own.
-  void draft(std::size_t part, std::span<DraftJob* const> jobs);
+  // Lets a part draft for each of these jobs, in a tree of its own, with draws that have keys of
+  // their own. It has all the room that the jobs' trees leave, or, where a tree that the user named
+  // limits all parts together, as much of it as each part still to come.
+  enum class Room { all, even };
+  void draft(std::size_t part, std::span<DraftJob* const> jobs, Room room);
   // What it has drafted for a text in this round.
   const DraftTree& drafted(std::size_t part, SequenceId id) const;
-  // Adds that to the job's tree, children behind those that are there. Where share_named is set, a
-  // token that was named outright, and that stands there as such already, is not repeated.
+  // Adds that to the job's tree, children behind those that are there; scratch nodes wait. Where
+  // share_named is set, a token that was named outright, and that stands there as such already, is
+  // not repeated.
   void graft(std::size_t part, DraftJob& job, bool share_named);
+  // In the end: adds the scratch nodes of all parts whose drafts were added or empty, as far as a
+  // pass has room. What was not added, the part is told, was never drafted.
+  void finish(std::span<DraftJob> jobs);
 
  private:
   struct PartOfText {
     DraftTree tree;
-    std::vector<int> node_of;  // of the whole tree's nodes, -1 for those that are not this part's
+    std::vector<int> whole;  // of its nodes, which they are in the whole tree
+    std::vector<int> rows;   // and in the target's pass
     ApartChance chance;
     std::optional<PartStop> stop;
     Verdict verdict;
   };
   using Text = std::vector<PartOfText>;
+  // A part's own columns.
   FeatureRows features_of(std::size_t part, const FeatureRows& whole) const;
 
   std::vector<Part> parts_;
@@ -89,7 +97,6 @@ class PartedDrafter : public Drafter {
   // Reused from round to round.
   std::vector<DraftJob> jobs_;
   std::vector<RoundResult> results_;
-  std::vector<int> grafted_;
 };
 
 // The plans of all parts of a drafter `name`, written in the `form`. Throws UsageError for fewer

@@ -378,11 +378,10 @@ TEST_F(Golden, MedusaBeginsAsTheTarget) {
 // What the engine drafts with the head that was exported.
 void expect_drafts(const fs::path& target_path, const std::string& spec, const Json& expected) {
   const auto target = load_model(target_path, {.n_threads = 1});
-  const auto drafter =
-      read_drafter(spec).make({.target = target.get(),
-                               .target_path = target_path,
-                               .vocabulary_size = target->config().vocabulary_size,
-                               .load = {.n_threads = 1}});
+  const auto drafter = read_drafter(spec).make({.target = target.get(),
+                                                .target_path = target_path,
+                                                .vocabulary_size = target->config().vocabulary_size,
+                                                .load = {.n_threads = 1}});
   testing::expect_golden_drafts(*target, *drafter, expected);
 }
 
@@ -423,8 +422,9 @@ TEST_F(Golden, ATrainedHeadIsTheSameInTheEngine) {
   const auto target = load_model(target_path(), {.n_threads = 1});
   const auto head = load_eagle_head(out(), *target, {.n_threads = 1});
   const auto rows = [](const std::vector<float>& values, int n, int width) {
-    return torch::tensor(values, torch::kFloat32).narrow(0, 0, std::int64_t{n} * width).view(
-        {n, width});
+    return torch::tensor(values, torch::kFloat32)
+        .narrow(0, 0, std::int64_t{n} * width)
+        .view({n, width});
   };
   double loss = 0;
   double weight = 0;
@@ -439,8 +439,8 @@ TEST_F(Golden, ATrainedHeadIsTheSameInTheEngine) {
     block = {.sequence = head_sequence.get(),
              .tokens = std::span(tokens).subspan(1),
              .parents = {},
-             .features = std::span<const float>(seen.features)
-                             .first(static_cast<std::size_t>(n - 1) * 8)};
+             .features =
+                 std::span<const float>(seen.features).first(static_cast<std::size_t>(n - 1) * 8)};
     ForwardOutput given;
     head->forward({&block, 1}, {}, given);
     const Tensor target_prob = torch::softmax(rows(seen.logits, n, 23), -1).narrow(0, 1, n - 1);

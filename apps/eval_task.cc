@@ -1,0 +1,232 @@
+#include "eval_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chat_prompt.h"
+#include "commands.h"
+#include "entry.h"
+#include "eval/evaluation.h"
+#include "eval/make_metric.h"
+#include "eval/question.h"
+#include "eval/record.h"
+#include "eval/task.h"
+#include "eval_task_folders.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "item_progress.h"
+#include "model_flags.h"
+#include "outrider/chat.h"
+#include "outrider/error.h"
+#include "sampling_flags.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+// Everything that decides what an answer is, so that records of one run are never taken for those
+// of another. How many items are asked, and by how many threads, does not.
+nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const TaskFlags& flags,
+                                        const eval::Task& task, const eval::DataSet& data,
+                                        const GenerateOptions& options) {
+  const SamplingParams& sampling = options.sampling;
+  const SpeculationOptions& speculation = model_flags.speculation;
+  const auto place = [](const std::string& path) {
+    std::error_code failed;
+    const auto whole = std::filesystem::canonical(path, failed);
+    return failed ? path : whole.string();
+  };
+  nlohmann::ordered_json run;
+  run["task"] = task.json;
+  run["data"] = fmt::format("{} items, digest {:016x}", data.n_items, data.digest);
+  run["model"] = place(model_flags.model);
+  run["weights"] = model_flags.options.weights;
+  run["kv"] = model_flags.options.kv;
+  run["drafter"] = model_flags.draft_path.empty()
+                       ? speculation.drafter
+                       : "model:" + escape_spec_value(place(model_flags.draft_path));
+  run["tree"] = speculation.tree;
+  run["rule"] = speculation.rule;
+  run["verify"] = speculation.verify;
+  run["max_tokens"] = options.max_tokens;
+  run["stop"] = options.stop_strings;
+  run["ignore_eos"] = options.ignore_eos;
+  run["temperature"] = sampling.temperature;
+  run["top_k"] = sampling.top_k;
+  run["top_p"] = sampling.top_p;
+  run["min_p"] = sampling.min_p;
+  run["repetition_penalty"] = sampling.repetition_penalty;
+  run["presence_penalty"] = sampling.presence_penalty;
+  run["frequency_penalty"] = sampling.frequency_penalty;
+  run["seed"] = options.seed;
+  run["samples"] = flags.samples;
+  run["examples"] =
+      std::min<std::int64_t>(flags.examples < 0 ? std::numeric_limits<int>::max() : flags.examples,
+                             static_cast<std::int64_t>(task.examples.size()));
+  run["chat"] = flags.chat;
+  return run;
+}
+
+bool reads_likelihood(const eval::Metrics& metrics) {
+  return !metrics.empty() && metrics.front()->needs_likelihood();
+}
+
+// The records of all questions, in their order; those in `file` are not asked again. What is wrong
+// with one of them is said, and the rest is asked. Stops early when interrupted.
+std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFlags& flags,
+                                     const std::vector<eval::Question>& questions,
+                                     const eval::Metrics& metrics, const GenerateOptions& options,
+                                     eval::RecordFile* file, const Interrupt& interrupt,
+                                     int& n_failed) {
+  std::vector<eval::Record> records;
+  const auto is_done = [&](const eval::Question& question) {
+    return file != nullptr && file->done().contains(question.item.number);
+  };
+  const auto n_before =
+      static_cast<int>(std::count_if(questions.begin(), questions.end(), is_done));
+  const int n_questions = static_cast<int>(questions.size());
+
+  std::shared_ptr<const Model> model;
+  std::optional<Generator> generator;
+  eval::AskOptions asking{.generate = options, .n_samples = flags.samples, .request = {}};
+  if (n_before < n_questions) {
+    model = load_model(model_flags, interrupt);
+    if (!reads_likelihood(metrics)) generator = make_generator(model, model_flags, interrupt);
+    if (flags.chat) {
+      const ChatFormat format = detect_chat_format(model->tokenizer());
+      asking.request = [&model, format](const std::string& prompt, const GenerateOptions& given) {
+        const ChatMessage message{.role = "user", .content = prompt};
+        return chat_request(format, model->tokenizer(), {&message, 1}, given);
+      };
+    }
+  }
+
+  ItemProgress progress(n_questions, n_before);
+  for (const eval::Question& question : questions) {
+    if (is_done(question)) {
+      records.push_back(file->done().at(question.item.number));
+      continue;
+    }
+    if (interrupt.raised()) break;
+    try {
+      std::optional<eval::Record> record =
+          generator ? eval::ask(*generator, *model, question, metrics, asking)
+                    : eval::read(*model, question, metrics, asking);
+      if (!record) break;
+      if (file != nullptr) file->append(*record);
+      records.push_back(*std::move(record));
+    } catch (const eval::ItemError& error) {
+      ++n_failed;
+      progress.complain(error.what());
+    }
+    progress.step();
+  }
+  return records;
+}
+
+void print_summary(const eval::Task& task, const eval::Summary& summary, int n_questions,
+                   int n_failed, bool json) {
+  Output output;
+  if (json) {
+    nlohmann::ordered_json object = {{"task", task.name}, {"failed", n_failed}};
+    object["complete"] = summary.all.n_items == n_questions && n_failed == 0;
+    object.update(eval::to_json(summary));
+    output.write(object.dump() + "\n");
+  } else {
+    const std::string failed = n_failed > 0 ? fmt::format(", {} failed", n_failed) : "";
+    output.write(fmt::format("{}: {} items{}\n", task.name, summary.all.n_items, failed));
+    output.write(eval::to_text(summary));
+  }
+  output.check();
+}
+
+}  // namespace
+
+void add_task_flags(CLI::App& app, TaskFlags& flags) {
+  constexpr const char* kTask = "Task";
+  add_path(app, "--task", flags.task, "NAME|FILE",
+           "What is asked and how it is judged: an installed task (see --list) or a task file")
+      ->group(kTask);
+  app.add_option("--data", flags.data,
+                 "The items, in the task's format; for parallel texts a file each, in its order")
+      ->type_name("FILE...")
+      ->group(kTask);
+  app.add_flag("--list", flags.list, "Print the installed tasks and what data they want, and exit")
+      ->group(kTask);
+  add_integer(app, "--limit", flags.limit, 1, "Ask the first N items only")->group(kTask);
+  add_integer(app, "--examples", flags.examples, 0,
+              "Show the first N of the task's examples in a prompt (default: all)")
+      ->group(kTask);
+  add_integer(app, "--samples", flags.samples, 1,
+              "Answers to each item, for pass@K; other metrics judge the first (default: 1)")
+      ->group(kTask);
+  app.add_flag("--chat", flags.chat,
+               "Prompts are messages: the model's chat template wraps them, and its end of turn "
+               "replaces the task's stop texts")
+      ->group(kTask);
+  app.add_flag("--allow-network", flags.allow_network,
+               "Run generated programs even where they cannot be kept off the network")
+      ->group(kTask);
+  add_sampling_flags(app, flags.options);
+}
+
+int list_tasks() {
+  Output output;
+  for (const eval::Task& task : eval::list_tasks(task_folders())) {
+    output.write(fmt::format("{}\n    {}\n", task.name, task.description));
+    if (!task.source.empty()) output.write(fmt::format("    data: {}\n", task.source));
+  }
+  output.check();
+  return 0;
+}
+
+int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,
+             const TaskOutput& where) {
+  const eval::Task task = eval::load_task(flags.task, task_folders());
+  const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
+  GenerateOptions options = flags.options;
+  if (!given("--max-tokens")) options.max_tokens = task.max_tokens;
+  // Stop texts are for base models, which would go on with a next example.
+  if (!given("--stop") && !flags.chat) options.stop_strings = task.stop;
+  const eval::Metrics metrics =
+      eval::make_metrics(task, {.allow_network = flags.allow_network, .only_score = false});
+  for (const auto& metric : metrics) {
+    if (flags.samples >= metric->n_samples()) continue;
+    throw UsageError("read flags", "--samples",
+                     fmt::format("{} or more for {}", metric->n_samples(), metric->name()),
+                     fmt::format("{}", flags.samples));
+  }
+
+  eval::DataSet data = eval::read_data(task.data, flags.data);
+  const nlohmann::ordered_json configuration =
+      configuration_of(model_flags, flags, task, data, options);
+  eval::QuestionSet set = eval::prepare(task, std::move(data), flags.examples);
+  for (const std::string& problem : set.problems) fail(kExitError, problem);
+  if (set.questions.size() > static_cast<std::size_t>(flags.limit)) {
+    set.questions.resize(static_cast<std::size_t>(flags.limit));
+  }
+  std::optional<eval::RecordFile> file;
+  if (!where.records.empty()) file.emplace(where.records, configuration);
+
+  Interrupt interrupt;
+  options.cancel = interrupt.flag();
+  int n_failed = static_cast<int>(set.problems.size());
+  const std::vector<eval::Record> records =
+      answer_all(model_flags, flags, set.questions, metrics, options, file ? &*file : nullptr,
+                 interrupt, n_failed);
+  print_summary(task, eval::summarize(records, metrics), static_cast<int>(set.questions.size()),
+                n_failed, where.json);
+  if (interrupt.raised()) return kExitInterrupted;
+  return n_failed > 0 ? kExitError : 0;
+}
+
+}  // namespace outrider::cli

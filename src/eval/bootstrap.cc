@@ -1,0 +1,65 @@
+#include "eval/bootstrap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sampling/counter_chance.h"
+
+namespace outrider::eval {
+namespace {
+
+// The value below which a share of the sorted values lies, between neighbours linearly.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  const double between = place - static_cast<double>(below);
+  return sorted[below] + between * (sorted[above] - sorted[below]);
+}
+
+Interval interval_of(std::vector<double>& values, double confidence) {
+  values.erase(std::remove_if(values.begin(), values.end(), [](double v) { return std::isnan(v); }),
+               values.end());
+  if (values.empty()) {
+    constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+    return {.low = kNothing, .high = kNothing};
+  }
+  std::sort(values.begin(), values.end());
+  const double tail = (1 - confidence) / 2;
+  return {.low = quantile(values, tail), .high = quantile(values, 1 - tail)};
+}
+
+}  // namespace
+
+std::vector<Interval> bootstrap_intervals(
+    std::span<const double> counts, std::size_t n_counts,
+    const std::function<std::vector<double>(std::span<const double>)>& scores,
+    const BootstrapOptions& options) {
+  const std::size_t n_items = counts.size() / n_counts;
+  std::vector<std::vector<double>> drawn;  // [score][resample]
+  std::vector<double> sums(n_counts);
+  for (int resample = 0; resample < options.n_resamples; ++resample) {
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (std::size_t draw = 0; draw < n_items; ++draw) {
+      const auto block =
+          philox4x32({static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(resample), 0, 0},
+                     {static_cast<std::uint32_t>(options.seed),
+                      static_cast<std::uint32_t>(options.seed >> 32)});
+      // 32 bits times n_items, the upper half: no item's share is off by more than 2^-32.
+      const auto item = static_cast<std::size_t>((block[0] * std::uint64_t{n_items}) >> 32);
+      for (std::size_t c = 0; c < n_counts; ++c) sums[c] += counts[item * n_counts + c];
+    }
+    const std::vector<double> values = scores(sums);
+    drawn.resize(values.size());
+    for (std::size_t s = 0; s < values.size(); ++s) drawn[s].push_back(values[s]);
+  }
+  std::vector<Interval> intervals;
+  intervals.reserve(drawn.size());
+  for (std::vector<double>& values : drawn) {
+    intervals.push_back(interval_of(values, options.confidence));
+  }
+  return intervals;
+}
+
+}  // namespace outrider::eval

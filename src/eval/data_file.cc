@@ -1,0 +1,203 @@
+#include "eval/data_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "eval/words.h"
+#include "outrider/error.h"
+
+namespace outrider::eval {
+namespace {
+
+using nlohmann::json;
+constexpr const char* kOperation = "read item";
+
+std::string_view take_line(std::string_view& rest) {
+  const std::size_t newline = rest.find('\n');
+  std::string_view line = rest.substr(0, newline);
+  rest = newline == std::string_view::npos ? std::string_view() : rest.substr(newline + 1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// The item if it is an object, else a problem.
+void add(DataSet& set, json fields, std::string place) {
+  const int number = set.n_items++;
+  if (fields.is_object()) {
+    set.items.push_back({.number = number, .place = std::move(place), .fields = std::move(fields)});
+    return;
+  }
+  const Error problem(kOperation, place, "a JSON object",
+                      fields.is_discarded() ? "malformed JSON" : fields.type_name());
+  set.problems.emplace_back(problem.what());
+}
+
+void read_jsonl(std::string_view text, const std::string& file, DataSet& set) {
+  for (int line = 1; !text.empty(); ++line) {
+    const std::string_view bytes = take_line(text);
+    if (is_blank(bytes)) continue;
+    add(set, json::parse(bytes, nullptr, /*allow_exceptions=*/false),
+        fmt::format("{}, line {}", file, line));
+  }
+}
+
+json parse_whole(std::string_view text, const std::string& file, const char* expected) {
+  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) throw Error("read data", file, expected, "malformed JSON");
+  return value;
+}
+
+void read_json(std::string_view text, const std::string& file, DataSet& set) {
+  constexpr const char* kExpected = "a list of objects";
+  json value = parse_whole(text, file, kExpected);
+  if (!value.is_array()) throw Error("read data", file, kExpected, value.type_name());
+  for (json& element : value) {
+    add(set, std::move(element), fmt::format("{}, item {}", file, set.n_items + 1));
+  }
+}
+
+void read_lines(const std::vector<std::string>& texts, const std::vector<std::string>& files,
+                const std::vector<std::string>& fields, DataSet& set) {
+  std::vector<std::string_view> rest(texts.begin(), texts.end());
+  for (int line = 1;; ++line) {
+    std::size_t n_ended = 0;
+    std::size_t ended = 0;
+    for (std::size_t f = 0; f < rest.size(); ++f) {
+      if (!rest[f].empty()) continue;
+      ++n_ended;
+      ended = f;
+    }
+    if (n_ended == rest.size()) return;
+    if (n_ended > 0) {
+      throw Error("read data", files[ended], "as many lines as the files beside it",
+                  fmt::format("{}", line - 1));
+    }
+    json item = json::object();
+    for (std::size_t f = 0; f < rest.size(); ++f) {
+      item[fields[f]] = to_utf8(characters(take_line(rest[f])));
+    }
+    add(set, std::move(item), fmt::format("{}, line {}", files.front(), line));
+  }
+}
+
+void read_documents(std::string_view text, const std::string& file, const std::string& separator,
+                    DataSet& set) {
+  while (!text.empty()) {
+    const std::size_t end = text.find(separator);
+    const std::u32string document = characters(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + separator.size());
+    const std::u32string_view stripped = strip(document);
+    if (stripped.empty()) continue;
+    add(set, {{"text", to_utf8(stripped)}}, fmt::format("{}, document {}", file, set.n_items + 1));
+  }
+}
+
+void read_squad(std::string_view text, const std::string& file, DataSet& set) {
+  const json whole = parse_whole(text, file, "SQuAD's JSON");
+  // Every level must be there; what is wrong below one question is that item's problem.
+  const auto list_in = [&](const json& value, const char* key) -> const json& {
+    if (!value.is_object() || !value.contains(key) || !value[key].is_array()) {
+      throw Error("read data", file, fmt::format("SQuAD's JSON with lists \"{}\"", key), "none");
+    }
+    return value[key];
+  };
+  for (const json& article : list_in(whole, "data")) {
+    for (const json& paragraph : list_in(article, "paragraphs")) {
+      for (const json& question : list_in(paragraph, "qas")) {
+        json item = json::object();
+        if (article.contains("title")) item["title"] = article["title"];
+        if (paragraph.contains("context")) item["context"] = paragraph["context"];
+        if (question.is_object()) item.update(question);
+        json answers = json::array();
+        if (item.contains("answers") && item["answers"].is_array()) {
+          for (const json& answer : item["answers"]) {
+            if (answer.is_object() && answer.contains("text")) answers.push_back(answer["text"]);
+          }
+          // A question without an answer is answered by nothing.
+          if (answers.empty()) answers.push_back("");
+          item["answers"] = std::move(answers);
+        }
+        add(set, std::move(item), fmt::format("{}, question {}", file, set.n_items + 1));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string read_data_file(const std::string& file) {
+  const auto fail = [&] { throw Error("read file", file, std::strerror(errno)); };
+  struct CloseFile {
+    int descriptor;
+    ~CloseFile() {
+      if (descriptor >= 0) ::close(descriptor);
+    }
+  };
+  const CloseFile opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (opened.descriptor < 0) fail();
+  // Against devices that never end; the largest of the usual sets are a hundredth of it.
+  constexpr std::size_t kLongest_bytes = std::size_t{1} << 30;
+  std::string text;
+  std::vector<char> buffer(1 << 16);
+  for (;;) {
+    const ssize_t n_read = ::read(opened.descriptor, buffer.data(), buffer.size());
+    if (n_read == 0) return text;
+    if (n_read < 0 && errno == EINTR) continue;
+    if (n_read < 0) fail();
+    text.append(buffer.data(), static_cast<std::size_t>(n_read));
+    if (text.size() > kLongest_bytes) {
+      throw Error("read file", file, fmt::format("at most {} bytes", kLongest_bytes), "more");
+    }
+  }
+}
+
+DataSet read_data(const DataLayout& layout, const std::vector<std::string>& files) {
+  using Format = DataLayout::Format;
+  const std::size_t n_expected = layout.format == Format::lines ? layout.fields.size() : 1;
+  if (files.size() != n_expected) {
+    throw UsageError("read data", "--data",
+                     layout.format == Format::lines
+                         ? fmt::format("{} files ({})", n_expected, fmt::join(layout.fields, ", "))
+                         : "one file",
+                     fmt::format("{}", files.size()));
+  }
+  DataSet set;
+  set.digest = 0xcbf29ce484222325U;
+  std::vector<std::string> texts;
+  for (const std::string& file : files) {
+    texts.push_back(read_data_file(file));
+    for (const char c : texts.back()) {
+      set.digest = (set.digest ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    }
+  }
+  switch (layout.format) {
+    case Format::jsonl:
+      read_jsonl(texts.front(), files.front(), set);
+      break;
+    case Format::json:
+      read_json(texts.front(), files.front(), set);
+      break;
+    case Format::lines:
+      read_lines(texts, files, layout.fields, set);
+      break;
+    case Format::documents:
+      read_documents(texts.front(), files.front(), layout.separator, set);
+      break;
+    case Format::squad:
+      read_squad(texts.front(), files.front(), set);
+      break;
+  }
+  return set;
+}
+
+}  // namespace outrider::eval

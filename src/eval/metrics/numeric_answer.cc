@@ -1,0 +1,107 @@
+#include "eval/metrics/numeric_answer.h"
+
+#include <cstddef>
+
+#include "outrider/error.h"
+
+namespace outrider::eval {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+struct Number {
+  std::string canonical;
+  std::size_t end;  // behind it
+};
+
+bool digit_at(std::string_view text, std::size_t at) {
+  return at < text.size() && is_digit(text[at]);
+}
+
+// Three digits and no fourth: what follows a separator of thousands.
+bool group_at(std::string_view text, std::size_t at) {
+  return digit_at(text, at) && digit_at(text, at + 1) && digit_at(text, at + 2) &&
+         !digit_at(text, at + 3);
+}
+
+// The number that begins at text[at], which is a digit, or a point before one.
+Number read_number(std::string_view text, std::size_t at) {
+  // A sign counts where nothing stands before it that it could subtract from.
+  const bool dollar = at > 0 && text[at - 1] == '$';
+  const std::size_t before = at - (dollar ? 1 : 0);
+  const bool negative = before > 0 && text[before - 1] == '-' &&
+                        (before == 1 || text[before - 2] == ' ' || text[before - 2] == '\n' ||
+                         text[before - 2] == '=' || text[before - 2] == '(');
+  std::string whole;
+  while (at < text.size()) {
+    if (is_digit(text[at])) {
+      whole += text[at++];
+    } else if (text[at] == ',' && !whole.empty() && group_at(text, at + 1)) {
+      ++at;
+    } else {
+      break;
+    }
+  }
+  std::string fraction;
+  if (at < text.size() && text[at] == '.' && digit_at(text, at + 1)) {
+    for (++at; digit_at(text, at); ++at) fraction += text[at];
+  }
+  while (whole.size() > 1 && whole.front() == '0') whole.erase(0, 1);
+  while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
+  if (whole.empty()) whole += '0';
+  std::string canonical;
+  if (negative && (whole != "0" || !fraction.empty())) canonical += '-';
+  canonical += whole;
+  if (!fraction.empty()) {
+    canonical += '.';
+    canonical += fraction;
+  }
+  return {.canonical = canonical, .end = at};
+}
+
+// The next number from `at` on; nothing if there is none.
+std::optional<Number> next_number(std::string_view text, std::size_t at) {
+  for (; at < text.size(); ++at) {
+    if (is_digit(text[at]) || (text[at] == '.' && digit_at(text, at + 1))) {
+      return read_number(text, at);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> final_number(std::string_view text) {
+  constexpr std::string_view kMark = "####";
+  const std::size_t mark = text.rfind(kMark);
+  if (mark != std::string_view::npos) {
+    const auto number = next_number(text, mark + kMark.size());
+    return number ? std::optional(number->canonical) : std::nullopt;
+  }
+  std::optional<std::string> last;
+  std::size_t at = 0;
+  while (const auto number = next_number(text, at)) {
+    last = number->canonical;
+    at = number->end;
+  }
+  return last;
+}
+
+std::vector<double> NumericAnswer::count(const Judged& judged) const {
+  const std::optional<std::string> answer = final_number(judged.texts.front());
+  bool right = false;
+  for (const std::string& reference : judged.references) {
+    const std::optional<std::string> expected = final_number(reference);
+    if (!expected) throw Error("judge answer", "reference", "a number", reference);
+    right = right || answer == expected;
+  }
+  return {right ? 1.0 : 0.0, 1.0};
+}
+
+std::vector<double> NumericAnswer::scores(std::span<const double> sums) const {
+  return {100 * sums[0] / sums[1]};
+}
+
+std::string NumericAnswer::signature(std::size_t) const { return "number:after-####-or-last"; }
+
+}  // namespace outrider::eval

@@ -1,0 +1,76 @@
+#include "eval/question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "outrider/error.h"
+
+namespace outrider::eval {
+namespace {
+
+constexpr const char* kOperation = "read item";
+
+std::vector<std::string> references_of(const Item& item, const std::vector<std::string>& fields) {
+  std::vector<std::string> references;
+  for (const std::string& field : fields) {
+    const nlohmann::json* const value = item.find(field);
+    const auto fail = [&](std::string_view got) {
+      throw Error(kOperation, item.place,
+                  fmt::format("a text or a list of texts in \"{}\", the reference", field), got);
+    };
+    if (value == nullptr) {
+      fail("no such field");
+    } else if (value->is_array()) {
+      for (const nlohmann::json& element : *value) {
+        const std::optional<std::string> text = text_of(element);
+        if (!text) fail(fmt::format("a list with {} in it", element.type_name()));
+        references.push_back(*text);
+      }
+      if (value->empty()) fail("an empty list");
+    } else if (const std::optional<std::string> text = text_of(*value)) {
+      references.push_back(*text);
+    } else {
+      fail(value->type_name());
+    }
+  }
+  return references;
+}
+
+}  // namespace
+
+QuestionSet prepare(const Task& task, DataSet data, int n_examples) {
+  std::string shown;
+  const std::size_t n_shown =
+      n_examples < 0 ? task.examples.size()
+                     : std::min(task.examples.size(), static_cast<std::size_t>(n_examples));
+  for (std::size_t i = 0; i < n_shown; ++i) shown += task.example.render(task.examples[i]);
+
+  QuestionSet set{.questions = {}, .problems = std::move(data.problems)};
+  for (Item& item : data.items) {
+    try {
+      Question question;
+      question.prompt = task.instruction.render(item) + shown + task.prompt.render(item);
+      question.references = references_of(item, task.references);
+      if (!task.slice.empty()) {
+        const nlohmann::json* const value = item.find(task.slice);
+        const std::optional<std::string> slice = value == nullptr ? std::nullopt : text_of(*value);
+        if (!slice) {
+          throw Error(kOperation, item.place,
+                      fmt::format("a text in \"{}\", the slice", task.slice),
+                      value == nullptr ? "no such field" : value->type_name());
+        }
+        question.slice = *slice;
+      }
+      question.item = std::move(item);
+      set.questions.push_back(std::move(question));
+    } catch (const Error& error) {
+      set.problems.emplace_back(error.what());
+    }
+  }
+  return set;
+}
+
+}  // namespace outrider::eval

@@ -1,0 +1,84 @@
+// What is kept of each item, and the file that keeps it.
+#ifndef OUTRIDER_EVAL_RECORD_H_
+#define OUTRIDER_EVAL_RECORD_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/generate.h"
+
+namespace outrider::eval {
+
+// What answers cost. Adds up over samples and items; for the fields see GenerateStatistics.
+struct Effort {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t emitted = 0;
+  std::int64_t target_passes = 0;
+  std::int64_t drafter_passes = 0;
+  std::int64_t drafted = 0;
+  std::int64_t accepted = 0;
+  double rule_kl = 0;  // nats, may be infinite
+  double rule_tv = 0;
+  double deferral = 0;  // deferral_rate times emitted
+  double prefill_seconds = 0;
+  double decode_seconds = 0;
+  double draft_seconds = 0;
+  double verify_seconds = 0;
+
+  void add(const Effort& other);
+  void add(const GenerateStatistics& statistics, std::size_t n_prompt_tokens);
+};
+
+struct Record {
+  int number = 0;  // the item's
+  std::string place;
+  std::string slice;
+  std::vector<std::string> texts;     // one a sample
+  std::vector<std::string> finishes;  // "stop" or "length", one a sample
+  std::vector<std::string> references;
+  std::map<std::string, std::vector<double>> counts;  // by metric
+  std::map<std::string, double> scores;               // of this item alone, for readers
+  Effort effort;
+};
+
+// One line of JSON and back. from_json throws Error naming `place` on anything else.
+std::string to_line(const Record& record);  // without the newline
+Record parse_record(std::string_view line, std::string_view place);
+
+// A JSONL file: a line that says what was run, then a line for each item done, each written at
+// once and whole. A run that is killed leaves at most one line unfinished, which the next drops.
+// One writer at a time. Not thread-safe.
+class RecordFile {
+ public:
+  // Makes the file or goes on with it. `configuration` is everything that decides what an answer
+  // is. Throws Error: records of another configuration (naming the first member that differs), a
+  // line that is no record, another process that writes, a file that cannot be written.
+  RecordFile(std::filesystem::path path, const nlohmann::ordered_json& configuration);
+  ~RecordFile();
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  // Those that stood in the file when it was opened, by the item's number.
+  const std::map<int, Record>& done() const { return done_; }
+
+  // Throws Error if it cannot be written; the file then ends with the record before.
+  void append(const Record& record);
+
+ private:
+  void read(const nlohmann::ordered_json& configuration);
+  void write_line(const std::string& line);
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::int64_t n_bytes_ = 0;  // whole lines
+  std::map<int, Record> done_;
+};
+
+}  // namespace outrider::eval
+
+#endif  // OUTRIDER_EVAL_RECORD_H_

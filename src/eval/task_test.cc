@@ -1,0 +1,207 @@
+// Task files, data files and the prompts made of both.
+#include "eval/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eval/data_file.h"
+#include "eval/make_metric.h"
+#include "eval/question.h"
+#include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider::eval {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string error_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class Files : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    const fs::path file = directory_.path() / name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file.string();
+  }
+  testing::TemporaryDirectory directory_;
+};
+
+TEST(TemplateTest, FillsFieldsIn) {
+  const Item item{.number = 0,
+                  .place = "here",
+                  .fields = {{"q", "why?"},
+                             {"n", 3.5},
+                             {"list", {"one", "two"}},
+                             {"deep", {{"list", {"zero", {{"x", true}}}}}},
+                             {"with.point", "p"},
+                             {"null", nullptr}}};
+  const auto render = [&](const char* text) { return Template::parse(text, "task").render(item); };
+  EXPECT_EQ(render("Q: {q}\n{{{n}}}"), "Q: why?\n{3.5}");
+  EXPECT_EQ(render("{list}"), "one\ntwo");
+  EXPECT_EQ(render("{list.1} {deep.list.0} {deep.list.1.x} {with.point}"), "two zero true p");
+  for (const char* missing : {"{none}", "{null}", "{deep}", "{list.2}", "{list.x}", "{q.0}"}) {
+    EXPECT_THAT(error_of([&] { render(missing); }), HasSubstr("here: expected a text in"))
+        << missing;
+  }
+  for (const char* broken : {"{", "}", "{}", "a {b c} d", "{a{b}}"}) {
+    EXPECT_THAT(error_of([&] { render(broken); }), HasSubstr("[read task] task")) << broken;
+  }
+}
+
+TEST(TaskFile, SaysWhatIsWrongWithIt) {
+  const auto problem = [](const char* text) {
+    return error_of([text] { parse_task(text, "t.json"); });
+  };
+  EXPECT_THAT(problem("{"), HasSubstr("t.json: expected JSON"));
+  EXPECT_THAT(problem("[]"), HasSubstr("a JSON object"));
+  EXPECT_THAT(problem(R"({"prompt": "{a}"})"), HasSubstr("\"name\""));
+  EXPECT_THAT(problem(R"({"name": "n"})"), HasSubstr("\"prompt\""));
+  EXPECT_THAT(problem(R"({"name": "n", "prompt": "x", "promt": 1})"), HasSubstr("got promt"));
+  EXPECT_THAT(problem(R"({"name": "n", "prompt": "x", "data": "csv"})"), HasSubstr("got csv"));
+  EXPECT_THAT(problem(R"({"name": "n", "prompt": "x", "data": {"format": "lines"}})"),
+              HasSubstr("fields"));
+  EXPECT_THAT(problem(R"({"name": "n", "prompt": "x", "max_tokens": 0})"), HasSubstr("got 0"));
+  EXPECT_THAT(problem(R"({"name": "n", "prompt": "x", "stop": [""]})"), HasSubstr("an empty one"));
+  EXPECT_THAT(problem(R"({"name": "n", "prompt": "x", "examples": [{}], "example": "{a}"})"),
+              HasSubstr("example 1"));
+}
+
+TEST(TaskFile, MetricsMustFitTheTask) {
+  const auto problem = [](const std::string& rest) {
+    const Task task = parse_task(R"({"name": "n", "prompt": "x", )" + rest + "}", "t.json");
+    return error_of([&] { make_metrics(task, {.allow_network = false, .only_score = true}); });
+  };
+  EXPECT_EQ(problem(R"("metric": ["bleu", "chrf", "rouge", "squad:no-answer=none", "numeric"],
+                       "reference": "r")"),
+            "no error");
+  EXPECT_EQ(problem(R"("metric": "perplexity")"), "no error");
+  EXPECT_EQ(problem(R"("metric": "pass@10", "program": "{completion}")"), "no error");
+  EXPECT_THAT(problem(R"("metric": "blue", "reference": "r")"), HasSubstr("got blue"));
+  EXPECT_THAT(problem(R"("metric": "pass@0", "program": "{completion}")"), HasSubstr("pass@0"));
+  EXPECT_THAT(problem(R"("metric": "bleu")"), HasSubstr("reference"));
+  EXPECT_THAT(problem(R"("metric": "pass@1")"), HasSubstr("program"));
+  EXPECT_THAT(problem(R"("metric": ["perplexity", "bleu"], "reference": "r")"),
+              HasSubstr("perplexity alone"));
+}
+
+TEST(TaskFile, AllThatShipAreSound) {
+  const std::vector<Task> tasks = list_tasks({fs::path(OUTRIDER_SOURCE_DIR) / "tasks"});
+  std::vector<std::string> names;
+  for (const Task& task : tasks) {
+    names.push_back(task.name);
+    EXPECT_FALSE(task.description.empty()) << task.name;
+    EXPECT_FALSE(task.source.empty()) << task.name;
+    EXPECT_EQ(load_task(task.name, {fs::path(OUTRIDER_SOURCE_DIR) / "tasks"}).name, task.name)
+        << "named otherwise than its file";
+    make_metrics(task, {.allow_network = false, .only_score = true});
+  }
+  for (const char* promised : {"multi30k-en-de", "multi30k-de-en", "wmt22-en-de", "wmt22-de-en",
+                               "gsm8k", "triviaqa", "mbpp", "humaneval", "squad2", "webquestions",
+                               "nq-open", "xsum", "cnn-dailymail", "spec-bench", "perplexity"}) {
+    EXPECT_THAT(names, ::testing::Contains(promised));
+  }
+  EXPECT_THAT(error_of([] { load_task("gsm9k", {fs::path(OUTRIDER_SOURCE_DIR) / "tasks"}); }),
+              AllOf(HasSubstr("gsm8k"), HasSubstr("got gsm9k")));
+}
+
+TEST_F(Files, ABadLineIsNamedAndTheOthersAreRead) {
+  const std::string file = write("d.jsonl", "{\"a\": 1}\n\n{\"a\": \n[1]\r\n{\"a\": 2}");
+  const DataSet set = read_data({}, {file});
+  EXPECT_EQ(set.n_items, 4);
+  ASSERT_EQ(set.items.size(), 2U);
+  EXPECT_EQ(set.items[1].number, 3);
+  EXPECT_EQ(set.items[1].place, file + ", line 5");
+  EXPECT_THAT(set.problems,
+              ElementsAre(HasSubstr("line 3: expected a JSON object, got malformed JSON"),
+                          HasSubstr("line 4: expected a JSON object, got array")));
+}
+
+TEST_F(Files, OtherLayouts) {
+  const DataSet list =
+      read_data({.format = DataLayout::Format::json}, {write("d.json", R"([{"a": 1}, 2])")});
+  EXPECT_EQ(list.items.size(), 1U);
+  EXPECT_THAT(list.problems, ElementsAre(HasSubstr("item 2")));
+
+  const DataLayout lines{.format = DataLayout::Format::lines, .fields = {"en", "de"}};
+  const std::string english = write("en", "one\ntwo\n\n");
+  const DataSet parallel = read_data(lines, {english, write("de", "eins\nzwei\nleer")});
+  ASSERT_EQ(parallel.items.size(), 3U);
+  EXPECT_EQ(parallel.items[1].fields["de"], "zwei");
+  EXPECT_EQ(parallel.items[2].fields["en"], "");
+  EXPECT_THAT(error_of([&] {
+                read_data(lines, {english, write("short", "eins\nzwei\n")});
+              }),
+              HasSubstr("short: expected as many lines as the files beside it, got 2"));
+  EXPECT_THAT(error_of([&] { read_data(lines, {english}); }), HasSubstr("2 files (en, de), got 1"));
+
+  const DataLayout cut{.format = DataLayout::Format::documents, .separator = "<|end|>"};
+  const DataSet documents =
+      read_data(cut, {write("stories", "\nOne.\n<|end|>\n\n<|end|> Two \n <|end|>")});
+  ASSERT_EQ(documents.items.size(), 2U);
+  EXPECT_EQ(documents.items[0].fields["text"], "One.");
+  EXPECT_EQ(documents.items[1].fields["text"], "Two");
+
+  const DataSet squad = read_data({.format = DataLayout::Format::squad}, {write("squad.json", R"(
+    {"data": [{"title": "T", "paragraphs": [{"context": "C", "qas": [
+      {"question": "Q1", "id": "1", "answers": [{"text": "A"}, {"text": "B"}]},
+      {"question": "Q2", "id": "2", "answers": [], "is_impossible": true}]}]}]})")});
+  ASSERT_EQ(squad.items.size(), 2U);
+  EXPECT_EQ(squad.items[0].fields["answers"], (std::vector<std::string>{"A", "B"}));
+  EXPECT_EQ(squad.items[1].fields["answers"], (std::vector<std::string>{""}));
+  EXPECT_EQ(squad.items[1].fields["context"], "C");
+  EXPECT_THAT(
+      error_of([&] { read_data({.format = DataLayout::Format::squad}, {write("no.json", "{}")}); }),
+      HasSubstr("lists \"data\""));
+  EXPECT_THAT(error_of([&] { read_data({}, {"/nowhere/at/all"}); }), HasSubstr("No such file"));
+  EXPECT_NE(list.digest, squad.digest);
+}
+
+TEST_F(Files, PromptsAndReferences) {
+  const Task task = parse_task(R"({
+    "name": "n", "instruction": "Answer.\n", "prompt": "Q: {q}\nA:",
+    "examples": [{"q": "1+1", "a": "2"}, {"q": "2+2", "a": "4"}],
+    "example": "Q: {q}\nA: {a}\n", "reference": ["a", "b"], "slice": "kind"})",
+                               "t.json");
+  const std::string file = write("d.jsonl",
+                                 "{\"q\": \"x\", \"a\": [\"y\", \"z\"], \"b\": 7, \"kind\": 1}\n"
+                                 "{\"q\": \"x\", \"b\": \"c\", \"kind\": 1}\n"
+                                 "{\"q\": \"x\", \"a\": [], \"b\": \"c\", \"kind\": 1}\n"
+                                 "{\"a\": \"x\", \"b\": \"c\", \"kind\": 1}\n"
+                                 "{\"q\": \"x\", \"a\": \"y\", \"b\": \"c\"}\n");
+  const QuestionSet set = prepare(task, read_data(task.data, {file}));
+  ASSERT_EQ(set.questions.size(), 1U);
+  EXPECT_EQ(set.questions[0].prompt, "Answer.\nQ: 1+1\nA: 2\nQ: 2+2\nA: 4\nQ: x\nA:");
+  EXPECT_EQ(set.questions[0].references, (std::vector<std::string>{"y", "z", "7"}));
+  EXPECT_EQ(set.questions[0].slice, "1");
+  EXPECT_THAT(
+      set.problems,
+      ElementsAre(AllOf(HasSubstr("line 2"), HasSubstr("\"a\", the reference, got no such field")),
+                  AllOf(HasSubstr("line 3"), HasSubstr("an empty list")),
+                  AllOf(HasSubstr("line 4"), HasSubstr("\"q\", got no such field")),
+                  AllOf(HasSubstr("line 5"), HasSubstr("\"kind\", the slice"))));
+  EXPECT_EQ(prepare(task, read_data(task.data, {file}), 1).questions[0].prompt,
+            "Answer.\nQ: 1+1\nA: 2\nQ: x\nA:");
+  EXPECT_EQ(prepare(task, read_data(task.data, {file}), 0).questions[0].prompt,
+            "Answer.\nQ: x\nA:");
+}
+
+}  // namespace
+}  // namespace outrider::eval

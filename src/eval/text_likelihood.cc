@@ -1,0 +1,83 @@
+#include "eval/text_likelihood.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "model/language_model.h"
+#include "outrider/error.h"
+
+namespace outrider::eval {
+namespace {
+
+// Rows of logits kept at once: with the largest vocabularies (256 thousand) 128 MiB.
+constexpr std::size_t kRowsPerPass = 128;
+
+double nll_of(std::span<const float> logits, TokenId id) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  return std::log(sum) + largest - double{logits[static_cast<std::size_t>(id)]};
+}
+
+}  // namespace
+
+bool score_tokens(const Model& model, std::span<const TokenId> ids,
+                  const std::function<void(std::size_t, double)>& score,
+                  const std::function<bool()>& cancelled) {
+  LanguageModel& language_model = model.language_model();
+  const auto context = static_cast<std::size_t>(model.summary().context_length);
+  const std::size_t step = std::max<std::size_t>(1, context / 2);
+  ForwardOutput output;
+  std::vector<int> path;
+  std::size_t next = 1;  // the first token not scored yet
+  for (std::size_t begin = 0; next < ids.size(); begin += step) {
+    const std::size_t end = std::min(ids.size(), begin + context);
+    const auto sequence = language_model.open({});
+    // The last token of a window predicts nothing in it.
+    for (std::size_t at = begin; at + 1 < end;) {
+      if (cancelled && cancelled()) return false;
+      const std::size_t n = std::min(kRowsPerPass, end - 1 - at);
+      const TokenBlock block{
+          .sequence = sequence.get(), .tokens = ids.subspan(at, n), .parents = {}};
+      // What has been scored by an earlier window is only read.
+      const bool scores = at + n >= next;
+      const ForwardRequest request{
+          .logits = {.kind = scores ? RowSet::Kind::all : RowSet::Kind::none, .rows = {}},
+          .feature_layers = {}};
+      language_model.forward({&block, 1}, request, output);
+      path.resize(n);
+      for (std::size_t i = 0; i < n; ++i) path[i] = static_cast<int>(i);
+      sequence->keep(path);
+      for (std::size_t row = 0; scores && row < n; ++row) {
+        if (at + row + 1 < next) continue;
+        score(next, nll_of(output.logits_row(static_cast<int>(row)), ids[next]));
+        ++next;
+      }
+      at += n;
+    }
+  }
+  return true;
+}
+
+TextLikelihood likelihood_of(const Model& model, std::string_view text,
+                             const std::function<bool()>& cancelled) {
+  const std::vector<TokenId> ids = model.tokenizer().encode(text, true);
+  if (ids.size() < 2) throw Error("score text", "text", "two tokens at least", "fewer");
+  TextLikelihood likelihood{
+      .nll = 0, .n_tokens = 0, .n_bytes = static_cast<std::int64_t>(text.size())};
+  score_tokens(
+      model, ids,
+      [&](std::size_t, double nll) {
+        likelihood.nll += nll;
+        ++likelihood.n_tokens;
+      },
+      cancelled);
+  if (!std::isfinite(likelihood.nll)) {
+    throw Error("score text", "logits", "numbers", "NaN (the model's weights may be broken)");
+  }
+  return likelihood;
+}
+
+}  // namespace outrider::eval

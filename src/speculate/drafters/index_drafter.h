@@ -1,0 +1,27 @@
+// What drafters that look things up in text have in common: no model, no distributions.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_INDEX_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_INDEX_DRAFTER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "speculate/drafter.h"
+
+namespace outrider {
+
+// Every proposal is a point mass, so that rules that ask for the drafter's distributions refuse it.
+// Such drafters know their own trees: of a job's shape they look at the budget, and at whether it
+// is a chain. They take no notice of stop rules, having no probabilities that these could go by.
+class IndexDrafter : public Drafter {
+ public:
+  DrafterTraits traits() const final { return {}; }
+  void begin(const Context& /*context*/) override {}
+  void observe(std::span<const RoundResult> /*results*/) override {}
+  void rewind(const Context& /*context*/, std::size_t /*n_common*/) override {}
+  void end(SequenceId /*id*/) override {}
+  std::int64_t n_passes() const final { return 0; }
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_INDEX_DRAFTER_H_

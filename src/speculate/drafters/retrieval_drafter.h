@@ -1,0 +1,87 @@
+// Drafts looked up in a datastore of text (REST: He, Zhong, Cai, Lee and He, 2024, "REST:
+// Retrieval-Based Speculative Decoding", arXiv:2311.08252).
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_RETRIEVAL_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_RETRIEVAL_DRAFTER_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/datastore.h"
+#include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
+
+namespace outrider {
+
+// Looks for the text's last tokens in the store: the longest run of 16 down to 2 that occurs there.
+// What stands behind its occurrences is joined to a tree in which a node counts those that pass
+// through it, and the nodes that count most are drafted as point masses, parents first; among
+// equals the shallower, then the path with the lower ids. A shape that is a chain gets the best
+// child of the best child.
+//
+// Of more than kMostMatches occurrences as many are looked at: with N of them, in the order of
+// segment and rank, those of numbers floor((2j + 1) N / (2 kMostMatches)), j = 0, 1, ... Neighbours
+// in a segment's order have the same continuation, so such a sample holds each continuation's share
+// of a segment, rounded up or down: what is missed for certain has less than one kMostMatches-th of
+// all occurrences, and would be accepted about as rarely.
+//
+// No state per text: a draft is a function of the last 16 tokens, the shape and the budget.
+class RetrievalDrafter final : public Drafter {
+ public:
+  static constexpr int kShortestPattern = 2;
+  // Each costs about two cache misses, so a thousand cost some tenth of a millisecond; REST looks
+  // at 5000.
+  static constexpr std::uint64_t kMostMatches = 1024;
+  // REST's tree.
+  static constexpr int kDepth = 10;
+  static constexpr int kNodes = 64;
+
+  // Tokens of `vocabulary_size` and beyond are never drafted, whatever stands in the store.
+  RetrievalDrafter(Datastore store, int vocabulary_size);
+
+  std::string_view name() const override { return "retrieval"; }
+  DrafterTraits traits() const override { return {}; }
+  void begin(const Context&) override {}
+  void propose(std::span<DraftJob> jobs) override;
+  void observe(std::span<const RoundResult>) override {}
+  void end(SequenceId) override {}
+  std::int64_t n_passes() const override { return 0; }
+
+ private:
+  // An occurrence: the place behind it.
+  struct Match {
+    int segment = 0;
+    std::uint64_t place = 0;
+  };
+  // A node that may be drafted next: matches_[first, first + count) go on with its token.
+  struct Candidate {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    TokenId token = kNoToken;
+    int parent = 0;  // in the tree
+    int depth = 0;
+  };
+
+  bool occurs(std::span<const TokenId> pattern) const;
+  void find_matches(std::span<const TokenId> tokens);
+  void add_children(const Candidate& candidate, int node);
+  void grow(DraftTree& tree, int depth, int n_nodes, bool is_chain);
+
+  Datastore store_;
+  TokenId vocabulary_size_;
+
+  // Reused from draft to draft.
+  std::vector<Datastore::Ranks> ranks_;  // by segment
+  std::vector<Match> matches_;
+  std::vector<std::pair<TokenId, Match>> next_;
+  std::vector<Candidate> candidates_;  // a heap
+};
+
+// "retrieval:path=FILE".
+DrafterPlan read_retrieval_drafter(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_RETRIEVAL_DRAFTER_H_
