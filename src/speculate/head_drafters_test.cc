@@ -4,12 +4,16 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/golden_drafts.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
@@ -151,8 +155,14 @@ TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
 }
 
 TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {
-  testing::write_mtp_modules(golden_shape(), 2, target_path());
-  expect_golden_drafts(*target_, *make("mtp"), golden_drafts().at("mtp"));
+  for (const int n_modules : {2, 3}) {
+    SCOPED_TRACE(n_modules);
+    fs::remove_all(target_path());
+    testing::write_hugging_face(testing::golden_target(), target_path());
+    testing::write_mtp_modules(golden_shape(), n_modules, target_path());
+    expect_golden_drafts(*target_, *make("mtp"),
+                         golden_drafts().at("mtp").at(std::to_string(n_modules)));
+  }
 }
 
 TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
@@ -171,6 +181,76 @@ TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
   EXPECT_NE(refusal().find("tensor model.layers.3.mlp.gate_proj.weight of shape (12, 8)"),
             std::string::npos);
   EXPECT_THROW(make("mtp:x"), UsageError);
+}
+
+using Path = std::vector<TokenId>;
+
+// Every draft's nodes, each as the tokens that lead to it, over rounds of one text; and the text
+// before each round.
+struct Drafts {
+  std::vector<std::set<Path>> nodes;
+  std::vector<std::vector<TokenId>> texts;
+};
+
+Drafts drafts_of(LanguageModel& target, Drafter& drafter, const std::vector<TokenId>& prompt,
+                 int n_rounds) {
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  Decoder decoder(target, &drafter, *acceptance,
+                  std::make_shared<FixedShape>(widths_tree(std::vector{3, 2})), nullptr);
+  CounterChance chance(1);
+  Stream stream(0, prompt, Transform({.temperature = 0}, target.config().vocabulary_size), chance);
+  stream.max_total = target.config().context_length;
+  decoder.begin(stream);
+  Stream* const streams[] = {&stream};
+  Drafts drafts;
+  for (int round = 0; round < n_rounds && !stream.finished; ++round) {
+    drafts.texts.push_back(stream.tokens);
+    decoder.round(streams, [](Stream&, const Committed&) { return false; });
+    std::set<Path>& nodes = drafts.nodes.emplace_back();
+    for (int node = 1; node <= stream.tree.n_drafted(); ++node) {
+      Path path;
+      stream.tree.path_tokens(node, path);
+      nodes.insert(path);
+    }
+  }
+  return drafts;
+}
+
+// A head that is a part of another drafter follows the text whichever part's draft stood, and reads
+// its own layers of those that all parts ask for: it drafts what it would draft alone.
+TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
+  const fs::path third = directory_.path() / "third";
+  const fs::path medusa = directory_.path() / "medusa";
+  testing::write_eagle_head(golden_shape(), head_path());
+  testing::write_eagle3_head(golden_shape(), {}, third);
+  testing::write_medusa_heads(golden_shape(), 2, true, medusa);
+  const std::vector<std::string> parts = {"eagle:" + third.string(), "medusa:" + medusa.string(),
+                                          "eagle:" + head_path().string()};
+  const auto merged = make("merge:" + parts[0] + "+" + parts[1] + "+" + parts[2]);
+  EXPECT_TRUE(merged->traits().reads_features);
+  const Drafts drafts = drafts_of(*target_, *merged, {3, 1, 4}, 12);
+  std::size_t n_rounds_with_acceptance = 0;
+  for (std::size_t round = 0; round < drafts.texts.size(); ++round) {
+    if (round > 0 && drafts.texts[round].size() > drafts.texts[round - 1].size() + 1) {
+      ++n_rounds_with_acceptance;
+    }
+    std::set<Path> expected;
+    for (const std::string& part : parts) {
+      // The parts of a merged draft share its nodes: what is there is the beginning of each.
+      const Drafts alone = drafts_of(*target_, *make(part), drafts.texts[round], 1);
+      expected.insert(alone.nodes.front().begin(), alone.nodes.front().end());
+      bool has_its_first = false;
+      for (const Path& path : alone.nodes.front()) {
+        has_its_first |= path.size() == 1 && drafts.nodes[round].contains(path);
+      }
+      EXPECT_TRUE(has_its_first) << part << ", round " << round;
+    }
+    for (const Path& path : drafts.nodes[round]) {
+      EXPECT_TRUE(expected.contains(path)) << "round " << round;
+    }
+  }
+  EXPECT_GT(n_rounds_with_acceptance, 0U);
+  EXPECT_THROW(make("staged:model:X+" + parts[0]), UsageError);
 }
 
 }  // namespace

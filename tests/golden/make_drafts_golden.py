@@ -163,7 +163,7 @@ def main():
             "reduced": of_texts(lambda tokens: eagle3(model, DRAFT_VOCABULARY, tokens))},
         "medusa": {"own": of_texts(lambda tokens: medusa(model, 3, True, tokens)),
                    "shared": of_texts(lambda tokens: medusa(model, 3, False, tokens))},
-        "mtp": of_texts(lambda tokens: mtp(model, 2, tokens)),
+        "mtp": {str(n): of_texts(lambda tokens, n=n: mtp(model, n, tokens)) for n in (2, 3)},
     }
     path = pathlib.Path(__file__).resolve().parent / "drafts.json"
     path.write_text(json.dumps(golden) + "\n")
