@@ -1,8 +1,14 @@
 // outrider eval: how good a model's answers are, and what they cost.
+#include <initializer_list>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "commands.h"
+#include "eval_frontier.h"
+#include "eval_grid_flags.h"
 #include "eval_task.h"
+#include "eval_teacher_forced.h"
 #include "flag_values.h"
 #include "model_flags.h"
 #include "outrider/error.h"
@@ -14,7 +20,37 @@ struct EvalFlags {
   ModelFlags model;
   TaskFlags task;
   TaskOutput output;
+  TeacherForcedFlags teacher_forced;
+  FrontierFlags frontier;
+  GridFlags grid;
+  std::string picture = "svg";
 };
+
+using Names = std::set<std::string>;
+
+// Flags that one way to measure looks at and another does not.
+const Names kText = {"--text", "--separator", "--texts", "--window"};
+const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
+                     "--top-ks", "--lengths", "--plot"};
+const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
+const Names kPair = {"--model", "--weights", "--kv", "--threads", "--drafter", "--draft"};
+
+// A flag that the chosen measurement does not look at is a mistake, not to be passed over.
+template <class IsKnown>
+void refuse_others(const CLI::App& app, const std::string& way, IsKnown&& is_known) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || is_known(name)) continue;
+    throw UsageError("read flags", name, "no such flag " + way, name);
+  }
+}
+
+void require(const CLI::App& app, std::initializer_list<const char*> names) {
+  for (const char* needed : names) {
+    if (app.get_option(needed)->count() > 0) continue;
+    throw UsageError("read flags", "eval", needed, "none (see outrider eval --help)");
+  }
+}
 
 }  // namespace
 
@@ -26,11 +62,18 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
   app->get_option("--model")->required(false);  // --list needs none
   add_task_flags(*app, flags->task);
 
+  add_teacher_forced_flags(*app, flags->teacher_forced);
+  add_frontier_flags(*app, flags->frontier);
+  add_grid_flags(*app, flags->grid, "Settings of --teacher-forced and --frontier");
+
   constexpr const char* kOutput = "Output (the summary goes to standard output)";
   add_path(*app, "-o,--out", flags->output.records, "FILE",
-           "Keep a record of each item, JSONL; a run that finds its own records goes on with them")
+           "Keep a record of each item, JSONL; a run that finds its own records goes on with "
+           "them. With --teacher-forced and --frontier: a folder for CSV, JSON and pictures")
       ->group(kOutput);
   app->add_flag("--json", flags->output.json, "The summary as one JSON object")->group(kOutput);
+  add_choice(*app, "--plot", flags->picture, {"svg", "png"}, "Pictures' format (default: svg)")
+      ->group(kOutput);
   app->footer(
       "Examples:\n"
       "  outrider eval --list\n"
@@ -39,15 +82,35 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       "\\\n"
       "      --rule token-v3:alpha=0.3 --limit 200 --json\n"
       "  outrider eval --task humaneval --data HumanEval.jsonl --model LARGE --temperature 0.8 \\\n"
-      "      --samples 10\n");
+      "      --samples 10\n"
+      "  outrider eval --teacher-forced --model LARGE --draft SMALL --text held-out.txt \\\n"
+      "      --rules exact,chow,diff,token-v3,lossy --lengths 3,5,7 --out frontier\n"
+      "  outrider eval --frontier --task multi30k-en-de --data test.en test.de --model LARGE \\\n"
+      "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n");
 
   run_command = [flags, app] {
     if (flags->task.list) return list_tasks();
-    for (const char* needed : {"--model", "--task", "--data"}) {
-      if (app->get_option(needed)->count() == 0) {
-        throw UsageError("read flags", "eval", needed, "none (see outrider eval --help)");
-      }
+    const ReportWhere where{
+        .directory = flags->output.records, .picture = flags->picture, .json = flags->output.json};
+    if (flags->teacher_forced.chosen) {
+      refuse_others(*app, "with --teacher-forced", [](const std::string& name) {
+        return name == "--teacher-forced" || name == "--out" || name == "--json" ||
+               kText.contains(name) || kGrid.contains(name) || kPair.contains(name);
+      });
+      require(*app, {"--model"});
+      return run_teacher_forced(flags->model, flags->grid, flags->teacher_forced, where);
     }
+    if (flags->frontier.chosen) {
+      refuse_others(*app, "with --frontier", [](const std::string& name) {
+        return !kText.contains(name) && !kSingleSetting.contains(name);
+      });
+      require(*app, {"--model", "--task", "--data"});
+      return run_frontier(*app, flags->model, flags->grid, flags->task, flags->frontier, where);
+    }
+    refuse_others(*app, "without --teacher-forced or --frontier", [](const std::string& name) {
+      return !kText.contains(name) && !kGrid.contains(name) && name != "--cascades";
+    });
+    require(*app, {"--model", "--task", "--data"});
     return run_task(*app, flags->model, flags->task, flags->output);
   };
   return app;

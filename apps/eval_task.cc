@@ -33,53 +33,6 @@
 namespace outrider::cli {
 namespace {
 
-// Everything that decides what an answer is, so that records of one run are never taken for those
-// of another. How many items are asked, and by how many threads, does not.
-nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const TaskFlags& flags,
-                                        const eval::Task& task, const eval::DataSet& data,
-                                        const GenerateOptions& options) {
-  const SamplingParams& sampling = options.sampling;
-  const SpeculationOptions& speculation = model_flags.speculation;
-  const auto place = [](const std::string& path) {
-    std::error_code failed;
-    const auto whole = std::filesystem::canonical(path, failed);
-    return failed ? path : whole.string();
-  };
-  nlohmann::ordered_json run;
-  run["task"] = task.json;
-  run["data"] = fmt::format("{} items, digest {:016x}", data.n_items, data.digest);
-  run["model"] = place(model_flags.model);
-  run["weights"] = model_flags.options.weights;
-  run["kv"] = model_flags.options.kv;
-  run["drafter"] = model_flags.draft_path.empty()
-                       ? speculation.drafter
-                       : "model:" + escape_spec_value(place(model_flags.draft_path));
-  run["tree"] = speculation.tree;
-  run["rule"] = speculation.rule;
-  run["verify"] = speculation.verify;
-  run["max_tokens"] = options.max_tokens;
-  run["stop"] = options.stop_strings;
-  run["ignore_eos"] = options.ignore_eos;
-  run["temperature"] = sampling.temperature;
-  run["top_k"] = sampling.top_k;
-  run["top_p"] = sampling.top_p;
-  run["min_p"] = sampling.min_p;
-  run["repetition_penalty"] = sampling.repetition_penalty;
-  run["presence_penalty"] = sampling.presence_penalty;
-  run["frequency_penalty"] = sampling.frequency_penalty;
-  run["seed"] = options.seed;
-  run["samples"] = flags.samples;
-  run["examples"] =
-      std::min<std::int64_t>(flags.examples < 0 ? std::numeric_limits<int>::max() : flags.examples,
-                             static_cast<std::int64_t>(task.examples.size()));
-  run["chat"] = flags.chat;
-  return run;
-}
-
-bool reads_likelihood(const eval::Metrics& metrics) {
-  return !metrics.empty() && metrics.front()->needs_likelihood();
-}
-
 // The records of all questions, in their order; those in `file` are not asked again. What is wrong
 // with one of them is said, and the rest is asked. Stops early when interrupted.
 std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFlags& flags,
@@ -97,17 +50,11 @@ std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFl
 
   std::shared_ptr<const Model> model;
   std::optional<Generator> generator;
-  eval::AskOptions asking{.generate = options, .n_samples = flags.samples, .request = {}};
+  eval::AskOptions asking;
   if (n_before < n_questions) {
     model = load_model(model_flags, interrupt);
     if (!reads_likelihood(metrics)) generator = make_generator(model, model_flags, interrupt);
-    if (flags.chat) {
-      const ChatFormat format = detect_chat_format(model->tokenizer());
-      asking.request = [&model, format](const std::string& prompt, const GenerateOptions& given) {
-        const ChatMessage message{.role = "user", .content = prompt};
-        return chat_request(format, model->tokenizer(), {&message, 1}, given);
-      };
-    }
+    asking = asking_of(flags, *model, options);
   }
 
   ItemProgress progress(n_questions, n_before);
@@ -180,8 +127,13 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
 }
 
 int list_tasks() {
+  const std::vector<eval::Task> tasks = eval::list_tasks(task_folders());
+  if (tasks.empty()) {
+    throw Error("list tasks", "task files",
+                "some in ../share/outrider/tasks beside the program, or in OUTRIDER_TASKS", "none");
+  }
   Output output;
-  for (const eval::Task& task : eval::list_tasks(task_folders())) {
+  for (const eval::Task& task : tasks) {
     output.write(fmt::format("{}\n    {}\n", task.name, task.description));
     if (!task.source.empty()) output.write(fmt::format("    data: {}\n", task.source));
   }
@@ -189,42 +141,109 @@ int list_tasks() {
   return 0;
 }
 
-int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,
-             const TaskOutput& where) {
-  const eval::Task task = eval::load_task(flags.task, task_folders());
+nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const TaskFlags& flags,
+                                        const PreparedTask& prepared) {
+  const eval::Task& task = prepared.task;
+  const GenerateOptions& options = prepared.options;
+  const SamplingParams& sampling = options.sampling;
+  const SpeculationOptions& speculation = model_flags.speculation;
+  const auto place = [](const std::string& path) {
+    std::error_code failed;
+    const auto whole = std::filesystem::canonical(path, failed);
+    return failed ? path : whole.string();
+  };
+  nlohmann::ordered_json run;
+  run["task"] = task.json;
+  run["data"] = prepared.data;
+  run["model"] = place(model_flags.model);
+  run["weights"] = model_flags.options.weights;
+  run["kv"] = model_flags.options.kv;
+  run["drafter"] = model_flags.draft_path.empty()
+                       ? speculation.drafter
+                       : "model:" + escape_spec_value(place(model_flags.draft_path));
+  run["tree"] = speculation.tree;
+  run["rule"] = speculation.rule;
+  run["verify"] = speculation.verify;
+  run["max_tokens"] = options.max_tokens;
+  run["stop"] = options.stop_strings;
+  run["ignore_eos"] = options.ignore_eos;
+  run["temperature"] = sampling.temperature;
+  run["top_k"] = sampling.top_k;
+  run["top_p"] = sampling.top_p;
+  run["min_p"] = sampling.min_p;
+  run["repetition_penalty"] = sampling.repetition_penalty;
+  run["presence_penalty"] = sampling.presence_penalty;
+  run["frequency_penalty"] = sampling.frequency_penalty;
+  run["seed"] = options.seed;
+  run["samples"] = flags.samples;
+  run["examples"] =
+      std::min<std::int64_t>(flags.examples < 0 ? std::numeric_limits<int>::max() : flags.examples,
+                             static_cast<std::int64_t>(task.examples.size()));
+  run["chat"] = flags.chat;
+  return run;
+}
+
+bool reads_likelihood(const eval::Metrics& metrics) {
+  return !metrics.empty() && metrics.front()->needs_likelihood();
+}
+
+eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
+                           const GenerateOptions& options) {
+  eval::AskOptions asking{.generate = options, .n_samples = flags.samples, .request = {}};
+  if (flags.chat) {
+    const ChatFormat format = detect_chat_format(model.tokenizer());
+    asking.request = [&model, format](const std::string& prompt, const GenerateOptions& given) {
+      const ChatMessage message{.role = "user", .content = prompt};
+      return chat_request(format, model.tokenizer(), {&message, 1}, given);
+    };
+  }
+  return asking;
+}
+
+PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags) {
+  PreparedTask prepared{.task = eval::load_task(flags.task, task_folders()),
+                        .options = flags.options,
+                        .metrics = {},
+                        .data = {},
+                        .set = {}};
   const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
-  GenerateOptions options = flags.options;
-  if (!given("--max-tokens")) options.max_tokens = task.max_tokens;
+  if (!given("--max-tokens")) prepared.options.max_tokens = prepared.task.max_tokens;
   // Stop texts are for base models, which would go on with a next example.
-  if (!given("--stop") && !flags.chat) options.stop_strings = task.stop;
-  const eval::Metrics metrics =
-      eval::make_metrics(task, {.allow_network = flags.allow_network, .only_score = false});
-  for (const auto& metric : metrics) {
+  if (!given("--stop") && !flags.chat) prepared.options.stop_strings = prepared.task.stop;
+  prepared.metrics = eval::make_metrics(
+      prepared.task, {.allow_network = flags.allow_network, .only_score = false});
+  for (const auto& metric : prepared.metrics) {
     if (flags.samples >= metric->n_samples()) continue;
     throw UsageError("read flags", "--samples",
                      fmt::format("{} or more for {}", metric->n_samples(), metric->name()),
                      fmt::format("{}", flags.samples));
   }
-
-  eval::DataSet data = eval::read_data(task.data, flags.data);
-  const nlohmann::ordered_json configuration =
-      configuration_of(model_flags, flags, task, data, options);
-  eval::QuestionSet set = eval::prepare(task, std::move(data), flags.examples);
-  for (const std::string& problem : set.problems) fail(kExitError, problem);
-  if (set.questions.size() > static_cast<std::size_t>(flags.limit)) {
-    set.questions.resize(static_cast<std::size_t>(flags.limit));
+  eval::DataSet data = eval::read_data(prepared.task.data, flags.data);
+  prepared.data = fmt::format("{} items, digest {:016x}", data.n_items, data.digest);
+  prepared.set = eval::prepare(prepared.task, std::move(data), flags.examples);
+  for (const std::string& problem : prepared.set.problems) fail(kExitError, problem);
+  if (prepared.set.questions.size() > static_cast<std::size_t>(flags.limit)) {
+    prepared.set.questions.resize(static_cast<std::size_t>(flags.limit));
   }
+  return prepared;
+}
+
+int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,
+             const TaskOutput& where) {
+  PreparedTask prepared = prepare_task(app, flags);
   std::optional<eval::RecordFile> file;
-  if (!where.records.empty()) file.emplace(where.records, configuration);
+  if (!where.records.empty()) {
+    file.emplace(where.records, configuration_of(model_flags, flags, prepared));
+  }
 
   Interrupt interrupt;
-  options.cancel = interrupt.flag();
-  int n_failed = static_cast<int>(set.problems.size());
+  prepared.options.cancel = interrupt.flag();
+  int n_failed = static_cast<int>(prepared.set.problems.size());
   const std::vector<eval::Record> records =
-      answer_all(model_flags, flags, set.questions, metrics, options, file ? &*file : nullptr,
-                 interrupt, n_failed);
-  print_summary(task, eval::summarize(records, metrics), static_cast<int>(set.questions.size()),
-                n_failed, where.json);
+      answer_all(model_flags, flags, prepared.set.questions, prepared.metrics, prepared.options,
+                 file ? &*file : nullptr, interrupt, n_failed);
+  print_summary(prepared.task, eval::summarize(records, prepared.metrics),
+                static_cast<int>(prepared.set.questions.size()), n_failed, where.json);
   if (interrupt.raised()) return kExitInterrupted;
   return n_failed > 0 ? kExitError : 0;
 }

@@ -4,9 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "eval/evaluation.h"
+#include "eval/question.h"
+#include "eval/task.h"
 #include "model_flags.h"
 #include "outrider/generate.h"
 
@@ -24,6 +28,28 @@ struct TaskFlags {
   GenerateOptions options;
 };
 
+// What is asked, with everything that the flags say of how. Reads the data.
+struct PreparedTask {
+  eval::Task task;
+  GenerateOptions options;
+  eval::Metrics metrics;
+  std::string data;  // what the items are told by
+  eval::QuestionSet set;
+};
+// `app` tells which flags were given: a task's own limits stand where they were not.
+PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags);
+
+// Everything that decides what an answer is, so that records of one run are never taken for those
+// of another. How many items are asked, and by how many threads, does not.
+nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const TaskFlags& flags,
+                                        const PreparedTask& prepared);
+
+// How questions are asked of this model. It outlives what is returned.
+eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
+                           const GenerateOptions& options);
+
+bool reads_likelihood(const eval::Metrics& metrics);
+
 // Where results go.
 struct TaskOutput {
   std::string records;  // empty: none are kept
@@ -36,7 +62,6 @@ void add_task_flags(CLI::App& app, TaskFlags& flags);
 // --list
 int list_tasks();
 
-// `app` tells which flags were given: a task's own limits stand where they were not.
 int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,
              const TaskOutput& where);
 

@@ -33,6 +33,38 @@ bool parse_number(std::string_view text, Number& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+void parse_integer(const std::string& shown, const std::string& text, int least, int& value) {
+  int number = 0;
+  if (!parse_number(text, number) || number < least) {
+    throw UsageError(
+        kOperation, shown,
+        fmt::format("an integer from {} to {}", least, std::numeric_limits<int>::max()), text);
+  }
+  value = number;
+}
+
+void parse_real(const std::string& shown, const std::string& text, const RealRange& range,
+                double& value) {
+  double number = 0;
+  // Written so that NaN fails.
+  const bool in_range = parse_number(text, number) && std::isfinite(number) &&
+                        (range.least_included ? number >= range.least : number > range.least) &&
+                        (range.most_included ? number <= range.most : number < range.most);
+  if (!in_range) throw UsageError(kOperation, shown, range.words, text);
+  value = number;
+}
+
+// parse(part, value) for each part of a list.
+template <typename Value, typename Parse>
+void parse_list(const std::string& text, std::vector<Value>& values, Parse&& parse) {
+  values.clear();
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parse(text.substr(begin, end - begin), values.emplace_back());
+    begin = end + 1;
+  }
+}
+
 }  // namespace
 
 CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int least,
@@ -42,12 +74,7 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int
       .add_option_function<std::string>(
           name,
           [&value, least, shown](const std::string& text) {
-            if (!parse_number(text, value) || value < least) {
-              throw UsageError(
-                  kOperation, shown,
-                  fmt::format("an integer from {} to {}", least, std::numeric_limits<int>::max()),
-                  text);
-            }
+            parse_integer(shown, text, least, value);
           },
           description)
       ->type_name("N");
@@ -78,17 +105,40 @@ CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, con
       .add_option_function<std::string>(
           name,
           [&value, range, shown](const std::string& text) {
-            double number = 0;
-            // Written so that NaN fails.
-            const bool in_range =
-                parse_number(text, number) && std::isfinite(number) &&
-                (range.least_included ? number >= range.least : number > range.least) &&
-                (range.most_included ? number <= range.most : number < range.most);
-            if (!in_range) throw UsageError(kOperation, shown, range.words, text);
-            value = number;
+            parse_real(shown, text, range, value);
           },
           description)
       ->type_name("X");
+}
+
+CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,
+                          int least, const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&values, least, shown](const std::string& text) {
+            parse_list(text, values, [&](const std::string& part, int& value) {
+              parse_integer(shown, part, least, value);
+            });
+          },
+          description)
+      ->type_name("N,...");
+}
+
+CLI::Option* add_reals(CLI::App& app, const std::string& name, std::vector<double>& values,
+                       const RealRange& range, const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&values, range, shown](const std::string& text) {
+            parse_list(text, values, [&](const std::string& part, double& value) {
+              parse_real(shown, part, range, value);
+            });
+          },
+          description)
+      ->type_name("X,...");
 }
 
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,

@@ -27,6 +27,11 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& val
                       const std::string& description);
 CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
                       const std::string& description);
+// Lists, separated by commas; an empty list is refused.
+CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,
+                          int least, const std::string& description);
+CLI::Option* add_reals(CLI::App& app, const std::string& name, std::vector<double>& values,
+                       const RealRange& range, const std::string& description);
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
                         std::vector<std::string> choices, const std::string& description);
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,

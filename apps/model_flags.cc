@@ -15,6 +15,18 @@ void add_model_path(CLI::App& app, std::string& path) {
       ->group("Model");
 }
 
+namespace {
+
+std::string drafters_for_help() {
+  std::string text = "none";
+  for (const DrafterDescription& drafter : known_drafters()) {
+    text += "; " + drafter.usage + " (" + drafter.summary + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   constexpr const char* kModel = "Model";
   add_model_path(app, flags.model);
@@ -30,15 +42,9 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
 
   constexpr const char* kSpeculation = "Speculation";
   SpeculationOptions& speculation = flags.speculation;
-  CLI::Option* drafter =
-      add_text(app, "--drafter", speculation.drafter, "SPEC",
-               "What rides ahead: none; model:PATH, a small model; eagle:PATH or medusa:PATH, "
-               "heads on the target; mtp, modules in its own directory (all with confidence=C: a "
-               "draft ends after the first token "
-               "less likely than C); first:A,B,... (the first of these drafters that has a "
-               "draft), merge:A+B+... (their trees united), staged:model:PATH+B (a model that B "
-               "drafts for) (default: none)")
-          ->group(kSpeculation);
+  CLI::Option* drafter = add_text(app, "--drafter", speculation.drafter, "SPEC",
+                                  "What rides ahead (default: none): " + drafters_for_help())
+                             ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")
       ->group(kSpeculation)
@@ -76,17 +82,14 @@ std::string escape_spec_value(std::string_view value) {
   return escaped;
 }
 
-namespace {
-
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
+  speculation.drafter_options = flags.options;
   if (!flags.draft_path.empty()) {
     speculation.drafter = "model:" + escape_spec_value(flags.draft_path);
   }
   return speculation;
 }
-
-}  // namespace
 
 std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt) {
   check_speculation(speculation_of(flags));
@@ -102,7 +105,6 @@ Generator make_generator(std::shared_ptr<const Model> model, const ModelFlags& f
                          const Interrupt& interrupt) {
   LoadProgress progress("loading drafter", interrupt);
   SpeculationOptions speculation = speculation_of(flags);
-  speculation.drafter_options = flags.options;
   speculation.drafter_options.progress = [&progress](double share) { progress.show(share); };
   Generator generator(std::move(model), speculation);
   interrupt.throw_if_raised();

@@ -28,6 +28,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags);
 // A path as a spec's value: what the spec language would read as punctuation gets a backslash.
 std::string escape_spec_value(std::string_view value);
 
+// What the flags say of drafting, --draft put into --drafter's terms and the model's options into
+// the drafter's.
+SpeculationOptions speculation_of(const ModelFlags& flags);
+
 // Load, with a bar on standard error if it takes a while. Throw Error, UsageError or Interrupted;
 // specs that cannot be read are refused before the model is loaded.
 std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt);

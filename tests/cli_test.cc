@@ -188,6 +188,7 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {{"tokenize", "--model", model, "--decode", "1 x"}, "x"},
       {{"tokenize", "--model", model, "--text", "a", "--keep-special"}, "--keep-special"},
       {{"inspect"}, "--model"},
+      {{"datastore"}, "build or inspect"},
       {{"inspect", "--kernels", "--model", model}, "--kernels"},
       {{"chat"}, "--model"},
       {{"chat", "--model", model, "--json"}, "--json"},
@@ -229,6 +230,7 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
 TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
   for (const Words& words : {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
                              Words{"tokenize", "--help"}, Words{"inspect", "--help"},
+                             Words{"datastore", "--help"}, Words{"datastore", "build", "--help"},
                              Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
     SCOPED_TRACE(words.front());
     const ProgramRun run = run_program(words);
@@ -254,7 +256,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 5);
+  EXPECT_EQ(n_commands, 7);
 }
 
 // ---- generate

@@ -1,9 +1,11 @@
-// measure_drafters TARGET TEXTS DRAFTER...: how well models draft for a target, as the tables in
-// docs/training.md. The beginnings of 200 texts are continued at temperature 0 and 1 with chains of
-// five; the acceptance rate and tau come with 95 %
-// intervals from the variance between texts.
+// measure_drafters TARGET TEXTS DRAFTER...: how well drafters draft for a target, as the tables in
+// docs/training.md and docs/drafters.md. A drafter is a spec, or the path of a model. The
+// beginnings of 200 texts are continued at temperature 0 and 1 with drafts of the drafter's own
+// shape (models: chains of five); the acceptance rate and tau come with 95 % intervals from the
+// variance between texts.
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,8 +20,9 @@ constexpr std::size_t kTexts = 200;
 
 void measure(const std::shared_ptr<const Model>& model, const char* drafter,
              const std::vector<std::vector<TokenId>>& prompts, double temperature) {
-  Generator generator(
-      model, {.drafter = std::string("model:") + drafter, .drafter_options = {.threads = 1}});
+  const bool is_path = std::filesystem::exists(drafter);
+  Generator generator(model, {.drafter = is_path ? std::string("model:") + drafter : drafter,
+                              .drafter_options = {.threads = 1}});
   std::vector<double> emitted;
   std::vector<double> passes;
   std::vector<double> drafted;
@@ -32,8 +35,9 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   }
   const Ratio acceptance = ratio_of(accepted, drafted);
   const Ratio tau = ratio_of(emitted, passes);
-  std::printf("| %g | %s | %.3f ± %.3f | %.3f ± %.3f |\n", temperature, drafter, acceptance.value,
-              acceptance.half_width, tau.value, tau.half_width);
+  const Ratio nodes = ratio_of(drafted, passes);
+  std::printf("| %g | %s | %.1f | %.3f ± %.3f | %.3f ± %.3f |\n", temperature, drafter, nodes.value,
+              acceptance.value, acceptance.half_width, tau.value, tau.half_width);
   std::fflush(stdout);
 }
 
@@ -48,7 +52,9 @@ int run(std::span<char*> arguments) {
     std::fprintf(stderr, "measure_drafters: fewer than two texts\n");
     return 1;
   }
-  std::printf("| temperature | drafter | accepted of drafted | tau |\n|---|---|---|---|\n");
+  std::printf(
+      "| temperature | drafter | drafted a pass | accepted of drafted | tau "
+      "|\n|---|---|---|---|---|\n");
   for (const double temperature : {0.0, 1.0}) {
     for (const char* drafter : arguments.subspan(3)) {
       measure(model, drafter, prompts, temperature);

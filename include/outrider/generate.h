@@ -27,17 +27,9 @@ namespace outrider {
 // How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
 // UsageError that lists the known ones.
 struct SpeculationOptions {
-  // "none": plain decoding. docs/drafters.md describes the others:
-  //   "model:PATH"          a small model of the same vocabulary
-  //   "eagle:PATH"          an EAGLE or EAGLE-3 head on the target's hidden states
-  //   "medusa:PATH"         Medusa heads on the target's last hidden state
-  //   "mtp"                 multi-token prediction modules in the target's own directory
-  // These take "confidence=C": a draft ends after the first token that the drafter gives a lower
-  // probability (before temperature and truncation).
-  //   "first:A,B,..."       the first of these drafters that has anything to propose
-  //   "merge:A+B+..."       the trees of these drafters united into one
-  //   "staged:model:PATH+B" a small model that has its own tokens drafted by the drafter B
-  // A backslash before a comma or a plus sign takes it literally.
+  // "none": plain decoding. known_drafters() lists the others, docs/drafters.md describes them.
+  // Those made of others take their specs whole: "first:ngram:min=2,max=4,model:PATH"; a backslash
+  // before a comma or a plus sign takes it literally.
   std::string drafter = "none";
   // What stands. "exact": the target's own distribution. Others trade quality for speed and need a
   // drafter with distributions; docs/cascades.md describes each:
@@ -66,6 +58,13 @@ struct SpeculationOptions {
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
 };
+
+// A kind of drafter: how its spec is written, and what it is in a few words.
+struct DrafterDescription {
+  std::string usage;
+  std::string summary;
+};
+std::vector<DrafterDescription> known_drafters();
 
 // Throws the UsageError (or, for a tree's file, the Error) that a Generator would throw for specs
 // that cannot be read, without any model.
@@ -117,6 +116,7 @@ struct GenerateStatistics {
   std::int64_t drafter_passes = 0;  // without prefill
   std::int64_t drafted = 0;         // tokens proposed
   std::int64_t accepted = 0;        // drafted tokens that stand in the text
+  std::int64_t rejected = 0;        // tokens of the text that stand in the place of drafted ones
   std::int64_t emitted = 0;         // tokens generated
   // What the rule cost, summed over emitted positions: KL(rule_prob || target_prob) in nats, which
   // is infinite once a token could be emitted that the target's transform cuts off (at temperature

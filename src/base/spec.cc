@@ -40,6 +40,16 @@ bool is_key(const Part& part) {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || c == '-'; });
 }
 
+// What the language would read as punctuation gets a backslash.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\\' || c == ',' || c == '=') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
 std::string join(const std::vector<std::string_view>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -182,6 +192,27 @@ std::vector<int> Spec::integers(int least, int most) const {
     numbers.push_back(to_integer("values", to_number("values", value, least, most)));
   }
   return numbers;
+}
+
+std::string Spec::without(std::string_view key) const {
+  std::string text = name_;
+  char before = ':';
+  for (const std::string& value : values_) {
+    text += before + escaped(value);
+    before = ',';
+  }
+  for (const auto& [name, value] : keys_) {
+    if (name == key) continue;
+    text += fmt::format("{}{}={}", before, name, escaped(value));
+    before = ',';
+  }
+  return text;
+}
+
+std::string Spec::with(std::string_view key, std::string_view value) const {
+  const std::string others = without(key);
+  const bool alone = values_.empty() && others == name_;
+  return fmt::format("{}{}{}={}", others, alone ? ':' : ',', key, escaped(value));
 }
 
 std::vector<std::string> split_specs(std::string_view list, char separator) {

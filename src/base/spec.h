@@ -49,6 +49,10 @@ class Spec {
   // The same, one of `known`. Throws UsageError, listing them, if it is another.
   std::optional<std::string> choice(std::string_view key,
                                     std::initializer_list<std::string_view> known) const;
+  // This spec with another value behind a key, which it may have had or not; it stands last.
+  std::string with(std::string_view key, std::string_view value) const;
+  // This spec without a key.
+  std::string without(std::string_view key) const;
   // values() as whole numbers. Throws UsageError if one of them is none or outside [least, most].
   std::vector<int> integers(int least, int most) const;
 

@@ -91,6 +91,17 @@ TEST(Spec, SaysWhatIsWrong) {
   }
 }
 
+TEST(Spec, IsWrittenAgainWithOneKeyChanged) {
+  const Spec spec = Spec::parse("rule", "lossy:alpha=0.3,beta=auto");
+  EXPECT_EQ(spec.without("alpha"), "lossy:beta=auto");
+  EXPECT_EQ(spec.without("absent"), "lossy:alpha=0.3,beta=auto");
+  EXPECT_EQ(spec.with("alpha", "0.5"), "lossy:beta=auto,alpha=0.5");
+  EXPECT_EQ(Spec::parse("rule", "chow").with("alpha", "-1"), "chow:alpha=-1");
+  EXPECT_EQ(Spec::parse("rule", "chow:alpha=1").with("alpha", "0"), "chow:alpha=0");
+  const Spec awkward = Spec::parse("drafter", "model:/a\\,b\\=c,confidence=1");
+  EXPECT_EQ(Spec::parse("drafter", awkward.with("confidence", "0")).value(), "/a,b=c");
+}
+
 TEST(Spec, ListsOfSpecs) {
   using Parts = std::vector<std::string>;
   EXPECT_EQ(split_specs("ngram:min=2,max=4,suffix", ','), (Parts{"ngram:min=2,max=4", "suffix"}));

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
@@ -24,6 +27,7 @@
 #include "tests/support/checked_drafter.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_worlds.h"
+#include "tests/support/example_drafter.h"
 
 namespace outrider {
 namespace {
@@ -430,9 +434,37 @@ TEST_P(DrafterState, IsThatOfOneRebuiltFromScratch) {
 INSTANTIATE_TEST_SUITE_P(, DrafterState, ::testing::ValuesIn(kDrafterCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// --- Earlier texts ---------------------------------------------------------------------------
+
+// A drafter that remembers other texts is faster for it, and writes nothing else.
+TEST(SuffixAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
+  Generator generator(target(), {.drafter = "suffix:across=1000", .verify = "coupled"});
+  Generator plain(target());
+  const std::vector<TokenId> prompt = prompts().back();
+  std::int64_t accepted_before = 0;
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateRequest request{.prompt = prompt,
+                                  .options = {.max_tokens = 60,
+                                              .sampling = {.temperature = temperature, .top_k = 20},
+                                              .seed = 4,
+                                              .ignore_eos = true,
+                                              .keep_logits = true}};
+    const GenerateResult expected = std::move(plain.generate({&request, 1}).front());
+    for (const bool again : {false, true}) {
+      const GenerateResult result = std::move(generator.generate({&request, 1}).front());
+      EXPECT_EQ(result.ids, expected.ids);
+      EXPECT_TRUE(same_bits(result.logits, expected.logits));
+      if (again) {
+        EXPECT_GT(result.statistics.accepted, accepted_before + 20);
+      }
+      accepted_before = result.statistics.accepted;
+    }
+  }
+}
+
 // --- Nothing and rubbish ---------------------------------------------------------------------
 
-// Trees of random tokens and shapes, within what the job allows.
+// Trees of random tokens and shapes, scratch nodes among them, within what the job allows.
 class RubbishDrafter : public Drafter {
  public:
   explicit RubbishDrafter(int vocabulary_size) : vocabulary_size_(vocabulary_size) {}
@@ -447,6 +479,11 @@ class RubbishDrafter : public Drafter {
             job.shape->is_chain() ? job.tree->n_nodes() - 1 : below(job.tree->n_nodes());
         if (job.tree->node(parent).depth == job.budget.depth) continue;
         job.tree->add_child(parent, below(vocabulary_size_), kPointMass);
+      }
+      for (int n = below(4); n > 0; --n) {
+        const int parent = below(job.tree->n_nodes());
+        if (job.tree->node(parent).depth >= job.budget.scratch_depth) continue;
+        job.tree->add_scratch(parent, below(vocabulary_size_));
       }
     }
   }
@@ -516,6 +553,31 @@ void expect_plain_text() {
 
 TEST(DraftersOfNoUse, ProposeNothing) { expect_plain_text<SilentDrafter>(); }
 TEST(DraftersOfNoUse, ProposeRubbish) { expect_plain_text<RubbishDrafter>(); }
+
+// --- The documented example ------------------------------------------------------------------
+
+TEST(ExampleDrafter, KeepsTheContract) {
+  expect_plain_text<LastTimeDrafter>();
+  const DrafterPlan plan = read_last_time_drafter(Spec::parse("drafter", "last-time:length=5"));
+  const MakeDrafter make = [&plan](const World& world) { return plan.make(world.materials); };
+  const Walked walked = walk(make, plan.shape, {.temperature = 1}, true, 1);
+  EXPECT_EQ(walked.difference, "");
+  EXPECT_EQ(walked.violation, "");
+  EXPECT_GT(walked.n_accepted, 10);
+}
+
+TEST(ExampleDrafter, IsTheOneThatTheDocumentShows) {
+  const auto read = [](const char* path) {
+    std::ifstream file(std::filesystem::path(OUTRIDER_SOURCE_DIR) / path);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  const std::string code = read("tests/support/example_drafter.h");
+  const std::size_t begin = code.find("namespace outrider {");
+  const std::string end = "}  // namespace outrider\n";
+  ASSERT_NE(begin, std::string::npos);
+  const std::string shown = code.substr(begin, code.find(end) + end.size() - begin);
+  EXPECT_NE(read("docs/drafters.md").find("```cpp\n" + shown + "```"), std::string::npos);
+}
 
 // --- Mutants ---------------------------------------------------------------------------------
 

@@ -92,6 +92,7 @@ class Generation {
     statistics.target_passes = stream_.counts.target_passes;
     statistics.drafted = stream_.counts.drafted;
     statistics.accepted = stream_.counts.accepted;
+    statistics.rejected = stream_.counts.rejected;
     statistics.emitted = static_cast<std::int64_t>(result_.ids.size());
     const RuleCost& cost = stream_.counts.rule_cost;
     statistics.rule_kl = cost.kl;

@@ -17,6 +17,7 @@
 namespace outrider {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kPrompt = "A small test.";
@@ -183,8 +184,8 @@ TEST_F(RulesOnModels, MisfitsAreRefused) {
   EXPECT_THAT(message_of([&] { make("bild", "widths:2,2"); }), HasSubstr("a chain"));
   for (const char* rule : {"chow:alpha=0.5", "lossy:alpha=0.5", "bild"}) {
     EXPECT_THAT(message_of([&] { Generator(target_, {.drafter = "none", .rule = rule}); }),
-                HasSubstr("a drafter that has distributions (model:PATH, staged:model:PATH+B), got "
-                          "the drafter none"));
+                AllOf(HasSubstr("a drafter that has distributions (model:PATH[,confidence=C], "),
+                      HasSubstr("staged:model:PATH+B), got the drafter none")));
     EXPECT_THAT(message_of([&] { check_speculation({.drafter = "none", .rule = rule}); }),
                 HasSubstr("model:PATH"));
   }

@@ -224,11 +224,13 @@ TEST_F(Generation, StreamedTextIsTheText) {
     std::string streamed;
     std::vector<TokenId> ids;
     int n_accepted = 0;
+    int n_corrected = 0;
     GenerateOptions options{.max_tokens = 80, .sampling = {.temperature = 1.5}, .ignore_eos = true};
     options.on_token = [&](const TokenEvent& event) {
       streamed += event.text;
       ids.push_back(event.id);
       if (event.origin == TokenOrigin::accepted) ++n_accepted;
+      if (event.origin == TokenOrigin::corrected) ++n_corrected;
       if (length == 0) {
         EXPECT_EQ(event.origin, TokenOrigin::plain);
       }
@@ -236,6 +238,7 @@ TEST_F(Generation, StreamedTextIsTheText) {
     const GenerateResult result = generator.generate(kPrompt, options);
     EXPECT_EQ(ids, result.ids);
     EXPECT_EQ(n_accepted, result.statistics.accepted);
+    EXPECT_EQ(n_corrected, result.statistics.rejected);
     // Only an unfinished character at the very end may come after the last token.
     EXPECT_EQ(result.text.substr(0, streamed.size()), streamed);
     EXPECT_LE(result.text.size() - streamed.size(), 3U);

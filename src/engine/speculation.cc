@@ -127,7 +127,28 @@ LoadOptions make_load_options(const ModelOptions& options) {
   return load;
 }
 
+std::vector<DrafterDescription> known_drafters() {
+  std::vector<DrafterDescription> known;
+  for (const DrafterKind& kind : drafter_kinds()) {
+    known.push_back({std::string(kind.usage), std::string(kind.summary)});
+  }
+  return known;
+}
+
 void check_speculation(const SpeculationOptions& options) { (void)read_speculation(options); }
+
+std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
+                                                  const SpeculationOptions& options) {
+  const Spec spec = Spec::parse("drafter", options.drafter);
+  if (spec.name() != "model") {
+    throw UsageError("load drafter", options.drafter, "a drafter with a model, model:PATH",
+                     spec.name());
+  }
+  const std::string& path = spec.required_value("model:PATH");
+  auto model = load_model(path, make_load_options(options.drafter_options));
+  require_fitting_vocabulary(target, *model, path);
+  return model;
+}
 
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
   Plan plan = read_speculation(options);

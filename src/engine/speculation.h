@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "model/language_model.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "speculate/acceptance.h"
@@ -34,6 +35,12 @@ struct Speculation {
 // Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not
 // fit the target.
 Speculation make_speculation(const Model& target, const SpeculationOptions& options);
+
+// The model of a drafter "model:PATH", whatever else the spec says, checked against the target's
+// vocabulary. Throws UsageError for other drafters, Error for a model that does not load or does
+// not fit.
+std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
+                                                  const SpeculationOptions& options);
 
 // ModelOptions in the engine's own terms. Throws UsageError naming what is known.
 struct LoadOptions make_load_options(const ModelOptions& options);

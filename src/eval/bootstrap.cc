@@ -30,6 +30,15 @@ Interval interval_of(std::vector<double>& values, double confidence) {
   return {.low = quantile(values, tail), .high = quantile(values, 1 - tail)};
 }
 
+// The item that a draw of a resample takes.
+std::size_t drawn_item(std::size_t draw, int resample, std::size_t n_items, std::uint64_t seed) {
+  const auto block =
+      philox4x32({static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(resample), 0, 0},
+                 {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  // 32 bits times n_items, the upper half: no item's share is off by more than 2^-32.
+  return static_cast<std::size_t>((block[0] * std::uint64_t{n_items}) >> 32);
+}
+
 }  // namespace
 
 std::vector<Interval> bootstrap_intervals(
@@ -42,12 +51,7 @@ std::vector<Interval> bootstrap_intervals(
   for (int resample = 0; resample < options.n_resamples; ++resample) {
     std::fill(sums.begin(), sums.end(), 0.0);
     for (std::size_t draw = 0; draw < n_items; ++draw) {
-      const auto block =
-          philox4x32({static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(resample), 0, 0},
-                     {static_cast<std::uint32_t>(options.seed),
-                      static_cast<std::uint32_t>(options.seed >> 32)});
-      // 32 bits times n_items, the upper half: no item's share is off by more than 2^-32.
-      const auto item = static_cast<std::size_t>((block[0] * std::uint64_t{n_items}) >> 32);
+      const std::size_t item = drawn_item(draw, resample, n_items, options.seed);
       for (std::size_t c = 0; c < n_counts; ++c) sums[c] += counts[item * n_counts + c];
     }
     const std::vector<double> values = scores(sums);
@@ -60,6 +64,26 @@ std::vector<Interval> bootstrap_intervals(
     intervals.push_back(interval_of(values, options.confidence));
   }
   return intervals;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+Interval bootstrap_median(std::span<const double> values, const BootstrapOptions& options) {
+  std::vector<double> medians;
+  std::vector<double> sample(values.size());
+  for (int resample = 0; resample < options.n_resamples; ++resample) {
+    for (std::size_t draw = 0; draw < values.size(); ++draw) {
+      sample[draw] = values[drawn_item(draw, resample, values.size(), options.seed)];
+    }
+    medians.push_back(median(sample));
+  }
+  return interval_of(medians, options.confidence);
 }
 
 }  // namespace outrider::eval

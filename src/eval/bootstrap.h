@@ -33,6 +33,12 @@ std::vector<Interval> bootstrap_intervals(
     const std::function<std::vector<double>(std::span<const double>)>& scores,
     const BootstrapOptions& options = {});
 
+// The middle value, or the mean of the two middle ones; NaN of none.
+double median(std::vector<double> values);
+
+// The interval of the median of `values`, from the same draws of items. At least one value.
+Interval bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
+
 }  // namespace outrider::eval
 
 #endif  // OUTRIDER_EVAL_BOOTSTRAP_H_

@@ -113,6 +113,14 @@ double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::optional<Record> ask(Generator& generator, const Model& model, const Question& question,
                           const Metrics& metrics, const AskOptions& options) {
+  const auto answerer = [&generator](const GenerateRequest& request) {
+    return std::move(generator.generate({&request, 1}).front());
+  };
+  return ask(answerer, model, question, metrics, options);
+}
+
+std::optional<Record> ask(const Answerer& answerer, const Model& model, const Question& question,
+                          const Metrics& metrics, const AskOptions& options) {
   Record record = start_record(question);
   try {
     for (int sample = 0; sample < options.n_samples; ++sample) {
@@ -123,7 +131,7 @@ std::optional<Record> ask(Generator& generator, const Model& model, const Questi
                           : GenerateRequest{.prompt = model.tokenizer().encode(
                                                 question.prompt, generate.add_special),
                                             .options = generate};
-      const GenerateResult result = std::move(generator.generate({&request, 1}).front());
+      const GenerateResult result = answerer(request);
       if (result.finish_reason == FinishReason::cancelled) return std::nullopt;
       record.texts.push_back(result.text);
       record.finishes.emplace_back(result.finish_reason == FinishReason::stop ? "stop" : "length");

@@ -40,9 +40,14 @@ struct AskOptions {
       request = {};
 };
 
+// What makes an answer of a request.
+using Answerer = std::function<GenerateResult(const GenerateRequest& request)>;
+
 // Asks one question, n_samples times, and judges the answers. Nothing if cancelled
 // (GenerateOptions::cancel). Throws ItemError, naming the item, for what is wrong with this item
 // alone (a prompt longer than the context, say), UsageError for what would be wrong with any.
+std::optional<Record> ask(const Answerer& answerer, const Model& model, const Question& question,
+                          const Metrics& metrics, const AskOptions& options);
 std::optional<Record> ask(Generator& generator, const Model& model, const Question& question,
                           const Metrics& metrics, const AskOptions& options);
 

@@ -230,7 +230,7 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
   // Where there is no pidfd_open (before Linux 5.3) the child's end is found by asking now and
   // then.
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  constexpr int kBetweenLooks_ms = 20;
+  constexpr int kBetweenLooks = 20;  // milliseconds
   while (!has_ended(child)) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -243,7 +243,7 @@ ChildRun run_isolated(const std::vector<std::string>& arguments,
     pollfd waiting[] = {{.fd = handle.get(), .events = POLLIN, .revents = 0},
                         {.fd = errors_reading.get(), .events = POLLIN, .revents = 0},
                         {.fd = report_reading.get(), .events = POLLIN, .revents = 0}};
-    const long longest = handle.get() < 0 ? kBetweenLooks_ms : 1000;
+    const long longest = handle.get() < 0 ? kBetweenLooks : 1000;
     ::poll(waiting, 3, static_cast<int>(std::min<long>(left + 1, longest)));
     drain(errors_reading.get(), run.errors, kErrors_bytes);
     drain(report_reading.get(), run.report, kReport_bytes);

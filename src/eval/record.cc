@@ -28,6 +28,7 @@ void visit_effort(AnyEffort& effort, Visit visit) {
   visit("drafter_passes", effort.drafter_passes);
   visit("drafted", effort.drafted);
   visit("accepted", effort.accepted);
+  visit("rejected", effort.rejected);
   visit("rule_kl", effort.rule_kl);
   visit("rule_tv", effort.rule_tv);
   visit("deferral", effort.deferral);
@@ -78,6 +79,7 @@ void Effort::add(const Effort& other) {
   add_to(drafter_passes, other.drafter_passes);
   add_to(drafted, other.drafted);
   add_to(accepted, other.accepted);
+  add_to(rejected, other.rejected);
   add_to(rule_kl, other.rule_kl);
   add_to(rule_tv, other.rule_tv);
   add_to(deferral, other.deferral);
@@ -94,6 +96,7 @@ void Effort::add(const GenerateStatistics& statistics, std::size_t n_prompt_toke
        .drafter_passes = statistics.drafter_passes,
        .drafted = statistics.drafted,
        .accepted = statistics.accepted,
+       .rejected = statistics.rejected,
        .rule_kl = statistics.rule_kl,
        .rule_tv = statistics.rule_tv,
        .deferral = statistics.deferral_rate * static_cast<double>(statistics.emitted),

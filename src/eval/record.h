@@ -22,6 +22,7 @@ struct Effort {
   std::int64_t drafter_passes = 0;
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;
+  std::int64_t rejected = 0;
   double rule_kl = 0;  // nats, may be infinite
   double rule_tv = 0;
   double deferral = 0;  // deferral_rate times emitted

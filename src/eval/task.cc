@@ -164,6 +164,7 @@ std::vector<Task> list_tasks(const std::vector<fs::path>& folders) {
     }
   }
   std::vector<Task> tasks;
+  tasks.reserve(files.size());
   for (const auto& entry : files) {
     tasks.push_back(parse_task(read_data_file(entry.second.string()), entry.second.string()));
   }

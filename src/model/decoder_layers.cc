@@ -36,8 +36,9 @@ std::unique_ptr<Sequence> DecoderLayers::open(const Prompt& prompt) {
   return std::make_unique<KvSequence>(pool_);
 }
 
-void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits) {
-  plan_.lay_out(blocks, logits, *parts_.config, *pool_);
+void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+                            std::span<const int> skip_layers) {
+  plan_.lay_out(blocks, logits, skip_layers, *parts_.config, *pool_);
   make_room();
 }
 

@@ -64,8 +64,10 @@ class DecoderLayers {
   std::unique_ptr<Sequence> open(const Prompt& prompt);
 
   // Checks the blocks, lays out their rows and makes room for the pass. Throws Error (or
-  // std::bad_alloc); no sequence has changed then.
-  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits);
+  // std::bad_alloc); no sequence has changed then. skip_layers: those that the pass will leave out
+  // (ForwardRequest).
+  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+               std::span<const int> skip_layers = {});
   // The rows become pending nodes of their sequences.
   void begin() { plan_.append_nodes(); }
   const PassPlan& plan() const { return plan_; }

@@ -131,6 +131,7 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
   copy->pages_.assign(pages_.begin(), pages_.begin() + static_cast<std::ptrdiff_t>(n_pages));
   for (const PageId page : copy->pages_) pool_->share(page);
   copy->n_kept_ = n_kept_;
+  copy->skipped_layers_ = skipped_layers_;
   return copy;
 }
 

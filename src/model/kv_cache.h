@@ -90,6 +90,14 @@ class KvSequence final : public Sequence {
 
   const PagePool* pool() const { return pool_.get(); }
 
+  bool empty() const { return n_kept_ == 0 && parents_.empty(); }
+  // The layers that its tokens were run without (ForwardRequest): they have no keys and values
+  // there, and those of later layers are not the whole model's. Set while it is empty.
+  std::span<const int> skipped_layers() const { return skipped_layers_; }
+  void set_skipped_layers(std::span<const int> layers) {
+    skipped_layers_.assign(layers.begin(), layers.end());
+  }
+
   // Makes sure that n_new further slots have pages of this sequence's own and that append() will
   // not allocate. Changes nothing that can be seen; may throw std::bad_alloc.
   void reserve(int n_new);
@@ -123,6 +131,7 @@ class KvSequence final : public Sequence {
   std::shared_ptr<PagePool> pool_;
   std::vector<PageId> pages_;
   int n_kept_ = 0;
+  std::vector<int> skipped_layers_;
   std::vector<int> parents_;  // (n_pending)
   std::vector<int> depths_;   // (n_pending); a child of the last kept token has depth 0
 };

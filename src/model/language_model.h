@@ -65,11 +65,15 @@ struct RowSet {
 };
 
 struct ForwardRequest {
-  RowSet logits;
+  RowSet logits = {};
   // Which of the model's hidden states every row of the pass leaves behind, in this order: 0 is the
   // token's embedding, l the residual stream after l layers, and n_layers what the head reads, the
   // final norm applied (Hugging Face numbers hidden_states in the same way).
   std::span<const int> feature_layers = {};
+  // Layers, numbered from 0, that the pass leaves out: the residual stream goes past them as it is.
+  // Ascending. What such a pass leaves in a sequence is its own: all passes over a sequence leave
+  // out the same layers, from its first token on.
+  std::span<const int> skip_layers = {};
 };
 
 // Reused from pass to pass; grows only.
@@ -112,7 +116,8 @@ class LanguageModel {
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
 
   // Throws Error if a token is outside the vocabulary, a parent out of place, a position beyond the
-  // context or a feature layer beyond the model; nothing has changed then.
+  // context, a feature layer or a layer to skip beyond the model, or if a sequence has been run
+  // without other layers than these; nothing has changed then.
   virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                        ForwardOutput& output) = 0;
 

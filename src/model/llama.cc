@@ -33,7 +33,7 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
       throw Error("forward", "block", "no features (this model reads tokens alone)", "some");
     }
   }
-  layers_.lay_out(blocks, request.logits);
+  layers_.lay_out(blocks, request.logits, request.skip_layers);
   const PassPlan& plan = layers_.plan();
   asked_.resize(plan.n_asked(), parts_.config.dim, parts_.weights.quantized);
   const std::size_t n_logits = static_cast<std::size_t>(plan.n_asked()) *
@@ -42,6 +42,7 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
   output.n_rows = plan.n_asked();
   output.vocabulary_size = parts_.config.vocabulary_size;
   feature_layers_ = request.feature_layers;
+  skip_layers_ = request.skip_layers;
   output.feature_width = static_cast<int>(feature_layers_.size()) * parts_.config.dim;
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
@@ -105,9 +106,11 @@ void LlamaModel::run(const Team& team, float* logits) {
   layers_.turn(team);
   leave_features(team, 0);
   for (int i = 0; i < parts_.config.n_layers; ++i) {
-    layers_.normalise(team, parts_.weights.layers[static_cast<std::size_t>(i)].attention_norm);
-    layers_.attention(team, i, layers_.normed());
-    layers_.feed_forward(team, i);
+    if (!std::binary_search(skip_layers_.begin(), skip_layers_.end(), i)) {
+      layers_.normalise(team, parts_.weights.layers[static_cast<std::size_t>(i)].attention_norm);
+      layers_.attention(team, i, layers_.normed());
+      layers_.feed_forward(team, i);
+    }
     leave_features(team, i + 1);
   }
   project_to_vocabulary(team, logits);

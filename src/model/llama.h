@@ -52,6 +52,7 @@ class LlamaModel final : public LanguageModel {
   DecoderLayers layers_;                 // looks into parts_
   Activations asked_;                    // (n_asked, dim): what the head reads
   std::span<const int> feature_layers_;  // of the pass that is running
+  std::span<const int> skip_layers_;     // likewise
   float* features_ = nullptr;            // (n_rows, feature_layers_.size() * dim)
 };
 

@@ -39,6 +39,9 @@ void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   if (!request.feature_layers.empty()) {
     throw Error("forward", "feature layers", "none (a head leaves the states it gives)", "some");
   }
+  if (!request.skip_layers.empty()) {
+    throw Error("forward", "layers left out", "none (a head has one layer)", "some");
+  }
   for (const TokenBlock& block : blocks) {
     if (block.features.size() != block.tokens.size() * dim) {
       throw Error("forward", "block",

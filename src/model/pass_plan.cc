@@ -17,16 +17,28 @@ namespace {
 }  // namespace
 
 void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
-                       const ModelConfig& config, const PagePool& pool) {
+                       std::span<const int> skip_layers, const ModelConfig& config,
+                       const PagePool& pool) {
+  int last_skipped = -1;
+  for (const int layer : skip_layers) {
+    if (layer <= last_skipped || layer >= config.n_layers) {
+      throw Error("forward", "layers to skip",
+                  fmt::format("ascending, between 0 and {}", config.n_layers - 1),
+                  fmt::format("{} after {}", layer, last_skipped));
+    }
+    last_skipped = layer;
+  }
   rows_.clear();
   asked_.clear();
   longest_context_ = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    add_block(blocks[i], static_cast<int>(i), config, pool);
+    add_block(blocks[i], static_cast<int>(i), skip_layers, config, pool);
   }
   choose_rows(blocks, logits);
   for (const TokenBlock& block : blocks) {
-    static_cast<KvSequence*>(block.sequence)->reserve(static_cast<int>(block.tokens.size()));
+    auto* sequence = static_cast<KvSequence*>(block.sequence);
+    sequence->reserve(static_cast<int>(block.tokens.size()));
+    if (sequence->empty()) sequence->set_skipped_layers(skip_layers);
   }
 }
 
@@ -34,8 +46,8 @@ void PassPlan::append_nodes() {
   for (const PassRow& row : rows_) row.sequence->append(row.parent);
 }
 
-void PassPlan::add_block(const TokenBlock& block, int index, const ModelConfig& config,
-                         const PagePool& pool) {
+void PassPlan::add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,
+                         const ModelConfig& config, const PagePool& pool) {
   auto* sequence = dynamic_cast<KvSequence*>(block.sequence);
   if (sequence == nullptr || sequence->pool() != &pool) {
     fail(index, "a sequence that this model opened",
@@ -47,6 +59,11 @@ void PassPlan::add_block(const TokenBlock& block, int index, const ModelConfig& 
     }
   }
   if (block.tokens.empty()) fail(index, "at least one token", "none");
+  if (!sequence->empty() &&
+      !std::equal(skip_layers.begin(), skip_layers.end(), sequence->skipped_layers().begin(),
+                  sequence->skipped_layers().end())) {
+    fail(index, "a sequence run without the same layers", "one run without others");
+  }
   if (!block.parents.empty() && block.parents.size() != block.tokens.size()) {
     fail(index, fmt::format("{} parents (or none: a chain)", block.tokens.size()),
          fmt::format("{}", block.parents.size()));

@@ -24,8 +24,8 @@ class PassPlan {
  public:
   // Checks the blocks against the model, lays out their rows one block after the other and reserves
   // room in the sequences. Throws Error (or std::bad_alloc); no sequence has changed then.
-  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits, const ModelConfig& config,
-               const PagePool& pool);
+  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+               std::span<const int> skip_layers, const ModelConfig& config, const PagePool& pool);
   // Makes the rows pending nodes of their sequences. Does not throw.
   void append_nodes();
 
@@ -36,8 +36,8 @@ class PassPlan {
   int longest_context() const { return longest_context_; }  // keys that the deepest row attends to
 
  private:
-  void add_block(const TokenBlock& block, int index, const ModelConfig& config,
-                 const PagePool& pool);
+  void add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,
+                 const ModelConfig& config, const PagePool& pool);
   void choose_rows(std::span<const TokenBlock> blocks, const RowSet& logits);
 
   std::vector<PassRow> rows_;

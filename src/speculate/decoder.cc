@@ -219,7 +219,10 @@ void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
     if (stream.finished) break;
     commit_token(stream.tree.node(node).token, node);
   }
-  if (!stream.finished) commit_token(stream.verdict.next, -1);
+  if (!stream.finished) {
+    if (stream.verdict.corrected) ++stream.counts.rejected;
+    commit_token(stream.verdict.next, -1);
+  }
   // Only now: until the round is over, the views look at the history it began with.
   for (std::size_t index = n_before; index < stream.tokens.size(); ++index) {
     stream.history.add_generated(stream.tokens[index]);

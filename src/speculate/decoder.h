@@ -37,6 +37,7 @@ struct StreamCounts {
   std::int64_t target_passes = 0;
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;  // accepted nodes whose tokens were committed
+  std::int64_t rejected = 0;  // rounds that ended with a token in the place of rejected ones
   RuleCost rule_cost;         // summed over committed tokens, each counted once
 };
 

@@ -72,5 +72,34 @@ TEST(DraftTree, RetainNumbersAnewAndKeepsSampledNodes) {
   EXPECT_EQ(tree.n_nodes(), 5);
 }
 
+TEST(DraftTree, ScratchNodesAreNobodysChildren) {
+  DraftTree tree;
+  tree.reset(9, 4);
+  tree.add_child(0, 1, kPointMass);
+  tree.add_child(1, 2, kPointMass);
+  const int beside = tree.add_scratch(0, 3);
+  const int behind = tree.add_scratch(2, 4);
+  const int deeper = tree.add_scratch(behind, 5);
+  EXPECT_EQ(tree.n_nodes(), 6);
+  EXPECT_EQ(tree.n_drafted(), 2);
+  EXPECT_EQ(tree.n_scratch(), 3);
+  EXPECT_EQ(tree.node(deeper).depth, 4);
+  EXPECT_TRUE(tree.is_chain());
+  EXPECT_EQ(tree.next_child(0, 1), -1);
+  EXPECT_EQ(tree.next_child(2, 2), -1);
+  EXPECT_EQ(tree.next_child(behind, behind), -1);
+  std::vector<TokenId> path;
+  tree.path_tokens(deeper, path);
+  EXPECT_EQ(path, (std::vector<TokenId>{1, 2, 4, 5}));
+  EXPECT_THROW(tree.add_child(2, 6, kPointMass), Error);
+
+  tree.retain(std::vector<int>{0, 1, beside});
+  EXPECT_EQ(tree.n_drafted(), 1);
+  EXPECT_EQ(tree.n_scratch(), 1);
+  tree.reset(0, 1);
+  EXPECT_EQ(tree.n_drafted() + tree.n_scratch(), 0);
+  EXPECT_EQ(tree.add_child(0, 1, kPointMass), 1);
+}
+
 }  // namespace
 }  // namespace outrider

@@ -6,6 +6,9 @@
 
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
+#include "speculate/drafters/jacobi_drafter.h"
+#include "speculate/drafters/layerskip_drafter.h"
+#include "speculate/drafters/lookahead_drafter.h"
 #include "speculate/drafters/medusa_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
@@ -20,17 +23,43 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH", true, read_model_drafter},
-    {"eagle", "eagle:PATH", true, read_eagle_drafter},
-    {"medusa", "medusa:PATH", true, read_medusa_drafter},
-    {"mtp", "mtp", true, read_mtp_drafter},
-    {"ngram", "ngram:min=,max=,length=", false, read_ngram_drafter},
-    {"reference", "reference:file=F", false, read_reference_drafter},
-    {"suffix", "suffix:length=,total=", false, read_suffix_drafter},
-    {"retrieval", "retrieval:path=FILE", false, read_retrieval_drafter},
-    {"first", "first:A,B,...", false, nullptr, read_first_drafter, ','},
-    {"merge", "merge:A+B+...", false, nullptr, read_merge_drafter, '+'},
-    {"staged", "staged:model:PATH+B", true, nullptr, read_staged_drafter, '+'},
+    {"model", "model:PATH[,confidence=C]",
+     "a small model of the same vocabulary; drafts end behind a token less likely than C", true,
+     read_model_drafter},
+    {"eagle", "eagle:PATH[,confidence=C]",
+     "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,
+     read_eagle_drafter},
+    {"medusa", "medusa:PATH[,confidence=C]",
+     "Medusa heads on the target's last hidden state: outrider train medusa", true,
+     read_medusa_drafter},
+    {"mtp", "mtp[:confidence=C]",
+     "multi-token prediction modules in the target's own directory: outrider train mtp", true,
+     read_mtp_drafter},
+    {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
+     "prompt lookup: what followed the last tokens where they stood before", false,
+     read_ngram_drafter},
+    {"reference", "reference:file=F[,file=G,min=N,length=K]",
+     "what follows the last tokens in given documents; a folder stands for its files", false,
+     read_reference_drafter},
+    {"suffix", "suffix[:length=K,total=N,cut=C,factor=F,across=TOKENS]",
+     "what has followed the end of the text most often, in earlier texts too with across", false,
+     read_suffix_drafter},
+    {"retrieval", "retrieval:path=FILE",
+     "what followed the last tokens in a large text: outrider datastore", false,
+     read_retrieval_drafter},
+    {"lookahead", "lookahead[:window=W,ngram=N,guesses=G]",
+     "n-grams that the target itself writes in a Jacobi window", false, read_lookahead_drafter},
+    {"layerskip", "layerskip:layers=L or layerskip:skip=I+J, with [,confidence=C]",
+     "the target's own first L layers, or all but those listed, from 0", true,
+     read_layerskip_drafter},
+    {"jacobi", "jacobi[:length=K]", "what the target said behind its last guesses", false,
+     read_jacobi_drafter},
+    {"first", "first:A,B,...", "the first of these drafters that has a draft", false, nullptr,
+     read_first_drafter, ','},
+    {"merge", "merge:A+B+...", "the trees of these drafters united", false, nullptr,
+     read_merge_drafter, '+'},
+    {"staged", "staged:model:PATH+B", "a small model that the drafter B drafts for", true, nullptr,
+     read_staged_drafter, '+'},
 };
 
 }  // namespace

@@ -15,8 +15,9 @@ using ReadDrafterOfOthers = DrafterPlan (*)(std::span<const std::string> parts);
 
 struct DrafterKind {
   std::string_view name;
-  std::string_view usage;  // its spec, for people to read
-  bool has_draft_prob;     // every drafter of the kind has distributions: what errors recommend
+  std::string_view usage;    // its spec, for people to read
+  std::string_view summary;  // what it is, likewise
+  bool has_draft_prob;       // every drafter of the kind has distributions: what errors recommend
   ReadDrafter read;
   // Instead of `read`, for drafters made of others: the specs of these, and what joins them.
   ReadDrafterOfOthers read_parts = nullptr;

@@ -180,9 +180,7 @@ std::string error_of(const std::function<void()>& action) {
 }
 
 TEST_F(RetrievalDrafts, SpecsAndStoresThatDoNotFitAreRefused) {
-  const auto read = [](const std::string& text) {
-    return read_drafter(Spec::parse("drafter", text));
-  };
+  const auto read = [](const std::string& text) { return read_drafter(text); };
   EXPECT_THROW(read("retrieval"), UsageError);
   EXPECT_THROW(read("retrieval:file"), UsageError);
   EXPECT_THROW(read("retrieval:path="), UsageError);

@@ -1,9 +1,6 @@
 #include "train/training_log.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +13,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/gnuplot.h"
 #include "outrider/error.h"
 
 namespace outrider::train {
@@ -70,10 +68,8 @@ bool plot_training_log(const std::filesystem::path& log, const std::filesystem::
   if (losses.empty()) return false;
   // Means over a 200th of the run: a curve, not a cloud.
   const std::size_t bin = std::max<std::size_t>(1, losses.size() / 200);
-  std::string script = fmt::format(
-      "set terminal svg size 800,500 font 'sans,12' background 'white'\nset output '{}'\n"
-      "set xlabel 'step'\nset ylabel 'loss (nats a token)'\nset grid\nset key top right\n",
-      svg.string());
+  std::string script =
+      "set xlabel 'step'\nset ylabel 'loss (nats a token)'\nset grid\nset key top right\n";
   script += "$loss << EOD\n";
   for (std::size_t first = 0; first < losses.size(); first += bin) {
     const std::size_t last = std::min(first + bin, losses.size());
@@ -89,27 +85,7 @@ bool plot_training_log(const std::filesystem::path& log, const std::filesystem::
     script += ", $held_out with linespoints pointtype 7 linecolor '#b2182b' title 'held out'";
   }
   script += "\n";
-  const std::filesystem::path script_file = svg.string() + ".gnuplot";
-  write_file_atomically(script_file, script);
-
-  const std::string name = script_file.string();
-  std::vector<char*> arguments;
-  std::string program = "gnuplot";
-  std::string argument = name;
-  arguments = {program.data(), argument.data(), nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, "gnuplot", &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = -1;
-  if (error == 0) {
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  std::filesystem::remove(script_file);
-  return error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return draw_with_gnuplot(svg, 800, 500, script);
 }
 
 }  // namespace outrider::train

@@ -80,10 +80,13 @@ class CheckedDrafter final : public Drafter {
                tree.node(0).token == job.context->tokens.back(),
            "the root that it was given");
     expect(tree.n_drafted() <= job.budget.n_nodes, "as many nodes as the budget has");
+    expect(tree.n_nodes() - 1 <= kMostDraftNodes, "no wider pass than one of prefill");
     expect(!job.shape->is_chain() || tree.is_chain(), "a chain where the shape is one");
     for (int index = 0; index < tree.n_nodes(); ++index) {
       const DraftNode& node = tree.node(index);
-      expect(node.depth <= job.budget.depth, "depths within the budget");
+      expect(
+          node.depth <= (index <= tree.n_drafted() ? job.budget.depth : job.budget.scratch_depth),
+          "depths within the budget");
       expect(index == 0 || (node.token >= 0 && node.token < vocabulary_size_),
              "tokens of the target's vocabulary");
       expect(its.has_draft_prob || node.draft_prob == kNoDistribution,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/datastore_writer.h"
 #include "model/load_model.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
@@ -27,6 +29,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_pair.h"
+#include "tokenizer/same_vocabulary.h"
 
 namespace outrider::testing {
 
@@ -96,8 +99,11 @@ class DrafterFiles {
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
-                       fmt::arg("text", (directory_.path() / "text.txt").string()));
+                       fmt::arg("text", (directory_.path() / "text.txt").string()),
+                       fmt::arg("store", (directory_.path() / "store").string()));
   }
+  // The target's and, to the store, every world's.
+  VocabularyId vocabulary() const { return vocabulary_id(*tokenizer_); }
 
  private:
   DrafterFiles() {
@@ -120,6 +126,22 @@ class DrafterFiles {
                 .text;
     std::mt19937 random(5);
     for (int n = 0; n < 400; ++n) text << kFewCharacters[random() % kFewCharacters.size()];
+    text.close();
+    write_store();
+  }
+
+  // The text and, for worlds of a few tokens, what these may go on with: each run of three before
+  // each token, some more often than others.
+  void write_store() const {
+    DatastoreWriter writer(directory_.path() / "store", vocabulary());
+    std::ifstream text(directory_.path() / "text.txt");
+    writer.add(tokenizer_->encode(std::string(std::istreambuf_iterator<char>(text), {}), true));
+    writer.end_document();
+    std::mt19937 random(6);
+    std::vector<TokenId> tokens(200);
+    for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 3);
+    writer.add(tokens);
+    writer.commit();
   }
   TemporaryDirectory directory_;
   std::shared_ptr<const Tokenizer> tokenizer_;
@@ -155,6 +177,7 @@ inline World table_world(std::uint32_t seed) {
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte) % kVocabulary);
     return tokens;
   };
+  world.materials.vocabulary_id = [] { return DrafterFiles::get().vocabulary(); };
   world.prompt = {0, 2, 1, 0, 2, 1, 0};
   world.few_outcomes = {{.temperature = 1},
                         {.temperature = 0.8,
@@ -181,6 +204,7 @@ inline World stored_world(std::uint32_t seed) {
   world.materials.tokenize = [&files](std::string_view text) {
     return files.tokenizer()->encode(text, false);
   };
+  world.materials.vocabulary_id = [&files] { return files.vocabulary(); };
   world.prompt =
       files.tokenizer()->encode("A small test: " + std::to_string(seed) + " #%#&@#%#&", true);
   world.few_outcomes = {

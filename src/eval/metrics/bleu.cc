@@ -31,19 +31,23 @@ bool is_always_apart(char32_t c) {
          (c >= U'(' && c <= U'+') || (c >= U':' && c <= U'@') || c == U'/';
 }
 
-// One substitution of two neighbours, from left to right without overlap: where `matches` holds,
-// both are written with what `separate` says.
+struct Spaces {  // to be put around and between two neighbours
+  bool before;
+  bool between;
+  bool after;
+};
+
+// One substitution of two neighbours, from left to right without overlap.
 template <typename Matches>
-std::u32string separate_pairs(const std::u32string& text, Matches matches, bool space_before,
-                              bool space_between, bool space_after) {
+std::u32string separate_pairs(const std::u32string& text, const Spaces& spaces, Matches matches) {
   std::u32string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (at + 1 < text.size() && matches(text[at], text[at + 1])) {
-      if (space_before) out += U' ';
+      if (spaces.before) out += U' ';
       out += text[at];
-      if (space_between) out += U' ';
+      if (spaces.between) out += U' ';
       out += text[at + 1];
-      if (space_after) out += U' ';
+      if (spaces.after) out += U' ';
       ++at;
     } else {
       out += text[at];
@@ -74,12 +78,14 @@ std::vector<std::u32string> tokenize_13a(std::string_view text) {
   apart += U' ';
   // A full stop or comma leaves its neighbours unless digits stand on both sides; a hyphen leaves
   // the digit before it.
-  apart = separate_pairs(
-      apart, [](char32_t a, char32_t b) { return !is_digit(a) && is_stop(b); }, false, true, true);
-  apart = separate_pairs(
-      apart, [](char32_t a, char32_t b) { return is_stop(a) && !is_digit(b); }, true, true, false);
-  apart = separate_pairs(
-      apart, [](char32_t a, char32_t b) { return is_digit(a) && b == U'-'; }, false, true, true);
+  apart =
+      separate_pairs(apart, {.before = false, .between = true, .after = true},
+                     [](char32_t one, char32_t next) { return !is_digit(one) && is_stop(next); });
+  apart =
+      separate_pairs(apart, {.before = true, .between = true, .after = false},
+                     [](char32_t one, char32_t next) { return is_stop(one) && !is_digit(next); });
+  apart = separate_pairs(apart, {.before = false, .between = true, .after = true},
+                         [](char32_t one, char32_t next) { return is_digit(one) && next == U'-'; });
   return split_words(apart);
 }
 

@@ -17,8 +17,10 @@ struct ModelDrafter::Growing {
   std::span<const TokenId> feed;  // committed tokens that the model has not seen, the root last
 };
 
-ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size)
+ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
+                           std::string_view name)
     : model_(std::move(model)),
+      name_(name),
       shared_vocabulary_(static_cast<std::size_t>(
           std::min(model_->config().vocabulary_size, target_vocabulary_size))) {}
 ModelDrafter::~ModelDrafter() = default;

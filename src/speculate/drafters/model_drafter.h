@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,10 +25,11 @@ class ModelDrafter final : public Drafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
   // families pad their output matrix to different sizes); others are never drafted.
-  ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size);
+  ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
+               std::string_view name = "model");  // which outlives it
   ~ModelDrafter() override;
 
-  std::string_view name() const override { return "model"; }
+  std::string_view name() const override { return name_; }
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = true};
   }
@@ -58,6 +60,7 @@ class ModelDrafter final : public Drafter {
   void drop_complete();
 
   std::unique_ptr<LanguageModel> model_;
+  std::string_view name_;
   std::size_t shared_vocabulary_;
   std::unordered_map<SequenceId, Text> texts_;
   std::int64_t n_passes_ = 0;

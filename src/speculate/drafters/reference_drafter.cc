@@ -67,6 +67,19 @@ ReferenceDrafter::ReferenceDrafter(const std::vector<std::vector<TokenId>>& docu
   for (const TokenId token : tokens_) index_.append(token);
 }
 
+// Where the first occurrence that does not end its document goes on.
+std::size_t ReferenceDrafter::continuation(int state) const {
+  // Every document ends with kNoToken, so that there is always something behind an occurrence.
+  const auto first = static_cast<std::size_t>(index_.state(state).first_end) + 1;
+  if (tokens_[first] != kNoToken) return first;
+  std::size_t earliest = kNowhere;
+  for (const SuffixAutomaton::Transition& next : index_.state(state).next) {
+    if (next.token == kNoToken) continue;
+    earliest = std::min(earliest, static_cast<std::size_t>(index_.state(next.state).first_end));
+  }
+  return earliest;
+}
+
 void ReferenceDrafter::propose(std::span<DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
     const std::span<const TokenId> tokens = job.context->tokens;
@@ -74,16 +87,13 @@ void ReferenceDrafter::propose(std::span<DraftJob> jobs) {
     for (const TokenId token : tokens.last(std::min<std::size_t>(tokens.size(), kLongestContext))) {
       index_.advance(match, token, kLongestContext);
     }
-    const auto source_of = [this](int state) {
-      return static_cast<std::size_t>(index_.state(state).first_end) + 1;
-    };
-    // Every document ends with kNoToken, so that there is always something behind an occurrence.
-    while (match.length >= options_.shortest && tokens_[source_of(match.state)] == kNoToken) {
+    std::size_t source = continuation(match.state);
+    while (match.length >= options_.shortest && source == kNowhere) {
       match.state = index_.state(match.state).link;
       match.length = index_.state(match.state).length;
+      source = continuation(match.state);
     }
     if (match.length < options_.shortest) continue;
-    std::size_t source = source_of(match.state);
     const int length = std::min({options_.length, job.budget.depth, job.budget.n_nodes});
     for (int node = 0; node < length && tokens_[source] != kNoToken; ++node, ++source) {
       job.tree->add_child(node, tokens_[source], kPointMass);

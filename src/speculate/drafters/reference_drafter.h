@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_REFERENCE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_REFERENCE_DRAFTER_H_
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -12,12 +13,13 @@
 namespace outrider {
 
 // Yang et al., "Inference with Reference" (LLMA, 2023). The longest end of the text, of `shortest`
-// tokens or more, that occurs in a document and is followed there by anything decides; of its
-// occurrences the first. `length` tokens behind it are the draft, a chain; it ends with the
+// tokens or more, that a document contains with anything behind it decides; of such occurrences the
+// first. `length` tokens behind it are the draft, a chain; it ends with the
 // document.
 //
 // The documents' index is made once and serves all texts, of which nothing is kept. A round costs
-// steps proportional to kLongestContext and `length`, however long texts and documents are.
+// steps proportional to kLongestContext and `length`, however long texts and documents are (and,
+// where an occurrence ends its document, to the different tokens that follow others).
 class ReferenceDrafter final : public IndexDrafter {
  public:
   // How much of the text is looked for. Of two places that have the last 32 tokens in common, the
@@ -39,6 +41,9 @@ class ReferenceDrafter final : public IndexDrafter {
   void propose(std::span<DraftJob> jobs) override;
 
  private:
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+  std::size_t continuation(int state) const;
+
   Options options_;
   std::vector<TokenId> tokens_;  // of all documents, kNoToken behind each
   SuffixAutomaton index_{0};

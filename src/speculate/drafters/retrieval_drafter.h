@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "io/datastore.h"
-#include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/drafters/index_drafter.h"
 
 namespace outrider {
 
@@ -22,13 +22,14 @@ namespace outrider {
 // child of the best child.
 //
 // Of more than kMostMatches occurrences as many are looked at: with N of them, in the order of
-// segment and rank, those of numbers floor((2j + 1) N / (2 kMostMatches)), j = 0, 1, ... Neighbours
-// in a segment's order have the same continuation, so such a sample holds each continuation's share
-// of a segment, rounded up or down: what is missed for certain has less than one kMostMatches-th of
-// all occurrences, and would be accepted about as rarely.
+// segment and rank, those of numbers floor((2j + 1) N / (2 kMostMatches)), j = 0, 1, ... Those
+// with the same continuation are neighbours in a segment's order, so that the sample holds the
+// share of each among a segment's, rounded up or down: a continuation that is missed makes up less
+// than one kMostMatches-th of all occurrences in any segment, and would be accepted about as
+// rarely.
 //
 // No state per text: a draft is a function of the last 16 tokens, the shape and the budget.
-class RetrievalDrafter final : public Drafter {
+class RetrievalDrafter final : public IndexDrafter {
  public:
   static constexpr int kShortestPattern = 2;
   // Each costs about two cache misses, so a thousand cost some tenth of a millisecond; REST looks
@@ -42,12 +43,7 @@ class RetrievalDrafter final : public Drafter {
   RetrievalDrafter(Datastore store, int vocabulary_size);
 
   std::string_view name() const override { return "retrieval"; }
-  DrafterTraits traits() const override { return {}; }
-  void begin(const Context&) override {}
   void propose(std::span<DraftJob> jobs) override;
-  void observe(std::span<const RoundResult>) override {}
-  void end(SequenceId) override {}
-  std::int64_t n_passes() const override { return 0; }
 
  private:
   // An occurrence: the place behind it.

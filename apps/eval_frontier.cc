@@ -1,0 +1,217 @@
+#include "eval_frontier.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "eval/frontier_report.h"
+#include "eval/frontier_settings.h"
+#include "eval/record.h"
+#include "eval/sequential_generator.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "item_progress.h"
+#include "outrider/error.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A setting in the words of a single run.
+ModelFlags flags_of(const eval::FrontierSetting& setting, ModelFlags flags) {
+  if (setting.sequential) return flags;
+  flags.speculation.rule = setting.rule.rule;
+  flags.speculation.tree = fmt::format("chain:length={}", setting.length);
+  return flags;
+}
+
+void set_sampling(const SamplingParams& sampling, GenerateOptions& options) {
+  options.sampling.temperature = sampling.temperature;
+  options.sampling.top_k = sampling.top_k;
+  options.sampling.top_p = sampling.top_p;
+}
+
+// Answers of one setting beside plain ones, question by question; those in the files are not asked
+// again.
+class SettingRun {
+ public:
+  SettingRun(const eval::FrontierSetting& setting, const fs::path& records,
+             const ModelFlags& model_flags, const TaskFlags& task_flags,
+             const PreparedTask& prepared)
+      : setting_(&setting), flags_(flags_of(setting, model_flags)) {
+    const std::string name = eval::name_of(setting);
+    auto configuration = configuration_of(flags_, task_flags, prepared);
+    if (setting.sequential) configuration["cascade"] = setting.rule.rule;
+    answers_.emplace(records / (name + ".jsonl"), configuration);
+    configuration["plain"] = true;
+    plains_.emplace(records / (name + ".plain.jsonl"), configuration);
+  }
+
+  bool is_done(const eval::Question& question) const {
+    return answers_->done().contains(question.item.number) &&
+           plains_->done().contains(question.item.number);
+  }
+  eval::FrontierItem done(const eval::Question& question) const {
+    return {answers_->done().at(question.item.number), plains_->done().at(question.item.number)};
+  }
+
+  // Nothing if it was interrupted.
+  std::optional<eval::FrontierItem> ask(const std::shared_ptr<const Model>& model, Generator& plain,
+                                        const eval::Question& question,
+                                        const eval::Metrics& metrics,
+                                        const eval::AskOptions& asking,
+                                        const Interrupt& interrupt) {
+    if (!answerer_) answerer_ = make_answerer(model, interrupt);
+    // Every other time the other way round: what the first run leaves in the caches helps both.
+    std::optional<eval::Record> first;
+    std::optional<eval::Record> second;
+    const bool plain_first = question.item.number % 2 == 1;
+    if (plain_first) second = eval::ask(plain, *model, question, metrics, asking);
+    first = eval::ask(answerer_, *model, question, metrics, asking);
+    if (!plain_first) second = eval::ask(plain, *model, question, metrics, asking);
+    if (!first || !second) return std::nullopt;
+    if (!answers_->done().contains(question.item.number)) answers_->append(*first);
+    if (!plains_->done().contains(question.item.number)) plains_->append(*second);
+    return eval::FrontierItem{*std::move(first), *std::move(second)};
+  }
+
+ private:
+  eval::Answerer make_answerer(const std::shared_ptr<const Model>& model,
+                               const Interrupt& interrupt) {
+    if (setting_->sequential) {
+      const auto generator = std::make_shared<eval::SequentialGenerator>(
+          model, speculation_of(flags_), setting_->rule.rule);
+      return [generator](const GenerateRequest& request) { return generator->generate(request); };
+    }
+    const auto generator = std::make_shared<Generator>(make_generator(model, flags_, interrupt));
+    return [generator](const GenerateRequest& request) {
+      return std::move(generator->generate({&request, 1}).front());
+    };
+  }
+
+  const eval::FrontierSetting* setting_;
+  ModelFlags flags_;
+  std::optional<eval::RecordFile> answers_;
+  std::optional<eval::RecordFile> plains_;
+  eval::Answerer answerer_;
+};
+
+// Models that are loaded when the first question is really asked.
+struct LoadedModels {
+  std::shared_ptr<const Model> model;
+  std::optional<Generator> plain;
+};
+
+}  // namespace
+
+void add_frontier_flags(CLI::App& app, FrontierFlags& flags) {
+  constexpr const char* kGroup = "Frontier";
+  app.add_flag("--frontier", flags.chosen,
+               "Ask the task in every setting, each answer timed beside plain decoding's: quality "
+               "against latency, passes, rejections, deferral and compute")
+      ->group(kGroup);
+  add_text(app, "--cascades", flags.cascades, "SPEC,...",
+           "Sequential cascades as baselines: token:chow, sequence:chow, oracle:RULE, with "
+           "alpha=A or through a range of it (default: none)")
+      ->group(kGroup);
+}
+
+int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
+                 const TaskFlags& task_flags, const FrontierFlags& flags,
+                 const ReportWhere& where) {
+  if (where.directory.empty()) {
+    throw UsageError("read flags", "--frontier", "--out DIR, where its records are kept", "none");
+  }
+  const std::vector<eval::FrontierSetting> settings = eval::frontier_settings(
+      rules_of(grid), flags.cascades, grid.alphas, grid.lengths, samplings_of(grid));
+  for (const eval::FrontierSetting& setting : settings) {
+    check_speculation(speculation_of(flags_of(setting, model_flags)));
+  }
+  PreparedTask prepared = prepare_task(app, task_flags);
+  if (prepared.metrics.empty() || reads_likelihood(prepared.metrics)) {
+    throw UsageError("measure frontier", task_flags.task,
+                     "a task whose answers are judged (likelihoods: --teacher-forced)",
+                     prepared.metrics.empty() ? "one without a metric" : "one of likelihood");
+  }
+  const fs::path records = fs::path(where.directory) / "records";
+  std::error_code failed;
+  fs::create_directories(records, failed);
+  if (failed) throw Error("measure frontier", records.string(), failed.message());
+
+  Interrupt interrupt;
+  prepared.options.cancel = interrupt.flag();
+  const auto n_questions = prepared.set.questions.size();
+  LoadedModels loaded;
+  const auto load = [&] {
+    if (loaded.model) return;
+    loaded.model = load_model(model_flags, interrupt);
+    ModelFlags alone = model_flags;
+    alone.draft_path.clear();
+    alone.speculation = {};
+    loaded.plain.emplace(make_generator(loaded.model, alone, interrupt));
+  };
+  load();
+  const eval::PairSize size = eval::size_of_pair(*loaded.model, speculation_of(model_flags));
+
+  const eval::Metric& metric = *prepared.metrics.front();
+  int n_failed = static_cast<int>(prepared.set.problems.size());
+  std::vector<eval::FrontierPoint> points;
+  ItemProgress progress(static_cast<int>(settings.size() * n_questions), 0);
+  for (const eval::FrontierSetting& setting : settings) {
+    set_sampling(setting.sampling, prepared.options);
+    SettingRun run(setting, records, model_flags, task_flags, prepared);
+    const eval::AskOptions asking = asking_of(task_flags, *loaded.model, prepared.options);
+    std::vector<eval::FrontierItem> items;
+    for (const eval::Question& question : prepared.set.questions) {
+      if (interrupt.raised()) return kExitInterrupted;
+      if (run.is_done(question)) {
+        items.push_back(run.done(question));
+      } else {
+        try {
+          auto item =
+              run.ask(loaded.model, *loaded.plain, question, prepared.metrics, asking, interrupt);
+          if (!item) return kExitInterrupted;
+          items.push_back(*std::move(item));
+        } catch (const eval::ItemError& error) {
+          ++n_failed;
+          progress.complain(error.what());
+        }
+      }
+      progress.step();
+    }
+    if (items.empty()) continue;
+    for (auto& point : eval::measure_points(setting, items, metric, size)) {
+      points.push_back(std::move(point));
+    }
+  }
+  if (points.empty()) throw Error("measure frontier", task_flags.task, "an item answered", "none");
+
+  const eval::FrontierRun run{.task = prepared.task.name,
+                              .metric = std::string(metric.name()),
+                              .score = std::string(metric.score_names().front()),
+                              .larger_is_better = metric.larger_is_better(),
+                              .target = model_flags.model,
+                              .drafter = speculation_of(model_flags).drafter};
+  const std::vector<std::string> missing =
+      eval::write_frontier_report(points, run, where.directory, where.picture);
+  Output output;
+  output.write(where.json ? eval::frontier_json(points, run).dump(1) + "\n"
+                          : eval::frontier_text(points, run));
+  output.check();
+  if (!missing.empty()) {
+    fmt::print(stderr, "outrider: not drawn (is gnuplot installed?): {}\n",
+               fmt::join(missing, ", "));
+  }
+  return n_failed > 0 ? kExitError : 0;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,28 @@
+// outrider eval --frontier: a task asked in many settings, each beside plain decoding.
+#ifndef OUTRIDER_APPS_EVAL_FRONTIER_H_
+#define OUTRIDER_APPS_EVAL_FRONTIER_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "eval_grid_flags.h"
+#include "eval_task.h"
+#include "model_flags.h"
+
+namespace outrider::cli {
+
+struct FrontierFlags {
+  bool chosen = false;
+  std::string cascades;
+};
+
+// --frontier, and what it alone takes.
+void add_frontier_flags(CLI::App& app, FrontierFlags& flags);
+
+// The report's directory keeps the records, too: the same command goes on where it was stopped.
+int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
+                 const TaskFlags& task_flags, const FrontierFlags& flags, const ReportWhere& where);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_EVAL_FRONTIER_H_

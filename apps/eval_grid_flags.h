@@ -1,0 +1,41 @@
+// Flags that say which settings a frontier has: rules, transforms, lengths of drafts; and where its
+// report goes.
+#ifndef OUTRIDER_APPS_EVAL_GRID_FLAGS_H_
+#define OUTRIDER_APPS_EVAL_GRID_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "eval/rule_grid.h"
+#include "outrider/sampling.h"
+
+namespace outrider::cli {
+
+struct GridFlags {
+  std::string rules = "exact,chow,diff,opt,token-v1,token-v2,token-v3,lossy";
+  std::vector<double> alphas;
+  std::vector<double> temperatures = {1};
+  std::vector<double> top_ps = {1};
+  std::vector<int> top_ks = {0};
+  std::vector<int> lengths = {5};
+};
+
+struct ReportWhere {
+  std::string directory;  // may be empty: no report
+  std::string picture = "svg";
+  bool json = false;  // to standard output, not a table
+};
+
+void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group);
+
+// Throws what eval::expand_rules throws.
+std::vector<eval::RuleSetting> rules_of(const GridFlags& flags);
+
+// Every temperature with every truncation; at temperature 0 without any, since there nothing is
+// left to truncate.
+std::vector<SamplingParams> samplings_of(const GridFlags& flags);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_EVAL_GRID_FLAGS_H_

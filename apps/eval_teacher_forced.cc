@@ -1,0 +1,80 @@
+#include "eval_teacher_forced.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "eval/forced_run.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "outrider/error.h"
+#include "state_line.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+
+void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags) {
+  constexpr const char* kGroup = "Rules along given texts";
+  app.add_flag("--teacher-forced", flags.chosen,
+               "One pass of both models over --text: what every rule would emit there, how often "
+               "it would reject a draft, and how well it predicts the text")
+      ->group(kGroup);
+  app.add_option("--text", flags.text, "Text files")->type_name("FILE ...")->group(kGroup);
+  add_text(app, "--separator", flags.separator, "TEXT",
+           "What stands between the documents of a file (default: a file is one document)")
+      ->group(kGroup);
+  add_integer(app, "--texts", flags.texts, 1, "The first N documents alone (default: all)")
+      ->group(kGroup);
+  add_integer(app, "--window", flags.window, 2,
+              "Tokens that a model sees at a time (default: the shorter of the two contexts)")
+      ->group(kGroup);
+}
+
+int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
+                       const TeacherForcedFlags& flags, const ReportWhere& where) {
+  if (flags.text.empty()) throw UsageError("read flags", "--text", "at least one file", "none");
+  eval::ForcedRequest request{
+      .files = {flags.text.begin(), flags.text.end()},
+      .separator = flags.separator,
+      .n_texts = flags.texts,
+      .window = flags.window,
+      .options = {.rules = rules_of(grid),
+                  .samplings = samplings_of(grid),
+                  .lengths = grid.lengths,
+                  .n_threads = model_flags.options.threads},
+  };
+  eval::check_forced(request.options);
+  const SpeculationOptions speculation = speculation_of(model_flags);
+  if (speculation.drafter == "none") {
+    throw UsageError("read flags", "--draft", "a drafter's model", "none");
+  }
+
+  Interrupt interrupt;
+  const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
+  StateLine state;
+  auto measured = eval::run_teacher_forced(
+      *model, speculation, request, [&](std::size_t n_done, std::size_t n_texts) {
+        interrupt.throw_if_raised();
+        state.show(fmt::format("{} of {} texts", n_done, n_texts));
+      });
+  measured.run.target = model_flags.model;
+  std::vector<std::string> missing;
+  if (!where.directory.empty()) {
+    missing =
+        eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
+  }
+  Output output;
+  output.write(where.json ? eval::forced_json(measured.rows, measured.run).dump(1) + "\n"
+                          : eval::forced_table(measured.rows, measured.run.lengths));
+  output.check();
+  if (!missing.empty()) {
+    fmt::print(stderr, "outrider: not drawn (is gnuplot installed?): {}\n",
+               fmt::join(missing, ", "));
+  }
+  return 0;
+}
+
+}  // namespace outrider::cli

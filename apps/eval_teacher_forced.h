@@ -1,0 +1,30 @@
+// outrider eval --teacher-forced: all rules along given texts.
+#ifndef OUTRIDER_APPS_EVAL_TEACHER_FORCED_H_
+#define OUTRIDER_APPS_EVAL_TEACHER_FORCED_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "eval_grid_flags.h"
+#include "model_flags.h"
+
+namespace outrider::cli {
+
+struct TeacherForcedFlags {
+  bool chosen = false;
+  std::vector<std::string> text;
+  std::string separator;
+  int texts = 0;
+  int window = 0;
+};
+
+// --teacher-forced, and what it alone takes.
+void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags);
+
+int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
+                       const TeacherForcedFlags& flags, const ReportWhere& where);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_EVAL_TEACHER_FORCED_H_

@@ -1,0 +1,60 @@
+// What teacher forcing has measured: as rows with intervals, a table, CSV, JSON and pictures.
+#ifndef OUTRIDER_EVAL_FORCED_REPORT_H_
+#define OUTRIDER_EVAL_FORCED_REPORT_H_
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/frontier_plot.h"
+#include "eval/rule_grid.h"
+#include "eval/teacher_forced.h"
+
+namespace outrider::eval {
+
+// Means over tokens, with 95% intervals over texts (eval/bootstrap.h; the same resamples for every
+// setting). Infinite figures have no interval.
+struct ForcedRow {
+  RuleSetting rule;
+  SamplingParams sampling;
+  Figure nll;
+  Figure hits;
+  Figure rejection;
+  Figure deferral;
+  Figure kl;
+  Figure tv;
+  std::vector<Figure> tau;  // tokens a pass of the target, for each length of drafts
+};
+
+// In the order of the settings. At least one text must have a token.
+std::vector<ForcedRow> forced_rows(const TeacherForced& measured);
+
+// What was measured on what, for the JSON.
+struct ForcedRun {
+  std::string target = {};
+  std::string drafter = {};
+  std::vector<std::string> files = {};
+  std::int64_t n_texts = 0;
+  std::int64_t n_tokens = 0;
+  int window = 0;
+  std::vector<int> lengths = {};
+};
+
+std::string forced_table(std::span<const ForcedRow> rows, std::span<const int> lengths);
+std::string forced_csv(std::span<const ForcedRow> rows, std::span<const int> lengths);
+nlohmann::ordered_json forced_json(std::span<const ForcedRow> rows, const ForcedRun& run);
+
+// Writes teacher-forced.csv and teacher-forced.json, and for each transform a picture of quality
+// against the rejection rate and one against the longest length's tau: the negative log-likelihood,
+// or, where that is infinite for some rule (temperature 0, truncation), the hits. Returns the names
+// of pictures that could not be drawn. `picture` is the pictures' extension, "svg" or "png". Throws
+// Error where a file cannot be written.
+std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, const ForcedRun& run,
+                                             const std::filesystem::path& directory,
+                                             const std::string& picture);
+
+}  // namespace outrider::eval
+
+#endif  // OUTRIDER_EVAL_FORCED_REPORT_H_

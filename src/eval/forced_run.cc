@@ -1,0 +1,65 @@
+#include "eval/forced_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "engine/speculation.h"
+#include "outrider/error.h"
+#include "tensor/team.h"
+
+namespace outrider::eval {
+namespace {
+
+// Tokens a model sees at a time.
+int window_of(const ForcedRequest& request, const LanguageModel& target,
+              const LanguageModel& drafter) {
+  const int context = target.config().context_length;
+  if (request.window == 0) return std::min(context, drafter.config().context_length);
+  if (request.window < 2 || request.window > context) {
+    throw UsageError("measure rules", "window",
+                     fmt::format("from 2 tokens to the target's context of {}", context),
+                     fmt::format("{}", request.window));
+  }
+  return request.window;
+}
+
+}  // namespace
+
+ForcedMeasurement run_teacher_forced(
+    const Model& target, const SpeculationOptions& speculation, const ForcedRequest& request,
+    const std::function<void(std::size_t, std::size_t)>& progress) {
+  const std::vector<std::string> documents =
+      read_documents(request.files, request.separator, request.n_texts);
+  const auto drafter = load_drafter_model(target, speculation);
+  ForcedOptions options = request.options;
+  if (options.n_threads == 0) options.n_threads = default_threads();
+  TeacherForced measured(target.language_model(), *drafter, options);
+
+  ForcedMeasurement result;
+  ForcedRun& run = result.run;
+  run.drafter = speculation.drafter;
+  for (const std::filesystem::path& file : request.files) run.files.push_back(file.string());
+  run.window = window_of(request, target.language_model(), *drafter);
+  run.lengths = options.lengths;
+  std::size_t n_done = 0;
+  for (const std::string& document : documents) {
+    const std::vector<Window> windows = windows_of(document, target.tokenizer(), run.window);
+    if (!windows.empty()) {
+      measured.add_text(windows);
+      ++run.n_texts;
+      for (const Window& window : windows) {
+        run.n_tokens += static_cast<std::int64_t>(window.tokens.size()) - window.n_given;
+      }
+    }
+    if (progress) progress(++n_done, documents.size());
+  }
+  if (run.n_texts == 0) {
+    throw Error("measure rules", "texts", "one of at least two tokens", "none");
+  }
+  result.rows = forced_rows(measured);
+  return result;
+}
+
+}  // namespace outrider::eval

@@ -1,0 +1,39 @@
+// A whole run of teacher forcing: files in, rows out.
+#ifndef OUTRIDER_EVAL_FORCED_RUN_H_
+#define OUTRIDER_EVAL_FORCED_RUN_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "eval/forced_report.h"
+#include "eval/teacher_forced.h"
+#include "outrider/generate.h"
+#include "outrider/model.h"
+
+namespace outrider::eval {
+
+struct ForcedRequest {
+  std::vector<std::filesystem::path> files;
+  std::string separator = {};  // between a file's documents; empty: a file is one
+  int n_texts = 0;             // the first so many; 0: all
+  int window = 0;              // tokens a model sees at a time; 0: the shorter context
+  ForcedOptions options;       // n_threads 0: as many as there are processors
+};
+
+// Runs measured texts of at least one token. `speculation` names the drafter, a model. `progress`,
+// if given, is called with texts done and texts in all, and may throw to end the run. Throws Error
+// and UsageError for what cannot be read, meant or measured.
+struct ForcedMeasurement {
+  ForcedRun run;
+  std::vector<ForcedRow> rows;
+};
+ForcedMeasurement run_teacher_forced(
+    const Model& target, const SpeculationOptions& speculation, const ForcedRequest& request,
+    const std::function<void(std::size_t, std::size_t)>& progress = {});
+
+}  // namespace outrider::eval
+
+#endif  // OUTRIDER_EVAL_FORCED_RUN_H_

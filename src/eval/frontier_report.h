@@ -1,0 +1,40 @@
+// A measured frontier as a table, CSV, JSON and pictures.
+#ifndef OUTRIDER_EVAL_FRONTIER_REPORT_H_
+#define OUTRIDER_EVAL_FRONTIER_REPORT_H_
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/frontier.h"
+
+namespace outrider::eval {
+
+// What the points were measured on.
+struct FrontierRun {
+  std::string task;
+  std::string metric;  // of the headline score
+  std::string score;   // its name
+  bool larger_is_better = true;
+  std::string target;
+  std::string drafter;
+};
+
+// The paper's table for latency and for passes, lines for people.
+std::string frontier_text(std::span<const FrontierPoint> points, const FrontierRun& run);
+std::string frontier_csv(std::span<const FrontierPoint> points);
+nlohmann::ordered_json frontier_json(std::span<const FrontierPoint> points, const FrontierRun& run);
+
+// Writes frontier.csv, frontier.json, and for each transform and slice pictures of quality against
+// latency, passes, rejection, deferral and compute. Returns the names of pictures that could not be
+// drawn. Throws Error where a file cannot be written.
+std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> points,
+                                               const FrontierRun& run,
+                                               const std::filesystem::path& directory,
+                                               const std::string& picture);
+
+}  // namespace outrider::eval
+
+#endif  // OUTRIDER_EVAL_FRONTIER_REPORT_H_

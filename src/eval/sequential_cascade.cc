@@ -1,0 +1,304 @@
+#include "eval/sequential_cascade.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/elementary.h"
+#include "base/spec.h"
+#include "engine/make_rule.h"
+#include "model/prefill.h"
+#include "outrider/error.h"
+#include "speculate/node_views.h"
+
+namespace outrider::eval {
+namespace {
+
+constexpr const char* kOperation = "read cascade";
+
+struct CascadeSpec {
+  std::string kind;
+  std::string rule;  // a spec
+  double alpha = 0;  // sequence
+  bool log_loss = false;
+};
+
+// "token:chow,alpha=0.3" -> the cascade "token" and the rule "chow:alpha=0.3".
+CascadeSpec parse(const std::string& text) {
+  const Spec spec = Spec::parse("cascade", text);
+  spec.require_name({"token", "sequence", "oracle"});
+  if (spec.value().empty()) {
+    throw UsageError(kOperation, text, "a rule, as in token:chow,alpha=0.3", "none");
+  }
+  // What a cascade runs before the target cannot depend on the target.
+  if (spec.name() != "oracle" && spec.value() != "chow") {
+    throw UsageError(kOperation, text,
+                     fmt::format("chow, which looks at the drafter alone, in a {} cascade "
+                                 "(others: oracle:{},...)",
+                                 spec.name(), spec.value()),
+                     spec.value());
+  }
+  CascadeSpec cascade{.kind = spec.name(), .rule = text.substr(text.find(':') + 1)};
+  const std::size_t comma = cascade.rule.find(',');
+  if (comma != std::string::npos) cascade.rule[comma] = ':';
+  (void)make_rule(cascade.rule);
+  if (spec.name() == "sequence") {
+    spec.require_keys({"alpha", "loss"});
+    constexpr double kAny = std::numeric_limits<double>::max();
+    cascade.alpha = spec.number("alpha", -kAny, kAny).value_or(0);
+    cascade.log_loss = spec.text("loss") == "log";
+  }
+  return cascade;
+}
+
+}  // namespace
+
+void check_cascade(const std::string& spec) { (void)parse(spec); }
+
+// A model behind one text: which of its tokens it has run, and how many passes that took.
+class SequentialCascade::Reader {
+ public:
+  // Runs the prompt but its last token. shared_vocabulary: ids that both models know.
+  Reader(LanguageModel& model, int shared_vocabulary, std::span<const TokenId> prompt)
+      : model_(&model), shared_(shared_vocabulary), sequence_(model.open({})) {
+    const auto before = prompt.first(prompt.size() - 1);
+    if (!can_run(before)) return;
+    prefill(model, *sequence_, before, output_);
+  }
+
+  // The logits behind `tokens`, a longer beginning of the text each time; empty where the model
+  // cannot run them. A pass over what it has not run.
+  std::span<const float> logits(std::span<const TokenId> tokens) {
+    const auto rest = tokens.subspan(static_cast<std::size_t>(sequence_->n_kept()));
+    if (!can_run(rest)) return {};
+    const TokenBlock block{.sequence = sequence_.get(), .tokens = rest, .parents = {}};
+    model_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
+                    output_);
+    path_.resize(rest.size());
+    for (std::size_t i = 0; i < rest.size(); ++i) path_[i] = static_cast<int>(i);
+    sequence_->keep(path_);
+    ++n_passes_;
+    return output_.logits_row(0);
+  }
+
+  std::int64_t n_passes() const { return n_passes_; }
+
+ private:
+  bool can_run(std::span<const TokenId> tokens) const {
+    const auto n_after = static_cast<std::size_t>(sequence_->n_kept()) + tokens.size();
+    return n_after <= static_cast<std::size_t>(model_->config().context_length) &&
+           std::all_of(tokens.begin(), tokens.end(),
+                       [this](TokenId token) { return token >= 0 && token < shared_; });
+  }
+
+  LanguageModel* model_;
+  int shared_;
+  std::unique_ptr<Sequence> sequence_;
+  ForwardOutput output_;
+  std::vector<int> path_;
+  std::int64_t n_passes_ = 0;
+};
+
+// The next token of a text. A model runs when a rule first looks at it, and not before.
+class SequentialCascade::Views final : public NodeViews {
+ public:
+  Views(Reader& target, Reader& drafter, std::size_t shared, const Transform& transform,
+        const TokenHistory& history, std::span<const TokenId> tokens, double rule_kl)
+      : target_(target),
+        drafter_(drafter),
+        shared_(shared),
+        transform_(transform),
+        history_(history),
+        tokens_(tokens),
+        rule_kl_(rule_kl) {}
+
+  const Distribution& target(int) override { return of_target().prob; }
+  const Distribution& raw_target(int) override { return of_target().raw; }
+  const Distribution* draft(int) override {
+    const Laws& laws = of_drafter();
+    return laws.known ? &laws.prob : nullptr;
+  }
+  const Distribution* raw_draft(int) override {
+    const Laws& laws = of_drafter();
+    return laws.known ? &laws.raw : nullptr;
+  }
+  bool is_leaf(int) const override { return false; }
+  int parent(int) const override { return -1; }
+  double rule_kl_before_root() const override { return rule_kl_; }
+  double& note(int) override { return note_; }
+
+ private:
+  struct Laws {
+    bool known = false;
+    Distribution prob, raw;
+  };
+  const Laws& of_target() {
+    if (!target_laws_) target_laws_ = read(target_, std::numeric_limits<std::size_t>::max());
+    return *target_laws_;
+  }
+  const Laws& of_drafter() {
+    if (!drafter_laws_) drafter_laws_ = read(drafter_, shared_);
+    return *drafter_laws_;
+  }
+  Laws read(Reader& reader, std::size_t n_ids) {
+    Laws laws;
+    const std::span<const float> row = reader.logits(tokens_);
+    if (row.empty()) return laws;
+    // Ids beyond what both know are never the drafter's.
+    std::vector<float> logits(
+        row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(n_ids, row.size())));
+    transform_.penalise(logits, history_, {});
+    transform_.raw_distribution(logits, laws.raw);
+    transform_.distribution(logits, laws.prob);
+    laws.known = true;
+    return laws;
+  }
+
+  Reader& target_;
+  Reader& drafter_;
+  std::size_t shared_;
+  const Transform& transform_;
+  const TokenHistory& history_;
+  std::span<const TokenId> tokens_;
+  double rule_kl_;
+  double note_ = std::numeric_limits<double>::quiet_NaN();
+  std::optional<Laws> target_laws_;
+  std::optional<Laws> drafter_laws_;
+};
+
+SequentialCascade::SequentialCascade(LanguageModel& target, LanguageModel& drafter,
+                                     const std::string& spec)
+    : target_(&target), drafter_(&drafter) {
+  const CascadeSpec cascade = parse(spec);
+  rule_ = make_rule(cascade.rule);
+  whole_ = cascade.kind == "sequence";
+  knows_cost_ = cascade.kind == "oracle";
+  alpha_ = cascade.alpha;
+  log_loss_ = cascade.log_loss;
+}
+
+SequentialCascade::~SequentialCascade() = default;
+
+bool SequentialCascade::greedy() const { return rule_->needs().greedy; }
+
+namespace {
+
+// The text so far, and whether it may go on.
+struct Writing {
+  Writing(const SequentialJob& job, int context_length)
+      : tokens(job.prompt.begin(), job.prompt.end()),
+        most(std::min(job.prompt.size() + static_cast<std::size_t>(job.max_tokens),
+                      static_cast<std::size_t>(context_length))) {
+    history.add_prompt(job.prompt);
+    if (job.ending) ends = job.ending();
+  }
+
+  bool goes_on() const { return !ended && tokens.size() < most; }
+  void add(TokenId token) {
+    tokens.push_back(token);
+    history.add_generated(token);
+    ended = ends && ends(token);
+  }
+  std::vector<TokenId> generated(const SequentialJob& job) const {
+    return {tokens.begin() + static_cast<std::ptrdiff_t>(job.prompt.size()), tokens.end()};
+  }
+  Draw draw(Purpose purpose) const {
+    return {.position = static_cast<std::int64_t>(tokens.size()), .node = 0, .purpose = purpose};
+  }
+
+  std::vector<TokenId> tokens;
+  TokenHistory history;
+  std::size_t most;
+  std::function<bool(TokenId)> ends;
+  bool ended = false;
+};
+
+}  // namespace
+
+SequentialText SequentialCascade::generate(const SequentialJob& job) {
+  return whole_ ? write_in_turn(job) : write_together(job);
+}
+
+SequentialText SequentialCascade::write_together(const SequentialJob& job) {
+  const int vocabulary = target_->config().vocabulary_size;
+  const int shared = std::min(vocabulary, drafter_->config().vocabulary_size);
+  Reader target(*target_, vocabulary, job.prompt);
+  Reader drafter(*drafter_, shared, job.prompt);
+  Writing writing(job, target_->config().context_length);
+  SequentialText text;
+  Distribution law;
+  while (writing.goes_on()) {
+    if (job.cancelled && job.cancelled()) {
+      text.cancelled = true;
+      break;
+    }
+    Views views(target, drafter, static_cast<std::size_t>(shared), *job.transform, writing.history,
+                writing.tokens, text.cost.kl);
+    rule_->rule_prob(views, 0, law);
+    if (knows_cost_) {
+      const RuleCost cost = cost_of(*rule_, views, 0, law);
+      text.cost.kl += cost.kl;
+      text.cost.total_variation += cost.total_variation;
+      text.cost.deferral += cost.deferral;
+    } else {
+      text.cost.deferral += rule_->deferral(views, 0, law);
+    }
+    writing.add(job.chance->categorical(law, writing.draw(Purpose::token)));
+  }
+  text.ids = writing.generated(job);
+  text.target_passes = target.n_passes();
+  text.drafter_passes = drafter.n_passes();
+  return text;
+}
+
+SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
+  const int vocabulary = target_->config().vocabulary_size;
+  const int shared = std::min(vocabulary, drafter_->config().vocabulary_size);
+  SequentialText text;
+  const auto cancelled = [&] { return text.cancelled = job.cancelled && job.cancelled(); };
+  Reader drafter(*drafter_, shared, job.prompt);
+  Writing drafted(job, target_->config().context_length);
+  double doubt = 0;
+  bool given_up = false;
+  Distribution law;
+  Distribution raw;
+  std::vector<float> logits;
+  // Both write in the same way; the drafter's draws have keys of their own.
+  const auto write = [&](Reader& reader, std::size_t n_ids, Writing& writing, Purpose purpose) {
+    const std::span<const float> row = reader.logits(writing.tokens);
+    if (row.empty()) return false;
+    logits.assign(row.begin(),
+                  row.begin() + static_cast<std::ptrdiff_t>(std::min(n_ids, row.size())));
+    job.transform->penalise(logits, writing.history, {});
+    job.transform->raw_distribution(logits, raw);
+    job.transform->distribution(logits, law);
+    writing.add(job.chance->categorical(law, writing.draw(purpose)));
+    return true;
+  };
+  while (drafted.goes_on() && !given_up && !cancelled()) {
+    given_up = !write(drafter, static_cast<std::size_t>(shared), drafted, Purpose::draft);
+    if (!given_up) doubt -= portable_log(raw.prob(drafted.tokens.back()));
+  }
+  text.drafter_passes = drafter.n_passes();
+  text.ids = drafted.generated(job);
+  if (text.cancelled) return text;
+  if (!text.ids.empty()) doubt /= static_cast<double>(text.ids.size());
+  const bool defers = given_up || (log_loss_ ? doubt > alpha_ : portable_exp(-doubt) < 1 - alpha_);
+  if (!defers) return text;
+
+  Reader target(*target_, vocabulary, job.prompt);
+  Writing written(job, target_->config().context_length);
+  while (written.goes_on() && !cancelled()) {
+    (void)write(target, static_cast<std::size_t>(vocabulary), written, Purpose::token);
+  }
+  text.target_passes = target.n_passes();
+  text.ids = written.generated(job);
+  text.cost.deferral = static_cast<double>(text.ids.size());
+  return text;
+}
+
+}  // namespace outrider::eval

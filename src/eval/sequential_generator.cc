@@ -1,0 +1,131 @@
+#include "eval/sequential_generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "engine/speculation.h"
+#include "engine/stop_strings.h"
+#include "outrider/error.h"
+#include "sampling/counter_chance.h"
+
+namespace outrider::eval {
+namespace {
+
+// Watches one text for what ends it, as it is written.
+class Ending {
+ public:
+  Ending(const Model& model, const GenerateOptions& options)
+      : model_(&model),
+        options_(&options),
+        decoder_(std::make_unique<StreamingDecoder>(model.tokenizer())),
+        stop_strings_(options.stop_strings) {}
+
+  // True if this token was the last.
+  bool take(TokenId id) {
+    const bool is_token = model_->tokenizer().has(id);
+    text_ += stop_strings_.push(is_token ? decoder_->push(id) : std::string());
+    const auto holds = [id](const std::vector<TokenId>& ids) {
+      return std::find(ids.begin(), ids.end(), id) != ids.end();
+    };
+    stopped_ = holds(options_->stop_tokens) ||
+               (!options_->ignore_eos && holds(model_->end_tokens())) || stop_strings_.found();
+    return stopped_;
+  }
+
+  // The whole text, with what was held back; once.
+  std::string finish() {
+    text_ += stop_strings_.push(decoder_->finish());
+    text_ += stop_strings_.finish();
+    stopped_ = stopped_ || stop_strings_.found();
+    return std::move(text_);
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  const Model* model_;
+  const GenerateOptions* options_;
+  std::unique_ptr<StreamingDecoder> decoder_;
+  StopStrings stop_strings_;
+  std::string text_;
+  bool stopped_ = false;
+};
+
+void check(const GenerateRequest& request, const Model& model, const Transform& transform,
+           bool greedy) {
+  constexpr const char* kOperation = "generate";
+  const int context = model.summary().context_length;
+  if (request.prompt.empty() || request.prompt.size() >= static_cast<std::size_t>(context)) {
+    throw Error(kOperation, "prompt",
+                fmt::format("from one token to fewer than the model's context of {}", context),
+                fmt::format("{}", request.prompt.size()));
+  }
+  for (const TokenId id : request.prompt) {
+    if (id < 0 || id >= model.summary().vocabulary_size) {
+      throw Error(kOperation, "prompt",
+                  fmt::format("token ids below {}", model.summary().vocabulary_size),
+                  fmt::format("{}", id));
+    }
+  }
+  if (greedy && !transform.greedy()) {
+    throw UsageError(kOperation, "temperature", "0 with this cascade",
+                     fmt::format("{}", request.options.sampling.temperature));
+  }
+}
+
+}  // namespace
+
+SequentialGenerator::SequentialGenerator(std::shared_ptr<const Model> model,
+                                         const SpeculationOptions& speculation,
+                                         const std::string& cascade)
+    : model_(std::move(model)),
+      drafter_(load_drafter_model(*model_, speculation)),
+      cascade_(model_->language_model(), *drafter_, cascade) {}
+
+GenerateResult SequentialGenerator::generate(const GenerateRequest& request) {
+  const GenerateOptions& options = request.options;
+  const Transform transform(options.sampling, model_->summary().vocabulary_size);
+  check(request, *model_, transform, cascade_.greedy());
+  CounterChance chance(options.seed);
+  std::shared_ptr<Ending> ending = std::make_shared<Ending>(*model_, options);
+  // Prompts are read before the clock starts, as Generator does it.
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point started = Clock::now();
+  bool read_prompt = false;
+  const SequentialText written = cascade_.generate(
+      {.prompt = request.prompt,
+       .max_tokens = options.max_tokens,
+       .transform = &transform,
+       .chance = &chance,
+       .ending =
+           [&] {
+             // A sequence cascade's second text takes the place of the first.
+             ending = std::make_shared<Ending>(*model_, options);
+             if (!std::exchange(read_prompt, true)) started = Clock::now();
+             return [ending](TokenId id) { return ending->take(id); };
+           },
+       .cancelled =
+           [&options] {
+             return options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
+           }});
+  GenerateResult result;
+  result.ids = written.ids;
+  result.text = ending->finish();
+  result.finish_reason = written.cancelled   ? FinishReason::cancelled
+                         : ending->stopped() ? FinishReason::stop
+                                             : FinishReason::length;
+  GenerateStatistics& statistics = result.statistics;
+  statistics.target_passes = written.target_passes;
+  statistics.drafter_passes = written.drafter_passes;
+  statistics.emitted = static_cast<std::int64_t>(written.ids.size());
+  statistics.rule_kl = written.cost.kl;
+  statistics.rule_tv = written.cost.total_variation;
+  statistics.deferral_rate =
+      written.ids.empty() ? 0 : written.cost.deferral / static_cast<double>(written.ids.size());
+  statistics.decode_seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  return result;
+}
+
+}  // namespace outrider::eval

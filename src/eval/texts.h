@@ -1,0 +1,37 @@
+// Texts to measure on, as tokens.
+#ifndef OUTRIDER_EVAL_TEXTS_H_
+#define OUTRIDER_EVAL_TEXTS_H_
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/tokenizer.h"
+#include "outrider/types.h"
+
+namespace outrider::eval {
+
+// The files' documents without the blanks around them; a document ends at `separator` (empty: a
+// file is one document). The first `n_texts` of them (0: all); of at least one character. Throws
+// Error on a file that cannot be read and when nothing is left.
+std::vector<std::string> read_documents(std::span<const std::filesystem::path> files,
+                                        std::string_view separator, int n_texts);
+
+// Tokens that one pass can see.
+struct Window {
+  std::vector<TokenId> tokens;
+  int n_given = 0;  // the first of them, which are only read; >= 1
+};
+
+// A text of any length as windows of at most `n_tokens` tokens, so that every token but perhaps the
+// first is predicted once. Where the tokenizer puts a token before every text, it stands before
+// every window. A later window begins with the text's last tokens before it, as many as make half a
+// window: every token is predicted from that many, or from all that there are. n_tokens >= 2. No
+// window for a text of no token to predict.
+std::vector<Window> windows_of(std::string_view text, const Tokenizer& tokenizer, int n_tokens);
+
+}  // namespace outrider::eval
+
+#endif  // OUTRIDER_EVAL_TEXTS_H_

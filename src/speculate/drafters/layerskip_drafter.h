@@ -1,0 +1,51 @@
+// The target with layers left out as drafter: its first layers alone, or all but some.
+//
+// Sources: Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative
+// Decoding" (2024), section 4.3, for an early exit; Zhang et al., "Draft & Verify: Lossless Large
+// Language Model Acceleration via Self-Speculative Decoding" (2024) for layers in the middle. Both
+// let the shortened model read keys and values that the whole one left, which makes its
+// distribution depend on where a round began. Here it has a sequence of its own, run without those
+// layers from the first token on: what it says is a function of the text.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/language_model.h"
+#include "speculate/drafter_plan.h"
+
+namespace outrider {
+
+// A model without some of its layers, on the model's own weights and pool of pages. Its sequences
+// are run by it alone. Feature layers keep their numbers.
+class ShortenedModel final : public LanguageModel {
+ public:
+  // The model outlives it. skip_layers: ascending, layers of the model.
+  ShortenedModel(LanguageModel& model, std::vector<int> skip_layers);
+
+  const ModelConfig& config() const override { return model_->config(); }
+  Footprint footprint() const override { return model_->footprint(); }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return model_->open(prompt); }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override;
+  void embed(std::span<const TokenId> tokens, std::span<float> out) override {
+    model_->embed(tokens, out);
+  }
+  void project(std::span<const float> features, ForwardOutput& output) override {
+    model_->project(features, output);
+  }
+
+ private:
+  LanguageModel* model_;
+  std::vector<int> skip_layers_;
+};
+
+// "layerskip:layers=L[,confidence=C]" or "layerskip:skip=I+J+...[,confidence=C]": a ModelDrafter
+// over a ShortenedModel.
+DrafterPlan read_layerskip_drafter(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_

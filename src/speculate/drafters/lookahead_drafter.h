@@ -1,0 +1,72 @@
+// Lookahead decoding: the target drafts for itself. Beside the guesses, which are judged, its pass
+// runs a window of Jacobi iteration (jacobi_window.h), whose N-grams are the guesses of later
+// rounds.
+//
+// Source: Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"
+// (2024), algorithm 2, and the authors' code for what the paper leaves open: the window goes one
+// token on a round, however many were accepted; its tokens are the target's likeliest, also where
+// the text is sampled; end tokens are kept out of it; the pool keeps the last G N-grams of each
+// first token.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_LOOKAHEAD_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_LOOKAHEAD_DRAFTER_H_
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
+#include "speculate/drafters/jacobi_window.h"
+#include "speculate/drafters/ngram_pool.h"
+#include "speculate/drafters/target_guesses.h"
+
+namespace outrider {
+
+// Keeps a window and a pool per text. All N-grams of the pool that begin with the round's root are
+// guessed, as one tree of point masses in which equal beginnings are one path; under a chain the
+// one seen last. A window that does not fit into the target's context is not run any more, and
+// neither is one in the last round of a text: the pool stays as it is.
+//
+// Where the window needs a token from nowhere (at first, and in place of an end token), it takes
+// one of the text so far, by a number that depends on the text's length and the column alone.
+class LookaheadDrafter final : public Drafter {
+ public:
+  struct Options {
+    JacobiWindow::Size window = {.width = 7, .ngram = 5};  // the authors' defaults
+    int n_guesses = 7;                                     // at least 1
+  };
+  LookaheadDrafter(const Options& options, std::vector<TokenId> end_tokens);
+
+  std::string_view name() const override { return "lookahead"; }
+  DrafterTraits traits() const override { return {}; }
+  void begin(const Context& context) override;
+  void propose(std::span<DraftJob> jobs) override;
+  void observe(std::span<const RoundResult> results) override;
+  void end(SequenceId id) override { texts_.erase(id); }
+  // What was seen stays seen.
+  void rewind(const Context&, std::size_t) override {}
+  std::int64_t n_passes() const override { return 0; }
+
+ private:
+  struct Text {
+    JacobiWindow window;
+    NgramPool pool;
+    bool started = false;          // the window
+    std::vector<int> newest = {};  // its last level's nodes in this round's tree; empty: not run
+  };
+
+  Options options_;
+  std::vector<TokenId> end_tokens_;
+  std::unordered_map<SequenceId, Text> texts_;
+
+  // Reused from round to round.
+  std::vector<TokenId> tokens_;
+  TargetGuesses guesses_;
+};
+
+// "lookahead[:window=W,ngram=N,guesses=G]".
+DrafterPlan read_lookahead_drafter(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_LOOKAHEAD_DRAFTER_H_

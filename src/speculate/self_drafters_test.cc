@@ -1,0 +1,108 @@
+// Drafters that are the target itself: specs of layer skipping, and Jacobi decoding's law by
+// enumeration. What they draft is checked on real weights (tests/self_drafting_test.cc).
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outrider/error.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/drafters/jacobi_drafter.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/enumerated_process.h"
+#include "tests/support/exactness.h"
+#include "tests/support/table_model.h"
+
+namespace outrider {
+namespace {
+
+using Layers = std::vector<int>;
+
+// Five layers, as far as anyone can see from outside.
+class FiveLayers final : public LanguageModel {
+ public:
+  FiveLayers() : table_(3, 1), config_(table_.config()) { config_.n_layers = 5; }
+  const ModelConfig& config() const override { return config_; }
+  Footprint footprint() const override { return {}; }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return table_.open(prompt); }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override {
+    skipped.assign(request.skip_layers.begin(), request.skip_layers.end());
+    table_.forward(blocks, request, output);
+  }
+  Layers skipped;
+
+ private:
+  testing::TableModel table_;
+  ModelConfig config_;
+};
+
+// The layers that the drafter of a spec runs the target without.
+Layers skipped_by(const std::string& spec) {
+  FiveLayers target;
+  const auto drafter = read_drafter(spec).make({.target = &target, .vocabulary_size = 3});
+  EXPECT_EQ(drafter->name(), "layerskip");
+  EXPECT_TRUE(drafter->traits().has_draft_prob);
+  EXPECT_TRUE(drafter->traits().prefix_determined);
+  const std::vector<TokenId> prompt = {0, 1, 2};
+  const Context context{.id = 1, .tokens = prompt};
+  drafter->begin(context);
+  drafter->prefill(context, std::span(prompt).first(2), {});
+  return target.skipped;
+}
+
+TEST(LayerskipSpec, NamesLayersToKeepOrToSkip) {
+  EXPECT_EQ(skipped_by("layerskip:layers=3"), (Layers{3, 4}));
+  EXPECT_EQ(skipped_by("layerskip:layers=1,confidence=0.4"), (Layers{1, 2, 3, 4}));
+  EXPECT_EQ(skipped_by("layerskip:skip=3+1"), (Layers{1, 3}));
+  EXPECT_EQ(skipped_by("layerskip:skip=0"), (Layers{0}));
+  EXPECT_EQ(read_drafter("layerskip:layers=1,confidence=0.4").confidence, 0.4);
+  for (const char* wrong :
+       {"layerskip", "layerskip:", "layerskip:3", "layerskip:layers=0", "layerskip:layers=2,skip=1",
+        "layerskip:skip=", "layerskip:skip=1+", "layerskip:skip=+1", "layerskip:skip=1+1",
+        "layerskip:skip=-1", "layerskip:skip=a", "layerskip:skip=1 ", "layerskip:skip=99999999999",
+        "layerskip:depth=2", "layerskip:layers=1,confidence=2"}) {
+    EXPECT_THROW(read_drafter(wrong), UsageError) << wrong;
+  }
+  // What only the target can tell.
+  for (const char* wrong : {"layerskip:layers=5", "layerskip:layers=6", "layerskip:skip=5",
+                            "layerskip:skip=0+1+2+3+4"}) {
+    EXPECT_THROW(skipped_by(wrong), UsageError) << wrong;
+  }
+}
+
+TEST(JacobiSpec, IsAChain) {
+  EXPECT_TRUE(read_drafter("jacobi").shape->is_chain());
+  EXPECT_EQ(read_drafter("jacobi:length=9").shape->depth(), 9);
+  for (const char* wrong : {"jacobi:9", "jacobi:length=0", "jacobi:length=256", "jacobi:k=3"}) {
+    EXPECT_THROW(read_drafter(wrong), UsageError) << wrong;
+  }
+}
+
+TEST(JacobiExactness, TheLawIsTheTargets) {
+  const auto rule = std::make_shared<ExactRule>();
+  for (const auto& acceptance :
+       {make_multi_round(rule), make_traversal(rule), make_coupled(rule), make_block(rule)}) {
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      for (const auto& [name, sampling] : testing::transforms()) {
+        testing::TableModel target(3, seed);
+        JacobiDrafter drafter;
+        const testing::Trial trial{.target = &target,
+                                   .drafter = &drafter,
+                                   .acceptance = acceptance.get(),
+                                   .shape = chain_shape(2),
+                                   .sampling = sampling,
+                                   .prompt = {0, 2},
+                                   .n_tokens = 5};
+        const testing::Enumerated enumerated = testing::enumerate(trial);
+        EXPECT_NEAR(enumerated.weight, 1.0, testing::kExact);
+        EXPECT_LT(testing::distance(enumerated.law, testing::target_law(trial)), testing::kExact)
+            << acceptance->name() << ", " << name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

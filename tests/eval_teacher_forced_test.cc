@@ -1,0 +1,110 @@
+// outrider eval --teacher-forced, the program itself: files of a report, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_pair.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class EvalTeacherForced : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_tiny_pair(directory_.path());
+    std::ofstream(path("text")) << "once upon a time##there was a king##who had a daughter## ";
+  }
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  ProgramRun run(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {
+        "eval", "--teacher-forced", "--model", path("target"), "--threads",
+        "1",    "--separator",      "##",      "--text",       path("text")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  }
+  ProgramRun run_pair(std::vector<std::string> more) const {
+    more.insert(more.end(), {"--draft", path("draft")});
+    return run(more);
+  }
+  static std::string read(const std::filesystem::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(EvalTeacherForced, WritesOneReportInThreeForms) {
+  const ProgramRun done =
+      run_pair({"--rules", "exact,token-v3,lossy:beta=auto", "--alphas", "0,0.5", "--temperatures",
+                "1,0", "--lengths", "2,4", "--out", path("report"), "--json"});
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  EXPECT_EQ(json["texts"], 3);
+  EXPECT_EQ(json["lengths"], (std::vector<int>{2, 4}));
+  ASSERT_EQ(json["settings"].size(), 10U);
+  const auto& exact = json["settings"][0];
+  EXPECT_EQ(exact["rule"], "exact");
+  EXPECT_EQ(exact["rule_kl"][0], 0);
+  EXPECT_GT(exact["rejection"][0], 0);
+  EXPECT_GE(exact["tau_4"][0], exact["tau_2"][0]);
+  EXPECT_EQ(json["settings"][1]["alpha"], 0);
+
+  EXPECT_EQ(nlohmann::json::parse(read(path("report/teacher-forced.json"))), json);
+  const std::string csv = read(path("report/teacher-forced.csv"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 11);
+  // Without gnuplot they are missing, and it says so.
+  for (const char* picture : {"teacher-forced-rejection-T=1.svg", "teacher-forced-tau-T=0.svg"}) {
+    const bool drawn = read(path("report") + "/" + picture).find("<svg") != std::string::npos;
+    EXPECT_NE(drawn, done.err.find(picture) != std::string::npos) << done.err;
+  }
+}
+
+TEST_F(EvalTeacherForced, PrintsATableWithoutAReport) {
+  const ProgramRun done = run_pair({"--rules", "exact,chow:alpha=1"});
+  EXPECT_EQ(done.status, 0);
+  EXPECT_THAT(done.err, IsEmpty());
+  EXPECT_THAT(done.out, AllOf(StartsWith("T=1\n"), HasSubstr("chow:alpha=1"), HasSubstr("tau_5")));
+}
+
+TEST_F(EvalTeacherForced, RefusesInOneLine) {
+  struct Case {
+    std::vector<std::string> words;
+    const char* problem;
+  };
+  for (const Case& bad :
+       {Case{{"--rules", "cow"}, "expected one of exact, chow"},
+        Case{{"--alphas", "2"}, "alpha: expected a number from -1 to 1, got 2"},
+        Case{{"--rules", "typical"}, "typical"}, Case{{"--rules", "lossy-greedy"}, "temperature 0"},
+        Case{{"--temperatures", "-1"}, "--temperatures"},
+        Case{{"--temperatures", "1,,2"}, "--temperatures"}, Case{{"--window", "1000000"}, "window"},
+        Case{{"--rule", "chow:alpha=1"}, "--rule: expected no such flag with --teacher-forced"},
+        Case{{"--lengths", "0"}, "--lengths"}}) {
+    const ProgramRun refused = run_pair(bad.words);
+    EXPECT_EQ(refused.status, 2) << bad.problem;
+    EXPECT_THAT(refused.out, IsEmpty());
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    EXPECT_THAT(refused.err, AllOf(StartsWith("outrider: "), HasSubstr(bad.problem)));
+  }
+  EXPECT_THAT(run({}).err, HasSubstr("--draft"));
+  EXPECT_THAT(run({"--drafter", "none"}).err, HasSubstr("--draft"));
+  std::ofstream(path("text")) << " ## ";
+  EXPECT_THAT(run_pair({}).err, HasSubstr("nothing but blanks"));
+}
+
+}  // namespace
+}  // namespace outrider::testing
