@@ -60,7 +60,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident). widths and static "
       "take siblings=without, with or top: drawn without or with replacement, or the likeliest "
-      "tokens (default: chain:length=5)")
+      "tokens (default: the drafter's own, chain:length=5 for a model)")
       ->group(kSpeculation);
   add_text(
       app, "--rule", speculation.rule, "SPEC",

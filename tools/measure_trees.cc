@@ -1,8 +1,11 @@
-// measure_trees TARGET DRAFTER TEXTS [N]: tokens per target pass for chains and trees with equally
-// many nodes, as the table in docs/drafters.md.
+// measure_trees TARGET DRAFTER TEXTS [N [TREE...]]: tokens per target pass for chains and trees, as
+// the tables in docs/drafters.md. DRAFTER is a spec (model:PATH). Without trees, those of the first
+// table: with equally many nodes in each group.
 //
 // TEXTS holds texts separated by <|endoftext|>; the first N (default 80) are used, in the same way
 // and with the same seeds under every configuration (measured_texts.h).
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -17,29 +20,30 @@ namespace outrider {
 namespace {
 
 struct Configuration {
-  const char* tree;
+  std::string tree;
   const char* verify;
   double temperature;
 };
 
 // Chains and trees of 6, 14, 25 and 63 nodes.
-std::vector<Configuration> configurations() {
-  constexpr const char* kTrees[] = {
-      "chain:length=6",  "widths:2,1,1",  "dynamic:total=6,depth=6,topk=3",
-      "chain:length=14", "widths:2,2,2",  "dynamic:total=14,depth=7,topk=6",
-      "chain:length=25", "static:eagle1", "dynamic:total=25,depth=7,topk=10",
-      "chain:length=63", "static:medusa", "dynamic:total=63,depth=9,topk=10"};
+const std::vector<std::string> kTrees = {
+    "chain:length=6",  "widths:2,1,1",  "dynamic:total=6,depth=6,topk=3",
+    "chain:length=14", "widths:2,2,2",  "dynamic:total=14,depth=7,topk=6",
+    "chain:length=25", "static:eagle1", "dynamic:total=25,depth=7,topk=10",
+    "chain:length=63", "static:medusa", "dynamic:total=63,depth=9,topk=10"};
+
+std::vector<Configuration> configurations(const std::vector<std::string>& trees) {
   std::vector<Configuration> all;
-  for (const char* tree : kTrees) all.push_back({tree, "exact", 0});
+  for (const std::string& tree : trees) all.push_back({tree, "exact", 0});
   for (const char* verify : {"exact", "traversal", "coupled"}) {
-    for (const char* tree : kTrees) all.push_back({tree, verify, 1});
+    for (const std::string& tree : trees) all.push_back({tree, verify, 1});
   }
   return all;
 }
 
 void measure(const std::shared_ptr<const Model>& model, const char* drafter,
              const std::vector<std::vector<TokenId>>& prompts, const Configuration& configuration) {
-  Generator generator(model, {.drafter = std::string("model:") + drafter,
+  Generator generator(model, {.drafter = drafter,
                               .tree = configuration.tree,
                               .verify = configuration.verify,
                               .drafter_options = {.threads = 1}});
@@ -58,18 +62,18 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   }
   const Ratio tau = ratio_of(emitted, passes);
   std::printf("| %g | `%s` | %s | %.1f | %.3f | %.3f ± %.3f |\n", configuration.temperature,
-              configuration.tree, configuration.verify, drafted / n_passes, accepted / drafted,
-              tau.value, tau.half_width);
+              configuration.tree.c_str(), configuration.verify, drafted / n_passes,
+              accepted / drafted, tau.value, tau.half_width);
   std::fflush(stdout);
 }
 
 int run(std::span<char*> arguments) {
-  if (arguments.size() < 4 || arguments.size() > 5) {
-    std::fprintf(stderr, "usage: measure_trees TARGET DRAFTER TEXTS [N]\n");
+  if (arguments.size() < 4) {
+    std::fprintf(stderr, "usage: measure_trees TARGET DRAFTER TEXTS [N [TREE...]]\n");
     return 2;
   }
   const auto model = Model::load(arguments[1], {.threads = 1});
-  const std::size_t n_texts = arguments.size() == 5 ? std::strtoul(arguments[4], nullptr, 10) : 80;
+  const std::size_t n_texts = arguments.size() > 4 ? std::strtoul(arguments[4], nullptr, 10) : 80;
   const auto prompts = read_prompts(arguments[3], *model, n_texts);
   if (prompts.size() < 2) {
     std::fprintf(stderr, "measure_trees: fewer than two texts\n");
@@ -77,7 +81,9 @@ int run(std::span<char*> arguments) {
   }
   std::printf("| temperature | tree | verification | nodes a pass | accepted | tau |\n");
   std::printf("|---|---|---|---|---|---|\n");
-  for (const Configuration& configuration : configurations()) {
+  const std::vector<std::string> trees(
+      arguments.begin() + std::min<std::size_t>(arguments.size(), 5), arguments.end());
+  for (const Configuration& configuration : configurations(trees.empty() ? kTrees : trees)) {
     measure(model, arguments[2], prompts, configuration);
   }
   return 0;

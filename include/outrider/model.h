@@ -61,6 +61,8 @@ class Model {
                                            const ModelOptions& options = {});
   ~Model();
 
+  // What it was loaded from.
+  const std::filesystem::path& path() const { return path_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelSummary& summary() const { return summary_; }
   // Tokens that end a text.
@@ -71,6 +73,7 @@ class Model {
 
  private:
   Model();
+  std::filesystem::path path_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<LanguageModel> language_model_;
   ModelSummary summary_;

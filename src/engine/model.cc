@@ -15,6 +15,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
   const LoadOptions load = make_load_options(options);
   std::shared_ptr<Model> model(new Model);
+  model->path_ = path;
   model->tokenizer_ = Tokenizer::load(path);
   model->language_model_ = load_model(path, load);
   const ModelConfig& config = model->language_model_->config();

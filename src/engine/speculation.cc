@@ -138,6 +138,7 @@ std::vector<DrafterDescription> known_drafters() {
 DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load) {
   DrafterMaterials materials;
   materials.target = &target.language_model();
+  materials.target_path = target.path();
   materials.vocabulary_size = target.summary().vocabulary_size;
   materials.load = load;
   materials.load_model = [&target, load](const std::filesystem::path& path) {

@@ -5,21 +5,10 @@
 #include <cstring>
 
 #include "base/elementary.h"
+#include "model/thread_share.h"
 #include "outrider/error.h"
 
 namespace outrider {
-namespace {
-
-// When a second thread pays. Its price are the ten barriers of a layer: 12 us a layer, measured as
-// the difference of one and two threads on models of 64 to 384 wide, on a busy machine with
-// OMP_WAIT_POLICY=passive. A thread's share must be longer than that to gain anything, and should
-// be clearly longer, since the estimate of it is rough: one row streams the weights at about
-// 25 bytes a nanosecond from the caches, and each row adds its products at about 50 a nanosecond.
-constexpr std::int64_t kLeastShare_ns = 20'000;
-constexpr std::int64_t kBytesPer_ns = 25;
-constexpr std::int64_t kProductsPer_ns = 50;
-
-}  // namespace
 
 void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias) {
   if (!bias.empty()) table.add(y, bias.data(), static_cast<int>(bias.size()));
@@ -259,15 +248,11 @@ void DecoderLayers::make_room() {
 }
 
 int DecoderLayers::n_threads(int n_rows) const {
-  if (least_share_ns_ == 0) return parts_.n_threads;
   const ModelConfig& config = *parts_.config;
   const std::int64_t products_per_row =
       std::int64_t{config.dim} *
       (2 * query_width_ + 2 * kv_width_ + 3 * std::int64_t{config.hidden_dim});
-  const std::int64_t layer_ns =
-      layer_bytes_ / kBytesPer_ns + products_per_row * n_rows / kProductsPer_ns;
-  return static_cast<int>(
-      std::clamp<std::int64_t>(layer_ns / least_share_ns_, 1, parts_.n_threads));
+  return threads_for(layer_bytes_, products_per_row * n_rows, least_share_ns_, parts_.n_threads);
 }
 
 }  // namespace outrider

@@ -92,7 +92,7 @@ class DecoderLayers {
   std::int64_t kv_bytes_per_token() const;
 
   // A pass runs on no more threads than leave each this long a share of every layer, by estimate
-  // (decoder_layers.cc derives the default). Bits do not depend on it; 0: always all threads, for
+  // (thread_share.h derives the default). Bits do not depend on it; 0: always all threads, for
   // tests.
   void set_least_share_ns(std::int64_t share_ns) { least_share_ns_ = share_ns; }
 

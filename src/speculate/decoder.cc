@@ -48,7 +48,7 @@ bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
     const auto step = rest.first(std::min<std::size_t>(rest.size(), kPrefillRows));
     prefill(*target_, *stream.sequence, step, output_, feature_layers());
     if (drafter_ != nullptr) {
-      drafter_->prefill(stream.context(), step, features_of(0, static_cast<int>(step.size())));
+      drafter_->prefill(stream.context(), step, prompt_features(step.size()));
     }
     rest = rest.subspan(step.size());
   }
@@ -63,9 +63,42 @@ std::span<const int> Decoder::feature_layers() const {
   return drafter_ != nullptr ? drafter_->feature_layers() : std::span<const int>();
 }
 
-FeatureRows Decoder::features_of(int first_row, int n_rows) const {
-  const FeatureRows all{.values = output_.features, .width = output_.feature_width};
-  return {.values = all.rows(first_row, n_rows), .width = all.width};
+// What the drafter reads of the n_rows tokens of the prompt that were run last.
+FeatureRows Decoder::prompt_features(std::size_t n_rows) const {
+  const int width = output_.feature_width;
+  return {
+      .values =
+          std::span<const float>(output_.features).first(n_rows * static_cast<std::size_t>(width)),
+      .stride = width,
+      .first = 0,
+      .width = width};
+}
+
+// Fills features_: the rows of every stream's root and accepted nodes, of the pass over their
+// trees.
+void Decoder::gather_features(std::span<Stream* const> streams) {
+  features_.assign(streams.size(), {});
+  const auto width = static_cast<std::size_t>(output_.feature_width);
+  if (width == 0) return;
+  std::size_t n_rows = 0;
+  for (const Stream* stream : streams) n_rows += 1 + stream->verdict.path.size();
+  feature_values_.clear();
+  feature_values_.reserve(n_rows * width);  // the spans below point into these
+  int first_row = 0;
+  for (std::size_t index = 0; index < streams.size(); ++index) {
+    const std::size_t first = feature_values_.size();
+    const auto add = [&](int node) {
+      const std::span<const float> row = output_.feature_row(first_row + node);
+      feature_values_.insert(feature_values_.end(), row.begin(), row.end());
+    };
+    add(0);
+    for (const int node : streams[index]->verdict.path) add(node);
+    features_[index] = {.values = std::span<const float>(feature_values_).subspan(first),
+                        .stride = output_.feature_width,
+                        .first = 0,
+                        .width = output_.feature_width};
+    first_row += streams[index]->tree.n_nodes();
+  }
 }
 
 Budget Decoder::draft_budget(const Stream& stream) const {
@@ -148,16 +181,16 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
     commit_verdict(*stream, commit);
     contexts_.push_back(stream->context());
   }
+  gather_features(streams);
   first_row = 0;
   for (std::size_t index = 0; index < streams.size(); ++index) {
-    const int n_nodes = streams[index]->tree.n_nodes();
     results_.push_back({.context = &contexts_[index],
                         .tree = &streams[index]->tree,
                         .verdict = &streams[index]->verdict,
-                        .features = features_of(first_row, n_nodes),
+                        .features = features_[index],
                         .target = &output_,
                         .first_row = first_row});
-    first_row += n_nodes;
+    first_row += streams[index]->tree.n_nodes();
   }
   if (drafter_ != nullptr) drafter_->observe(results_);
   return {.draft = seconds_between(started, drafted),

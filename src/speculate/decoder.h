@@ -98,9 +98,10 @@ class Decoder {
   void end(Stream& stream);
 
  private:
-  // What the drafter reads of the target, and that of n_rows rows of the pass that has just run.
+  // What the drafter reads of the target.
   std::span<const int> feature_layers() const;
-  FeatureRows features_of(int first_row, int n_rows) const;
+  FeatureRows prompt_features(std::size_t n_rows) const;
+  void gather_features(std::span<Stream* const> streams);
   Budget draft_budget(const Stream& stream) const;
   void commit_verdict(Stream& stream, const CommitFunction& commit);
 
@@ -117,6 +118,8 @@ class Decoder {
   std::vector<TokenBlock> blocks_;
   std::vector<TokenId> block_tokens_;
   std::vector<int> block_parents_;
+  std::vector<FeatureRows> features_;  // of each stream of the round
+  std::vector<float> feature_values_;
   std::vector<RoundResult> results_;
   std::vector<int> path_;
 };

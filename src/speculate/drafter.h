@@ -58,14 +58,18 @@ struct DraftJob {
 };
 
 // The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),
-// side by side. Valid during the call they are given to.
+// side by side, perhaps among others' that it did not. Valid for the call it is given to.
 struct FeatureRows {
-  std::span<const float> values = {};  // (n_tokens, width)
-  int width = 0;                       // feature_layers().size() * the target's dim; 0: none
+  std::span<const float> values = {};  // (n_rows, stride)
+  int stride = 0;                      // 0: no features
+  int first = 0;                       // column of the drafter's own
+  int width = 0;                       // feature_layers().size() * the target's dim
 
-  std::span<const float> rows(int first, int n) const {
-    return values.subspan(static_cast<std::size_t>(first) * static_cast<std::size_t>(width),
-                          static_cast<std::size_t>(n) * static_cast<std::size_t>(width));
+  int n_rows() const { return stride == 0 ? 0 : static_cast<int>(values.size()) / stride; }
+  std::span<const float> row(int index) const {
+    return values.subspan(static_cast<std::size_t>(index) * static_cast<std::size_t>(stride) +
+                              static_cast<std::size_t>(first),
+                          static_cast<std::size_t>(width));
   }
 };
 
@@ -75,7 +79,8 @@ struct RoundResult {
   const Context* context = nullptr;
   const DraftTree* tree = nullptr;
   const Verdict* verdict = nullptr;
-  FeatureRows features = {};  // at the tree's nodes, the root first, as the target has run them
+  // At the root and the accepted tokens, in the order of the text, whichever draft they came from.
+  FeatureRows features = {};
   // The target's pass over this tree and those of other texts, and the root's row in it; the other
   // nodes' rows follow, or are listed where the tree is a part of one that was run.
   const ForwardOutput* target = nullptr;
@@ -93,7 +98,8 @@ struct RoundResult {
 struct DrafterTraits {
   bool has_draft_prob = false;  // its proposals come from distributions it can show
   bool prefix_determined =
-      false;  // and these depend on the prefix alone, not on where a round began
+      false;                    // and these depend on the prefix alone, not on where a round began
+  bool reads_features = false;  // of the target: it has feature_layers()
 };
 
 // Drafts for several sequences at once. Keeps state per sequence from begin() to end(). Not
@@ -111,7 +117,8 @@ class Drafter {
   virtual void begin(const Context& context) = 0;
   // The target has run these next tokens of the prompt: called after begin() until all of them but
   // the last, which roots the first round, have been run, or until the text is cancelled. features:
-  // the target's at these tokens. A drafter without a model has nothing to do.
+  // the target's at these tokens, if the drafter reads any; none after rewind(). A drafter without
+  // a model has nothing to do.
   virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/,
                        const FeatureRows& /*features*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).
@@ -127,8 +134,7 @@ class Drafter {
   virtual void end(SequenceId id) = 0;
   // Tokens that the text was thought to have are taken back: it is now context.tokens, of which the
   // first n_common stand as before. Between observe() and the next propose(), for drafters that
-  // draft for another drafter, none of which reads the target's features; by default the text
-  // begins anew.
+  // draft for another drafter; by default the text begins anew. Not for those that read features.
   virtual void rewind(const Context& context, std::size_t n_common);
 
   // Forward passes of a model so far (0 for index drafters).

@@ -24,7 +24,8 @@ namespace outrider {
 // made and not later. All throw Error for files that cannot be used.
 struct DrafterMaterials {
   LanguageModel* target = nullptr;
-  int vocabulary_size = 0;  // the target's: no drafter proposes a token beyond it
+  std::filesystem::path target_path = {};  // what it was loaded from
+  int vocabulary_size = 0;                 // the target's: no drafter proposes a token beyond it
   // How files of weights are loaded, as the user asked for drafters.
   LoadOptions load = {};
   // A model whose vocabulary has been found to mean the same as the target's.

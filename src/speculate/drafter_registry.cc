@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
 #include "speculate/drafters/jacobi_drafter.h"
 #include "speculate/drafters/layerskip_drafter.h"
 #include "speculate/drafters/lookahead_drafter.h"
+#include "speculate/drafters/medusa_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/drafters/mtp_drafter.h"
 #include "speculate/drafters/ngram_drafter.h"
 #include "speculate/drafters/reference_drafter.h"
 #include "speculate/drafters/retrieval_drafter.h"
@@ -24,6 +27,15 @@ constexpr DrafterKind kKinds[] = {
      "a small model of the same vocabulary; drafts end behind a token less likely than C; what is "
      "put into DIR drafts from the next text on",
      true, read_model_drafter},
+    {"eagle", "eagle:PATH[,confidence=C]",
+     "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,
+     read_eagle_drafter},
+    {"medusa", "medusa:PATH[,confidence=C]",
+     "Medusa heads on the target's last hidden state: outrider train medusa", true,
+     read_medusa_drafter},
+    {"mtp", "mtp[:confidence=C]",
+     "multi-token prediction modules in the target's own directory: outrider train mtp", true,
+     read_mtp_drafter},
     {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
      "prompt lookup: what followed the last tokens where they stood before", false,
      read_ngram_drafter},

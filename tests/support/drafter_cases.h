@@ -7,8 +7,8 @@ namespace outrider::testing {
 
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
-  // What a user writes, with {draft} for a small model, {text} for a text file
-  // and {store} for a datastore.
+  // What a user writes, with {draft} for a small model, {text} for a text file, {store} for a
+  // datastore, and {eagle}, {eagle3} and {medusa} for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.
@@ -20,6 +20,10 @@ struct DrafterCase {
 
 inline constexpr DrafterCase kDrafterCases[] = {
     {"model", "model:{draft}"},
+    {"eagle", "eagle:{eagle}", /*reads_target=*/true},
+    {"eagle3", "eagle:{eagle3}", /*reads_target=*/true},
+    {"medusa", "medusa:{medusa}", /*reads_target=*/true},
+    {"mtp", "mtp", /*reads_target=*/true},
     {"ngram", "ngram:min=1,max=3,length=8"},
     {"reference", "reference:file={text},min=1"},
     {"suffix", "suffix:length=8,total=12"},

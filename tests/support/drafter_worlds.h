@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/spec.h"
 #include "io/datastore_writer.h"
 #include "model/load_model.h"
 #include "outrider/generate.h"
@@ -28,6 +27,7 @@
 #include "tests/support/drafter_cases.h"
 #include "tests/support/table_model.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_pair.h"
 #include "tokenizer/same_vocabulary.h"
 
@@ -70,7 +70,8 @@ class StoredModel final : public PrefixModel {
   std::map<std::vector<TokenId>, std::vector<float>> rows_;
 };
 
-// The files that specs name: a random target and its drafter (tiny_pair.h), and a text.
+// The files that specs name: a random target and its drafter (tiny_pair.h), heads on that target,
+// modules in its own directory, and a text.
 class DrafterFiles {
  public:
   static const DrafterFiles& get() {
@@ -95,6 +96,9 @@ class DrafterFiles {
   std::string spec(const DrafterCase& drafter) const {
     return fmt::format(fmt::runtime(drafter.spec),
                        fmt::arg("draft", (directory_.path() / "draft").string()),
+                       fmt::arg("eagle", (directory_.path() / "eagle").string()),
+                       fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
+                       fmt::arg("medusa", (directory_.path() / "medusa").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()),
                        fmt::arg("store", (directory_.path() / "store").string()));
   }
@@ -104,6 +108,15 @@ class DrafterFiles {
  private:
   DrafterFiles() {
     write_tiny_pair(directory_.path());
+    const TinyShape shape = make_tiny_pair().target.shape;
+    write_mtp_modules(shape, 3, target());
+    write_eagle_head(shape, directory_.path() / "eagle");
+    std::vector<TokenId> two_thirds;
+    for (TokenId token = 0; token < shape.vocabulary_size; ++token) {
+      if (token % 3 != 1) two_thirds.push_back(token);
+    }
+    write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
+    write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
     tokenizer_ = Tokenizer::load(target());
     // What the target itself goes on to write, and noise.
     std::ofstream text(directory_.path() / "text.txt");
@@ -182,6 +195,7 @@ inline World stored_world(std::uint32_t seed) {
   World world;
   world.target = std::make_unique<StoredModel>(files.target());
   world.materials.target = world.target.get();
+  world.materials.target_path = files.target();
   world.materials.vocabulary_size = world.target->config().vocabulary_size;
   world.materials.load = {.n_threads = 1};
   world.materials.load_model = [](const std::filesystem::path& path) {

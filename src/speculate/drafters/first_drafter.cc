@@ -28,6 +28,7 @@ DrafterPlan read_first_drafter(std::span<const std::string> parts) {
   DrafterTraits traits{.has_draft_prob = true, .prefix_determined = false};
   for (const DrafterPlan& plan : plans) {
     traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
+    traits.reads_features = traits.reads_features || plan.traits.reads_features;
   }
   // One part's draft at a time: of chains it is a chain.
   int length = 0;

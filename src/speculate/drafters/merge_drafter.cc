@@ -1,5 +1,7 @@
 #include "speculate/drafters/merge_drafter.h"
 
+#include <algorithm>
+
 namespace outrider {
 
 void MergeDrafter::propose(std::span<DraftJob> jobs) {
@@ -20,7 +22,10 @@ void MergeDrafter::propose(std::span<DraftJob> jobs) {
 DrafterPlan read_merge_drafter(std::span<const std::string> parts) {
   const std::vector<DrafterPlan> plans = read_parts("merge", "merge:A+B+...", parts);
   const auto shape = shape_over(plans);
-  return {.traits = {},
+  const bool reads_features = std::any_of(plans.begin(), plans.end(), [](const DrafterPlan& plan) {
+    return plan.traits.reads_features;
+  });
+  return {.traits = {.reads_features = reads_features},
           .shape = shape,
           .confidence = 0,  // each part has its own
           .make = [plans, shape](const DrafterMaterials& materials) {

@@ -24,7 +24,7 @@ class MergeDrafter final : public PartedDrafter {
   using PartedDrafter::PartedDrafter;
   std::string_view name() const override { return "merge"; }
   // No part has distributions at the other parts' nodes.
-  DrafterTraits traits() const override { return {}; }
+  DrafterTraits traits() const override { return {.reads_features = !feature_layers().empty()}; }
   void propose(std::span<DraftJob> jobs) override;
 
  private:

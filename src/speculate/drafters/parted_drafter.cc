@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "outrider/error.h"
@@ -25,7 +24,6 @@ PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const Tree
     : parts_(std::move(parts)), shape_(std::move(shape)) {
   for (const Part& part : parts_) {
     const std::span<const int> layers = part.drafter->feature_layers();
-    first_layer_.push_back(feature_layers_.size());
     feature_layers_.insert(feature_layers_.end(), layers.begin(), layers.end());
   }
 }
@@ -36,29 +34,23 @@ void PartedDrafter::begin(const Context& context) {
   for (const Part& part : parts_) part.drafter->begin(context);
 }
 
-void PartedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
-                            const FeatureRows& features) {
-  all_rows_.resize(tokens.size());
-  std::iota(all_rows_.begin(), all_rows_.end(), 0);
-  Text& text = texts_.at(context.id);
-  for (std::size_t part = 0; part < parts_.size(); ++part) {
-    parts_[part].drafter->prefill(context, tokens,
-                                  features_of(part, features, all_rows_, text[part].features));
-  }
+FeatureRows PartedDrafter::features_of(std::size_t part, const FeatureRows& whole) const {
+  const std::size_t n_own = parts_[part].drafter->feature_layers().size();
+  if (n_own == 0 || whole.stride == 0) return {};
+  std::size_t n_before = 0;
+  for (std::size_t i = 0; i < part; ++i) n_before += parts_[i].drafter->feature_layers().size();
+  const int layer_width = whole.width / static_cast<int>(feature_layers_.size());
+  return {.values = whole.values,
+          .stride = whole.stride,
+          .first = whole.first + static_cast<int>(n_before) * layer_width,
+          .width = static_cast<int>(n_own) * layer_width};
 }
 
-FeatureRows PartedDrafter::features_of(std::size_t part, const FeatureRows& all,
-                                       std::span<const int> rows,
-                                       std::vector<float>& values) const {
-  const std::size_t n_layers = parts_[part].drafter->feature_layers().size();
-  if (n_layers == 0) return {};
-  const std::size_t dim = static_cast<std::size_t>(all.width) / feature_layers_.size();
-  values.clear();
-  for (const int row : rows) {
-    const auto layers = all.rows(row, 1).subspan(first_layer_[part] * dim, n_layers * dim);
-    values.insert(values.end(), layers.begin(), layers.end());
+void PartedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                            const FeatureRows& features) {
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    parts_[part].drafter->prefill(context, tokens, features_of(part, features));
   }
-  return {.values = values, .width = static_cast<int>(n_layers * dim)};
 }
 
 void PartedDrafter::rewind(const Context& context, std::size_t n_common) {
@@ -205,7 +197,7 @@ void PartedDrafter::observe(std::span<const RoundResult> results) {
       results_.push_back({.context = whole.context,
                           .tree = &own.tree,
                           .verdict = &own.verdict,
-                          .features = features_of(part, whole.features, own.whole, own.features),
+                          .features = features_of(part, whole.features),
                           .target = whole.target,
                           .first_row = own.rows.front(),
                           .rows = own.rows});

@@ -45,8 +45,9 @@ class PartedDrafter : public Drafter {
   PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape);
   ~PartedDrafter() override;
 
-  void begin(const Context& context) override;
+  // The parts' layers, one part's after the other's.
   std::span<const int> feature_layers() const override { return feature_layers_; }
+  void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
   void rewind(const Context& context, std::size_t n_common) override;
@@ -83,24 +84,19 @@ class PartedDrafter : public Drafter {
     ApartChance chance;
     std::optional<PartStop> stop;
     Verdict verdict;
-    std::vector<float> features;
   };
   using Text = std::vector<PartOfText>;
+  // A part's own columns.
+  FeatureRows features_of(std::size_t part, const FeatureRows& whole) const;
 
   std::vector<Part> parts_;
+  std::vector<int> feature_layers_;
   std::shared_ptr<const TreeShape> shape_;
-  // Some columns of the target's features: those of the layers of one part.
-  FeatureRows features_of(std::size_t part, const FeatureRows& all, std::span<const int> rows,
-                          std::vector<float>& values) const;
-
   std::unordered_map<SequenceId, Text> texts_;
-  std::vector<int> feature_layers_;       // all parts', one behind the other
-  std::vector<std::size_t> first_layer_;  // of each part in that list
 
   // Reused from round to round.
   std::vector<DraftJob> jobs_;
   std::vector<RoundResult> results_;
-  std::vector<int> all_rows_;
 };
 
 // Throws UsageError if a part of the drafter `name` wants to be replaced by what turns up

@@ -56,7 +56,7 @@ void StagedDrafter::begin(const Context& context) {
 }
 
 void StagedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
-                            const FeatureRows&) {
+                            const FeatureRows& /*features*/) {
   Stream& stream = *texts_.at(context.id).stream;
   cheaper_.drafter->prefill(stream.context(), tokens, {});
   // A prompt beyond the model's context, or with tokens it does not know, is left alone: propose()
@@ -207,6 +207,9 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
   const DrafterPlan cheaper =
       parts.size() == 2 ? read_drafter(parts.back()) : read_staged_drafter(parts.subspan(1));
   refuse_updates(cheaper, "staged");
+  if (cheaper.traits.reads_features) {
+    throw refuse("a cheaper drafter that reads no features of the target", parts.back());
+  }
   return {.traits = {.has_draft_prob = true, .prefix_determined = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
@@ -218,15 +221,9 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
                                       materials.vocabulary_size),
                           fmt::format("{}", model->config().vocabulary_size));
             }
-            auto drafter = cheaper.make(materials);
-            if (!drafter->feature_layers().empty()) {
-              throw UsageError("load drafter", "staged",
-                               "behind a model a drafter that does not read the target's layers",
-                               std::string(drafter->name()));
-            }
             return std::make_unique<StagedDrafter>(
                 std::move(model),
-                PartedDrafter::Part{std::move(drafter), cheaper.shape, cheaper.confidence});
+                PartedDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence});
           }};
 }
 

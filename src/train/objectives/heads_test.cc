@@ -16,11 +16,15 @@
 #include <vector>
 
 #include "io/safetensors.h"
+#include "model/eagle_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "speculate/drafter_registry.h"
+#include "tests/support/golden_drafts.h"
 #include "tests/support/near.h"
 #include "tests/support/run_model.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_model.h"
 #include "train/draft_vocabulary.h"
 #include "train/generated_source.h"
@@ -42,48 +46,13 @@ using torch::Tensor;
 using Json = nlohmann::json;
 using Shape = std::vector<std::int64_t>;
 
-// A parameter of the golden program: a chirp, since plain waves would make matrices of rank two.
-std::vector<double> golden_values(const std::string& name, const Shape& shape) {
-  std::int64_t start = 0;
-  for (std::size_t i = 0; i < name.size(); ++i) start += static_cast<std::int64_t>(i + 1) * name[i];
-  start %= 1000;
-  std::int64_t n = 1;
-  for (const std::int64_t size : shape) n *= size;
-  std::vector<double> values;
-  for (std::int64_t j = 0; j < n; ++j) {
-    const auto place = static_cast<double>(j);
-    const double wave = std::sin(0.7 * place + 0.01 * place * place + static_cast<double>(start));
-    double value = 0.3 * wave;
-    if (shape.size() > 1) {
-      value = 1.5 / std::sqrt(static_cast<double>(shape.back())) * wave;
-    } else if (name.ends_with("norm.weight")) {
-      value = 1 + 0.2 * wave;
-    }
-    values.push_back(static_cast<float>(value));
-  }
-  return values;
-}
-
 void fill_with_golden_values(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.named_parameters()) {
     const Shape shape = parameter.value().sizes().vec();
     parameter.value().copy_(
-        torch::tensor(golden_values(parameter.key(), shape), torch::kFloat64).view(shape));
+        torch::tensor(testing::chirp(parameter.key(), shape), torch::kFloat32).view(shape));
   }
-}
-
-testing::TinyShape golden_shape() {
-  testing::TinyShape shape;
-  shape.vocabulary_size = 23;
-  shape.context_length = 32;
-  shape.n_layers = 3;
-  shape.dim = 8;
-  shape.n_heads = 2;
-  shape.n_kv_heads = 1;
-  shape.head_dim = 4;
-  shape.hidden_dim = 12;
-  return shape;
 }
 
 const Json& golden() {
@@ -119,12 +88,7 @@ std::shared_ptr<BatchSource> golden_batch() {
 class Golden : public ::testing::Test {
  protected:
   Golden() {
-    testing::TinyModel model = testing::make_tiny_model(golden_shape());
-    for (testing::TinyTensor& tensor : model.tensors) {
-      const std::vector<double> values = golden_values(tensor.name, tensor.shape);
-      tensor.values.assign(values.begin(), values.end());
-    }
-    testing::write_hugging_face(model, target_path());
+    testing::write_hugging_face(testing::golden_target(), target_path());
     run_.target = std::make_shared<Teacher>(target_path(), 1);
     run_.batches = golden_batch();
     run_.held_out = run_.batches;
@@ -409,6 +373,86 @@ TEST_F(Golden, MedusaBeginsAsTheTarget) {
       EXPECT_EQ(parameter.value().abs().max().item<double>(), 0) << parameter.key();
     }
   }
+}
+
+// What the engine drafts with the head that was exported.
+void expect_drafts(const fs::path& target_path, const std::string& spec, const Json& expected) {
+  const auto target = load_model(target_path, {.n_threads = 1});
+  const auto drafter = read_drafter(spec).make({.target = target.get(),
+                                                .target_path = target_path,
+                                                .vocabulary_size = target->config().vocabulary_size,
+                                                .load = {.n_threads = 1}});
+  testing::expect_golden_drafts(*target, *drafter, expected);
+}
+
+TEST_F(Golden, ExportedHeadsDraftInTheEngineAsTheGoldenProgram) {
+  const Json& drafts = testing::golden_drafts();
+  const auto exported = [&](const std::shared_ptr<Objective>& objective, const char* name) {
+    fill_with_golden_values(objective->trained());
+    objective->export_to(out() / name);
+    return (out() / name).string();
+  };
+  for (const auto& [inputs, expected] : drafts["eagle"].items()) {
+    SCOPED_TRACE(inputs);
+    const auto head = eagle(eagle_inputs_named(inputs));
+    expect_drafts(target_path(), "eagle:" + exported(head, inputs.c_str()), expected);
+  }
+  expect_drafts(target_path(), "eagle:" + exported(eagle3(false), "whole"),
+                drafts["eagle3"]["whole"]);
+  expect_drafts(target_path(), "eagle:" + exported(eagle3(true), "reduced"),
+                drafts["eagle3"]["reduced"]);
+  expect_drafts(target_path(), "medusa:" + exported(medusa(true), "own"), drafts["medusa"]["own"]);
+  expect_drafts(target_path(), "medusa:" + exported(medusa(false), "shared"),
+                drafts["medusa"]["shared"]);
+  std::ofstream(target_path() / "tokenizer.json") << "{}";
+  expect_drafts(exported(mtp(), "mtp"), "mtp", drafts["mtp"]["2"]);
+}
+
+// What a few steps have made of a head computes in the engine as in the trainer: the cross-entropy
+// of every row, both in f32.
+TEST_F(Golden, ATrainedHeadIsTheSameInTheEngine) {
+  const auto objective = eagle(EagleInputs::feature_shifted_token);
+  torch::optim::Adam optimiser(objective->trained().parameters(), torch::optim::AdamOptions(0.01));
+  for (int step = 0; step < 8; ++step) {
+    optimiser.zero_grad();
+    objective->loss(step).value.backward();
+    optimiser.step();
+  }
+  objective->export_to(out());
+  const auto target = load_model(target_path(), {.n_threads = 1});
+  const auto head = load_eagle_head(out(), *target, {.n_threads = 1});
+  const auto rows = [](const std::vector<float>& values, int n, int width) {
+    return torch::tensor(values, torch::kFloat32)
+        .narrow(0, 0, std::int64_t{n} * width)
+        .view({n, width});
+  };
+  double loss = 0;
+  double weight = 0;
+  for (std::size_t text = 0; text < golden()["tokens"].size(); ++text) {
+    const auto tokens = golden()["tokens"][text].get<std::vector<TokenId>>();
+    const auto n = static_cast<int>(tokens.size());
+    const auto sequence = target->open({});
+    const auto head_sequence = head->open({});
+    TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
+    ForwardOutput seen;
+    target->forward({&block, 1}, {.feature_layers = head->feature_layers()}, seen);
+    block = {.sequence = head_sequence.get(),
+             .tokens = std::span(tokens).subspan(1),
+             .parents = {},
+             .features =
+                 std::span<const float>(seen.features).first(static_cast<std::size_t>(n - 1) * 8)};
+    ForwardOutput given;
+    head->forward({&block, 1}, {}, given);
+    const Tensor target_prob = torch::softmax(rows(seen.logits, n, 23), -1).narrow(0, 1, n - 1);
+    const Tensor losses =
+        -(target_prob * torch::log_softmax(rows(given.logits, n - 1, 23), -1)).sum(-1);
+    for (int row = 0; row + 2 < n; ++row) {
+      const double its = golden()["weights"][text][static_cast<std::size_t>(row + 2)];
+      loss += its * losses[row].item<double>();
+      weight += its;
+    }
+  }
+  EXPECT_TRUE(near(loss / weight, as_golden(objective->evaluate())["token_loss"], kTolerance));
 }
 
 std::map<std::string, Shape> module_shapes(int layer) {

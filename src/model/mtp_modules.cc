@@ -1,0 +1,144 @@
+#include "model/mtp_modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "io/safetensors.h"
+#include "model/config_section.h"
+#include "model/one_layer_head.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kOperation = "load MTP modules";
+// Far more than anybody trains; what asks for more is no such file.
+constexpr int kMostModules = 64;
+
+struct ModuleWeights {
+  LlamaLayer layer;
+  std::vector<float> embedding_norm;  // (dim)
+  std::vector<float> state_norm;      // (dim)
+  std::vector<float> head_norm;       // (dim)
+  Linear join;                        // (dim, 2 dim)
+};
+
+class MtpModule final : public OneLayerHead {
+ public:
+  // The weights but those of the layer, which are among the parts.
+  MtpModule(Parts parts, ModuleWeights weights)
+      : OneLayerHead(std::move(parts)),
+        weights_(std::move(weights)),
+        feature_layers_{this->parts().target->config().n_layers} {}
+
+  std::span<const int> feature_layers() const override { return feature_layers_; }
+  void read(std::span<const float> features, std::span<float> states) override {
+    std::copy(features.begin(), features.end(), states.begin());
+  }
+
+ private:
+  void make_room(int n_rows) override {
+    joined_.resize(n_rows, 2 * parts().config.dim, parts().quantized);
+  }
+
+  void run(const Team& team) override {
+    const ModelConfig& config = parts().config;
+    const KernelTable& table = *parts().table;
+    const Range mine = team.share(layers().plan().n_rows());
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+      float* joined = joined_.row(static_cast<int>(i));
+      table.rms_norm(embedding(i), weights_.embedding_norm.data(), config.dim, config.norm_epsilon,
+                     joined);
+      table.rms_norm(state(i), weights_.state_norm.data(), config.dim, config.norm_epsilon,
+                     joined + config.dim);
+      joined_.finish_row(table, static_cast<int>(i));
+    }
+    team.barrier();
+    weights_.join.matrix.multiply(team, joined_, layers().x(0),
+                                  static_cast<std::size_t>(config.dim));
+    team.barrier();
+    layers().turn(team);
+    layers().normalise(team, parts().layer.attention_norm);
+    layers().attention(team, 0, layers().normed());
+    layers().feed_forward(team, 0);
+  }
+
+  void write_logits(std::span<const float> states, ForwardOutput& output) override {
+    const ModelConfig& config = parts().config;
+    const auto dim = static_cast<std::size_t>(config.dim);
+    normed_.resize(states.size());
+    for (std::size_t at = 0; at < states.size(); at += dim) {
+      parts().table->rms_norm(states.data() + at, weights_.head_norm.data(), config.dim,
+                              config.norm_epsilon, normed_.data() + at);
+    }
+    parts().target->project(normed_, output);
+  }
+
+  ModuleWeights weights_;
+  std::array<int, 1> feature_layers_;
+  Activations joined_;         // (n_rows, 2 dim)
+  std::vector<float> normed_;  // (n_asked, dim)
+};
+
+int read_n_modules(const std::filesystem::path& path) {
+  constexpr const char* kKey = "num_nextn_predict_layers";
+  if (!std::filesystem::exists(path / "config.json")) {
+    throw Error(kOperation, path.string(),
+                "a Hugging Face directory with modules behind its layers", "none");
+  }
+  const std::filesystem::path file = path / "config.json";
+  const nlohmann::json json = parse_config(file);
+  const ConfigSection keys(json, file.string());
+  const int n_modules = keys.whole_or(kKey, 0);
+  if (n_modules < 1 || n_modules > kMostModules) {
+    keys.fail(kKey, fmt::format("1 to {}", kMostModules), fmt::format("{}", n_modules));
+  }
+  return n_modules;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& path,
+                                                           LanguageModel& target,
+                                                           const LoadOptions& options) {
+  const WeightOptions weight_options = make_weight_options(options);
+  const int n_modules = read_n_modules(path);
+  ModelConfig config = target.config();
+  const int first = config.n_layers;
+  config.n_layers = 1;
+  const int dim = config.dim;
+  const auto source = open_safetensors_directory(path);
+  WeightLoader loader(*source, weight_options);
+  std::vector<ModuleWeights> all = loader.run([&](WeightLoader& walk) {
+    std::vector<ModuleWeights> modules;
+    for (int k = 0; k < n_modules; ++k) {
+      const std::string prefix = fmt::format("model.layers.{}.", first + k);
+      modules.push_back({.layer = load_layer(walk, config, prefix),
+                         .embedding_norm = walk.vector(prefix + "enorm.weight", dim),
+                         .state_norm = walk.vector(prefix + "hnorm.weight", dim),
+                         .head_norm = walk.vector(prefix + "shared_head.norm.weight", dim),
+                         .join = walk.linear(prefix + "eh_proj", dim, 2 * dim, Bias::never)});
+    }
+    return modules;
+  });
+  std::vector<std::unique_ptr<FeatureHead>> heads;
+  for (ModuleWeights& weights : all) {
+    OneLayerHead::Parts parts;
+    parts.config = config;
+    parts.layer = std::move(weights.layer);
+    parts.target = &target;
+    parts.table = weight_options.table;
+    parts.kv = kv_kind(options, loader.all_f32());
+    parts.n_threads = weight_options.n_threads;
+    parts.quantized = loader.has_quantized();
+    heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights)));
+  }
+  return heads;
+}
+
+}  // namespace outrider

@@ -1,0 +1,98 @@
+// An EAGLE head as drafter: chains and trees from a layer on the target's own hidden states
+// (model/eagle_head.h).
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "model/feature_head.h"
+#include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
+#include "speculate/tree_growth.h"
+
+namespace outrider {
+
+// Keeps one sequence of the head per text. Its kept rows have read the target's own features and
+// nothing else: what a draft ran on predicted states is dropped after the round, accepted or not,
+// and the accepted tokens are run again with the features that the target's pass left. A draft
+// takes one pass a level, over the nodes of all texts that the level expands; the first level runs
+// what was committed since the last draft.
+//
+// Row i of the sequence reads the features of token i and token i + 1. A text of n tokens has rows
+// 0 .. n - 2, of which the last one gives the distribution behind the root. A prompt of one token
+// has none: its first round drafts nothing.
+class EagleDrafter final : public Drafter {
+ public:
+  explicit EagleDrafter(std::unique_ptr<FeatureHead> head);
+  ~EagleDrafter() override;
+
+  std::string_view name() const override { return "eagle"; }
+  // The states that a draft reads are the target's up to the root and predictions behind it: where
+  // a round began shows in the distributions.
+  DrafterTraits traits() const override {
+    return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
+  }
+  std::span<const int> feature_layers() const override { return head_->feature_layers(); }
+  void begin(const Context& context) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
+  void propose(std::span<DraftJob> jobs) override;
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override;
+  void observe(std::span<const RoundResult> results) override;
+  void end(SequenceId id) override;
+  std::int64_t n_passes() const override { return n_passes_; }
+
+  const FeatureHead& head() const { return *head_; }
+
+ private:
+  struct Text {
+    std::unique_ptr<Sequence> sequence;
+    std::vector<float> waiting;  // (n, dim): states of the places behind the kept rows, not yet run
+    // Of the last draft: which pending row each node is (-1 for those that were not run), and the
+    // states that rows gave: the root's first, then each pending row's. (1 + n_pending, dim)
+    std::vector<int> pending;
+    std::vector<float> given;
+  };
+  struct Growing;  // a draft on its way
+
+  int n_waiting(const Text& text) const;
+  bool has_room(std::size_t n_tokens) const;
+  int n_known(const Text& text) const;
+  void add_features(const Context& context, Text& text, const FeatureRows& features, int n);
+  TokenBlock next_block(const Context& context, const Text& text, int n_rows) const;
+  void run_known(const Context& context, Text& text, int n_rows);
+  void keep_rows(Text& text, int n_rows);
+  std::span<const float> given_at(const Text& text, int node) const;
+  void run_contexts();
+  void run_frontiers();
+  void drop_complete();
+
+  std::unique_ptr<FeatureHead> head_;
+  std::size_t dim_;
+  std::unordered_map<SequenceId, Text> texts_;
+  std::int64_t n_passes_ = 0;
+
+  // Reused from round to round.
+  ForwardOutput output_;
+  std::vector<std::unique_ptr<TreeGrowth>> growths_;
+  std::vector<Growing> growing_;
+  std::vector<TokenBlock> blocks_;
+  std::vector<TokenId> block_tokens_;
+  std::vector<int> block_parents_;
+  std::vector<float> block_states_;
+  std::vector<float> features_;
+  std::vector<int> path_;
+  std::vector<float> penalised_;
+};
+
+// "eagle:PATH[,confidence=C]".
+DrafterPlan read_eagle_drafter(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_

@@ -1,0 +1,106 @@
+// Multi-token prediction modules of the target's own checkpoint as drafter, chained
+// (model/mtp_modules.h).
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "model/feature_head.h"
+#include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
+#include "speculate/tree_growth.h"
+
+namespace outrider {
+
+// Module k, from 0, drafts level k + 1. Behind a text of n tokens all of them do so at place n - 2,
+// the last whose feature the target has left and whose next token is known; each keeps a sequence
+// per text. Row i of module k reads token i + k + 1, so that of its rows those up to n - 2 - k are
+// of committed tokens: they are run once and kept. The k rows behind them read drafted tokens, one
+// path of the draft each; they are run when level k + 1 is wanted and dropped at once. A draft
+// takes a pass a level, for all texts, and is no deeper than there are modules. A prompt of one
+// token has no features: its first round drafts nothing.
+class MtpDrafter final : public Drafter {
+ public:
+  // At least one module.
+  explicit MtpDrafter(std::vector<std::unique_ptr<FeatureHead>> modules);
+  ~MtpDrafter() override;
+
+  std::string_view name() const override { return "mtp"; }
+  // Which module a position gets depends on where the round began.
+  DrafterTraits traits() const override {
+    return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
+  }
+  std::span<const int> feature_layers() const override {
+    return modules_.front()->feature_layers();
+  }
+  void begin(const Context& context) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
+  void propose(std::span<DraftJob> jobs) override;
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override;
+  void observe(std::span<const RoundResult> results) override;
+  void end(SequenceId id) override;
+  std::int64_t n_passes() const override { return n_passes_; }
+
+ private:
+  // A module's share in one text.
+  struct Progress {
+    std::unique_ptr<Sequence> sequence;
+    std::vector<float> waiting;  // (n, dim): states of the places behind the kept rows
+    // Of the last pass over a draft: which row of `given` is what each node's row gave, -1 for
+    // those that were not run.
+    std::vector<int> given_of;
+    std::vector<float> given;  // (n, dim)
+  };
+  using Text = std::vector<Progress>;  // one for each module
+  // A text in a pass of one module: the known rows that it is given to run, then those of nodes.
+  struct Running {
+    const Context* context = nullptr;
+    Text* text = nullptr;
+    const DraftTree* tree = nullptr;
+    std::vector<int> nodes;       // ascending
+    std::span<const int> wanted;  // whose logits are; ascending, nodes among them
+    int n_known = 0;
+  };
+  struct Growing;  // a draft on its way
+
+  int n_waiting(const Progress& progress) const;
+  bool is_ready(const Text& text, const Context& context) const;
+  void add_features(Text& text, const FeatureRows& features, int n);
+  void run_known(const Context& context, Text& text);
+  Running to_run(int module, const Context& context, Text& text, const DraftTree& tree,
+                 std::span<const int> wanted) const;
+  void run(int module, std::span<Running> all);
+  std::span<const float> given_at(const Text& text, int module, int node) const;
+  void drop_complete();
+
+  std::vector<std::unique_ptr<FeatureHead>> modules_;
+  std::size_t dim_;
+  std::unordered_map<SequenceId, Text> texts_;
+  std::int64_t n_passes_ = 0;
+
+  // Reused from round to round.
+  ForwardOutput output_;
+  std::vector<std::unique_ptr<TreeGrowth>> growths_;
+  std::vector<Growing> growing_;
+  std::vector<Running> running_;
+  std::vector<TokenBlock> blocks_;
+  std::vector<TokenId> block_tokens_;
+  std::vector<int> block_parents_;
+  std::vector<float> block_states_;
+  std::vector<int> rows_;
+  std::vector<int> path_;
+  std::vector<float> penalised_;
+};
+
+// "mtp[:confidence=C]".
+DrafterPlan read_mtp_drafter(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_

@@ -1,0 +1,257 @@
+// Heads as drafters: what they draft against a program written from the papers' equations
+// (tests/golden/make_drafts_golden.py), and files that do not fit.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/load_model.h"
+#include "outrider/error.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/golden_drafts.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_golden_drafts;
+using testing::golden_drafts;
+using testing::golden_shape;
+using testing::TinyShape;
+
+class HeadDrafters : public ::testing::Test {
+ protected:
+  HeadDrafters() {
+    testing::write_hugging_face(testing::golden_target(), target_path());
+    target_ = load_model(target_path(), {.n_threads = 1});
+  }
+
+  fs::path target_path() const { return directory_.path() / "target"; }
+  fs::path head_path() const { return directory_.path() / "head"; }
+
+  std::unique_ptr<Drafter> make(const std::string& spec) const {
+    return read_drafter(spec).make({.target = target_.get(),
+                                    .target_path = target_path(),
+                                    .vocabulary_size = target_->config().vocabulary_size,
+                                    .load = {.n_threads = 1}});
+  }
+  std::unique_ptr<Drafter> make_of(const std::string& kind) const {
+    return make(kind + ":" + head_path().string());
+  }
+  // The error's line; empty: none.
+  std::string refusal_of(const std::string& kind) const {
+    try {
+      (void)make_of(kind);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  testing::TemporaryDirectory directory_;
+  std::unique_ptr<LanguageModel> target_;
+};
+
+TEST_F(HeadDrafters, EagleDraftsAsTheGoldenProgram) {
+  for (const auto& [inputs, expected] : golden_drafts().at("eagle").items()) {
+    SCOPED_TRACE(inputs);
+    testing::write_eagle_head(golden_shape(), head_path(), inputs);
+    expect_golden_drafts(*target_, *make_of("eagle"), expected);
+  }
+  // Public files say nothing about inputs.
+  testing::write_eagle_head(golden_shape(), head_path());
+  expect_golden_drafts(*target_, *make_of("eagle"),
+                       golden_drafts().at("eagle").at("feature+shifted-token"));
+}
+
+TEST_F(HeadDrafters, Eagle3DraftsAsTheGoldenProgram) {
+  testing::write_eagle3_head(golden_shape(), {}, head_path());
+  expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("whole"));
+  const auto vocabulary = golden_drafts().at("draft_vocabulary").get<std::vector<TokenId>>();
+  testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
+  expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("reduced"));
+}
+
+TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
+  EXPECT_NE(refusal_of("eagle").find("got nothing there"), std::string::npos);
+  fs::create_directories(head_path());
+  EXPECT_NE(refusal_of("eagle").find("got no config.json"), std::string::npos);
+
+  const auto refused = [&](const TinyShape& shape) {
+    testing::write_eagle_head(shape, head_path());
+    return refusal_of("eagle");
+  };
+  EXPECT_EQ(refused(golden_shape()), "");
+  TinyShape wide = golden_shape();
+  wide.dim = 16;
+  EXPECT_NE(refused(wide).find("expected the target's width of 8, got 16"), std::string::npos);
+  TinyShape verbose = golden_shape();
+  verbose.vocabulary_size = 24;
+  EXPECT_NE(refused(verbose).find("expected the target's vocabulary of 23, got 24"),
+            std::string::npos);
+  testing::write_eagle_head(golden_shape(), head_path(), "feature+token");
+  EXPECT_NE(refusal_of("eagle").find("eagle_inputs"), std::string::npos);
+
+  // A configuration of one head and the tensors of another.
+  testing::write_eagle_head(golden_shape(), directory_.path() / "other");
+  testing::write_eagle_head(wide, head_path());
+  fs::copy_file(directory_.path() / "other" / "config.json", head_path() / "config.json",
+                fs::copy_options::overwrite_existing);
+  EXPECT_NE(refusal_of("eagle").find("expected tensor "), std::string::npos);
+  // A model where a head is asked for.
+  testing::TinyShape one_layer = golden_shape();
+  one_layer.n_layers = 1;
+  fs::remove_all(head_path());
+  testing::write_hugging_face(testing::make_tiny_model(one_layer), head_path());
+  EXPECT_NE(refusal_of("eagle").find("a tensor layers.0.self_attn.q_proj.weight"),
+            std::string::npos);
+  testing::write_hugging_face(testing::golden_target(), head_path());
+  EXPECT_NE(refusal_of("eagle").find("expected one layer, got 3"), std::string::npos);
+
+  // Draft ids that lie outside the vocabulary, or twice on the same token.
+  for (const std::vector<TokenId>& vocabulary :
+       {std::vector<TokenId>{0, 5, 23}, {0, 5, -1}, {4, 4}}) {
+    testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
+    EXPECT_NE(refusal_of("eagle").find("expected d2t to give"), std::string::npos);
+  }
+}
+
+TEST_F(HeadDrafters, MedusaDraftsAsTheGoldenProgram) {
+  for (const bool own : {true, false}) {
+    SCOPED_TRACE(own);
+    fs::remove_all(head_path());
+    testing::write_medusa_heads(golden_shape(), 3, own, head_path());
+    expect_golden_drafts(*target_, *make_of("medusa"),
+                         golden_drafts().at("medusa").at(own ? "own" : "shared"));
+  }
+}
+
+TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
+  EXPECT_NE(refusal_of("medusa").find("got nothing there"), std::string::npos);
+  fs::create_directories(head_path());
+  EXPECT_NE(refusal_of("medusa").find("expected a directory with medusa_lm_head.safetensors"),
+            std::string::npos);
+  testing::write_medusa_heads(golden_shape(), 0, true, head_path());
+  EXPECT_NE(refusal_of("medusa").find("expected a tensor 0.0.linear.weight, got none"),
+            std::string::npos);
+  TinyShape wide = golden_shape();
+  wide.dim = 16;
+  testing::write_medusa_heads(wide, 2, true, head_path());
+  EXPECT_NE(refusal_of("medusa").find("tensor 0.0.linear.weight of shape (8, 8), got (16, 16)"),
+            std::string::npos);
+  TinyShape verbose = golden_shape();
+  verbose.vocabulary_size = 24;
+  testing::write_medusa_heads(verbose, 2, true, head_path());
+  EXPECT_NE(refusal_of("medusa").find("tensor 0.1.weight of shape (23, 8), got (24, 8)"),
+            std::string::npos);
+}
+
+TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {
+  for (const int n_modules : {2, 3}) {
+    SCOPED_TRACE(n_modules);
+    fs::remove_all(target_path());
+    testing::write_hugging_face(testing::golden_target(), target_path());
+    testing::write_mtp_modules(golden_shape(), n_modules, target_path());
+    expect_golden_drafts(*target_, *make("mtp"),
+                         golden_drafts().at("mtp").at(std::to_string(n_modules)));
+  }
+}
+
+TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
+  const auto refusal = [&] {
+    try {
+      (void)make("mtp");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal().find("num_nextn_predict_layers to be 1 to 64, got 0"), std::string::npos);
+  TinyShape narrow = golden_shape();
+  narrow.hidden_dim = 10;
+  testing::write_mtp_modules(narrow, 1, target_path());
+  EXPECT_NE(refusal().find("tensor model.layers.3.mlp.gate_proj.weight of shape (12, 8)"),
+            std::string::npos);
+  EXPECT_THROW(make("mtp:x"), UsageError);
+}
+
+using Path = std::vector<TokenId>;
+
+// Every draft's nodes, each as the tokens that lead to it, over rounds of one text; and the text
+// before each round.
+struct Drafts {
+  std::vector<std::set<Path>> nodes;
+  std::vector<std::vector<TokenId>> texts;
+};
+
+Drafts drafts_of(LanguageModel& target, Drafter& drafter, const std::vector<TokenId>& prompt,
+                 int n_rounds) {
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  Decoder decoder(target, &drafter, *acceptance,
+                  std::make_shared<FixedShape>(widths_tree(std::vector{3, 2})), nullptr);
+  CounterChance chance(1);
+  Stream stream(0, prompt, Transform({.temperature = 0}, target.config().vocabulary_size), chance);
+  stream.max_total = target.config().context_length;
+  decoder.begin(stream);
+  Stream* const streams[] = {&stream};
+  Drafts drafts;
+  for (int round = 0; round < n_rounds && !stream.finished; ++round) {
+    drafts.texts.push_back(stream.tokens);
+    decoder.round(streams, [](Stream&, const Committed&) { return false; });
+    std::set<Path>& nodes = drafts.nodes.emplace_back();
+    for (int node = 1; node <= stream.tree.n_drafted(); ++node) {
+      Path path;
+      stream.tree.path_tokens(node, path);
+      nodes.insert(path);
+    }
+  }
+  return drafts;
+}
+
+// A head that is a part of another drafter follows the text whichever part's draft stood, and reads
+// its own layers of those that all parts ask for: it drafts what it would draft alone.
+TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
+  const fs::path third = directory_.path() / "third";
+  const fs::path medusa = directory_.path() / "medusa";
+  testing::write_eagle_head(golden_shape(), head_path());
+  testing::write_eagle3_head(golden_shape(), {}, third);
+  testing::write_medusa_heads(golden_shape(), 2, true, medusa);
+  const std::vector<std::string> parts = {"eagle:" + third.string(), "medusa:" + medusa.string(),
+                                          "eagle:" + head_path().string()};
+  const auto merged = make("merge:" + parts[0] + "+" + parts[1] + "+" + parts[2]);
+  EXPECT_TRUE(merged->traits().reads_features);
+  const Drafts drafts = drafts_of(*target_, *merged, {3, 1, 4}, 12);
+  std::size_t n_rounds_with_acceptance = 0;
+  for (std::size_t round = 0; round < drafts.texts.size(); ++round) {
+    if (round > 0 && drafts.texts[round].size() > drafts.texts[round - 1].size() + 1) {
+      ++n_rounds_with_acceptance;
+    }
+    std::set<Path> expected;
+    for (const std::string& part : parts) {
+      // The parts of a merged draft share its nodes: what is there is the beginning of each.
+      const Drafts alone = drafts_of(*target_, *make(part), drafts.texts[round], 1);
+      expected.insert(alone.nodes.front().begin(), alone.nodes.front().end());
+      bool has_its_first = false;
+      for (const Path& path : alone.nodes.front()) {
+        has_its_first |= path.size() == 1 && drafts.nodes[round].contains(path);
+      }
+      EXPECT_TRUE(has_its_first) << part << ", round " << round;
+    }
+    for (const Path& path : drafts.nodes[round]) {
+      EXPECT_TRUE(expected.contains(path)) << "round " << round;
+    }
+  }
+  EXPECT_GT(n_rounds_with_acceptance, 0U);
+  EXPECT_THROW(make("staged:model:X+" + parts[0]), UsageError);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/drafts.json: what heads draft on a tiny target, from the papers' equations.
+
+Needs torch. Target, heads and their weights are those of make_heads_golden.py, place by place in
+f64. A draft has the two likeliest tokens behind the text and each of them continued by the
+likeliest one; "probs" are the head's distributions where it has children, in the order of nodes
+(breadth first). Two texts: one of two tokens, of which the head sees one, and a longer one.
+"""
+import json
+import pathlib
+
+import torch
+from torch.nn import functional as F
+
+from make_heads_golden import (DIM, DRAFT_VOCABULARY, LENGTH, TOKENS, VOCABULARY, Layer, Model,
+                               parameter, rms)
+
+WIDTHS = [2, 1, 1]
+TEXTS = [TOKENS[0][:2], TOKENS[1][:LENGTH]]
+
+
+class Draft:
+    """Grows a tree: logits_at(node) is asked for every node that gets children."""
+
+    def __init__(self, root, depth, logits_at):
+        self.tokens, self.parents, self.probs = [root], [-1], []
+        level = [0]
+        for width in WIDTHS[:depth]:
+            following = []
+            for node in level:
+                prob = F.softmax(logits_at(self, node), 0)
+                self.probs.append([round(float(p), 10) for p in prob])
+                for token in prob.argsort(descending=True)[:width]:
+                    self.tokens.append(int(token))
+                    self.parents.append(node)
+                    following.append(len(self.tokens) - 1)
+            level = following
+
+    def depth(self, node):
+        return 0 if node == 0 else 1 + self.depth(self.parents[node])
+
+    def as_json(self):
+        return {"tokens": self.tokens[1:], "parents": self.parents[1:], "probs": self.probs}
+
+
+def chained(tokens, states, layer, read, logits_of):
+    """Heads that run on their own states: EAGLE and EAGLE-3.
+
+    states: of the places of the text but the last. read(state, token): what the layer's attention
+    reads and what its residual stream begins as.
+    """
+    rows = [read(states[i], tokens[i + 1]) for i in range(len(tokens) - 1)]
+    seen = [layer.cached(x, i) for i, (x, _) in enumerate(rows)]
+    given, keys = {}, {0: seen}
+
+    def logits_at(draft, node):
+        if node == 0:
+            place, (x, residual), visible = len(tokens) - 2, rows[-1], seen
+        else:
+            parent = draft.parents[node]
+            place = len(tokens) - 2 + draft.depth(node)
+            x, residual = read(given[parent], draft.tokens[node])
+            visible = keys[parent] + [layer.cached(x, place)]
+        keys[node] = visible
+        given[node] = layer.run(residual, x, place, visible)
+        return logits_of(given[node])
+
+    return Draft(tokens[-1], len(WIDTHS), logits_at).as_json()
+
+
+def eagle(model, inputs, tokens):
+    width = 2 * DIM if "+" in inputs else DIM
+    fc, bias = parameter("fc.weight", DIM, width), parameter("fc.bias", DIM)
+    layer = Layer("layers.0.", input_norm=False)
+
+    def read(state, token):
+        embedding = model.embedding[token]
+        parts = {"token": [embedding], "feature": [state]}.get(inputs, [embedding, state])
+        x = fc @ torch.cat(parts) + bias
+        return x, x
+
+    return chained(tokens, model.states(tokens)[-1], layer, read, lambda state: model.head @ state)
+
+
+def eagle3(model, vocabulary, tokens):
+    fc = parameter("fc.weight", DIM, 3 * DIM)
+    layer = Layer("midlayer.", width=2 * DIM)
+    hidden_norm = parameter("midlayer.hidden_norm.weight", DIM)
+    norm = parameter("norm.weight", DIM)
+    head = parameter("lm_head.weight", len(vocabulary), DIM)
+    all_states = model.states(tokens)
+    states = [fc @ torch.cat([all_states[depth][i] for depth in (0, 1, 2)])
+              for i in range(len(tokens))]
+
+    def read(state, token):
+        return torch.cat([rms(model.embedding[token], layer.before),
+                          rms(state, hidden_norm)]), state
+
+    def logits_of(state):
+        everywhere = torch.full((VOCABULARY,), -torch.inf)
+        everywhere[torch.tensor(vocabulary)] = head @ rms(state, norm)
+        return everywhere
+
+    return chained(tokens, states, layer, read, logits_of)
+
+
+def medusa(model, n_heads, own, tokens):
+    state = model.states(tokens)[-1][len(tokens) - 2]
+
+    def logits_at(draft, node):
+        k = draft.depth(node)
+        w = parameter(f"{k}.0.linear.weight", DIM, DIM)
+        b = parameter(f"{k}.0.linear.bias", DIM)
+        head = parameter(f"{k}.1.weight", VOCABULARY, DIM) if own else model.head
+        return head @ (state + F.silu(w @ state + b))
+
+    return Draft(tokens[-1], n_heads, logits_at).as_json()
+
+
+def mtp(model, n_modules, tokens):
+    last = len(tokens) - 2  # the place at which every module drafts
+
+    def module(k, given, following):
+        """What module k, from 0, gives at every place: given[i] is what the one before gave there,
+        following[i] the token k + 1 places on."""
+        name = f"{k}."
+        join = parameter(name + "eh_proj.weight", DIM, 2 * DIM)
+        enorm = parameter(name + "enorm.weight", DIM)
+        hnorm = parameter(name + "hnorm.weight", DIM)
+        return Layer(name).plain([
+            join @ torch.cat([rms(model.embedding[token], enorm), rms(state, hnorm)])
+            for state, token in zip(given, following)])
+
+    def logits_at(draft, node):
+        path = []
+        at = node
+        while at > 0:
+            path.insert(0, draft.tokens[at])
+            at = draft.parents[at]
+        text = tokens + path
+        given = model.states(tokens)[-1][:last + 1]
+        for k in range(len(path) + 1):
+            given = module(k, given, [text[i + k + 1] for i in range(last + 1)])
+        norm = parameter(f"{len(path)}.shared_head.norm.weight", DIM)
+        return model.head @ rms(given[last], norm)
+
+    return Draft(tokens[-1], n_modules, logits_at).as_json()
+
+
+def main():
+    model = Model()
+
+    def of_texts(draft):
+        return [draft(list(tokens)) for tokens in TEXTS]
+
+    golden = {
+        "texts": TEXTS,
+        "draft_vocabulary": DRAFT_VOCABULARY,
+        "eagle": {inputs: of_texts(lambda tokens, inputs=inputs: eagle(model, inputs, tokens))
+                  for inputs in ("feature+shifted-token", "token", "feature")},
+        "eagle3": {
+            "whole": of_texts(lambda tokens: eagle3(model, list(range(VOCABULARY)), tokens)),
+            "reduced": of_texts(lambda tokens: eagle3(model, DRAFT_VOCABULARY, tokens))},
+        "medusa": {"own": of_texts(lambda tokens: medusa(model, 3, True, tokens)),
+                   "shared": of_texts(lambda tokens: medusa(model, 3, False, tokens))},
+        "mtp": {str(n): of_texts(lambda tokens, n=n: mtp(model, n, tokens)) for n in (2, 3)},
+    }
+    path = pathlib.Path(__file__).resolve().parent / "drafts.json"
+    path.write_text(json.dumps(golden) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+#include "tests/support/tiny_heads.h"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "io/safetensors.h"
+#include "io/safetensors_writer.h"
+
+namespace outrider::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Tensors = std::vector<HeadTensor>;
+
+void add_layer(Tensors& tensors, const TinyShape& shape, const std::string& prefix, int width,
+               bool input_norm) {
+  const std::int64_t queries = shape.n_heads * shape.head_dim;
+  const std::int64_t keys = shape.n_kv_heads * shape.head_dim;
+  if (input_norm) tensors.push_back({prefix + "input_layernorm.weight", {shape.dim}});
+  tensors.push_back({prefix + "self_attn.q_proj.weight", {queries, width}});
+  tensors.push_back({prefix + "self_attn.k_proj.weight", {keys, width}});
+  tensors.push_back({prefix + "self_attn.v_proj.weight", {keys, width}});
+  tensors.push_back({prefix + "self_attn.o_proj.weight", {shape.dim, queries}});
+  tensors.push_back({prefix + "post_attention_layernorm.weight", {shape.dim}});
+  tensors.push_back({prefix + "mlp.gate_proj.weight", {shape.hidden_dim, shape.dim}});
+  tensors.push_back({prefix + "mlp.up_proj.weight", {shape.hidden_dim, shape.dim}});
+  tensors.push_back({prefix + "mlp.down_proj.weight", {shape.dim, shape.hidden_dim}});
+}
+
+void write(const fs::path& directory, const std::string& file, const Tensors& tensors,
+           std::span<const std::int64_t> offsets = {}) {
+  fs::create_directories(directory);
+  std::vector<std::vector<float>> values;
+  values.reserve(tensors.size());
+  std::vector<NamedValues> named;
+  for (const HeadTensor& tensor : tensors) {
+    values.push_back(chirp(tensor.chirped.empty() ? tensor.name : tensor.chirped, tensor.shape));
+    named.push_back({.name = tensor.name, .shape = tensor.shape, .values = values.back()});
+  }
+  if (!offsets.empty()) {
+    named.push_back(
+        {.name = "d2t", .shape = {static_cast<std::int64_t>(offsets.size())}, .integers = offsets});
+  }
+  write_safetensors(directory / file, named, ElementType::f32);
+}
+
+// config.json of the target with one layer, and what else is said.
+void write_config(const TinyShape& target, const fs::path& directory, const Json& more) {
+  TinyShape shape = target;
+  shape.n_layers = 1;
+  shape.tied_head = false;
+  Json config = Json::parse(config_json(shape));
+  for (const auto& [key, value] : more.items()) config[key] = value;
+  std::ofstream(directory / "config.json") << config.dump(1) << "\n";
+}
+
+}  // namespace
+
+std::vector<float> chirp(const std::string& name, const std::vector<std::int64_t>& shape) {
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) start += static_cast<std::int64_t>(i + 1) * name[i];
+  start %= 1000;
+  std::int64_t n = 1;
+  for (const std::int64_t size : shape) n *= size;
+  std::vector<float> values;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto place = static_cast<double>(j);
+    const double wave = std::sin(0.7 * place + 0.01 * place * place + static_cast<double>(start));
+    double value = 0.3 * wave;
+    if (shape.size() > 1) {
+      value = 1.5 / std::sqrt(static_cast<double>(shape.back())) * wave;
+    } else if (name.ends_with("norm.weight")) {
+      value = 1 + 0.2 * wave;
+    }
+    values.push_back(static_cast<float>(value));
+  }
+  return values;
+}
+
+TinyShape golden_shape() {
+  TinyShape shape;
+  shape.vocabulary_size = 23;
+  shape.context_length = 32;
+  shape.n_layers = 3;
+  shape.dim = 8;
+  shape.n_heads = 2;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 4;
+  shape.hidden_dim = 12;
+  return shape;
+}
+
+TinyModel golden_target() {
+  TinyModel model = make_tiny_model(golden_shape());
+  for (TinyTensor& tensor : model.tensors) tensor.values = chirp(tensor.name, tensor.shape);
+  return model;
+}
+
+void write_eagle_head(const TinyShape& target, const fs::path& directory,
+                      const std::string& inputs) {
+  const bool reads_both = inputs != "token" && inputs != "feature";
+  Tensors tensors = {{"fc.weight", {target.dim, (reads_both ? 2 : 1) * target.dim}},
+                     {"fc.bias", {target.dim}},
+                     {"embed_tokens.weight", {target.vocabulary_size, target.dim}}};
+  add_layer(tensors, target, "layers.0.", target.dim, false);
+  write(directory, "model.safetensors", tensors);
+  Json more = {{"bias", true}};
+  if (!inputs.empty()) more["eagle_inputs"] = inputs;
+  write_config(target, directory, more);
+}
+
+void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_vocabulary,
+                       const fs::path& directory) {
+  const std::int64_t n_drafted = draft_vocabulary.empty()
+                                     ? target.vocabulary_size
+                                     : static_cast<std::int64_t>(draft_vocabulary.size());
+  Tensors tensors = {{"fc.weight", {target.dim, 3 * target.dim}},
+                     {"midlayer.hidden_norm.weight", {target.dim}},
+                     {"norm.weight", {target.dim}},
+                     {"lm_head.weight", {n_drafted, target.dim}}};
+  add_layer(tensors, target, "midlayer.", 2 * target.dim, true);
+  std::vector<std::int64_t> offsets;
+  for (const TokenId token : draft_vocabulary) {
+    offsets.push_back(token - static_cast<std::int64_t>(offsets.size()));
+  }
+  write(directory, "model.safetensors", tensors, offsets);
+  const int n = target.n_layers;
+  const Json layers = n >= 7 ? Json{2, n / 2, n - 3} : Json{0, n / 2, n - 1};
+  write_config(target, directory,
+               {{"architectures", {"LlamaForCausalLMEagle3"}},
+                {"draft_vocab_size", n_drafted},
+                {"feature_layers", layers}});
+}
+
+void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
+                        const fs::path& directory) {
+  Tensors tensors;
+  for (int k = 0; k < n_heads; ++k) {
+    const std::string head = std::to_string(k);
+    tensors.push_back({head + ".0.linear.weight", {target.dim, target.dim}});
+    tensors.push_back({head + ".0.linear.bias", {target.dim}});
+    if (own_output) tensors.push_back({head + ".1.weight", {target.vocabulary_size, target.dim}});
+  }
+  write(directory, "medusa_lm_head.safetensors", tensors);
+}
+
+void write_mtp_modules(const TinyShape& target, int n_modules, const fs::path& directory) {
+  Tensors tensors;
+  for (int k = 0; k < n_modules; ++k) {
+    const std::string trained = std::to_string(k) + ".";
+    const std::string prefix = "model.layers." + std::to_string(target.n_layers + k) + ".";
+    const std::size_t first = tensors.size();
+    for (const char* norm : {"enorm", "hnorm", "shared_head.norm"}) {
+      tensors.push_back({trained + norm + ".weight", {target.dim}});
+    }
+    tensors.push_back({trained + "eh_proj.weight", {target.dim, 2 * target.dim}});
+    add_layer(tensors, target, trained, target.dim, true);
+    for (std::size_t i = first; i < tensors.size(); ++i) {
+      tensors[i].chirped = tensors[i].name;
+      tensors[i].name = prefix + tensors[i].name.substr(trained.size());
+    }
+  }
+  constexpr const char* kShards[] = {"model-00001-of-00002.safetensors",
+                                     "model-00002-of-00002.safetensors"};
+  fs::rename(directory / "model.safetensors", directory / kShards[0]);
+  write(directory, kShards[1], tensors);
+  Json map = Json::object();
+  for (const char* shard : kShards) {
+    const auto source = open_safetensors(directory / shard);
+    for (const TensorView& tensor : source->tensors()) map[tensor.name] = shard;
+  }
+  std::ofstream(directory / "model.safetensors.index.json")
+      << Json{{"metadata", Json::object()}, {"weight_map", map}}.dump();
+  Json config = Json::parse(std::ifstream(directory / "config.json"));
+  config["num_nextn_predict_layers"] = n_modules;
+  std::ofstream(directory / "config.json") << config.dump(1);
+}
+
+}  // namespace outrider::testing

@@ -1,0 +1,51 @@
+// Heads for tiny targets, written as the files that real ones come in, and the target and weights
+// of the golden programs (tests/golden/make_heads_golden.py).
+#ifndef OUTRIDER_TESTS_SUPPORT_TINY_HEADS_H_
+#define OUTRIDER_TESTS_SUPPORT_TINY_HEADS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outrider/types.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider::testing {
+
+// The weights of that name in the golden programs: a chirp, since plain waves would make matrices
+// of rank two.
+std::vector<float> chirp(const std::string& name, const std::vector<std::int64_t>& shape);
+
+// The golden programs' target.
+TinyShape golden_shape();
+TinyModel golden_target();
+
+// A tensor on its way into a file under a name of its own. `chirped` is the name whose chirp it is.
+struct HeadTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::string chirped = {};  // empty: `name`
+};
+
+// What `outrider train` writes for a target of that shape, with chirps for weights;
+// docs/training.md lists the names. The directory is made if need be. `inputs` as in config.json's
+// "eagle_inputs"; empty: as public files, which do not say.
+void write_eagle_head(const TinyShape& target, const std::filesystem::path& directory,
+                      const std::string& inputs = {});
+// An empty vocabulary: all tokens, and no "d2t".
+void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_vocabulary,
+                       const std::filesystem::path& directory);
+
+void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
+                        const std::filesystem::path& directory);
+
+// Adds modules to a target that write_hugging_face has written there: a second shard, an index, and
+// the number of modules in config.json. Their chirps are those of the trainer's names, "0.enorm..."
+void write_mtp_modules(const TinyShape& target, int n_modules,
+                       const std::filesystem::path& directory);
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_TINY_HEADS_H_
