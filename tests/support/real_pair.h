@@ -48,8 +48,6 @@ class RealPair {
   LanguageModel& target() { return *target_; }
   ModelDrafter& drafter() { return drafter_; }
 
-  const std::vector<TokenId>& story(std::size_t index) const { return stories_.at(index); }
-
   // The next beginning of a story: 8 to 39 tokens, beginning-of-sequence first.
   std::vector<TokenId> next_prompt() {
     const std::vector<TokenId>& story = stories_[next_story_++ % stories_.size()];
