@@ -188,6 +188,7 @@ int DatastoreCommand::kill_build(const std::string& text, int number) const {
     const int nothing = ::open("/dev/null", O_RDWR);
     for (const int descriptor : {0, 1, 2}) ::dup2(nothing, descriptor);
     std::vector<char*> arguments = {const_cast<char*>("outrider")};
+    arguments.reserve(words.size() + 2);
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     ::execv(OUTRIDER_PROGRAM, arguments.data());

@@ -44,11 +44,13 @@ struct Text {
 // n_ids ids spread over the whole vocabulary, so few that runs repeat.
 Text random_text(std::mt19937& random, int vocabulary, int n_ids, int n_documents, int longest) {
   Tokens ids;
+  ids.reserve(static_cast<std::size_t>(n_ids));
   for (int i = 0; i < n_ids; ++i) {
     ids.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocabulary)));
   }
   ids[0] = vocabulary - 1;
   Text text;
+  text.documents.reserve(static_cast<std::size_t>(n_documents) + 1);
   for (int i = 0; i < n_documents; ++i) {
     Tokens document(random() % static_cast<unsigned>(longest + 1));
     for (TokenId& token : document) token = ids[random() % ids.size()];

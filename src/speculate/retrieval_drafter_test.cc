@@ -76,6 +76,7 @@ TEST_F(RetrievalDrafts, AreThoseOfASearchThroughTheText) {
   std::size_t longest_sample = 0;
   for (const Case& each : kCases) {
     Tokens ids;
+    ids.reserve(static_cast<std::size_t>(each.n_ids));
     for (int i = 0; i < each.n_ids; ++i) {
       ids.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(each.vocabulary)));
     }
@@ -86,6 +87,7 @@ TEST_F(RetrievalDrafts, AreThoseOfASearchThroughTheText) {
       return tokens;
     };
     std::vector<Tokens> documents;
+    documents.reserve(static_cast<std::size_t>(each.n_documents));
     for (int i = 0; i < each.n_documents; ++i)
       documents.push_back(random_tokens(1 + random() % 90));
     RetrievalDrafter drafter(write(documents, each.vocabulary, each.segment_tokens),
