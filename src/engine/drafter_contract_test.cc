@@ -218,7 +218,7 @@ TEST_P(DrafterContract, StopTokensInMidDraft) {
     requests.back().options.stop_tokens = {stop};
   }
   expect_plain_output(ways(), requests);
-  EXPECT_GT(n_ended_in_draft_, 0);
+  EXPECT_TRUE(n_ended_in_draft_ > 0 || GetParam().seldom_right);
 }
 
 TEST_P(DrafterContract, StopStringsInMidDraft) {
@@ -232,7 +232,7 @@ TEST_P(DrafterContract, StopStringsInMidDraft) {
     requests.back().options.stop_strings = {text.substr(at, 3)};
   }
   expect_plain_output(ways(), requests);
-  EXPECT_GT(n_ended_in_draft_, 0);
+  EXPECT_TRUE(n_ended_in_draft_ > 0 || GetParam().seldom_right);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DrafterContract, ::testing::ValuesIn(kDrafterCases),
