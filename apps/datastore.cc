@@ -121,9 +121,9 @@ CLI::App* add_build(CLI::App& datastore, Run& run_command) {
   app->footer(
       "Examples:\n"
       "  outrider datastore build --model model.gguf --text books --out books.store\n"
-      "  outrider datastore build --model stories260K --text stories.txt\n"
+      "  outrider datastore build --model stories260K --text stories.txt \\\n"
       "      --separator \"<|endoftext|>\" --out stories.store\n"
-      "  outrider generate --model stories260K --drafter retrieval:path=stories.store\n"
+      "  outrider generate --model stories260K --drafter retrieval:path=stories.store \\\n"
       "      --prompt \"Once upon a time\"\n");
   run_command = [flags] { return run_build(*flags); };
   return app;
@@ -157,7 +157,7 @@ CLI::App* add_datastore(CLI::App& program, Run& run_command) {
       "Examples:\n"
       "  outrider datastore build --model model.gguf --text books --out books.store\n"
       "  outrider datastore inspect --path books.store\n"
-      "  outrider generate --model model.gguf --drafter retrieval:path=books.store\n"
+      "  outrider generate --model model.gguf --drafter retrieval:path=books.store \\\n"
       "      --prompt \"It was the best of times\"\n");
   run_command = [run_build, run_inspect, build, inspect] {
     if (build->parsed()) return (*run_build)();

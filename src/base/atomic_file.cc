@@ -13,6 +13,13 @@ namespace outrider {
 
 AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(std::move(path)), partial_(path_.string() + ".partial") {
+  std::error_code unknown;  // what cannot be looked at fails below
+  const auto there = std::filesystem::status(path_, unknown);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there) &&
+      !std::filesystem::is_directory(there)) {
+    // A device or a pipe would be replaced by a file of its name.
+    throw Error("write file", path_.string(), "a regular file, or none yet", "something else");
+  }
   descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(errno);
 }

@@ -222,6 +222,12 @@ std::vector<std::string> split_specs(std::string_view list, char separator) {
   const auto end_part = [&](std::size_t end) {
     std::string part(list.substr(begin, end - begin));
     begin = end + 1;
+    if (separator == '+') {
+      for (std::size_t at = part.find("\\+"); at != std::string::npos;
+           at = part.find("\\+", at + 1)) {
+        part.erase(at, 1);
+      }
+    }
     const bool continues =
         separator == ',' && !specs.empty() && is_key({.text = part, .equals = part.find('=')});
     if (continues) {

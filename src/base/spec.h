@@ -67,9 +67,11 @@ class Spec {
   std::vector<std::pair<std::string, std::string>> keys_;
 };
 
-// The specs of a list, as they were written: "A,B" or "A+B". An unescaped separator parts them; a
-// backslash before it stays, for the spec it stands in to resolve. At commas a key=value continues
-// the spec before it: "ngram:min=2,max=4,suffix" has two. An empty list has no parts.
+// The specs of a list, "A,B" or "A+B". An unescaped separator parts them. At commas the parts stay
+// as they were written, for the specs they are to resolve, and a key=value continues the spec
+// before it: "ngram:min=2,max=4,suffix" has two. A plus sign means nothing within a spec, so that
+// its backslash goes here: a part may be a list joined by plus signs in its turn. An empty list has
+// no parts.
 std::vector<std::string> split_specs(std::string_view list, char separator);
 
 }  // namespace outrider

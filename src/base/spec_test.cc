@@ -108,7 +108,9 @@ TEST(Spec, ListsOfSpecs) {
   EXPECT_EQ(split_specs("model:a\\,b,confidence=0.5,none", ','),
             (Parts{"model:a\\,b,confidence=0.5", "none"}));
   EXPECT_EQ(split_specs("model:a\\+b,confidence=0.5+ngram", '+'),
-            (Parts{"model:a\\+b,confidence=0.5", "ngram"}));
+            (Parts{"model:a+b,confidence=0.5", "ngram"}));
+  EXPECT_EQ(split_specs("staged:model:a\\+ngram+suffix", '+'),
+            (Parts{"staged:model:a+ngram", "suffix"}));
   EXPECT_EQ(Spec::parse("drafter", split_specs("model:a\\+b+ngram", '+')[0]).value(), "a+b");
   EXPECT_EQ(split_specs("max=4,suffix", ','), (Parts{"max=4", "suffix"}));  // nothing to continue
   EXPECT_EQ(split_specs("a,", ','), (Parts{"a", ""}));

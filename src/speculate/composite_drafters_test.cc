@@ -343,11 +343,18 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
       case 3:
         return std::make_unique<FirstDrafter>(
             parts_of(naming_part(6, 2), model_part(21, 6, chain_shape(3))), shape, DrafterTraits{});
+      case 4: {  // a composite that is not asked in every round
+        auto inner = std::make_unique<MergeDrafter>(
+            parts_of(naming_part(6), model_part(21, 6, chain_shape(2))), open(2, 4));
+        return std::make_unique<FirstDrafter>(
+            parts_of(naming_part(6, 2), Part{std::move(inner), open(2, 4)}), shape,
+            DrafterTraits{});
+      }
       default:
         return staged(11, 6, {staged(21, 6, model_part(31, 6, chain_shape(2))), chain_shape(3)});
     }
   };
-  for (int kind = 0; kind < 5; ++kind) {
+  for (int kind = 0; kind < 6; ++kind) {
     for (const char* verify : {"multi-round", "coupled"}) {
       TableModel target(6, 1);
       const auto acceptance =

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "outrider/error.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
 #include "speculate/drafters/jacobi_drafter.h"
@@ -76,6 +77,7 @@ DrafterPlan read_drafter(std::string_view spec) {
     std::vector<std::string_view> names = {"none"};  // what a user may write in a drafter's place
     for (const DrafterKind& known : kKinds) names.push_back(known.name);
     Spec::parse("drafter", name).require_name(names);
+    throw UsageError("read drafter", std::string(spec), "a drafter", "none as a part of another");
   }
   if (kind->read != nullptr) return kind->read(Spec::parse("drafter", spec));
   return kind->read_parts(

@@ -30,7 +30,9 @@ PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const Tree
 PartedDrafter::~PartedDrafter() = default;
 
 void PartedDrafter::begin(const Context& context) {
-  texts_[context.id] = Text(parts_.size());
+  Text& text = texts_[context.id];
+  text.parts = std::vector<PartOfText>(parts_.size());
+  text.drafted = false;
   for (const Part& part : parts_) part.drafter->begin(context);
 }
 
@@ -59,9 +61,21 @@ void PartedDrafter::rewind(const Context& context, std::size_t n_common) {
 
 void PartedDrafter::forget_drafts(std::span<const DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
-    for (PartOfText& part : texts_.at(job.context->id)) {
-      part.tree.reset(job.tree->node(0).token, job.tree->n_committed());
-      part.whole.assign(1, 0);
+    Text& text = texts_.at(job.context->id);
+    text.drafted = false;
+    match(text, *job.tree);
+    text.drafted = true;
+  }
+}
+
+void PartedDrafter::match(Text& text, const DraftTree& tree) {
+  for (PartOfText& own : text.parts) {
+    if (!text.drafted) {
+      own.tree.reset(tree.node(0).token, tree.n_committed());
+      own.whole.assign(1, 0);
+    } else if (own.whole.back() >= tree.n_nodes()) {  // scratch nodes come last
+      own.tree.drop_scratch();
+      own.whole.resize(static_cast<std::size_t>(own.tree.n_drafted()) + 1);
     }
   }
 }
@@ -75,7 +89,7 @@ void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Roo
   const Part& drafting = parts_[part];
   jobs_.clear();
   for (const DraftJob* whole : jobs) {
-    PartOfText& own = texts_.at(whole->context->id)[part];
+    PartOfText& own = texts_.at(whole->context->id).parts[part];
     own.chance.reset(*whole->chance,
                      {.stride = static_cast<int>(parts_.size()), .lane = static_cast<int>(part)});
     own.stop.emplace(whole->stop, drafting.confidence);
@@ -94,11 +108,11 @@ void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Roo
 }
 
 const DraftTree& PartedDrafter::drafted(std::size_t part, SequenceId id) const {
-  return texts_.at(id)[part].tree;
+  return texts_.at(id).parts[part].tree;
 }
 
 void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
-  PartOfText& own = texts_.at(job.context->id)[part];
+  PartOfText& own = texts_.at(job.context->id).parts[part];
   DraftTree& tree = *job.tree;
   const bool has_draft_prob = traits().has_draft_prob;
   // Laws are copied once each, since siblings drawn without replacement share one.
@@ -138,7 +152,7 @@ void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
 
 void PartedDrafter::finish(std::span<DraftJob> jobs) {
   for (DraftJob& job : jobs) {
-    for (PartOfText& own : texts_.at(job.context->id)) {
+    for (PartOfText& own : texts_.at(job.context->id).parts) {
       const auto n_drafted = static_cast<std::size_t>(own.tree.n_drafted());
       if (own.whole.size() != n_drafted + 1) {
         own.tree.reset(job.tree->node(0).token, job.tree->n_committed());
@@ -157,13 +171,15 @@ void PartedDrafter::finish(std::span<DraftJob> jobs) {
   }
 }
 
-bool PartedDrafter::draft_at(const Context& context, const DraftTree&, int node,
+bool PartedDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
                              Distribution& draft_prob, Distribution* raw_draft) {
   Text& text = texts_.at(context.id);
+  match(text, tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
-    const int own = own_node(text[part].whole, node);
-    if (own >= 0 &&
-        parts_[part].drafter->draft_at(context, text[part].tree, own, draft_prob, raw_draft)) {
+    const PartOfText& own = text.parts[part];
+    const int in_part = own_node(own.whole, node);
+    if (in_part >= 0 &&
+        parts_[part].drafter->draft_at(context, own.tree, in_part, draft_prob, raw_draft)) {
       return true;
     }
   }
@@ -171,10 +187,11 @@ bool PartedDrafter::draft_at(const Context& context, const DraftTree&, int node,
 }
 
 void PartedDrafter::observe(std::span<const RoundResult> results) {
+  for (const RoundResult& whole : results) match(texts_.at(whole.context->id), *whole.tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     results_.clear();
     for (const RoundResult& whole : results) {
-      PartOfText& own = texts_.at(whole.context->id)[part];
+      PartOfText& own = texts_.at(whole.context->id).parts[part];
       // As far as the accepted path runs in the part's own tree; for it, the next token is the
       // verifier's.
       own.verdict.path.clear();
@@ -204,6 +221,7 @@ void PartedDrafter::observe(std::span<const RoundResult> results) {
     }
     parts_[part].drafter->observe(results_);
   }
+  for (const RoundResult& whole : results) texts_.at(whole.context->id).drafted = false;
 }
 
 void PartedDrafter::end(SequenceId id) {

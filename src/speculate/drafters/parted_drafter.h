@@ -85,7 +85,13 @@ class PartedDrafter : public Drafter {
     std::optional<PartStop> stop;
     Verdict verdict;
   };
-  using Text = std::vector<PartOfText>;
+  struct Text {
+    std::vector<PartOfText> parts;
+    bool drafted = false;  // since the last observe()
+  };
+  // Brings the parts' trees in line with what was run of the draft: nothing if nobody asked for one
+  // this round, and no scratch nodes if a drafter around this one had no room for them.
+  static void match(Text& text, const DraftTree& tree);
   // A part's own columns.
   FeatureRows features_of(std::size_t part, const FeatureRows& whole) const;
 
