@@ -217,7 +217,7 @@ DrafterPlan read_model_drafter(const Spec& spec) {
       return std::make_unique<ModelDrafter>(materials.load_model(path), materials.vocabulary_size);
     };
   };
-  const std::string path = spec.required_value("model:PATH");
+  const std::string& path = spec.required_value("model:PATH");
   DrafterPlan plan{.traits = {.has_draft_prob = true, .prefix_determined = true},
                    .shape = chain_shape(kDefaultDraftLength),
                    .confidence = spec.number("confidence", 0, 1).value_or(0),
