@@ -86,7 +86,7 @@ void stream_read(benchmark::State& state) {
 void multiply(benchmark::State& state, const KernelTable& table, const std::vector<Matrix>& weights,
               int n_rows) {
   Activations x;
-  x.resize(n_rows, kDepth, true);
+  x.resize(n_rows, kDepth, InputForms::of(weights.front().kind(), table));
   for (int row = 0; row < n_rows; ++row) {
     for (int i = 0; i < kDepth; ++i) {
       x.row(row)[i] = static_cast<float>((i * 7 + row) % 31) - 15;
@@ -119,7 +119,7 @@ void register_benchmarks(std::vector<std::unique_ptr<std::vector<Matrix>>>& kept
       // Packed when first used and dropped with its last: four kinds at once would fill memories.
       kept.push_back(std::make_unique<std::vector<Matrix>>());
       std::vector<Matrix>* weights = kept.back().get();
-      for (const int n_rows : {1, 4, 16}) {
+      for (const int n_rows : {1, 4, 8, 16, 32, 64}) {
         const std::string name =
             std::string(kinds[kind]) + "/" + table->name + "/" + std::to_string(n_rows);
         benchmark::RegisterBenchmark(
@@ -133,7 +133,7 @@ void register_benchmarks(std::vector<std::unique_ptr<std::vector<Matrix>>>& kept
                 bytes += weights->back().packed_bytes();
               }
               multiply(state, *table, *weights, n_rows);
-              if (n_rows == 16) weights->clear();
+              if (n_rows == 64) weights->clear();
             })
             ->Unit(benchmark::kMillisecond)
             ->UseRealTime();

@@ -181,13 +181,11 @@ void matmul_plain(const MatmulArgs& args) {
 
 // The quantised inputs of R adjacent rows at one group.
 struct GroupInputs {
-  const std::int8_t* quantized;  // (32) of the first row; the next row's are row_bytes further on
-  std::size_t row_bytes;
-  const std::int32_t* sums;  // of the first row; the next row's is row_groups further on
-  std::size_t row_groups;
+  const std::int8_t* quantized;  // (R, 32)
+  const std::int32_t* sums;      // (R)
 
-  const std::int8_t* row(int r) const { return quantized + r * row_bytes; }
-  std::int32_t sum(int r) const { return sums[r * row_groups]; }
+  const std::int8_t* row(int r) const { return quantized + r * kGroup; }
+  std::int32_t sum(int r) const { return sums[r]; }
 };
 
 // R rows times one tile of int8 or int4 weights.
@@ -197,13 +195,13 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row) {
   const std::byte* weights =
       static_cast<const std::byte*>(args.tiles) + tile * packed_tile_bytes(kKind, args.k);
   const int n_groups = group_count(args.k);
-  const auto row_groups = static_cast<std::size_t>(n_groups);
-  const float* input_scales = args.quantized_scales + row * row_groups;
-  GroupInputs inputs{args.quantized + row * row_groups * kGroup, row_groups * kGroup,
-                     args.quantized_sums + row * row_groups, row_groups};
+  const std::int8_t* quantized = args.quantized + std::size_t{kGroup} * row;
   V sums[R];
   for (int r = 0; r < R; ++r) sums[r] = V::zero();
   for (int group = 0; group < n_groups; ++group) {
+    const std::size_t first = static_cast<std::size_t>(group) * args.slots;
+    const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + first + row};
+    const float* input_scales = args.quantized_scales + first + row;
     const std::byte* at = weights + (kInt8 ? int8_weights_at(group) : int4_weights_at(group));
     prefetch_lines(at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
     V dots[R];
@@ -215,20 +213,14 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row) {
     const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
     const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(weights + scales_at));
     for (int r = 0; r < R; ++r) {
-      const V input_scale = V::broadcast(input_scales[r * row_groups + group]);
-      sums[r] = fma(dots[r], scale * input_scale, sums[r]);
+      sums[r] = fma(dots[r], scale * V::broadcast(input_scales[r]), sums[r]);
     }
     if constexpr (!kInt8) {
       const V minimum =
           V::load_f16(reinterpret_cast<const std::uint16_t*>(weights + int4_minimums_at(group)));
-      for (int r = 0; r < R; ++r) {
-        const V input_scale = V::broadcast(input_scales[r * row_groups + group]);
-        const V input_sum = V::broadcast(static_cast<float>(inputs.sum(r)));
-        sums[r] = fma(input_sum, minimum * input_scale, sums[r]);
-      }
+      const float* scaled_sums = args.scaled_sums + first + row;
+      for (int r = 0; r < R; ++r) sums[r] = fma(V::broadcast(scaled_sums[r]), minimum, sums[r]);
     }
-    inputs.quantized += kGroup;
-    inputs.sums += 1;
   }
   for (int r = 0; r < R; ++r) store_tile(sums[r], args, row + r, tile);
 }
@@ -253,8 +245,7 @@ void matmul_quantized(const MatmulArgs& args) {
 // --- Rows --------------------------------------------------------------------------------------
 
 template <class V>
-void quantize_row(const float* x, int k, std::int8_t* quantized, float* scales,
-                  std::int32_t* sums) {
+void quantize_row(const float* x, int k, const QuantizedRow& out) {
   for (int group = 0; group < group_count(k); ++group) {
     const int at = group * kGroup;
     const int n = k - at < kGroup ? k - at : kGroup;
@@ -265,20 +256,25 @@ void quantize_row(const float* x, int k, std::int8_t* quantized, float* scales,
     // products show what went in.
     const float taint = reduce_add(low * V::zero() + high * V::zero());
     const float inverse = 127.0F / largest;
-    std::int8_t* q = quantized + at;
+    const std::size_t place = static_cast<std::size_t>(group) * out.slots;
+    std::int8_t* q = out.values + place * kGroup;
     const bool zero = inverse > 3.402823466e38F;
     if (zero || taint != taint) {
       for (int i = 0; i < kGroup; ++i) q[i] = 0;
-      scales[group] = taint != taint ? taint : 0.0F;
-      sums[group] = 0;
+      out.scales[place] = taint != taint ? taint : 0.0F;
+      out.sums[place] = 0;
+      out.scaled_sums[place] = out.scales[place];
       continue;
     }
     const V q_low = round_even(low * V::broadcast(inverse));
     const V q_high = round_even(high * V::broadcast(inverse));
     q_low.store_int8(q);
     q_high.store_int8(q + kLanes);
-    scales[group] = largest / 127.0F;
-    sums[group] = static_cast<std::int32_t>(reduce_add(q_low + q_high));  // at most 32 * 127: exact
+    const float scale = largest / 127.0F;
+    const float sum = reduce_add(q_low + q_high);  // at most 32 * 127: exact
+    out.scales[place] = scale;
+    out.sums[place] = static_cast<std::int32_t>(sum);
+    out.scaled_sums[place] = sum * scale;
   }
 }
 
@@ -423,6 +419,7 @@ constexpr KernelTable make_table(const char* name) {
                  matmul_quantized<V, Dots, WeightKind::int8>,
                  matmul_quantized<V, Dots, WeightKind::int4>},
       .quantize_row = quantize_row<V>,
+      .round_row = nullptr,
       .rms_norm = rms_norm<V>,
       .rotate = rotate<V>,
       .silu_multiply = silu_multiply<V>,

@@ -7,6 +7,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace outrider::kernels {
 namespace {
@@ -15,6 +19,7 @@ struct Features {
   bool avx2 = false;    // with FMA and F16C, as the table needs them
   bool avx512 = false;  // F, BW, VL and DQ
   bool avx512_vnni = false;
+  bool amx = false;  // tiles with INT8 and BF16, and the system's leave to use them
 };
 
 #if defined(__x86_64__)
@@ -24,6 +29,17 @@ unsigned saved_state() {
   unsigned high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return low;
+}
+
+// Linux keeps the tiles' 8 KB for those processes alone that have asked. For all threads, for good.
+bool ask_for_tiles() {
+#if defined(__linux__)
+  constexpr long kArchRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;                   // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kArchRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 Features ask_processor() {
@@ -40,6 +56,10 @@ Features ask_processor() {
   constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
   features.avx512 = features.avx2 && (state & kZmmState) == kZmmState && (ebx & kAvx512) == kAvx512;
   features.avx512_vnni = features.avx512 && (ecx & bit_AVX512VNNI) != 0;
+  constexpr unsigned kTileState = 0x60000;  // XCR0: tile configuration and tile data
+  constexpr unsigned kAmx = 1U << 22 | 1U << 24 | 1U << 25;  // BF16, tiles, INT8
+  features.amx = features.avx512_vnni && (state & kTileState) == kTileState &&
+                 (edx & kAmx) == kAmx && ask_for_tiles();
   return features;
 }
 #else
@@ -63,7 +83,7 @@ std::span<const KernelTable* const> compiled_tables() {
     }
     return table;
   }();
-  static const KernelTable* const tables[] = {&kScalarTable, &kAvx2Table, &avx512};
+  static const KernelTable* const tables[] = {&kScalarTable, &kAvx2Table, &avx512, &kAmxTable};
 #else
   static const KernelTable* const tables[] = {&kScalarTable};
 #endif
@@ -73,6 +93,7 @@ std::span<const KernelTable* const> compiled_tables() {
 bool is_supported(const KernelTable& table) {
   if (std::strcmp(table.name, "avx2") == 0) return features().avx2;
   if (std::strcmp(table.name, "avx512") == 0) return features().avx512;
+  if (std::strcmp(table.name, "amx") == 0) return features().amx;
   return std::strcmp(table.name, "scalar") == 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -63,6 +64,24 @@ TEST(Dispatch, NoSlotIsEmpty) {
     EXPECT_NE(table->attend, nullptr);
   }
 }
+
+// The tests of kernels run every table that this machine can; this one says which those are not.
+class CompiledTable : public ::testing::TestWithParam<const KernelTable*> {};
+
+TEST_P(CompiledTable, IsAmongThoseThatTheTestsRun) {
+  const KernelTable& table = *GetParam();
+  if (!is_supported(table)) {
+    GTEST_SKIP() << "kernels '" << table.name
+                 << "' are not tested: this processor or system cannot run them";
+  }
+  const auto tables = test_support::runnable_tables();
+  EXPECT_TRUE(std::any_of(tables.begin(), tables.end(),
+                          [&](const auto& entry) { return entry.name == table.name; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CompiledTable,
+                         ::testing::ValuesIn(compiled_tables().begin(), compiled_tables().end()),
+                         [](const auto& test) { return std::string(test.param->name); });
 
 #if defined(__x86_64__) && defined(__GNUC__)
 // The compiler's own runtime asks the processor another way.

@@ -22,8 +22,8 @@ using test_support::same_bits;
 constexpr WeightKind kKinds[] = {WeightKind::f32, WeightKind::bf16, WeightKind::int8,
                                  WeightKind::int4};
 constexpr int kDepths[] = {1, 12, 31, 32, 33, 64, 172, 257};
-constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
-constexpr int kMostRows = 17;
+constexpr int kRowCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 28, 33};
+constexpr int kMostRows = 33;
 
 int index_of(WeightKind kind) { return static_cast<int>(kind); }
 
@@ -108,24 +108,50 @@ struct Inputs {
   std::vector<std::int8_t> quantized;
   std::vector<float> scales;
   std::vector<std::int32_t> sums;
+  std::vector<float> scaled_sums;
+  std::vector<std::uint16_t> rounded;  // bf16, as round_row's promise has it
+  int slots;
 
   Inputs(int rows, int depth, unsigned seed)
       : n_rows(rows), k(depth), stride(static_cast<std::size_t>(depth) + 3) {
     const auto groups = static_cast<std::size_t>(groups_of(depth));
     const auto n = static_cast<std::size_t>(rows);
+    // Room for any part of the rows, and what stands there must not matter: no zeros.
+    slots = 2 * row_slots(rows);
+    const std::size_t places = groups * static_cast<std::size_t>(slots);
     x = test_support::awkward_floats(n * stride, seed);
-    quantized.resize(n * groups * kGroup);
-    scales.resize(n * groups);
-    sums.resize(n * groups);
+    quantized.assign(places * kGroup, 77);
+    scales.assign(places, NAN);
+    sums.assign(places, 99);
+    scaled_sums.assign(places, NAN);
+    rounded.assign(places * kGroup, 0x7fc0);
     for (std::size_t row = 0; row < n; ++row) {
-      kScalarTable.quantize_row(&x[row * stride], depth, &quantized[row * groups * kGroup],
-                                &scales[row * groups], &sums[row * groups]);
+      kScalarTable.quantize_row(&x[row * stride], depth,
+                                {.values = &quantized[row * kGroup],
+                                 .scales = &scales[row],
+                                 .sums = &sums[row],
+                                 .scaled_sums = &scaled_sums[row],
+                                 .slots = slots});
+      for (int i = 0; i < static_cast<int>(groups) * kGroup; ++i) {
+        rounded[place(static_cast<int>(row), i / kGroup) * kGroup +
+                static_cast<std::size_t>(i % kGroup)] =
+            i < depth ? to_bf16(x[row * stride + static_cast<std::size_t>(i)]).bits
+                      : std::uint16_t{0};
+      }
     }
+  }
+
+  // Of a row's group among the prepared inputs.
+  std::size_t place(int row, int group) const {
+    return static_cast<std::size_t>(group) * static_cast<std::size_t>(slots) +
+           static_cast<std::size_t>(row);
+  }
+  int quantized_at(int row, int i) const {
+    return quantized[place(row, i / kGroup) * kGroup + static_cast<std::size_t>(i % kGroup)];
   }
 
   // Rows [first, first + n) times tiles [first_tile, first_tile + n_tiles).
   MatmulArgs args(int first, int n, const AlignedBytes& tiles, int n_columns) const {
-    const auto groups = static_cast<std::size_t>(groups_of(k));
     const auto row = static_cast<std::size_t>(first);
     MatmulArgs args{};
     args.tiles = tiles.get();
@@ -135,9 +161,12 @@ struct Inputs {
     args.n_rows = n;
     args.x = &x[row * stride];
     args.x_stride = stride;
-    args.quantized = &quantized[row * groups * kGroup];
-    args.quantized_scales = &scales[row * groups];
-    args.quantized_sums = &sums[row * groups];
+    args.slots = slots;
+    args.quantized = &quantized[row * kGroup];
+    args.quantized_scales = &scales[row];
+    args.quantized_sums = &sums[row];
+    args.scaled_sums = &scaled_sums[row];
+    args.rounded = &rounded[row * kGroup];
     return args;
   }
 };
@@ -182,6 +211,7 @@ TEST(Matmul, EveryTableAndRowCountGivesTheScalarTablesSingleRows) {
           singles.insert(singles.end(), one.begin(), one.end());
         }
         for (const auto& [name, table] : test_support::runnable_tables()) {
+          if (kind == WeightKind::bf16 && table->round_row != nullptr) continue;
           const AlignedBytes tiles = weights.pack(*table);
           for (const int n_rows : kRowCounts) {
             const std::vector<float> expected(singles.begin(),
@@ -191,6 +221,73 @@ TEST(Matmul, EveryTableAndRowCountGivesTheScalarTablesSingleRows) {
                 << name << " kind " << index_of(kind) << " k " << k << " columns " << n_columns
                 << " rows " << n_rows;
           }
+        }
+      }
+    }
+  }
+}
+
+// Many rows are worked on in several blocks.
+TEST(Matmul, ManyRowsGiveTheBitsOfSingleRows) {
+  constexpr int kDepth = 321;
+  constexpr int kColumns = 16 * 5 + 7;
+  for (const int n_rows : {64, 100, 128, 131, 161, 257}) {
+    const Inputs inputs(n_rows, kDepth, 5);
+    for (const WeightKind kind : kKinds) {
+      const Weights weights(kind, kColumns, kDepth, 6);
+      for (const auto& [name, table] : test_support::runnable_tables()) {
+        const AlignedBytes tiles = weights.pack(*table);
+        const std::vector<float> together =
+            product(*table, kind, inputs, 0, n_rows, tiles, kColumns);
+        for (const int row : {0, 1, 15, 16, 33, n_rows / 2, n_rows - 1}) {
+          const auto at = together.begin() + static_cast<std::ptrdiff_t>(row * kColumns);
+          EXPECT_TRUE(same_bits(std::vector<float>(at, at + kColumns),
+                                product(*table, kind, inputs, row, 1, tiles, kColumns)))
+              << name << " kind " << index_of(kind) << " rows " << n_rows << " row " << row;
+        }
+      }
+    }
+  }
+}
+
+// Tables with their own arithmetic for bf16 weights: every number of rows gives the bits of single
+// rows, and these lie within the rounding of k products (of bf16 inputs, exact in f32) added in any
+// order. What is below the smallest normal number, 2^-126, may be flushed to zero, inputs and
+// weights (of up to some hundreds) too.
+TEST(Matmul, Bf16OfMatrixUnitsIsBatchInvariantAndNear) {
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    if (table->round_row == nullptr) continue;
+    for (const int k : kDepths) {
+      const Inputs inputs(kMostRows, k, 100U + static_cast<unsigned>(k));
+      for (const int n_columns : {1, 15, 16, 17, 33, 48, 64, 80, 83}) {
+        const Weights weights(WeightKind::bf16, n_columns, k,
+                              static_cast<unsigned>(k * 64 + n_columns));
+        const AlignedBytes tiles = weights.pack(*table);
+        std::vector<float> singles;
+        for (int row = 0; row < kMostRows; ++row) {
+          const std::vector<float> one =
+              product(*table, WeightKind::bf16, inputs, row, 1, tiles, n_columns);
+          for (int column = 0; column < n_columns; ++column) {
+            double expected = 0;
+            double magnitudes = 0;
+            for (int i = 0; i < k; ++i) {
+              const auto at = inputs.place(row, i / kGroup) * kGroup;
+              const double x =
+                  to_float(Bf16{inputs.rounded[at + static_cast<std::size_t>(i % kGroup)]});
+              expected += x * weights.value(column, i);
+              magnitudes += std::fabs(x * weights.value(column, i));
+            }
+            ASSERT_TRUE(near(one[static_cast<std::size_t>(column)], expected,
+                             product_tolerance(k + 2, magnitudes) + k * 0x1p-116))
+                << name << " k " << k << " column " << column;
+          }
+          singles.insert(singles.end(), one.begin(), one.end());
+        }
+        for (const int n_rows : kRowCounts) {
+          const std::vector<float> expected(singles.begin(), singles.begin() + n_rows * n_columns);
+          ASSERT_TRUE(same_bits(
+              product(*table, WeightKind::bf16, inputs, 0, n_rows, tiles, n_columns), expected))
+              << name << " k " << k << " columns " << n_columns << " rows " << n_rows;
         }
       }
     }
@@ -244,8 +341,8 @@ TEST(Matmul, ScalarTableMatchesDoubleArithmetic) {
             const auto r = static_cast<std::size_t>(row);
             const auto at = static_cast<std::size_t>(i);
             const double x = plain ? double{inputs.x[r * inputs.stride + at]}
-                                   : double{inputs.scales[r * groups + at / kGroup]} *
-                                         inputs.quantized[r * groups * kGroup + at];
+                                   : double{inputs.scales[inputs.place(row, i / kGroup)]} *
+                                         inputs.quantized_at(row, i);
             expected += weights.value(column, i) * x;
             magnitudes += std::fabs(weights.value(column, i) * x);
             if (kind == WeightKind::int4) {
@@ -282,15 +379,16 @@ float documented_product(const Weights& weights, const Inputs& inputs, int row, 
     for (std::size_t i = group * kGroup; i < std::min<std::size_t>((group + 1) * kGroup, k); ++i) {
       const std::size_t at = static_cast<std::size_t>(column * k) + i;
       const int q = weights.kind == WeightKind::int8 ? weights.int8[at] : weights.int4[at];
-      dot += q * inputs.quantized[r * groups * kGroup + i];
+      dot += q * inputs.quantized_at(row, static_cast<int>(i));
     }
     const std::size_t at = static_cast<std::size_t>(column) * groups + group;
-    const float input_scale = inputs.scales[r * groups + group];
+    const std::size_t place = inputs.place(row, static_cast<int>(group));
+    const float input_scale = inputs.scales[place];
     const float scale = to_float(F16{weights.scales[at]}) * input_scale;
     sum = std::fma(static_cast<float>(dot), scale, sum);
     if (weights.kind == WeightKind::int4) {
-      const float minimum = to_float(F16{weights.minimums[at]}) * input_scale;
-      sum = std::fma(static_cast<float>(inputs.sums[r * groups + group]), minimum, sum);
+      const float scaled_sum = static_cast<float>(inputs.sums[place]) * input_scale;
+      sum = std::fma(scaled_sum, to_float(F16{weights.minimums[at]}), sum);
     }
   }
   return sum;
@@ -346,7 +444,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
     Inputs inputs(2, kDepth, 1);
     for (std::int8_t& q : inputs.quantized) q = static_cast<std::int8_t>(input);
     for (float& scale : inputs.scales) scale = 1;
-    for (std::int32_t& sum : inputs.sums) sum = kGroup * input;
+    for (float& sum : inputs.scaled_sums) sum = static_cast<float>(kGroup * input);
     for (const auto& [name, table] : test_support::runnable_tables()) {
       const std::vector<float> y =
           product(*table, WeightKind::int4, inputs, 0, 2, weights.pack(*table), kTileColumns);

@@ -27,13 +27,20 @@ struct Quantized {
   std::vector<std::int8_t> q;
   std::vector<float> scales;
   std::vector<std::int32_t> sums;
+  std::vector<float> scaled_sums;
 
   Quantized(const KernelTable& table, const std::vector<float>& x) {
     const auto groups = static_cast<std::size_t>(groups_of(static_cast<int>(x.size())));
     q.assign(groups * kGroup, 99);
     scales.assign(groups, -1);
     sums.assign(groups, -1);
-    table.quantize_row(x.data(), static_cast<int>(x.size()), q.data(), scales.data(), sums.data());
+    scaled_sums.assign(groups, -1);
+    table.quantize_row(x.data(), static_cast<int>(x.size()),
+                       {.values = q.data(),
+                        .scales = scales.data(),
+                        .sums = sums.data(),
+                        .scaled_sums = scaled_sums.data(),
+                        .slots = 1});
   }
 };
 
@@ -67,6 +74,11 @@ TEST(QuantizeRow, EveryTableGivesTheSameBits) {
       EXPECT_EQ(actual.q, expected.q) << name;
       EXPECT_EQ(actual.sums, expected.sums) << name;
       for (std::size_t i = 0; i < actual.scales.size(); ++i) {
+        // Infinite where sum * scale overflows, on every table.
+        const float scaled = static_cast<float>(actual.sums[i]) * actual.scales[i];
+        EXPECT_TRUE(std::isnan(scaled) ? std::isnan(actual.scaled_sums[i])
+                                       : actual.scaled_sums[i] == scaled)
+            << name;
         if (std::isnan(expected.scales[i])) {
           EXPECT_TRUE(std::isnan(actual.scales[i])) << name;
         } else {

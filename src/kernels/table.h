@@ -10,9 +10,9 @@
 //     and one fixed tree (lane j takes in lane j+8, then j+4, j+2, j+1); matrix products with f32
 //     and bf16 weights add the K products of an output in the order of K, each with one fused
 //     multiply-add. Quantised ones go group by group with the exact integer dot: sum = fma(dot,
-//     scale * x_scale, sum), then for int4 sum = fma(x_sum, minimum * x_scale, sum). (A later table
-//     with matrix units may have its own arithmetic for f32 and bf16 weights; never for int8 and
-//     int4.)
+//     scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum).
+//   * One exception: a table with round_row has its own arithmetic for bf16 weights (the matrix
+//     units'), batch-invariant like all else.
 //   * No allocation, no exceptions, no globals: any thread may call any slot. The float environment
 //     must be the default (round to nearest, no flush to zero): tensor/team.h sees to it.
 #ifndef OUTRIDER_KERNELS_TABLE_H_
@@ -35,6 +35,26 @@ enum class KvKind : int { f32, bf16 };
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
+// Prepared inputs lie group by group, the rows of a group side by side, with room for so many rows:
+// the matrix units take up to 16 rows at a time, as many tiles as that makes, all of one height, a
+// multiple of 4. What stands in the rows past n_rows is read and has no effect.
+constexpr int row_tiles(int n_rows) { return (n_rows + 15) / 16; }
+constexpr int row_tile_height(int n_rows) {
+  const int tiles = row_tiles(n_rows);
+  return tiles == 0 ? 0 : ((n_rows + tiles - 1) / tiles + 3) / 4 * 4;
+}
+constexpr int row_slots(int n_rows) { return row_tiles(n_rows) * row_tile_height(n_rows); }
+
+// One row's place among the prepared inputs of int8 and int4 weights, where its group 0 stands;
+// group g is g * slots rows further on.
+struct QuantizedRow {
+  std::int8_t* values;  // (groups, slots, 32)
+  float* scales;        // (groups, slots)
+  std::int32_t* sums;   // (groups, slots): of the group's values
+  float* scaled_sums;   // (groups, slots): sum * scale
+  int slots;
+};
+
 // Sixteen rows of a weight matrix W (n, k), on their way into one packed tile. Null rows pack as
 // zeros (the ragged end of n). values: f32 -> const float* (k); bf16 -> const uint16_t* (k); int8
 // -> const int8_t* (k); int4 -> const uint8_t* (k), one value 0..15 a byte. scales and minimums are
@@ -54,12 +74,17 @@ struct MatmulArgs {
   int n_columns;  // outputs of the whole matrix: the last tile may be ragged
   int k;
   int n_rows;
-  // f32 and bf16 weights read x; int8 and int4 read what quantize_row made of it.
+  // f32 and bf16 weights read x; int8 and int4 read what quantize_row made of it, bf16 what
+  // round_row made of it where the table has one.
   const float* x;  // (n_rows, k), rows x_stride apart
   std::size_t x_stride;
-  const std::int8_t* quantized;        // (n_rows, groups * 32), zero past k
-  const float* quantized_scales;       // (n_rows, groups)
-  const std::int32_t* quantized_sums;  // (n_rows, groups): sum of the group's quantized values
+  int slots;                           // rows that the following have room for: at least
+                                       // row_slots(n_rows)
+  const std::int8_t* quantized;        // (groups, slots, 32), zero past k
+  const float* quantized_scales;       // (groups, slots)
+  const std::int32_t* quantized_sums;  // (groups, slots)
+  const float* scaled_sums;            // (groups, slots)
+  const std::uint16_t* rounded;        // (groups, slots, 32) bf16, zero past k
   float* y;              // (n_rows, n_columns), rows y_stride apart; only the tiles' columns
   std::size_t y_stride;  // below n_columns are written
 };
@@ -83,19 +108,22 @@ struct AttendArgs {
 };
 
 struct KernelTable {
-  const char* name;  // "scalar", "avx2", "avx512"
+  const char* name;  // "scalar", "avx2", "avx512", "amx"
 
   // Packed weights. Tiles of a matrix follow one another, each tile_bytes(k) long.
   std::size_t (*tile_bytes[kWeightKinds])(int k);  // a multiple of 64
   void (*pack_tile[kWeightKinds])(const TileSource& source, void* tile);
   void (*matmul[kWeightKinds])(const MatmulArgs& args);
 
-  // x (k) -> quantized (groups * 32, zero past k), scales (groups), sums (groups). Per group:
+  // x (k) -> its values (zero past k), scales, sums and scaled sums. Per group:
   // largest = max|x|; scale = largest / 127; q = round-half-even(x * (127 / largest)), in
   // -127..127; all zero (scale 0) when largest is 0 or 127 / largest overflows. A group with an
   // infinity or a NaN gets zeros and the scale NaN, so that its products are NaN.
-  void (*quantize_row)(const float* x, int k, std::int8_t* quantized, float* scales,
-                       std::int32_t* sums);
+  void (*quantize_row)(const float* x, int k, const QuantizedRow& out);
+
+  // x (k) -> bf16 (to nearest even), (groups, slots, 32) as above, zero past k. Null where products
+  // with bf16 weights read x itself.
+  void (*round_row)(const float* x, int k, std::uint16_t* out, int slots);
 
   // y[i] = weight[i] * (x[i] * (1 / sqrt(mean(x^2) + epsilon))). y may be x.
   void (*rms_norm)(const float* x, const float* weight, int n, float epsilon, float* y);

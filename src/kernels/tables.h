@@ -14,6 +14,7 @@ extern const KernelTable kScalarTable;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Table;
 extern const KernelTable kAvx512Table;  // without VNNI
+extern const KernelTable kAmxTable;     // needs VNNI too
 
 // The products that gain from VNNI; dispatch.cc puts them into the avx512 table it lists.
 void matmul_int8_vnni(const MatmulArgs& args);

@@ -158,9 +158,9 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
     args.out = scratch_.attended.row(static_cast<int>(i)) + first_query;
     parts_.table->attend(args);
   }
-  if (!parts_.quantized) return;
+  if (!parts_.input_forms.any()) return;
 
-  team.barrier();  // a row is quantized whole, and its heads may be several threads' work
+  team.barrier();  // a row is prepared whole, and its heads may be several threads' work
   const Range rows = team.share(plan_.n_rows());
   for (std::int64_t i = rows.begin; i < rows.end; ++i) {
     scratch_.attended.finish_row(*parts_.table, static_cast<int>(i));
@@ -222,7 +222,6 @@ void DecoderLayers::add_to_stream(const Team& team, const std::vector<float>& bi
 void DecoderLayers::make_room() {
   const ModelConfig& config = *parts_.config;
   const int n_rows = plan_.n_rows();
-  const bool quantized = parts_.quantized;
   const auto grow = [&](auto& values, int width) {
     const std::size_t n = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(width);
     if (values.size() < n) values.resize(n);
@@ -236,9 +235,9 @@ void DecoderLayers::make_room() {
   grow(scratch_.up, config.hidden_dim);
   grow(scratch_.cosines, config.head_dim / 2);
   grow(scratch_.sines, config.head_dim / 2);
-  scratch_.normed.resize(n_rows, config.dim, quantized);
-  scratch_.attended.resize(n_rows, query_width_, quantized);
-  scratch_.hidden.resize(n_rows, config.hidden_dim, quantized);
+  scratch_.normed.resize(n_rows, config.dim, parts_.input_forms);
+  scratch_.attended.resize(n_rows, query_width_, parts_.input_forms);
+  scratch_.hidden.resize(n_rows, config.hidden_dim, parts_.input_forms);
   const std::size_t n_addresses = 2 * static_cast<std::size_t>(plan_.longest_context()) *
                                   static_cast<std::size_t>(parts_.n_threads);
   if (scratch_.addresses.size() < n_addresses) {

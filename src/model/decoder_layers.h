@@ -56,7 +56,7 @@ class DecoderLayers {
     const KernelTable* table = nullptr;  // the one the weights are packed for
     kernels::KvKind kv = kernels::KvKind::f32;
     int n_threads = 1;
-    bool quantized = false;  // some matrix is int8 or int4
+    InputForms input_forms;  // what the matrices read, all together
   };
   explicit DecoderLayers(const Parts& parts);
 

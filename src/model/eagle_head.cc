@@ -76,7 +76,9 @@ class FirstEagleHead final : public OneLayerHead {
   }
 
  private:
-  void make_room(int n_rows) override { joined_.resize(n_rows, fc_.matrix.k(), parts().quantized); }
+  void make_room(int n_rows) override {
+    joined_.resize(n_rows, fc_.matrix.k(), parts().input_forms);
+  }
 
   void run(const Team& team) override {
     const int dim = parts().config.dim;
@@ -132,7 +134,7 @@ class ThirdEagleHead final : public OneLayerHead {
   void read(std::span<const float> features, std::span<float> states) override {
     const auto dim = static_cast<std::size_t>(parts().config.dim);
     const auto n_rows = static_cast<int>(states.size() / dim);
-    fused_.resize(n_rows, weights_.fc.matrix.k(), parts().quantized);
+    fused_.resize(n_rows, weights_.fc.matrix.k(), parts().input_forms);
     run_team(layers().n_threads(n_rows), [&](const Team& team) {
       const Range mine = team.share(n_rows);
       for (std::int64_t i = mine.begin; i < mine.end; ++i) {
@@ -152,7 +154,7 @@ class ThirdEagleHead final : public OneLayerHead {
 
  private:
   void make_room(int n_rows) override {
-    joined_.resize(n_rows, 2 * parts().config.dim, parts().quantized);
+    joined_.resize(n_rows, 2 * parts().config.dim, parts().input_forms);
   }
 
   void run(const Team& team) override {
@@ -184,7 +186,7 @@ class ThirdEagleHead final : public OneLayerHead {
     const std::size_t n_logits = static_cast<std::size_t>(n_rows) * n_tokens;
     if (output.logits.size() < n_logits) output.logits.resize(n_logits);
     if (n_rows == 0) return;
-    normed_.resize(n_rows, config.dim, parts().quantized);
+    normed_.resize(n_rows, config.dim, parts().input_forms);
     drafted_.resize(static_cast<std::size_t>(n_rows) * n_drafted);
     run_team(layers().n_threads(n_rows), [&](const Team& team) {
       const Range mine = team.share(n_rows);
@@ -285,7 +287,7 @@ OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
   parts.table = loader.options().table;
   parts.kv = kv_kind(options, loader.all_f32());
   parts.n_threads = loader.options().n_threads;
-  parts.quantized = loader.has_quantized();
+  parts.input_forms = loader.input_forms();
   return parts;
 }
 

@@ -16,7 +16,7 @@ LlamaModel::LlamaModel(Parts parts)
                .table = parts_.table,
                .kv = parts_.kv,
                .n_threads = parts_.n_threads,
-               .quantized = parts_.weights.quantized}) {}
+               .input_forms = parts_.weights.input_forms}) {}
 
 std::unique_ptr<Sequence> LlamaModel::open(const Prompt& prompt) { return layers_.open(prompt); }
 
@@ -35,7 +35,7 @@ void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardReques
   }
   layers_.lay_out(blocks, request.logits, request.skip_layers);
   const PassPlan& plan = layers_.plan();
-  asked_.resize(plan.n_asked(), parts_.config.dim, parts_.weights.quantized);
+  asked_.resize(plan.n_asked(), parts_.config.dim, parts_.weights.input_forms);
   const std::size_t n_logits = static_cast<std::size_t>(plan.n_asked()) *
                                static_cast<std::size_t>(parts_.config.vocabulary_size);
   if (output.logits.size() < n_logits) output.logits.resize(n_logits);
@@ -79,7 +79,7 @@ void LlamaModel::project(std::span<const float> features, ForwardOutput& output)
                 fmt::format("{}", features.size()));
   }
   const auto n_rows = static_cast<int>(features.size() / dim);
-  asked_.resize(n_rows, config.dim, parts_.weights.quantized);
+  asked_.resize(n_rows, config.dim, parts_.weights.input_forms);
   const std::size_t n_logits =
       static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.vocabulary_size);
   if (output.logits.size() < n_logits) output.logits.resize(n_logits);

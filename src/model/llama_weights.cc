@@ -107,7 +107,7 @@ LlamaWeights load_llama_weights(const TensorSource& source, const ModelConfig& c
     read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
     return read;
   });
-  weights.quantized = loader.has_quantized();
+  weights.input_forms = loader.input_forms();
   weights.all_f32 = loader.all_f32();
   return weights;
 }

@@ -33,7 +33,7 @@ struct LlamaWeights {
   std::vector<float> final_norm;  // (dim)
   Matrix head;                    // (vocabulary_size, dim)
 
-  bool quantized = false;  // some matrix is int8 or int4
+  InputForms input_forms;  // what the matrices read, all together
   bool all_f32 = false;    // every matrix is f32
 };
 

@@ -25,7 +25,7 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
   const int n_tokens = parts_.target->config().vocabulary_size;
   given_.assign(features.begin(), features.end());
   change_.resize(features.size());
-  x_.resize(n_rows, dim(), parts_.quantized);
+  x_.resize(n_rows, dim(), parts_.input_forms);
   if (own_output) {
     const std::size_t n_logits =
         static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_tokens);
@@ -103,7 +103,7 @@ std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path
   parts.target = &target;
   parts.table = weight_options.table;
   parts.n_threads = weight_options.n_threads;
-  parts.quantized = loader.has_quantized();
+  parts.input_forms = loader.input_forms();
   return std::make_unique<MedusaHeads>(std::move(parts));
 }
 

@@ -30,7 +30,7 @@ class MedusaHeads {
     LanguageModel* target = nullptr;  // outlives the heads
     const KernelTable* table = nullptr;
     int n_threads = 1;
-    bool quantized = false;
+    InputForms input_forms;
   };
   explicit MedusaHeads(Parts parts);
 

@@ -43,7 +43,7 @@ class MtpModule final : public OneLayerHead {
 
  private:
   void make_room(int n_rows) override {
-    joined_.resize(n_rows, 2 * parts().config.dim, parts().quantized);
+    joined_.resize(n_rows, 2 * parts().config.dim, parts().input_forms);
   }
 
   void run(const Team& team) override {
@@ -135,7 +135,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.table = weight_options.table;
     parts.kv = kv_kind(options, loader.all_f32());
     parts.n_threads = weight_options.n_threads;
-    parts.quantized = loader.has_quantized();
+    parts.input_forms = loader.input_forms();
     heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights)));
   }
   return heads;

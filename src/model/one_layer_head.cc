@@ -16,7 +16,7 @@ OneLayerHead::OneLayerHead(Parts parts)
                .table = parts_.table,
                .kv = parts_.kv,
                .n_threads = parts_.n_threads,
-               .quantized = parts_.quantized}) {}
+               .input_forms = parts_.input_forms}) {}
 
 Footprint OneLayerHead::footprint() const {
   Footprint footprint;

@@ -22,7 +22,7 @@ class OneLayerHead : public FeatureHead {
     const KernelTable* table = nullptr;
     kernels::KvKind kv = kernels::KvKind::f32;
     int n_threads = 1;
-    bool quantized = false;
+    InputForms input_forms;
   };
 
   const ModelConfig& config() const override { return parts_.config; }

@@ -38,7 +38,11 @@ std::byte* allocate_tiles(std::size_t n_bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-// value rounded half to even, held within low..high; NaN gives low.
+// The least that a thread takes of a matrix at once: several microseconds of streaming, beside
+// which taking it (one exchange with another core's cache) and the first lines, which nobody has
+// called for, are little.
+constexpr std::int64_t kLeastPartBytes = 96 * 1024;
+
 // A weight that is no number must show in the logits, not vanish in a rounding: its whole group
 // gets a scale that is none.
 constexpr std::uint16_t kNanScale = 0x7e00;
@@ -47,6 +51,7 @@ bool has_nan(std::span<const float> values) {
   return std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); });
 }
 
+// value rounded half to even, held within low..high; NaN gives low.
 int round_within(float value, int low, int high) {
   const float rounded = std::nearbyint(value);
   if (!(rounded > static_cast<float>(low))) return low;
@@ -155,28 +160,49 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
   }
 }
 
-void Activations::resize(int n_rows, int k, bool quantized) {
+InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
+  return {.quantized = kind == WeightKind::int8 || kind == WeightKind::int4,
+          .rounded = kind == WeightKind::bf16 && table.round_row != nullptr};
+}
+
+InputForms& InputForms::operator|=(const InputForms& other) {
+  quantized |= other.quantized;
+  rounded |= other.rounded;
+  return *this;
+}
+
+void Activations::resize(int n_rows, int k, const InputForms& forms) {
   const auto grow = [](auto& vector, std::size_t n) {
     if (vector.size() < n) vector.resize(n);
   };
-  const auto rows = static_cast<std::size_t>(n_rows);
-  grow(x_, rows * static_cast<std::size_t>(k));
-  if (quantized) {
-    const std::size_t groups = rows * static_cast<std::size_t>(groups_of(k));
+  n_rows_ = n_rows;
+  k_ = k;
+  slots_ = kernels::row_slots(n_rows);
+  forms_ = forms;
+  grow(x_, static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(k));
+  const std::size_t groups = static_cast<std::size_t>(slots_) * groups_of(k);
+  if (forms.quantized) {
     grow(q_, groups * kGroup);
     grow(scales_, groups);
     grow(sums_, groups);
+    grow(scaled_sums_, groups);
   }
-  n_rows_ = n_rows;
-  k_ = k;
-  quantized_ = quantized;
+  if (forms.rounded) grow(rounded_, groups * kGroup);
 }
 
 void Activations::finish_row(const KernelTable& table, int index) {
-  if (!quantized_) return;
-  const std::size_t group_at = static_cast<std::size_t>(index) * groups_of(k_);
-  table.quantize_row(row(index), k_, q_.data() + group_at * kGroup, scales_.data() + group_at,
-                     sums_.data() + group_at);
+  const auto place = static_cast<std::size_t>(index);
+  if (forms_.quantized) {
+    table.quantize_row(row(index), k_,
+                       {.values = q_.data() + place * kGroup,
+                        .scales = scales_.data() + place,
+                        .sums = sums_.data() + place,
+                        .scaled_sums = scaled_sums_.data() + place,
+                        .slots = slots_});
+  }
+  if (forms_.rounded) {
+    table.round_row(row(index), k_, rounded_.data() + place * kGroup, slots_);
+  }
 }
 
 void Matrix::Free::operator()(std::byte* bytes) const { std::free(bytes); }
@@ -225,24 +251,32 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
 
 void Matrix::multiply(const Team& team, const Activations& x, float* y,
                       std::size_t y_stride) const {
-  const Range share = team.share((n_columns_ + kTileColumns - 1) / kTileColumns);
-  if (share.begin == share.end) return;
-  const kernels::MatmulArgs args{
+  kernels::MatmulArgs args{
       .tiles = tiles_.get(),
-      .first_tile = static_cast<int>(share.begin),
-      .n_tiles = static_cast<int>(share.end - share.begin),
+      .first_tile = 0,
+      .n_tiles = 0,
       .n_columns = n_columns_,
       .k = k_,
       .n_rows = x.n_rows_,
       .x = x.x_.data(),
       .x_stride = static_cast<std::size_t>(x.k_),
+      .slots = x.slots_,
       .quantized = x.q_.data(),
       .quantized_scales = x.scales_.data(),
       .quantized_sums = x.sums_.data(),
+      .scaled_sums = x.scaled_sums_.data(),
+      .rounded = x.rounded_.data(),
       .y = y,
       .y_stride = y_stride,
   };
-  table_->matmul[static_cast<int>(kind_)](args);
+  const std::int64_t n_tiles = (n_columns_ + kTileColumns - 1) / kTileColumns;
+  const auto tile_bytes = static_cast<std::int64_t>(n_bytes_) / n_tiles;
+  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes, 1);
+  team.deal(n_tiles, least, [&](const Range& part) {
+    args.first_tile = static_cast<int>(part.begin);
+    args.n_tiles = static_cast<int>(part.end - part.begin);
+    table_->matmul[static_cast<int>(kind_)](args);
+  });
 }
 
 }  // namespace outrider

@@ -45,29 +45,43 @@ class WeightReader {
 void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::int64_t k,
                       WeightKind kind, WeightRows& rows);
 
+// The forms of their inputs that some matrices read beside plain floats.
+struct InputForms {
+  bool quantized = false;  // int8 and int4 weights
+  bool rounded = false;    // bf16 weights, where the table multiplies bf16 by bf16
+
+  // What a matrix of that kind reads with that table.
+  static InputForms of(WeightKind kind, const KernelTable& table);
+  InputForms& operator|=(const InputForms& other);
+  bool any() const { return quantized || rounded; }
+};
+
 // The inputs of a product, in every form that some weight kind reads. Written row by row by the
 // team; reused from pass to pass, growing only.
 class Activations {
  public:
-  // Makes room for n_rows rows of k floats, with what int8 and int4 weights need if quantized.
-  // Called by one thread, outside the team's work.
-  void resize(int n_rows, int k, bool quantized);
+  // Makes room for n_rows rows of k floats and for those forms. Called by one thread, outside the
+  // team's work.
+  void resize(int n_rows, int k, const InputForms& forms);
   float* row(int index) { return x_.data() + static_cast<std::size_t>(index) * k_; }
   const float* row(int index) const { return x_.data() + static_cast<std::size_t>(index) * k_; }
   int n_rows() const { return n_rows_; }
   int k() const { return k_; }
-  // Quantizes one finished row; a no-op unless resized with quantized.
+  // Brings one finished row into the other forms.
   void finish_row(const KernelTable& table, int index);
 
  private:
   friend class Matrix;
   int n_rows_ = 0;
   int k_ = 0;
-  bool quantized_ = false;
+  int slots_ = 0;  // kernels::row_slots(n_rows_)
+  InputForms forms_;
   std::vector<float> x_;
-  std::vector<std::int8_t> q_;
+  std::vector<std::int8_t> q_;  // this and the following: (groups, slots, ...), kernels/table.h
   std::vector<float> scales_;
   std::vector<std::int32_t> sums_;
+  std::vector<float> scaled_sums_;
+  std::vector<std::uint16_t> rounded_;
 };
 
 // Immutable once packed; multiply is thread-safe between teams.
@@ -82,8 +96,9 @@ class Matrix {
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
 
-  // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T: this thread's share of the tiles.
-  // The rows of x must be finished (a barrier before); y is complete after a barrier.
+  // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T: the tiles shared out over the team,
+  // a thread that is done with its part helping the others. The rows of x must be finished (a
+  // barrier before); y is complete after a barrier.
   void multiply(const Team& team, const Activations& x, float* y, std::size_t y_stride) const;
 
  private:

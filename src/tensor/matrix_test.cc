@@ -37,7 +37,7 @@ bool is_quantized(WeightKind kind) { return kind == WeightKind::int8 || kind == 
 std::vector<float> multiply(const Matrix& matrix, const KernelTable& table,
                             const std::vector<float>& x, int n_rows, int n_threads) {
   Activations inputs;
-  inputs.resize(n_rows, matrix.k(), is_quantized(matrix.kind()));
+  inputs.resize(n_rows, matrix.k(), InputForms::of(matrix.kind(), table));
   std::vector<float> y(static_cast<std::size_t>(n_rows) * matrix.n_columns(), -1.0F);
   run_team(n_threads, [&](const Team& team) {
     const Range rows = team.share(n_rows);
@@ -97,6 +97,9 @@ TEST(Matrix, MultipliesWithinRounding) {
           const float* inputs = x.data() + row * kDepth;
           expected += weight * inputs[i];
           magnitudes += std::fabs(weight * inputs[i]);
+          if (InputForms::of(kind, table).rounded) {
+            input_rounding += std::fabs(weight * inputs[i]) * 0x1p-9;
+          }
           if (is_quantized(kind)) {
             const int group = i / kernels::kGroup * kernels::kGroup;
             float largest = 0;
@@ -244,7 +247,7 @@ TEST(Activations, CanBeReusedForOtherShapes) {
   const std::vector<float> x = random_floats(2 * 33, 8);
   const Matrix matrix = Matrix::pack(FloatWeightReader(w, 33, WeightKind::int8), table, 1);
   const auto product = [&](Activations& inputs) {
-    inputs.resize(2, 33, true);
+    inputs.resize(2, 33, {.quantized = true});
     for (int row = 0; row < 2; ++row) {
       std::memcpy(inputs.row(row), x.data() + row * 33, 33 * sizeof(float));
       inputs.finish_row(table, row);
@@ -255,7 +258,7 @@ TEST(Activations, CanBeReusedForOtherShapes) {
   };
   Activations fresh;
   Activations used;
-  used.resize(3, 64, true);
+  used.resize(3, 64, {.quantized = true});
   for (int row = 0; row < 3; ++row) {
     std::fill_n(used.row(row), 64, 100.0F);
     used.finish_row(table, row);

@@ -32,16 +32,33 @@ class DefaultFloats {
 
 }  // namespace
 
+Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_threads) {
+  std::atomic<std::int64_t>& dealt = slots_[static_cast<std::size_t>(deal) % slots_.size()].dealt;
+  std::int64_t seen = dealt.load(std::memory_order_relaxed);
+  while (true) {
+    const std::int64_t whose = seen >> kDealtBits;
+    if (whose > deal) return {};
+    const std::int64_t begin = whose == deal ? seen - (deal << kDealtBits) : 0;
+    if (begin >= n) return {};
+    const std::int64_t part = std::max(least, (n - begin) / (2 * n_threads));
+    const std::int64_t end = std::min(n, begin + part);
+    if (dealt.compare_exchange_weak(seen, (deal << kDealtBits) + end, std::memory_order_relaxed)) {
+      return {begin, end};
+    }
+  }
+}
+
 void Team::barrier() const {
 #pragma omp barrier
 }
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
+  Deals deals;
 #pragma omp parallel num_threads(n_threads)
   {
     const DefaultFloats floats;
     // Asked, not assumed: OpenMP may give fewer threads than it is asked for.
-    body(Team(omp_get_thread_num(), omp_get_num_threads()));
+    body(Team(omp_get_thread_num(), omp_get_num_threads(), &deals));
   }
 }
 

@@ -4,6 +4,8 @@
 #ifndef OUTRIDER_TENSOR_TEAM_H_
 #define OUTRIDER_TENSOR_TEAM_H_
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 
@@ -14,15 +16,49 @@ struct Range {
   std::int64_t end = 0;
 };
 
+// How far each of the last few deals of a team has come.
+class Deals {
+ public:
+  // The next part of [0, n) in the team's deal number `deal` (all threads count alike): half of an
+  // even share of what is left, but at least `least`. Empty once nothing is left.
+  Range next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_threads);
+
+ private:
+  // A deal's number and, in the low bits, how much of it is dealt. A thread leaves a deal only when
+  // all of it is dealt, so a slot that a later deal has taken says that nothing is left.
+  static constexpr int kDealtBits = 32;
+  struct alignas(64) Slot {
+    std::atomic<std::int64_t> dealt{0};
+  };
+  std::array<Slot, 8> slots_;
+};
+
 // One thread's view of the team it runs in. Valid only inside run_team.
 class Team {
  public:
-  Team(int index, int size) : index_(index), size_(size) {}
+  Team(int index, int size, Deals* deals) : index_(index), size_(size), deals_(deals) {}
   int index() const { return index_; }
   int size() const { return size_; }
 
   // This thread's share of [0, n): contiguous, in order of index, sizes differing by one at most.
   Range share(std::int64_t n) const { return {n * index_ / size_, n * (index_ + 1) / size_}; }
+
+  // Deals [0, n), n below 2^31, out in parts of `least` or more, whoever comes next getting the
+  // next: where threads are not equally fast (their cores are other programs' too) none waits long
+  // for another. Calls work(part) for each part that falls to this thread. All threads must call
+  // it, in the same order as other deals.
+  template <typename Work>
+  void deal(std::int64_t n, std::int64_t least, const Work& work) const {
+    ++n_deals_;
+    if (size_ == 1) {
+      if (n > 0) work(Range{0, n});
+      return;
+    }
+    for (Range part = deals_->next(n_deals_, n, least, size_); part.begin < part.end;
+         part = deals_->next(n_deals_, n, least, size_)) {
+      work(part);
+    }
+  }
 
   // Waits for all threads; what they wrote before is seen after. All threads must call it.
   void barrier() const;
@@ -30,6 +66,8 @@ class Team {
  private:
   int index_;
   int size_;
+  Deals* deals_;
+  mutable std::int64_t n_deals_ = 0;  // this thread's own count
 };
 
 // Runs body on n_threads threads (this one included) and waits. Every thread runs with the default

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cfenv>
 #include <vector>
 
@@ -17,13 +18,42 @@ TEST(Team, SharesCoverEverythingOnceAndEvenly) {
     for (const std::int64_t n : {0, 1, 5, 7, 100}) {
       std::int64_t next = 0;
       for (int index = 0; index < size; ++index) {
-        const Range share = Team(index, size).share(n);
+        const Range share = Team(index, size, nullptr).share(n);
         EXPECT_EQ(share.begin, next);
         EXPECT_GE(share.end - share.begin, n / size);
         EXPECT_LE(share.end - share.begin, n / size + 1);
         next = share.end;
       }
       EXPECT_EQ(next, n);
+    }
+  }
+}
+
+// Every deal of many, without barriers between them, covers everything once, in parts no smaller
+// than asked but for the last.
+TEST(Team, DealsCoverEverythingOnce) {
+  constexpr int kDeals = 300;
+  for (const int size : {1, 2, 3, 7}) {
+    for (const std::int64_t n : {0, 1, 5, 100}) {
+      for (const std::int64_t least : {1, 3, 200}) {
+        std::vector<std::vector<std::atomic<int>>> seen(kDeals);
+        for (auto& deal : seen) deal = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
+        std::atomic<int> too_small = 0;
+        run_team(size, [&](const Team& team) {
+          for (auto& cells : seen) {
+            team.deal(n, least, [&](const Range& part) {
+              if (part.end - part.begin < least && part.end < n) ++too_small;
+              for (std::int64_t i = part.begin; i < part.end; ++i) {
+                ++cells[static_cast<std::size_t>(i)];
+              }
+            });
+          }
+        });
+        EXPECT_EQ(too_small, 0);
+        for (const auto& cells : seen) {
+          for (const std::atomic<int>& cell : cells) ASSERT_EQ(cell, 1) << size << " " << n;
+        }
+      }
     }
   }
 }

@@ -1,0 +1,490 @@
+// The products of machines with matrix units (Intel AMX: INT8 and BF16 tiles). Everything else of
+// this table is the avx512 table's arithmetic.
+//
+// A tile register holds up to 16 rows of 64 bytes; one instruction multiplies a tile of inputs
+// (rows of the batch) by a tile of weights (16 outputs) and adds to a tile of sums. A row of sums
+// depends on its own row of inputs alone.
+//
+// int8 and int4: 32 products of bytes, one group, are one instruction; what costs is bringing the
+// exact integers back and scaling them, row by row. So the tiles of the next few groups are
+// multiplied while those before them are scaled: neither waits for the other.
+//
+// bf16: the units' own order of additions, the same for every number of rows.
+#if defined(__x86_64__)
+#include "kernels/algorithms.h"
+#include "kernels/vector512.h"
+
+namespace outrider::kernels {
+namespace {
+
+// What the eight tile registers are for: 0 to 3 sums, 4 and 5 weights, 6 and 7 inputs. (The
+// instructions take their registers as literals.)
+struct alignas(64) TileConfig {
+  std::uint8_t palette;
+  std::uint8_t start_row;
+  std::uint8_t reserved[14];
+  std::uint16_t row_bytes[16];
+  std::uint8_t rows[16];
+};
+
+// The shape of the tiles for as long as it lives. Released at the end: a thread with tiles in use
+// has 8 KB more to save at every context switch.
+class TileShape {
+ public:
+  TileShape(int input_rows, int input_row_bytes, int weight_rows) {
+    TileConfig config = {};
+    config.palette = 1;
+    for (int tile = 0; tile < 8; ++tile) {
+      const bool weights = tile == 4 || tile == 5;
+      const bool inputs = tile == 6 || tile == 7;
+      config.rows[tile] = static_cast<std::uint8_t>(weights ? weight_rows : input_rows);
+      config.row_bytes[tile] = static_cast<std::uint16_t>(inputs ? input_row_bytes : 64);
+    }
+    // GCC before 13.2.1 takes the instruction to read 8 bytes and drops the other stores.
+    __asm__ volatile("" ::"m"(config));
+    _tile_loadconfig(&config);
+  }
+  TileShape(const TileShape&) = delete;
+  TileShape& operator=(const TileShape&) = delete;
+  ~TileShape() { _tile_release(); }
+};
+
+// Row tiles that go together over the weights: 128 rows of inputs, a megabyte at most in models of
+// today, stay in the second cache while the weights pass by.
+constexpr int kMostRowTiles = 8;
+
+// kLocality as __builtin_prefetch has it: 3 into the first cache, 2 into the second.
+template <int kLocality = 3>
+void prefetch(const std::byte* from, int n_lines) {
+  for (int i = 0; i < n_lines; ++i) {
+    __builtin_prefetch(from + i * static_cast<std::ptrdiff_t>(kLineBytes), 0, kLocality);
+  }
+}
+
+// --- int8 and int4 -----------------------------------------------------------------------------
+
+// Groups whose dots are made ahead: enough work to hide the tiles' latency (52 cycles and as much
+// again for the way through memory), few enough that two such stretches of 16 KB stay in the first
+// cache. 4 and 8 measured alike, 16 slower.
+constexpr int kStretch = 8;
+
+// R: the height of a row tile (row_tile_height), 4, 8, 12 or 16.
+template <WeightKind kKind, int R>
+class QuantizedProduct {
+ public:
+  QuantizedProduct(const MatmulArgs& args, int first_row_tile, int n_row_tiles)
+      : args_(args),
+        first_row_tile_(first_row_tile),
+        n_row_tiles_(n_row_tiles),
+        n_groups_(group_count(args.k)) {}
+
+  void run() {
+    if (args_.n_tiles == 0) return;
+    Unit unit{args_.first_tile, 0, 0};
+    Place place = place_of(unit);
+    int parity = 0;
+    unpack_for(place);
+    for (int i = 0; i < place.n; ++i) multiply(place, i, dots_[0][i]);
+    for (bool more = true; more; parity ^= 1) {
+      Unit next = unit;
+      more = advance(next);
+      const Place next_place = more ? place_of(next) : Place{};
+      Vector sums[R];
+      for (int r = 0; r < R; ++r) {
+        sums[r] = unit.first_group == 0 ? Vector::zero() : Vector::load(running_[unit.row_tile][r]);
+      }
+      unpack_for(next_place);
+      if (place.n == kStretch && next_place.n == kStretch) {
+        work<true>(place, next_place, parity, sums);
+      } else {
+        work<false>(place, next_place, parity, sums);
+      }
+      if (unit.first_group + kStretch >= n_groups_) {
+        const int row = first_row(unit);
+        for (int r = 0; r < R && row + r < args_.n_rows; ++r) {
+          store_tile(sums[r], args_, row + r, unit.tile);
+        }
+      } else {
+        for (int r = 0; r < R; ++r) sums[r].store(running_[unit.row_tile][r]);
+      }
+      unit = next;
+      place = next_place;
+    }
+  }
+
+ private:
+  static constexpr bool kInt8 = kKind == WeightKind::int8;
+  static constexpr std::size_t kGroupBytes = kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes;
+  static constexpr int kStretchLines = static_cast<int>(kStretch * kGroupBytes / kLineBytes);
+
+  // One row tile times a stretch of one tile of weights. The row tiles go past a stretch one after
+  // the other, then the next stretch comes.
+  struct Unit {
+    int tile;
+    int first_group;
+    int row_tile;
+  };
+
+  // Where a unit's operands stand. A value of its own, not members: what lies in memory is read
+  // again after every instruction that stores a tile.
+  struct Place {
+    const std::byte* weights = nullptr;  // of the stretch
+    const std::int8_t* inputs = nullptr;
+    const float* input_scales = nullptr;
+    const float* scaled_sums = nullptr;
+    std::size_t slots = 0;
+    int n = 0;  // groups
+    bool unpacked = false;
+    const std::byte* ahead = nullptr;  // weights to call for, so many lines at every group
+    int lines = 0;
+  };
+
+  bool advance(Unit& unit) const {
+    if (++unit.row_tile < n_row_tiles_) return true;
+    unit.row_tile = 0;
+    unit.first_group += kStretch;
+    if (unit.first_group < n_groups_) return true;
+    unit.first_group = 0;
+    return ++unit.tile < args_.first_tile + args_.n_tiles;
+  }
+
+  int first_row(const Unit& unit) const { return (first_row_tile_ + unit.row_tile) * R; }
+
+  Place place_of(const Unit& unit) const {
+    Place place;
+    const std::byte* tile = static_cast<const std::byte*>(args_.tiles) +
+                            static_cast<std::size_t>(unit.tile) * packed_tile_bytes(kKind, args_.k);
+    const int group = unit.first_group;
+    place.weights = tile + static_cast<std::size_t>(group) * kGroupBytes;  // an even group
+    place.slots = static_cast<std::size_t>(args_.slots);
+    const std::size_t row =
+        static_cast<std::size_t>(group) * place.slots + static_cast<std::size_t>(first_row(unit));
+    place.inputs = args_.quantized + row * kGroup;
+    place.input_scales = args_.quantized_scales + row;
+    place.scaled_sums = args_.scaled_sums + row;
+    place.n = n_groups_ - group < kStretch ? n_groups_ - group : kStretch;
+    place.unpacked = unit.row_tile > 0;
+    // Each row tile calls for its part of what comes kPrefetchBytes after the next stretch, whose
+    // weights are being multiplied already.
+    place.lines = (kStretchLines + n_row_tiles_ * kStretch - 1) / (n_row_tiles_ * kStretch);
+    place.ahead = place.weights + kStretch * kGroupBytes + kPrefetchBytes +
+                  static_cast<std::size_t>(unit.row_tile * kStretch * place.lines) * kLineBytes;
+    return place;
+  }
+
+  // Scales the dots of `place` into the sums while those of `next` are made.
+  template <bool kWhole>
+  void work(const Place& place_now, const Place& place_next, int parity, Vector (&result)[R]) {
+    const Place place = place_now;
+    const Place next = place_next;
+    Vector sums[R];
+    for (int r = 0; r < R; ++r) sums[r] = result[r];
+#pragma GCC unroll 8
+    for (int i = 0; i < kStretch; ++i) {
+      if (kWhole || i < next.n) multiply(next, i, dots_[parity ^ 1][i]);
+      const std::byte* ahead = place.ahead + static_cast<std::size_t>(i * place.lines) * kLineBytes;
+      prefetch(ahead, place.lines);
+      if (kWhole || i < place.n) scale(place, i, dots_[parity][i], sums);
+    }
+    for (int r = 0; r < R; ++r) result[r] = sums[r];
+  }
+
+  // dots = inputs * weights of the unit's i-th group.
+  void multiply(const Place& place, int i, std::int32_t (&dots)[R][kTileColumns]) {
+    const std::byte* weights = place.weights + (kInt8 ? int8_weights_at(i) : int4_weights_at(i));
+    if constexpr (!kInt8) weights = unpacked_[i];
+    _tile_loadd(4, weights, kRowBytes);
+    _tile_loadd(6, place.inputs + static_cast<std::size_t>(i) * place.slots * kGroup, kGroup);
+    _tile_zero(0);
+    _tile_dpbssd(0, 6, 4);
+    _tile_stored(0, dots, kTileColumns * 4);
+  }
+
+  // int4: all of a stretch at once, since a tile would wait long for lines just written.
+  void unpack_for(const Place& place) {
+    if constexpr (!kInt8) {
+      if (place.unpacked) return;
+      for (int i = 0; i < place.n; ++i) unpack(place.weights + int4_weights_at(i), unpacked_[i]);
+    }
+  }
+
+  // A byte holds quad r in its low and quad r + 4 in its high half.
+  static void unpack(const std::byte* packed, std::byte* out) {
+    const __m512i low_bits = _mm512_set1_epi8(15);
+    for (int quad = 0; quad < kQuads / 2; ++quad) {
+      const __m512i both = _mm512_load_si512(packed + quad * kRowBytes);
+      _mm512_store_si512(out + quad * kRowBytes, _mm512_and_si512(both, low_bits));
+      _mm512_store_si512(out + (quad + kQuads / 2) * kRowBytes,
+                         _mm512_and_si512(_mm512_srli_epi16(both, 4), low_bits));
+    }
+  }
+
+  // The float combination, in the order that table.h fixes.
+  static void scale(const Place& place, int i, const std::int32_t (&dots)[R][kTileColumns],
+                    Vector (&sums)[R]) {
+    const std::size_t row = static_cast<std::size_t>(i) * place.slots;
+    const float* input_scales = place.input_scales + row;
+    const Vector scale = Vector::load_f16(reinterpret_cast<const std::uint16_t*>(
+        place.weights + (kInt8 ? int8_scales_at(i) : int4_scales_at(i))));
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vector dot{_mm512_cvtepi32_ps(_mm512_load_si512(dots[r]))};
+      sums[r] = fma(dot, scale * Vector::broadcast(input_scales[r]), sums[r]);
+    }
+    if constexpr (!kInt8) {
+      const Vector minimum = Vector::load_f16(
+          reinterpret_cast<const std::uint16_t*>(place.weights + int4_minimums_at(i)));
+      const float* scaled_sums = place.scaled_sums + row;
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        sums[r] = fma(Vector::broadcast(scaled_sums[r]), minimum, sums[r]);
+      }
+    }
+  }
+
+  const MatmulArgs& args_;
+  const int first_row_tile_;
+  const int n_row_tiles_;
+  const int n_groups_;
+  alignas(64) std::int32_t dots_[2][kStretch][R][kTileColumns];
+  alignas(64) std::byte unpacked_[kInt8 ? 1 : kStretch][kInt8GroupBytes];
+  alignas(64) float running_[kMostRowTiles][R][kTileColumns];
+};
+
+template <WeightKind kKind, int R>
+void multiply_quantized_tiles(const MatmulArgs& args) {
+  const TileShape shape(R, kGroup, kQuads);
+  const int n_row_tiles = row_tiles(args.n_rows);
+  for (int first = 0; first < n_row_tiles; first += kMostRowTiles) {
+    const int left = n_row_tiles - first;
+    QuantizedProduct<kKind, R>(args, first, left < kMostRowTiles ? left : kMostRowTiles).run();
+  }
+}
+
+// Up to so many rows one vector instruction per four products is as quick as the way into the
+// tiles and back (both within a third of the memory's time); the bits are the same.
+constexpr int kFewRows = 8;
+
+template <WeightKind kKind>
+void matmul_quantized_amx(const MatmulArgs& args) {
+  if (args.n_rows <= kFewRows) {
+    kKind == WeightKind::int8 ? matmul_int8_vnni(args) : matmul_int4_vnni(args);
+    return;
+  }
+  switch (row_tile_height(args.n_rows)) {
+    case 4:
+      return multiply_quantized_tiles<kKind, 4>(args);
+    case 8:
+      return multiply_quantized_tiles<kKind, 8>(args);
+    case 12:
+      return multiply_quantized_tiles<kKind, 12>(args);
+    default:
+      return multiply_quantized_tiles<kKind, 16>(args);
+  }
+}
+
+// --- bf16 --------------------------------------------------------------------------------------
+
+// A tile of weights is 32 of k: [16 pairs of k][16 outputs][2].
+constexpr std::size_t kBf16StepBytes = std::size_t{kGroup} * kTileColumns * 2;
+
+std::size_t tile_bytes_bf16_pairs(int k) {
+  return static_cast<std::size_t>(group_count(k)) * kBf16StepBytes;
+}
+
+void pack_tile_bf16_pairs(const TileSource& source, void* tile) {
+  auto* out = static_cast<std::uint16_t*>(tile);
+  const std::size_t n = tile_bytes_bf16_pairs(source.k) / 2;
+  for (std::size_t i = 0; i < n; ++i) out[i] = 0;
+  for (int column = 0; column < kTileColumns; ++column) {
+    const auto* row = static_cast<const std::uint16_t*>(source.values[column]);
+    if (row == nullptr) continue;
+    for (int i = 0; i < source.k; ++i) {
+      out[std::size_t{2 * kTileColumns} * (i / 2) + 2 * column + i % 2] = row[i];
+    }
+  }
+}
+
+void round_row_to_bf16(const float* x, int k, std::uint16_t* out, int slots) {
+  for (int group = 0; group < group_count(k); ++group) {
+    std::uint16_t* place = out + static_cast<std::size_t>(group) * slots * kGroup;
+    const int left = k - group * kGroup;
+    const int n = left < kGroup ? left : kGroup;
+    round_to_bf16<Vector>(x + group * kGroup, n, place);
+    for (int i = n; i < kGroup; ++i) place[i] = 0;
+  }
+}
+
+// Where weights are called for while others are multiplied, so many lines a step: a little ahead in
+// each column's own stream, or far ahead, in one stream, what comes after all these columns.
+struct Ahead {
+  const std::byte* from;
+  int lines;
+  bool far;
+};
+
+// kRowTiles x kColumnTiles tiles of the product, at most four in all.
+template <int kRowTiles, int kColumnTiles>
+void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, const Ahead& ahead) {
+  static_assert(kRowTiles == 1 ? kColumnTiles <= 4 : kRowTiles == 2 && kColumnTiles <= 2);
+  const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
+  const std::byte* weights =
+      static_cast<const std::byte*>(args.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
+  const std::uint16_t* inputs = args.rounded + static_cast<std::size_t>(row) * kGroup;
+  const std::size_t next_tile = static_cast<std::size_t>(height) * kGroup;
+  const std::size_t next_group = static_cast<std::size_t>(args.slots) * kGroup;
+  const std::byte* called = ahead.from;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int group = 0; group < group_count(args.k); ++group) {
+    if (ahead.far) {
+      prefetch<2>(called, ahead.lines);
+    } else {
+      for (int j = 0; j < kColumnTiles; ++j) {
+        prefetch(called + static_cast<std::size_t>(j) * tile_bytes, ahead.lines);
+      }
+    }
+    called += static_cast<std::size_t>(ahead.lines) * kLineBytes;
+    _tile_loadd(6, inputs, kGroup * 2);
+    if constexpr (kRowTiles == 2) _tile_loadd(7, inputs + next_tile, kGroup * 2);
+    _tile_loadd(4, weights, kLineBytes);
+    _tile_dpbf16ps(0, 6, 4);
+    if constexpr (kRowTiles == 2) _tile_dpbf16ps(2, 7, 4);
+    if constexpr (kColumnTiles > 1) {
+      _tile_loadd(5, weights + tile_bytes, kLineBytes);
+      _tile_dpbf16ps(1, 6, 5);
+      if constexpr (kRowTiles == 2) _tile_dpbf16ps(3, 7, 5);
+    }
+    if constexpr (kColumnTiles > 2) {
+      _tile_loadd(4, weights + 2 * tile_bytes, kLineBytes);
+      _tile_dpbf16ps(2, 6, 4);
+    }
+    if constexpr (kColumnTiles > 3) {
+      _tile_loadd(5, weights + 3 * tile_bytes, kLineBytes);
+      _tile_dpbf16ps(3, 6, 5);
+    }
+    inputs += next_group;
+    weights += kBf16StepBytes;
+  }
+  alignas(64) float sums[4][16][kTileColumns];
+  _tile_stored(0, sums[0], kLineBytes);
+  if constexpr (kRowTiles * kColumnTiles > 1) _tile_stored(1, sums[1], kLineBytes);
+  if constexpr (kRowTiles * kColumnTiles > 2 || kRowTiles == 2) {
+    _tile_stored(2, sums[2], kLineBytes);
+  }
+  if constexpr (kRowTiles * kColumnTiles > 3) _tile_stored(3, sums[3], kLineBytes);
+  for (int i = 0; i < kRowTiles; ++i) {
+    for (int r = 0; r < height && row + i * height + r < args.n_rows; ++r) {
+      for (int j = 0; j < kColumnTiles; ++j) {
+        // Two row tiles have their sums in registers 0, 1 and 2, 3.
+        store_tile(Vector::load(sums[kRowTiles == 2 ? 2 * i + j : j][r]), args,
+                   row + i * height + r, tile + j);
+      }
+    }
+  }
+}
+
+// One row tile: four tiles of columns at a time, so that the inputs are loaded once for them all.
+// The streams of weights are called for a little ahead, each its own line.
+void multiply_bf16_row_tile(const MatmulArgs& args, int row, int height) {
+  const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
+  const int end = args.first_tile + args.n_tiles;
+  for (int tile = args.first_tile; tile < end; tile += 4) {
+    const int n = end - tile < 4 ? end - tile : 4;
+    const Ahead ahead{static_cast<const std::byte*>(args.tiles) +
+                          static_cast<std::size_t>(tile) * tile_bytes + kPrefetchBytes,
+                      static_cast<int>(kBf16StepBytes / kLineBytes), false};
+    switch (n) {
+      case 1:
+        multiply_bf16<1, 1>(args, tile, row, height, ahead);
+        break;
+      case 2:
+        multiply_bf16<1, 2>(args, tile, row, height, ahead);
+        break;
+      case 3:
+        multiply_bf16<1, 3>(args, tile, row, height, ahead);
+        break;
+      default:
+        multiply_bf16<1, 4>(args, tile, row, height, ahead);
+        break;
+    }
+  }
+}
+
+// Several row tiles: two by two. The first pair brings a pair of columns' weights from memory, the
+// others find them in the cache; so all of them call for their part of the next pair's.
+void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_row_tiles,
+                             int height) {
+  const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
+  const int end = args.first_tile + args.n_tiles;
+  const int n_pairs = (n_row_tiles + 1) / 2;
+  for (int tile = args.first_tile; tile < end; tile += 2) {
+    const int n = end - tile < 2 ? 1 : 2;
+    constexpr int kStepLines = static_cast<int>(kBf16StepBytes / kLineBytes);
+    const int lines = n_pairs == 1 ? kStepLines : (kStepLines * n + n_pairs - 1) / n_pairs;
+    const std::byte* weights =
+        static_cast<const std::byte*>(args.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
+    Ahead ahead = n_pairs == 1
+                      ? Ahead{weights + kPrefetchBytes, lines, false}
+                      : Ahead{weights + static_cast<std::size_t>(n) * tile_bytes, lines, true};
+    for (int pair = 0; pair < n_pairs; ++pair) {
+      const int row = (first_row_tile + 2 * pair) * height;
+      const bool two = 2 * pair + 1 < n_row_tiles;
+      if (two && n == 2) {
+        multiply_bf16<2, 2>(args, tile, row, height, ahead);
+      } else if (two) {
+        multiply_bf16<2, 1>(args, tile, row, height, ahead);
+      } else if (n == 2) {
+        multiply_bf16<1, 2>(args, tile, row, height, ahead);
+      } else {
+        multiply_bf16<1, 1>(args, tile, row, height, ahead);
+      }
+      ahead.from += static_cast<std::size_t>(group_count(args.k)) * lines * kLineBytes;
+    }
+  }
+}
+
+void matmul_bf16_amx(const MatmulArgs& args) {
+  const int height = row_tile_height(args.n_rows);
+  if (height == 0) return;
+  const TileShape shape(height, kGroup * 2, kGroup / 2);
+  const int n_row_tiles = row_tiles(args.n_rows);
+  for (int first = 0; first < n_row_tiles; first += kMostRowTiles) {
+    const int left = n_row_tiles - first;
+    const int n = left < kMostRowTiles ? left : kMostRowTiles;
+    if (n == 1) {
+      multiply_bf16_row_tile(args, first * height, height);
+    } else {
+      multiply_bf16_row_tiles(args, first, n, height);
+    }
+  }
+}
+
+// The vector table's integer dots are never used here, only its other slots.
+struct NoDots {
+  static constexpr int kMaxRows = 1;
+  template <int R>
+  static void int8(const std::byte*, const GroupInputs&, Vector (&)[R]) {}
+  template <int R>
+  static void int4(const std::byte*, const GroupInputs&, Vector (&)[R]) {}
+};
+
+constexpr KernelTable make_amx_table() {
+  KernelTable table = make_table<Vector, NoDots>("amx");
+  table.tile_bytes[static_cast<int>(WeightKind::bf16)] = tile_bytes_bf16_pairs;
+  table.pack_tile[static_cast<int>(WeightKind::bf16)] = pack_tile_bf16_pairs;
+  table.matmul[static_cast<int>(WeightKind::bf16)] = matmul_bf16_amx;
+  table.matmul[static_cast<int>(WeightKind::int8)] = matmul_quantized_amx<WeightKind::int8>;
+  table.matmul[static_cast<int>(WeightKind::int4)] = matmul_quantized_amx<WeightKind::int4>;
+  table.round_row = round_row_to_bf16;
+  return table;
+}
+
+}  // namespace
+
+constinit const KernelTable kAmxTable = make_amx_table();
+
+}  // namespace outrider::kernels
+#endif  // __x86_64__
