@@ -76,18 +76,25 @@ class QuantizedProduct {
       : args_(args),
         first_row_tile_(first_row_tile),
         n_row_tiles_(n_row_tiles),
-        n_groups_(group_count(args.k)) {}
+        n_groups_(group_count(args.k)),
+        tile_bytes_(packed_tile_bytes(kKind, args.k)),
+        lines_((kStretchLines + n_row_tiles * kStretch - 1) / (n_row_tiles * kStretch)) {}
 
   void run() {
     if (args_.n_tiles == 0) return;
     Unit unit{args_.first_tile, 0, 0};
-    Place place = place_of(unit);
     int parity = 0;
-    unpack_for(place);
-    for (int i = 0; i < place.n; ++i) multiply(place, i, dots_[0][i]);
+    {
+      const Place place = place_of(unit);
+      unpack_for(place);
+      for (int i = 0; i < place.n; ++i) multiply(place, i, dots_[0][i]);
+    }
     for (bool more = true; more; parity ^= 1) {
       Unit next = unit;
       more = advance(next);
+      // Both made anew each time, in registers: a copy by way of memory has to wait until all the
+      // tiles stored before it are through.
+      const Place place = place_of(unit);
       const Place next_place = more ? place_of(next) : Place{};
       Vector sums[R];
       for (int r = 0; r < R; ++r) {
@@ -108,7 +115,6 @@ class QuantizedProduct {
         for (int r = 0; r < R; ++r) sums[r].store(running_[unit.row_tile][r]);
       }
       unit = next;
-      place = next_place;
     }
   }
 
@@ -153,7 +159,7 @@ class QuantizedProduct {
   Place place_of(const Unit& unit) const {
     Place place;
     const std::byte* tile = static_cast<const std::byte*>(args_.tiles) +
-                            static_cast<std::size_t>(unit.tile) * packed_tile_bytes(kKind, args_.k);
+                            static_cast<std::size_t>(unit.tile) * tile_bytes_;
     const int group = unit.first_group;
     place.weights = tile + static_cast<std::size_t>(group) * kGroupBytes;  // an even group
     place.slots = static_cast<std::size_t>(args_.slots);
@@ -166,7 +172,7 @@ class QuantizedProduct {
     place.unpacked = unit.row_tile > 0;
     // Each row tile calls for its part of what comes kPrefetchBytes after the next stretch, whose
     // weights are being multiplied already.
-    place.lines = (kStretchLines + n_row_tiles_ * kStretch - 1) / (n_row_tiles_ * kStretch);
+    place.lines = lines_;
     place.ahead = place.weights + kStretch * kGroupBytes + kPrefetchBytes +
                   static_cast<std::size_t>(unit.row_tile * kStretch * place.lines) * kLineBytes;
     return place;
@@ -174,9 +180,7 @@ class QuantizedProduct {
 
   // Scales the dots of `place` into the sums while those of `next` are made.
   template <bool kWhole>
-  void work(const Place& place_now, const Place& place_next, int parity, Vector (&result)[R]) {
-    const Place place = place_now;
-    const Place next = place_next;
+  void work(const Place& place, const Place& next, int parity, Vector (&result)[R]) {
     Vector sums[R];
     for (int r = 0; r < R; ++r) sums[r] = result[r];
 #pragma GCC unroll 8
@@ -246,6 +250,8 @@ class QuantizedProduct {
   const int first_row_tile_;
   const int n_row_tiles_;
   const int n_groups_;
+  const std::size_t tile_bytes_;
+  const int lines_;  // to call for at every group
   alignas(64) std::int32_t dots_[2][kStretch][R][kTileColumns];
   alignas(64) std::byte unpacked_[kInt8 ? 1 : kStretch][kInt8GroupBytes];
   alignas(64) float running_[kMostRowTiles][R][kTileColumns];
@@ -262,8 +268,9 @@ void multiply_quantized_tiles(const MatmulArgs& args) {
 }
 
 // Up to so many rows one vector instruction per four products is as quick as the way into the
-// tiles and back (both within a third of the memory's time); the bits are the same.
-constexpr int kFewRows = 8;
+// tiles and back; the bits are the same. (Whole passes of 1.1B: int8 alike from 5 to 8 rows, int4
+// quicker with tiles from 7 on.)
+constexpr int kFewRows = 6;
 
 template <WeightKind kKind>
 void matmul_quantized_amx(const MatmulArgs& args) {

@@ -22,6 +22,16 @@ constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200};
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128};
 constexpr int kMostQueries = 4;
 
+struct Call {
+  AttendArgs args{};
+  std::vector<AttendRow> rows;
+
+  void run(const KernelTable& table) {
+    args.rows = rows.data();
+    table.attend(args);
+  }
+};
+
 // Keys and values of two heads, the second one in use, positions scattered over the memory.
 struct Cache {
   static constexpr int kHeads = 2;
@@ -57,22 +67,29 @@ struct Cache {
     }
   }
 
-  AttendArgs args(const std::vector<float>& queries, int n_queries, std::vector<float>& out) const {
-    AttendArgs args{};
-    args.queries = queries.data();
+  // One row, its first n_shared keys handed over as shared.
+  Call call(const std::vector<float>& queries, int n_queries, int n_shared,
+            std::vector<float>& out) const {
+    Call call;
+    AttendArgs& args = call.args;
     args.query_stride = static_cast<std::size_t>(dim) + 1;
     args.n_queries = n_queries;
     args.head_dim = dim;
     args.scale = 1 / std::sqrt(static_cast<float>(dim));
     args.kv = kind;
-    args.keys = key_at.data();
-    args.values = value_at.data();
+    args.shared_keys = key_at.data();
+    args.shared_values = value_at.data();
+    args.n_shared = n_shared;
     args.head_offset = static_cast<std::size_t>(dim);
-    args.n_keys = n_keys;
     args.out_stride = static_cast<std::size_t>(dim) + 2;
     out.assign(static_cast<std::size_t>(n_queries) * args.out_stride, 777.0F);
-    args.out = out.data();
-    return args;
+    args.n_rows = 1;
+    call.rows = {{.queries = queries.data(),
+                  .out = out.data(),
+                  .n_keys = n_keys,
+                  .keys = key_at.data() + n_shared,
+                  .values = value_at.data() + n_shared}};
+    return call;
   }
 };
 
@@ -89,20 +106,82 @@ TEST(Attend, EveryTableAndQueryCountGivesTheScalarTablesSingleQueries) {
         std::vector<float> singles;
         for (int q = 0; q < kMostQueries; ++q) {
           std::vector<float> out;
-          AttendArgs args = cache.args(queries, 1, out);
-          args.queries += static_cast<std::size_t>(q) * args.query_stride;
-          kScalarTable.attend(args);
+          Call call = cache.call(queries, 1, 0, out);
+          call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
+          call.run(kScalarTable);
           singles.insert(singles.end(), out.begin(), out.end());  // the gap stays 777
         }
         for (const auto& [name, table] : test_support::runnable_tables()) {
           for (int n_queries = 1; n_queries <= kMostQueries; ++n_queries) {
             std::vector<float> out;
-            table->attend(cache.args(queries, n_queries, out));
+            const int n_chunks = n_keys / kChunkKeys;
+            cache.call(queries, n_queries, n_queries % (n_chunks + 1) * kChunkKeys, out)
+                .run(*table);
             singles.resize(std::max(singles.size(), out.size()));
             const std::vector<float> expected(
                 singles.begin(), singles.begin() + static_cast<std::ptrdiff_t>(out.size()));
             ASSERT_TRUE(same_bits(out, expected))
                 << name << " dim " << dim << " keys " << n_keys << " queries " << n_queries;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Rows of a tree: what they share is read once, the rest is each row's own. Every row gets the bits
+// it gets alone.
+TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
+  constexpr int kDim = 24;
+  constexpr int kQueries = 3;
+  constexpr int kKeys = 300;
+  std::mt19937 generator(5);
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16}) {
+    const Cache cache(kind, kDim, kKeys, 9);
+    for (const int n_shared : {0, 64, 128}) {
+      for (const int n_rows : {2, 5, kMostAttendRows}) {
+        const std::size_t out_size = kQueries * (kDim + 2);
+        std::vector<std::vector<float>> queries;
+        std::vector<std::vector<float>> outs(static_cast<std::size_t>(n_rows));
+        std::vector<std::vector<const void*>> keys(static_cast<std::size_t>(n_rows));
+        std::vector<std::vector<const void*>> values(static_cast<std::size_t>(n_rows));
+        std::vector<float> ignored;
+        Call together = cache.call(queries_for(kDim, 0), kQueries, n_shared, ignored);
+        together.args.n_rows = n_rows;
+        together.rows.clear();
+        for (std::size_t r = 0; r < outs.size(); ++r) {
+          queries.push_back(queries_for(kDim, static_cast<unsigned>(r)));
+          outs[r].assign(out_size, 777.0F);
+          // A walk of its own behind what is shared, of any length.
+          const int n_own = static_cast<int>(generator() % 150) + (n_shared == 0 ? 1 : 0);
+          for (int i = 0; i < n_own; ++i) {
+            const std::size_t any = generator() % kKeys;
+            keys[r].push_back(cache.key_at[any]);
+            values[r].push_back(cache.value_at[any]);
+          }
+          together.rows.push_back({.queries = queries[r].data(),
+                                   .out = outs[r].data(),
+                                   .n_keys = n_shared + n_own,
+                                   .keys = keys[r].data(),
+                                   .values = values[r].data()});
+        }
+        for (const auto& [name, table] : test_support::runnable_tables()) {
+          together.run(*table);
+          for (std::size_t r = 0; r < outs.size(); ++r) {
+            std::vector<const void*> all_keys(cache.key_at.begin(),
+                                              cache.key_at.begin() + n_shared);
+            std::vector<const void*> all_values(cache.value_at.begin(),
+                                                cache.value_at.begin() + n_shared);
+            all_keys.insert(all_keys.end(), keys[r].begin(), keys[r].end());
+            all_values.insert(all_values.end(), values[r].begin(), values[r].end());
+            std::vector<float> expected;
+            Call alone = cache.call(queries[r], kQueries, 0, expected);
+            alone.rows[0].n_keys = together.rows[r].n_keys;
+            alone.rows[0].keys = all_keys.data();
+            alone.rows[0].values = all_values.data();
+            alone.run(kScalarTable);
+            ASSERT_TRUE(same_bits(outs[r], expected))
+                << name << " shared " << n_shared << " rows " << n_rows << " row " << r;
           }
         }
       }
@@ -122,8 +201,9 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
       for (const int n_keys : kKeyCounts) {
         const Cache cache(kind, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
         std::vector<float> out;
-        const AttendArgs args = cache.args(queries, 1, out);
-        kScalarTable.attend(args);
+        Call call = cache.call(queries, 1, 0, out);
+        const AttendArgs& args = call.args;
+        call.run(kScalarTable);
         std::vector<double> scores;
         double delta = 0;
         for (int i = 0; i < n_keys; ++i) {
@@ -182,17 +262,18 @@ TEST(Attend, SurvivesExtremeScores) {
       }
       const float query = 1.0F;
       float out = -1;
-      AttendArgs args{};
-      args.queries = &query;
-      args.n_queries = 1;
-      args.head_dim = 1;
-      args.scale = 1.0F;
-      args.kv = KvKind::f32;
-      args.keys = key_at.data();
-      args.values = value_at.data();
-      args.n_keys = kKeys;
-      args.out = &out;
-      table->attend(args);
+      Call call;
+      call.rows = {{.queries = &query,
+                    .out = &out,
+                    .n_keys = kKeys,
+                    .keys = key_at.data(),
+                    .values = value_at.data()}};
+      call.args.n_rows = 1;
+      call.args.n_queries = 1;
+      call.args.head_dim = 1;
+      call.args.scale = 1.0F;
+      call.args.kv = KvKind::f32;
+      call.run(*table);
       EXPECT_EQ(out, direction > 0 ? static_cast<float>(kKeys - 1) : 0.0F) << name;
     }
   }

@@ -103,6 +103,11 @@ float reduce_add(Vector a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+Vector reduce_add_each(const Vector (&sums)[kLanes]) {
+  float each[kLanes];
+  for (int i = 0; i < kLanes; ++i) each[i] = reduce_add(sums[i]);
+  return Vector::load(each);
+}
 float reduce_max(Vector a) {
   const __m256 eight = _mm256_max_ps(a.low, a.high);
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

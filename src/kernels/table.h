@@ -29,6 +29,8 @@ inline constexpr int kGroup = 32;        // elements along K that share a scale
 inline constexpr int kChunkKeys =
     64;  // keys in one step of the online softmax, by logical position
 
+inline constexpr int kMostAttendRows = 16;  // tokens of one call of attend
+
 enum class WeightKind : int { f32, bf16, int8, int4 };
 inline constexpr int kWeightKinds = 4;
 enum class KvKind : int { f32, bf16 };
@@ -89,22 +91,31 @@ struct MatmulArgs {
   std::size_t y_stride;  // below n_columns are written
 };
 
-// Attention of the query heads that share one key-value head, for one token. Key i of the walk
-// stands at logical position i, so that a tree node's ancestors are read exactly as after their
-// commitment.
+// One token's part in an attention. Key i of its walk stands at logical position i, so that a tree
+// node's ancestors are read exactly as after their commitment.
+struct AttendRow {
+  const float* queries;       // (n_queries, head_dim), rows query_stride apart, after RoPE
+  float* out;                 // (n_queries, head_dim), rows out_stride apart
+  int n_keys;                 // at least 1
+  const void* const* keys;    // (n_keys - n_shared): address of each further position's keys of all
+  const void* const* values;  // heads
+};
+
+// Attention of the query heads that share one key-value head, for several tokens whose walks begin
+// alike: what they share is read once for all of them.
 struct AttendArgs {
-  const float* queries;  // (n_queries, head_dim), rows query_stride apart, after RoPE
-  std::size_t query_stride;
+  const AttendRow* rows;  // (n_rows)
+  int n_rows;             // at most kMostAttendRows
   int n_queries;
+  std::size_t query_stride;
+  std::size_t out_stride;
   int head_dim;
   float scale;  // 1 / sqrt(head_dim) as a rule
   KvKind kv;
-  const void* const* keys;    // (n_keys): address of each position's keys of all heads
-  const void* const* values;  // (n_keys)
-  std::size_t head_offset;    // elements from those addresses to this key-value head
-  int n_keys;                 // at least 1
-  float* out;                 // (n_queries, head_dim), rows out_stride apart
-  std::size_t out_stride;
+  int n_shared;                      // positions, whole chunks; no more than any row's n_keys
+  const void* const* shared_keys;    // (n_shared)
+  const void* const* shared_values;  // (n_shared)
+  std::size_t head_offset;           // elements from those addresses to this key-value head
 };
 
 struct KernelTable {
@@ -141,7 +152,7 @@ struct KernelTable {
   // Rounds to bf16 (to nearest even), as base/float16.h does.
   void (*to_bf16)(const float* x, int n, std::uint16_t* out);
 
-  // softmax(scale * queries keys^T) values; online over chunks of kChunkKeys.
+  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys.
   void (*attend)(const AttendArgs& args);
 };
 

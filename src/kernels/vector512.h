@@ -73,6 +73,29 @@ struct Vector {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+// The same additions as reduce_add's, two vectors' in one instruction: halves of two vectors side
+// by side, then quarters of four, pairs of eight, singles of sixteen.
+[[maybe_unused, gnu::always_inline]] inline Vector reduce_add_each(const Vector (&sums)[16]) {
+  __m512 v[16];
+  for (int i = 0; i < 16; ++i) v[i] = sums[i].lanes;
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x44),
+                         _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xee));
+  }
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x88),
+                         _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xdd));
+  }
+  for (int i = 0; i < 2; ++i) {
+    v[i] = _mm512_add_ps(_mm512_shuffle_ps(v[2 * i], v[2 * i + 1], 0x44),
+                         _mm512_shuffle_ps(v[2 * i], v[2 * i + 1], 0xee));
+  }
+  const __m512 one =
+      _mm512_add_ps(_mm512_shuffle_ps(v[0], v[1], 0x88), _mm512_shuffle_ps(v[0], v[1], 0xdd));
+  // Quarter j of the register holds vectors j, 4 + j, 8 + j, 12 + j.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return {_mm512_permutexvar_ps(order, one)};
+}
 [[maybe_unused]] float reduce_max(Vector a) {
   const __m256 eight =
       _mm256_max_ps(_mm512_castps512_ps256(a.lanes), _mm512_extractf32x8_ps(a.lanes, 1));

@@ -105,6 +105,11 @@ struct Vector {
   }
   return a.lane[0];
 }
+[[maybe_unused]] Vector reduce_add_each(const Vector (&sums)[kLanes]) {
+  float each[kLanes];
+  for (int i = 0; i < kLanes; ++i) each[i] = reduce_add(sums[i]);
+  return Vector::load(each);
+}
 [[maybe_unused]] float reduce_max(Vector a) {
   for (int width = kLanes / 2; width > 0; width /= 2) {
     for (int i = 0; i < width; ++i) {

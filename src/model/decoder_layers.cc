@@ -121,48 +121,67 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   }
 }
 
-// softmax(q k^T / sqrt(head_dim)) v: over (row, key-value head), each with the query heads that
-// share it.
+// softmax(q k^T / sqrt(head_dim)) v: over (rows that attend together, key-value head), each with
+// the query heads that share it.
 void DecoderLayers::attend(const Team& team, int layer_index) {
   const ModelConfig& config = *parts_.config;
   const int group = config.n_heads / config.n_kv_heads;
   const auto longest = static_cast<std::size_t>(plan_.longest_context());
-  const void** keys =
-      scratch_.addresses.data() + 2 * longest * static_cast<std::size_t>(team.index());
-  const void** values = keys + longest;
+  const auto tail = static_cast<std::size_t>(longest_tail_);
+  const std::span<const void*> addresses =
+      std::span(scratch_.addresses)
+          .subspan(static_cast<std::size_t>(team.index()) * addresses_per_thread(),
+                   addresses_per_thread());
+  const std::span<const void*> shared_keys = addresses.subspan(0, longest);
+  const std::span<const void*> shared_values = addresses.subspan(longest, longest);
+  kernels::AttendRow rows[kernels::kMostAttendRows] = {};
 
   kernels::AttendArgs args{};
-  args.query_stride = static_cast<std::size_t>(config.head_dim);
+  args.rows = rows;
   args.n_queries = group;
+  args.query_stride = static_cast<std::size_t>(config.head_dim);
+  args.out_stride = static_cast<std::size_t>(config.head_dim);
   args.head_dim = config.head_dim;
   args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim)));
   args.kv = parts_.kv;
-  args.keys = keys;
-  args.values = values;
-  args.out_stride = static_cast<std::size_t>(config.head_dim);
+  args.shared_keys = shared_keys.data();
+  args.shared_values = shared_values.data();
 
   std::int64_t gathered = -1;
-  const Range mine = team.share(static_cast<std::int64_t>(plan_.n_rows()) * config.n_kv_heads);
-  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
-    const std::int64_t i = unit / config.n_kv_heads;
-    const auto kv_head = static_cast<int>(unit % config.n_kv_heads);
-    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-    if (gathered != i) {
-      row.sequence->gather(row.node, layer_index, {keys, longest}, {values, longest});
-      gathered = i;
+  const auto n_units = static_cast<std::int64_t>(blocks_.size()) * config.n_kv_heads;
+  team.deal(n_units, 1, [&](const Range& part) {
+    for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
+      const std::int64_t which = unit / config.n_kv_heads;
+      const AttendBlock& block = blocks_[static_cast<std::size_t>(which)];
+      const int first_query = static_cast<int>(unit % config.n_kv_heads) * group * config.head_dim;
+      args.n_rows = block.n_rows;
+      args.n_shared = block.n_shared;
+      args.head_offset = static_cast<std::size_t>(unit % config.n_kv_heads * config.head_dim);
+      for (int r = 0; r < block.n_rows; ++r) {
+        const int i = block.first_row + r;
+        const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+        const std::size_t at = 2 * longest + static_cast<std::size_t>(r) * 2 * tail;
+        const std::span<const void*> keys = addresses.subspan(at, tail);
+        const std::span<const void*> values = addresses.subspan(at + tail, tail);
+        if (gathered != which) {
+          if (r == 0) row.sequence->gather(row.node, layer_index, 0, shared_keys, shared_values);
+          row.sequence->gather(row.node, layer_index, block.n_shared, keys, values);
+        }
+        rows[r] = {.queries = row_of(scratch_.query, i, query_width_) + first_query,
+                   .out = scratch_.attended.row(i) + first_query,
+                   .n_keys = row.position + 1,
+                   .keys = keys.data(),
+                   .values = values.data()};
+      }
+      gathered = which;
+      parts_.table->attend(args);
     }
-    const int first_query = kv_head * group * config.head_dim;
-    args.queries = row_of(scratch_.query, i, query_width_) + first_query;
-    args.head_offset = static_cast<std::size_t>(kv_head * config.head_dim);
-    args.n_keys = row.position + 1;
-    args.out = scratch_.attended.row(static_cast<int>(i)) + first_query;
-    parts_.table->attend(args);
-  }
+  });
   if (!parts_.input_forms.any()) return;
 
   team.barrier();  // a row is prepared whole, and its heads may be several threads' work
-  const Range rows = team.share(plan_.n_rows());
-  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+  const Range mine = team.share(plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     scratch_.attended.finish_row(*parts_.table, static_cast<int>(i));
   }
 }
@@ -238,11 +257,56 @@ void DecoderLayers::make_room() {
   scratch_.normed.resize(n_rows, config.dim, parts_.input_forms);
   scratch_.attended.resize(n_rows, query_width_, parts_.input_forms);
   scratch_.hidden.resize(n_rows, config.hidden_dim, parts_.input_forms);
-  const std::size_t n_addresses = 2 * static_cast<std::size_t>(plan_.longest_context()) *
-                                  static_cast<std::size_t>(parts_.n_threads);
+  longest_tail_ = 0;
+  for (const PassRow& row : plan_.rows()) {
+    // Kept positions are shared in whole chunks.
+    longest_tail_ =
+        std::max(longest_tail_, kernels::kChunkKeys + row.position + 1 - row.sequence->n_kept());
+  }
+  if (blocks_.capacity() < static_cast<std::size_t>(n_rows)) {
+    blocks_.reserve(static_cast<std::size_t>(n_rows));
+  }
+  const std::size_t n_addresses =
+      addresses_per_thread() * static_cast<std::size_t>(parts_.n_threads);
   if (scratch_.addresses.size() < n_addresses) {
     // Doubling, since a decoded sequence grows by a few tokens every pass.
     scratch_.addresses.resize(std::max(n_addresses, 2 * scratch_.addresses.size()));
+  }
+}
+
+std::size_t DecoderLayers::addresses_per_thread() const {
+  return 2 * static_cast<std::size_t>(plan_.longest_context()) +
+         std::size_t{2} * kernels::kMostAttendRows * static_cast<std::size_t>(longest_tail_);
+}
+
+void DecoderLayers::begin() {
+  plan_.append_nodes();
+  share_out_attention();
+}
+
+// Rows attend together if they follow one another in one sequence. Few enough in a block that every
+// thread gets several: what a thread has over is a block's time at the most.
+void DecoderLayers::share_out_attention() {
+  constexpr int kPartsPerThread = 4;
+  const std::vector<PassRow>& rows = plan_.rows();
+  const int n_rows = plan_.n_rows();
+  const int n_parts = kPartsPerThread * n_threads();
+  const int together = std::clamp((n_rows * parts_.config->n_kv_heads + n_parts - 1) / n_parts, 1,
+                                  kernels::kMostAttendRows);
+  blocks_.clear();
+  for (int first = 0; first < n_rows;) {
+    const PassRow& row = rows[static_cast<std::size_t>(first)];
+    int common = row.node;
+    int end = first + 1;
+    for (; end < n_rows && end - first < together; ++end) {
+      const PassRow& next = rows[static_cast<std::size_t>(end)];
+      if (next.sequence != row.sequence) break;
+      common = row.sequence->common_ancestor(common, next.node);
+    }
+    const int n_common =
+        row.sequence->n_kept() + (common < 0 ? 0 : row.sequence->depth(common) + 1);
+    blocks_.push_back({first, end - first, n_common / kernels::kChunkKeys * kernels::kChunkKeys});
+    first = end;
   }
 }
 

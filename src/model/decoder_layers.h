@@ -69,7 +69,7 @@ class DecoderLayers {
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
   // The rows become pending nodes of their sequences.
-  void begin() { plan_.append_nodes(); }
+  void begin();
   const PassPlan& plan() const { return plan_; }
   // Of a pass over n_rows rows: no more than leave each thread share enough of every layer.
   int n_threads(int n_rows) const;
@@ -99,22 +99,33 @@ class DecoderLayers {
  private:
   // Everything one pass writes on the way, reused from pass to pass.
   struct Scratch {
-    std::vector<float> x;                // (n_rows, dim): the residual stream
-    Activations normed;                  // (n_rows, dim): what the products of a layer read
-    std::vector<float> query;            // (n_rows, n_heads * head_dim)
-    std::vector<float> key;              // (n_rows, n_kv_heads * head_dim)
-    std::vector<float> value;            // (n_rows, n_kv_heads * head_dim)
-    Activations attended;                // (n_rows, n_heads * head_dim)
-    std::vector<float> change;           // (n_rows, dim): what a half layer adds to the stream
-    std::vector<float> gate;             // (n_rows, hidden_dim)
-    std::vector<float> up;               // (n_rows, hidden_dim)
-    Activations hidden;                  // (n_rows, hidden_dim)
-    std::vector<float> cosines;          // (n_rows, head_dim / 2)
-    std::vector<float> sines;            // (n_rows, head_dim / 2)
-    std::vector<const void*> addresses;  // (n_threads, 2, longest_context): keys, values
+    std::vector<float> x;        // (n_rows, dim): the residual stream
+    Activations normed;          // (n_rows, dim): what the products of a layer read
+    std::vector<float> query;    // (n_rows, n_heads * head_dim)
+    std::vector<float> key;      // (n_rows, n_kv_heads * head_dim)
+    std::vector<float> value;    // (n_rows, n_kv_heads * head_dim)
+    Activations attended;        // (n_rows, n_heads * head_dim)
+    std::vector<float> change;   // (n_rows, dim): what a half layer adds to the stream
+    std::vector<float> gate;     // (n_rows, hidden_dim)
+    std::vector<float> up;       // (n_rows, hidden_dim)
+    Activations hidden;          // (n_rows, hidden_dim)
+    std::vector<float> cosines;  // (n_rows, head_dim / 2)
+    std::vector<float> sines;    // (n_rows, head_dim / 2)
+    // Of the rows that attend together, each thread's own: addresses of keys and values that they
+    // share, 2 x longest_context, then of each row's others, kMostAttendRows x 2 x longest_tail.
+    std::vector<const void*> addresses;
+  };
+
+  // Rows of one sequence that attend in one call.
+  struct AttendBlock {
+    int first_row;
+    int n_rows;
+    int n_shared;  // positions, whole chunks, that stand at the same addresses for all of them
   };
 
   void store_keys_and_values(const Team& team, int layer_index);
+  void share_out_attention();
+  std::size_t addresses_per_thread() const;
   void attend(const Team& team, int layer_index);
   void add_to_stream(const Team& team, const std::vector<float>& bias);
   void make_room();
@@ -127,6 +138,8 @@ class DecoderLayers {
   std::int64_t layer_bytes_ = 0;  // packed matrices of one layer
   std::int64_t least_share_ns_;
   PassPlan plan_;
+  std::vector<AttendBlock> blocks_;  // of this pass
+  int longest_tail_ = 0;             // positions beyond the shared ones that a row may have
   Scratch scratch_;
 };
 

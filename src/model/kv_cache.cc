@@ -62,26 +62,35 @@ void KvSequence::append(int parent) {
   depths_.push_back(parent < 0 ? 0 : depth(parent) + 1);
 }
 
-void KvSequence::gather(int node, int layer, std::span<const void*> keys,
+void KvSequence::gather(int node, int layer, int first, std::span<const void*> keys,
                         std::span<const void*> values) const {
   const KvShape& shape = pool_->shape();
-  const auto n_kept = static_cast<std::size_t>(n_kept_);
-  std::size_t slot = 0;
-  for (std::size_t page = 0; slot < n_kept; ++page) {
-    const std::byte* row =
-        pool_->bytes(pages_[page]) + 2 * static_cast<std::size_t>(layer) * shape.half_layer_bytes();
-    for (const std::size_t end = std::min(n_kept, slot + kPageTokens); slot < end; ++slot) {
-      keys[slot] = row;
-      values[slot] = row + shape.half_layer_bytes();
+  std::size_t at = 0;
+  for (int slot = first; slot < n_kept_;) {
+    const std::byte* row = key(slot, layer);
+    const int end = std::min(n_kept_, (slot / kPageTokens + 1) * kPageTokens);
+    for (; slot < end; ++slot, ++at) {
+      keys[at] = row;
+      values[at] = row + shape.half_layer_bytes();
       row += shape.row_bytes();
     }
   }
   // The path lies backwards: from the node to its ancestors.
-  for (int ancestor = node; ancestor >= 0; ancestor = parent(ancestor)) {
-    const auto position = n_kept + static_cast<std::size_t>(depth(ancestor));
+  for (int ancestor = node; ancestor >= 0 && n_kept_ + depth(ancestor) >= first;
+       ancestor = parent(ancestor)) {
+    const auto position = static_cast<std::size_t>(n_kept_ + depth(ancestor) - first);
     keys[position] = key(n_kept_ + ancestor, layer);
     values[position] = value(n_kept_ + ancestor, layer);
   }
+}
+
+int KvSequence::common_ancestor(int a, int b) const {
+  while (a != b) {
+    // A parent comes before its children: the later of the two is no ancestor of the other.
+    int& later = a > b ? a : b;
+    later = parent(later);
+  }
+  return a;
 }
 
 void KvSequence::keep(std::span<const int> path) {

@@ -111,10 +111,12 @@ class KvSequence final : public Sequence {
   std::byte* value(int slot, int layer) const { return address(slot, layer, 1); }
 
   // The addresses of the keys and values that a pending node attends to in one layer, in order of
-  // position: the kept tokens', then those of its ancestors, then its own. Each span holds
-  // n_kept() + depth(node) + 1 entries.
-  void gather(int node, int layer, std::span<const void*> keys,
+  // position, from `first` on: the kept tokens', then those of its ancestors, then its own. Each
+  // span holds n_kept() + depth(node) + 1 - first entries or more.
+  void gather(int node, int layer, int first, std::span<const void*> keys,
               std::span<const void*> values) const;
+  // The deepest node that is an ancestor of both or one of them; -1 if they share kept tokens only.
+  int common_ancestor(int a, int b) const;
 
  private:
   std::byte* address(int slot, int layer, int half) const {

@@ -26,7 +26,7 @@ std::vector<float> walk(const KvSequence& sequence, int node, int layer) {
   const auto n = static_cast<std::size_t>(sequence.n_kept() + sequence.depth(node) + 1);
   std::vector<const void*> keys(n);
   std::vector<const void*> values(n);
-  sequence.gather(node, layer, keys, values);
+  sequence.gather(node, layer, 0, keys, values);
   std::vector<float> numbers;
   for (std::size_t i = 0; i < n; ++i) {
     const auto* key = static_cast<const float*>(keys[i]);

@@ -42,6 +42,7 @@ std::byte* allocate_tiles(std::size_t n_bytes) {
 // which taking it (one exchange with another core's cache) and the first lines, which nobody has
 // called for, are little.
 constexpr std::int64_t kLeastPartBytes = 96 * 1024;
+constexpr std::int64_t kLeastTiles = 4;  // what kernels take side by side
 
 // A weight that is no number must show in the logits, not vanish in a rounding: its whole group
 // gets a scale that is none.
@@ -271,7 +272,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
   };
   const std::int64_t n_tiles = (n_columns_ + kTileColumns - 1) / kTileColumns;
   const auto tile_bytes = static_cast<std::int64_t>(n_bytes_) / n_tiles;
-  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes, 1);
+  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes, kLeastTiles);
   team.deal(n_tiles, least, [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin);
     args.n_tiles = static_cast<int>(part.end - part.begin);
