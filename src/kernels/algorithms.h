@@ -189,57 +189,82 @@ struct GroupInputs {
   std::int32_t sum(int r) const { return sums[r]; }
 };
 
-// R rows times one tile of int8 or int4 weights.
-template <class V, class Dots, WeightKind kKind, int R>
+// R rows times T adjacent tiles of int8 or int4 weights.
+template <class V, class Dots, WeightKind kKind, int R, int T>
 void multiply_quantized(const MatmulArgs& args, int tile, int row) {
   constexpr bool kInt8 = kKind == WeightKind::int8;
-  const std::byte* weights =
-      static_cast<const std::byte*>(args.tiles) + tile * packed_tile_bytes(kKind, args.k);
+  const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
+  const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
   const int n_groups = group_count(args.k);
   const std::int8_t* quantized = args.quantized + std::size_t{kGroup} * row;
-  V sums[R];
-  for (int r = 0; r < R; ++r) sums[r] = V::zero();
+  V sums[R][T];
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
+  }
   for (int group = 0; group < n_groups; ++group) {
     const std::size_t first = static_cast<std::size_t>(group) * args.slots;
     const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + first + row};
     const float* input_scales = args.quantized_scales + first + row;
-    const std::byte* at = weights + (kInt8 ? int8_weights_at(group) : int4_weights_at(group));
-    prefetch_lines(at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
-    V dots[R];
-    if constexpr (kInt8) {
-      Dots::template int8<R>(at, inputs, dots);
-    } else {
-      Dots::template int4<R>(at, inputs, dots);
-    }
+    const float* scaled_sums = args.scaled_sums + first + row;
+    const std::size_t weights_at = kInt8 ? int8_weights_at(group) : int4_weights_at(group);
     const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
-    const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(weights + scales_at));
-    for (int r = 0; r < R; ++r) {
-      sums[r] = fma(dots[r], scale * V::broadcast(input_scales[r]), sums[r]);
-    }
-    if constexpr (!kInt8) {
-      const V minimum =
-          V::load_f16(reinterpret_cast<const std::uint16_t*>(weights + int4_minimums_at(group)));
-      const float* scaled_sums = args.scaled_sums + first + row;
-      for (int r = 0; r < R; ++r) sums[r] = fma(V::broadcast(scaled_sums[r]), minimum, sums[r]);
+    for (int t = 0; t < T; ++t) {
+      const std::byte* at = weights + t * tile_bytes;
+      prefetch_lines(at + weights_at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
+      V dots[R];
+      if constexpr (kInt8) {
+        Dots::template int8<R>(at + weights_at, inputs, dots);
+      } else {
+        Dots::template int4<R>(at + weights_at, inputs, dots);
+      }
+      const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(at + scales_at));
+      for (int r = 0; r < R; ++r) {
+        sums[r][t] = fma(dots[r], scale * V::broadcast(input_scales[r]), sums[r][t]);
+      }
+      if constexpr (!kInt8) {
+        const V minimum =
+            V::load_f16(reinterpret_cast<const std::uint16_t*>(at + int4_minimums_at(group)));
+        for (int r = 0; r < R; ++r) {
+          sums[r][t] = fma(V::broadcast(scaled_sums[r]), minimum, sums[r][t]);
+        }
+      }
     }
   }
-  for (int r = 0; r < R; ++r) store_tile(sums[r], args, row + r, tile);
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t);
+  }
 }
 
-template <class V, class Dots, WeightKind kKind>
+// Tiles that few rows take at a time, each a stream of weights of its own: the hardware's
+// prefetcher follows every one by itself and draws more from the memory than from one (one row over
+// four streams: 1.35 times the bytes a second).
+constexpr int kMostStreams = 4;
+
+// kTiles adjacent tiles, as many of them together as the registers hold sums for.
+template <class V, class Dots, WeightKind kKind, int kTiles>
 struct QuantizedStep {
   const MatmulArgs& args;
   int tile;
   template <int R>
   void run(int row) const {
-    multiply_quantized<V, Dots, kKind, R>(args, tile, row);
+    constexpr int kRoom = Dots::kMaxRows / R;
+    constexpr int kTogether = kRoom >= kTiles ? kTiles : kRoom >= 2 && kTiles % 2 == 0 ? 2 : 1;
+    for (int t = 0; t < kTiles; t += kTogether) {
+      multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row);
+    }
   }
 };
 
 template <class V, class Dots, WeightKind kKind>
 void matmul_quantized(const MatmulArgs& args) {
-  for (int tile = args.first_tile; tile < args.first_tile + args.n_tiles; ++tile) {
-    for_row_blocks<Dots::kMaxRows>(args.n_rows, QuantizedStep<V, Dots, kKind>{args, tile});
+  const int end = args.first_tile + args.n_tiles;
+  int tile = args.first_tile;
+  for (; tile + kMostStreams <= end; tile += kMostStreams) {
+    for_row_blocks<Dots::kMaxRows>(args.n_rows,
+                                   QuantizedStep<V, Dots, kKind, kMostStreams>{args, tile});
+  }
+  for (; tile < end; ++tile) {
+    for_row_blocks<Dots::kMaxRows>(args.n_rows, QuantizedStep<V, Dots, kKind, 1>{args, tile});
   }
 }
 
