@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/lanes.h"
+
 namespace outrider {
 namespace {
 
@@ -60,26 +62,34 @@ inline double exp_in_range(double x) {
   return mantissa * scale * scale_rest;
 }
 
+// Outside [-746, 710] the result is 0 or infinity all the same. NaN passes both comparisons.
+double clamped(double x) {
+  const double above = x < -746.0 ? -746.0 : x;
+  return above > 710.0 ? 710.0 : above;
+}
+
+void clamp_each(std::span<double> values) {
+  std::size_t i = 0;
+  for (; i + 2 <= values.size(); i += 2) {
+    auto x = load_lanes<Double2>(&values[i]);
+    x = x < -746.0 ? Double2{-746.0, -746.0} : x;
+    x = x > 710.0 ? Double2{710.0, 710.0} : x;
+    store_lanes(x, &values[i]);
+  }
+  if (i < values.size()) values[i] = clamped(values[i]);
+}
+
 }  // namespace
 
-double portable_exp(double x) {
-  // Outside [-746, 710] the result is 0 or infinity all the same. NaN passes both comparisons.
-  const double above = x < -746.0 ? -746.0 : x;
-  return exp_in_range(above > 710.0 ? 710.0 : above);
-}
+double portable_exp(double x) { return exp_in_range(clamped(x)); }
 
 void portable_exp_each(std::span<double> values) {
   constexpr std::size_t kBlock = 256;  // 2 KiB: still in the first cache on the second walk
   while (!values.empty()) {
     const std::span<double> block = values.first(std::min(kBlock, values.size()));
     values = values.subspan(block.size());
-    bool in_range = true;
-    for (double x : block) in_range &= (x >= -746.0) & (x <= 710.0);
-    if (in_range) {
-      for (double& x : block) x = exp_in_range(x);
-    } else {
-      for (double& x : block) x = portable_exp(x);
-    }
+    clamp_each(block);
+    for (double& x : block) x = exp_in_range(x);
   }
 }
 

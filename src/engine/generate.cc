@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "engine/speculation.h"
@@ -35,11 +37,12 @@ class Generation {
         chance_(request.options.seed),
         stream_(id, request.prompt,
                 Transform(request.options.sampling, model.summary().vocabulary_size), chance_),
-        decoder_(model.tokenizer()),
+        decoding_(model.tokenizer().start_decoding(false)),
         stop_strings_(request.options.stop_strings) {
     stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + options_->max_tokens,
                                                model.summary().context_length);
     stream_.finished = stream_.max_total <= stream_.n_prompt;
+    reserve();
     if (const VerdictLog* log = options_->verdict_log) {
       recorder_.emplace(log->format(), request.prompt, log->most_generated(stream_.n_prompt));
     }
@@ -63,13 +66,17 @@ class Generation {
     const bool ends = ends_text(committed.id);
     // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
     const bool is_token = model_->tokenizer().has(committed.id);
-    std::string text = stop_strings_.push(is_token ? decoder_.push(committed.id) : std::string());
+    const std::size_t n_before = result_.text.size();
+    decoded_.clear();
+    if (is_token) decoding_->push(committed.id, decoded_);
+    stop_strings_.push(decoded_, result_.text);
     const bool stops = ends || stop_strings_.found();
-    if (stops) text += release_rest();
-    result_.text += text;
+    if (stops) release_rest();
     if (stops) result_.finish_reason = FinishReason::stop;
     if (options_->on_token) {
-      options_->on_token({.id = committed.id, .origin = origin(committed), .text = text});
+      options_->on_token({.id = committed.id,
+                          .origin = origin(committed),
+                          .text = std::string_view(result_.text).substr(n_before)});
     }
     return stops;
   }
@@ -91,7 +98,7 @@ class Generation {
   }
 
   void finish(double prefill_seconds, double decode_seconds) {
-    result_.text += release_rest();
+    release_rest();
     // What was held back may complete a stop string when it comes out.
     if (stop_strings_.found()) result_.finish_reason = FinishReason::stop;
     GenerateStatistics& statistics = result_.statistics;
@@ -119,11 +126,24 @@ class Generation {
   }
 
   // The text held back at the end: unfinished characters, beginnings of stop strings.
-  // Nothing the second time: a decoder is finished once.
-  std::string release_rest() {
-    if (std::exchange(released_, true)) return {};
-    std::string text = stop_strings_.push(decoder_.finish());
-    return text + stop_strings_.finish();
+  // Nothing the second time: a decoding is finished once.
+  void release_rest() {
+    if (std::exchange(released_, true)) return;
+    decoded_.clear();
+    decoding_->finish(decoded_);
+    stop_strings_.push(decoded_, result_.text);
+    stop_strings_.finish(result_.text);
+  }
+
+  // Memory for all that is kept of each token and round, so that committing one allocates nothing.
+  void reserve() {
+    // Four times what the tokens of running text hold; longer text grows as it must.
+    constexpr std::size_t kBytesPerToken = 16;
+    if (stream_.finished) return;
+    const auto n_tokens = static_cast<std::size_t>(stream_.max_total - stream_.n_prompt);
+    result_.ids.reserve(n_tokens);
+    result_.accepted_per_round.reserve(n_tokens);
+    result_.text.reserve(n_tokens * kBytesPerToken);
   }
 
   TokenOrigin origin(const Committed& committed) const {
@@ -137,7 +157,8 @@ class Generation {
   bool speculative_;
   CounterChance chance_;
   Stream stream_;
-  StreamingDecoder decoder_;
+  std::unique_ptr<Tokenizer::Decoding> decoding_;
+  std::string decoded_;  // of the last token
   StopStrings stop_strings_;
   bool released_ = false;
   std::optional<VerdictRecorder> recorder_;

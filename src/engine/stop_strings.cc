@@ -9,8 +9,8 @@ StopStrings::StopStrings(std::vector<std::string> strings) : strings_(std::move(
   std::erase_if(strings_, [](const std::string& string) { return string.empty(); });
 }
 
-std::string StopStrings::push(std::string_view text) {
-  if (found_) return {};
+void StopStrings::push(std::string_view text, std::string& out) {
+  if (found_) return;
   held_ += text;
   // The stop string that is complete first, byte by byte; the earliest start among equals.
   std::size_t first_end = std::string::npos;
@@ -26,7 +26,9 @@ std::string StopStrings::push(std::string_view text) {
   }
   if (first_end != std::string::npos) {
     found_ = true;
-    return std::exchange(held_, {}).substr(0, first_begin);
+    out.append(held_, 0, first_begin);
+    held_.clear();
+    return;
   }
   // Hold back the longest end of the text that some stop string begins with.
   std::size_t n_held = 0;
@@ -39,11 +41,14 @@ std::string StopStrings::push(std::string_view text) {
       }
     }
   }
-  std::string released = held_.substr(0, held_.size() - n_held);
-  held_.erase(0, released.size());
-  return released;
+  const std::size_t n_released = held_.size() - n_held;
+  out.append(held_, 0, n_released);
+  held_.erase(0, n_released);
 }
 
-std::string StopStrings::finish() { return std::exchange(held_, {}); }
+void StopStrings::finish(std::string& out) {
+  out += held_;
+  held_.clear();
+}
 
 }  // namespace outrider

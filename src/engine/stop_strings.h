@@ -15,10 +15,10 @@ class StopStrings {
   // Empty strings are ignored.
   explicit StopStrings(std::vector<std::string> strings);
 
-  // Takes more text; returns what is now certain to stand before any stop string.
-  std::string push(std::string_view text);
-  // Nothing more comes: what was held back (nothing if a stop string was found).
-  std::string finish();
+  // Takes more text; appends to `out` what is now certain to stand before any stop string.
+  void push(std::string_view text, std::string& out);
+  // Nothing more comes: appends what was held back (nothing if a stop string was found).
+  void finish(std::string& out);
   bool found() const { return found_; }
 
  private:

@@ -14,9 +14,10 @@ std::string run(const std::vector<std::string>& stops, const std::string& text, 
   StopStrings strings(stops);
   std::string out;
   for (std::size_t at = 0; at < text.size() && !strings.found(); at += step) {
-    out += strings.push(text.substr(at, step));
+    strings.push(text.substr(at, step), out);
   }
-  return out + strings.finish();
+  strings.finish(out);
+  return out;
 }
 
 TEST(StopStrings, EndsTheTextBeforeTheString) {
@@ -40,13 +41,19 @@ TEST(StopStrings, TheStringThatIsCompleteFirstWins) {
 
 TEST(StopStrings, HoldsBackNoMoreThanABeginning) {
   StopStrings strings({"stop"});
-  EXPECT_EQ(strings.push("a st"), "a ");
-  EXPECT_EQ(strings.push("ar"), "star");
-  EXPECT_EQ(strings.push("s"), "");
-  EXPECT_EQ(strings.push("stop!"), "s");
+  std::string out = "before ";
+  strings.push("a st", out);
+  EXPECT_EQ(out, "before a ");
+  strings.push("ar", out);
+  EXPECT_EQ(out, "before a star");
+  strings.push("s", out);
+  EXPECT_EQ(out, "before a star");
+  strings.push("stop!", out);
+  EXPECT_EQ(out, "before a stars");
   EXPECT_TRUE(strings.found());
-  EXPECT_EQ(strings.finish(), "");
-  EXPECT_EQ(strings.push("more"), "");
+  strings.finish(out);
+  strings.push("more", out);
+  EXPECT_EQ(out, "before a stars");
 }
 
 // Random texts over two letters, against a search of the whole text.

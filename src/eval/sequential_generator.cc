@@ -26,7 +26,7 @@ class Ending {
   // True if this token was the last.
   bool take(TokenId id) {
     const bool is_token = model_->tokenizer().has(id);
-    text_ += stop_strings_.push(is_token ? decoder_->push(id) : std::string());
+    stop_strings_.push(is_token ? decoder_->push(id) : std::string(), text_);
     const auto holds = [id](const std::vector<TokenId>& ids) {
       return std::find(ids.begin(), ids.end(), id) != ids.end();
     };
@@ -37,8 +37,8 @@ class Ending {
 
   // The whole text, with what was held back; once.
   std::string finish() {
-    text_ += stop_strings_.push(decoder_->finish());
-    text_ += stop_strings_.finish();
+    stop_strings_.push(decoder_->finish(), text_);
+    stop_strings_.finish(text_);
     stopped_ = stopped_ || stop_strings_.found();
     return std::move(text_);
   }

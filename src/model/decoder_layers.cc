@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/elementary.h"
+#include "model/prefill.h"
 #include "model/thread_share.h"
 #include "outrider/error.h"
 
@@ -33,7 +34,11 @@ std::unique_ptr<Sequence> DecoderLayers::open(const Prompt& prompt) {
   if (!prompt.encoder_tokens.empty()) {
     throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
   }
-  return std::make_unique<KvSequence>(pool_);
+  auto sequence = std::make_unique<KvSequence>(pool_);
+  const int n_reserved = std::min(prompt.n_reserved, parts_.config->context_length + kPrefillRows);
+  longest_reserved_ = std::max(longest_reserved_, n_reserved);
+  sequence->hold(n_reserved);
+  return sequence;
 }
 
 void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
@@ -275,7 +280,8 @@ void DecoderLayers::make_room() {
 }
 
 std::size_t DecoderLayers::addresses_per_thread() const {
-  return 2 * static_cast<std::size_t>(plan_.longest_context()) +
+  const int longest = std::max(plan_.longest_context(), longest_reserved_);
+  return 2 * static_cast<std::size_t>(longest) +
          std::size_t{2} * kernels::kMostAttendRows * static_cast<std::size_t>(longest_tail_);
 }
 

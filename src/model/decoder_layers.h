@@ -137,6 +137,7 @@ class DecoderLayers {
   std::shared_ptr<PagePool> pool_;
   std::int64_t layer_bytes_ = 0;  // packed matrices of one layer
   std::int64_t least_share_ns_;
+  int longest_reserved_ = 0;  // context of a sequence that was opened so far
   PassPlan plan_;
   std::vector<AttendBlock> blocks_;  // of this pass
   int longest_tail_ = 0;             // positions beyond the shared ones that a row may have

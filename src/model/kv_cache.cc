@@ -49,6 +49,11 @@ KvSequence::~KvSequence() {
   for (const PageId page : pages_) pool_->release(page);
 }
 
+void KvSequence::hold(int n_slots) {
+  own_pages(0, n_slots);
+  n_held_ = pages_.size();
+}
+
 void KvSequence::reserve(int n_new) {
   const auto n_nodes = parents_.size() + static_cast<std::size_t>(n_new);
   make_room(parents_, n_nodes);
@@ -171,7 +176,7 @@ void KvSequence::move_slot(int from, int to) {
 
 void KvSequence::drop_pages_beyond(int n_slots) {
   const auto n_pages = static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
-  while (pages_.size() > n_pages) {
+  while (pages_.size() > std::max(n_pages, n_held_)) {
     pool_->release(pages_.back());
     pages_.pop_back();
   }

@@ -98,6 +98,10 @@ class KvSequence final : public Sequence {
     skipped_layers_.assign(layers.begin(), layers.end());
   }
 
+  // Takes pages for n_slots slots now, and gives none of them back before it ends: within them it
+  // asks the pool for nothing, but in place of pages that forks share. On an empty sequence. May
+  // throw std::bad_alloc.
+  void hold(int n_slots);
   // Makes sure that n_new further slots have pages of this sequence's own and that append() will
   // not allocate. Changes nothing that can be seen; may throw std::bad_alloc.
   void reserve(int n_new);
@@ -132,6 +136,7 @@ class KvSequence final : public Sequence {
 
   std::shared_ptr<PagePool> pool_;
   std::vector<PageId> pages_;
+  std::size_t n_held_ = 0;  // pages that stay, whatever is dropped
   int n_kept_ = 0;
   std::vector<int> skipped_layers_;
   std::vector<int> parents_;  // (n_pending)

@@ -138,6 +138,28 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
 }
 
 // Once warm, rounds of drafting, keeping and forking take no new memory.
+TEST(KvSequence, HeldPagesStayUntilItEnds) {
+  const auto pool = std::make_shared<PagePool>(kShape);
+  {
+    KvSequence sequence(pool);
+    sequence.hold(3 * kPageTokens);
+    EXPECT_TRUE(sequence.empty());
+    EXPECT_EQ(pool->n_pages(), 3);
+    add_kept(sequence, 2 * kPageTokens, 0);
+    add(sequence, {-1, 0, 1}, 100);
+    sequence.keep({});
+    sequence.truncate(1);
+    EXPECT_EQ(pool->n_pages(), 3);
+    EXPECT_EQ(pool->n_free(), 0);
+    EXPECT_EQ(sequence.fork()->n_kept(), 1);
+    add_kept(sequence, 3 * kPageTokens + 1, 7);  // beyond what is held
+    EXPECT_EQ(pool->n_pages(), 4);
+    sequence.truncate(0);
+    EXPECT_EQ(pool->n_free(), 1);
+  }
+  EXPECT_EQ(pool->n_free(), 4);
+}
+
 TEST(KvSequence, PagesAreUsedAgain) {
   const auto pool = std::make_shared<PagePool>(kShape);
   int n_pages_when_warm = 0;

@@ -16,9 +16,12 @@
 
 namespace outrider {
 
-// What a sequence starts from. encoder_tokens is for encoder-decoder models; decoders refuse it.
+// What a sequence starts from.
 struct Prompt {
-  std::span<const TokenId> encoder_tokens;
+  std::span<const TokenId> encoder_tokens;  // for encoder-decoder models; decoders refuse them
+  // Tokens, kept and pending, that memory is set aside for at once: passes over the sequence take
+  // none until it holds more. Where the context ends sooner, it is that many.
+  int n_reserved = 0;
 };
 
 // The keys and values of one sequence. First come the kept tokens, positions 0 .. n_kept()-1;

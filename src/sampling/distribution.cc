@@ -41,6 +41,17 @@ double Distribution::prob(TokenId id) const {
                                             : 0.0;
 }
 
+void Distribution::reserve(std::size_t n) {
+  ids.reserve(n);
+  probs.reserve(n);
+}
+
+void Distribution::become(const Distribution& other) {
+  reserve(std::max(other.ids.capacity(), other.probs.capacity()));
+  ids = other.ids;
+  probs = other.probs;
+}
+
 TokenId Distribution::argmax() const {
   // max_element gives the first of equals, and the ids ascend.
   return ids[static_cast<std::size_t>(std::max_element(probs.begin(), probs.end()) -

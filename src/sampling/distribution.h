@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_SAMPLING_DISTRIBUTION_H_
 #define OUTRIDER_SAMPLING_DISTRIBUTION_H_
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct Distribution {
     ids.clear();
     probs.clear();
   }
+  // Room for n tokens. Supports vary from row to row, and vectors that grew with them would
+  // allocate again and again; of memory that is set aside and never written the system has given
+  // none.
+  void reserve(std::size_t n);
+  // What the other is, with as much room.
+  void become(const Distribution& other);
 };
 
 // sum over x of min(a[x], b[x]): the chance that one draft token from b is accepted for a.

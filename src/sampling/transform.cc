@@ -7,50 +7,22 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 
 #include "base/elementary.h"
 #include "outrider/error.h"
+#include "sampling/logit_blocks.h"
 
 namespace outrider {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kMinusInfinity = -kInfinity;
 
 void require(bool holds, const char* parameter, const char* expected, double got) {
   if (!holds) throw UsageError("sampling", parameter, expected, fmt::format("{}", got));
-}
-
-// "Likelier" as one integer: the order of keys is that of logits, among equals the lower id first.
-// Never asked of NaN.
-std::uint64_t rank_key(float logit, TokenId id) {
-  // + 0 makes -0 equal to 0. Positive floats order as their bits do, negative ones the other way.
-  const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0F);
-  const std::uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  return (static_cast<std::uint64_t>(ordered) << 32) | ~static_cast<std::uint32_t>(id);
-}
-
-float logit_of(std::uint64_t key) {
-  const auto ordered = static_cast<std::uint32_t>(key >> 32);
-  return std::bit_cast<float>(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
-}
-
-// The largest logit that is a number, the lowest id among equals; id 0 if all are NaN.
-TokenId likeliest(std::span<const float> logits) {
-  std::size_t best = 0;
-  float best_logit = std::isnan(logits[0]) ? kMinusInfinity : logits[0];
-  bool is_number = !std::isnan(logits[0]);
-  for (std::size_t i = 1; i < logits.size(); ++i) {
-    if (logits[i] > best_logit || (!is_number && logits[i] == logits[i])) {
-      best = i;
-      best_logit = logits[i];
-      is_number = true;
-    }
-  }
-  return static_cast<TokenId>(best);
 }
 
 void become_point_mass(TokenId id, Distribution& out) {
@@ -58,124 +30,181 @@ void become_point_mass(TokenId id, Distribution& out) {
   out.probs.assign(1, 1.0);
 }
 
-// The k-th largest key among logits above -infinity; 0, which is below every key, where there are
-// fewer. One walk that keeps the best few: O(n) whatever k, and for small k most logits fail the
-// first comparison.
-std::uint64_t top_k_cutoff(std::span<const float> logits, std::size_t k) {
-  // Room for k again (and at least 256, for small k) makes a selection pay for k new candidates.
-  const std::size_t capacity = k + std::max<std::size_t>(k, 256);
-  std::vector<std::uint64_t> best;
-  best.reserve(std::min(capacity, logits.size()));
-  const auto select = [&best, k] {
-    const auto kth = best.begin() + static_cast<std::ptrdiff_t>(k - 1);
-    std::nth_element(best.begin(), kth, best.end(), std::greater<>());
-    best.resize(k);
-    return best.back();
-  };
-  // An equal logit further on has a higher id than the k already kept: it loses too.
-  float bar = kMinusInfinity;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] > bar)) continue;
-    best.push_back(rank_key(logits[i], static_cast<TokenId>(i)));
-    if (best.size() == capacity) bar = logit_of(select());
-  }
-  if (best.size() < k) return 0;
-  return select();
-}
+// Buckets of weight: 64 to a factor of e, so that one spans 1.6 percent. The last one takes all
+// that weighs less than e^-64 of the likeliest.
+constexpr double kBucketsPerUnit = 64;
+constexpr std::uint16_t kLastBucket = 4095;
 
-// The key of the last token of the nucleus: the likeliest tokens, the last of which brings their
-// weight to top_p of the total. `weighted` is not normalised yet; total is its sum.
-//
-// Tokens are dealt into buckets by their distance from the largest logit, and only the bucket in
-// which the boundary falls is sorted: O(n) but for flat distributions, which share few buckets.
-// Buckets are summed in the order of ids and walked in their own: the same sums on every machine.
-std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double temperature,
-                           const Distribution& weighted, double total, double top_p) {
-  // 64 to a factor of e: a bucket spans 1.6 percent in weight. The last one takes all that weighs
-  // less than e^-64 of the likeliest.
-  constexpr double kBucketsPerUnit = 64;
-  constexpr std::size_t kLastBucket = 4095;
-  const auto bucket_of = [=](TokenId id) {
-    const double logit = logits[static_cast<std::size_t>(id)];
-    const double distance = (static_cast<double>(largest) - logit) / temperature;
-    const double bucket = distance * kBucketsPerUnit;
-    return bucket < static_cast<double>(kLastBucket) ? static_cast<std::size_t>(bucket)
-                                                     : kLastBucket;  // infinite logits too
-  };
-  std::vector<double> bucket_weights(kLastBucket + 1, 0.0);
-  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    bucket_weights[bucket_of(weighted.ids[i])] += weighted.probs[i];
-  }
-  const double goal = top_p * total;
-  double weight = 0;
-  std::size_t boundary = 0;
-  while (boundary <= kLastBucket && weight + bucket_weights[boundary] < goal) {
-    weight += bucket_weights[boundary++];
-  }
-  if (boundary > kLastBucket) return 0;  // rounding: the buckets' sum fell short of the whole
-
+// What a transform works with, reused from row to row.
+struct Scratch {
+  LogitBlocks blocks;
+  Distribution weighted;               // tokens on their way through truncation
+  std::vector<std::uint16_t> buckets;  // (weighted.ids.size()): of each token's weight
+  std::vector<double> bucket_weights;  // (kLastBucket + 1)
   struct Candidate {
     std::uint64_t key;
     double weight;
   };
   std::vector<Candidate> candidates;
-  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    const TokenId id = weighted.ids[i];
-    if (bucket_of(id) != boundary) continue;
-    candidates.push_back({rank_key(logits[static_cast<std::size_t>(id)], id), weighted.probs[i]});
+
+  // For rows of n logits (Distribution::reserve says why).
+  void reserve(std::size_t n) {
+    if (buckets.capacity() >= n) return;
+    weighted.reserve(n);
+    buckets.reserve(n);
+    bucket_weights.reserve(kLastBucket + 1);
+    candidates.reserve(n);  // a row of equals has them all in one bucket
   }
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) { return a.key > b.key; });
-  for (const Candidate& candidate : candidates) {
-    weight += candidate.weight;
-    if (weight >= goal) return candidate.key;
+  std::uint64_t key(TokenId id) const {
+    return rank_key(blocks.logits()[static_cast<std::size_t>(id)], id);
   }
-  return candidates.back().key;  // rounding again: this order's sum fell short of the bucket's
+};
+
+// A transform is one for all threads, and rows are transformed in many places: each thread keeps
+// its own.
+Scratch& scratch_of_thread() {
+  thread_local Scratch scratch;
+  return scratch;
 }
 
 double sum_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Drops the entries for which keep(id, weight) is false.
+// Brings the first n entries for which keep(index) holds to the front and returns how many those
+// are. The vectors stay as long as they are.
 template <typename Keep>
-void filter(Distribution& weighted, const Keep& keep) {
+std::size_t bring_forward(std::size_t n, Distribution& weighted, const Keep& keep) {
   std::size_t n_kept = 0;
-  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    if (!keep(weighted.ids[i], weighted.probs[i])) continue;
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool kept = keep(i);  // asked first: it may look at what is overwritten
     weighted.ids[n_kept] = weighted.ids[i];
-    weighted.probs[n_kept++] = weighted.probs[i];
+    weighted.probs[n_kept] = weighted.probs[i];
+    n_kept += kept ? 1 : 0;  // no branch: for flat distributions nobody could foretell it
   }
-  weighted.ids.resize(n_kept);
-  weighted.probs.resize(n_kept);
+  return n_kept;
 }
 
-// Fills out.probs, not yet normalised, for the ids already in out: e^((logit - largest) /
-// temperature), which is 1 at the largest. Tokens of weight 0 leave.
-void weigh(std::span<const float> logits, float largest, double temperature, Distribution& out) {
-  out.probs.resize(out.ids.size());
-  if (largest == std::numeric_limits<float>::infinity()) {
-    // The limit of growing logits: those at infinity share everything.
-    for (std::size_t i = 0; i < out.ids.size(); ++i) {
-      out.probs[i] = logits[static_cast<std::size_t>(out.ids[i])] == largest ? 1.0 : 0.0;
-    }
-  } else {
+// Fills weighted.probs, not yet normalised, for the ids already there: e^((logit - largest) /
+// temperature), which is 1 at the largest; and buckets, unless that is null, with the bucket of
+// each. Tokens of weight 0 leave. Returns the sum of the weights, in the order of ids.
+double weigh(std::span<const float> logits, float largest, double temperature,
+             Distribution& weighted, std::vector<std::uint16_t>* buckets) {
+  const std::size_t n = weighted.ids.size();
+  weighted.probs.resize(n);
+  if (buckets != nullptr) buckets->resize(n);
+  const bool whole_row = n == logits.size();
+  double total = 0;
+  bool complete = true;
+  // In chunks that stay in the first cache from step to step.
+  constexpr std::size_t kChunk = 512;
+  for (std::size_t first = 0; first < n; first += kChunk) {
+    const std::span<double> chunk =
+        std::span(weighted.probs).subspan(first, std::min(kChunk, n - first));
     // Divided, not multiplied by a reciprocal: temperatures down to the least double work.
-    for (std::size_t i = 0; i < out.ids.size(); ++i) {
-      const double logit = logits[static_cast<std::size_t>(out.ids[i])];
-      out.probs[i] = (logit - static_cast<double>(largest)) / temperature;
+    const auto exponent = [largest, temperature](float logit) {
+      return (static_cast<double>(logit) - static_cast<double>(largest)) / temperature;
+    };
+    if (whole_row) {
+      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = exponent(logits[first + i]);
+    } else {
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        chunk[i] = exponent(logits[static_cast<std::size_t>(weighted.ids[first + i])]);
+      }
     }
-    portable_exp_each(out.probs);
+    if (buckets != nullptr) {
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        const double bucket = -chunk[i] * kBucketsPerUnit;  // NaN and infinity go to the last
+        (*buckets)[first + i] = static_cast<std::uint16_t>(
+            static_cast<int>(bucket < kLastBucket ? bucket : kLastBucket));
+      }
+    }
+    if (largest == kInfinity) {
+      // The limit of growing logits: those at infinity share everything.
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        const TokenId id = weighted.ids[first + i];
+        chunk[i] = logits[static_cast<std::size_t>(id)] == largest ? 1.0 : 0.0;
+      }
+    } else {
+      portable_exp_each(chunk);
+    }
+    for (double& weight : chunk) {
+      const bool positive = weight > 0;  // NaN is not
+      complete &= positive;
+      weight = positive ? weight : 0.0;
+      total += weight;
+    }
   }
-  const auto positive = [](TokenId, double weight) { return weight > 0; };  // NaN leaves as well
-  const bool complete =
-      std::all_of(out.probs.begin(), out.probs.end(), [](double weight) { return weight > 0; });
-  if (!complete) filter(out, positive);
+  if (!complete) {
+    const auto stays = [&weighted](std::size_t i) { return weighted.probs[i] > 0; };
+    if (buckets != nullptr) {
+      std::size_t n_kept = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (stays(i)) (*buckets)[n_kept++] = (*buckets)[i];
+      }
+      buckets->resize(n_kept);
+    }
+    const std::size_t n_kept = bring_forward(n, weighted, stays);
+    weighted.ids.resize(n_kept);
+    weighted.probs.resize(n_kept);
+  }
+  return total;
 }
 
-void normalise(Distribution& weighted) {
-  const double total = sum_of(weighted.probs);
-  for (double& prob : weighted.probs) prob /= total;
+// Where the nucleus ends: the likeliest tokens, the last of which brings their weight to a goal.
+struct Boundary {
+  std::uint16_t bucket = kLastBucket;
+  std::uint64_t key = 0;  // of the last token; 0, which is below every key, where all are needed
+  double above = 0;       // the weight of the tokens before it
+  double reached = 0;     // and with it
+};
+
+// Finds it among the scratch's weighted tokens. Only the bucket in which the boundary falls is
+// sorted: O(n) but for flat distributions, which share few buckets. Buckets are summed in the order
+// of ids and walked in their own: the same sums on every machine.
+Boundary find_boundary(double goal, Scratch& scratch) {
+  const Distribution& weighted = scratch.weighted;
+  scratch.bucket_weights.assign(kLastBucket + 1, 0.0);
+  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
+    scratch.bucket_weights[scratch.buckets[i]] += weighted.probs[i];
+  }
+  Boundary boundary;
+  double weight = 0;
+  std::size_t bucket = 0;
+  while (bucket <= kLastBucket && weight + scratch.bucket_weights[bucket] < goal) {
+    weight += scratch.bucket_weights[bucket++];
+  }
+  if (bucket > kLastBucket) {  // rounding: the buckets' sum fell short of the whole
+    boundary.above = boundary.reached = weight;
+    return boundary;
+  }
+  boundary.bucket = static_cast<std::uint16_t>(bucket);
+
+  std::vector<Scratch::Candidate>& candidates = scratch.candidates;
+  candidates.clear();
+  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
+    if (scratch.buckets[i] != boundary.bucket) continue;
+    candidates.push_back({scratch.key(weighted.ids[i]), weighted.probs[i]});
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const auto& a, const auto& b) { return a.key > b.key; });
+  boundary.reached = weight;
+  for (const Scratch::Candidate& candidate : candidates) {
+    boundary.key = candidate.key;
+    boundary.above = boundary.reached;
+    boundary.reached += candidate.weight;
+    if (boundary.reached >= goal) break;  // rounding again: this order may fall short of the goal
+  }
+  return boundary;
+}
+
+// Brings the scratch's weighted tokens up to the boundary forward; returns how many they are.
+std::size_t cut(const Boundary& boundary, Scratch& scratch) {
+  return bring_forward(scratch.weighted.ids.size(), scratch.weighted, [&](std::size_t i) {
+    const std::uint16_t bucket = scratch.buckets[i];
+    if (bucket != boundary.bucket) return bucket < boundary.bucket;
+    return scratch.key(scratch.weighted.ids[i]) >= boundary.key;
+  });
 }
 
 void every_id(std::size_t n, Distribution& out) {
@@ -183,13 +212,90 @@ void every_id(std::size_t n, Distribution& out) {
   std::iota(out.ids.begin(), out.ids.end(), TokenId{0});
 }
 
-}  // namespace
-
-void TokenHistory::add_prompt(std::span<const TokenId> tokens) {
-  for (TokenId token : tokens) counts_[token].in_prompt = true;
+// The nucleus of a peaked row, without exact weights for the many tokens that are not near it: how
+// many tokens it has, the first of the scratch's weighted ones. 0, and nothing said of these, where
+// the row is too flat for that to be faster, or where it cannot be told without exact weights where
+// the nucleus ends.
+//
+// Tokens lighter than the (1 - top_p) / n-th part of the whole are, together, lighter than what may
+// be missing from the nucleus: all of it is among the others. Their weights are exact. What the
+// light ones weigh is known roughly, and that will do if its error moves the goal past no token.
+std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch& scratch) {
+  const LogitBlocks& blocks = scratch.blocks;
+  const std::span<const float> logits = blocks.logits();
+  const float largest = blocks.largest();
+  if (logits.size() > kMostWeighed || temperature < kLeastWeighedTemperature ||
+      temperature > kMostWeighedTemperature || largest == kInfinity) {
+    return 0;
+  }
+  // The whole weighs at least what one token of each block does. Rounded or not: whether enough
+  // tokens are above the bar is seen from the sums.
+  const double least_total =
+      std::max(1.0, rough_weight_below(blocks.maxima(), kInfinity, largest, temperature));
+  const double light = (1 - top_p) * least_total / static_cast<double>(logits.size());
+  const auto bar = static_cast<float>(largest + temperature * portable_log(light));
+  // An exact weight costs several rough ones: with more of them than that share of the row there is
+  // little to gain.
+  const std::size_t most = logits.size() / 8;
+  std::vector<TokenId>& ids = scratch.weighted.ids;
+  if (!blocks.collect_from(bar, most, ids)) return 0;
+  const double near = weigh(logits, largest, temperature, scratch.weighted, &scratch.buckets);
+  const double rest = rough_weight_below(logits, bar, largest, temperature);
+  const double total = near + rest;
+  const double goal = top_p * total;
+  const Boundary boundary = find_boundary(goal, scratch);
+  // The sums of exact weights that are compared with the goal are rounded as well, here and in the
+  // walk over all tokens that this one stands for: 2^20 of them, by 2^-53 each.
+  const double margin = kRoughError * rest + 4 * 0x1p-33 * total;
+  if (boundary.above < goal - margin && boundary.reached > goal + margin) {
+    return cut(boundary, scratch);
+  }
+  return 0;
 }
 
-void TokenHistory::add_generated(TokenId token) { ++counts_[token].generated; }
+void normalise(double total, Distribution& weighted) {
+  for (double& prob : weighted.probs) prob /= total;
+}
+
+}  // namespace
+
+void TokenHistory::reserve(std::size_t n_tokens) {
+  counts_.reserve(n_tokens);
+  const std::size_t n_places = std::bit_ceil(2 * std::max<std::size_t>(n_tokens, 8));
+  if (places_.size() >= n_places) return;
+  places_.assign(n_places, -1);
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    places_[place_of(counts_[i].token)] = static_cast<std::int32_t>(i);
+  }
+}
+
+void TokenHistory::add_prompt(std::span<const TokenId> tokens) {
+  for (TokenId token : tokens) count_of(token).in_prompt = true;
+}
+
+void TokenHistory::add_generated(TokenId token) { ++count_of(token).generated; }
+
+TokenHistory::Count& TokenHistory::count_of(TokenId token) {
+  if (2 * (counts_.size() + 1) > places_.size()) reserve(2 * (counts_.size() + 1));
+  std::int32_t& place = places_[place_of(token)];
+  if (place < 0) {
+    place = static_cast<std::int32_t>(counts_.size());
+    counts_.push_back({.token = token, .in_prompt = false, .generated = 0});
+  }
+  return counts_[static_cast<std::size_t>(place)];
+}
+
+std::size_t TokenHistory::place_of(TokenId token) const {
+  // Ids that are close together, as those of one script are, must not crowd together: multiplied by
+  // the golden ratio's fraction (Knuth), the upper bits spread.
+  const std::uint32_t spread = static_cast<std::uint32_t>(token) * 0x9E3779B9u;
+  const std::size_t mask = places_.size() - 1;
+  std::size_t place = (spread ^ (spread >> 16)) & mask;
+  while (places_[place] >= 0 && counts_[static_cast<std::size_t>(places_[place])].token != token) {
+    place = (place + 1) & mask;
+  }
+  return place;
+}
 
 Transform::Transform(SamplingParams params, int vocabulary_size)
     : params_(std::move(params)), vocabulary_size_(vocabulary_size) {
@@ -240,70 +346,91 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
     }
     logit = static_cast<float>(value);
   };
-  for (const auto& [id, count] : history.counts()) {
-    apply(id, count.generated + std::count(path.begin(), path.end(), id));
+  for (const TokenHistory::Count& count : history.counts()) {
+    apply(count.token, count.generated + std::count(path.begin(), path.end(), count.token));
   }
   for (auto token = path.begin(); token != path.end(); ++token) {
-    if (history.counts().contains(*token)) continue;                // done above
+    if (history.contains(*token)) continue;                         // done above
     if (std::find(path.begin(), token, *token) != token) continue;  // done at its first place
     apply(*token, std::count(token, path.end(), *token));
   }
 }
 
 void Transform::raw_distribution(std::span<const float> penalised, Distribution& out) const {
-  const TokenId first = likeliest(penalised);
-  const float largest = penalised[static_cast<std::size_t>(first)];
-  if (!(largest > kMinusInfinity)) return become_point_mass(first, out);
+  LogitBlocks& blocks = scratch_of_thread().blocks;
+  blocks.scan(penalised);
+  if (!(blocks.largest() > kMinusInfinity)) return become_point_mass(blocks.likeliest(), out);
   every_id(penalised.size(), out);
-  weigh(penalised, largest, 1.0, out);
-  normalise(out);
+  normalise(weigh(penalised, blocks.largest(), 1.0, out, nullptr), out);
 }
 
 void Transform::distribution(std::span<const float> penalised, Distribution& out) const {
-  const TokenId first = likeliest(penalised);
-  const float largest = penalised[static_cast<std::size_t>(first)];
+  Scratch& scratch = scratch_of_thread();
+  LogitBlocks& blocks = scratch.blocks;
+  blocks.scan(penalised);
+  const float largest = blocks.largest();
   if (greedy() || !(largest > kMinusInfinity)) {
-    return become_point_mass(first, out);
+    return become_point_mass(blocks.likeliest(), out);
   }
-  const auto k = static_cast<std::size_t>(params_.top_k);
-  if (k > 0 && k < penalised.size()) {
-    const std::uint64_t cutoff = top_k_cutoff(penalised, k);
-    const float bar = cutoff == 0 ? kMinusInfinity : logit_of(cutoff);
-    out.ids.clear();
-    for (std::size_t i = 0; i < penalised.size(); ++i) {
-      if (!(penalised[i] >= bar)) continue;
-      const auto id = static_cast<TokenId>(i);
-      if (rank_key(penalised[i], id) >= cutoff) out.ids.push_back(id);
-    }
-  } else {
+  const double temperature = params_.temperature;
+  const std::size_t most = most_tokens(penalised.size());
+  out.reserve(most);
+  const bool top_k = most < penalised.size();
+  const bool top_p = params_.top_p < 1;
+  if (!top_k && !top_p && params_.min_p == 0) {
     every_id(penalised.size(), out);
+    return normalise(weigh(penalised, largest, temperature, out, nullptr), out);
   }
-  weigh(penalised, largest, params_.temperature, out);
-  if (params_.top_p < 1) {
-    const std::uint64_t cutoff = top_p_cutoff(penalised, largest, params_.temperature, out,
-                                              sum_of(out.probs), params_.top_p);
-    filter(out, [&](TokenId id, double) {
-      return rank_key(penalised[static_cast<std::size_t>(id)], id) >= cutoff;
-    });
+
+  // Truncated elsewhere: out is as large as its support, whatever it was cut from.
+  Distribution& weighted = scratch.weighted;
+  scratch.reserve(penalised.size());
+  std::size_t n = 0;
+  if (top_p && !top_k) n = find_nucleus_of_peaked_row(temperature, params_.top_p, scratch);
+  if (n == 0) {
+    if (top_k) {
+      const std::uint64_t cutoff = blocks.top_k_cutoff(most);
+      weighted.ids.clear();
+      blocks.for_each_from(cutoff == 0 ? kMinusInfinity : logit_of(cutoff),
+                           [&](TokenId id, float logit) {
+                             if (rank_key(logit, id) >= cutoff) weighted.ids.push_back(id);
+                           });
+    } else {
+      every_id(penalised.size(), weighted);
+    }
+    const double total =
+        weigh(penalised, largest, temperature, weighted, top_p ? &scratch.buckets : nullptr);
+    n = top_p ? cut(find_boundary(params_.top_p * total, scratch), scratch) : weighted.ids.size();
   }
   if (params_.min_p > 0) {
     // The likeliest token weighs 1, so a weight is its share of the likeliest one's.
-    filter(out, [&](TokenId, double weight) { return weight >= params_.min_p; });
+    n = bring_forward(n, weighted,
+                      [&](std::size_t i) { return weighted.probs[i] >= params_.min_p; });
   }
-  normalise(out);
+  const auto end = static_cast<std::ptrdiff_t>(n);
+  out.ids.assign(weighted.ids.begin(), weighted.ids.begin() + end);
+  out.probs.assign(weighted.probs.begin(), weighted.probs.begin() + end);
+  normalise(sum_of(out.probs), out);
+}
+
+std::size_t Transform::most_tokens(std::size_t n_logits) const {
+  if (greedy()) return 1;
+  return params_.top_k > 0 ? std::min(n_logits, static_cast<std::size_t>(params_.top_k)) : n_logits;
 }
 
 void likeliest_tokens(std::span<const float> logits, int count, std::vector<TokenId>& ids) {
-  ids.assign(1, likeliest(logits));
-  if (count == 1 || !(logits[static_cast<std::size_t>(ids[0])] > kMinusInfinity)) return;
-  const std::uint64_t cutoff = top_k_cutoff(logits, static_cast<std::size_t>(count));
-  const float bar = cutoff == 0 ? kMinusInfinity : logit_of(cutoff);
+  LogitBlocks& blocks = scratch_of_thread().blocks;
+  blocks.scan(logits);
+  ids.assign(1, blocks.likeliest());
+  if (count == 1 || !(blocks.largest() > kMinusInfinity)) return;
+  const std::uint64_t cutoff = blocks.top_k_cutoff(static_cast<std::size_t>(count));
   ids.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] >= bar) || logits[i] == kMinusInfinity) continue;
-    const auto id = static_cast<TokenId>(i);
-    if (rank_key(logits[i], id) >= cutoff) ids.push_back(id);
-  }
+  blocks.for_each_from(cutoff == 0 ? kMinusInfinity : logit_of(cutoff),
+                       [&](TokenId id, float logit) {
+                         if (logit > kMinusInfinity && rank_key(logit, id) >= cutoff) {
+                           ids.push_back(id);
+                         }
+                       });
   std::sort(ids.begin(), ids.end(), [logits](TokenId a, TokenId b) {
     return rank_key(logits[static_cast<std::size_t>(a)], a) >
            rank_key(logits[static_cast<std::size_t>(b)], b);

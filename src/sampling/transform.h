@@ -2,8 +2,9 @@
 #ifndef OUTRIDER_SAMPLING_TRANSFORM_H_
 #define OUTRIDER_SAMPLING_TRANSFORM_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "outrider/sampling.h"
@@ -14,17 +15,27 @@ namespace outrider {
 // What penalties look at: the tokens seen so far, as counts. Grows as tokens are committed.
 class TokenHistory {
  public:
+  // Room for n_tokens different tokens: until there are more, adding one allocates nothing.
+  void reserve(std::size_t n_tokens);
   void add_prompt(std::span<const TokenId> tokens);
   void add_generated(TokenId token);
 
   struct Count {
+    TokenId token = kNoToken;
     bool in_prompt = false;
     int generated = 0;
   };
-  const std::unordered_map<TokenId, Count>& counts() const { return counts_; }
+  std::span<const Count> counts() const { return counts_; }  // a token each, as they came
+  bool contains(TokenId token) const { return !places_.empty() && places_[place_of(token)] >= 0; }
 
  private:
-  std::unordered_map<TokenId, Count> counts_;
+  Count& count_of(TokenId token);
+  std::size_t place_of(TokenId token) const;  // the token's own, or the free one it would get
+
+  std::vector<Count> counts_;
+  // Open addressing, a power of two of places, half of them free at least: where in counts_ a
+  // token's count is, -1 in free places.
+  std::vector<std::int32_t> places_;
 };
 
 // The transform of one request. Target and drafter go through the same one. Immutable; thread-safe.
@@ -53,6 +64,9 @@ class Transform {
   // -infinity. Tokens of probability 0 (-infinity, NaN, underflow) are not in the support; if that
   // would leave none, the result is that of temperature 0. Logits of +infinity share everything.
   void distribution(std::span<const float> penalised, Distribution& out) const;
+
+  // The most tokens that distribution() leaves of n_logits.
+  std::size_t most_tokens(std::size_t n_logits) const;
 
   // True where penalise changes nothing, so that callers need not copy the logits.
   bool has_penalties() const;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
@@ -327,6 +328,35 @@ TEST(Transform, ThePathCountsAsGenerated) {
             (std::vector<float>{8, 8, 8, 8, 6}));
   // A prompt may hold ids the logits do not have.
   EXPECT_EQ(penalised(params, logits, history_of({70, -1}, {}), {71}), logits);
+}
+
+// However many tokens there are and however close together; against a plain map.
+TEST(TokenHistory, CountsEveryToken) {
+  std::mt19937 random(3);
+  for (const std::size_t reserved : {0, 10, 5000}) {
+    TokenHistory history;
+    history.reserve(reserved);
+    std::map<TokenId, int> generated;
+    EXPECT_FALSE(history.contains(0));
+    for (int i = 0; i < 3000; ++i) {
+      const auto token = static_cast<TokenId>(random() % 2 ? random() % 500 : random() % 200'000);
+      if (i % 3 == 0) {
+        history.add_prompt(std::vector<TokenId>{token});
+        generated[token] += 0;
+      } else {
+        history.add_generated(token);
+        ++generated[token];
+      }
+    }
+    ASSERT_EQ(history.counts().size(), generated.size());
+    for (const TokenHistory::Count& count : history.counts()) {
+      ASSERT_EQ(count.generated, generated.at(count.token));
+      ASSERT_TRUE(history.contains(count.token));
+    }
+    for (TokenId token = 0; token < 1000; ++token) {
+      ASSERT_EQ(history.contains(token), generated.contains(token));
+    }
+  }
 }
 
 TEST(Transform, KnowsWhetherItPenalises) {

@@ -22,6 +22,24 @@ struct Verdict {
   Distribution next_prob;   // the law `next` was drawn from
   // What each position of the path and, last, that of `next` cost against the target.
   std::vector<RuleCost> costs;
+
+  // What the walk works with. Says nothing; here because it is kept from round to round as well.
+  struct Judged {
+    int node = 0;
+    double weight = 1;
+    int last_child = 0;      // the child judged last, the node itself before the first
+    bool looked_at = false;  // rule_prob and cost are known
+    Distribution rule_prob;  // what is left of it
+    RuleCost cost;
+  };
+  std::vector<Judged> judged;
+  Distribution proposal;
+
+  // Room for drafts of n_drafted tokens.
+  void reserve(int n_drafted) {
+    path.reserve(static_cast<std::size_t>(n_drafted));
+    costs.reserve(static_cast<std::size_t>(n_drafted) + 1);
+  }
 };
 
 // What the drafter's draws are keyed by, so that verification can rely on it.

@@ -59,7 +59,7 @@ class Block final : public Acceptance {
     verdict.costs.clear();
     Distribution& rule_prob = verdict.next_prob;
     const int last = tree.n_drafted();
-    Distribution storage;
+    Distribution& storage = verdict.proposal;
     double weight = 1;
     double accepted_weight = 1;
     int accepted = 0;
@@ -69,6 +69,8 @@ class Block final : public Acceptance {
       const TokenId token = tree.node(node).token;
       const double proposal_prob = tree.proposal_prob(node, storage).prob(token);
       weight = Steps::weight(weight, rule_prob.prob(token), proposal_prob);
+      // Nothing from here on can stand: what the target says there need not be looked at.
+      if (weight <= 0) break;
       double accept = weight;
       if (node < last) {
         rule_->rule_prob(views, node, rule_prob);

@@ -37,7 +37,8 @@ Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acce
       stop_(stop) {}
 
 bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
-  stream.sequence = target_->open({});
+  reserve(stream);
+  stream.sequence = target_->open({.encoder_tokens = {}, .n_reserved = stream.most_cached});
   if (drafter_ != nullptr) drafter_->begin(stream.context());
   // One token short: the last one roots the first round, so that its logits come from the same pass
   // as any other's.
@@ -53,6 +54,16 @@ bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
     rest = rest.subspan(step.size());
   }
   return true;
+}
+
+void Decoder::reserve(Stream& stream) const {
+  const std::int64_t n_tokens = std::max<std::int64_t>(
+      stream.n_prompt, std::min<std::int64_t>(stream.max_total, target_->config().context_length));
+  const int n_drafted = shape_ != nullptr ? shape_->n_nodes() : 0;
+  stream.tokens.reserve(static_cast<std::size_t>(n_tokens));
+  stream.history.reserve(static_cast<std::size_t>(n_tokens));
+  stream.verdict.reserve(n_drafted);
+  stream.most_cached = static_cast<int>(n_tokens) + n_drafted;
 }
 
 void Decoder::end(Stream& stream) {
@@ -175,6 +186,7 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
   results_.clear();
   contexts_.clear();
   for (Stream* stream : streams) {
+    path_.reserve(static_cast<std::size_t>(stream->tree.n_nodes()));  // whatever stands later on
     path_.assign(1, 0);  // the root has been run now, too
     path_.insert(path_.end(), stream->verdict.path.begin(), stream->verdict.path.end());
     stream->sequence->keep(path_);

@@ -49,13 +49,18 @@ struct Stream {
   Stream& operator=(const Stream&) = delete;
 
   Context context() const {
-    return {.id = id, .tokens = tokens, .history = &history, .transform = &transform};
+    return {.id = id,
+            .tokens = tokens,
+            .history = &history,
+            .transform = &transform,
+            .most_cached = most_cached};
   }
 
   SequenceId id;
   std::vector<TokenId> tokens;  // prompt and committed tokens
   std::int64_t n_prompt;
   std::int64_t max_total = 0;  // no round commits beyond this many tokens
+  int most_cached = 0;         // Context::most_cached; known from begin() on
   Transform transform;
   TokenHistory history;
   Chance* chance;
@@ -85,9 +90,11 @@ class Decoder {
   Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
           std::shared_ptr<const TreeShape> shape, const StopRule* stop);
 
-  // Opens the target's sequence and runs the prompt but its last token through target and drafter,
-  // kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none: never) is asked before each
-  // such step; once it says yes, begin returns false, and the stream is fit for end() alone.
+  // Sets memory aside for the whole of the text, up to max_total tokens: once warm, rounds allocate
+  // nothing. Opens the target's sequence and runs the prompt but its last token through target and
+  // drafter, kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none: never) is asked
+  // before each such step; once it says yes, begin returns false, and the stream is fit for end()
+  // alone.
   bool begin(Stream& stream, const std::function<bool()>& cancelled = {});
 
   // One round for every stream, none of which may be finished. A stream whose max_total is reached,
@@ -98,6 +105,7 @@ class Decoder {
   void end(Stream& stream);
 
  private:
+  void reserve(Stream& stream) const;
   // What the drafter reads of the target.
   std::span<const int> feature_layers() const;
   FeatureRows prompt_features(std::size_t n_rows) const;

@@ -101,7 +101,7 @@ const Distribution* DraftTree::less_siblings(int parent, int before, int law,
        child = next_child(parent, child)) {
     const DraftNode& sibling = node(child);
     if (sibling.proposal != law || sibling.draws != Draws::without_replacement) continue;
-    if (is_whole) storage = whole;
+    if (is_whole) storage.become(whole);
     is_whole = false;
     const auto at = std::lower_bound(storage.ids.begin(), storage.ids.end(), sibling.token);
     const auto index = at - storage.ids.begin();

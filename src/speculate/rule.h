@@ -47,7 +47,7 @@ class ExactRule final : public Rule {
  public:
   const char* name() const override { return "exact"; }
   void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    out = views.target(node);
+    out.become(views.target(node));
   }
 };
 

@@ -57,58 +57,60 @@ class Traversal final : public Acceptance {
 
   void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
               Verdict& verdict) const override {
-    std::vector<Judged> path(1);  // from the root to the node whose children are being judged
-    path[0].last_child = 0;
-    Distribution storage;
+    // From the root to the node whose children are being judged; what stands behind is storage.
+    std::vector<Verdict::Judged>& path = verdict.judged;
+    std::size_t depth = 0;
+    const auto begin = [&path, &depth](int node, double weight) {
+      if (path.size() <= depth) path.resize(depth + 1);
+      Verdict::Judged& judged = path[depth];
+      judged.node = judged.last_child = node;
+      judged.weight = weight;
+      judged.looked_at = false;
+    };
+    begin(0, 1.0);
+    Distribution& storage = verdict.proposal;
     for (;;) {
-      Judged& at = path.back();
+      Verdict::Judged& at = path[depth];
       const int child = at.weight > 0 ? tree.next_child(at.node, at.last_child) : -1;
       if (child >= 0) {
-        if (at.rule_prob.ids.empty()) look_at(views, at);
+        if (!at.looked_at) look_at(views, at);
         const TokenId token = tree.node(child).token;
         const double proposal_prob = tree.proposal_prob(child, storage).prob(token);
         const double weight = Steps::weight(at.weight, at.rule_prob.prob(token), proposal_prob);
         at.last_child = child;
-        path.push_back({.node = child, .weight = weight, .last_child = child});
+        ++depth;
+        begin(child, weight);
         continue;
       }
       // The root always stands: rounding aside, its weight stays 1.
       if (at.node == 0 || chance.bernoulli(at.weight, Steps::accept_draw(tree, at.node))) break;
       const int rejected = at.node;
-      path.pop_back();
-      Judged& parent = path.back();
+      Verdict::Judged& parent = path[--depth];
       const double mass =
           Steps::reject(parent.rule_prob, parent.weight, tree.proposal_prob(rejected, storage));
       // No mass left at the root: the two laws are equal, and rounding alone rejected the child.
       if (parent.node != 0 || mass > 0) parent.weight = Steps::accept_prob(mass, parent.weight);
     }
-    Judged& last = path.back();
-    if (last.rule_prob.ids.empty()) look_at(views, last);
+    Verdict::Judged& last = path[depth];
+    if (!last.looked_at) look_at(views, last);
     verdict.path.clear();
     verdict.costs.clear();
-    for (const Judged& judged : path) {
-      if (judged.node != 0) verdict.path.push_back(judged.node);
-      verdict.costs.push_back(judged.cost);
+    for (std::size_t i = 0; i <= depth; ++i) {
+      if (path[i].node != 0) verdict.path.push_back(path[i].node);
+      verdict.costs.push_back(path[i].cost);
     }
     verdict.corrected = last.last_child != last.node;
-    verdict.next_prob = std::move(last.rule_prob);
+    std::swap(verdict.next_prob, last.rule_prob);
     verdict.next = chance.categorical(
         verdict.next_prob,
         {tree.n_committed(), last.node, verdict.corrected ? Purpose::residual : Purpose::bonus});
   }
 
  private:
-  struct Judged {
-    int node = 0;
-    double weight = 1;
-    int last_child = 0;           // the child judged last, the node itself before the first
-    Distribution rule_prob = {};  // what is left of it; empty until it is needed
-    RuleCost cost = {};           // known with rule_prob
-  };
-
-  void look_at(NodeViews& views, Judged& at) const {
+  void look_at(NodeViews& views, Verdict::Judged& at) const {
     rule_->rule_prob(views, at.node, at.rule_prob);
     at.cost = cost_of(*rule_, views, at.node, at.rule_prob);
+    at.looked_at = true;
   }
 
   std::shared_ptr<const Rule> rule_;

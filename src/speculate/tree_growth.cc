@@ -9,13 +9,12 @@
 namespace outrider {
 
 std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
-                                    std::span<const float> logits, std::vector<float>& storage) {
+                                    std::span<const float> logits, PenalisedRow& storage) {
   if (!context.transform->has_penalties()) return logits;
-  storage.assign(logits.begin(), logits.end());
-  std::vector<TokenId> path;
-  tree.path_tokens(node, path);
-  context.transform->penalise(storage, *context.history, path);
-  return storage;
+  storage.logits.assign(logits.begin(), logits.end());
+  tree.path_tokens(node, storage.path);
+  context.transform->penalise(storage.logits, *context.history, storage.path);
+  return storage.logits;
 }
 
 void TreeGrowth::start(const DraftJob& job, int depth) {

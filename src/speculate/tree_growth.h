@@ -13,10 +13,16 @@
 
 namespace outrider {
 
+// Where a drafter's penalised logits are made; reused from node to node.
+struct PenalisedRow {
+  std::vector<float> logits;
+  std::vector<TokenId> path;
+};
+
 // The drafter's logits behind a node after bias and penalties, which count the committed tokens and
 // the node's own path; `storage` holds them unless they are the same.
 std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
-                                    std::span<const float> logits, std::vector<float>& storage);
+                                    std::span<const float> logits, PenalisedRow& storage);
 
 // One draft on its way. Reused from draft to draft. Not thread-safe.
 //
@@ -71,7 +77,7 @@ class TreeGrowth {
   std::vector<int> frontier_;
   std::vector<int> origins_;
 
-  std::vector<float> penalised_;
+  PenalisedRow penalised_;
   std::vector<TokenId> tokens_;
   Distribution raw_;  // where needs_raw_
   Distribution left_;

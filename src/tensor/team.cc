@@ -49,11 +49,18 @@ Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_t
 }
 
 void Team::barrier() const {
+  if (size_ == 1) return;
 #pragma omp barrier
 }
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
   Deals deals;
+  // GCC's OpenMP allocates a team of one for every such region, and keeps larger ones.
+  if (n_threads == 1) {
+    const DefaultFloats floats;
+    body(Team(0, 1, &deals));
+    return;
+  }
 #pragma omp parallel num_threads(n_threads)
   {
     const DefaultFloats floats;

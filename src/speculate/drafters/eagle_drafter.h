@@ -87,7 +87,7 @@ class EagleDrafter final : public Drafter {
   std::vector<float> block_states_;
   std::vector<float> features_;
   std::vector<int> path_;
-  std::vector<float> penalised_;
+  PenalisedRow penalised_;
 };
 
 // "eagle:PATH[,confidence=C]".

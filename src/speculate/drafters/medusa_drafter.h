@@ -60,7 +60,7 @@ class MedusaDrafter final : public Drafter {
   std::vector<std::unique_ptr<TreeGrowth>> growths_;
   std::vector<Growing> growing_;
   std::vector<float> features_;
-  std::vector<float> penalised_;
+  PenalisedRow penalised_;
 };
 
 // "medusa:PATH[,confidence=C]".

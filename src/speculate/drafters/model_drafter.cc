@@ -34,7 +34,9 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 }
 
 void ModelDrafter::begin(const Context& context) {
-  texts_[context.id] = {.sequence = model_->open({}), .pending = {}};
+  texts_[context.id] = {
+      .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.most_cached}),
+      .pending = {}};
 }
 
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,

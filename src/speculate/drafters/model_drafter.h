@@ -73,7 +73,7 @@ class ModelDrafter final : public Drafter {
   std::vector<TokenId> block_tokens_;
   std::vector<int> block_parents_;
   std::vector<int> path_;
-  std::vector<float> penalised_;
+  PenalisedRow penalised_;
 };
 
 // "model:PATH[,confidence=C]".

@@ -95,7 +95,7 @@ class MtpDrafter final : public Drafter {
   std::vector<float> block_states_;
   std::vector<int> rows_;
   std::vector<int> path_;
-  std::vector<float> penalised_;
+  PenalisedRow penalised_;
 };
 
 // "mtp[:confidence=C]".

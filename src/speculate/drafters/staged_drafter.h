@@ -16,6 +16,7 @@
 #include "speculate/acceptance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafters/parted_drafter.h"
+#include "speculate/tree_growth.h"
 
 namespace outrider {
 
@@ -75,7 +76,7 @@ class StagedDrafter final : public Drafter {
   // Reused from round to round.
   ForwardOutput output_;
   std::vector<Stream*> active_;
-  std::vector<float> penalised_;
+  PenalisedRow penalised_;
 };
 
 // "staged:model:PATH+B" with any drafter B; with more parts B is staged itself. Throws UsageError

@@ -1,0 +1,121 @@
+// Once warm, generation takes nothing from the heap, on any thread: not the passes, not the cache,
+// not drafting, judging or committing. Plain decoding and chains of a model; index drafters, which
+// grow with the text they index, are exempt.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/llama.h"
+#include "outrider/generate.h"
+#include "tests/support/counted_allocations.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_pair.h"
+
+namespace outrider {
+namespace {
+
+constexpr int kDraftLength = 4;
+constexpr int kWarmUpRounds = 16;
+constexpr int kRounds = 64;
+// No round commits more than its draft and one token.
+constexpr int kWarmUpTokens = kWarmUpRounds * (kDraftLength + 1);
+constexpr int kTokens = kWarmUpTokens + kRounds * (kDraftLength + 1);
+
+class NoAllocation : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::make_unique<testing::TemporaryDirectory>();
+    testing::write_tiny_pair(directory_->path());
+  }
+  static void TearDownTestSuite() { directory_.reset(); }
+
+  static std::string draft() { return (directory_->path() / "draft").string(); }
+
+  // Generates one text and counts, from the first token that comes after kWarmUpTokens, so after
+  // kWarmUpRounds at least, to the last.
+  static void expect_none(const std::string& drafter, const std::string& verify,
+                          const SamplingParams& sampling, int n_threads) {
+    SCOPED_TRACE(drafter + " " + verify + " temperature " + std::to_string(sampling.temperature) +
+                 " top-p " + std::to_string(sampling.top_p) + " threads " +
+                 std::to_string(n_threads));
+    const auto model = Model::load(directory_->path() / "target", {.threads = n_threads});
+    // However little there is to share: with more than one thread, the runtime's part is seen too.
+    dynamic_cast<LlamaModel&>(model->language_model()).set_least_share_ns(0);
+    SpeculationOptions speculation;
+    speculation.verify = verify;
+    speculation.drafter_options = {.threads = n_threads};
+    if (!drafter.empty()) {
+      speculation.drafter = drafter;
+      speculation.tree = "chain:length=" + std::to_string(kDraftLength);
+    }
+    long before = -1;
+    long after = -1;
+    int n_tokens = 0;
+    GenerateOptions options{.max_tokens = kTokens, .sampling = sampling, .ignore_eos = true};
+    options.on_token = [&](const TokenEvent&) {
+      ++n_tokens;
+      if (n_tokens == kWarmUpTokens + 1) before = testing::n_allocations;
+      if (n_tokens == kTokens) after = testing::n_allocations;
+    };
+    const GenerateResult result =
+        Generator(model, speculation).generate("A small test of some words.", options);
+    ASSERT_EQ(result.ids.size(), static_cast<std::size_t>(kTokens));
+    EXPECT_EQ(result.statistics.accepted > 0, !drafter.empty());
+    EXPECT_EQ(after - before, 0);
+  }
+
+  static inline std::unique_ptr<testing::TemporaryDirectory> directory_;
+};
+
+std::vector<SamplingParams> samplings() {
+  return {{.temperature = 0},
+          {.temperature = 0.8, .top_p = 0.95},
+          {.temperature = 1},
+          {.temperature = 0.7, .top_k = 40, .top_p = 0.9, .repetition_penalty = 1.1}};
+}
+
+TEST_F(NoAllocation, PlainDecoding) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  for (const int n_threads : {1, 2}) {
+    for (const SamplingParams& sampling : samplings()) {
+      expect_none("", "exact", sampling, n_threads);
+    }
+  }
+}
+
+TEST_F(NoAllocation, ChainsOfAModel) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  for (const int n_threads : {1, 2}) {
+    for (const SamplingParams& sampling : samplings()) {
+      for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
+        expect_none("model:" + draft(), verify, sampling, n_threads);
+      }
+    }
+  }
+}
+
+// The test can fail: what counts is seen.
+TEST_F(NoAllocation, CountsAreOfEveryKind) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  const long before = testing::n_allocations;
+  void* volatile raw = std::malloc(10);
+  EXPECT_EQ(testing::n_allocations, before + 1);
+  raw = std::realloc(raw, 1000);
+  EXPECT_EQ(testing::n_allocations, before + 2);
+  std::free(raw);
+  int* volatile made = new int(1);
+  EXPECT_EQ(testing::n_allocations, before + 3);
+  delete made;
+  struct alignas(64) Wide {
+    char bytes[64];
+  };
+  Wide* volatile wide = new Wide;
+  EXPECT_EQ(testing::n_allocations, before + 4);
+  delete wide;
+}
+
+}  // namespace
+}  // namespace outrider
