@@ -11,6 +11,8 @@
 
 #include "engine/make_rule.h"
 #include "engine/speculation.h"
+#include "sampling/divergence.h"
+#include "speculate/block.h"
 #include "speculate/multi_round.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/exactness.h"
