@@ -205,8 +205,10 @@ class Conversation {
 }  // namespace
 
 CLI::App* add_chat(CLI::App& program, Run& run_command) {
-  CLI::App* app = program.add_subcommand("chat", "Talk with a model that has a chat template")
-                      ->group("Commands");
+  CLI::App* app =
+      program
+          .add_subcommand("chat", "Talk with a model whose chat template is ChatML, Llama 2 or 3")
+          ->group("Commands");
   const auto flags = std::make_shared<ChatFlags>();
   add_text(*app, "--system", flags->system, "TEXT", "The system message (default: the model's own)")
       ->group("Conversation");

@@ -34,12 +34,12 @@ struct InspectFlags {
 };
 
 std::string show(const std::string& path, const DatastoreSummary& summary) {
-  return fmt::format(
-      "{}: {} tokens of {} documents in {} segment{}, {:.1f} MiB, for a vocabulary of {} tokens "
-      "({:016x})\n",
-      one_line(path), summary.n_tokens, summary.n_documents, summary.n_segments,
-      summary.n_segments == 1 ? "" : "s", static_cast<double>(summary.n_bytes) / (1 << 20),
-      summary.vocabulary_size, summary.vocabulary_fingerprint);
+  return fmt::format("{}: {} of {} in {}, {:.1f} MiB, for a vocabulary of {} tokens ({:016x})\n",
+                     one_line(path), counted(static_cast<std::int64_t>(summary.n_tokens), "token"),
+                     counted(static_cast<std::int64_t>(summary.n_documents), "document"),
+                     counted(summary.n_segments, "segment"),
+                     static_cast<double>(summary.n_bytes) / (1 << 20), summary.vocabulary_size,
+                     summary.vocabulary_fingerprint);
 }
 
 std::string to_json(const std::string& path, const DatastoreSummary& summary) {
@@ -105,9 +105,10 @@ CLI::App* add_build(CLI::App& datastore, Run& run_command) {
       ->take_all()
       ->group("Files")
       ->required();
-  add_path(*app, "--out", flags->out, "FILE",
-           "Where to: replaced when all is written, so that it is never half a datastore "
-           "(required)")
+  add_path(
+      *app, "--out", flags->out, "FILE",
+      "Where to: replaced when all is written, so that it is never half a datastore; of a link, "
+      "what it points to (required)")
       ->group("Files")
       ->required();
   add_text(*app, "--separator", flags->separator, "TEXT",

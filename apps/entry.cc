@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "bus_error.h"
 #include "commands.h"
@@ -55,6 +57,18 @@ int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
   std::string command = program_name;
   for (const CLI::App* chosen : program.get_subcommands()) command += " " + chosen->get_name();
   std::string problem = error.what();
+  // A word in the place of a command.
+  const CLI::App* last = &program;
+  while (!last->get_subcommands().empty()) last = last->get_subcommands().back();
+  const std::vector<const CLI::App*> known =
+      last->get_subcommands([](const CLI::App*) { return true; });
+  const std::vector<std::string> rest = last->remaining();
+  if (!known.empty() && !rest.empty() && !rest.front().starts_with('-')) {
+    std::vector<std::string> names;
+    for (const CLI::App* one : known) names.push_back(one->get_name());
+    problem =
+        fmt::format("command: expected one of {}, got {}", fmt::join(names, ", "), rest.front());
+  }
   while (!problem.empty() && (problem.back() == '\n' || problem.back() == '.')) problem.pop_back();
   return fail(kExitUsage, fmt::format("[read flags] {} (see {} --help)", problem, command));
 }

@@ -71,7 +71,9 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
            "Keep a record of each item, JSONL; a run that finds its own records goes on with "
            "them. With --teacher-forced and --frontier: a folder for CSV, JSON and pictures")
       ->group(kOutput);
-  app->add_flag("--json", flags->output.json, "The summary as one JSON object")->group(kOutput);
+  app->add_flag("--json", flags->output.json,
+                "The summary as one JSON object, the tasks of --list as a JSON list")
+      ->group(kOutput);
   add_choice(*app, "--plot", flags->picture, {"svg", "png"}, "Pictures' format (default: svg)")
       ->group(kOutput);
   app->footer(
@@ -89,7 +91,11 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n");
 
   run_command = [flags, app] {
-    if (flags->task.list) return list_tasks();
+    if (flags->task.list) {
+      refuse_others(*app, "with --list",
+                    [](const std::string& name) { return name == "--list" || name == "--json"; });
+      return list_tasks(flags->output.json);
+    }
     const ReportWhere where{
         .directory = flags->output.records, .picture = flags->picture, .json = flags->output.json};
     if (flags->teacher_forced.chosen) {

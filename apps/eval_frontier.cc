@@ -1,7 +1,6 @@
 #include "eval_frontier.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -201,16 +200,13 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
                               .larger_is_better = metric.larger_is_better(),
                               .target = model_flags.model,
                               .drafter = speculation_of(model_flags).drafter};
-  const std::vector<std::string> missing =
+  const std::vector<std::string> undrawn =
       eval::write_frontier_report(points, run, where.directory, where.picture);
   Output output;
   output.write(where.json ? eval::frontier_json(points, run).dump(1) + "\n"
                           : eval::frontier_text(points, run));
   output.check();
-  if (!missing.empty()) {
-    fmt::print(stderr, "outrider: not drawn (is gnuplot installed?): {}\n",
-               fmt::join(missing, ", "));
-  }
+  for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
   return n_failed > 0 ? kExitError : 0;
 }
 

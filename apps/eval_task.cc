@@ -80,8 +80,18 @@ std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFl
   return records;
 }
 
+// Where very many are wrong, the first show what it is.
+void complain_of(const std::vector<eval::Problem>& problems) {
+  constexpr std::size_t kMostShown = 20;
+  const std::size_t n_shown = std::min(problems.size(), kMostShown);
+  for (std::size_t i = 0; i < n_shown; ++i) fail(kExitError, problems[i].text);
+  if (problems.size() > n_shown) {
+    fail(kExitError, fmt::format("{} further items cannot be asked", problems.size() - n_shown));
+  }
+}
+
 void print_summary(const eval::Task& task, const eval::Summary& summary, int n_questions,
-                   int n_failed, bool json) {
+                   int n_failed, bool interrupted, bool json) {
   Output output;
   if (json) {
     nlohmann::ordered_json object = {{"task", task.name}, {"failed", n_failed}};
@@ -90,7 +100,12 @@ void print_summary(const eval::Task& task, const eval::Summary& summary, int n_q
     output.write(object.dump() + "\n");
   } else {
     const std::string failed = n_failed > 0 ? fmt::format(", {} failed", n_failed) : "";
-    output.write(fmt::format("{}: {} items{}\n", task.name, summary.all.n_items, failed));
+    output.write(
+        fmt::format("{}: {}{}\n", task.name, counted(summary.all.n_items, "item"), failed));
+    if (interrupted) {
+      output.write(fmt::format("incomplete: interrupted before the end of {}\n",
+                               counted(n_questions, "item")));
+    }
     output.write(eval::to_text(summary));
   }
   output.check();
@@ -126,16 +141,27 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
   add_sampling_flags(app, flags.options);
 }
 
-int list_tasks() {
+int list_tasks(bool json) {
   const std::vector<eval::Task> tasks = eval::list_tasks(task_folders());
   if (tasks.empty()) {
     throw Error("list tasks", "task files",
                 "some in ../share/outrider/tasks beside the program, or in OUTRIDER_TASKS", "none");
   }
   Output output;
-  for (const eval::Task& task : tasks) {
-    output.write(fmt::format("{}\n    {}\n", task.name, task.description));
-    if (!task.source.empty()) output.write(fmt::format("    data: {}\n", task.source));
+  if (json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const eval::Task& task : tasks) {
+      list.push_back({{"name", task.name},
+                      {"description", task.description},
+                      {"source", task.source},
+                      {"metric", task.metrics}});
+    }
+    output.write(list.dump() + "\n");
+  } else {
+    for (const eval::Task& task : tasks) {
+      output.write(fmt::format("{}\n    {}\n", task.name, task.description));
+      if (!task.source.empty()) output.write(fmt::format("    data: {}\n", task.source));
+    }
   }
   output.check();
   return 0;
@@ -220,11 +246,9 @@ PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags) {
   }
   eval::DataSet data = eval::read_data(prepared.task.data, flags.data);
   prepared.data = fmt::format("{} items, digest {:016x}", data.n_items, data.digest);
-  prepared.set = eval::prepare(prepared.task, std::move(data), flags.examples);
-  for (const std::string& problem : prepared.set.problems) fail(kExitError, problem);
-  if (prepared.set.questions.size() > static_cast<std::size_t>(flags.limit)) {
-    prepared.set.questions.resize(static_cast<std::size_t>(flags.limit));
-  }
+  prepared.set = eval::prepare(prepared.task, std::move(data), flags.examples,
+                               static_cast<std::size_t>(flags.limit));
+  complain_of(prepared.set.problems);
   return prepared;
 }
 
@@ -243,7 +267,8 @@ int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags
       answer_all(model_flags, flags, prepared.set.questions, prepared.metrics, prepared.options,
                  file ? &*file : nullptr, interrupt, n_failed);
   print_summary(prepared.task, eval::summarize(records, prepared.metrics),
-                static_cast<int>(prepared.set.questions.size()), n_failed, where.json);
+                static_cast<int>(prepared.set.questions.size()), n_failed, interrupt.raised(),
+                where.json);
   if (interrupt.raised()) return kExitInterrupted;
   return n_failed > 0 ? kExitError : 0;
 }

@@ -59,8 +59,8 @@ struct TaskOutput {
 // Flags of tasks, and those of sampling.
 void add_task_flags(CLI::App& app, TaskFlags& flags);
 
-// --list
-int list_tasks();
+// --list: lines for people, or a JSON list of objects.
+int list_tasks(bool json);
 
 int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,
              const TaskOutput& where);

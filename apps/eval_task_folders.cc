@@ -3,14 +3,21 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "outrider/error.h"
+
 namespace outrider::cli {
 
 std::vector<std::filesystem::path> task_folders() {
   namespace fs = std::filesystem;
   std::vector<fs::path> folders;
   const char* const given = std::getenv("OUTRIDER_TASKS");
-  if (given != nullptr && *given != '\0') folders.emplace_back(given);
   std::error_code failed;
+  if (given != nullptr && *given != '\0') {
+    if (!fs::is_directory(given, failed)) {
+      throw UsageError("find tasks", "OUTRIDER_TASKS", "a folder with task files", given);
+    }
+    folders.emplace_back(given);
+  }
   const fs::path self = fs::read_symlink("/proc/self/exe", failed);
   if (failed) return folders;
   const fs::path above = self.parent_path().parent_path();

@@ -8,7 +8,8 @@
 namespace outrider::cli {
 
 // OUTRIDER_TASKS, if it is set; then what was installed with this program; for a program that runs
-// where it was built, the tasks of its sources.
+// where it was built, the tasks of its sources. Throws UsageError where OUTRIDER_TASKS is no
+// folder.
 std::vector<std::filesystem::path> task_folders();
 
 }  // namespace outrider::cli

@@ -1,7 +1,6 @@
 #include "eval_teacher_forced.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <memory>
@@ -61,19 +60,16 @@ int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
         state.show(fmt::format("{} of {} texts", n_done, n_texts));
       });
   measured.run.target = model_flags.model;
-  std::vector<std::string> missing;
+  std::vector<std::string> undrawn;
   if (!where.directory.empty()) {
-    missing =
+    undrawn =
         eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
   }
   Output output;
   output.write(where.json ? eval::forced_json(measured.rows, measured.run).dump(1) + "\n"
                           : eval::forced_table(measured.rows, measured.run.lengths));
   output.check();
-  if (!missing.empty()) {
-    fmt::print(stderr, "outrider: not drawn (is gnuplot installed?): {}\n",
-               fmt::join(missing, ", "));
-  }
+  for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
   return 0;
 }
 

@@ -35,6 +35,10 @@ std::string escape_controls(std::string_view text, bool keep_layout) {
 
 }  // namespace
 
+std::string counted(std::int64_t n, std::string_view thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
 void Output::write(std::string_view text) {
   while (error_ == 0 && !text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());

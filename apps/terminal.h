@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_APPS_TERMINAL_H_
 #define OUTRIDER_APPS_TERMINAL_H_
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -32,6 +33,9 @@ bool is_terminal(int descriptor);
 // Whether to colour what goes to `descriptor`. mode: "always", "never", or "auto": a terminal that
 // can, and no NO_COLOR in the environment (no-color.org).
 bool use_colour(std::string_view mode, int descriptor);
+
+// "1 item", "2 items".
+std::string counted(std::int64_t n, std::string_view thing);
 
 // Control characters as \xNN, tabs and newlines included: for messages of one line.
 std::string one_line(std::string_view text);

@@ -162,6 +162,42 @@ Bytes datastore(const std::vector<StoreSegment>& segments, std::uint32_t vocabul
   return file;
 }
 
+// A text of a verdict log: a prompt of one token, and a row for each token behind it.
+Bytes verdict_record(const std::vector<std::int32_t>& generated, int n_kept) {
+  Bytes payload;
+  append(payload, std::uint32_t{1});
+  append(payload, static_cast<std::uint32_t>(generated.size()));
+  append(payload, std::int32_t{0});
+  for (const std::int32_t token : generated) append(payload, token);
+  for (const std::int32_t token : generated) {
+    append(payload, -1.5F);
+    for (int k = 0; k < n_kept; ++k) append(payload, (token + k) % 9);
+    for (int k = 0; k < n_kept; ++k) append(payload, -0.5F - static_cast<float>(k));
+  }
+  Bytes record;
+  append(record, std::uint64_t{payload.size()});
+  append(record, outrider::checksum(payload));
+  record.insert(record.end(), payload.begin(), payload.end());
+  return record;
+}
+
+// A segment of nine tokens.
+Bytes verdict_segment(int n_kept, const std::vector<Bytes>& records) {
+  Bytes file = to_bytes("OUTRVLOG");
+  append(file, std::uint32_t{1});
+  append(file, std::int32_t{9});
+  append(file, std::int32_t{n_kept});
+  append(file, std::int32_t{9});
+  append(file, std::uint64_t{0x0123456789abcdef});
+  for (const Bytes& record : records) file.insert(file.end(), record.begin(), record.end());
+  return file;
+}
+
+Bytes torn(Bytes bytes) {
+  bytes.resize(bytes.size() - 3);
+  return bytes;
+}
+
 std::map<std::string, Bytes> seeds() {
   return {
       {"safetensors/every_type", safetensors_of_every_type()},
@@ -184,6 +220,11 @@ std::map<std::string, Bytes> seeds() {
       {"datastore/two_segments",
        datastore({{{1, 2, 1, 3, 0xFFFFFFFF}, {0, 2, 1}}, {{3, 0xFFFFFFFF}, {0}}}, 4)},
       {"datastore/separators_only", datastore({{{0xFFFFFFFF}, {}}}, 1)},
+      {"verdict_log/none", verdict_segment(1, {})},
+      {"verdict_log/two_texts",
+       verdict_segment(2, {verdict_record({3, 8, 1}, 2), verdict_record({5}, 2)})},
+      {"verdict_log/torn",
+       torn(verdict_segment(1, {verdict_record({2, 2}, 1), verdict_record({4, 4}, 1)}))},
   };
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -194,7 +195,69 @@ TEST_F(EvalCommand, ListsTasksAndHelps) {
   const ProgramRun list = run_program({"eval", "--list"});
   EXPECT_EQ(list.status, 0);
   EXPECT_THAT(list.out, AllOf(HasSubstr("gsm8k\n"), HasSubstr("humaneval\n")));
+  bool lists_gsm8k = false;
+  for (const json& task : json::parse(run_program({"eval", "--list", "--json"}).out)) {
+    lists_gsm8k = lists_gsm8k || (task["name"] == "gsm8k" && task["metric"].is_array() &&
+                                  !task["description"].get<std::string>().empty());
+  }
+  EXPECT_TRUE(lists_gsm8k);
+  EXPECT_EQ(run_program({"eval", "--list", "--limit", "3"}).status, 2);
   EXPECT_THAT(run_program({"eval", "--help"}).out, HasSubstr("Examples:\n"));
+}
+
+// A folder that was asked for and is not there is no reason to take another.
+TEST_F(EvalCommand, AFolderOfTasksMustBeOne) {
+  const auto list_with = [](const std::string& folder) {
+    return run_program({"-c", "OUTRIDER_TASKS='" + folder + "' '" OUTRIDER_PROGRAM "' eval --list"},
+                       {.program = "/bin/sh"});
+  };
+  const ProgramRun refused = list_with("/nope");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.out, IsEmpty());
+  EXPECT_THAT(refused.err,
+              HasSubstr("OUTRIDER_TASKS: expected a folder with task files, got /nope"));
+  const TemporaryDirectory own;
+  fs::copy_file(task(), own.path() / "toy.json");
+  EXPECT_THAT(list_with(own.path().string()).out, HasSubstr("toy\n"));
+}
+
+// A packed file where JSON lines are expected: one line, however long it is.
+TEST_F(EvalCommand, AFileOfAnotherKindIsOneLine) {
+  std::string rubbish;
+  for (int line = 0; line < 500; ++line) rubbish += "no JSON\n";
+  const std::string packed = write("items.jsonl.gz", "\x1f\x8b\x08" + rubbish);
+  for (const std::string& file : {packed, write("rubbish.jsonl", rubbish)}) {
+    const ProgramRun run = eval({"--task", task(), "--data", file, "--limit", "2"});
+    EXPECT_EQ(run.status, 1);
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(file));
+    EXPECT_THAT(run.out, IsEmpty());
+  }
+  // Rubbish behind something that can be asked is bounded too.
+  const std::string mixed = write("mixed.jsonl", "{\"en\": \"a\", \"de\": \"b\"}\n" + rubbish);
+  const ProgramRun one = eval({"--task", task(), "--data", mixed, "--limit", "1"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  const ProgramRun all = eval({"--task", task(), "--data", mixed});
+  EXPECT_EQ(all.status, 1);
+  EXPECT_EQ(std::count(all.err.begin(), all.err.end(), '\n'), 21) << all.err;
+  EXPECT_THAT(all.err, HasSubstr("480 further items cannot be asked"));
+}
+
+TEST_F(EvalCommand, AnInterruptedSummarySaysThatItIsIncomplete) {
+  std::string lines;
+  for (int line = 0; line < 100000; ++line) lines += "{\"en\": \"a cat\", \"de\": \"eine\"}\n";
+  const std::string file = write("many.jsonl", lines);
+  // On a slow machine the first waits may end before the first answer.
+  for (int wait = 1000; wait <= 32000; wait *= 2) {
+    Words words = {"eval",   "--model", path("target"), "--threads", "1",
+                   "--task", task(),    "--data",       file};
+    const ProgramRun run = run_program(words, {.interrupt_after = std::chrono::milliseconds(wait)});
+    ASSERT_EQ(run.status, 130) << run.err;
+    if (run.out.empty() || run.out.starts_with("toy: 0 items")) continue;
+    EXPECT_THAT(run.out, HasSubstr("incomplete: interrupted before the end of 100000 items\n"));
+    return;
+  }
+  FAIL() << "interrupted before the first answer every time";
 }
 
 // Every task that ships, on the first items of its real data.

@@ -102,6 +102,12 @@ TEST_F(EvalTeacherForced, RefusesInOneLine) {
   }
   EXPECT_THAT(run({}).err, HasSubstr("--draft"));
   EXPECT_THAT(run({"--drafter", "none"}).err, HasSubstr("--draft"));
+  const ProgramRun changing =
+      run({"--drafter", "model:" + path("draft") + ",updates=" + path("x")});
+  EXPECT_EQ(changing.status, 2);
+  EXPECT_THAT(changing.err, HasSubstr("expected one model for all texts, got updates="));
+  std::ofstream(path("text")) << "caf\xe9 ## more";
+  EXPECT_THAT(run_pair({}).err, HasSubstr("expected UTF-8 text, got byte 0xE9 in line 1"));
   std::ofstream(path("text")) << " ## ";
   EXPECT_THAT(run_pair({}).err, HasSubstr("nothing but blanks"));
 }

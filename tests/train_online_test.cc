@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -252,6 +253,49 @@ TEST_F(TrainOnline, FollowsALogThatIsBeingWritten) {
   EXPECT_EQ(WEXITSTATUS(status), 130);
   EXPECT_THAT(said(),
               AllOf(StartsWith(at("log") + ": waiting for texts\n"), HasSubstr("--resume")));
+}
+
+TEST_F(TrainOnline, HelpNamesItsOwnFlags) {
+  const std::string help = run_program({"train", "online", "--help"}).out;
+  EXPECT_THAT(help, AllOf(HasSubstr("--held-out-share"), Not(HasSubstr("--held-out;"))));
+}
+
+// A person at a terminal sees what a run that does nothing waits for.
+TEST_F(TrainOnline, SaysOnATerminalWhatItWaitsFor) {
+  fs::create_directory(at("log"));
+  Words words = joined({OUTRIDER_PROGRAM},
+                       train("tuned", {"--follow", "--export-every", "2", "--held-out-share", "0"},
+                             "1000000", "16"));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::execv(OUTRIDER_PROGRAM, arguments.data());
+    ::_exit(127);
+  }
+  std::string seen;
+  const auto until = [&](const std::string& what) {
+    while (seen.find(what) == std::string::npos) {
+      char bytes[256];
+      const ssize_t n_read = ::read(terminal, bytes, sizeof bytes);
+      if (n_read <= 0) return false;  // the program has ended
+      seen.append(bytes, static_cast<std::size_t>(n_read));
+    }
+    return true;
+  };
+  EXPECT_TRUE(until(": 0 texts so far, waiting for some to learn from")) << seen;
+  const ProgramRun run = run_program(generate("none", prompts()[0], {"--verdict-log", at("log")}));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(until(": 1 text so far, waiting for new ones")) << seen;
+  ::kill(child, SIGINT);
+  EXPECT_TRUE(until("--resume")) << seen;
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  ::close(terminal);
 }
 
 TEST_F(TrainOnline, RefusesInOneLine) {

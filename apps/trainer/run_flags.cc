@@ -23,7 +23,7 @@ constexpr RealRange kShare{0, true, 1, true, "a number from 0 to 1"};
 
 }  // namespace
 
-void add_run_flags(CLI::App& command, RunFlags& flags) {
+void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_out_flag) {
   constexpr const char* kRun = "Run";
   const auto or_default = [](auto value) { return fmt::format("(default: {})", value); };
   add_path(command, "-o,--out", flags.out, "DIR",
@@ -49,9 +49,9 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_integer(command, "--checkpoint-every", flags.checkpoint_every, 1,
               "Steps between checkpoints " + or_default(flags.checkpoint_every))
       ->group(kRun);
-  add_integer(
-      command, "--evaluate-every", flags.evaluate_every, 0,
-      "Steps between evaluations on --held-out; 0: at the end " + or_default(flags.evaluate_every))
+  add_integer(command, "--evaluate-every", flags.evaluate_every, 0,
+              fmt::format("Steps between evaluations on {}; 0: at the end {}", held_out_flag,
+                          or_default(flags.evaluate_every)))
       ->group(kRun);
   add_integer(
       command, "--export-every", flags.export_every, 0,

@@ -41,8 +41,10 @@ struct RunFlags {
   bool resume = false;
 };
 
-// The values of `flags` before are the command's defaults.
-void add_run_flags(CLI::App& command, RunFlags& flags);
+// The values of `flags` before are the command's defaults. `held_out_flag`: which of its flags says
+// what is evaluated on.
+void add_run_flags(CLI::App& command, RunFlags& flags,
+                   const std::string& held_out_flag = "--held-out");
 
 struct TextFlags {
   std::vector<std::string> text;

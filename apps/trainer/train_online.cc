@@ -1,8 +1,10 @@
 // outrider train online: a drafter that goes on learning from its target's verdicts.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,6 +13,8 @@
 #include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
+#include "state_line.h"
+#include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
 #include "train/objectives/online.h"
 #include "trainer/run_flags.h"
@@ -75,7 +79,10 @@ int run_online(OnlineFlags flags) {
   if (!flags.follow) {
     return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary));
   }
-  if (!texts->can_train()) fmt::print(stderr, "{}: waiting for texts\n", flags.log);
+  // On a terminal the line below says so, whenever there is something to wait for.
+  if (!texts->can_train() && !is_terminal(STDERR_FILENO)) {
+    fmt::print(stderr, "{}: waiting for texts\n", flags.log);
+  }
   int n_steps = 0;
   return run_with_progress(*objective, flags.run, std::move(settings), std::move(summary),
                            [&](const std::function<bool()>& has_had_enough) {
@@ -85,7 +92,14 @@ int run_online(OnlineFlags flags) {
                                  n_steps > 0 && n_steps % flags.run.export_every == 0;
                              ++n_steps;
                              int n_new = is_due ? texts->refresh() : 1;
+                             std::optional<StateLine> state;
                              while ((n_new == 0 || !texts->can_train()) && !has_had_enough()) {
+                               if (!state) {
+                                 state.emplace().show(fmt::format(
+                                     "{}: {} so far, waiting for {} (Ctrl-C ends the run)",
+                                     flags.log, counted(texts->n_texts(), "text"),
+                                     texts->can_train() ? "new ones" : "some to learn from"));
+                               }
                                std::this_thread::sleep_for(kBetweenLooks);
                                n_new += texts->refresh();
                              }
@@ -120,7 +134,7 @@ CLI::App* add_train_online(CLI::App& program, Run& run) {
                              kFollowInterval))
       ->group(kData);
   add_divergence(*command, flags->divergence, "Distillation");
-  add_run_flags(*command, flags->run);
+  add_run_flags(*command, flags->run, "--held-out-share");
   command->footer(
       "Examples:\n"
       "  outrider generate --model target --draft small --verdict-log verdicts --prompt \"...\"\n"

@@ -11,9 +11,28 @@
 
 namespace outrider {
 
+namespace {
+
+// What a symbolic link points to in the end, whether it is there or not; other paths as they are.
+std::filesystem::path through_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // Linux's own limit
+  std::error_code no_link;
+  for (int n = 0; n < kMostLinks; ++n) {
+    const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
+    if (no_link) break;
+    path = path.parent_path() / next;  // an absolute one replaces the whole
+  }
+  return path;
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(std::filesystem::path path)
-    : path_(std::move(path)), partial_(path_.string() + ".partial") {
+    : path_(through_links(std::move(path))), partial_(path_.string() + ".partial") {
   std::error_code unknown;  // what cannot be looked at fails below
+  if (std::filesystem::is_symlink(path_, unknown)) {
+    throw Error("write file", path_.string(), "a link that leads somewhere", "a circle of links");
+  }
   const auto there = std::filesystem::status(path_, unknown);
   if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there) &&
       !std::filesystem::is_directory(there)) {

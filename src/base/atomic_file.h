@@ -13,7 +13,8 @@ namespace outrider {
 
 // Writes beside the final place, under the name with ".partial" added, and renames when all of it
 // has reached the disk. Until commit() returns, what stood there before stays as it was, whatever
-// happens: a full disk, a kill, a power cut. One writer per path at a time. Not thread-safe.
+// happens: a full disk, a kill, a power cut. Where the place is a symbolic link, what it points to
+// is replaced and the link stays. One writer per path at a time. Not thread-safe.
 class AtomicFile {
  public:
   // Throws Error("write file", ...) if the partial file cannot be made.

@@ -44,6 +44,27 @@ TEST(AtomicFile, WhatWasWrittenCanBeOverwritten) {
   EXPECT_EQ(text_of(path), "ONE two three");
 }
 
+TEST(AtomicFile, WritesThroughLinks) {
+  namespace fs = std::filesystem;
+  const testing::TemporaryDirectory directory;
+  const fs::path folder = directory.path() / "folder";
+  fs::create_directory(folder);
+  write_file_atomically(folder / "file", "old");
+  fs::create_symlink("folder/file", directory.path() / "near");
+  fs::create_symlink(directory.path() / "near", directory.path() / "far");
+  fs::create_symlink("folder/none", directory.path() / "dangling");
+  write_file_atomically(directory.path() / "far", "new");
+  write_file_atomically(directory.path() / "dangling", "first");
+  EXPECT_TRUE(fs::is_symlink(directory.path() / "near"));
+  EXPECT_TRUE(fs::is_symlink(directory.path() / "far"));
+  EXPECT_TRUE(fs::is_symlink(directory.path() / "dangling"));
+  EXPECT_EQ(text_of(folder / "file"), "new");
+  EXPECT_EQ(text_of(folder / "none"), "first");
+  fs::create_symlink("circle", directory.path() / "circle");
+  EXPECT_THROW(write_file_atomically(directory.path() / "circle", "x"), Error);
+  EXPECT_TRUE(fs::is_symlink(directory.path() / "circle"));
+}
+
 TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "file";

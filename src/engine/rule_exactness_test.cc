@@ -1,6 +1,6 @@
 // Promise 1 for every rule, by enumeration: the emitted tokens' joint law is the rule's own
 // process, and the statistics are its expectations, on chains and trees, under every verification.
-// Then one step broken at a time.
+// (One step broken at a time: rule_mutants_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,18 +14,12 @@
 #include "engine/make_rule.h"
 #include "engine/speculation.h"
 #include "sampling/divergence.h"
-#include "speculate/block.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/multi_round.h"
-#include "speculate/rules/chow.h"
-#include "speculate/rules/diff.h"
-#include "speculate/rules/lossy.h"
-#include "speculate/rules/opt.h"
-#include "speculate/rules/target_bonus.h"
-#include "speculate/rules/token_specific.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/exactness.h"
+#include "tests/support/rule_pair.h"
 #include "tests/support/rule_process.h"
 #include "tests/support/temporary_directory.h"
 
@@ -35,14 +29,15 @@ namespace {
 using testing::distance;
 using testing::enumerate_rule;
 using testing::FixedViews;
-using testing::kCaught;
 using testing::kExact;
 using testing::rule_process;
 using testing::RuleOutcome;
+using testing::RulePair;
 using testing::RuleTrial;
 using testing::TableModel;
 using testing::TemporaryDirectory;
 using testing::transforms;
+using testing::trial_of;
 using testing::ValueStop;
 using testing::views_behind;
 
@@ -86,29 +81,6 @@ std::vector<std::string> specs() {
           "router:path=" + router_file()};
 }
 
-struct Pair {
-  explicit Pair(std::uint32_t seed, int vocabulary = 3)
-      : target(vocabulary, 2 * seed),
-        draft_table(vocabulary, 2 * seed + 1),
-        drafter(std::make_unique<TableModel>(vocabulary, 2 * seed + 1), vocabulary) {}
-  TableModel target;
-  TableModel draft_table;
-  ModelDrafter drafter;
-};
-
-RuleTrial trial_of(Pair& pair, const Rule& rule, const Acceptance& acceptance, int length,
-                   const SamplingParams& sampling) {
-  return {.trial = {.target = &pair.target,
-                    .drafter = &pair.drafter,
-                    .acceptance = &acceptance,
-                    .draft_length = length,
-                    .sampling = sampling,
-                    .prompt = {0, 2},
-                    .n_tokens = 3},
-          .draft_table = &pair.draft_table,
-          .rule = &rule};
-}
-
 // How far law and statistics are from the rule's process.
 double error_of(const RuleTrial& trial) {
   const RuleOutcome emitted = enumerate_rule(trial);
@@ -135,7 +107,7 @@ TEST_P(RuleExactness, Chains) {
     for (const auto& [name, sampling] : transforms()) {
       for (int length = 1; length <= 3; ++length) {
         for (std::uint32_t seed = 1; seed <= 3; ++seed) {
-          Pair pair(seed, seed == 3 ? 4 : 3);
+          RulePair pair(seed, seed == 3 ? 4 : 3);
           EXPECT_LT(error_of(trial_of(pair, *rule, *judging.acceptance, length, sampling)), kExact)
               << spec << ", " << name << ", length " << length;
         }
@@ -157,7 +129,7 @@ TEST_P(RuleExactness, Trees) {
     const Judging judging = make_judging(spec, GetParam());
     for (const auto& [name, sampling] : transforms()) {
       for (const auto& shape : shapes) {
-        Pair pair(3);
+        RulePair pair(3);
         RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 1, sampling);
         trial.trial.shape = shape;
         trial.first_round_only = true;
@@ -179,7 +151,7 @@ TEST(RuleExactness, RoundsAfterLeavesOfTreesAndShortChains) {
     const Judging judging = make_judging(spec, "exact");
     for (const double temperature : {1.0, 0.0}) {
       for (std::uint32_t seed = 1; seed <= 2; ++seed) {
-        Pair pair(seed);
+        RulePair pair(seed);
         RuleTrial trial =
             trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = temperature});
         trial.trial.n_tokens = 4;
@@ -198,7 +170,7 @@ TEST(RuleExactness, DynamicTreesWhoseLeavesHaveDistributions) {
     const auto rule = make_rule(std::string(spec));
     const Judging judging = make_judging(spec, "exact");
     for (const double temperature : {1.0, 0.0}) {
-      Pair pair(4);
+      RulePair pair(4);
       RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = temperature});
       trial.trial.shape = std::make_shared<DynamicShape>(DynamicShape::Limits{4, 2, 2});
       EXPECT_LT(error_of(trial), kExact) << spec;
@@ -252,7 +224,7 @@ TEST(RuleStatistics, EveryEmittedTokenIsCountedOnce) {
     for (const char* spec : {"token-v3:alpha=0.5", "diff:alpha=0.1", "budget:total=0.15"}) {
       const auto rule = make_rule(std::string(spec));
       const Judging judging = make_judging(spec, verify);
-      Pair pair(2);
+      RulePair pair(2);
       const RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 3, {.temperature = 1});
       testing::EnumeratingChance chance;
       Decoder decoder(pair.target, &pair.drafter, *judging.acceptance, chain_shape(3), nullptr);
@@ -297,7 +269,7 @@ TEST(RuleStatistics, NoTextCostsMoreThanItsBudget) {
     const Judging judging = make_judging("budget:total=0.15", verify);
     double largest = 0;
     for (std::uint32_t seed = 1; seed <= 6; ++seed) {
-      Pair pair(seed);
+      RulePair pair(seed);
       RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = 1});
       trial.trial.n_tokens = 4;
       largest = std::max(largest, enumerate_rule(trial).largest_kl);
@@ -310,7 +282,7 @@ TEST(RuleStatistics, NoTextCostsMoreThanItsBudget) {
 TEST(RuleStatistics, ExactCostsNothing) {
   for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     const Judging judging = make_judging("exact", verify);
-    Pair pair(1);
+    RulePair pair(1);
     const auto rule = make_rule(std::string("exact"));
     const RuleOutcome outcome =
         enumerate_rule(trial_of(pair, *rule, *judging.acceptance, 2, {.temperature = 1}));
@@ -327,7 +299,7 @@ TEST(Typical, AtTemperatureZeroIsTheTargets) {
   for (const char* spec : {"typical", "typical:epsilon=0.5,delta=1", "typical:epsilon=0,delta=0"}) {
     const Judging judging = make_judging(spec, "exact");
     for (std::uint32_t seed = 1; seed <= 10; ++seed) {
-      Pair pair(seed);
+      RulePair pair(seed);
       const testing::Trial trial{.target = &pair.target,
                                  .drafter = &pair.drafter,
                                  .acceptance = judging.acceptance.get(),
@@ -341,8 +313,8 @@ TEST(Typical, AtTemperatureZeroIsTheTargets) {
 }
 
 // The Big-Little decoder written as its paper has it: a loop over two models.
-std::vector<TokenId> big_little(Pair& pair, std::vector<TokenId> tokens, int n_tokens, int window,
-                                double fallback, double rollback) {
+std::vector<TokenId> big_little(RulePair& pair, std::vector<TokenId> tokens, int n_tokens,
+                                int window, double fallback, double rollback) {
   const Transform transform({.temperature = 0}, 3);
   const auto raw = [&](TableModel& model, const std::vector<TokenId>& prefix) {
     Distribution distribution;
@@ -377,7 +349,7 @@ TEST(Bild, IsTheBigLittleDecoder) {
       EXPECT_DOUBLE_EQ(judging.draft_until, fallback);
       for (std::uint32_t seed = 1; seed <= 20; ++seed) {
         for (int window = 1; window <= 4; ++window) {
-          Pair pair(seed);
+          RulePair pair(seed);
           testing::Trial trial{.target = &pair.target,
                                .drafter = &pair.drafter,
                                .acceptance = judging.acceptance.get(),
@@ -408,7 +380,7 @@ TEST(Lemmas, RejectionIsDeferralTimesTotalVariation) {
     int n_deferred = 0;
     for (const auto& [name, sampling] : transforms()) {
       for (std::uint32_t seed = 1; seed <= 10; ++seed) {
-        Pair pair(seed);
+        RulePair pair(seed);
         const RuleTrial trial = trial_of(pair, *rule, *judging.acceptance, 1, sampling);
         FixedViews views = views_behind(trial, {});
         Distribution law;
@@ -433,7 +405,7 @@ TEST(Lemmas, TokenV3AtTemperatureZeroIsLossyGreedy) {
         make_judging("lossy-greedy" + suffix + ",bonus=rule", "exact");
     const auto rule = make_rule("token-v3" + suffix);
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
-      Pair pair(seed);
+      RulePair pair(seed);
       const auto outcome = [&](const Judging& judging) {
         return enumerate_rule(trial_of(pair, *rule, *judging.acceptance, 3, {.temperature = 0}));
       };
@@ -452,211 +424,11 @@ TEST(Lemmas, OptIsDiffUnderGreedyDecoding) {
     const auto diff_acceptance = make_multi_round(diff);
     const auto opt_acceptance = make_multi_round(opt);
     for (std::uint32_t seed = 1; seed <= 20; ++seed) {
-      Pair pair(seed);
+      RulePair pair(seed);
       const SamplingParams greedy{.temperature = 0};
       EXPECT_EQ(enumerate_rule(trial_of(pair, *diff, *diff_acceptance, 2, greedy)).law,
                 enumerate_rule(trial_of(pair, *opt, *opt_acceptance, 2, greedy)).law);
     }
-  }
-}
-
-// --- Mutants
-
-// The largest error of a rule under an acceptance, over transforms and seeds.
-double worst_error(const Rule& rule, const Acceptance& acceptance,
-                   const std::shared_ptr<const TreeShape>& shape = nullptr) {
-  double worst = 0;
-  for (const auto& [name, sampling] : transforms()) {
-    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
-      Pair pair(seed);
-      RuleTrial trial = trial_of(pair, rule, acceptance, 2, sampling);
-      trial.trial.shape = shape;
-      worst = std::max(worst, distance(enumerate_rule(trial).law, rule_process(trial).law));
-    }
-  }
-  return worst;
-}
-
-// Views in which a mutant changes what it likes.
-class ForwardingViews : public NodeViews {
- public:
-  explicit ForwardingViews(NodeViews& views) : views_(&views) {}
-  const Distribution& target(int node) override { return views_->target(node); }
-  const Distribution* draft(int node) override { return views_->draft(node); }
-  const Distribution& raw_target(int node) override { return views_->raw_target(node); }
-  const Distribution* raw_draft(int node) override { return views_->raw_draft(node); }
-  bool is_leaf(int node) const override { return views_->is_leaf(node); }
-  int parent(int node) const override { return views_->parent(node); }
-  double rule_kl_before_root() const override { return views_->rule_kl_before_root(); }
-  double& note(int node) override { return views_->note(node); }
-
- protected:
-  NodeViews* views_;
-};
-
-class SwappedViews final : public ForwardingViews {
- public:
-  using ForwardingViews::ForwardingViews;
-  const Distribution& target(int node) override { return views_->raw_target(node); }
-  const Distribution* draft(int node) override { return views_->raw_draft(node); }
-  const Distribution& raw_target(int node) override { return views_->target(node); }
-  const Distribution* raw_draft(int node) override { return views_->draft(node); }
-};
-
-// Decides on transformed distributions and interleaves the right ones.
-class DecidesOnTransformed final : public ForwardingViews {
- public:
-  using ForwardingViews::ForwardingViews;
-  const Distribution& raw_target(int node) override { return views_->target(node); }
-  const Distribution* raw_draft(int node) override { return views_->draft(node); }
-};
-
-// The rule, looking through other views.
-template <class Views>
-class RuleThrough final : public Rule {
- public:
-  explicit RuleThrough(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
-  const char* name() const override { return "mutant"; }
-  RuleNeeds needs() const override {
-    RuleNeeds needs = rule_->needs();
-    needs.raw_draft = true;
-    return needs;
-  }
-  void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    Views changed(views);
-    rule_->rule_prob(changed, node, out);
-  }
-
- private:
-  std::shared_ptr<const Rule> rule_;
-};
-
-TEST(RuleMutants, RawAndTransformedSwapped) {
-  for (const char* spec : {"chow:alpha=0.4", "diff:alpha=0.1", "token-v3:alpha=0.5",
-                           "token-v1:alpha=0.3", "lossy:alpha=0.3", "budget:kl=0.1"}) {
-    const auto rule = make_rule(std::string(spec));
-    const auto mutant = make_multi_round(std::make_shared<RuleThrough<SwappedViews>>(rule));
-    EXPECT_GT(worst_error(*rule, *mutant), kCaught) << spec;
-  }
-}
-
-TEST(RuleMutants, DecisionsOnTransformedDistributions) {
-  for (const char* spec : {"chow:alpha=0.4", "diff:alpha=0.1", "opt:alpha=0.3",
-                           "token-v1:alpha=0.3", "token-v2:alpha=0.2", "token-v3:alpha=0.5"}) {
-    const auto rule = make_rule(std::string(spec));
-    const auto mutant = make_multi_round(std::make_shared<RuleThrough<DecidesOnTransformed>>(rule));
-    EXPECT_GT(worst_error(*rule, *mutant), kCaught) << spec;
-  }
-}
-
-struct BonusSkipsTransform : MultiRoundSteps {
-  static void leaf_prob(const Rule& rule, NodeViews& views, int leaf, Distribution& out) {
-    SwappedViews raw(views);
-    rule.rule_prob(raw, leaf, out);
-  }
-};
-struct ResidualNotRenormalised : MultiRoundSteps {
-  static double reject(Distribution& rule_prob, const Distribution& proposal) {
-    return scale_and_subtract(rule_prob, 1.0, proposal);
-  }
-};
-
-TEST(RuleMutants, BonusSkipsTheTransform) {
-  for (const char* spec : {"diff:alpha=0.1", "token-v1:alpha=0.3"}) {
-    const auto rule = make_rule(std::string(spec));
-    EXPECT_GT(worst_error(*rule, MultiRound<BonusSkipsTransform>(rule)), kCaught) << spec;
-  }
-}
-
-TEST(RuleMutants, BonusFromTheTarget) {
-  for (const char* spec : {"chow:alpha=0.4", "token-v3:alpha=0.5", "lossy:alpha=0.3"}) {
-    const auto rule = make_rule(std::string(spec));
-    const Judging mutant = make_judging(std::string(spec) + ",bonus=target", "exact");
-    EXPECT_GT(worst_error(*rule, *mutant.acceptance), kCaught) << spec;
-    EXPECT_FALSE(mutant.acceptance->prefix_determined());
-  }
-}
-
-TEST(RuleMutants, ResidualNotRenormalised) {
-  for (const char* spec : {"lossy:alpha=0.3", "lenience:eps=0.6", "token-v3:alpha=0.5"}) {
-    const auto rule = make_rule(std::string(spec));
-    EXPECT_GT(worst_error(*rule, MultiRound<ResidualNotRenormalised>(rule)), kCaught) << spec;
-  }
-}
-
-// Lemma 2's map taken for a distribution at beta = 1, where it sums to more than 1.
-class LossyNotNormalised final : public Rule {
- public:
-  const char* name() const override { return "mutant"; }
-  RuleNeeds needs() const override { return {.draft_prob = true, .leaf_draft = true}; }
-  void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    out.clear();
-    for_each_in_either(
-        *views.draft(node), views.target(node), [&](TokenId id, double in_draft, double in_target) {
-          out.ids.push_back(id);
-          out.probs.push_back(std::max(std::min(in_draft, in_target / (1 - 0.3)), in_target));
-        });
-  }
-};
-
-TEST(RuleMutants, LossyMapNotNormalised) {
-  const auto rule = make_rule(std::string("lossy:alpha=0.3"));
-  EXPECT_GT(worst_error(*rule, *make_multi_round(std::make_shared<LossyNotNormalised>())), kCaught);
-}
-
-// The drafter's distribution replaced, at any node.
-class OtherDraft final : public ForwardingViews {
- public:
-  OtherDraft(NodeViews& views, const Distribution& draft) : ForwardingViews(views), draft_(draft) {}
-  const Distribution* draft(int) override { return &draft_; }
-
- private:
-  const Distribution& draft_;
-};
-
-// Remembers where the rule was asked last, for the step below.
-class Remembering final : public Rule {
- public:
-  explicit Remembering(std::shared_ptr<const Rule> rule) : rule_(std::move(rule)) {}
-  const char* name() const override { return "mutant"; }
-  RuleNeeds needs() const override { return rule_->needs(); }
-  void rule_prob(NodeViews& views, int node, Distribution& out) const override {
-    rule_->rule_prob(views, node, out);
-    asked = {rule_.get(), &views, node};
-  }
-  struct Asked {
-    const Rule* rule = nullptr;
-    NodeViews* views = nullptr;
-    int node = 0;
-  };
-  static Asked asked;
-
- private:
-  std::shared_ptr<const Rule> rule_;
-};
-Remembering::Asked Remembering::asked;
-
-// The rule computed anew for each sibling, from the draft_prob that its earlier siblings left: the
-// law that it was proposed from.
-struct RecomputedOnModifiedDraft : MultiRoundSteps {
-  static double reject(Distribution& rule_prob, const Distribution& proposal) {
-    const Remembering::Asked at = Remembering::asked;
-    OtherDraft views(*at.views, proposal);
-    Distribution recomputed;
-    at.rule->rule_prob(views, at.node, recomputed);
-    const double mass = subtract_and_normalise(recomputed, proposal);
-    if (mass > 0) rule_prob = recomputed;
-    return mass;
-  }
-};
-
-TEST(RuleMutants, RuleRecomputedOnModifiedDraft) {
-  const auto shape =
-      std::make_shared<FixedShape>(std::vector<int>{2}, Siblings::without_replacement);
-  for (const char* spec : {"token-v3:alpha=0.5", "lossy:alpha=0.3"}) {
-    const auto rule = make_rule(std::string(spec));
-    const MultiRound<RecomputedOnModifiedDraft> mutant(std::make_shared<Remembering>(rule));
-    EXPECT_GT(worst_error(*rule, mutant, shape), kCaught) << spec;
   }
 }
 

@@ -162,6 +162,9 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
     throw UsageError("load drafter", options.drafter, "a drafter with a model, model:PATH",
                      spec.name());
   }
+  if (spec.text("updates")) {
+    throw UsageError("load drafter", options.drafter, "one model for all texts", "updates=");
+  }
   const std::string& path = spec.required_value("model:PATH");
   auto model = load_model(path, make_load_options(options.drafter_options));
   require_fitting_vocabulary(target, *model, path);

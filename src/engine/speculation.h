@@ -40,9 +40,9 @@ struct Speculation {
 // fit the target.
 Speculation make_speculation(const Model& target, const SpeculationOptions& options);
 
-// The model of a drafter "model:PATH", whatever else the spec says, checked against the target's
-// vocabulary. Throws UsageError for other drafters, Error for a model that does not load or does
-// not fit.
+// The model of a drafter "model:PATH", checked against the target's vocabulary. Throws UsageError
+// for other drafters and for one with updates, which is not one model; Error for a model that does
+// not load or does not fit.
 std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                                                   const SpeculationOptions& options);
 // What drafters for this target are made from; the target outlives it.

@@ -1,7 +1,5 @@
 #include "engine/text_documents.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -35,16 +33,6 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
-void require_utf8(const fs::path& path, std::string_view text) {
-  const Utf8Scan scan = scan_utf8(text);
-  if (scan.n_bad == 0) return;
-  const std::string_view before = text.substr(0, scan.n_valid);
-  throw Error(
-      kOperation, path.string(), "UTF-8 text",
-      fmt::format("byte 0x{:02X} in line {}", static_cast<unsigned char>(text[scan.n_valid]),
-                  std::count(before.begin(), before.end(), '\n') + 1));
-}
-
 // How much of a text of more than kPiece_bytes the next piece takes.
 std::size_t piece_end(std::string_view text) {
   const std::string_view piece = text.substr(0, TextDocuments::kPiece_bytes);
@@ -72,7 +60,7 @@ TextDocuments::TextDocuments(std::span<const fs::path> texts, std::string separa
   }
   for (const fs::path& path : files_) {
     const MappedFile file(path);
-    require_utf8(path, text_of(file));
+    require_utf8(text_of(file), kOperation, path.string());
     n_bytes_ += file.bytes().size();
   }
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "eval/json_text.h"
 #include "eval/words.h"
 #include "outrider/error.h"
 
@@ -39,20 +40,31 @@ void add(DataSet& set, json fields, std::string place) {
   }
   const Error problem(kOperation, place, "a JSON object",
                       fields.is_discarded() ? "malformed JSON" : fields.type_name());
-  set.problems.emplace_back(problem.what());
+  set.problems.push_back({.number = number, .text = problem.what()});
 }
 
 void read_jsonl(std::string_view text, const std::string& file, DataSet& set) {
   for (int line = 1; !text.empty(); ++line) {
     const std::string_view bytes = take_line(text);
     if (is_blank(bytes)) continue;
-    add(set, json::parse(bytes, nullptr, /*allow_exceptions=*/false),
-        fmt::format("{}, line {}", file, line));
+    add(set, parse_json(bytes), fmt::format("{}, line {}", file, line));
+  }
+}
+
+// Compressed and other binary files, which have no lines that could be named. Text has no zero
+// bytes; binary formats have one within their first few hundred bytes.
+void require_text(std::string_view bytes, const std::string& file) {
+  constexpr std::size_t kLooked_bytes = 4096;
+  if (bytes.starts_with("\x1f\x8b")) {
+    throw Error("read data", file, "text", "gzip's format (gzip -d makes it text)");
+  }
+  if (bytes.substr(0, kLooked_bytes).find('\0') != std::string_view::npos) {
+    throw Error("read data", file, "text", "zero bytes");
   }
 }
 
 json parse_whole(std::string_view text, const std::string& file, const char* expected) {
-  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json value = parse_json(text);
   if (value.is_discarded()) throw Error("read data", file, expected, "malformed JSON");
   return value;
 }
@@ -176,6 +188,7 @@ DataSet read_data(const DataLayout& layout, const std::vector<std::string>& file
   std::vector<std::string> texts;
   for (const std::string& file : files) {
     texts.push_back(read_data_file(file));
+    require_text(texts.back(), file);
     for (const char c : texts.back()) {
       set.digest = (set.digest ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
     }

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "eval/bootstrap.h"
+#include "eval/report_pictures.h"
 #include "eval/report_text.h"
 #include "outrider/error.h"
 
@@ -192,7 +193,7 @@ std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, co
   write_file_atomically(directory / "teacher-forced.csv", forced_csv(rows, run.lengths));
   write_file_atomically(directory / "teacher-forced.json", forced_json(rows, run).dump(1) + "\n");
 
-  std::vector<std::string> missing;
+  ReportPictures pictures(directory, {"teacher-forced-rejection-", "teacher-forced-tau-"}, picture);
   for (const SamplingParams& transform : transforms_of(rows)) {
     const bool finite = std::all_of(rows.begin(), rows.end(), [&](const ForcedRow& row) {
       return !same(row.sampling, transform) || std::isfinite(row.nll.value);
@@ -203,16 +204,12 @@ std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, co
     const std::string name = name_of(transform);
     const auto plot = [&](const char* axis, std::string x_label,
                           const Figure& (*x)(const ForcedRow&)) {
-      const std::string file =
-          fmt::format("teacher-forced-{}-{}.{}", axis, file_part(name), picture);
-      if (!draw({.title = name,
-                 .x_label = std::move(x_label),
-                 .y_label = y_label,
-                 .curves = curves_of(rows, transform, x, y),
-                 .bars = false},
-                directory / file)) {
-        missing.push_back(file);
-      }
+      pictures.draw({.title = name,
+                     .x_label = std::move(x_label),
+                     .y_label = y_label,
+                     .curves = curves_of(rows, transform, x, y),
+                     .bars = false},
+                    fmt::format("teacher-forced-{}-{}", axis, file_part(name)));
     };
     plot("rejection", "expected rejection of a drafted token", rejection_of);
     if (!run.lengths.empty()) {
@@ -221,7 +218,7 @@ std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, co
            last_tau_of);
     }
   }
-  return missing;
+  return pictures.problems();
 }
 
 }  // namespace outrider::eval

@@ -48,9 +48,9 @@ nlohmann::ordered_json forced_json(std::span<const ForcedRow> rows, const Forced
 
 // Writes teacher-forced.csv and teacher-forced.json, and for each transform a picture of quality
 // against the rejection rate and one against the longest length's tau: the negative log-likelihood,
-// or, where that is infinite for some rule (temperature 0, truncation), the hits. Returns the names
-// of pictures that could not be drawn. `picture` is the pictures' extension, "svg" or "png". Throws
-// Error where a file cannot be written.
+// or, where that is infinite for some rule (temperature 0, truncation), the hits. Pictures of an
+// earlier report go. Returns lines that say which could not be drawn, and why. `picture` is the
+// pictures' extension, "svg" or "png". Throws Error where a file cannot be written.
 std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, const ForcedRun& run,
                                              const std::filesystem::path& directory,
                                              const std::string& picture);

@@ -33,7 +33,7 @@ std::string with_ends(const Figure& x, const Figure& y) {
 
 }  // namespace
 
-bool draw(const FrontierPlot& plot, const std::filesystem::path& picture) {
+Drawn draw(const FrontierPlot& plot, const std::filesystem::path& picture) {
   std::string data;
   std::string bars;
   std::string curves;
@@ -60,14 +60,14 @@ bool draw(const FrontierPlot& plot, const std::filesystem::path& picture) {
         n_drawn, n_points == 1 ? "points" : "linespoints", style, gnuplot_text(curve.name));
     ++n_drawn;
   }
-  if (n_drawn == 0) return false;
+  if (n_drawn == 0) return Drawn::no_point;
   const std::string script = fmt::format(
       "set title {}\nset xlabel {}\nset ylabel {}\nset grid linecolor '#dddddd'\n"
       "set key outside right top\nset bars 0\nset offsets graph 0.02, graph 0.02, graph 0.02, "
       "graph 0.02\n{}plot {}{}\n",
       gnuplot_text(plot.title), gnuplot_text(plot.x_label), gnuplot_text(plot.y_label), data,
       plot.bars ? bars : std::string(), curves);
-  return draw_with_gnuplot(picture, 800, 480, script);
+  return draw_with_gnuplot(picture, 800, 480, script) ? Drawn::yes : Drawn::failed;
 }
 
 }  // namespace outrider::eval

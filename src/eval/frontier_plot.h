@@ -35,9 +35,11 @@ struct FrontierPlot {
   bool bars = true;
 };
 
-// Draws curves through the points that are finite. False where
-// gnuplot is missing or fails, or no point is finite. Throws Error where nothing can be written.
-bool draw(const FrontierPlot& plot, const std::filesystem::path& picture);
+enum class Drawn { yes, no_point, failed };  // failed: gnuplot is missing, or fails
+
+// Draws curves through the points that are finite, if there are any. Throws Error where nothing can
+// be written.
+Drawn draw(const FrontierPlot& plot, const std::filesystem::path& picture);
 
 }  // namespace outrider::eval
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "eval/report_pictures.h"
 #include "eval/report_text.h"
 #include "outrider/error.h"
 
@@ -176,7 +177,9 @@ std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> po
   write_file_atomically(directory / "frontier.json", frontier_json(points, run).dump(1) + "\n");
 
   // One picture for each transform, slice and axis.
-  std::vector<std::string> missing;
+  std::vector<std::string> beginnings;
+  for (const Axis& axis : kCosts) beginnings.push_back(fmt::format("frontier-{}-", axis.name));
+  ReportPictures pictures(directory, beginnings, picture);
   std::set<std::string> drawn;
   for (const FrontierPoint& first : points) {
     std::string title = name_of(first.setting.sampling);
@@ -198,12 +201,10 @@ std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> po
         }
         curve->points.push_back({.x = point.*x, .y = point.quality});
       }
-      const std::string file =
-          fmt::format("frontier-{}-{}.{}", axis.name, file_part(title), picture);
-      if (!draw(plot, directory / file)) missing.push_back(file);
+      pictures.draw(plot, fmt::format("frontier-{}-{}", axis.name, file_part(title)));
     }
   }
-  return missing;
+  return pictures.problems();
 }
 
 }  // namespace outrider::eval

@@ -28,8 +28,8 @@ std::string frontier_csv(std::span<const FrontierPoint> points);
 nlohmann::ordered_json frontier_json(std::span<const FrontierPoint> points, const FrontierRun& run);
 
 // Writes frontier.csv, frontier.json, and for each transform and slice pictures of quality against
-// latency, passes, rejection, deferral and compute. Returns the names of pictures that could not be
-// drawn. Throws Error where a file cannot be written.
+// latency, passes, rejection, deferral and compute, in place of those of an earlier report. Returns
+// lines that say which could not be drawn, and why. Throws Error where a file cannot be written.
 std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> points,
                                                const FrontierRun& run,
                                                const std::filesystem::path& directory,

@@ -41,15 +41,30 @@ std::vector<std::string> references_of(const Item& item, const std::vector<std::
 
 }  // namespace
 
-QuestionSet prepare(const Task& task, DataSet data, int n_examples) {
+QuestionSet prepare(const Task& task, DataSet data, int n_examples, std::size_t n_questions) {
   std::string shown;
   const std::size_t n_shown =
       n_examples < 0 ? task.examples.size()
                      : std::min(task.examples.size(), static_cast<std::size_t>(n_examples));
   for (std::size_t i = 0; i < n_shown; ++i) shown += task.example.render(task.examples[i]);
 
-  QuestionSet set{.questions = {}, .problems = std::move(data.problems)};
+  QuestionSet set;
+  const auto add_problem = [&set, &task](Problem problem) {
+    set.problems.push_back(std::move(problem));
+    if (!set.questions.empty() || set.problems.size() < kMostWrong) return;
+    throw Error("read data", task.name,
+                fmt::format("none of the first {} items is what the task expects: {}", kMostWrong,
+                            set.problems.front().text));
+  };
+  auto unreadable = data.problems.begin();
+  const auto add_unreadable = [&](int before) {
+    for (; unreadable != data.problems.end() && unreadable->number < before; ++unreadable) {
+      add_problem(std::move(*unreadable));
+    }
+  };
   for (Item& item : data.items) {
+    if (set.questions.size() == n_questions) return set;
+    add_unreadable(item.number);
     try {
       Question question;
       question.prompt = task.instruction.render(item) + shown + task.prompt.render(item);
@@ -67,9 +82,10 @@ QuestionSet prepare(const Task& task, DataSet data, int n_examples) {
       question.item = std::move(item);
       set.questions.push_back(std::move(question));
     } catch (const Error& error) {
-      set.problems.emplace_back(error.what());
+      add_problem({.number = item.number, .text = error.what()});
     }
   }
+  if (set.questions.size() < n_questions) add_unreadable(data.n_items);
   return set;
 }
 

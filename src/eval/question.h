@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_EVAL_QUESTION_H_
 #define OUTRIDER_EVAL_QUESTION_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,18 @@ struct Question {
 };
 
 struct QuestionSet {
-  std::vector<Question> questions;    // in the order of the data
-  std::vector<std::string> problems;  // one line each: unreadable items, missing fields
+  std::vector<Question> questions;  // in the order of the data
+  std::vector<Problem> problems;    // likewise: unreadable items, missing fields
 };
 
+inline constexpr std::size_t kMostWrong = 3;
+
 // n_examples: how many of the task's examples a prompt shows, at most all; negative: all.
-QuestionSet prepare(const Task& task, DataSet data, int n_examples = -1);
+// n_questions: items behind these are not looked at. Throws Error, naming the first item's problem,
+// where the first kMostWrong items all have one: then it is not slips in the data that are wrong,
+// but the file or the task.
+QuestionSet prepare(const Task& task, DataSet data, int n_examples = -1,
+                    std::size_t n_questions = SIZE_MAX);
 
 }  // namespace outrider::eval
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "eval/data_file.h"
+#include "eval/json_text.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {
@@ -107,7 +108,7 @@ DataLayout parse_layout(const json& value, const std::string& object) {
 
 Task parse_task(std::string_view text, std::string_view object) {
   Task task;
-  task.json = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  task.json = parse_json(text);
   if (task.json.is_discarded()) throw Error(kOperation, object, "JSON", "something else");
   const std::string name(object);
   const Reader reader(task.json, name);

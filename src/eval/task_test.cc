@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -84,6 +85,27 @@ TEST(TaskFile, SaysWhatIsWrongWithIt) {
               HasSubstr("example 1"));
 }
 
+// Values that no one writes by hand must not exhaust the stack of the code that copies them.
+TEST_F(Files, NestedJsonIsNoTrap) {
+  const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  for (const int depth : {100, 1'000'000}) {
+    EXPECT_THAT(error_of([&] {
+                  parse_task(R"({"name": "n", "prompt": "x", "max_tokens": )" + nested(depth) + "}",
+                             "t.json");
+                }),
+                HasSubstr("t.json: expected JSON"));
+    const DataSet set =
+        read_data({}, {write("deep.jsonl", "{\"a\": " + nested(depth) + "}\n{\"a\": 1}\n")});
+    EXPECT_EQ(set.items.size(), 1U);
+    EXPECT_EQ(set.problems.size(), 1U);
+  }
+  EXPECT_THAT(error_of([&] {
+                parse_task(R"({"name": "n", "prompt": "x", "max_tokens": )" + nested(60) + "}",
+                           "t.json");
+              }),
+              HasSubstr("max_tokens"));
+}
+
 TEST(TaskFile, MetricsMustFitTheTask) {
   const auto problem = [](const std::string& rest) {
     const Task task = parse_task(R"({"name": "n", "prompt": "x", )" + rest + "}", "t.json");
@@ -122,6 +144,9 @@ TEST(TaskFile, AllThatShipAreSound) {
               AllOf(HasSubstr("gsm8k"), HasSubstr("got gsm9k")));
 }
 
+// Of a Problem.
+auto problem_with(const char* part) { return Field(&Problem::text, HasSubstr(part)); }
+
 TEST_F(Files, ABadLineIsNamedAndTheOthersAreRead) {
   const std::string file = write("d.jsonl", "{\"a\": 1}\n\n{\"a\": \n[1]\r\n{\"a\": 2}");
   const DataSet set = read_data({}, {file});
@@ -130,15 +155,15 @@ TEST_F(Files, ABadLineIsNamedAndTheOthersAreRead) {
   EXPECT_EQ(set.items[1].number, 3);
   EXPECT_EQ(set.items[1].place, file + ", line 5");
   EXPECT_THAT(set.problems,
-              ElementsAre(HasSubstr("line 3: expected a JSON object, got malformed JSON"),
-                          HasSubstr("line 4: expected a JSON object, got array")));
+              ElementsAre(problem_with("line 3: expected a JSON object, got malformed JSON"),
+                          problem_with("line 4: expected a JSON object, got array")));
 }
 
 TEST_F(Files, OtherLayouts) {
   const DataSet list =
       read_data({.format = DataLayout::Format::json}, {write("d.json", R"([{"a": 1}, 2])")});
   EXPECT_EQ(list.items.size(), 1U);
-  EXPECT_THAT(list.problems, ElementsAre(HasSubstr("item 2")));
+  EXPECT_THAT(list.problems, ElementsAre(problem_with("item 2")));
 
   const DataLayout lines{.format = DataLayout::Format::lines, .fields = {"en", "de"}};
   const std::string english = write("en", "one\ntwo\n\n");
@@ -191,16 +216,53 @@ TEST_F(Files, PromptsAndReferences) {
   EXPECT_EQ(set.questions[0].prompt, "Answer.\nQ: 1+1\nA: 2\nQ: 2+2\nA: 4\nQ: x\nA:");
   EXPECT_EQ(set.questions[0].references, (std::vector<std::string>{"y", "z", "7"}));
   EXPECT_EQ(set.questions[0].slice, "1");
-  EXPECT_THAT(
-      set.problems,
-      ElementsAre(AllOf(HasSubstr("line 2"), HasSubstr("\"a\", the reference, got no such field")),
-                  AllOf(HasSubstr("line 3"), HasSubstr("an empty list")),
-                  AllOf(HasSubstr("line 4"), HasSubstr("\"q\", got no such field")),
-                  AllOf(HasSubstr("line 5"), HasSubstr("\"kind\", the slice"))));
+  EXPECT_THAT(set.problems,
+              ElementsAre(AllOf(problem_with("line 2"),
+                                problem_with("\"a\", the reference, got no such field")),
+                          AllOf(problem_with("line 3"), problem_with("an empty list")),
+                          AllOf(problem_with("line 4"), problem_with("\"q\", got no such field")),
+                          AllOf(problem_with("line 5"), problem_with("\"kind\", the slice"))));
   EXPECT_EQ(prepare(task, read_data(task.data, {file}), 1).questions[0].prompt,
             "Answer.\nQ: 1+1\nA: 2\nQ: x\nA:");
   EXPECT_EQ(prepare(task, read_data(task.data, {file}), 0).questions[0].prompt,
             "Answer.\nQ: x\nA:");
+}
+
+// Items behind the last question are none of this run's business, whatever they are.
+TEST_F(Files, NothingIsSaidOfItemsThatAreNotAskedFor) {
+  const Task task = parse_task(R"({"name": "n", "prompt": "{q}"})", "t.json");
+  const std::string file = write("d.jsonl",
+                                 "{\"q\": 1}\nrubbish\n{\"q\": 2}\n{}\n{\"q\": 3}\n"
+                                 "rubbish\nrubbish\n");
+  const auto places_of = [&](std::size_t n_questions) {
+    std::vector<int> numbers;
+    const QuestionSet set = prepare(task, read_data(task.data, {file}), -1, n_questions);
+    EXPECT_LE(set.questions.size(), n_questions);
+    for (const Problem& found : set.problems) numbers.push_back(found.number);
+    return numbers;
+  };
+  EXPECT_THAT(places_of(1), ElementsAre());
+  EXPECT_THAT(places_of(2), ElementsAre(1));
+  EXPECT_THAT(places_of(3), ElementsAre(1, 3));
+  EXPECT_THAT(places_of(9), ElementsAre(1, 3, 5, 6));
+}
+
+TEST_F(Files, AFileOfAnotherKindIsOneError) {
+  const Task task = parse_task(R"({"name": "n", "prompt": "{q}"})", "t.json");
+  const auto error_with = [&](const std::string& text) {
+    const std::string file = write("d", text);
+    return error_of([&] { prepare(task, read_data(task.data, {file})); });
+  };
+  EXPECT_THAT(error_with("a\nb\nc\nd\n{\"q\": 1}\n"),
+              AllOf(HasSubstr("none of the first 3 items"),
+                    HasSubstr("d, line 1: expected a JSON object, got malformed JSON")));
+  EXPECT_THAT(error_with("{\"p\": 1}\n{\"p\": 1}\nx\n"),
+              AllOf(HasSubstr("d, line 1"), HasSubstr("\"q\", got no such field")));
+  EXPECT_EQ(error_with("a\nb\n{\"q\": 1}\nc\n"), "no error");
+  EXPECT_THAT(error_with(std::string("\x1f\x8b\x08 rest", 8)),
+              HasSubstr("d: expected text, got g"));
+  EXPECT_THAT(error_with(std::string("PAR1\0\0", 6)),
+              HasSubstr("d: expected text, got zero bytes"));
 }
 
 }  // namespace

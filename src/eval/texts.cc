@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "outrider/error.h"
+#include "tokenizer/utf8.h"
 
 namespace outrider::eval {
 namespace {
@@ -26,6 +27,7 @@ std::string read_file(const std::filesystem::path& path) {
   }
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (file.bad()) throw Error("read text", path.string(), "cannot be read to its end");
+  require_utf8(text, "read text", path.string());
   return text;
 }
 

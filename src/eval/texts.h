@@ -15,7 +15,7 @@ namespace outrider::eval {
 
 // The files' documents without the blanks around them; a document ends at `separator` (empty: a
 // file is one document). The first `n_texts` of them (0: all); of at least one character. Throws
-// Error on a file that cannot be read and when nothing is left.
+// Error on a file that cannot be read or is not UTF-8, and when nothing is left.
 std::vector<std::string> read_documents(std::span<const std::filesystem::path> files,
                                         std::string_view separator, int n_texts);
 

@@ -15,6 +15,7 @@ namespace outrider::eval {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A letter is a token; texts begin with token 0 if asked for.
 class Letters final : public Tokenizer {
@@ -92,6 +93,18 @@ TEST(Documents, AreCutAtTheSeparatorAndStripped) {
   EXPECT_THROW(read_documents(std::array{directory.path()}, "", 0), Error);
   std::ofstream(first, std::ios::trunc) << " \n";
   EXPECT_THROW(read_documents(std::array{first}, "", 0), Error);
+}
+
+TEST(Documents, MustBeUtf8) {
+  const testing::TemporaryDirectory directory;
+  const std::filesystem::path file = directory.path() / "latin.txt";
+  std::ofstream(file) << "one\ncaf\xe9\n";
+  try {
+    read_documents(std::array{file}, "", 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("latin.txt: expected UTF-8 text, got byte 0xE9 in line 2"));
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -229,6 +230,17 @@ LoggedText parse_payload(std::span<const std::byte> payload, const VerdictLogFor
   return text;
 }
 
+// Appends the texts of the whole records that these bytes begin with; returns what those take.
+std::int64_t read_records(std::span<const std::byte> bytes, const VerdictLogFormat& format,
+                          const fs::path& path, std::vector<LoggedText>& texts) {
+  std::size_t n_read = 0;
+  while (const auto payload = whole_payload(bytes.subspan(n_read))) {
+    texts.push_back(parse_payload(*payload, format, path));
+    n_read += kRecordHeadBytes + payload->size();
+  }
+  return static_cast<std::int64_t>(n_read);
+}
+
 void require_same(const VerdictLogFormat& wanted, const VerdictLogFormat& there,
                   const fs::path& directory) {
   if (there.vocabulary != wanted.vocabulary || there.n_vocabulary != wanted.n_vocabulary) {
@@ -397,6 +409,13 @@ void VerdictLogWriter::append(const LoggedText& text) {
   last.n_bytes += n_bytes;
 }
 
+VerdictSegment parse_verdict_segment(std::span<const std::byte> bytes, const fs::path& path) {
+  VerdictSegment segment{.format = read_header(bytes, path), .texts = {}};
+  segment.n_bytes = kVerdictSegmentHeaderBytes +
+                    read_records(bytes.subspan(kHeaderBytes), segment.format, path, segment.texts);
+  return segment;
+}
+
 VerdictLogReader::VerdictLogReader(fs::path directory) : directory_(std::move(directory)) {
   std::error_code failed;
   if (!fs::is_directory(directory_, failed)) {
@@ -425,24 +444,20 @@ void VerdictLogReader::read_segment(std::int64_t number, std::vector<LoggedText>
   const fs::path path = segment_path(directory_, number);
   const auto bytes = read_from(path, offset_);
   if (!bytes) return;  // removed since it was listed
-  std::span<const std::byte> rest = *bytes;
+  const std::size_t n_before = texts.size();
   if (offset_ == 0) {
-    const VerdictLogFormat format = read_header(rest, path);
-    if (format_ && *format_ != format) {
+    VerdictSegment segment = parse_verdict_segment(*bytes, path);
+    if (format_ && *format_ != segment.format) {
       throw Error(kRead, path.string(), "a segment of the same target as the others",
                   "one of another");
     }
-    format_ = format;
-    rest = rest.subspan(kHeaderBytes);
-    offset_ = kVerdictSegmentHeaderBytes;
+    format_ = segment.format;
+    offset_ = segment.n_bytes;
+    std::move(segment.texts.begin(), segment.texts.end(), std::back_inserter(texts));
+  } else {
+    offset_ += read_records(*bytes, *format_, path, texts);
   }
-  while (const auto payload = whole_payload(rest)) {
-    texts.push_back(parse_payload(*payload, *format_, path));
-    texts.back().segment = number;
-    const std::size_t n_bytes = kRecordHeadBytes + payload->size();
-    rest = rest.subspan(n_bytes);
-    offset_ += static_cast<std::int64_t>(n_bytes);
-  }
+  for (std::size_t i = n_before; i < texts.size(); ++i) texts[i].segment = number;
 }
 
 }  // namespace outrider

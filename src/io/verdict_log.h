@@ -101,6 +101,17 @@ class VerdictLogWriter {
   std::vector<std::byte> record_;
 };
 
+// What a segment holds, from its first byte on.
+struct VerdictSegment {
+  VerdictLogFormat format;
+  std::vector<LoggedText> texts;  // of the whole records
+  std::int64_t n_bytes = 0;       // that these and the header take; behind them, what is torn
+};
+// `path` names it in errors. Throws Error on bytes that are no segment, and on whole records that
+// no writer of this format has made.
+VerdictSegment parse_verdict_segment(std::span<const std::byte> bytes,
+                                     const std::filesystem::path& path);
+
 // Reads a log, also while it is being written. Not thread-safe.
 class VerdictLogReader {
  public:

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "outrider/error.h"
 #include "sampling/counter_chance.h"
+#include "speculate/drafter_registry.h"
 #include "speculate/drafters/first_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
@@ -25,6 +28,7 @@ namespace {
 using testing::distance;
 using testing::enumerate;
 using testing::Enumerated;
+using ::testing::HasSubstr;
 using testing::kCaught;
 using testing::kExact;
 using testing::TableModel;
@@ -328,6 +332,21 @@ TEST(StagedDrafter, MutantWithTheOuterRoundsKeysIsCaught) {
 }
 
 // After any number of rounds it drafts what one that has seen nothing but the text drafts.
+TEST(CompositeDrafters, AnEmptyPartIsNamedByTheSpecItIsIn) {
+  for (const char* spec : {"first:,ngram", "first:ngram,", "first:ngram,,suffix", "merge:ngram+",
+                           "staged:model:X+", "merge:+", "first:merge:ngram+,suffix"}) {
+    try {
+      read_drafter(spec);
+      ADD_FAILURE() << spec;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("expected a drafter as every part, got an empty one"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr(std::string(spec).starts_with("first:merge") ? "merge:ngram+"
+                                                                         : std::string(spec)));
+    }
+  }
+}
+
 TEST(CompositeDrafters, KeepInStepWithTheText) {
   const auto make = [](int kind) -> std::unique_ptr<Drafter> {
     const auto shape = open(4, 10);

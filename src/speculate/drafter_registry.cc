@@ -80,8 +80,12 @@ DrafterPlan read_drafter(std::string_view spec) {
     throw UsageError("read drafter", std::string(spec), "a drafter", "none as a part of another");
   }
   if (kind->read != nullptr) return kind->read(Spec::parse("drafter", spec));
-  return kind->read_parts(
-      split_specs(spec.substr(std::min(spec.size(), name.size() + 1)), kind->joined_by));
+  const std::vector<std::string> parts =
+      split_specs(spec.substr(std::min(spec.size(), name.size() + 1)), kind->joined_by);
+  if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+    throw UsageError("read drafter", spec, "a drafter as every part", "an empty one");
+  }
+  return kind->read_parts(parts);
 }
 
 }  // namespace outrider

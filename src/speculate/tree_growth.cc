@@ -8,6 +8,10 @@
 
 namespace outrider {
 
+namespace {
+
+// The drafter's logits behind a node after bias and penalties; `storage` holds them unless they are
+// the same.
 std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
                                     std::span<const float> logits, PenalisedRow& storage) {
   if (!context.transform->has_penalties()) return logits;
@@ -15,6 +19,16 @@ std::span<const float> penalised_at(const Context& context, const DraftTree& tre
   tree.path_tokens(node, storage.path);
   context.transform->penalise(storage.logits, *context.history, storage.path);
   return storage.logits;
+}
+
+}  // namespace
+
+void distributions_at(const Context& context, const DraftTree& tree, int node,
+                      std::span<const float> logits, PenalisedRow& storage,
+                      Distribution& draft_prob, Distribution* raw_draft) {
+  logits = penalised_at(context, tree, node, logits, storage);
+  context.transform->distribution(logits, draft_prob);
+  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
 }
 
 void TreeGrowth::start(const DraftJob& job, int depth) {
@@ -114,6 +128,15 @@ void TreeGrowth::finish() {
     origins_.resize(nodes_.size());
     std::iota(origins_.begin(), origins_.end(), 0);
   }
+}
+
+void TreeGrowth::renumber(std::vector<int>& by_node) const {
+  by_node.resize(nodes_.size(), -1);
+  // Ascending: no place is read after it was written.
+  for (std::size_t node = 0; node < origins_.size(); ++node) {
+    by_node[node] = by_node[static_cast<std::size_t>(origins_[node])];
+  }
+  by_node.resize(origins_.size());
 }
 
 }  // namespace outrider

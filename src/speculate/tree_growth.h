@@ -19,10 +19,12 @@ struct PenalisedRow {
   std::vector<TokenId> path;
 };
 
-// The drafter's logits behind a node after bias and penalties, which count the committed tokens and
-// the node's own path; `storage` holds them unless they are the same.
-std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
-                                    std::span<const float> logits, PenalisedRow& storage);
+// The drafter's distributions behind a node from its logits there, under the request's transform,
+// whose penalties count the committed tokens and the node's own path: what Drafter::draft_at() is
+// asked for. raw_draft may be null.
+void distributions_at(const Context& context, const DraftTree& tree, int node,
+                      std::span<const float> logits, PenalisedRow& storage,
+                      Distribution& draft_prob, Distribution* raw_draft);
 
 // One draft on its way. Reused from draft to draft. Not thread-safe.
 //
@@ -58,8 +60,10 @@ class TreeGrowth {
   // To be called when the whole frontier has been expanded.
   void next_level();
 
-  // Of a complete draft: what each node's number was while it grew.
-  std::span<const int> origins() const { return origins_; }
+  // To be called of a complete draft, whose nodes may have new numbers since some did not stay: a
+  // drafter's numbers by node, in the order in which the nodes grew, become those of the nodes that
+  // stayed. Nodes that `by_node` is too short for get -1.
+  void renumber(std::vector<int>& by_node) const;
 
  private:
   void sample(int node, int law, TreeShape::Children children);
@@ -75,7 +79,7 @@ class TreeGrowth {
   bool needs_raw_ = false;
   std::vector<GrowingNode> nodes_;  // parallel to the tree's
   std::vector<int> frontier_;
-  std::vector<int> origins_;
+  std::vector<int> origins_;  // of a complete draft: what each node's number was while it grew
 
   PenalisedRow penalised_;
   std::vector<TokenId> tokens_;

@@ -46,17 +46,25 @@ class Drafting {
                  .tree = &tree_};
     growth_.start(job, room);
     int level = 0;
+    std::vector<int> token_of;  // each node that was expanded, -1 for others
     while (!growth_.frontier().empty()) {
       EXPECT_TRUE(std::is_sorted(growth_.frontier().begin(), growth_.frontier().end()));
       for (const int node : growth_.frontier()) {
         EXPECT_EQ(tree_.node(node).depth, level);
         EXPECT_EQ(tree_.node(node).draft_prob, kNoDistribution);
         growth_.expand(node, logits(node));
+        token_of.resize(static_cast<std::size_t>(node) + 1, -1);
+        token_of.back() = tree_.node(node).token;
       }
       growth_.next_level();
       ++level;
     }
-    EXPECT_EQ(growth_.origins().size(), tree_.nodes().size());
+    growth_.renumber(token_of);
+    EXPECT_EQ(token_of.size(), tree_.nodes().size());
+    for (int node = 0; node < tree_.n_nodes(); ++node) {
+      const bool expanded = tree_.node(node).draft_prob != kNoDistribution;
+      EXPECT_EQ(token_of[static_cast<std::size_t>(node)], expanded ? tree_.node(node).token : -1);
+    }
     return tree_;
   }
 

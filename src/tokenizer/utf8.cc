@@ -1,9 +1,13 @@
 #include "tokenizer/utf8.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+
+#include "outrider/error.h"
 
 namespace outrider {
 namespace {
@@ -56,6 +60,16 @@ Utf8Scan scan_utf8(std::string_view text) {
     at += length;
   }
   return {n, 0, false};
+}
+
+void require_utf8(std::string_view text, std::string_view operation, std::string_view object) {
+  const Utf8Scan scan = scan_utf8(text);
+  if (scan.n_bad == 0) return;
+  const std::string_view before = text.substr(0, scan.n_valid);
+  throw Error(
+      operation, object, "UTF-8 text",
+      fmt::format("byte 0x{:02X} in line {}", static_cast<unsigned char>(text[scan.n_valid]),
+                  std::count(before.begin(), before.end(), '\n') + 1));
 }
 
 std::string repair_utf8(std::string_view text) {

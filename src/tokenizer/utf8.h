@@ -22,6 +22,8 @@ struct Utf8Scan {
 Utf8Scan scan_utf8(std::string_view text);
 
 inline bool is_valid_utf8(std::string_view text) { return scan_utf8(text).n_bad == 0; }
+// Throws Error(operation, object, ...) naming the first bad byte and its line, if there is one.
+void require_utf8(std::string_view text, std::string_view operation, std::string_view object);
 // Each bad subsequence becomes one U+FFFD.
 std::string repair_utf8(std::string_view text);
 

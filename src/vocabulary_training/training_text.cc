@@ -45,13 +45,7 @@ std::string_view take_part(std::string_view& rest) {
 TrainingText::TrainingText(const std::vector<std::filesystem::path>& files) {
   for (const std::filesystem::path& file : files) {
     const std::string_view text = text_of(files_.emplace_back(file));
-    const Utf8Scan scan = scan_utf8(text);
-    if (scan.n_bad > 0) {
-      const auto line = std::count(text.begin(), text.begin() + scan.n_valid, '\n') + 1;
-      throw Error(kOperation, file.string(), "UTF-8 text",
-                  fmt::format("byte 0x{:02X} in line {}",
-                              static_cast<unsigned char>(text[scan.n_valid]), line));
-    }
+    require_utf8(text, kOperation, file.string());
     n_bytes_ += static_cast<std::int64_t>(text.size());
   }
   std::size_t file = 0;

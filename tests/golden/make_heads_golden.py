@@ -2,7 +2,7 @@
 """Makes tests/golden/heads.json: losses of heads on a tiny target, from the papers' equations.
 
 Needs torch. Everything is computed place by place in f64, from weights that are a formula of their
-names; src/train/objectives/heads_test.cc has the same formula. Chains of predictions are drafted
+names; tests/support/tiny_heads.h has the same formula. Chains of predictions are drafted
 one by one, each with the list of keys it may look at, as a drafter would.
 
 EAGLE: arXiv 2401.15077. EAGLE-3: arXiv 2503.01840. Medusa: arXiv

@@ -190,16 +190,9 @@ void EagleDrafter::run_frontiers() {
 }
 
 void EagleDrafter::drop_complete() {
-  std::erase_if(growing_, [this](const Growing& growing) {
+  std::erase_if(growing_, [](const Growing& growing) {
     if (!growing.growth->frontier().empty()) return false;
-    // The nodes that stayed have new numbers.
-    std::vector<int>& pending = growing.text->pending;
-    path_.clear();
-    for (const int origin : growing.growth->origins()) {
-      const auto index = static_cast<std::size_t>(origin);
-      path_.push_back(index < pending.size() ? pending[index] : -1);
-    }
-    pending.swap(path_);
+    growing.growth->renumber(growing.text->pending);
     return true;
   });
 }
@@ -229,10 +222,7 @@ bool EagleDrafter::draft_at(const Context& context, const DraftTree& tree, int n
                  output_);
   ++n_passes_;
   if (node == 0) keep_rows(text, n_waiting(text));
-  const std::span<const float> logits =
-      penalised_at(context, tree, node, output_.logits_row(0), penalised_);
-  context.transform->distribution(logits, draft_prob);
-  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
   return true;
 }
 

@@ -67,10 +67,7 @@ bool MedusaDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   if (!is_ready(text, context) || depth >= heads_->n_heads()) return false;
   heads_->forward(depth, text.feature, output_);
   ++n_passes_;
-  const std::span<const float> logits =
-      penalised_at(context, tree, node, output_.logits_row(0), penalised_);
-  context.transform->distribution(logits, draft_prob);
-  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
   return true;
 }
 

@@ -133,16 +133,9 @@ void ModelDrafter::run_frontiers() {
 }
 
 void ModelDrafter::drop_complete() {
-  std::erase_if(growing_, [this](const Growing& growing) {
+  std::erase_if(growing_, [](const Growing& growing) {
     if (!growing.growth->frontier().empty()) return false;
-    // The nodes that stayed have new numbers.
-    std::vector<int>& pending = growing.text->pending;
-    path_.clear();
-    for (const int origin : growing.growth->origins()) {
-      const auto index = static_cast<std::size_t>(origin);
-      path_.push_back(index < pending.size() ? pending[index] : -1);
-    }
-    pending.swap(path_);
+    growing.growth->renumber(growing.text->pending);
     return true;
   });
 }
@@ -178,10 +171,8 @@ bool ModelDrafter::draft_at(const Context& context, const DraftTree& tree, int n
     std::iota(path_.begin(), path_.end(), 0);
     text.sequence->keep(path_);
   }
-  const std::span<const float> logits = penalised_at(
-      context, tree, node, output_.logits_row(0).first(shared_vocabulary_), penalised_);
-  context.transform->distribution(logits, draft_prob);
-  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  distributions_at(context, tree, node, output_.logits_row(0).first(shared_vocabulary_), penalised_,
+                   draft_prob, raw_draft);
   return true;
 }
 

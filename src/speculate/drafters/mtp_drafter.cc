@@ -210,15 +210,7 @@ void MtpDrafter::propose(std::span<DraftJob> jobs) {
 void MtpDrafter::drop_complete() {
   std::erase_if(growing_, [](const Growing& growing) {
     if (!growing.growth->frontier().empty()) return false;
-    // The nodes that stayed have new numbers.
-    for (Progress& progress : *growing.text) {
-      std::vector<int> given_of;
-      for (const int origin : growing.growth->origins()) {
-        const auto index = static_cast<std::size_t>(origin);
-        given_of.push_back(index < progress.given_of.size() ? progress.given_of[index] : -1);
-      }
-      progress.given_of = std::move(given_of);
-    }
+    for (Progress& progress : *growing.text) growing.growth->renumber(progress.given_of);
     return true;
   });
 }
@@ -232,10 +224,7 @@ bool MtpDrafter::draft_at(const Context& context, const DraftTree& tree, int nod
   Running running = to_run(module, context, text, tree, {&node, 1});
   run(module, {&running, 1});
   ++n_passes_;
-  const std::span<const float> logits =
-      penalised_at(context, tree, node, output_.logits_row(0), penalised_);
-  context.transform->distribution(logits, draft_prob);
-  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
   return true;
 }
 

@@ -153,10 +153,7 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   ++n_passes_;
   const int path[] = {0};
   stream.sequence->keep(path);
-  const std::span<const float> logits =
-      penalised_at(context, tree, node, output_.logits_row(0), penalised_);
-  context.transform->distribution(logits, draft_prob);
-  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
   return true;
 }
 

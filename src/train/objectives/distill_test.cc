@@ -12,6 +12,7 @@
 
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/gradient_differences.h"
 #include "tests/support/near.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
@@ -23,6 +24,8 @@ namespace outrider::train {
 namespace {
 
 using test_support::near;
+using testing::all_entries;
+using testing::expect_gradient_is_difference;
 using torch::Tensor;
 
 const std::vector<std::pair<Divergence, const char*>>& divergences() {
@@ -101,7 +104,6 @@ TEST(Divergence, ATargetMayExcludeTokens) {
   }
 }
 
-// Central differences in doubles, as in llama_module_test.cc.
 TEST(Divergence, GradientsAreDifferences) {
   torch::manual_seed(1);
   const Tensor target_logits = torch::randn({4, 7}, torch::kFloat64) * 2;
@@ -112,19 +114,7 @@ TEST(Divergence, GradientsAreDifferences) {
       return weighted_mean(divergence_rows(which, draft_logits, target_logits), weights);
     };
     loss().backward();
-    const Tensor gradient = draft_logits.grad().view({-1});
-    Tensor values = draft_logits.detach().view({-1});
-    constexpr double kStep = 1e-5;
-    const torch::NoGradGuard no_grad;
-    for (std::int64_t i = 0; i < values.numel(); ++i) {
-      const double before = values[i].item<double>();
-      values[i] = before + kStep;
-      const double above = loss().item<double>();
-      values[i] = before - kStep;
-      const double below = loss().item<double>();
-      values[i] = before;
-      EXPECT_TRUE(near(gradient[i].item<double>(), (above - below) / (2 * kStep), 1e-8)) << name;
-    }
+    expect_gradient_is_difference(draft_logits, loss, all_entries(draft_logits), 1e-8, name);
   }
 }
 

@@ -18,7 +18,9 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
+#include "tests/support/gradient_differences.h"
 #include "tests/support/near.h"
+#include "tests/support/one_batch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 #include "tokenizer/same_vocabulary.h"
@@ -32,6 +34,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using test_support::near;
+using testing::all_entries;
+using testing::expect_gradient_is_difference;
 using torch::Tensor;
 
 constexpr int kVocabulary = 300;
@@ -137,17 +141,6 @@ class Online : public ::testing::Test {
   LearningDrafter drafter_;
 };
 
-// The very batches of another source.
-class Repeated final : public BatchSource {
- public:
-  explicit Repeated(Batch batch) : batch_(std::move(batch)) {}
-  Batch batch(std::int64_t) override { return batch_; }
-  std::int64_t n_tokens() const override { return 0; }
-
- private:
-  Batch batch_;
-};
-
 // With every token listed, the log's loss is distillation's with the target at hand: value, overlap
 // and gradient, for every divergence.
 TEST_F(Online, WithTheWholeVocabularyItIsDistillation) {
@@ -158,7 +151,7 @@ TEST_F(Online, WithTheWholeVocabularyItIsDistillation) {
   distill.products = Products::full;
   distill.init = at("drafter");
   distill.target = teacher_;
-  distill.batches = std::make_shared<Repeated>(texts->batch(7).batch);
+  distill.batches = std::make_shared<testing::OneBatch>(texts->batch(7).batch);
   for (const Divergence divergence : {Divergence::forward_kl, Divergence::reverse_kl,
                                       Divergence::jensen_shannon, Divergence::total_variation}) {
     distill.divergence = divergence;
@@ -209,7 +202,7 @@ TEST_F(Online, FewerTokensBoundTheDivergence) {
   }
 }
 
-// Central differences, through the column of all other tokens too.
+// Through the column of all other tokens too.
 TEST_F(Online, GradientsThroughTheRestAreDifferences) {
   torch::manual_seed(3);
   const Tensor target = torch::randn({3, 6}, torch::kFloat64);
@@ -222,19 +215,7 @@ TEST_F(Online, GradientsThroughTheRestAreDifferences) {
         .sum();
   };
   loss().backward();
-  const Tensor gradient = draft.grad().view({-1});
-  Tensor values = draft.detach().view({-1});
-  constexpr double kStep = 1e-5;
-  const torch::NoGradGuard no_grad;
-  for (std::int64_t i = 0; i < values.numel(); ++i) {
-    const double before = values[i].item<double>();
-    values[i] = before + kStep;
-    const double above = loss().item<double>();
-    values[i] = before - kStep;
-    const double below = loss().item<double>();
-    values[i] = before;
-    EXPECT_TRUE(near(gradient[i].item<double>(), (above - below) / (2 * kStep), 1e-8));
-  }
+  expect_gradient_is_difference(draft, loss, all_entries(draft), 1e-8, "draft");
 }
 
 // However long the texts, every judged place is in one window, under its own row, with at least

@@ -1,0 +1,36 @@
+// The pictures of one report.
+#ifndef OUTRIDER_EVAL_REPORT_PICTURES_H_
+#define OUTRIDER_EVAL_REPORT_PICTURES_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "eval/frontier_plot.h"
+
+namespace outrider::eval {
+
+class ReportPictures {
+ public:
+  // `beginnings`: of the names that the report's pictures have. Those that an earlier report left
+  // in the directory, of either format, are removed: they would show what the new tables do not
+  // say. `format`: "svg" or "png".
+  ReportPictures(std::filesystem::path directory, const std::vector<std::string>& beginnings,
+                 std::string format);
+
+  // `name`: without its ending. Throws Error where nothing can be written.
+  void draw(const FrontierPlot& plot, const std::string& name);
+
+  // For people: which could not be drawn, a line for each reason.
+  std::vector<std::string> problems() const;
+
+ private:
+  std::filesystem::path directory_;
+  std::string format_;
+  std::vector<std::string> without_points_;
+  std::vector<std::string> failed_;
+};
+
+}  // namespace outrider::eval
+
+#endif  // OUTRIDER_EVAL_REPORT_PICTURES_H_

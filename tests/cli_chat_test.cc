@@ -1,0 +1,82 @@
+// `outrider chat`: a conversation over a pipe, and what does not fit into one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/cli_models.h"
+#include "tests/support/run_program.h"
+
+namespace outrider::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+Words chat_words(const Words& more = {}) {
+  Words words = {"chat", "--model", CliModels::get().chatty(), "--max-tokens", "8", "--ignore-eos"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(Chat, AnswersEveryLineOfAPipeInItsTurn) {
+  const ProgramRun one = run_program(chat_words(), {.standard_input = "hello\n"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_FALSE(one.out.empty());
+  const ProgramRun two = run_program(chat_words(), {.standard_input = "hello\n\nand\n"});
+  EXPECT_EQ(two.status, 0) << two.err;
+  EXPECT_THAT(two.out, StartsWith(one.out));
+  EXPECT_GT(two.out.size(), one.out.size());
+  // Forgetting makes the second answer the first; so does a last line without its end.
+  const ProgramRun reset = run_program(chat_words(), {.standard_input = "hello\n/reset\nhello"});
+  EXPECT_EQ(reset.out, one.out + one.out);
+  EXPECT_EQ(run_program(chat_words(), {.standard_input = "hello\n/exit\nhello\n"}).out, one.out);
+}
+
+TEST(Chat, TheFirstAnswerIsThatOfGenerateChat) {
+  const ProgramRun chat = run_program(chat_words(), {.standard_input = "hello\n"});
+  const ProgramRun once =
+      run_program({"generate", "--chat", "--prompt", "hello", "--model", CliModels::get().chatty(),
+                   "--max-tokens", "8", "--ignore-eos"});
+  EXPECT_EQ(once.status, 0) << once.err;
+  EXPECT_EQ(once.out, chat.out);
+}
+
+TEST(Chat, TheSystemMessageCounts) {
+  const ProgramRun flag =
+      run_program(chat_words({"--system", "be odd"}), {.standard_input = "hello\n"});
+  const ProgramRun command =
+      run_program(chat_words(), {.standard_input = "/system be odd\nhello\n"});
+  const ProgramRun without = run_program(chat_words(), {.standard_input = "hello\n"});
+  EXPECT_EQ(command.out, flag.out);
+  EXPECT_NE(without.out, flag.out);
+}
+
+TEST(Chat, AFullContextForgetsTheOldestAndSaysSo) {
+  std::string lines;
+  for (int turn = 0; turn < 12; ++turn) lines += "turn " + std::to_string(turn) + " tell me\n";
+  const ProgramRun run = run_program(chat_words(), {.standard_input = lines});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_GE(n_lines(run.out), 12);
+  EXPECT_THAT(run.err, HasSubstr("forgotten"));
+}
+
+TEST(Chat, AMessageTooLongIsRefusedAndTheConversationGoesOn) {
+  const std::string longer(5000, '~');
+  const ProgramRun run = run_program(chat_words(), {.standard_input = longer + "\nhello\n"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("context"));
+  EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hello\n"}).out);
+}
+
+TEST(Chat, UnknownCommandsAreNotSent) {
+  const ProgramRun run = run_program(chat_words(), {.standard_input = "/frob\n"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, IsEmpty());
+  EXPECT_THAT(run.err, HasSubstr("/frob"));
+  EXPECT_EQ(run_program(chat_words(), {.standard_input = "//frob\n"}).status, 0);
+}
+
+}  // namespace
+}  // namespace outrider::testing
