@@ -40,6 +40,7 @@ const std::vector<Layer>& layers() {
       {"vocabulary_training", {"tokenizer"}},
       {"train", {"speculate", "tokenizer"}},
       {"eval", {"engine"}},
+      {"measure", {"engine"}},
       {"server", {"engine"}},
   };
   return table;

@@ -36,6 +36,7 @@ struct ModelOptions {
 struct ModelSummary {
   std::string architecture;
   std::string kernels = {};  // the table in use
+  int threads = 0;           // of a pass, at most
   std::int64_t n_parameters = 0;
   int vocabulary_size = 0;
   int context_length = 0;  // tokens

@@ -5,6 +5,7 @@
 #include "engine/speculation.h"
 #include "kernels/dispatch.h"
 #include "model/load_model.h"
+#include "tensor/team.h"
 
 namespace outrider {
 
@@ -22,6 +23,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
   const Footprint footprint = model->language_model_->footprint();
   model->summary_ = {.architecture = config.architecture,
                      .kernels = footprint.kernels,
+                     .threads = load.n_threads > 0 ? load.n_threads : default_threads(),
                      .n_parameters = footprint.n_parameters,
                      .vocabulary_size = config.vocabulary_size,
                      .context_length = config.context_length,

@@ -1,0 +1,19 @@
+// What the simulation insists on.
+#ifndef OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_
+#define OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_
+
+#include <span>
+#include <string>
+
+#include "outrider/types.h"
+
+namespace outrider {
+
+// Throws Error naming the first place where ids differ from plain decoding's: speed is no figure
+// for another text.
+void require_plain_text(std::span<const TokenId> ids, std::span<const TokenId> plain,
+                        const std::string& tree);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MEASURE_SIMULATED_ACCEPTANCE_H_

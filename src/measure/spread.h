@@ -1,0 +1,16 @@
+// What the rounds of a measurement come to.
+#ifndef OUTRIDER_MEASURE_SPREAD_H_
+#define OUTRIDER_MEASURE_SPREAD_H_
+
+#include <vector>
+
+#include "outrider/measure.h"
+
+namespace outrider {
+
+// At least one value; of an even number the median is the mean of the middle two.
+Spread spread_of(std::vector<double> values);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MEASURE_SPREAD_H_

@@ -1,0 +1,102 @@
+#include "measure/stream_read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "outrider/error.h"
+#include "tensor/team.h"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace outrider {
+namespace {
+
+// Large pages, as packed weights have them: without, translation is what is timed.
+constexpr std::size_t kPage_bytes = std::size_t{2} << 20;
+// Sixteen sums are eight registers on any x86: enough to keep up with the memory, few enough not to
+// spill, which would time the stack instead. They are two cache lines.
+constexpr int kSums = 16;
+constexpr int kLineWords = 8;
+// As far ahead as the products prefetch.
+constexpr std::size_t kAheadWords = 4096 / sizeof(std::uint64_t);
+// What a thread takes at least: a large page, so that its streams are long.
+constexpr std::int64_t kLeastBlocks = kPage_bytes / sizeof(std::uint64_t) / kSums;
+
+// The sum of n_blocks blocks of kSums words, kStreams parts of them side by side.
+template <int kStreams>
+std::uint64_t read_blocks(const std::uint64_t* words, std::int64_t n_blocks) {
+  std::uint64_t sums[kSums] = {};
+  const auto add = [&sums](const std::uint64_t* block) {
+    __builtin_prefetch(block + kAheadWords);
+    __builtin_prefetch(block + kAheadWords + kLineWords);
+    for (int i = 0; i < kSums; ++i) sums[i] += block[i];
+  };
+  const std::int64_t per_stream = n_blocks / kStreams;
+  for (std::int64_t block = 0; block < per_stream; ++block) {
+    for (int stream = 0; stream < kStreams; ++stream) {
+      add(words + (stream * per_stream + block) * kSums);
+    }
+  }
+  for (std::int64_t block = per_stream * kStreams; block < n_blocks; ++block) {
+    add(words + block * kSums);
+  }
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : sums) sum += part;
+  return sum;
+}
+
+}  // namespace
+
+StreamRead::StreamRead(std::size_t n_bytes, int n_threads)
+    : n_bytes_((std::max<std::size_t>(n_bytes, 1) + kPage_bytes - 1) / kPage_bytes * kPage_bytes),
+      n_threads_(n_threads),
+      words_(static_cast<std::uint64_t*>(std::aligned_alloc(kPage_bytes, n_bytes_))) {
+  if (words_ == nullptr) {
+    throw Error("measure bandwidth", "memory", fmt::format("{} bytes", n_bytes_), "none");
+  }
+#if defined(__linux__)
+  ::madvise(words_.get(), n_bytes_, MADV_HUGEPAGE);
+#endif
+  std::uint64_t* words = words_.get();
+  const auto n_words = static_cast<std::int64_t>(n_bytes_ / sizeof(std::uint64_t));
+  run_team(n_threads_, [words, n_words](const Team& team) {
+    const Range share = team.share(n_words / kSums);
+    std::fill(words + share.begin * kSums, words + share.end * kSums, 1);
+  });
+}
+
+std::uint64_t StreamRead::run(Streams streams) const {
+  const std::uint64_t* words = words_.get();
+  const auto n_words = static_cast<std::int64_t>(n_bytes_ / sizeof(std::uint64_t));
+  std::atomic<std::uint64_t> total{0};
+  run_team(n_threads_, [words, n_words, streams, &total](const Team& team) {
+    std::uint64_t sum = 0;
+    // Dealt out as products are: a thread whose core others use, too, does not hold up the rest.
+    team.deal(n_words / kSums, kLeastBlocks, [words, streams, &sum](const Range& part) {
+      const std::uint64_t* begin = words + part.begin * kSums;
+      const std::int64_t n_blocks = part.end - part.begin;
+      sum += streams == Streams::one ? read_blocks<1>(begin, n_blocks)
+                                     : read_blocks<4>(begin, n_blocks);
+    });
+    total += sum;
+  });
+  return total;
+}
+
+double StreamRead::bytes_per_second(Streams streams) const {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint64_t total = run(streams);
+  const auto end = std::chrono::steady_clock::now();
+  // Looked at, so that no compiler finds the read superfluous.
+  if (total != n_bytes_ / sizeof(std::uint64_t)) {
+    throw Error("measure bandwidth", "memory", "what was written there", "something else");
+  }
+  return static_cast<double>(n_bytes_) / std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace outrider
