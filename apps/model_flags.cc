@@ -22,6 +22,8 @@ void add_model_path(CLI::App& app, std::string& path) {
 
 namespace {
 
+constexpr const char* kSpeculation = "Speculation";
+
 std::string drafters_for_help() {
   std::string text = "none";
   for (const DrafterDescription& drafter : known_drafters()) {
@@ -32,7 +34,7 @@ std::string drafters_for_help() {
 
 }  // namespace
 
-void add_model_flags(CLI::App& app, ModelFlags& flags) {
+void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   constexpr const char* kModel = "Model";
   add_model_path(app, flags.model);
   add_choice(app, "--weights", flags.options.weights, {"f32", "bf16", "int8", "int4"},
@@ -44,8 +46,9 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   add_integer(app, "--threads", flags.options.threads, 0,
               "Threads; 0 takes every processor (default: 0)")
       ->group(kModel);
+}
 
-  constexpr const char* kSpeculation = "Speculation";
+void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter = add_text(app, "--drafter", speculation.drafter, "SPEC",
                                   "What rides ahead (default: none): " + drafters_for_help())
@@ -54,6 +57,12 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
            "Short for --drafter model:PATH: a small model with the same vocabulary")
       ->group(kSpeculation)
       ->excludes(drafter);
+}
+
+void add_model_flags(CLI::App& app, ModelFlags& flags) {
+  add_loading_flags(app, flags);
+  add_drafter_flags(app, flags);
+  SpeculationOptions& speculation = flags.speculation;
   add_text(
       app, "--tree", speculation.tree, "SPEC",
       "Shape of a draft: chain:length=K; widths:4,2,2 (children of each node, level by level); "

@@ -23,6 +23,11 @@ struct ModelFlags {
 // --model alone, for commands that read a model's files and run nothing.
 void add_model_path(CLI::App& app, std::string& path);
 
+// Which model, and how it is held and run.
+void add_loading_flags(CLI::App& app, ModelFlags& flags);
+// What rides ahead.
+void add_drafter_flags(CLI::App& app, ModelFlags& flags);
+// All of these, and how drafts are shaped and judged.
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 
 // A path as a spec's value: what the spec language would read as punctuation gets a backslash.

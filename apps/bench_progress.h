@@ -1,0 +1,33 @@
+// What a measurement is at, on standard error.
+#ifndef OUTRIDER_APPS_BENCH_PROGRESS_H_
+#define OUTRIDER_APPS_BENCH_PROGRESS_H_
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "interrupt.h"
+#include "state_line.h"
+
+namespace outrider::cli {
+
+// A bar on a terminal, drawn between the steps that are timed and, within a long one, rarely enough
+// not to be seen in its time.
+class BenchProgress {
+ public:
+  explicit BenchProgress(const Interrupt& interrupt) : interrupt_(&interrupt) {}
+
+  // For MeasureProgress. Throws Interrupted.
+  void show(std::string_view step, double share_done);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Interrupt* interrupt_;
+  StateLine line_;
+  std::string step_;
+  Clock::time_point next_draw_;
+};
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_BENCH_PROGRESS_H_

@@ -1,0 +1,29 @@
+// outrider bench --simulate-acceptance: what decoding gains from a drafter of this cost.
+#ifndef OUTRIDER_APPS_BENCH_SIMULATION_H_
+#define OUTRIDER_APPS_BENCH_SIMULATION_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "model_flags.h"
+#include "outrider/measure.h"
+
+namespace outrider::cli {
+
+struct SimulationFlags {
+  CLI::Option* chosen = nullptr;
+  std::vector<std::string> trees;
+  std::vector<int> lengths;
+  SimulationOptions options;
+};
+
+// --simulate-acceptance, and what it alone takes beside the drafter.
+void add_simulation_flags(CLI::App& app, SimulationFlags& flags);
+
+// context and rounds of the options are set by then.
+int run_simulation(const ModelFlags& model_flags, const SimulationFlags& flags, bool json);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_BENCH_SIMULATION_H_
