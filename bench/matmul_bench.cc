@@ -1,26 +1,22 @@
-// How near the products come to the memory's speed: bytes of packed weights per second, for every
-// kind, table and 1, 4, 16 rows, beside a plain streaming read in the same run. Machines drift:
-// quote ratios to the read of the same run only.
+// How near the products come to the memory's speed: bytes of packed weights and operations per
+// second, for every kind, table and 1, 4, 16 rows, beside a plain streaming read in the same run.
+// Machines drift: quote ratios to the read of the same run only.
 //
 // The weights are as many matrices of 2048 x 5632 as fill 1 GB, so that no cache holds them from
 // one pass to the next; a pass walks all of them, as a forward pass of a model does.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "bench/bench_main.h"
 #include "kernels/dispatch.h"
+#include "measure/stream_read.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace outrider {
 namespace {
@@ -28,6 +24,7 @@ namespace {
 constexpr int kDepth = 2048;
 constexpr int kColumns = 5632;
 constexpr std::size_t kBytes = std::size_t{1} << 30;
+constexpr auto kPerSecond = benchmark::Counter::kIsIterationInvariantRate;
 
 // Rows that cost nothing to make: the products' time does not depend on the values, as long as none
 // is subnormal.
@@ -52,35 +49,10 @@ class PatternReader : public WeightReader {
   WeightRows rows_;
 };
 
-// Reads the same number of bytes once. Sixteen sums are eight registers on any x86: enough to keep
-// up with the memory, few enough not to spill, which would time the stack instead.
 void stream_read(benchmark::State& state) {
-  struct Free {
-    void operator()(std::uint64_t* memory) const { std::free(memory); }
-  };
-  const std::unique_ptr<std::uint64_t, Free> memory(
-      static_cast<std::uint64_t*>(std::aligned_alloc(std::size_t{2} << 20, kBytes)));
-#if defined(__linux__)
-  madvise(memory.get(), kBytes, MADV_HUGEPAGE);
-#endif
-  constexpr int kSums = 16;                 // two cache lines
-  constexpr std::size_t kAhead = 4096 / 8;  // as far as the products prefetch
-  constexpr std::size_t kWords = kBytes / 8;
-  std::fill_n(memory.get(), kWords, 1);
-  for (auto _ : state) {
-    run_team(default_threads(), [&](const Team& team) {
-      const Range share = team.share(kWords / kSums);
-      std::uint64_t sums[kSums] = {};
-      for (std::int64_t block = share.begin; block < share.end; ++block) {
-        const std::uint64_t* words = memory.get() + block * kSums;
-        __builtin_prefetch(words + kAhead);
-        __builtin_prefetch(words + kAhead + 8);
-        for (int i = 0; i < kSums; ++i) sums[i] += words[i];
-      }
-      for (std::uint64_t& sum : sums) benchmark::DoNotOptimize(sum);
-    });
-  }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * kBytes));
+  const StreamRead read(kBytes, default_threads());
+  for (auto _ : state) benchmark::DoNotOptimize(read.run());
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(read.n_bytes()));
 }
 
 void multiply(benchmark::State& state, const KernelTable& table, const std::vector<Matrix>& weights,
@@ -105,9 +77,15 @@ void multiply(benchmark::State& state, const KernelTable& table, const std::vect
     });
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes));
+  const double products = static_cast<double>(weights.size()) * kDepth * kColumns * n_rows;
+  state.counters["op"] = benchmark::Counter(2 * products, kPerSecond);
 }
 
-void register_benchmarks(std::vector<std::unique_ptr<std::vector<Matrix>>>& kept) {
+}  // namespace
+
+void register_benchmarks() {
+  // Packed when first used and dropped with its last: four kinds at once would fill memories.
+  static std::vector<std::unique_ptr<std::vector<Matrix>>> kept;
   const char* const kinds[] = {"f32", "bf16", "int8", "int4"};
   const auto add_read = [] {
     benchmark::RegisterBenchmark("read", stream_read)->Unit(benchmark::kMillisecond)->UseRealTime();
@@ -116,7 +94,6 @@ void register_benchmarks(std::vector<std::unique_ptr<std::vector<Matrix>>>& kept
   for (int kind = 0; kind < kernels::kWeightKinds; ++kind) {
     for (const KernelTable* table : kernels::compiled_tables()) {
       if (!kernels::is_supported(*table)) continue;
-      // Packed when first used and dropped with its last: four kinds at once would fill memories.
       kept.push_back(std::make_unique<std::vector<Matrix>>());
       std::vector<Matrix>* weights = kept.back().get();
       for (const int n_rows : {1, 4, 8, 16, 32, 64}) {
@@ -143,15 +120,4 @@ void register_benchmarks(std::vector<std::unique_ptr<std::vector<Matrix>>>& kept
   add_read();  // again at the end: how far the machine drifted meanwhile
 }
 
-}  // namespace
 }  // namespace outrider
-
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  std::vector<std::unique_ptr<std::vector<outrider::Matrix>>> kept;
-  outrider::register_benchmarks(kept);
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}

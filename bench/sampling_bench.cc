@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/bench_main.h"
 #include "model/language_model.h"
 #include "sampling/counter_chance.h"
 #include "sampling/transform.h"
@@ -162,6 +163,8 @@ void add(const std::string& name, Run run) {
   benchmark::RegisterBenchmark(name.c_str(), run)->Unit(benchmark::kMicrosecond);
 }
 
+}  // namespace
+
 void register_benchmarks() {
   struct Setting {
     const char* name;
@@ -212,14 +215,4 @@ void register_benchmarks() {
   }
 }
 
-}  // namespace
 }  // namespace outrider
-
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  outrider::register_benchmarks();
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}

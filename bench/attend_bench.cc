@@ -1,0 +1,89 @@
+// Attention of one token and of a draft over a context, by one thread: bytes of keys and values per
+// second, each counted once, and the share of what one thread reads in the same run.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/bench_main.h"
+#include "kernels/dispatch.h"
+#include "measure/stream_read.h"
+
+namespace outrider {
+namespace {
+
+// TinyLlama's: 32 query heads over 4 key-value heads.
+constexpr int kHeadDim = 64;
+constexpr int kKvHeads = 4;
+constexpr int kQueriesPerHead = 8;
+constexpr std::size_t kReadBytes = std::size_t{256} << 20;
+
+// All heads of some tokens over bf16 keys and values that they share, a row of all heads per
+// position.
+void attend(benchmark::State& state, const kernels::KernelTable& table) {
+  const int n_keys = static_cast<int>(state.range(0));
+  const auto n_rows = static_cast<std::size_t>(state.range(1));
+  constexpr std::size_t kRow = std::size_t{kKvHeads} * kHeadDim;
+  constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
+  const std::uint16_t one = 0x3F80;  // 1 in bf16: what the values are costs nothing
+  const std::vector<std::uint16_t> cache(2 * static_cast<std::size_t>(n_keys) * kRow, one);
+  std::vector<const void*> keys;
+  std::vector<const void*> values;
+  for (int key = 0; key < n_keys; ++key) {
+    keys.push_back(&cache[2 * static_cast<std::size_t>(key) * kRow]);
+    values.push_back(&cache[(2 * static_cast<std::size_t>(key) + 1) * kRow]);
+  }
+  const std::vector<float> queries(n_rows * kQueries, 0.5F);
+  std::vector<float> out(queries.size());
+  std::vector<kernels::AttendRow> rows;
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    rows.push_back({.queries = queries.data() + row * kQueries,
+                    .out = out.data() + row * kQueries,
+                    .n_keys = n_keys,
+                    .keys = nullptr,
+                    .values = nullptr});
+  }
+  const double read = StreamRead(kReadBytes, 1).bytes_per_second();
+  const auto begun = std::chrono::steady_clock::now();
+  for (auto _ : state) {
+    for (int head = 0; head < kKvHeads; ++head) {
+      table.attend({.rows = rows.data(),
+                    .n_rows = static_cast<int>(n_rows),
+                    .n_queries = kQueriesPerHead,
+                    .query_stride = kHeadDim,
+                    .out_stride = kHeadDim,
+                    .head_dim = kHeadDim,
+                    .scale = 0.125F,
+                    .kv = kernels::KvKind::bf16,
+                    .n_shared = n_keys,
+                    .shared_keys = keys.data(),
+                    .shared_values = values.data(),
+                    .head_offset = static_cast<std::size_t>(head) * kHeadDim});
+    }
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begun;
+  const auto bytes =
+      state.iterations() * static_cast<std::int64_t>(cache.size() * sizeof(std::uint16_t));
+  state.SetBytesProcessed(bytes);
+  state.counters["share_of_read"] = static_cast<double>(bytes) / (elapsed.count() * read);
+}
+
+}  // namespace
+
+void register_benchmarks() {
+  for (const kernels::KernelTable* table : kernels::compiled_tables()) {
+    if (!kernels::is_supported(*table)) continue;
+    const std::string name = std::string("attend/") + table->name;
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [table](benchmark::State& state) { attend(state, *table); })
+        ->ArgNames({"keys", "rows"})
+        ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
+        ->Unit(benchmark::kMicrosecond);
+  }
+}
+
+}  // namespace outrider
