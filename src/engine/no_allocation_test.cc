@@ -88,12 +88,12 @@ TEST_F(NoAllocation, PlainDecoding) {
 
 TEST_F(NoAllocation, ChainsOfAModel) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  for (const int n_threads : {1, 2}) {
+  for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
     for (const SamplingParams& sampling : samplings()) {
-      for (const char* verify : {"exact", "block", "traversal", "coupled"}) {
-        expect_none("model:" + draft(), verify, sampling, n_threads);
-      }
+      expect_none("model:" + draft(), verify, sampling, 1);
     }
+    // Two threads meet at ten barriers a layer, which takes its time on a busy machine: once each.
+    expect_none("model:" + draft(), verify, samplings()[1], 2);
   }
 }
 
