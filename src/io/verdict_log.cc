@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -445,18 +444,19 @@ void VerdictLogReader::read_segment(std::int64_t number, std::vector<LoggedText>
   const auto bytes = read_from(path, offset_);
   if (!bytes) return;  // removed since it was listed
   const std::size_t n_before = texts.size();
+  std::span<const std::byte> records = *bytes;
   if (offset_ == 0) {
-    VerdictSegment segment = parse_verdict_segment(*bytes, path);
-    if (format_ && *format_ != segment.format) {
+    // Before its texts: those of another target may well not be texts of this one.
+    const VerdictLogFormat format = read_header(records, path);
+    if (format_ && *format_ != format) {
       throw Error(kRead, path.string(), "a segment of the same target as the others",
                   "one of another");
     }
-    format_ = segment.format;
-    offset_ = segment.n_bytes;
-    std::move(segment.texts.begin(), segment.texts.end(), std::back_inserter(texts));
-  } else {
-    offset_ += read_records(*bytes, *format_, path, texts);
+    format_ = format;
+    offset_ = kVerdictSegmentHeaderBytes;
+    records = records.subspan(kHeaderBytes);
   }
+  offset_ += read_records(records, *format_, path, texts);
   for (std::size_t i = n_before; i < texts.size(); ++i) texts[i].segment = number;
 }
 

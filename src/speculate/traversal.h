@@ -73,7 +73,7 @@ class Traversal final : public Acceptance {
       Verdict::Judged& at = path[depth];
       const int child = at.weight > 0 ? tree.next_child(at.node, at.last_child) : -1;
       if (child >= 0) {
-        if (!at.looked_at) look_at(views, at);
+        if (!is_known(at)) look_at(views, at);
         const TokenId token = tree.node(child).token;
         const double proposal_prob = tree.proposal_prob(child, storage).prob(token);
         const double weight = Steps::weight(at.weight, at.rule_prob.prob(token), proposal_prob);
@@ -92,7 +92,7 @@ class Traversal final : public Acceptance {
       if (parent.node != 0 || mass > 0) parent.weight = Steps::accept_prob(mass, parent.weight);
     }
     Verdict::Judged& last = path[depth];
-    if (!last.looked_at) look_at(views, last);
+    if (!is_known(last)) look_at(views, last);
     verdict.path.clear();
     verdict.costs.clear();
     for (std::size_t i = 0; i <= depth; ++i) {
@@ -107,6 +107,11 @@ class Traversal final : public Acceptance {
   }
 
  private:
+  // A law of which rejections have left nothing (by rounding) is looked up anew.
+  static bool is_known(const Verdict::Judged& at) {
+    return at.looked_at && !at.rule_prob.ids.empty();
+  }
+
   void look_at(NodeViews& views, Verdict::Judged& at) const {
     rule_->rule_prob(views, at.node, at.rule_prob);
     at.cost = cost_of(*rule_, views, at.node, at.rule_prob);

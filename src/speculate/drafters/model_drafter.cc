@@ -180,6 +180,7 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     Text& text = texts_.at(result.context->id);
     path_.clear();
+    path_.reserve(text.pending.size());  // any of it may be accepted, if seldom all
     for (const int node : result.verdict->path) {
       const auto index = static_cast<std::size_t>(node);
       if (index >= text.pending.size() || text.pending[index] < 0) break;
