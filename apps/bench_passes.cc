@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -58,7 +59,7 @@ std::string to_table(const PassCosts& costs, const Model& model, const PassOptio
   double most = 0;
   for (const PassCost& pass : costs.passes) most = std::max(most, pass.ratio);
   for (const PassCost& pass : costs.passes) {
-    const int filled = std::max(1, static_cast<int>(pass.ratio / most * kBarCells + 0.5));
+    const int filled = std::max(1, static_cast<int>(std::lround(pass.ratio / most * kBarCells)));
     text += fmt::format("{:>5}  {:>9}  {:>6.2f}x  {:=<{}}{:{}}  {}\n", pass.rows,
                         show_duration(pass.seconds.median), pass.ratio, "", filled, "",
                         kBarCells - filled, range_of(pass.seconds));

@@ -175,7 +175,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 7);
+  EXPECT_EQ(n_commands, 8);
 }
 
 TEST(Tokenize, GoesThereAndBack) {
