@@ -65,6 +65,7 @@ int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<std::string> rest = last->remaining();
   if (!known.empty() && !rest.empty() && !rest.front().starts_with('-')) {
     std::vector<std::string> names;
+    names.reserve(known.size());
     for (const CLI::App* one : known) names.push_back(one->get_name());
     problem =
         fmt::format("command: expected one of {}, got {}", fmt::join(names, ", "), rest.front());
