@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
-#include <iterator>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -179,7 +177,7 @@ std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> po
 
   // One picture for each transform, slice and axis.
   std::vector<std::string> beginnings;
-  beginnings.reserve(std::size(kCosts));
+  beginnings.reserve(kCosts.size());
   for (const Axis& axis : kCosts) beginnings.push_back(fmt::format("frontier-{}-", axis.name));
   ReportPictures pictures(directory, beginnings, picture);
   std::set<std::string> drawn;
