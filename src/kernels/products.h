@@ -1,0 +1,198 @@
+// Matrix products over a vector type V and integer dot products Dots (algorithms.h): y = x W^T for
+// weights of every kind, in the order of additions that table.h fixes.
+#ifndef OUTRIDER_KERNELS_PRODUCTS_H_
+#define OUTRIDER_KERNELS_PRODUCTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/layout.h"
+#include "kernels/table.h"
+#include "kernels/vector_math.h"
+
+namespace outrider::kernels {
+namespace {
+
+// How far ahead of the loads the weights are called for: about 100 ns of latency at 20 GB/s a
+// thread are 2 KB, and as much again for its spread. (A page boundary stops the hardware's own
+// prefetcher.)
+constexpr std::size_t kPrefetchBytes = 4608;
+
+inline void prefetch_lines(const std::byte* from, std::size_t n_bytes) {
+  for (std::size_t at = 0; at < n_bytes; at += kLineBytes) {
+    __builtin_prefetch(from + kPrefetchBytes + at);
+  }
+}
+
+// Columns of the whole matrix that tile has, 16 but for the last.
+inline int tile_columns(const MatmulArgs& args, int tile) {
+  const int left = args.n_columns - tile * kTileColumns;
+  return left < kTileColumns ? left : kTileColumns;
+}
+
+template <class V>
+void store_tile(V value, const MatmulArgs& args, int row, int tile) {
+  float* y = args.y + static_cast<std::size_t>(row) * args.y_stride;
+  store_at(value, y, tile * kTileColumns, tile * kTileColumns + tile_columns(args, tile));
+}
+
+// Calls step<R>(row) over all rows, R = Most while there are so many left, then the exact rest.
+template <int Most, class Step>
+void for_row_blocks(int n_rows, const Step& step, int row = 0) {
+  for (; n_rows - row >= Most; row += Most) step.template run<Most>(row);
+  if constexpr (Most > 1) {
+    if (row < n_rows) for_row_blocks<Most - 1>(n_rows, step, row);
+  }
+}
+
+// R rows times T adjacent tiles of f32 (Element float) or bf16 (Element uint16_t) weights.
+template <class V, class Element, int R, int T>
+void multiply_plain(const MatmulArgs& args, int tile, int row) {
+  const std::size_t tile_bytes =
+      packed_tile_bytes(sizeof(Element) == 4 ? WeightKind::f32 : WeightKind::bf16, args.k);
+  const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
+  const float* x = args.x + static_cast<std::size_t>(row) * args.x_stride;
+  V sums[R][T];
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
+  }
+  for (int i = 0; i < args.k; ++i) {
+    V w[T];
+    for (int t = 0; t < T; ++t) {
+      const std::byte* at = weights + t * tile_bytes + i * (sizeof(Element) * kTileColumns);
+      __builtin_prefetch(at + kPrefetchBytes);
+      w[t] = V::load(reinterpret_cast<const Element*>(at));
+    }
+    for (int r = 0; r < R; ++r) {
+      const V input = V::broadcast(x[static_cast<std::size_t>(r) * args.x_stride + i]);
+      for (int t = 0; t < T; ++t) sums[r][t] = fma(input, w[t], sums[r][t]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t);
+  }
+}
+
+template <class V, class Element, bool TwoTiles>
+struct PlainStep {
+  const MatmulArgs& args;
+  int tile;
+  template <int R>
+  void run(int row) const {
+    if constexpr (!TwoTiles) {
+      multiply_plain<V, Element, R, 1>(args, tile, row);
+    } else if constexpr (2 * R <= V::kAccumulators) {
+      multiply_plain<V, Element, R, 2>(args, tile, row);
+    } else {
+      multiply_plain<V, Element, R, 1>(args, tile, row);
+      multiply_plain<V, Element, R, 1>(args, tile + 1, row);
+    }
+  }
+};
+
+// Two tiles at a time: with one row, a single chain of dependent additions would be slower than the
+// memory.
+template <class V, class Element>
+void matmul_plain(const MatmulArgs& args) {
+  const int end = args.first_tile + args.n_tiles;
+  int tile = args.first_tile;
+  for (; tile + 1 < end; tile += 2) {
+    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, true>{args, tile});
+  }
+  if (tile < end) {
+    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, false>{args, tile});
+  }
+}
+
+// The quantised inputs of R adjacent rows at one group.
+struct GroupInputs {
+  const std::int8_t* quantized;  // (R, 32)
+  const std::int32_t* sums;      // (R)
+
+  const std::int8_t* row(int r) const { return quantized + r * kGroup; }
+  std::int32_t sum(int r) const { return sums[r]; }
+};
+
+// R rows times T adjacent tiles of int8 or int4 weights.
+template <class V, class Dots, WeightKind kKind, int R, int T>
+void multiply_quantized(const MatmulArgs& args, int tile, int row) {
+  constexpr bool kInt8 = kKind == WeightKind::int8;
+  const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
+  const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
+  const int n_groups = group_count(args.k);
+  const std::int8_t* quantized = args.quantized + std::size_t{kGroup} * row;
+  V sums[R][T];
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
+  }
+  for (int group = 0; group < n_groups; ++group) {
+    const std::size_t first = static_cast<std::size_t>(group) * args.slots;
+    const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + first + row};
+    const float* input_scales = args.quantized_scales + first + row;
+    const float* scaled_sums = args.scaled_sums + first + row;
+    const std::size_t weights_at = kInt8 ? int8_weights_at(group) : int4_weights_at(group);
+    const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
+    for (int t = 0; t < T; ++t) {
+      const std::byte* at = weights + t * tile_bytes;
+      prefetch_lines(at + weights_at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
+      V dots[R];
+      if constexpr (kInt8) {
+        Dots::template int8<R>(at + weights_at, inputs, dots);
+      } else {
+        Dots::template int4<R>(at + weights_at, inputs, dots);
+      }
+      const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(at + scales_at));
+      for (int r = 0; r < R; ++r) {
+        sums[r][t] = fma(dots[r], scale * V::broadcast(input_scales[r]), sums[r][t]);
+      }
+      if constexpr (!kInt8) {
+        const V minimum =
+            V::load_f16(reinterpret_cast<const std::uint16_t*>(at + int4_minimums_at(group)));
+        for (int r = 0; r < R; ++r) {
+          sums[r][t] = fma(V::broadcast(scaled_sums[r]), minimum, sums[r][t]);
+        }
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t);
+  }
+}
+
+// Tiles that few rows take at a time, each a stream of weights of its own: the hardware's
+// prefetcher follows every one by itself and draws more from the memory than from one (one row over
+// four streams: 1.35 times the bytes a second).
+constexpr int kMostStreams = 4;
+
+// kTiles adjacent tiles, as many of them together as the registers hold sums for.
+template <class V, class Dots, WeightKind kKind, int kTiles>
+struct QuantizedStep {
+  const MatmulArgs& args;
+  int tile;
+  template <int R>
+  void run(int row) const {
+    constexpr int kRoom = Dots::kMaxRows / R;
+    constexpr int kTogether = kRoom >= kTiles ? kTiles : kRoom >= 2 && kTiles % 2 == 0 ? 2 : 1;
+    for (int t = 0; t < kTiles; t += kTogether) {
+      multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row);
+    }
+  }
+};
+
+template <class V, class Dots, WeightKind kKind>
+void matmul_quantized(const MatmulArgs& args) {
+  const int end = args.first_tile + args.n_tiles;
+  int tile = args.first_tile;
+  for (; tile + kMostStreams <= end; tile += kMostStreams) {
+    for_row_blocks<Dots::kMaxRows>(args.n_rows,
+                                   QuantizedStep<V, Dots, kKind, kMostStreams>{args, tile});
+  }
+  for (; tile < end; ++tile) {
+    for_row_blocks<Dots::kMaxRows>(args.n_rows, QuantizedStep<V, Dots, kKind, 1>{args, tile});
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_PRODUCTS_H_

@@ -1,0 +1,108 @@
+// What is done to single rows, over a vector type V (algorithms.h): quantising and rounding of
+// inputs, norm, rotation, gate, sums.
+#ifndef OUTRIDER_KERNELS_ROWS_H_
+#define OUTRIDER_KERNELS_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/layout.h"
+#include "kernels/table.h"
+#include "kernels/vector_math.h"
+
+namespace outrider::kernels {
+namespace {
+
+template <class V>
+void quantize_row(const float* x, int k, const QuantizedRow& out) {
+  for (int group = 0; group < group_count(k); ++group) {
+    const int at = group * kGroup;
+    const int n = k - at < kGroup ? k - at : kGroup;
+    const V low = load_at<V>(x + at, 0, n);
+    const V high = n > kLanes ? load_at<V>(x + at, kLanes, n) : V::zero();
+    const float largest = reduce_max(max(absolute(low), absolute(high)));
+    // 0, but NaN where an element is infinite or NaN. Such a group gets the scale NaN, so that its
+    // products show what went in.
+    const float taint = reduce_add(low * V::zero() + high * V::zero());
+    const float inverse = 127.0F / largest;
+    const std::size_t place = static_cast<std::size_t>(group) * out.slots;
+    std::int8_t* q = out.values + place * kGroup;
+    const bool zero = inverse > 3.402823466e38F;
+    if (zero || taint != taint) {
+      for (int i = 0; i < kGroup; ++i) q[i] = 0;
+      out.scales[place] = taint != taint ? taint : 0.0F;
+      out.sums[place] = 0;
+      out.scaled_sums[place] = out.scales[place];
+      continue;
+    }
+    const V q_low = round_even(low * V::broadcast(inverse));
+    const V q_high = round_even(high * V::broadcast(inverse));
+    q_low.store_int8(q);
+    q_high.store_int8(q + kLanes);
+    const float scale = largest / 127.0F;
+    const float sum = reduce_add(q_low + q_high);  // at most 32 * 127: exact
+    out.scales[place] = scale;
+    out.sums[place] = static_cast<std::int32_t>(sum);
+    out.scaled_sums[place] = sum * scale;
+  }
+}
+
+template <class V>
+void rms_norm(const float* x, const float* weight, int n, float epsilon, float* y) {
+  V squares = V::zero();
+  for (int i = 0; i < n; i += kLanes) {
+    const V value = load_at<V>(x, i, n);
+    squares = fma(value, value, squares);
+  }
+  const float mean = reduce_add(squares) / static_cast<float>(n);
+  const V factor = V::broadcast(1.0F / __builtin_sqrtf(mean + epsilon));
+  for (int i = 0; i < n; i += kLanes) {
+    store_at(load_at<V>(weight, i, n) * (load_at<V>(x, i, n) * factor), y, i, n);
+  }
+}
+
+template <class V>
+void rotate(float* x, const float* cosines, const float* sines, int half) {
+  for (int i = 0; i < half; i += kLanes) {
+    const V first = load_at<V>(x, i, half);
+    const V second = load_at<V>(x + half, i, half);
+    const V cosine = load_at<V>(cosines, i, half);
+    const V sine = load_at<V>(sines, i, half);
+    store_at(first * cosine - second * sine, x, i, half);
+    store_at(second * cosine + first * sine, x + half, i, half);
+  }
+}
+
+template <class V>
+void silu_multiply(const float* gate, const float* up, int n, float* out) {
+  const V one = V::broadcast(1.0F);
+  for (int i = 0; i < n; i += kLanes) {
+    const V value = load_at<V>(gate, i, n);
+    const V silu = value / (one + exponential(V::zero() - value));
+    store_at(silu * load_at<V>(up, i, n), out, i, n);
+  }
+}
+
+template <class V>
+void add_to(float* x, const float* y, int n) {
+  for (int i = 0; i < n; i += kLanes) {
+    store_at(load_at<V>(x, i, n) + load_at<V>(y, i, n), x, i, n);
+  }
+}
+
+// Integer arithmetic that compilers turn into vectors by themselves.
+template <class V>
+void round_to_bf16(const float* x, int n, std::uint16_t* out) {
+  for (int i = 0; i < n; ++i) {
+    const auto bits = __builtin_bit_cast(std::uint32_t, x[i]);
+    const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    const std::uint32_t quiet_nan = (bits >> 16) | 0x40U;
+    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    out[i] = static_cast<std::uint16_t>(is_nan ? quiet_nan : rounded);
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_ROWS_H_

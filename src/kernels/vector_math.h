@@ -1,0 +1,70 @@
+// What the kernels' algorithms have in common over a vector type V of 16 floats (algorithms.h says
+// what V offers): ragged ends, rounding, e^x.
+#ifndef OUTRIDER_KERNELS_VECTOR_MATH_H_
+#define OUTRIDER_KERNELS_VECTOR_MATH_H_
+
+#include "kernels/table.h"
+
+namespace outrider::kernels {
+namespace {
+
+// Elements [at, at + 16) of n, however many of them there are.
+template <class V, class Element>
+V load_at(const Element* from, int at, int n) {
+  return at + kLanes <= n ? V::load(from + at) : V::load_first(from + at, n - at);
+}
+
+template <class V>
+void store_at(V value, float* to, int at, int n) {
+  if (at + kLanes <= n) {
+    value.store(to + at);
+  } else {
+    value.store_first(to + at, n - at);
+  }
+}
+
+// 1.5 * 2^23: added to |x| < 2^22 it leaves no bit for a fraction, so the sum is rounded to the
+// nearest integer, ties to even, which then stands in the low mantissa bits.
+constexpr float kRoundingShift = 0x1.8p23F;
+
+template <class V>
+V round_even(V x) {
+  const V shift = V::broadcast(kRoundingShift);
+  return (x + shift) - shift;
+}
+
+// 2^n for integral n in -126..127: n plus the exponent's bias, moved to where the exponent stands.
+template <class V>
+V power_of_two(V n) {
+  return shift_left_23(n + V::broadcast(kRoundingShift + 127.0F));
+}
+
+// e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2) / 2. e^r is its Taylor polynomial of
+// degree 7, whose remainder r^8 / 8! is below 6e-9, a tenth of the float rounding at 1. Right for
+// all x: subnormal results are rounded once, -inf gives 0, large x infinity, NaN stays NaN.
+template <class V>
+V exponential(V x) {
+  x = max(V::broadcast(-104.0F), x);                         // e^-104 < 2^-150, which rounds to 0
+  x = min(V::broadcast(89.0F), x);                           // e^89 > 2^128, which is infinity
+  const V n = round_even(x * V::broadcast(0x1.715476p+0F));  // 1 / ln 2
+  // ln 2 in two parts; the first has 16 bits, so that its product with n is exact.
+  V r = fma(n, V::broadcast(-0x1.62e4p-1F), x);
+  r = fma(n, V::broadcast(-0x1.7f7d1cp-20F), r);
+  V e = V::broadcast(1.0F / 5040);
+  e = fma(e, r, V::broadcast(1.0F / 720));
+  e = fma(e, r, V::broadcast(1.0F / 120));
+  e = fma(e, r, V::broadcast(1.0F / 24));
+  e = fma(e, r, V::broadcast(1.0F / 6));
+  e = fma(e, r, V::broadcast(0.5F));
+  e = fma(e, r, V::broadcast(1.0F));
+  e = fma(e, r, V::broadcast(1.0F));
+  // n goes down to -150 and up to 128, past what one exponent holds: two exact powers, of which
+  // only the second multiplication can round.
+  const V half = round_even(n * V::broadcast(0.5F));
+  return e * power_of_two(half) * power_of_two(n - half);
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_VECTOR_MATH_H_
