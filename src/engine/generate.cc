@@ -140,7 +140,8 @@ class Generation {
     // Four times what the tokens of running text hold; longer text grows as it must.
     constexpr std::size_t kBytesPerToken = 16;
     if (stream_.finished) return;
-    const auto n_tokens = static_cast<std::size_t>(stream_.max_total - stream_.n_prompt);
+    const auto n_tokens = static_cast<std::size_t>(
+        std::min(stream_.max_total - stream_.n_prompt, kReservedAhead_tokens));
     result_.ids.reserve(n_tokens);
     result_.accepted_per_round.reserve(n_tokens);
     result_.text.reserve(n_tokens * kBytesPerToken);

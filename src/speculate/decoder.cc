@@ -38,7 +38,7 @@ Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acce
 
 bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
   reserve(stream);
-  stream.sequence = target_->open({.encoder_tokens = {}, .n_reserved = stream.most_cached});
+  stream.sequence = target_->open({.encoder_tokens = {}, .n_reserved = stream.n_reserved});
   if (drafter_ != nullptr) drafter_->begin(stream.context());
   // One token short: the last one roots the first round, so that its logits come from the same pass
   // as any other's.
@@ -58,12 +58,13 @@ bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
 
 void Decoder::reserve(Stream& stream) const {
   const std::int64_t n_tokens = std::max<std::int64_t>(
-      stream.n_prompt, std::min<std::int64_t>(stream.max_total, target_->config().context_length));
+      stream.n_prompt, std::min<std::int64_t>({stream.max_total, target_->config().context_length,
+                                               stream.n_prompt + kReservedAhead_tokens}));
   const int n_drafted = shape_ != nullptr ? shape_->n_nodes() : 0;
   stream.tokens.reserve(static_cast<std::size_t>(n_tokens));
   stream.history.reserve(static_cast<std::size_t>(n_tokens));
   stream.verdict.reserve(n_drafted);
-  stream.most_cached = static_cast<int>(n_tokens) + n_drafted;
+  stream.n_reserved = static_cast<int>(n_tokens) + n_drafted;
 }
 
 void Decoder::end(Stream& stream) {

@@ -41,6 +41,11 @@ struct StreamCounts {
   RuleCost rule_cost;         // summed over committed tokens, each counted once
 };
 
+// How many new tokens memory is set aside for when a text begins; a longer text grows as it must.
+// Most limits are far above what is generated (`--max-tokens` as "until it ends"), and the cache of
+// a model with a long context would take gigabytes.
+inline constexpr std::int64_t kReservedAhead_tokens = 4096;
+
 // One text that is being generated. The context passed to drafters and the verifier's views refer
 // to its members: it does not move.
 struct Stream {
@@ -53,14 +58,14 @@ struct Stream {
             .tokens = tokens,
             .history = &history,
             .transform = &transform,
-            .most_cached = most_cached};
+            .n_reserved = n_reserved};
   }
 
   SequenceId id;
   std::vector<TokenId> tokens;  // prompt and committed tokens
   std::int64_t n_prompt;
   std::int64_t max_total = 0;  // no round commits beyond this many tokens
-  int most_cached = 0;         // Context::most_cached; known from begin() on
+  int n_reserved = 0;         // Context::n_reserved; known from begin() on
   Transform transform;
   TokenHistory history;
   Chance* chance;
@@ -90,7 +95,7 @@ class Decoder {
   Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
           std::shared_ptr<const TreeShape> shape, const StopRule* stop);
 
-  // Sets memory aside for the whole of the text, up to max_total tokens: once warm, rounds allocate
+  // Sets memory aside for the text, up to max_total or kReservedAhead_tokens new tokens: once warm, rounds allocate
   // nothing. Opens the target's sequence and runs the prompt but its last token through target and
   // drafter, kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none: never) is asked
   // before each such step; once it says yes, begin returns false, and the stream is fit for end()

@@ -25,9 +25,9 @@ struct Context {
   std::span<const TokenId> tokens;        // prompt and all committed tokens; never empty
   const TokenHistory* history = nullptr;  // the same, as penalties count them
   const Transform* transform = nullptr;   // the request's sampling transform
-  // The most tokens that a cache of the text will hold, drafted ones included, if it is known
-  // (0: it is not): what a drafter may set memory aside for when the text begins.
-  int most_cached = 0;
+  // How many tokens, drafted ones included, a cache of the text may set memory aside for when the
+  // text begins (0: nothing is known).
+  int n_reserved = 0;
 };
 
 // How much to draft this time at most, whatever the shape asks for.

@@ -35,7 +35,7 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 
 void ModelDrafter::begin(const Context& context) {
   texts_[context.id] = {
-      .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.most_cached}),
+      .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved}),
       .pending = {}};
 }
 
