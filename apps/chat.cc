@@ -123,15 +123,13 @@ class Conversation {
     if (!interactive_) status_ = kExitError;
   }
 
-  std::vector<ChatMessage> messages() const {
-    std::vector<ChatMessage> all;
-    if (!system_.empty()) all.push_back({"system", system_});
-    all.insert(all.end(), turns_.begin(), turns_.end());
-    return all;
-  }
-
-  GenerateRequest request(const GenerateOptions& options) const {
-    return chat_request(format_, model_->tokenizer(), messages(), options);
+  // For what was said from that turn on.
+  GenerateRequest request(const GenerateOptions& options, std::size_t first_turn) const {
+    std::vector<ChatMessage> messages;
+    if (!system_.empty()) messages.push_back({"system", system_});
+    messages.insert(messages.end(), turns_.begin() + static_cast<std::ptrdiff_t>(first_turn),
+                    turns_.end());
+    return chat_request(format_, model_->tokenizer(), messages, options);
   }
 
   // The request for what was said so far, the oldest exchanges left out where the context is too
@@ -140,21 +138,22 @@ class Conversation {
     // Room for an answer of the asked length, but never more than half the context.
     const int context = model_->summary().context_length;
     const int room = context - std::min(std::max(options.max_tokens, 1), context / 2);
-    GenerateRequest made = request(options);
-    int n_dropped = 0;
-    while (static_cast<int>(made.prompt.size()) > room && turns_.size() > 1) {
-      turns_.erase(turns_.begin(), turns_.begin() + 2);  // a question and its answer
+    GenerateRequest made = request(options, 0);
+    std::size_t n_dropped = 0;
+    while (static_cast<int>(made.prompt.size()) > room && 2 * n_dropped + 1 < turns_.size()) {
       ++n_dropped;
-      made = request(options);
+      made = request(options, 2 * n_dropped);  // a question and its answer each
     }
-    if (n_dropped > 0) {
-      notice(
-          fmt::format("(the context of {} tokens is full: the oldest {} forgotten)", context,
-                      n_dropped == 1 ? "exchange is" : fmt::format("{} exchanges are", n_dropped)));
-    }
+    // Nothing is forgotten for the sake of a message that is refused.
     if (static_cast<int>(made.prompt.size()) >= context) {
       throw Error("chat", "message", fmt::format("fewer tokens than the context of {}", context),
                   fmt::format("{}", made.prompt.size()));
+    }
+    if (n_dropped > 0) {
+      turns_.erase(turns_.begin(), turns_.begin() + static_cast<std::ptrdiff_t>(2 * n_dropped));
+      notice(
+          fmt::format("(the context of {} tokens is full: the oldest {} forgotten)", context,
+                      n_dropped == 1 ? "exchange is" : fmt::format("{} exchanges are", n_dropped)));
     }
     return made;
   }
@@ -213,6 +212,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   add_text(*app, "--system", flags->system, "TEXT", "The system message (default: the model's own)")
       ->group("Conversation");
   add_model_flags(*app, flags->model);
+  add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
   add_verdict_log_flags(*app, flags->verdict_log);
   constexpr const char* kOutput =

@@ -134,8 +134,7 @@ int run(const GenerateFlags& flags) {
   }
   if (logits_file) logits_file->commit();
   if (!flags.json && is_terminal(STDERR_FILENO)) {
-    const bool speculative =
-        !flags.model.draft_path.empty() || flags.model.speculation.drafter != "none";
+    const bool speculative = speculation_of(flags.model).drafter != "none";
     fmt::print(stderr, "{}\n", summary_line(result, speculative));
   }
   return interrupt.raised() ? kExitInterrupted : 0;
@@ -162,6 +161,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       ->excludes(raw);
 
   add_model_flags(*app, flags->model);
+  add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
   add_verdict_log_flags(*app, flags->verdict_log);
 
@@ -185,7 +185,9 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       "  outrider generate --model SmolLM2-1.7B-Instruct --draft SmolLM2-135M-Instruct \\\n"
       "      --chat --prompt \"Name three rivers.\" --show-draft\n"
       "  outrider generate --model model.gguf --prompt-file - --temperature 0.8 --top-p 0.95 \\\n"
-      "      --seed 7 --json < prompt.txt\n");
+      "      --seed 7 --json < prompt.txt\n"
+      "  outrider generate --cascade \"spec:SMALL>MIDDLE>LARGE\" --rule token-v3:alpha=0.3 \\\n"
+      "      --prompt \"Once upon a time\"\n");
 
   run_command = [flags, app, prompt, prompt_file] {
     if (prompt->count() + prompt_file->count() == 0) {

@@ -23,6 +23,22 @@ static_assert(std::endian::native == std::endian::little, "rows are written as t
   throw Error("write logits", path.string(), std::strerror(error));
 }
 
+// What a chain of symbolic links ends at, whether it is there or not: it is written, and the links
+// stay.
+std::filesystem::path behind_links(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::error_code error;
+  fs::path end = path;
+  for (int n = 0; n <= kMostLinks; ++n) {
+    if (!fs::is_symlink(fs::symlink_status(end, error))) return end;
+    const fs::path next = fs::read_symlink(end, error);
+    if (error) fail(path, error.value());
+    end = end.parent_path() / next;  // next alone, if it is absolute
+  }
+  fail(path, ELOOP);
+}
+
 struct Descriptor {
   int number;
   ~Descriptor() {
@@ -49,9 +65,7 @@ LogitsFile::LogitsFile(const std::string& path) : path_(path) {
     if (::access(path_.c_str(), W_OK) != 0) fail(path_, errno);
     return;
   }
-  // Through a symbolic link the file it names is replaced, not the link.
-  const fs::path resolved = fs::weakly_canonical(path_, ignored);
-  if (!ignored && !resolved.empty()) path_ = resolved;
+  path_ = behind_links(path_);
   if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) fail(path_, errno);
   temporary_ = path_;
   temporary_ += fmt::format(".{}.part", ::getpid());

@@ -87,6 +87,22 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->group(kSpeculation);
 }
 
+// Names three models at once. Its own callback runs before CLI11 looks at what is required.
+void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
+  CLI::Option* const model = app.get_option("--model");
+  add_text(app, "--cascade", flags.cascade, "SPEC",
+           "Three models instead of --model and a drafter: spec:A>B>C (in quotes), from the "
+           "smallest to the largest, each draft judged twice by --rule")
+      ->group(kSpeculation)
+      ->excludes(model)
+      ->excludes(app.get_option("--drafter"))
+      ->excludes(app.get_option("--draft"))
+      ->each([&flags, model](const std::string& spec) {
+        model->required(false);
+        flags.model = read_cascade(spec, "exact").model;
+      });
+}
+
 std::string escape_spec_value(std::string_view value) {
   std::string escaped;
   for (const char c : value) {
@@ -99,7 +115,9 @@ std::string escape_spec_value(std::string_view value) {
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
   speculation.drafter_options = flags.options;
-  if (!flags.draft_path.empty()) {
+  if (!flags.cascade.empty()) {
+    speculation.drafter = read_cascade(flags.cascade, speculation.rule).drafter;
+  } else if (!flags.draft_path.empty()) {
     speculation.drafter = "model:" + escape_spec_value(flags.draft_path);
   }
   return speculation;

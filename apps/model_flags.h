@@ -17,6 +17,7 @@ struct ModelFlags {
   std::string model;       // PATH
   ModelOptions options;    // of the target; the drafter's are the same
   std::string draft_path;  // --draft; excludes --drafter
+  std::string cascade;     // --cascade; excludes both and --model, which it fills in
   SpeculationOptions speculation;
 };
 
@@ -29,6 +30,8 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags);
 void add_drafter_flags(CLI::App& app, ModelFlags& flags);
 // All of these, and how drafts are shaped and judged.
 void add_model_flags(CLI::App& app, ModelFlags& flags);
+// After those: three models named at once.
+void add_cascade_flag(CLI::App& app, ModelFlags& flags);
 
 // A path as a spec's value: what the spec language would read as punctuation gets a backslash.
 std::string escape_spec_value(std::string_view value);

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 Words chat_words(const Words& more = {}) {
@@ -68,6 +69,15 @@ TEST(Chat, AMessageTooLongIsRefusedAndTheConversationGoesOn) {
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("context"));
   EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hello\n"}).out);
+}
+
+TEST(Chat, AMessageTooLongForgetsNothing) {
+  const std::string longer(5000, '~');
+  const ProgramRun with =
+      run_program(chat_words(), {.standard_input = "hello\n" + longer + "\nhello\n"});
+  EXPECT_EQ(with.status, 1);
+  EXPECT_THAT(with.err, Not(HasSubstr("forgotten")));
+  EXPECT_EQ(with.out, run_program(chat_words(), {.standard_input = "hello\nhello\n"}).out);
 }
 
 TEST(Chat, UnknownCommandsAreNotSent) {

@@ -14,6 +14,7 @@
 
 #include "tests/support/cli_models.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temporary_directory.h"
 
 namespace outrider::testing {
 namespace {
@@ -143,6 +144,28 @@ TEST(Generate, LogitsAreOneRowBehindEachId) {
   for (const auto& entry : fs::directory_iterator(CliModels::get().root())) {
     EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << entry.path();
   }
+}
+
+TEST(Generate, LogitsGoToWhereALinkPoints) {
+  const TemporaryDirectory directory;
+  const fs::path folder = directory.path();
+  fs::create_directory(folder / "elsewhere");
+  const auto generate = [&](const fs::path& logits) {
+    return run_program(generate_words({"--prompt", "a", "--logits", logits.string()}));
+  };
+  fs::create_symlink("elsewhere/logits", folder / "link");
+  fs::create_symlink(folder / "link", folder / "second");
+  for (int times = 0; times < 2; ++times) {  // the file is there the second time
+    EXPECT_EQ(generate(folder / "second").status, 0);
+    EXPECT_TRUE(fs::is_symlink(folder / "link"));
+    EXPECT_TRUE(fs::is_symlink(folder / "second"));
+    EXPECT_GT(fs::file_size(folder / "elsewhere" / "logits"), 0U);
+  }
+  fs::create_symlink(folder / "circle", folder / "circle");
+  const ProgramRun run = generate(folder / "circle");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("circle"));
+  EXPECT_TRUE(fs::is_symlink(folder / "circle"));
 }
 
 TEST(Generate, LogitsMayGoToADevice) {

@@ -12,13 +12,13 @@
 #include <string>
 #include <string_view>
 
-#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "outrider/datastore.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/make_rule.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/real_pair.h"
 #include "tests/support/temporary_directory.h"

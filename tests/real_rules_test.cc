@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/tokenizer.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/make_rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/statistics.h"
 

@@ -67,6 +67,17 @@ struct DrafterDescription {
 };
 std::vector<DrafterDescription> known_drafters();
 
+// Three models in a row: what to load as the target, and the drafter to run before it.
+struct Cascade {
+  std::string model;
+  std::string drafter;
+};
+// "spec:A>B>C", paths from the smallest model to the largest: A drafts for B, and what B lets stand
+// by the rule is the draft that C, the target, judges by the same rule in its turn (the drafter
+// `cascade` of docs/drafters.md, where the rule between A and B can be another one). A backslash
+// takes the next character literally. Throws UsageError for anything else.
+Cascade read_cascade(std::string_view spec, const std::string& rule);
+
 // Throws the UsageError (or, for a tree's file, the Error) that a Generator would throw for specs
 // that cannot be read, without any model.
 void check_speculation(const SpeculationOptions& options);

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
+#include "speculate/make_rule.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_walk.h"
 #include "tests/support/drafter_worlds.h"

@@ -17,13 +17,13 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "engine/speculation.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/make_rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_proof.h"
@@ -129,9 +129,9 @@ std::string spec_of(std::string_view rule) {
 
 constexpr std::uint32_t kSeeds = 4;
 
-// The worlds that a cell is walked in. Where every outcome runs a real target, a walk takes a second
-// instead of a tenth: one world then, another one from cell to cell, and all of them in a nightly
-// run.
+// The worlds that a cell is walked in. Where every outcome runs a real target, a walk takes a
+// second instead of a tenth: one world then, another one from cell to cell, and all of them in a
+// nightly run.
 std::vector<std::uint32_t> seeds_of(const DrafterCase& drafter_case, std::size_t cell) {
   if (drafter_case.reads_target && std::getenv("OUTRIDER_NIGHTLY") == nullptr) {
     return {static_cast<std::uint32_t>(cell % kSeeds) + 1};

@@ -17,6 +17,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
   const LoadOptions load = make_load_options(options);
   std::shared_ptr<Model> model(new Model);
   model->path_ = path;
+  require_model(path);
   model->tokenizer_ = Tokenizer::load(path);
   model->language_model_ = load_model(path, load);
   const ModelConfig& config = model->language_model_->config();

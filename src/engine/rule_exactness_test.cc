@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "engine/speculation.h"
 #include "sampling/divergence.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/make_rule.h"
 #include "speculate/multi_round.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"

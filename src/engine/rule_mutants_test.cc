@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "engine/speculation.h"
 #include "sampling/divergence.h"
 #include "speculate/block.h"
+#include "speculate/make_rule.h"
 #include "speculate/multi_round.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/exactness.h"

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/make_rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
 #include "tests/support/exactness.h"

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/spec.h"
-#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/make_rule.h"
 #include "tensor/kernels_in_use.h"
 #include "tokenizer/same_vocabulary.h"
 

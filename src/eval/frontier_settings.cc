@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/spec.h"
-#include "engine/make_rule.h"
 #include "engine/speculation.h"
 #include "eval/report_text.h"
 #include "eval/sequential_cascade.h"
 #include "outrider/error.h"
+#include "speculate/make_rule.h"
 
 namespace outrider::eval {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/spec.h"
-#include "engine/make_rule.h"
 #include "outrider/error.h"
+#include "speculate/make_rule.h"
 
 namespace outrider::eval {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "base/elementary.h"
 #include "base/spec.h"
-#include "engine/make_rule.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
+#include "speculate/make_rule.h"
 #include "speculate/node_views.h"
 
 namespace outrider::eval {

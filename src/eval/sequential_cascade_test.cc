@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
@@ -19,6 +18,7 @@
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/make_rule.h"
 #include "tests/support/exactness.h"
 #include "tests/support/rule_process.h"
 #include "tests/support/statistics.h"

@@ -7,10 +7,10 @@
 #include <limits>
 
 #include "base/elementary.h"
-#include "engine/make_rule.h"
 #include "eval/expected_passes.h"
 #include "eval/forced_views.h"
 #include "outrider/error.h"
+#include "speculate/make_rule.h"
 #include "tensor/team.h"
 
 namespace outrider::eval {

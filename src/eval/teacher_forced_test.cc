@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/make_rule.h"
 #include "eval/expected_passes.h"
 #include "eval/forced_report.h"
 #include "eval/texts.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "speculate/make_rule.h"
 #include "tests/support/fixed_views.h"
 #include "tests/support/table_model.h"
 

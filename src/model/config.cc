@@ -55,15 +55,22 @@ void check_arithmetic(const Section& config) {
 RopeConfig read_rope(const Section& config) {
   RopeConfig rope;
   rope.theta = config.real_or("rope_theta", rope.theta);
-  std::optional<Section> scaling = config.section("rope_parameters");
-  if (!scaling) scaling = config.section("rope_scaling");
+  const auto require_whole_rotation = [](const Section& section) {
+    if (section.real_or("partial_rotary_factor", 1) == 1) return;
+    section.fail("partial_rotary_factor", "1",
+                 fmt::format("{}", section.real("partial_rotary_factor")));
+  };
+  require_whole_rotation(config);
+  // Where a file has both spellings, the old one decides, as in Hugging Face's reader.
+  std::optional<Section> scaling = config.section("rope_scaling");
+  if (const auto parameters = config.section("rope_parameters")) {
+    rope.theta = parameters->real_or("rope_theta", rope.theta);
+    if (!scaling) scaling = parameters;
+  }
   if (!scaling) return rope;
 
   rope.theta = scaling->real_or("rope_theta", rope.theta);
-  if (scaling->real_or("partial_rotary_factor", 1) != 1) {
-    scaling->fail("partial_rotary_factor", "1",
-                  fmt::format("{}", scaling->real("partial_rotary_factor")));
-  }
+  require_whole_rotation(*scaling);
   const std::string kind = scaling->text_or("rope_type", scaling->text_or("type", "default"));
   if (kind == "linear") {
     rope.scaling = RopeConfig::Scaling::linear;

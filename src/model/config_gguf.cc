@@ -64,14 +64,14 @@ RopeConfig read_rope(const GgufFile& file, const Metadata& metadata, int head_di
                   fmt::format("{}", n_rotated));
   }
   const std::string* kind = file.string("llama.rope.scaling.type");
-  // Older files: a factor alone, meaning linear scaling.
+  // A factor alone means linear scaling; older files have another name for it.
+  const std::optional<double> factor = file.real("llama.rope.scaling.factor");
   const std::optional<double> old_factor = file.real("llama.rope.scale_linear");
   if (kind != nullptr && *kind != "none" && *kind != "linear") {
     metadata.fail("llama.rope.scaling.type", "none or linear", *kind);
   }
-  if (kind != nullptr ? *kind == "linear" : old_factor.has_value()) {
+  if (kind != nullptr ? *kind == "linear" : factor.has_value() || old_factor.has_value()) {
     rope.scaling = RopeConfig::Scaling::linear;
-    const std::optional<double> factor = file.real("llama.rope.scaling.factor");
     if (!factor && !old_factor) metadata.fail("llama.rope.scaling.factor", "there", "no such key");
     rope.factor = factor ? *factor : *old_factor;
   }

@@ -79,6 +79,11 @@ TEST(ReadConfigJson, ReadsEverySpellingOfRope) {
   json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 2000}};
   EXPECT_EQ(read(json).rope.theta, 2000);
   EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::none);
+  // Both: the old spelling decides, with the new one's base where it has none itself.
+  json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 3}};
+  EXPECT_EQ(read(json).rope.theta, 2000);
+  EXPECT_EQ(read(json).rope.scaling, RopeConfig::Scaling::linear);
+  EXPECT_EQ(read(json).rope.factor, 3);
 }
 
 TEST(ReadConfigJson, FillsInWhatFilesLeaveOut) {
@@ -174,6 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                "below high_freq_factor"},
         Broken{"rope_scaling", "[]", "an object"},
         Broken{"rope_parameters", "{\"partial_rotary_factor\": 0.5}", "partial_rotary_factor"},
+        Broken{"partial_rotary_factor", "0.5", "partial_rotary_factor"},
         Broken{"model_type", "\"mistral\"", "llama"},
         Broken{"architectures", "[\"GPT2LMHeadModel\"]", "LlamaForCausalLM"},
         Broken{"architectures", "\"LlamaForCausalLM\"", "architectures"},

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/llama.h"
@@ -23,21 +26,10 @@ struct OpenedModel {
 };
 
 OpenedModel open_model(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    if (!fs::exists(path / "config.json", ignored)) {
-      throw Error("load model", path.string(),
-                  "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
-                  "a directory without config.json");
-    }
+  require_model(path);
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     ModelConfig config = read_config_json(path);
     return {std::move(config), open_safetensors_directory(path), NamingScheme::hugging_face};
-  }
-  // Names do not tell: some are in capitals, and download caches keep files under their hashes.
-  if (path.extension() != ".gguf" && !is_gguf(path)) {
-    throw Error("load model", path.string(), "a Hugging Face directory or a .gguf file",
-                fs::exists(path, ignored) ? "a file of another kind" : "nothing there");
   }
   std::unique_ptr<GgufFile> file = open_gguf(path);
   ModelConfig config = read_config_gguf(*file);
@@ -45,6 +37,25 @@ OpenedModel open_model(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+void require_model(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (fs::exists(path / "config.json", ignored)) return;
+    throw Error("load model", path.string(),
+                "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
+                "a directory without config.json");
+  }
+  // Names do not tell: some are in capitals, and download caches keep files under their hashes.
+  if (path.extension() == ".gguf" || is_gguf(path)) return;
+  if (fs::exists(path, ignored)) const MappedFile readable(path);  // Error if it is not
+  const bool is_part = path.extension() == ".safetensors" || path.extension() == ".json";
+  throw Error("load model", path.string(), "a Hugging Face directory or a .gguf file",
+              !fs::exists(path, ignored) ? "nothing there"
+              : is_part                  ? "a file that may be part of such a directory: name that"
+                                         : "a file of another kind");
+}
 
 WeightOptions make_weight_options(const LoadOptions& options) {
   if (options.n_threads < 0 || options.n_threads > kMostThreads) {

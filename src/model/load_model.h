@@ -24,6 +24,10 @@ struct LoadOptions {
   std::function<void(double)> progress = {};
 };
 
+// Throws Error unless there is a directory with a config.json, or a GGUF file: what load_model asks
+// first, for those who read a model's other files before.
+void require_model(const std::filesystem::path& path);
+
 // What of them concerns weights, with nothing left open but their kind. Throws UsageError on a
 // number of threads that cannot be meant.
 WeightOptions make_weight_options(const LoadOptions& options);

@@ -65,7 +65,7 @@ struct Stream {
   std::vector<TokenId> tokens;  // prompt and committed tokens
   std::int64_t n_prompt;
   std::int64_t max_total = 0;  // no round commits beyond this many tokens
-  int n_reserved = 0;         // Context::n_reserved; known from begin() on
+  int n_reserved = 0;          // Context::n_reserved; known from begin() on
   Transform transform;
   TokenHistory history;
   Chance* chance;
@@ -95,11 +95,11 @@ class Decoder {
   Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
           std::shared_ptr<const TreeShape> shape, const StopRule* stop);
 
-  // Sets memory aside for the text, up to max_total or kReservedAhead_tokens new tokens: once warm, rounds allocate
-  // nothing. Opens the target's sequence and runs the prompt but its last token through target and
-  // drafter, kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none: never) is asked
-  // before each such step; once it says yes, begin returns false, and the stream is fit for end()
-  // alone.
+  // Sets memory aside for the text, up to max_total or kReservedAhead_tokens new tokens: once warm,
+  // rounds allocate nothing. Opens the target's sequence and runs the prompt but its last token
+  // through target and drafter, kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none:
+  // never) is asked before each such step; once it says yes, begin returns false, and the stream is
+  // fit for end() alone.
   bool begin(Stream& stream, const std::function<bool()>& cancelled = {});
 
   // One round for every stream, none of which may be finished. A stream whose max_total is reached,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "outrider/error.h"
+#include "speculate/drafters/cascade_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
 #include "speculate/drafters/jacobi_drafter.h"
@@ -62,6 +63,9 @@ constexpr DrafterKind kKinds[] = {
      read_merge_drafter, '+'},
     {"staged", "staged:model:PATH+B", "a small model that the drafter B drafts for", true, nullptr,
      read_staged_drafter, '+'},
+    {"cascade", "cascade:RULE+model:PATH+B",
+     "what a small model lets stand of the drafter B's by a rule of their own", true, nullptr,
+     read_cascade_drafter, '+'},
 };
 
 }  // namespace

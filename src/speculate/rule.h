@@ -14,6 +14,7 @@ struct RuleNeeds {
   bool raw_draft = false;   // these before temperature and truncation, too
   bool leaf_draft = false;  // all this also where a draft ended: a step of the drafter more
   bool greedy = false;      // temperature 0: the rule means nothing above it
+  bool past_cost = false;   // what the text has cost so far (NodeViews::rule_kl_before_root)
 };
 
 // What one emitted position cost, against the target's own distribution.

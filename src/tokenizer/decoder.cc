@@ -49,13 +49,17 @@ class WholeTokenStage : public DecoderStage {
   std::string held_;
 };
 
+// Of one token, or of a text where a step before has joined its tokens: replacements that make more
+// of it double it again and again.
+constexpr std::size_t kMostPiece_bytes = std::size_t{1} << 25;
+
 class Replace : public WholeTokenStage {
  public:
   Replace(DecoderStage* next, bool fused, const DecodeReplace& step)
       : WholeTokenStage(next, fused), step_(step) {}
   void token(std::string_view text) override {
     text_ = text;
-    replace_all(text_, step_.pattern, step_.content, scratch_);
+    replace_all(text_, step_.pattern, step_.content, kMostPiece_bytes, scratch_);
     next()->push(text_);
   }
 
@@ -242,7 +246,7 @@ class Suffix : public WholeTokenStage {
  private:
   void pass_on(std::string_view replacement) {
     if (!last_) return;
-    replace_all(*last_, suffix_, replacement, scratch_);
+    replace_all(*last_, suffix_, replacement, kMostPiece_bytes, scratch_);
     next()->push(*last_);
     last_.reset();
   }

@@ -294,6 +294,36 @@ TokenizerParts read(const GgufFields& fields) {
   return read_gguf_vocabulary(*parse_gguf(bytes, "bad.gguf"), "bad.gguf");
 }
 
+// Forty steps that double a text would make a terabyte of one letter.
+TEST(Malformed, ReplacementsThatGrowWithoutEndAreRefused) {
+  const auto forty = [](const Json& step) {
+    Json steps = Json::array();
+    for (int n = 0; n < 40; ++n) steps.push_back(step);
+    return steps;
+  };
+  const auto refusal = [](const auto& run) -> std::string {
+    try {
+      run();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  const Json doubling = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  for (const Json& step : {doubling, Json{{"type", "ByteLevel"}}}) {
+    Json document = good_document();
+    document["normalizer"] = {{"type", "Sequence"}, {"normalizers", forty(step)}};
+    const auto tokenizer = test_tokenizers::make(document);
+    EXPECT_NE(refusal([&] { tokenizer->encode("a\xC3\xA4", false); }).find("bytes of text"),
+              std::string::npos);
+  }
+  Json document = good_document();
+  document["decoder"] = {{"type", "Sequence"}, {"decoders", forty(doubling)}};
+  const auto tokenizer = test_tokenizers::make(document);
+  const std::vector<TokenId> ids = tokenizer->encode("a", false);
+  EXPECT_NE(refusal([&] { tokenizer->decode(ids); }).find("bytes of text"), std::string::npos);
+}
+
 TEST(Malformed, GgufVocabularies) {
   const PipelineTokenizer good(read({}));
   EXPECT_EQ(good.encode("ab<s>a", true), (std::vector<TokenId>{3, 2, 3, 0}));

@@ -1,5 +1,6 @@
 #include "tokenizer/normalizer.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -18,12 +19,33 @@ struct FreeMemory {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-void step(const PrependText& prepend, std::string& text, MatchScratch&) {
+// What a normaliser may make of a text. Honest ones make less than 66 times as much of it: of one
+// byte Unicode's forms make 11 at the most (U+FDFA), the byte-level alphabet two, a mark in the
+// place of a blank three. A file that has a text doubled in each of forty steps means no tokenizer.
+std::size_t most_normalized_bytes(std::size_t n_raw_bytes) {
+  constexpr std::size_t kMostGrowth = 128;
+  constexpr std::size_t kAlways_bytes = std::size_t{1} << 16;
+  constexpr std::size_t kEver_bytes = std::size_t{1} << 30;  // positions in it have 32 bits
+  return std::min(kAlways_bytes + kMostGrowth * std::min(n_raw_bytes, kEver_bytes), kEver_bytes);
+}
+
+struct Work {
+  MatchScratch& match;
+  std::size_t most_bytes;
+};
+
+void require_at_most(std::size_t most_bytes, std::size_t n_bytes) {
+  if (n_bytes <= most_bytes) return;
+  throw Error("rewrite text", "the tokenizer's replacements",
+              fmt::format("at most {} bytes of text", most_bytes), fmt::format("{}", n_bytes));
+}
+
+void step(const PrependText& prepend, std::string& text, Work&) {
   if (!text.empty()) text.insert(0, prepend.text);
 }
 
-void step(const ReplaceAll& replace, std::string& text, MatchScratch& scratch) {
-  replace_all(text, replace.pattern, replace.content, scratch);
+void step(const ReplaceAll& replace, std::string& text, Work& work) {
+  replace_all(text, replace.pattern, replace.content, work.most_bytes, work.match);
 }
 
 // utf8proc puts combining marks into canonical order by swapping neighbours, which is quadratic in
@@ -68,7 +90,7 @@ void sort_long_mark_runs(std::string& text) {
   finish_run();
 }
 
-void step(const UnicodeForm& form, std::string& text, MatchScratch&) {
+void step(const UnicodeForm& form, std::string& text, Work&) {
   // ASCII is the same in all four forms.
   if (std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; })) return;
   sort_long_mark_runs(text);
@@ -84,7 +106,7 @@ void step(const UnicodeForm& form, std::string& text, MatchScratch&) {
   text.assign(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(n));
 }
 
-void step(const LowercaseText&, std::string& text, MatchScratch&) {
+void step(const LowercaseText&, std::string& text, Work&) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
@@ -101,7 +123,7 @@ void step(const LowercaseText&, std::string& text, MatchScratch&) {
   text = std::move(out);
 }
 
-void step(const StripWhitespace& strip, std::string& text, MatchScratch&) {
+void step(const StripWhitespace& strip, std::string& text, Work&) {
   std::size_t begin = 0;
   while (strip.left && begin < text.size()) {
     const CodePoint character = code_point_at(text, begin);
@@ -117,7 +139,7 @@ void step(const StripWhitespace& strip, std::string& text, MatchScratch&) {
   text = text.substr(begin, end - begin);
 }
 
-void step(const StripMarks&, std::string& text, MatchScratch&) {
+void step(const StripMarks&, std::string& text, Work&) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
@@ -129,7 +151,7 @@ void step(const StripMarks&, std::string& text, MatchScratch&) {
   text = std::move(out);
 }
 
-void step(const SpellBytes&, std::string& text, MatchScratch&) {
+void step(const SpellBytes&, std::string& text, Work&) {
   std::string out;
   append_byte_level(text, out);
   text = std::move(out);
@@ -138,12 +160,15 @@ void step(const SpellBytes&, std::string& text, MatchScratch&) {
 }  // namespace
 
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
-                 MatchScratch& scratch) {
+                 std::size_t most_bytes, MatchScratch& scratch) {
   std::vector<TextRange> matches;
   pattern.find_all(text, scratch, matches);
   if (matches.empty()) return;
+  std::size_t n_bytes = text.size() + matches.size() * content.size();
+  for (const TextRange& match : matches) n_bytes -= match.end - match.begin;
+  require_at_most(most_bytes, n_bytes);
   std::string out;
-  out.reserve(text.size() + matches.size() * content.size());
+  out.reserve(n_bytes);
   std::size_t done = 0;
   for (const TextRange& match : matches) {
     out.append(text, done, match.begin - done);
@@ -155,8 +180,10 @@ void replace_all(std::string& text, const Pattern& pattern, std::string_view con
 }
 
 void Normalizer::apply(std::string& text, MatchScratch& scratch) const {
+  Work work{.match = scratch, .most_bytes = most_normalized_bytes(text.size())};
   for (const NormalizerStep& one : steps_) {
-    std::visit([&](const auto& kind) { step(kind, text, scratch); }, one);
+    std::visit([&](const auto& kind) { step(kind, text, work); }, one);
+    require_at_most(work.most_bytes, text.size());
   }
 }
 

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_TOKENIZER_NORMALIZER_H_
 #define OUTRIDER_TOKENIZER_NORMALIZER_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,16 +40,18 @@ class Normalizer {
   Normalizer() = default;
   explicit Normalizer(std::vector<NormalizerStep> steps) : steps_(std::move(steps)) {}
   bool empty() const { return steps_.empty(); }
-  // Rewrites `text` (well-formed UTF-8, and so it stays).
+  // Rewrites `text` (well-formed UTF-8, and so it stays). Throws Error where the steps make many
+  // times as much of it as any writing needs.
   void apply(std::string& text, MatchScratch& scratch) const;
 
  private:
   std::vector<NormalizerStep> steps_;
 };
 
-// Every match of `pattern` in `text` replaced by `content`.
+// Every match of `pattern` in `text` replaced by `content`. Throws Error if more than most_bytes
+// would come of it.
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
-                 MatchScratch& scratch);
+                 std::size_t most_bytes, MatchScratch& scratch);
 
 }  // namespace outrider
 

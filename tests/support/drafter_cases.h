@@ -7,8 +7,8 @@ namespace outrider::testing {
 
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
-  // What a user writes, with {draft} for a small model, {text} for a text file, {store} for a
-  // datastore, and {eagle}, {eagle3} and {medusa} for heads on the target.
+  // What a user writes, with {draft} and {other} for small models, {text} for a text file, {store}
+  // for a datastore, and {eagle}, {eagle3} and {medusa} for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.
@@ -34,6 +34,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"first", "first:ngram:min=2,max=3,length=4,model:{draft}"},
     {"merge", "merge:model:{draft}+ngram:min=1,max=3,length=4"},
     {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
+    {"cascade", "cascade:token-v3:alpha=0.4+model:{draft}+model:{other}"},
     {.name = "lookahead",
      .spec = "lookahead:window=3,ngram=2,guesses=2",
      .context_determined = false,

@@ -96,6 +96,8 @@ class DrafterFiles {
   std::string spec(const DrafterCase& drafter) const {
     return fmt::format(fmt::runtime(drafter.spec),
                        fmt::arg("draft", (directory_.path() / "draft").string()),
+                       // A model like any other, where nothing is measured.
+                       fmt::arg("other", target().string()),
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
@@ -169,8 +171,9 @@ inline World table_world(std::uint32_t seed) {
   world.target = std::make_unique<TableModel>(kVocabulary, 2 * seed);
   world.materials.target = world.target.get();
   world.materials.vocabulary_size = kVocabulary;
-  world.materials.load_model = [seed](const std::filesystem::path&) {
-    return std::make_unique<TableModel>(kVocabulary, 2 * seed + 1);
+  world.materials.load_model = [seed](const std::filesystem::path& path) {
+    const bool is_other = path == DrafterFiles::get().target();
+    return std::make_unique<TableModel>(kVocabulary, (is_other ? 1001 : 1) + 2 * seed);
   };
   world.materials.tokenize = [](std::string_view text) {
     std::vector<TokenId> tokens;

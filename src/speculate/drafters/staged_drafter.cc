@@ -31,12 +31,15 @@ struct StagedDrafter::Drafting {
   int round = 0;
 };
 
-StagedDrafter::StagedDrafter(std::unique_ptr<LanguageModel> model, PartedDrafter::Part cheaper)
-    : model_(std::move(model)),
+StagedDrafter::StagedDrafter(std::string_view name, std::unique_ptr<LanguageModel> model,
+                             PartedDrafter::Part cheaper, std::shared_ptr<const Rule> rule)
+    : name_(name),
+      model_(std::move(model)),
       cheaper_(std::move(cheaper)),
+      rule_(std::move(rule)),
       stop_(nullptr, cheaper_.confidence),
-      fresh_(make_traversal(std::make_shared<ExactRule>())),  // on chains it is block verification
-      coupled_(make_coupled(std::make_shared<ExactRule>())),
+      fresh_(make_traversal(rule_)),  // on chains it is block verification
+      coupled_(make_coupled(rule_)),
       fresh_decoder_(*model_, cheaper_.drafter.get(), *fresh_, cheaper_.shape, &stop_),
       coupled_decoder_(*model_, cheaper_.drafter.get(), *coupled_, cheaper_.shape, &stop_) {}
 StagedDrafter::~StagedDrafter() = default;
@@ -116,11 +119,11 @@ void StagedDrafter::propose(std::span<DraftJob> jobs) {
   }
 }
 
-// The model's law of a token is what its rows said at the node before it.
+// The law of a token is the rule's at the node before it: without loss what the model's row said.
 bool StagedDrafter::commit(Drafting& drafting, Stream& stream, const Committed& committed) const {
   DraftTree& tree = *drafting.job->tree;
   const int law = tree.add_distribution();
-  tree.distribution(law) = stream.views.target(committed.logits_node);
+  rule_->rule_prob(stream.views, committed.logits_node, tree.distribution(law));
   tree.set_draft_prob(drafting.leaf, law);
   const Distribution& raw = stream.views.raw_target(committed.logits_node);
   if (drafting.job->record_raw) {
@@ -153,7 +156,14 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   ++n_passes_;
   const int path[] = {0};
   stream.sequence->keep(path);
-  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
+  // A round of nothing but its root, which nobody judges.
+  stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(n_tokens));
+  stream.views.reset(stream.tree, output_, 0, 0);
+  const RuleNeeds needs = rule_->needs();
+  const Context inner = stream.context();
+  if (needs.leaf_draft) stream.views.ask_at_leaves(*cheaper_.drafter, inner, needs.raw_draft);
+  rule_->rule_prob(stream.views, 0, draft_prob);
+  if (raw_draft != nullptr) *raw_draft = stream.views.raw_target(0);
   return true;
 }
 
@@ -187,6 +197,37 @@ void StagedDrafter::end(SequenceId id) {
   texts_.erase(id);
 }
 
+StagedModel read_staged_model(const std::string& part, std::string_view drafter, const char* form) {
+  const Spec spec = Spec::parse("drafter", part);
+  if (spec.name() != "model") {
+    throw UsageError("read drafter", drafter, form, fmt::format("{} before the last", spec.name()));
+  }
+  spec.require_keys({"confidence"});
+  return {.path = spec.required_value(form),
+          .confidence = spec.number("confidence", 0, 1).value_or(0)};
+}
+
+DrafterPlan plan_staged(const StagedModel& model, const DrafterPlan& cheaper, std::string_view name,
+                        std::shared_ptr<const Rule> rule) {
+  return {.traits = {.has_draft_prob = true, .prefix_determined = true},
+          .shape = chain_shape(kDefaultDraftLength),
+          .confidence = model.confidence,
+          .make = [path = model.path, cheaper, name,
+                   rule = std::move(rule)](const DrafterMaterials& materials) {
+            auto loaded = materials.load_model(path);
+            if (loaded->config().vocabulary_size > materials.vocabulary_size) {
+              throw Error("load drafter", path,
+                          fmt::format("at most the target's {} tokens for {} drafting",
+                                      materials.vocabulary_size, name),
+                          fmt::format("{}", loaded->config().vocabulary_size));
+            }
+            return std::make_unique<StagedDrafter>(
+                name, std::move(loaded),
+                PartedDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence},
+                rule);
+          }};
+}
+
 DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
   constexpr const char* kForm = "staged:model:PATH+B";
   const auto refuse = [](std::string expected, std::string got) {
@@ -198,30 +239,14 @@ DrafterPlan read_staged_drafter(std::span<const std::string> parts) {
   if (parts.size() > kMostParts) {
     throw refuse(fmt::format("at most {} parts", kMostParts), fmt::format("{}", parts.size()));
   }
-  const Spec spec = Spec::parse("drafter", parts.front());
-  if (spec.name() != "model") throw refuse(kForm, fmt::format("{} in front", spec.name()));
-  spec.require_keys({"confidence"});
+  const StagedModel model = read_staged_model(parts.front(), "staged", kForm);
   const DrafterPlan cheaper =
       parts.size() == 2 ? read_drafter(parts.back()) : read_staged_drafter(parts.subspan(1));
   refuse_updates(cheaper, "staged");
   if (cheaper.traits.reads_features) {
     throw refuse("a cheaper drafter that reads no features of the target", parts.back());
   }
-  return {.traits = {.has_draft_prob = true, .prefix_determined = true},
-          .shape = chain_shape(kDefaultDraftLength),
-          .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value(kForm), cheaper](const DrafterMaterials& materials) {
-            auto model = materials.load_model(path);
-            if (model->config().vocabulary_size > materials.vocabulary_size) {
-              throw Error("load drafter", path,
-                          fmt::format("at most the target's {} tokens for staged drafting",
-                                      materials.vocabulary_size),
-                          fmt::format("{}", model->config().vocabulary_size));
-            }
-            return std::make_unique<StagedDrafter>(
-                std::move(model),
-                PartedDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence});
-          }};
+  return plan_staged(model, cheaper, "staged", std::make_shared<ExactRule>());
 }
 
 }  // namespace outrider

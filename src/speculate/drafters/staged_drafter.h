@@ -15,8 +15,9 @@
 #include "sampling/apart_chance.h"
 #include "speculate/acceptance.h"
 #include "speculate/decoder.h"
+#include "speculate/drafter_plan.h"
 #include "speculate/drafters/parted_drafter.h"
-#include "speculate/tree_growth.h"
+#include "speculate/rule.h"
 
 namespace outrider {
 
@@ -29,13 +30,21 @@ namespace outrider {
 // cheaper drafter riding ahead of it, verified without loss: each token is drawn from the model's
 // distribution, which is recorded as its law. So the draft is the one that the model would make
 // alone, in fewer of its passes. Draws of the inner rounds have keys of their own.
+//
+// With a rule in the inner loop the drafts have the rule's law instead (cascade_drafter.h).
 class StagedDrafter final : public Drafter {
  public:
-  // The model's vocabulary is the target's or a part of it that has the same ids.
-  StagedDrafter(std::unique_ptr<LanguageModel> model, PartedDrafter::Part cheaper);
+  // The model's vocabulary is the target's or a part of it that has the same ids. What the rule
+  // makes of the cheaper drafter's distributions is a function of the prefix.
+  StagedDrafter(std::string_view name, std::unique_ptr<LanguageModel> model,
+                PartedDrafter::Part cheaper, std::shared_ptr<const Rule> rule);
+  // Without loss.
+  StagedDrafter(std::unique_ptr<LanguageModel> model, PartedDrafter::Part cheaper)
+      : StagedDrafter("staged", std::move(model), std::move(cheaper),
+                      std::make_shared<ExactRule>()) {}
   ~StagedDrafter() override;
 
-  std::string_view name() const override { return "staged"; }
+  std::string_view name() const override { return name_; }
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = true};
   }
@@ -63,8 +72,10 @@ class StagedDrafter final : public Drafter {
   void catch_up(Stream& stream);
   bool commit(Drafting& drafting, Stream& stream, const Committed& committed) const;
 
+  std::string_view name_;
   std::unique_ptr<LanguageModel> model_;
   PartedDrafter::Part cheaper_;
+  std::shared_ptr<const Rule> rule_;
   PartStop stop_;
   std::unique_ptr<Acceptance> fresh_;
   std::unique_ptr<Acceptance> coupled_;
@@ -76,8 +87,18 @@ class StagedDrafter final : public Drafter {
   // Reused from round to round.
   ForwardOutput output_;
   std::vector<Stream*> active_;
-  PenalisedRow penalised_;
 };
+
+// The model of such a drafter, read.
+struct StagedModel {
+  std::string path;
+  double confidence = 0;  // DrafterPlan::confidence
+};
+// "model:PATH" with a confidence or none, as a part of a drafter of that name and form.
+StagedModel read_staged_model(const std::string& part, std::string_view drafter, const char* form);
+// name: a literal. The cheaper drafter and the rule are such as StagedDrafter asks for.
+DrafterPlan plan_staged(const StagedModel& model, const DrafterPlan& cheaper, std::string_view name,
+                        std::shared_ptr<const Rule> rule);
 
 // "staged:model:PATH+B" with any drafter B; with more parts B is staged itself. Throws UsageError
 // for fewer than two parts and where a part but the last is no model.

@@ -25,6 +25,7 @@
 #ifndef OUTRIDER_SPECULATE_RULES_BUDGET_H_
 #define OUTRIDER_SPECULATE_RULES_BUDGET_H_
 
+#include <cmath>
 #include <limits>
 
 #include "speculate/rules/cascade_rule.h"
@@ -42,6 +43,11 @@ class BudgetRule final : public CascadeRule {
   explicit BudgetRule(KlBudget budget, const char* name = "budget")
       : budget_(budget), name_(name) {}
   const char* name() const override { return name_; }
+  RuleNeeds needs() const override {
+    RuleNeeds needs = CascadeRule::needs();
+    needs.past_cost = std::isfinite(budget_.per_text);
+    return needs;
+  }
 
  private:
   void interleave(NodeViews& views, int node, const Distribution& draft_prob,

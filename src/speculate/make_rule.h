@@ -1,6 +1,6 @@
 // From a rule spec to what judges drafts.
-#ifndef OUTRIDER_ENGINE_MAKE_RULE_H_
-#define OUTRIDER_ENGINE_MAKE_RULE_H_
+#ifndef OUTRIDER_SPECULATE_MAKE_RULE_H_
+#define OUTRIDER_SPECULATE_MAKE_RULE_H_
 
 #include <memory>
 #include <string>
@@ -32,4 +32,4 @@ std::vector<std::string_view> rule_names();
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_ENGINE_MAKE_RULE_H_
+#endif  // OUTRIDER_SPECULATE_MAKE_RULE_H_

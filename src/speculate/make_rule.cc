@@ -1,4 +1,4 @@
-#include "engine/make_rule.h"
+#include "speculate/make_rule.h"
 
 #include <fmt/format.h>
 
