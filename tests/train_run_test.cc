@@ -181,6 +181,15 @@ TEST_F(TrainRun, ADistilledDrafterHasItsTargetsVocabulary) {
   EXPECT_THAT(refused.err, HasSubstr("vocabulary"));
   EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
 
+  Words over = words;
+  over.back() = at("target") + "/.";
+  const std::string target_before = read_file(root_.path() / "target" / "model.safetensors");
+  const ProgramRun kept = run_program(over);
+  EXPECT_EQ(kept.status, 2);
+  EXPECT_THAT(kept.err, HasSubstr("another directory than the target's"));
+  EXPECT_EQ(std::count(kept.err.begin(), kept.err.end(), '\n'), 1) << kept.err;
+  EXPECT_EQ(read_file(root_.path() / "target" / "model.safetensors"), target_before);
+
   const ProgramRun trained = run_program(words);
   ASSERT_EQ(trained.status, 0) << trained.err;
   const ProgramRun said =

@@ -57,6 +57,7 @@ void add_head_flags(CLI::App& command, HeadFlags& flags) {
 train::HeadRun head_run_of(const HeadFlags& flags) {
   constexpr const char* kOperation = "read flags";
   if (flags.text.text.empty()) throw UsageError(kOperation, "text", "at least one file", "none");
+  require_apart(flags.run, flags.target);
   const int n_threads = train::set_training_threads(flags.run.threads);
   const auto tokenizer = Tokenizer::load(flags.target);
   train::HeadRun run;

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <limits>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "commands.h"
@@ -211,6 +213,12 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
   }
   fmt::print(stderr, "{}: written\n", flags.out);
   return 0;
+}
+
+void require_apart(const RunFlags& flags, const std::string& target) {
+  std::error_code not_there;
+  if (!std::filesystem::equivalent(flags.out, target, not_there) || not_there) return;
+  throw UsageError("read flags", "out", "another directory than the target's", flags.out);
 }
 
 }  // namespace outrider::cli

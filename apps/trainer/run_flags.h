@@ -75,6 +75,9 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
                       train::RunSettings settings, std::string summary,
                       const std::function<void(const std::function<bool()>&)>& prepare = {});
 
+// Throws UsageError if the run would write its files over the target's.
+void require_apart(const RunFlags& flags, const std::string& target);
+
 }  // namespace outrider::cli
 
 #endif  // OUTRIDER_APPS_TRAINER_RUN_FLAGS_H_

@@ -32,6 +32,7 @@ struct DistillFlags {
 
 int run_distill(const DistillFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
+  require_apart(flags.run, flags.target);
   const int n_threads = train::set_training_threads(flags.run.threads);
   const auto target_tokenizer = Tokenizer::load(flags.target);
   const std::string tokenizer_path = flags.tokenizer.empty() ? flags.target : flags.tokenizer;

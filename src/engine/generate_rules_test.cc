@@ -187,7 +187,7 @@ TEST_F(RulesOnModels, MisfitsAreRefused) {
         message_of([&] { Generator(target_, {.drafter = "none", .rule = rule}); }),
         AllOf(
             HasSubstr("a drafter that has distributions (model:PATH[,confidence=C,updates=DIR], "),
-            HasSubstr("staged:model:PATH+B), got the drafter none")));
+            HasSubstr("cascade:RULE+model:PATH+B), got the drafter none")));
     EXPECT_THAT(message_of([&] { check_speculation({.drafter = "none", .rule = rule}); }),
                 HasSubstr("model:PATH"));
   }
