@@ -12,6 +12,7 @@
 #include "flag_values.h"
 #include "model_flags.h"
 #include "outrider/error.h"
+#include "verdict_log_flags.h"
 
 namespace outrider::cli {
 namespace {
@@ -33,6 +34,7 @@ const Names kText = {"--text", "--separator", "--texts", "--window"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
 const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
+const Names kVerdictLog = {"--verdict-log", "--verdict-log-size", "--verdict-log-top"};
 const Names kPair = {"--model", "--weights", "--kv", "--threads", "--drafter", "--draft"};
 
 // A flag that the chosen measurement does not look at is a mistake, not to be passed over.
@@ -108,7 +110,8 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
     }
     if (flags->frontier.chosen) {
       refuse_others(*app, "with --frontier", [](const std::string& name) {
-        return !kText.contains(name) && !kSingleSetting.contains(name);
+        return !kText.contains(name) && !kSingleSetting.contains(name) &&
+               !kVerdictLog.contains(name);
       });
       require(*app, {"--model", "--task", "--data"});
       return run_frontier(*app, flags->model, flags->grid, flags->task, flags->frontier, where);
@@ -117,6 +120,7 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       return !kText.contains(name) && !kGrid.contains(name) && name != "--cascades";
     });
     require(*app, {"--model", "--task", "--data"});
+    check_verdict_log_flags(flags->task.verdict_log, *app);
     return run_task(*app, flags->model, flags->task, flags->output);
   };
   return app;

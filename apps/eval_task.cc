@@ -50,11 +50,13 @@ std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFl
 
   std::shared_ptr<const Model> model;
   std::optional<Generator> generator;
+  std::optional<ProgramLog> verdict_log;
   eval::AskOptions asking;
   if (n_before < n_questions) {
     model = load_model(model_flags, interrupt);
     if (!reads_likelihood(metrics)) generator = make_generator(model, model_flags, interrupt);
     asking = asking_of(flags, *model, options);
+    asking.generate.verdict_log = verdict_log.emplace(flags.verdict_log, *model).log();
   }
 
   ItemProgress progress(n_questions, n_before);
@@ -75,6 +77,7 @@ std::vector<eval::Record> answer_all(const ModelFlags& model_flags, const TaskFl
       ++n_failed;
       progress.complain(error.what());
     }
+    if (verdict_log) verdict_log->warn_of_failure();
     progress.step();
   }
   return records;
@@ -139,6 +142,7 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
                "Run generated programs even where they cannot be kept off the network")
       ->group(kTask);
   add_sampling_flags(app, flags.options);
+  add_verdict_log_flags(app, flags.verdict_log);
 }
 
 int list_tasks(bool json) {
@@ -255,6 +259,10 @@ PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags) {
 int run_task(const CLI::App& app, const ModelFlags& model_flags, const TaskFlags& flags,
              const TaskOutput& where) {
   PreparedTask prepared = prepare_task(app, flags);
+  if (!flags.verdict_log.directory.empty() && reads_likelihood(prepared.metrics)) {
+    throw UsageError("read flags", "--verdict-log", "a task whose answers are generated",
+                     fmt::format("{}, which reads likelihoods", prepared.task.name));
+  }
   std::optional<eval::RecordFile> file;
   if (!where.records.empty()) {
     file.emplace(where.records, configuration_of(model_flags, flags, prepared));

@@ -13,6 +13,7 @@
 #include "eval/task.h"
 #include "model_flags.h"
 #include "outrider/generate.h"
+#include "verdict_log_flags.h"
 
 namespace outrider::cli {
 
@@ -26,6 +27,7 @@ struct TaskFlags {
   bool chat = false;
   bool allow_network = false;
   GenerateOptions options;
+  VerdictLogFlags verdict_log;
 };
 
 // What is asked, with everything that the flags say of how. Reads the data.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/verdict_log.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_pair.h"
@@ -66,6 +67,25 @@ class EvalCommand : public ::testing::Test {
   static TemporaryDirectory* directory_;
 };
 TemporaryDirectory* EvalCommand::directory_ = nullptr;
+
+TEST_F(EvalCommand, RecordsVerdictsAndAnswersAsWithoutThem) {
+  const Words words = {"--task", task(), "--data", items(), "--json", "--draft", path("draft")};
+  Words recorded = words;
+  recorded.insert(recorded.end(), {"--verdict-log", path("verdicts")});
+  const ProgramRun without = eval(words);
+  const ProgramRun with = eval(recorded);
+  ASSERT_EQ(with.status, 0) << with.err;
+  EXPECT_EQ(json::parse(with.out)["bleu"], json::parse(without.out)["bleu"]);
+  VerdictLogReader reader(path("verdicts"));
+  EXPECT_EQ(reader.read_new().size(), 3u);
+
+  const ProgramRun alone = eval({"--task", task(), "--data", items(), "--verdict-log-top", "3"});
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--verdict-log DIR"));
+  Words frontier = recorded;
+  frontier.insert(frontier.end(), {"--frontier", "--rules", "exact"});
+  EXPECT_EQ(eval(frontier).status, 2);
+}
 
 TEST_F(EvalCommand, PrintsASummary) {
   const ProgramRun run = eval({"--task", task(), "--data", items()});

@@ -100,6 +100,10 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   const auto began = std::chrono::steady_clock::now();
   const ProgramRun whole = run_program(lm("whole"));
   ASSERT_EQ(whole.status, 0) << whole.err;
+  const auto n_lines = [&](const char* run) {
+    const std::string log = read_file(root_.path() / run / "training" / "log.jsonl");
+    return std::count(log.begin(), log.end(), '\n');
+  };
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
                                 std::chrono::steady_clock::now() - began)
                                 .count();
@@ -109,10 +113,17 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   std::mt19937 random(1);
   std::uniform_int_distribution<long> moment(0, milliseconds * 2 / 3 + 1);
   int n_killed = 0;
+  int n_killed_between_steps = 0;
   for (int attempt = 0; attempt < 200 && n_killed < 20; ++attempt) {
-    n_killed += killed_after(lm("parts", {"--resume"}), std::chrono::milliseconds(moment(random)));
+    if (!killed_after(lm("parts", {"--resume"}), std::chrono::milliseconds(moment(random)))) {
+      continue;
+    }
+    ++n_killed;
+    const auto n_steps = n_lines("parts");
+    n_killed_between_steps += n_steps > 0 && n_steps < 60 ? 1 : 0;
   }
   EXPECT_EQ(n_killed, 20);
+  EXPECT_GE(n_killed_between_steps, 3);  // the others hit the start, or what follows the steps
   const ProgramRun last = run_program(lm("parts", {"--resume"}));
   ASSERT_EQ(last.status, 0) << last.err;
   for (const char* name : {"model.safetensors", "config.json", "tokenizer.json"}) {
@@ -121,10 +132,6 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
     EXPECT_EQ(read_file(root_.path() / "parts" / name), expected) << name;
   }
   // A step is logged once, whatever happened.
-  const auto n_lines = [&](const char* run) {
-    const std::string log = read_file(root_.path() / run / "training" / "log.jsonl");
-    return std::count(log.begin(), log.end(), '\n');
-  };
   EXPECT_EQ(n_lines("whole"), 60);
   EXPECT_EQ(n_lines("parts"), 60);
   const ProgramRun said = run_program(
@@ -207,20 +214,51 @@ TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
   ASSERT_EQ(run_program(first).status, 0);
   EXPECT_THAT(run_program(lm("full", {"--resume"})).err, HasSubstr("steps"));
 
-  std::string command = "ulimit -f 150; exec \"$0\" \"$@\"";
-  Words words = lm("short");
-  Words shell = {"-c", command, OUTRIDER_PROGRAM};
-  shell.insert(shell.end(), words.begin(), words.end());
-  ProgramInput input;
-  input.program = "/bin/sh";
-  const ProgramRun run = run_program(shell, input);
-  EXPECT_EQ(run.status, 1);
-  // After lines of progress, one that says what happened.
-  const std::size_t last = run.err.rfind('\n', run.err.size() - 2) + 1;
-  EXPECT_THAT(run.err.substr(last),
-              AllOf(StartsWith("outrider-train: "), HasSubstr("File too large")));
-  EXPECT_FALSE(fs::exists(at("short") + "/training/checkpoint.pt.partial"));
-  EXPECT_FALSE(fs::exists(at("short") + "/model.safetensors"));
+  const fs::path checkpoint = root_.path() / "short" / "training" / "checkpoint.pt";
+  const auto expect_out_of_room = [&] {
+    Words shell = {"-c", "ulimit -f 150; exec \"$0\" \"$@\"", OUTRIDER_PROGRAM};
+    const Words words = lm("short", {"--resume"});
+    shell.insert(shell.end(), words.begin(), words.end());
+    ProgramInput input;
+    input.program = "/bin/sh";
+    const ProgramRun run = run_program(shell, input);
+    EXPECT_EQ(run.status, 1);
+    // After lines of progress, one that says what happened.
+    const std::size_t last = run.err.rfind('\n', run.err.size() - 2) + 1;
+    EXPECT_THAT(run.err.substr(last),
+                AllOf(StartsWith("outrider-train: "), HasSubstr("File too large")));
+    EXPECT_FALSE(fs::exists(checkpoint.string() + ".partial"));
+    EXPECT_FALSE(fs::exists(at("short") + "/model.safetensors"));
+  };
+  expect_out_of_room();
+  EXPECT_FALSE(fs::exists(checkpoint));
+  // Stopped with a checkpoint there, it goes on without room for another.
+  for (int attempt = 0; attempt < 50 && !fs::exists(checkpoint); ++attempt) {
+    killed_after(lm("short", {"--resume"}), std::chrono::milliseconds(200 + 50 * attempt));
+  }
+  const std::string good = read_file(checkpoint);
+  ASSERT_FALSE(good.empty());
+  if (!fs::exists(at("short") + "/model.safetensors")) expect_out_of_room();
+  EXPECT_EQ(read_file(checkpoint), good);
+  const ProgramRun rest = run_program(lm("short", {"--resume"}));
+  EXPECT_EQ(rest.status, 0) << rest.err;
+}
+
+TEST_F(TrainRun, ADivergedRunGoesOnAtALowerRateButNotOnAnotherText) {
+  ASSERT_EQ(run_program(lm("run", {"--learning-rate", "0.01"})).status, 0);
+  const ProgramRun lower = run_program(lm("run", {"--learning-rate", "0.001", "--resume"}));
+  EXPECT_EQ(lower.status, 0) << lower.err;
+  EXPECT_THAT(lower.err, HasSubstr("--learning-rate 0.001; the run was begun with 0.01"));
+  const ProgramRun wild = run_program(lm("wild", {"--learning-rate", "1e38"}));
+  EXPECT_EQ(wild.status, 2);
+  EXPECT_THAT(wild.err, HasSubstr("up to 10"));
+
+  std::string text = read_file(root_.path() / "text");
+  text[text.find("cats")] = 'b';
+  write("text", text);
+  const ProgramRun changed = run_program(lm("run", {"--learning-rate", "0.001", "--resume"}));
+  EXPECT_EQ(changed.status, 1);
+  EXPECT_THAT(changed.err, HasSubstr("tokens"));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ train::HeadRun head_run_of(const HeadFlags& flags) {
   constexpr const char* kOperation = "read flags";
   if (flags.text.text.empty()) throw UsageError(kOperation, "text", "at least one file", "none");
   require_apart(flags.run, flags.target);
-  const int n_threads = train::set_training_threads(flags.run.threads);
+  const int n_threads = set_up_training(flags.run);
   const auto tokenizer = Tokenizer::load(flags.target);
   train::HeadRun run;
   run.target = std::make_shared<train::Teacher>(flags.target, n_threads);
@@ -92,7 +92,7 @@ train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run
   return {{"target", flags.target},
           {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
           {"separator", flags.text.separator},
-          {"tokens", fmt::format("{}", run.batches->n_tokens())},
+          {"tokens", tokens_of(*run.batches)},
           {"data", flags.data},
           {"temperature", fmt::format("{}", flags.temperature)},
           {"prompt", fmt::format("{}", flags.prompt)}};

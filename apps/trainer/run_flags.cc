@@ -13,13 +13,16 @@
 #include "flag_values.h"
 #include "interrupt.h"
 #include "outrider/error.h"
+#include "train/device.h"
 #include "trainer/progress_line.h"
 
 namespace outrider::cli {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr RealRange kPositive{0, false, kInfinity, false, "a number above 0"};
+// AdamW moves a weight by about the rate at each step, whatever its gradient: above 10 a first step
+// leaves nothing of weights that begin at 0.02, and squares leave the range of f32 soon after.
+constexpr RealRange kRate{0, false, 10, true, "a number above 0 and up to 10"};
 constexpr RealRange kNotNegative{0, true, kInfinity, false, "a number, 0 or more"};
 constexpr RealRange kShare{0, true, 1, true, "a number from 0 to 1"};
 
@@ -66,12 +69,17 @@ void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_o
       command, "--precision", flags.precision, {"bf16", "f32"},
       "Of the matrix products; weights in training are always f32 " + or_default(flags.precision))
       ->group(kRun);
+  add_choice(command, "--device", flags.device, {"auto", "cpu", "cuda"},
+             "Where to train; auto takes a CUDA device if libtorch has one. A target runs on the "
+             "processor in any case " +
+                 or_default(flags.device))
+      ->group(kRun);
   add_choice(command, "--export", flags.export_type, {"bf16", "f32"},
              "Type of the weights that are written " + or_default(flags.export_type))
       ->group(kRun);
 
   constexpr const char* kOptimiser = "Optimiser (AdamW)";
-  add_real(command, "--learning-rate", flags.learning_rate, kPositive,
+  add_real(command, "--learning-rate", flags.learning_rate, kRate,
            "At its peak " + or_default(flags.learning_rate))
       ->group(kOptimiser);
   add_real(command, "--final-rate", flags.final_rate, kShare,
@@ -153,18 +161,29 @@ std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>&
       train::encode_text_files(paths, tokenizer, flags.separator), shape);
 }
 
+std::string tokens_of(const train::BatchSource& batches) {
+  return fmt::format("{} ({:016x})", batches.n_tokens(), batches.fingerprint());
+}
+
+int set_up_training(const RunFlags& flags) {
+  train::set_training_device(flags.device);
+  return train::set_training_threads(flags.threads);
+}
+
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
                       train::RunSettings settings, std::string summary,
                       const std::function<void(const std::function<bool()>&)>& prepare) {
   const int n_threads = train::set_training_threads(flags.threads);
+  const std::string device = train::set_training_device(flags.device);
   const train::RunSettings own = {{"steps", fmt::format("{}", flags.steps)},
                                   {"batch", fmt::format("{}", flags.batch)},
                                   {"length", fmt::format("{}", flags.length)},
                                   {"accumulate", fmt::format("{}", flags.accumulation)},
                                   {"seed", fmt::format("{}", flags.seed)},
                                   {"threads", fmt::format("{}", n_threads)},
+                                  {"device", device},
                                   {"precision", flags.precision},
-                                  {"learning-rate", fmt::format("{}", flags.learning_rate)},
+                                  {train::kLearningRate, fmt::format("{}", flags.learning_rate)},
                                   {"final-rate", fmt::format("{}", flags.final_rate)},
                                   {"warmup", fmt::format("{}", flags.warmup)},
                                   {"weight-decay", fmt::format("{}", flags.weight_decay)},
@@ -204,6 +223,13 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
                                [&] {
                                  if (prepare && !has_had_enough()) prepare(has_had_enough);
                                  return has_had_enough();
+                               },
+                           .on_new_rate =
+                               [](const std::string& before, const std::string& now) {
+                                 fmt::print(stderr,
+                                            "outrider-train: goes on with --learning-rate {}; the "
+                                            "run was begun with {}\n",
+                                            now, before);
                                }});
   progress.finish();
   if (!outcome.finished) {

@@ -37,6 +37,7 @@ struct RunFlags {
   std::uint64_t seed = 0;
   int threads = 0;
   std::string precision = "bf16";
+  std::string device = "auto";
   std::string export_type = "bf16";
   bool resume = false;
 };
@@ -58,6 +59,10 @@ void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what
 void add_divergence(CLI::App& command, std::string& name, const std::string& group);
 train::Divergence divergence_of(const std::string& name);
 
+// Sets the threads and the device of all training; before anything is made. Returns the number of
+// threads.
+int set_up_training(const RunFlags& flags);
+
 train::BatchShape batch_shape(const RunFlags& flags);
 train::Products products_of(const RunFlags& flags);
 ElementType export_type_of(const RunFlags& flags);
@@ -66,6 +71,9 @@ ElementType export_type_of(const RunFlags& flags);
 std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>& files,
                                                  const TextFlags& flags, const Tokenizer& tokenizer,
                                                  const train::BatchShape& shape);
+
+// How much there is to learn from, and what, as a setting that a resumed run must share.
+std::string tokens_of(const train::BatchSource& batches);
 
 // Runs to the end or to Ctrl-C, with a progress line; returns the exit status. `settings` are what
 // the command adds to those of the flags; `summary` is shown when the first step is done. Before

@@ -33,7 +33,7 @@ struct DistillFlags {
 int run_distill(const DistillFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
   require_apart(flags.run, flags.target);
-  const int n_threads = train::set_training_threads(flags.run.threads);
+  const int n_threads = set_up_training(flags.run);
   const auto target_tokenizer = Tokenizer::load(flags.target);
   const std::string tokenizer_path = flags.tokenizer.empty() ? flags.target : flags.tokenizer;
   const auto tokenizer = Tokenizer::load(tokenizer_path);
@@ -71,7 +71,7 @@ int run_distill(const DistillFlags& flags) {
                                      {"target", flags.target},
                                      {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
                                      {"separator", flags.text.separator},
-                                     {"tokens", fmt::format("{}", options.batches->n_tokens())},
+                                     {"tokens", tokens_of(*options.batches)},
                                      {"tokenizer", tokenizer_path},
                                      {"init", flags.init},
                                      {"divergence", flags.divergence},

@@ -45,7 +45,7 @@ int run_lm(const LmFlags& flags) {
     throw UsageError("read flags", "data", "either --text or --examples",
                      flags.examples.empty() ? "neither" : "both");
   }
-  train::set_training_threads(flags.run.threads);
+  set_up_training(flags.run);
   const auto tokenizer = Tokenizer::load(flags.tokenizer);
   const ModelConfig config = config_of(flags.shape, *tokenizer);
   if (flags.run.length > config.context_length) {
@@ -72,7 +72,7 @@ int run_lm(const LmFlags& flags) {
                                      {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
                                      {"examples", flags.examples},
                                      {"separator", flags.text.separator},
-                                     {"tokens", fmt::format("{}", options.batches->n_tokens())},
+                                     {"tokens", tokens_of(*options.batches)},
                                      {"tokenizer", flags.tokenizer},
                                      {"init", flags.init},
                                      {"mtp", fmt::format("{}", flags.mtp)},

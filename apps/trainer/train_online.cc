@@ -37,7 +37,7 @@ struct OnlineFlags {
 };
 
 int run_online(OnlineFlags flags) {
-  train::set_training_threads(flags.run.threads);
+  set_up_training(flags.run);
   const ModelConfig config = read_config_json(flags.drafter);
   if (flags.run.length > config.context_length) {
     throw UsageError("read flags", "length",

@@ -17,8 +17,8 @@
 #include "outrider/tokenizer.h"
 #include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
+#include "train/device.h"
 #include "train/fit_router.h"
-#include "train/training_run.h"
 #include "trainer/run_flags.h"
 #include "trainer/train_commands.h"
 
@@ -84,6 +84,7 @@ std::string table(const std::vector<train::RouterSample>& samples, const RouterW
 int run_router(const RouterFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
   const int n_threads = train::set_training_threads(flags.threads);
+  AtomicFile out(flags.out);  // what cannot be written shows before the work, not after it
   const auto tokenizer = Tokenizer::load(flags.target);
   require_same_vocabulary(*tokenizer, *Tokenizer::load(flags.drafter), "load drafter",
                           flags.drafter);
@@ -101,7 +102,8 @@ int run_router(const RouterFlags& flags) {
                                        {"bias", router.bias},
                                        {"weights", weights},
                                        {"threshold", router.threshold}};
-  write_file_atomically(flags.out, json.dump(2) + "\n");
+  out.write(json.dump(2) + "\n");
+  out.commit();
 
   Output output;
   output.write(fmt::format("On {} tokens of text it was fitted to:\n{}", samples.size(),

@@ -1,19 +1,22 @@
-// A batch as torch sees it.
+// A batch as torch sees it, on the training device.
 #ifndef OUTRIDER_TRAIN_BATCH_TENSORS_H_
 #define OUTRIDER_TRAIN_BATCH_TENSORS_H_
 
 #include <torch/torch.h>
 
 #include "train/corpus.h"
+#include "train/training_device.h"
 
 namespace outrider::train {
 
 struct BatchTensors {
   explicit BatchTensors(const Batch& batch)
-      : tokens(torch::tensor(batch.tokens, torch::kInt64).view({batch.n_sequences, batch.length})),
-        weights(
-            torch::tensor(batch.weights, torch::kFloat32).view({batch.n_sequences, batch.length})) {
-  }
+      : tokens(torch::tensor(batch.tokens, torch::kInt64)
+                   .view({batch.n_sequences, batch.length})
+                   .to(training_device())),
+        weights(torch::tensor(batch.weights, torch::kFloat32)
+                    .view({batch.n_sequences, batch.length})
+                    .to(training_device())) {}
   torch::Tensor tokens;   // (n_sequences, length) int64
   torch::Tensor weights;  // (n_sequences, length) f32
 

@@ -4,6 +4,7 @@
 
 #include "base/atomic_file.h"
 #include "outrider/error.h"
+#include "train/training_device.h"
 
 namespace outrider::train {
 
@@ -37,7 +38,7 @@ std::int64_t load_checkpoint(const std::filesystem::path& file, torch::nn::Modul
                              torch::optim::Optimizer& optimizer) {
   try {
     torch::serialize::InputArchive archive;
-    archive.load_from(file.string());
+    archive.load_from(file.string(), training_device());
     torch::serialize::InputArchive parameters;
     archive.read("parameters", parameters);
     torch::serialize::InputArchive optimizer_state;

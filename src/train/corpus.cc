@@ -37,6 +37,11 @@ void shuffle(std::vector<std::int32_t>& values, std::uint64_t seed) {
   }
 }
 
+std::uint64_t fingerprint_of(std::span<const TokenId> tokens, std::uint64_t before = 0) {
+  for (const TokenId token : tokens) before = mix(before, static_cast<std::uint32_t>(token));
+  return before;
+}
+
 void require_shape(const BatchShape& shape) {
   if (shape.n_sequences < 1 || shape.length < 2) {
     throw Error("make batches", "shape", "at least one sequence of two tokens",
@@ -107,6 +112,8 @@ void WindowSource::start_epoch(std::int64_t epoch) {
   std::iota(order_.begin(), order_.end(), 0);
   shuffle(order_, seed);
 }
+
+std::uint64_t WindowSource::fingerprint() const { return fingerprint_of(stream_); }
 
 Batch WindowSource::batch(std::int64_t number) {
   Batch batch{
@@ -192,6 +199,14 @@ void ExampleSource::start_epoch(std::int64_t epoch) {
   batches_.resize(static_cast<std::size_t>(batches_per_epoch_));
   std::iota(batches_.begin(), batches_.end(), 0);
   shuffle(batches_, mix(seed, 2));
+}
+
+std::uint64_t ExampleSource::fingerprint() const {
+  std::uint64_t all = 0;
+  for (const Example& example : examples_) {
+    all = mix(fingerprint_of(example.tokens, all), static_cast<std::uint64_t>(example.n_prompt));
+  }
+  return all;
 }
 
 Batch ExampleSource::batch(std::int64_t number) {

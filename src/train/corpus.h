@@ -33,6 +33,8 @@ class BatchSource {
   virtual ~BatchSource() = default;
   virtual Batch batch(std::int64_t number) = 0;
   virtual std::int64_t n_tokens() const = 0;  // in all
+  // Of what the batches are made of: two sources share it if they hold the same tokens.
+  virtual std::uint64_t fingerprint() const = 0;
 };
 
 struct BatchShape {
@@ -55,6 +57,7 @@ class WindowSource final : public BatchSource {
   WindowSource(std::vector<TokenId> stream, const BatchShape& shape);
   Batch batch(std::int64_t number) override;
   std::int64_t n_tokens() const override { return static_cast<std::int64_t>(stream_.size()); }
+  std::uint64_t fingerprint() const override;
 
  private:
   void start_epoch(std::int64_t epoch);
@@ -84,6 +87,7 @@ class ExampleSource final : public BatchSource {
   ExampleSource(std::vector<Example> examples, const BatchShape& shape, TokenId padding);
   Batch batch(std::int64_t number) override;
   std::int64_t n_tokens() const override { return n_tokens_; }
+  std::uint64_t fingerprint() const override;
 
  private:
   void start_epoch(std::int64_t epoch);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
@@ -56,6 +57,28 @@ TEST(WindowSource, EveryEpochCoversTheStreamOnce) {
   }
   EXPECT_NE(orders[0], orders[1]);
   EXPECT_NE(orders[1], orders[2]);
+}
+
+TEST(WindowSource, ItsFingerprintIsThatOfItsTokens) {
+  const BatchShape shape{.n_sequences = 3, .length = 10, .seed = 7};
+  std::vector<TokenId> changed = counting(1000);
+  std::swap(changed[500], changed[501]);
+  const std::uint64_t fingerprint = WindowSource(counting(1000), shape).fingerprint();
+  EXPECT_EQ(WindowSource(counting(1000), {.n_sequences = 1, .length = 5}).fingerprint(),
+            fingerprint);
+  EXPECT_NE(WindowSource(changed, shape).fingerprint(), fingerprint);
+  EXPECT_NE(WindowSource(counting(999), shape).fingerprint(), fingerprint);
+}
+
+TEST(ExampleSource, ItsFingerprintTellsPromptsFromCompletions) {
+  const auto source = [](std::vector<TokenId> tokens, int n_prompt) {
+    return ExampleSource({{.tokens = std::move(tokens), .n_prompt = n_prompt}},
+                         {.n_sequences = 1, .length = 8}, 0)
+        .fingerprint();
+  };
+  EXPECT_EQ(source({1, 2, 3}, 1), source({1, 2, 3}, 1));
+  EXPECT_NE(source({1, 2, 3}, 1), source({1, 2, 3}, 2));
+  EXPECT_NE(source({1, 2, 3}, 1), source({1, 2, 4}, 1));
 }
 
 TEST(WindowSource, RefusesAStreamShorterThanAWindow) {

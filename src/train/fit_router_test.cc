@@ -99,6 +99,7 @@ class Counting final : public BatchSource {
     return batch;
   }
   std::int64_t n_tokens() const override { return 16; }
+  std::uint64_t fingerprint() const override { return 0; }
 };
 
 TEST(FitRouter, SeesBothModelsAtEveryPlace) {

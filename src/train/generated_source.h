@@ -27,6 +27,7 @@ class GeneratedSource final : public BatchSource {
                   const GenerationOptions& options);
   Batch batch(std::int64_t number) override;
   std::int64_t n_tokens() const override { return prefixes_->n_tokens(); }
+  std::uint64_t fingerprint() const override { return prefixes_->fingerprint(); }
 
  private:
   TokenId choose(std::span<const float> logits, std::uint64_t draw) const;

@@ -9,6 +9,7 @@
 
 #include "io/safetensors.h"
 #include "outrider/error.h"
+#include "train/training_device.h"
 
 namespace outrider::train {
 namespace {
@@ -49,17 +50,18 @@ Tensor RmsNormImpl::forward(const Tensor& x) {
   return x * torch::rsqrt(x.square().mean(-1, true) + epsilon_) * weight;
 }
 
-Rotation rotation_of(const ModelConfig& config, int first, int n_tokens, torch::ScalarType type) {
+Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
+                     const torch::TensorOptions& like) {
   const std::vector<double> frequencies = rope_frequencies(config);
   const Tensor frequency = torch::tensor(frequencies, torch::kFloat64);
   const Tensor position = torch::arange(first, first + n_tokens, torch::kFloat64).unsqueeze(1);
   const Tensor angle = position * frequency;
-  return {angle.cos().to(type), angle.sin().to(type)};
+  return {angle.cos().to(like), angle.sin().to(like)};
 }
 
-Tensor causal_mask(int n_past, int n_tokens, torch::ScalarType type) {
+Tensor causal_mask(int n_past, int n_tokens, const torch::TensorOptions& like) {
   const Tensor all =
-      torch::full({n_tokens, n_past + n_tokens}, -std::numeric_limits<double>::infinity(), type);
+      torch::full({n_tokens, n_past + n_tokens}, -std::numeric_limits<double>::infinity(), like);
   return all.triu(n_past + 1);
 }
 
@@ -211,9 +213,8 @@ Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* pa
     if (past->front().keys.defined()) n_past = static_cast<int>(past->front().keys.size(2));
   }
   Tensor x = embed(tokens);
-  const torch::ScalarType type = x.scalar_type();
-  const Rotation rotation = rotation_of(config_, n_past, n_tokens, type);
-  const Tensor mask = n_tokens > 1 ? causal_mask(n_past, n_tokens, type) : Tensor();
+  const Rotation rotation = rotation_of(config_, n_past, n_tokens, x.options());
+  const Tensor mask = n_tokens > 1 ? causal_mask(n_past, n_tokens, x.options()) : Tensor();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i]->forward(x, rotation, mask, past == nullptr ? nullptr : &(*past)[i]);
   }
@@ -236,6 +237,7 @@ LlamaModule make_llama(const ModelConfig& config, Products products,
   } else {
     load_parameters(*model, *open_safetensors_directory(init));
   }
+  model->to(training_device());
   return model;
 }
 

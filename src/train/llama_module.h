@@ -50,8 +50,9 @@ struct Rotation {
   torch::Tensor cosines;
   torch::Tensor sines;
 };
-// Positions first .. first + n_tokens - 1.
-Rotation rotation_of(const ModelConfig& config, int first, int n_tokens, torch::ScalarType type);
+// Positions first .. first + n_tokens - 1, in the type and on the device of what is rotated.
+Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
+                     const torch::TensorOptions& like);
 
 // One decoder layer. Some feature heads have no norm before their attention (EAGLE), or attend with
 // queries, keys and values of a wider input (EAGLE-3).
@@ -100,7 +101,7 @@ class DecoderLayerImpl : public torch::nn::Module {
 TORCH_MODULE(DecoderLayer);
 
 // 0 where a query may look, minus infinity at later keys: (n_tokens, n_past + n_tokens).
-torch::Tensor causal_mask(int n_past, int n_tokens, torch::ScalarType type);
+torch::Tensor causal_mask(int n_past, int n_tokens, const torch::TensorOptions& like);
 
 // Weights from a normal law of 0.02, those that write into the residual stream divided by the root
 // of the number of times it is written to (Radford et al. 2019, section 2.3); norms at one, biases
@@ -109,7 +110,7 @@ void initialise(torch::nn::Module& module, int n_layers);
 
 class LlamaModuleImpl : public torch::nn::Module {
  public:
-  // The parameters are f32 until the module is converted.
+  // The parameters are f32, and on the processor, until the module is converted.
   LlamaModuleImpl(const ModelConfig& config, Products products);
 
   // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), what the head reads.
@@ -132,7 +133,8 @@ class LlamaModuleImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LlamaModule);
 
-// A model with the weights of a Hugging Face directory, or, where that is empty, random ones.
+// A model with the weights of a Hugging Face directory, or, where that is empty, random ones; on
+// the training device.
 LlamaModule make_llama(const ModelConfig& config, Products products,
                        const std::filesystem::path& init, std::uint64_t seed);
 

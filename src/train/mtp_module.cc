@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "train/training_device.h"
+
 namespace outrider::train {
 namespace {
 
@@ -29,6 +31,7 @@ MtpModulesImpl::MtpModulesImpl(const ModelConfig& config, Products products, int
     modules_.push_back(std::move(depth));
   }
   initialise(*this, config.n_layers + n_modules);
+  to(training_device());
 }
 
 Tensor MtpModulesImpl::forward(int k, const Tensor& before, const Tensor& embeddings) {
@@ -38,9 +41,8 @@ Tensor MtpModulesImpl::forward(int k, const Tensor& before, const Tensor& embedd
                  -1),
       depth.join, products_);
   const auto n_rows = static_cast<int>(joined.size(1));
-  const torch::ScalarType type = joined.scalar_type();
-  return depth.block->forward(joined, rotation_of(config_, 0, n_rows, type),
-                              causal_mask(0, n_rows, type));
+  return depth.block->forward(joined, rotation_of(config_, 0, n_rows, joined.options()),
+                              causal_mask(0, n_rows, joined.options()));
 }
 
 Tensor MtpModulesImpl::head_input(int k, const Tensor& given) {

@@ -21,8 +21,9 @@ namespace outrider::train {
 
 class MtpModulesImpl : public torch::nn::Module {
  public:
-  // Layers of the config's shape, random weights drawn from torch's generator. Parameters are named
-  // "{k}.enorm.weight", "{k}.self_attn.q_proj.weight", ... with k from 0.
+  // Layers of the config's shape on the training device, random weights drawn from torch's
+  // generator. Parameters are named "{k}.enorm.weight", "{k}.self_attn.q_proj.weight", ... with k
+  // from 0.
   MtpModulesImpl(const ModelConfig& config, Products products, int n_modules);
 
   // What module k, counted from 0, makes of what the one before gave (n_sequences, n_rows, dim; for

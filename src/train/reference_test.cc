@@ -81,6 +81,7 @@ class FixedBatch final : public BatchSource {
     return batch;
   }
   std::int64_t n_tokens() const override { return kSequences * kLength; }
+  std::uint64_t fingerprint() const override { return 0; }
 };
 
 nlohmann::json golden() {

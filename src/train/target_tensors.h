@@ -1,4 +1,4 @@
-// What the frozen target says about a batch, as torch sees it.
+// What the frozen target says about a batch, as torch sees it, on the training device.
 #ifndef OUTRIDER_TRAIN_TARGET_TENSORS_H_
 #define OUTRIDER_TRAIN_TARGET_TENSORS_H_
 
@@ -12,6 +12,7 @@
 #include "train/batch_tensors.h"
 #include "train/products.h"
 #include "train/teacher.h"
+#include "train/training_device.h"
 
 namespace outrider::train {
 
@@ -24,7 +25,7 @@ struct TargetTensors {
     const auto copy = [&](const std::vector<float>& values, int width) {
       return torch::from_blob(const_cast<float*>(values.data()),
                               {batch.n_sequences, batch.length, width}, torch::kFloat32)
-          .to(type, /*non_blocking=*/false, /*copy=*/true);
+          .to(training_device(), type, /*non_blocking=*/false, /*copy=*/true);
     };
     features = copy(target.output().features, target.output().feature_width);
     logits = copy(target.output().logits, target.output().vocabulary_size);
@@ -76,7 +77,7 @@ struct SharedMatrices {
   static torch::Tensor of(Teacher& target, std::vector<float> matrix) {
     return torch::from_blob(matrix.data(), {target.config().vocabulary_size, target.config().dim},
                             torch::kFloat32)
-        .clone();
+        .to(training_device(), torch::kFloat32, /*non_blocking=*/false, /*copy=*/true);
   }
 };
 

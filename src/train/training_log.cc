@@ -58,10 +58,13 @@ bool plot_training_log(const std::filesystem::path& log, const std::filesystem::
   std::ifstream file(log);
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step")) continue;
+    const auto is_number = [&](const char* name) {
+      return json.contains(name) && json[name].is_number();
+    };
+    if (!json.is_object() || !is_number("step")) continue;
     const double step = json["step"].get<double>();
-    if (json.contains("loss")) losses.emplace_back(step, json["loss"].get<double>());
-    if (json.contains("held_out_loss")) {
+    if (is_number("loss")) losses.emplace_back(step, json["loss"].get<double>());
+    if (is_number("held_out_loss")) {
       held_out.emplace_back(step, json["held_out_loss"].get<double>());
     }
   }

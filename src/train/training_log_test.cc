@@ -56,6 +56,17 @@ TEST(TrainingLog, DrawsAPictureWhereThereIsGnuplot) {
   EXPECT_NE(picture.find("held out"), std::string::npos);
 }
 
+TEST(TrainingLog, APictureLeavesOutWhatIsNoNumber) {
+  const testing::TemporaryDirectory directory;
+  const auto file = directory.path() / "log.jsonl";
+  std::ofstream(file) << "{\"step\":1,\"loss\":2.0,\"held_out_loss\":null}\n"
+                         "{\"step\":2,\"loss\":null}\n{\"step\":null,\"loss\":1.0}\n"
+                         "{\"step\":3,\"loss\":1.0}\n";
+  const auto svg = directory.path() / "loss.svg";
+  if (!plot_training_log(file, svg)) GTEST_SKIP() << "no gnuplot";
+  EXPECT_NE(text_of(svg).find("<svg"), std::string::npos);
+}
+
 TEST(Schedule, ClimbsThenFallsAsHalfACosine) {
   const Schedule schedule{.peak = 2, .final_share = 0.1, .n_warmup = 4, .n_steps = 15};
   EXPECT_DOUBLE_EQ(schedule.rate(0), 0.5);

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/atomic_file.h"
 #include "outrider/error.h"
@@ -45,24 +44,34 @@ void set_rate(torch::optim::AdamW& optimizer, double rate) {
   for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
 }
 
+void write_settings(const fs::path& file, const RunSettings& settings) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : settings) json[name] = value;
+  write_file_atomically(file, json.dump(2) + "\n");
+}
+
 // Written on a fresh start, compared on resuming.
-void settle(const fs::path& file, const RunSettings& settings, bool is_there) {
-  if (!is_there) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (const auto& [name, value] : settings) json[name] = value;
-    write_file_atomically(file, json.dump(2) + "\n");
-    return;
-  }
+void settle(const fs::path& file, const RunSettings& settings, bool is_there,
+            const RunHooks& hooks) {
+  if (!is_there) return write_settings(file, settings);
   std::ifstream in(file);
   const auto json = nlohmann::json::parse(in, nullptr, false);
   if (!json.is_object()) throw Error("resume training", file.string(), "its settings", "none");
+  std::string other_rate;
   for (const auto& [name, value] : settings) {
     const std::string before =
         json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "none";
-    if (before != value) {
+    if (before != value && name == kLearningRate) {
+      other_rate = before;
+    } else if (before != value) {
       throw Error("resume training", name, fmt::format("\"{}\", as the run was begun", before),
                   fmt::format("\"{}\"", value));
     }
+  }
+  if (other_rate.empty()) return;
+  write_settings(file, settings);
+  for (const auto& [name, value] : settings) {
+    if (name == kLearningRate && hooks.on_new_rate) hooks.on_new_rate(other_rate, value);
   }
 }
 
@@ -70,7 +79,9 @@ void require_finite(double value, const char* what, std::int64_t step) {
   if (std::isfinite(value)) return;
   throw Error(
       "train", fmt::format("{} at step {}", what, step + 1), "a finite number",
-      fmt::format("{}; the last checkpoint stands (a lower --learning-rate may help)", value));
+      fmt::format("{}; the last checkpoint stands (--resume goes on from it, and a lower "
+                  "--learning-rate may help)",
+                  value));
 }
 
 double clip(const torch::nn::Module& trained, const OptimizerOptions& options) {
@@ -89,6 +100,28 @@ double clip(const torch::nn::Module& trained, const OptimizerOptions& options) {
     }
   }
   return norm;
+}
+
+// The loss and the gradients of a micro-batch, added to what the parameters have.
+Loss learn(Objective& objective, const RunOptions& options, std::int64_t number) {
+  torch::manual_seed(mix(options.seed, static_cast<std::uint64_t>(number), 1));
+  Loss loss = objective.loss(number);
+  require_finite(loss.value.item<double>(), "loss", number / options.accumulation);
+  (loss.value / options.accumulation).backward();
+  return loss;
+}
+
+// A step may leave parameters that no further step can be made from. That shows in the next loss,
+// which comes too late for what is saved before it.
+void require_sound(Objective& objective, const RunOptions& options, std::int64_t n_steps_done) {
+  for (const torch::Tensor& parameter : objective.trained().parameters()) {
+    const auto sum = parameter.detach().to(torch::kFloat64).abs().sum().item<double>();
+    require_finite(sum, "weights", n_steps_done - 1);
+  }
+  objective.trained().zero_grad();
+  learn(objective, options, n_steps_done * options.accumulation);
+  require_finite(clip(objective.trained(), options.optimizer), "gradient", n_steps_done);
+  objective.trained().zero_grad();
 }
 
 nlohmann::ordered_json line_of(const StepReport& report) {
@@ -115,7 +148,7 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
                 "one (--resume goes on with it)");
   }
   fs::create_directories(folder);
-  settle(folder / "settings.json", options.settings, is_there);
+  settle(folder / "settings.json", options.settings, is_there, hooks);
 
   torch::nn::Module& trained = objective.trained();
   const auto optimizer = make_optimizer(trained, options.optimizer);
@@ -137,12 +170,8 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
     optimizer->zero_grad();
     for (int micro = 0; micro < options.accumulation; ++micro) {
       const std::int64_t number = step * options.accumulation + micro;
-      torch::manual_seed(mix(options.seed, static_cast<std::uint64_t>(number), 1));
-      const Loss loss = objective.loss(number);
-      const double value = loss.value.item<double>();
-      require_finite(value, "loss", step);
-      (loss.value / options.accumulation).backward();
-      report.loss += value / options.accumulation;
+      const Loss loss = learn(objective, options, number);
+      report.loss += loss.value.item<double>() / options.accumulation;
       report.n_tokens += loss.n_tokens;
       report.metrics.resize(loss.metrics.size());
       for (std::size_t i = 0; i < loss.metrics.size(); ++i) {
@@ -159,15 +188,18 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
         (options.evaluation_interval > 0 && (step + 1) % options.evaluation_interval == 0)) {
       const torch::NoGradGuard no_grad;
       report.held_out = objective.evaluate();
+      for (const auto& [name, value] : report.held_out) {
+        require_finite(value, ("held-out " + name).c_str(), step);
+      }
     }
     report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     log.append(line_of(report).dump());
-    if (last || (step + 1) % options.checkpoint_interval == 0) {
-      save_checkpoint(checkpoint, trained, *optimizer, step + 1);
-    }
-    if (!last && options.export_interval > 0 && (step + 1) % options.export_interval == 0) {
-      objective.export_to(options.directory);
-    }
+    const bool saves = last || (step + 1) % options.checkpoint_interval == 0;
+    const bool exports =
+        !last && options.export_interval > 0 && (step + 1) % options.export_interval == 0;
+    if (saves || exports) require_sound(objective, options, step + 1);
+    if (saves) save_checkpoint(checkpoint, trained, *optimizer, step + 1);
+    if (exports) objective.export_to(options.directory);
     if (hooks.on_step) hooks.on_step(report);
   }
   outcome.n_steps_done = step;
@@ -175,6 +207,7 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
   if (outcome.finished) {
     objective.export_to(options.directory);
   } else {
+    if (step > outcome.first_step) require_sound(objective, options, step);
     save_checkpoint(checkpoint, trained, *optimizer, step);
   }
   plot_training_log(folder / "log.jsonl", folder / "loss.svg");
@@ -185,12 +218,6 @@ std::int64_t n_trained_parameters(Objective& objective) {
   std::int64_t n = 0;
   for (const torch::Tensor& parameter : objective.trained().parameters()) n += parameter.numel();
   return n;
-}
-
-int set_training_threads(int n_threads) {
-  const auto n_processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  torch::set_num_threads(n_threads > 0 ? n_threads : n_processors);
-  return torch::get_num_threads();
 }
 
 }  // namespace outrider::train

@@ -30,6 +30,9 @@ struct OptimizerOptions {
 // on resuming.
 using RunSettings = std::vector<std::pair<std::string, std::string>>;
 
+// The one of them that a resumed run may change, if the run that is to go on diverged.
+inline constexpr const char* kLearningRate = "learning-rate";
+
 struct RunOptions {
   std::filesystem::path directory;  // gets training/checkpoint.pt, log.jsonl, settings.json
   RunSettings settings;
@@ -58,6 +61,8 @@ struct StepReport {
 struct RunHooks {
   std::function<void(const StepReport&)> on_step = {};
   std::function<bool()> should_stop = {};  // asked between steps: then saves and returns
+  // The run goes on with another learning rate than it had.
+  std::function<void(const std::string& before, const std::string& now)> on_new_rate = {};
 };
 
 struct RunOutcome {
@@ -70,16 +75,15 @@ struct RunOutcome {
 // under directory/training: checkpoint.pt (parameters, optimiser, step: replaced whole), log.jsonl
 // (a line a step, cut back to the checkpoint on resuming), settings.json.
 //
-// Throws Error: a run is there and resume is not set; resume with other settings; a loss or a
-// gradient that is no finite number; files that cannot be written. The last good checkpoint stands
-// then.
+// Before a checkpoint or the result is written, the parameters are tried on the batch that would
+// come next: what is saved has a finite loss and gradient.
+//
+// Throws Error: a run is there and resume is not set; resume with other settings than the learning
+// rate; a loss, a gradient, a parameter or a held-out figure that is no finite number; files that
+// cannot be written. The last good checkpoint stands then.
 RunOutcome run_training(Objective& objective, const RunOptions& options, const RunHooks& hooks);
 
 std::int64_t n_trained_parameters(Objective& objective);
-
-// The threads of all training in this process; 0: every processor this process may run on. Call it
-// before anything is made. Returns how many there are.
-int set_training_threads(int n_threads);
 
 }  // namespace outrider::train
 

@@ -178,6 +178,89 @@ TEST(TrainingRun, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
   EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 14);
 }
 
+// Ten steps of a sound run, their checkpoint as `good` says, then one that ruins the weights.
+TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
+  const testing::TemporaryDirectory directory;
+  RunOptions options = run_options(directory.path());
+  int n_asked = 0;
+  run_training(*make_tiny(), options,
+               {.on_step = {}, .should_stop = [&] { return n_asked++ == 10; }});
+  const fs::path checkpoint = directory.path() / "training" / "checkpoint.pt";
+  const std::string good = bytes_of(checkpoint);
+  RunOptions wild = options;
+  wild.resume = true;
+  wild.schedule.peak = 1e30;  // the weights stay finite, their squares do not
+  wild.checkpoint_interval = 1;
+  wild.export_interval = 1;
+  EXPECT_THROW(run_training(*make_tiny(), wild, {}), Error);
+  EXPECT_EQ(bytes_of(checkpoint), good);
+  EXPECT_FALSE(fs::exists(directory.path() / "model.safetensors"));
+  // The last step's, too, and the one at which a run is stopped.
+  wild.schedule.n_steps = 11;
+  EXPECT_THROW(run_training(*make_tiny(), wild, {}), Error);
+  wild.schedule.n_steps = 24;
+  wild.checkpoint_interval = wild.export_interval = 100;
+  n_asked = 0;
+  EXPECT_THROW(run_training(*make_tiny(), wild,
+                            {.on_step = {}, .should_stop = [&] { return n_asked++ == 1; }}),
+               Error);
+  EXPECT_EQ(bytes_of(checkpoint), good);
+  EXPECT_FALSE(fs::exists(directory.path() / "model.safetensors"));
+  options.resume = true;
+  EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 10);
+}
+
+TEST(TrainingRun, ALowerRateIsTakenUpAndSaid) {
+  const testing::TemporaryDirectory directory;
+  RunOptions options = run_options(directory.path());
+  options.settings.emplace_back(kLearningRate, "0.01");
+  int n_asked = 0;
+  run_training(*make_tiny(), options,
+               {.on_step = {}, .should_stop = [&] { return n_asked++ == 3; }});
+  options.resume = true;
+  options.settings.back().second = "0.001";
+  std::string said;
+  const RunHooks hooks{.on_step = {},
+                       .should_stop = {},
+                       .on_new_rate = [&](const std::string& before, const std::string& now) {
+                         said += before + " to " + now;
+                       }};
+  EXPECT_TRUE(run_training(*make_tiny(), options, hooks).finished);
+  EXPECT_EQ(said, "0.01 to 0.001");
+  run_training(*make_tiny(), options, hooks);  // it is the run's own rate by now
+  EXPECT_EQ(said, "0.01 to 0.001");
+}
+
+// Sound, but for what it says of held-out text.
+class Boasting final : public Objective {
+ public:
+  torch::nn::Module& trained() override { return sound_->trained(); }
+  Loss loss(std::int64_t number) override { return sound_->loss(number); }
+  std::vector<Metric> evaluate() override {
+    return {{"loss", std::numeric_limits<double>::quiet_NaN()}};
+  }
+  void export_to(const fs::path& directory) override { sound_->export_to(directory); }
+
+ private:
+  std::shared_ptr<Objective> sound_ = make_tiny();
+};
+
+TEST(TrainingRun, AHeldOutFigureThatIsNoNumberEndsTheRun) {
+  const testing::TemporaryDirectory directory;
+  RunOptions options = run_options(directory.path());
+  options.evaluation_interval = 9;
+  Boasting boasting;
+  try {
+    run_training(boasting, options, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("held-out loss at step 9"), std::string::npos)
+        << error.what();
+  }
+  options.resume = true;
+  EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 7);
+}
+
 // A file-size limit stands in for a full disk: the log and the settings fit, a checkpoint does not.
 TEST(TrainingRun, AFullDiskLosesNothing) {
   const testing::TemporaryDirectory directory;

@@ -8,6 +8,7 @@ import json
 import math
 
 import torch
+import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 torch.set_num_threads(1)
@@ -68,4 +69,5 @@ for _ in range(4):
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     result["steps"].append({"loss": loss.item(), "gradient_norm": norm.item()})
-print(json.dumps(result, indent=2))
+print(json.dumps({"made_with": {"transformers": transformers.__version__,
+                                 "torch": torch.__version__}} | result, indent=2))

@@ -14,6 +14,7 @@ class OneBatch final : public train::BatchSource {
   explicit OneBatch(train::Batch batch) : batch_(std::move(batch)) {}
   train::Batch batch(std::int64_t) override { return batch_; }
   std::int64_t n_tokens() const override { return static_cast<std::int64_t>(batch_.tokens.size()); }
+  std::uint64_t fingerprint() const override { return 0; }
 
  private:
   train::Batch batch_;

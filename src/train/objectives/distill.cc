@@ -46,18 +46,19 @@ class DistillObjective final : public Objective {
 
 ComparedLaws DistillObjective::compare(const Batch& batch) {
   const BatchTensors tensors(batch);
-  const Tensor inputs = tensors.inputs().contiguous();
-  std::vector<TokenId> read(static_cast<std::size_t>(inputs.numel()));
-  std::copy_n(inputs.data_ptr<std::int64_t>(), inputs.numel(), read.begin());
+  const Tensor inputs = tensors.inputs();
+  const Tensor listed = inputs.to(torch::kCPU).contiguous();
+  std::vector<TokenId> read(static_cast<std::size_t>(listed.numel()));
+  std::copy_n(listed.data_ptr<std::int64_t>(), listed.numel(), read.begin());
   options_.target->run(read, batch.n_sequences, true, {});
   const ForwardOutput& output = options_.target->output();
+  const Tensor draft_logits = drafter_->logits(drafter_->features(inputs)).flatten(0, 1);
   // A copy: the engine writes its next pass into the same place.
   const Tensor target_logits =
       torch::from_blob(const_cast<float*>(output.logits.data()),
                        {output.n_rows, output.vocabulary_size}, torch::kFloat32)
-          .clone();
-  const Tensor draft_logits = drafter_->logits(drafter_->features(inputs)).flatten(0, 1);
-  return {draft_logits, target_logits.to(draft_logits.scalar_type()),
+          .to(training_device(), draft_logits.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  return {draft_logits, target_logits,
           draft_logits.argmax(-1) == target_logits.argmax(-1),
           tensors.target_weights().flatten().to(draft_logits.scalar_type())};
 }
@@ -84,7 +85,7 @@ void DistillObjective::write_on(Batch& batch) {
     next = torch::multinomial(torch::softmax(logits, -1), 1);
     written = torch::cat({written, next}, 1);
   }
-  written = written.contiguous();
+  written = written.to(torch::kCPU).contiguous();
   std::copy_n(written.data_ptr<std::int64_t>(), written.numel(), batch.tokens.begin());
   for (std::size_t i = 0; i < batch.weights.size(); ++i) {
     batch.weights[i] =

@@ -12,6 +12,7 @@
 #include "train/model_directory.h"
 #include "train/objective.h"
 #include "train/target_tensors.h"
+#include "train/training_device.h"
 #include "train/weighted_means.h"
 
 namespace outrider::train {
@@ -58,8 +59,8 @@ class EagleHeadImpl : public torch::nn::Module {
     const Tensor x = project(read, fc_, products_);
     const auto n_rows = static_cast<int>(x.size(1));
     const Tensor attended =
-        x + layer_->attend_unrolled(x, rotation_of(config_, n_predicted, n_rows, x.scalar_type()),
-                                    causal_mask(0, n_rows, x.scalar_type()), unrolled);
+        x + layer_->attend_unrolled(x, rotation_of(config_, n_predicted, n_rows, x.options()),
+                                    causal_mask(0, n_rows, x.options()), unrolled);
     return attended + layer_->feed_forward(layer_->post_attention_layernorm->forward(attended));
   }
 
@@ -83,6 +84,7 @@ class EagleObjective final : public Objective {
     torch::manual_seed(options.run.seed);
     head_ = EagleHead(config_, options.run.products, options.inputs);
     initialise(*head_, 1);
+    head_->to(training_device());
   }
 
   torch::nn::Module& trained() override { return *head_; }

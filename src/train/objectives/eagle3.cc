@@ -13,6 +13,7 @@
 #include "train/model_directory.h"
 #include "train/objective.h"
 #include "train/target_tensors.h"
+#include "train/training_device.h"
 #include "train/weighted_means.h"
 
 namespace outrider::train {
@@ -51,10 +52,10 @@ class Eagle3HeadImpl : public torch::nn::Module {
     const Tensor read = torch::cat(
         {midlayer_->input_layernorm->forward(embeddings), hidden_norm_->forward(hidden)}, -1);
     const auto n_rows = static_cast<int>(hidden.size(1));
-    const torch::ScalarType type = hidden.scalar_type();
     const Tensor attended =
-        hidden + midlayer_->attend_unrolled(read, rotation_of(config_, step, n_rows, type),
-                                            causal_mask(0, n_rows, type), unrolled);
+        hidden +
+        midlayer_->attend_unrolled(read, rotation_of(config_, step, n_rows, hidden.options()),
+                                   causal_mask(0, n_rows, hidden.options()), unrolled);
     return attended +
            midlayer_->feed_forward(midlayer_->post_attention_layernorm->forward(attended));
   }
@@ -81,7 +82,7 @@ TORCH_MODULE(Eagle3Head);
 Tensor checked_vocabulary(const Eagle3Options& options) {
   const int size = options.run.target->config().vocabulary_size;
   const std::vector<TokenId>& ids = options.draft_vocabulary;
-  if (ids.empty()) return torch::arange(size, torch::kInt64);
+  if (ids.empty()) return torch::arange(size, torch::kInt64).to(training_device());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= size || (i > 0 && ids[i] <= ids[i - 1])) {
       throw Error("train eagle", "draft vocabulary",
@@ -89,7 +90,7 @@ Tensor checked_vocabulary(const Eagle3Options& options) {
                   fmt::format("{}", ids[i]));
     }
   }
-  return torch::tensor(ids, torch::kInt64);
+  return torch::tensor(ids, torch::kInt64).to(training_device());
 }
 
 class Eagle3Objective final : public Objective {
@@ -104,10 +105,11 @@ class Eagle3Objective final : public Objective {
       throw UsageError("train eagle", "steps-ahead", "at least 1",
                        fmt::format("{}", options.n_steps));
     }
-    is_drafted_ = torch::zeros({config_.vocabulary_size}, torch::kBool);
+    is_drafted_ = torch::zeros({config_.vocabulary_size}, vocabulary_.options().dtype(torch::kBool));
     is_drafted_.index_fill_(0, vocabulary_, true);
     torch::manual_seed(options.run.seed);
     head_ = Eagle3Head(config_, options.run.products, shared_.output.index_select(0, vocabulary_));
+    head_->to(training_device());
   }
 
   torch::nn::Module& trained() override { return *head_; }
@@ -206,7 +208,7 @@ std::vector<Metric> Eagle3Objective::evaluate() {
 }
 
 void Eagle3Objective::export_to(const std::filesystem::path& directory) {
-  const Tensor offsets = vocabulary_ - torch::arange(vocabulary_.size(0), torch::kInt64);
+  const Tensor offsets = vocabulary_ - torch::arange(vocabulary_.size(0), vocabulary_.options());
   std::vector<NamedTensor> tensors = {{"d2t", offsets}, {"t2d", is_drafted_}};
   for (const auto& parameter : head_->named_parameters()) {
     tensors.push_back({parameter.key(), parameter.value()});

@@ -11,6 +11,7 @@
 #include "train/model_directory.h"
 #include "train/objective.h"
 #include "train/target_tensors.h"
+#include "train/training_device.h"
 #include "train/weighted_means.h"
 
 namespace outrider::train {
@@ -68,6 +69,7 @@ class MedusaObjective final : public Objective {
     }
     heads_ = MedusaHeads(options.run.target->config().dim, options.n_heads,
                          options.own_lm_head ? &shared_.output : nullptr);
+    heads_->to(training_device());
   }
 
   torch::nn::Module& trained() override { return *heads_; }

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "io/safetensors.h"
 #include "outrider/error.h"
 #include "train/extended_directory.h"
 #include "train/model_directory.h"
@@ -30,6 +31,13 @@ class MtpObjective final : public Objective {
     }
     torch::manual_seed(options.run.seed);
     modules_ = MtpModules(options.run.target->config(), options.run.products, options.n_modules);
+    const auto stored = open_safetensors_directory(options.target_directory);
+    for (const NamedTensor& tensor : modules_->named_tensors()) {
+      if (stored->find(tensor.name) == nullptr) continue;
+      throw UsageError("train mtp", "target", "a model without modules of its own",
+                       fmt::format("{}, which has {}", options.target_directory.string(),
+                                   tensor.name));
+    }
   }
 
   torch::nn::Module& trained() override { return *modules_; }

@@ -6,6 +6,7 @@
 #include "train/llama_module.h"
 #include "train/model_directory.h"
 #include "train/objective.h"
+#include "train/training_device.h"
 
 namespace outrider::train {
 namespace {
@@ -40,12 +41,15 @@ ComparedLaws OnlineObjective::compare(const JudgedBatch& judged) {
   const BatchTensors batch(judged.batch);
   const auto n_rows = static_cast<std::int64_t>(judged.places.size());
   // What predicts a place is read one before it; the first of a sequence is never judged.
-  const Tensor readers = torch::tensor(judged.places, torch::kInt64) - 1;
+  const torch::Device device = training_device();
+  const Tensor readers = torch::tensor(judged.places, torch::kInt64).to(device) - 1;
   const Tensor features = drafter_->features(batch.tokens).flatten(0, 1).index_select(0, readers);
   const Tensor logits = drafter_->logits(features);  // (n_rows, vocabulary)
-  const Tensor ids = torch::tensor(judged.kept_ids, torch::kInt64).view({n_rows, judged.n_kept});
-  const Tensor kept = torch::tensor(judged.kept_logprobs).view({n_rows, judged.n_kept});
-  const Tensor rest = torch::tensor(judged.rest_logprobs).view({n_rows, 1});
+  const Tensor ids =
+      torch::tensor(judged.kept_ids, torch::kInt64).view({n_rows, judged.n_kept}).to(device);
+  const Tensor kept =
+      torch::tensor(judged.kept_logprobs).view({n_rows, judged.n_kept}).to(device);
+  const Tensor rest = torch::tensor(judged.rest_logprobs).view({n_rows, 1}).to(device);
   const Tensor draft = coarsened_logprobs(logits, ids);
   const Tensor target = draft.size(1) == judged.n_kept ? kept : torch::cat({kept, rest}, 1);
   return {draft, target.to(draft.scalar_type()), logits.argmax(-1) == ids.select(1, 0),
