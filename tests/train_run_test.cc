@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -74,8 +75,10 @@ class TrainRun : public ::testing::Test {
   TemporaryDirectory root_;
 };
 
-// Starts the program and kills it after `delay`, if it still runs. True if it was killed.
-bool killed_after(const Words& words, std::chrono::milliseconds delay) {
+// Starts the program and kills it as soon as `is_time` says so, if it still runs. True if it was
+// killed.
+template <class IsTime>
+bool killed_when(const Words& words, IsTime&& is_time) {
   Words all = words;
   all.insert(all.begin(), OUTRIDER_PROGRAM);
   std::vector<char*> arguments;
@@ -89,41 +92,61 @@ bool killed_after(const Words& words, std::chrono::milliseconds delay) {
     ::execv(OUTRIDER_PROGRAM, arguments.data());
     ::_exit(127);
   }
-  std::this_thread::sleep_for(delay);
-  ::kill(child, SIGKILL);
   int status = 0;
+  while (!is_time()) {
+    if (::waitpid(child, &status, WNOHANG) == child) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
   return WIFSIGNALED(status);
 }
 
+bool killed_after(const Words& words, std::chrono::microseconds delay) {
+  const auto end = std::chrono::steady_clock::now() + delay;
+  return killed_when(words, [&] { return std::chrono::steady_clock::now() >= end; });
+}
+
 TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
-  const auto began = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
   const ProgramRun whole = run_program(lm("whole"));
   ASSERT_EQ(whole.status, 0) << whole.err;
-  const auto n_lines = [&](const char* run) {
+  const std::chrono::duration<double> seconds = Clock::now() - began;
+  // Steps that the log has heard of.
+  const auto n_steps = [&](const char* run) {
     const std::string log = read_file(root_.path() / run / "training" / "log.jsonl");
     return std::count(log.begin(), log.end(), '\n');
   };
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
-                                std::chrono::steady_clock::now() - began)
-                                .count();
-  // Moments all over the run, its beginning and the writing of its result included: a piece is on
-  // average a third of the whole, so that several kills hit before the run is through, and those
-  // that come later hit the end.
   std::mt19937 random(1);
-  std::uniform_int_distribution<long> moment(0, milliseconds * 2 / 3 + 1);
-  int n_killed = 0;
-  int n_killed_between_steps = 0;
+  const auto uniform = [&](double end) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::duration<double>(
+        std::uniform_real_distribution<double>(0, end)(random)));
+  };
+  // Most kills come some steps on and a moment later: while a step is made, logged or saved.
+  int n_in_steps = 0;
+  for (int attempt = 0; attempt < 14; ++attempt) {
+    const auto before = n_steps("parts");
+    const auto until = std::uniform_int_distribution<long>(1, 6)(random);
+    const auto moment = uniform(seconds.count() / 60);
+    std::optional<Clock::time_point> end;
+    // The log is cut back to the checkpoint first, and then grows.
+    bool was_cut = before % 3 == 0;
+    n_in_steps += killed_when(lm("parts", {"--resume"}), [&] {
+      const auto now = n_steps("parts");
+      was_cut = was_cut || now < before;
+      if (!end && was_cut && now >= before - before % 3 + until) end = Clock::now() + moment;
+      return end && Clock::now() >= *end;
+    });
+  }
+  EXPECT_GE(n_in_steps, 10);
+  EXPECT_LT(n_steps("parts"), 60);
+  // The others anywhere: before the steps, and in the writing of the result.
+  int n_killed = n_in_steps;
   for (int attempt = 0; attempt < 200 && n_killed < 20; ++attempt) {
-    if (!killed_after(lm("parts", {"--resume"}), std::chrono::milliseconds(moment(random)))) {
-      continue;
-    }
-    ++n_killed;
-    const auto n_steps = n_lines("parts");
-    n_killed_between_steps += n_steps > 0 && n_steps < 60 ? 1 : 0;
+    n_killed += killed_after(lm("parts", {"--resume"}), uniform(seconds.count()));
   }
   EXPECT_EQ(n_killed, 20);
-  EXPECT_GE(n_killed_between_steps, 3);  // the others hit the start, or what follows the steps
   const ProgramRun last = run_program(lm("parts", {"--resume"}));
   ASSERT_EQ(last.status, 0) << last.err;
   for (const char* name : {"model.safetensors", "config.json", "tokenizer.json"}) {
@@ -132,8 +155,8 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
     EXPECT_EQ(read_file(root_.path() / "parts" / name), expected) << name;
   }
   // A step is logged once, whatever happened.
-  EXPECT_EQ(n_lines("whole"), 60);
-  EXPECT_EQ(n_lines("parts"), 60);
+  EXPECT_EQ(n_steps("whole"), 60);
+  EXPECT_EQ(n_steps("parts"), 60);
   const ProgramRun said = run_program(
       {"generate", "--model", at("parts"), "--prompt", "The", "--max-tokens", "5", "--ignore-eos"});
   EXPECT_EQ(said.status, 0) << said.err;

@@ -1,5 +1,5 @@
-// Nothing in training is made on the processor and left there. "meta" stands in for another device:
-// its tensors have shapes and no values, and torch refuses to compute with both kinds at once.
+// What training makes beside its modules is made on the training device. "meta" stands in for one:
+// its tensors have shapes and no values. (Modules move to CUDA devices, not to this one.)
 #include "train/device.h"
 
 #include <gtest/gtest.h>
@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
 #include "train/batch_tensors.h"
 #include "train/llama_module.h"
-#include "train/losses.h"
-#include "train/mtp_module.h"
+#include "train/target_tensors.h"
+#include "train/teacher.h"
 #include "train/training_device.h"
 
 namespace outrider::train {
@@ -45,49 +47,32 @@ Batch some_batch() {
           .weights = std::vector<float>(12, 1)};
 }
 
-void expect_all_on_meta(const torch::nn::Module& module) {
-  for (const auto& parameter : module.named_parameters()) {
-    EXPECT_TRUE(parameter.value().is_meta()) << parameter.key();
-    EXPECT_TRUE(parameter.value().grad().defined()) << parameter.key();
-    EXPECT_TRUE(parameter.value().grad().is_meta()) << parameter.key();
-  }
-}
-
-// Otherwise nothing below could fail.
-TEST_F(OnMeta, TorchRefusesToMixDevices) {
-  const Tensor here = torch::ones({3});
-  EXPECT_THROW(here + here.to(torch::kMeta), c10::Error);
-}
-
-TEST_F(OnMeta, AModelAndItsLossStayOnTheDevice) {
-  for (const Products products : {Products::full, Products::bf16}) {
-    const LlamaModule model = make_llama(tiny_config(), products, {}, 1);
-    const BatchTensors batch(some_batch());
-    const Tensor logits = model->logits(model->features(batch.inputs()));
-    const Tensor loss =
-        weighted_mean(cross_entropy_rows(logits.flatten(0, 1), batch.targets().flatten()),
-                      batch.target_weights().flatten());
-    loss.backward();
-    EXPECT_TRUE(loss.is_meta());
-    expect_all_on_meta(*model);
-  }
-}
-
-TEST_F(OnMeta, ModulesBehindAModelStayOnTheDevice) {
-  const LlamaModule model = make_llama(tiny_config(), Products::full, {}, 1);
-  MtpModules modules(tiny_config(), Products::full, 2);
+TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
   const BatchTensors batch(some_batch());
-  const Tensor features = model->features(batch.inputs());
-  const MtpTrunk trunk{.features = features,
-                       .embed = [&](const Tensor& tokens) { return model->embed(tokens); },
-                       .logits = [&](const Tensor& x) { return model->logits(x); }};
-  Tensor loss;
-  for (const MtpParts& parts : judge_mtp(modules, trunk, batch.tokens, batch.weights,
-                                         model->logits(features).detach())) {
-    loss = loss.defined() ? loss + parts.loss : parts.loss;
+  for (const Tensor& tensor :
+       {batch.tokens, batch.weights, batch.inputs(), batch.targets(), batch.target_weights()}) {
+    EXPECT_TRUE(tensor.is_meta());
   }
-  loss.backward();
-  expect_all_on_meta(*modules);
+  const ModelConfig config = tiny_config();
+  const auto like = torch::TensorOptions().device(torch::kMeta).dtype(torch::kFloat64);
+  const Rotation rotation = rotation_of(config, 2, 5, like);
+  for (const Tensor& tensor : {causal_mask(2, 5, like), rotation.cosines, rotation.sines}) {
+    EXPECT_TRUE(tensor.is_meta());
+    EXPECT_EQ(tensor.scalar_type(), torch::kFloat64);
+  }
+}
+
+TEST_F(OnMeta, WhatTheTargetSaysIsTakenThere) {
+  const testing::TemporaryDirectory directory;
+  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  Teacher target(directory.path(), 1);
+  const std::vector<int> layers = {1};
+  const TargetTensors seen(target, some_batch(), layers, torch::kFloat32);
+  const SharedMatrices shared(target);
+  for (const Tensor& tensor :
+       {seen.tokens, seen.weights, seen.features, seen.logits, shared.input, shared.output}) {
+    EXPECT_TRUE(tensor.is_meta());
+  }
 }
 
 TEST(TrainingDevice, ACudaDeviceThatIsNotThereIsRefused) {
