@@ -120,8 +120,8 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   };
   std::mt19937 random(1);
   const auto uniform = [&](double end) {
-    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::duration<double>(
-        std::uniform_real_distribution<double>(0, end)(random)));
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::duration<double>(std::uniform_real_distribution<double>(0, end)(random)));
   };
   // Most kills come some steps on and a moment later: while a step is made, logged or saved.
   int n_in_steps = 0;

@@ -33,13 +33,22 @@ Tensor rotate(const Tensor& x, const Rotation& rotation) {
                     -1);
 }
 
+// What products read: where several read the same, it is converted once.
+Tensor for_products(const Tensor& x, Products products) {
+  return products == Products::full ? x : x.to(torch::kBFloat16);
+}
+
+// The product of what for_products() gave, in `type`.
+Tensor project(const Tensor& read, torch::ScalarType type, const torch::nn::Linear& linear) {
+  if (read.scalar_type() == type) return torch::linear(read, linear->weight, linear->bias);
+  const Tensor y = torch::linear(read, linear->weight.to(read.scalar_type())).to(type);
+  return linear->bias.defined() ? y + linear->bias : y;
+}
+
 }  // namespace
 
 Tensor project(const Tensor& x, const torch::nn::Linear& linear, Products products) {
-  if (products == Products::full) return torch::linear(x, linear->weight, linear->bias);
-  const Tensor y = torch::linear(x.to(torch::kBFloat16), linear->weight.to(torch::kBFloat16))
-                       .to(x.scalar_type());
-  return linear->bias.defined() ? y + linear->bias : y;
+  return project(for_products(x, products), x.scalar_type(), linear);
 }
 
 RmsNormImpl::RmsNormImpl(int dim, double epsilon) : epsilon_(epsilon) {
@@ -89,12 +98,15 @@ DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, Products products,
 }
 
 DecoderLayerImpl::Heads DecoderLayerImpl::heads_of(const Tensor& input, const Rotation& rotation) {
+  const Tensor read = for_products(input, products_);
   const auto heads = [&](const torch::nn::Linear& weights, std::int64_t n_heads) {
-    return project(input, weights, products_)
+    return project(read, input.scalar_type(), weights)
         .view({input.size(0), input.size(1), n_heads, config_.head_dim})
         .transpose(1, 2);
   };
-  return {rotate(heads(query_, config_.n_heads), rotation),
+  // The scale of the scores is taken where it costs least: there are fewer queries than scores.
+  const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  return {rotate(heads(query_, config_.n_heads), rotation) * scale,
           rotate(heads(key_, config_.n_kv_heads), rotation), heads(value_, config_.n_kv_heads)};
 }
 
@@ -126,9 +138,8 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, c
     past->keys = key;
     past->values = value;
   }
-  const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
-  Tensor scores = product(query, for_all_heads(key).transpose(2, 3)) * scale;
-  if (mask.defined()) scores = scores + mask;
+  Tensor scores = product(query, for_all_heads(key).transpose(2, 3));
+  if (mask.defined()) scores.add_(mask);  // in place: the largest tensors of a layer
   return joined(product(torch::softmax(scores, -1), for_all_heads(value)));
 }
 
@@ -137,11 +148,10 @@ Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& ro
   const Heads heads = heads_of(input, rotation);
   unrolled.keys.push_back(for_all_heads(heads.key));
   unrolled.values.push_back(for_all_heads(heads.value));
-  const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
   std::vector<Tensor> scores = {
-      product(heads.query, unrolled.keys.front().transpose(2, 3)) * scale + mask};
+      product(heads.query, unrolled.keys.front().transpose(2, 3)).add_(mask)};
   for (std::size_t i = 1; i < unrolled.keys.size(); ++i) {
-    scores.push_back((heads.query * unrolled.keys[i]).sum(-1, true) * scale);
+    scores.push_back((heads.query * unrolled.keys[i]).sum(-1, true));
   }
   const Tensor shares = torch::softmax(torch::cat(scores, -1), -1);
   const std::int64_t n_tokens = input.size(1);
@@ -154,8 +164,10 @@ Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& ro
 }
 
 Tensor DecoderLayerImpl::feed_forward(const Tensor& input) {
-  return project(torch::silu(project(input, gate_, products_)) * project(input, up_, products_),
-                 down_, products_);
+  const Tensor read = for_products(input, products_);
+  const torch::ScalarType type = input.scalar_type();
+  return project(torch::silu(project(read, type, gate_)) * project(read, type, up_), down_,
+                 products_);
 }
 
 Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, const Tensor& mask,

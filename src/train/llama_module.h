@@ -85,7 +85,8 @@ class DecoderLayerImpl : public torch::nn::Module {
 
  private:
   struct Heads {
-    torch::Tensor query, key, value;  // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim)
+    // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim); queries by the scale of scores
+    torch::Tensor query, key, value;
   };
   Heads heads_of(const torch::Tensor& input, const Rotation& rotation);
   torch::Tensor for_all_heads(const torch::Tensor& keys) const;  // n_kv_heads -> n_heads

@@ -77,11 +77,10 @@ void settle(const fs::path& file, const RunSettings& settings, bool is_there,
 
 void require_finite(double value, const char* what, std::int64_t step) {
   if (std::isfinite(value)) return;
-  throw Error(
-      "train", fmt::format("{} at step {}", what, step + 1), "a finite number",
-      fmt::format("{}; the last checkpoint stands (--resume goes on from it, and a lower "
-                  "--learning-rate may help)",
-                  value));
+  throw Error("train", fmt::format("{} at step {}", what, step + 1), "a finite number",
+              fmt::format("{}; the last checkpoint stands (--resume goes on from it, and a lower "
+                          "--learning-rate may help)",
+                          value));
 }
 
 double clip(const torch::nn::Module& trained, const OptimizerOptions& options) {

@@ -58,8 +58,7 @@ ComparedLaws DistillObjective::compare(const Batch& batch) {
       torch::from_blob(const_cast<float*>(output.logits.data()),
                        {output.n_rows, output.vocabulary_size}, torch::kFloat32)
           .to(training_device(), draft_logits.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-  return {draft_logits, target_logits,
-          draft_logits.argmax(-1) == target_logits.argmax(-1),
+  return {draft_logits, target_logits, draft_logits.argmax(-1) == target_logits.argmax(-1),
           tensors.target_weights().flatten().to(draft_logits.scalar_type())};
 }
 

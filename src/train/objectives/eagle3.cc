@@ -52,10 +52,9 @@ class Eagle3HeadImpl : public torch::nn::Module {
     const Tensor read = torch::cat(
         {midlayer_->input_layernorm->forward(embeddings), hidden_norm_->forward(hidden)}, -1);
     const auto n_rows = static_cast<int>(hidden.size(1));
-    const Tensor attended =
-        hidden +
-        midlayer_->attend_unrolled(read, rotation_of(config_, step, n_rows, hidden.options()),
-                                   causal_mask(0, n_rows, hidden.options()), unrolled);
+    const Tensor attended = hidden + midlayer_->attend_unrolled(
+                                         read, rotation_of(config_, step, n_rows, hidden.options()),
+                                         causal_mask(0, n_rows, hidden.options()), unrolled);
     return attended +
            midlayer_->feed_forward(midlayer_->post_attention_layernorm->forward(attended));
   }
@@ -105,7 +104,8 @@ class Eagle3Objective final : public Objective {
       throw UsageError("train eagle", "steps-ahead", "at least 1",
                        fmt::format("{}", options.n_steps));
     }
-    is_drafted_ = torch::zeros({config_.vocabulary_size}, vocabulary_.options().dtype(torch::kBool));
+    is_drafted_ =
+        torch::zeros({config_.vocabulary_size}, vocabulary_.options().dtype(torch::kBool));
     is_drafted_.index_fill_(0, vocabulary_, true);
     torch::manual_seed(options.run.seed);
     head_ = Eagle3Head(config_, options.run.products, shared_.output.index_select(0, vocabulary_));

@@ -34,9 +34,9 @@ class MtpObjective final : public Objective {
     const auto stored = open_safetensors_directory(options.target_directory);
     for (const NamedTensor& tensor : modules_->named_tensors()) {
       if (stored->find(tensor.name) == nullptr) continue;
-      throw UsageError("train mtp", "target", "a model without modules of its own",
-                       fmt::format("{}, which has {}", options.target_directory.string(),
-                                   tensor.name));
+      throw UsageError(
+          "train mtp", "target", "a model without modules of its own",
+          fmt::format("{}, which has {}", options.target_directory.string(), tensor.name));
     }
   }
 

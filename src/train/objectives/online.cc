@@ -47,8 +47,7 @@ ComparedLaws OnlineObjective::compare(const JudgedBatch& judged) {
   const Tensor logits = drafter_->logits(features);  // (n_rows, vocabulary)
   const Tensor ids =
       torch::tensor(judged.kept_ids, torch::kInt64).view({n_rows, judged.n_kept}).to(device);
-  const Tensor kept =
-      torch::tensor(judged.kept_logprobs).view({n_rows, judged.n_kept}).to(device);
+  const Tensor kept = torch::tensor(judged.kept_logprobs).view({n_rows, judged.n_kept}).to(device);
   const Tensor rest = torch::tensor(judged.rest_logprobs).view({n_rows, 1}).to(device);
   const Tensor draft = coarsened_logprobs(logits, ids);
   const Tensor target = draft.size(1) == judged.n_kept ? kept : torch::cat({kept, rest}, 1);
