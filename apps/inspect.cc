@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "flag_values.h"
@@ -22,6 +23,7 @@ using Json = nlohmann::ordered_json;
 
 struct InspectFlags {
   std::string model;
+  std::vector<std::string> pair;
   bool kernels = false;
   bool json = false;
 };
@@ -145,9 +147,38 @@ std::string show_kernels(bool json) {
   return text;
 }
 
+std::string show_pair(const InspectFlags& flags) {
+  const VocabularyPair pair = inspect_pair(flags.pair[0], flags.pair[1]);
+  if (flags.json) {
+    return dump({{"target_tokens", pair.n_target},
+                 {"drafter_tokens", pair.n_drafter},
+                 {"shared_tokens", pair.n_shared},
+                 {"same_ids", pair.same_ids}});
+  }
+  const auto share = [&](int n) { return n > 0 ? 100.0 * pair.n_shared / n : 0.0; };
+  std::string text = fmt::format(
+      "{}: {} tokens\n{}: {} tokens\nshared: {} tokens, {:.1f} % of the target's, {:.1f} % of the "
+      "drafter's\n",
+      one_line(flags.pair[0]), pair.n_target, one_line(flags.pair[1]), pair.n_drafter,
+      pair.n_shared, share(pair.n_target), share(pair.n_drafter));
+  if (pair.same_ids) {
+    text += "one vocabulary: --draft takes the second as it is\n";
+  } else if (pair.n_shared > 0) {
+    text += fmt::format(
+        "two vocabularies: --drafter model:{},vocabulary=shared drafts what both "
+        "have\n",
+        one_line(flags.pair[1]));
+  } else {
+    text += "two vocabularies, and nothing in common\n";
+  }
+  return text;
+}
+
 int run(const InspectFlags& flags) {
   Output output;
-  if (flags.kernels) {
+  if (!flags.pair.empty()) {
+    output.write(show_pair(flags));
+  } else if (flags.kernels) {
     output.write(show_kernels(flags.json));
   } else {
     const FileSummary summary = inspect_file(flags.model);
@@ -163,7 +194,7 @@ CLI::App* add_inspect(CLI::App& program, Run& run_command) {
   CLI::App* app =
       program.add_subcommand("inspect", "Show what a model's files hold")->group("Commands");
   const auto flags = std::make_shared<InspectFlags>();
-  constexpr const char* kWhat = "What (one of the two)";
+  constexpr const char* kWhat = "What (one of the three)";
   CLI::Option* model = add_text(*app, "-m,--model", flags->model, "PATH",
                                 "A Hugging Face directory or a .gguf file; only headers are read")
                            ->group(kWhat);
@@ -172,15 +203,25 @@ CLI::App* add_inspect(CLI::App& program, Run& run_command) {
                     "The kernel tables of this program, and which of them this machine runs")
           ->group(kWhat)
           ->excludes(model);
+  CLI::Option* pair =
+      app->add_option("--pair", flags->pair,
+                      "How much vocabulary a target and a drafter of another one share")
+          ->type_name("TARGET DRAFTER")
+          ->expected(2)
+          ->group(kWhat)
+          ->excludes(model)
+          ->excludes(kernels);
   app->add_flag("--json", flags->json, "As JSON")->group("Form");
   app->footer(
       "Examples:\n"
       "  outrider inspect --model SmolLM2-135M-Instruct\n"
       "  outrider inspect --model model.gguf --json\n"
+      "  outrider inspect --pair Llama-3.1-8B SmolLM2-135M\n"
       "  outrider inspect --kernels\n");
-  run_command = [flags, model, kernels] {
-    if (model->count() + kernels->count() == 0) {
-      throw UsageError("read flags", "what", "--model PATH or --kernels", "neither");
+  run_command = [flags, model, kernels, pair] {
+    if (model->count() + kernels->count() + pair->count() == 0) {
+      throw UsageError("read flags", "what", "--model PATH, --pair TARGET DRAFTER or --kernels",
+                       "none of them");
     }
     return run(*flags);
   };

@@ -23,27 +23,31 @@ struct LmFlags {
   ShapeFlags shape;
   TextFlags text;
   std::string examples;
+  std::string held_out_examples;
   std::string tokenizer;
   std::string init;
   int mtp = 0;
   double mtp_weight = 0.3;
 };
 
-std::shared_ptr<train::BatchSource> training_batches(const LmFlags& flags,
-                                                     const Tokenizer& tokenizer) {
-  const train::BatchShape shape = batch_shape(flags.run);
-  if (flags.examples.empty()) {
-    return text_batches(flags.text.text, flags.text, tokenizer, shape);
-  }
+// Of text files or of a file of examples; null for neither.
+std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& text,
+                                               const std::string& examples, const LmFlags& flags,
+                                               const Tokenizer& tokenizer,
+                                               const train::BatchShape& shape) {
+  if (examples.empty()) return text_batches(text, flags.text, tokenizer, shape);
   const TokenId padding = tokenizer.eos_token() != kNoToken ? tokenizer.eos_token() : 0;
-  return std::make_shared<train::ExampleSource>(train::read_examples(flags.examples, tokenizer),
-                                                shape, padding);
+  return std::make_shared<train::ExampleSource>(train::read_examples(examples, tokenizer), shape,
+                                                padding);
 }
 
 int run_lm(const LmFlags& flags) {
   if (flags.text.text.empty() == flags.examples.empty()) {
     throw UsageError("read flags", "data", "either --text or --examples",
                      flags.examples.empty() ? "neither" : "both");
+  }
+  if (!flags.text.held_out.empty() && !flags.held_out_examples.empty()) {
+    throw UsageError("read flags", "data", "either --held-out or --held-out-examples", "both");
   }
   set_up_training(flags.run);
   const auto tokenizer = Tokenizer::load(flags.tokenizer);
@@ -58,10 +62,12 @@ int run_lm(const LmFlags& flags) {
   options.products = products_of(flags.run);
   options.init = flags.init;
   options.seed = flags.run.seed;
-  options.batches = training_batches(flags, *tokenizer);
+  options.batches =
+      batches_of(flags.text.text, flags.examples, flags, *tokenizer, batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
   held_out.seed = 0;  // the same windows whatever the run
-  options.held_out = text_batches(flags.text.held_out, flags.text, *tokenizer, held_out);
+  options.held_out =
+      batches_of(flags.text.held_out, flags.held_out_examples, flags, *tokenizer, held_out);
   options.tokenizer = flags.tokenizer;
   options.export_type = export_type_of(flags.run);
   options.n_mtp_modules = flags.mtp;
@@ -97,6 +103,9 @@ CLI::App* add_train_lm(CLI::App& program, Run& run) {
       *command, "--examples", flags->examples, "FILE",
       "Instead of text: a JSON object a line, {\"prompt\": ..., \"completion\": ...}; the loss "
       "counts on completions")
+      ->group("Data");
+  add_path(*command, "--held-out-examples", flags->held_out_examples, "FILE",
+           "The same, to report the loss on")
       ->group("Data");
   add_path(*command, "--tokenizer", flags->tokenizer, "PATH",
            "Whose vocabulary: a Hugging Face directory or a tokenizer.json; copied to --out")

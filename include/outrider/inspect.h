@@ -1,4 +1,4 @@
-// What a model file holds, without loading it.
+// What model files hold, without loading the models.
 #ifndef OUTRIDER_INSPECT_H_
 #define OUTRIDER_INSPECT_H_
 
@@ -25,6 +25,18 @@ struct FileSummary {
 
 // PATH as for Model::load. Reads headers only. Throws Error.
 FileSummary inspect_file(const std::filesystem::path& path);
+
+// How much vocabulary two models have in common.
+struct VocabularyPair {
+  int n_target = 0;  // tokens
+  int n_drafter = 0;
+  int n_shared = 0;       // that mean the same bytes to both, or the end of a text
+  bool same_ids = false;  // one vocabulary: any drafter of the one drafts for the other
+};
+
+// PATHs as for Tokenizer::load. Throws Error.
+VocabularyPair inspect_pair(const std::filesystem::path& target,
+                            const std::filesystem::path& drafter);
 
 }  // namespace outrider
 

@@ -50,6 +50,9 @@ class Tokenizer {
   // What one token is spelled as in the vocabulary file, for display. Error on an id without token.
   virtual std::string_view piece(TokenId id) const = 0;
   virtual std::optional<TokenId> find(std::string_view piece) const = 0;
+  // The bytes that one token adds within a text, perhaps a part of a character; none for special
+  // tokens. Error on an id without token.
+  virtual std::string bytes(TokenId id) const = 0;
   virtual int vocabulary_size() const = 0;
   virtual bool is_special(TokenId id) const = 0;
 

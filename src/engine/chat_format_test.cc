@@ -31,6 +31,7 @@ class TemplateOnly : public Tokenizer {
   bool has(TokenId id) const override { return id == 0 || id == 1; }
   std::string_view piece(TokenId id) const override { return pieces_[id == 0 ? 0 : 1]; }
   std::optional<TokenId> find(std::string_view) const override { return std::nullopt; }
+  std::string bytes(TokenId) const override { return {}; }
   int vocabulary_size() const override { return 2; }
   bool is_special(TokenId) const override { return true; }
   TokenId bos_token() const override { return pieces_[0].empty() ? kNoToken : 0; }

@@ -156,7 +156,7 @@ TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
   std::vector<Way> coupled = ways();
   std::erase_if(coupled, [](const Way& way) { return std::string(way.verify) != "coupled"; });
   expect_plain_output(coupled, requests);
-  EXPECT_GT(n_accepted_, 0);
+  EXPECT_TRUE(n_accepted_ > 0 || GetParam().seldom_right);
 }
 
 // Seeded sampling replays, in any company.

@@ -14,11 +14,13 @@
 #include "base/spec.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
+#include "model/translated_model.h"
 #include "outrider/error.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/make_rule.h"
 #include "tensor/kernels_in_use.h"
 #include "tokenizer/same_vocabulary.h"
+#include "tokenizer/translate_vocabulary.h"
 
 namespace outrider {
 namespace {
@@ -52,7 +54,34 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
     return;
   }
   // The models' matrices may be padded to different sizes; their tokens are what counts.
-  require_same_vocabulary(target.tokenizer(), *Tokenizer::load(path), kOperation, path.string());
+  require_same_vocabulary(
+      target.tokenizer(), *Tokenizer::load(path), kOperation, path.string(),
+      fmt::format(" (model:{},vocabulary=shared drafts what both have)", path.string()));
+}
+
+// A model that need not share the target's vocabulary.
+ForeignModel load_foreign(const Model& target, const LoadOptions& load,
+                          const std::filesystem::path& path) {
+  const auto side_of = [](std::shared_ptr<const Tokenizer> tokenizer, const ModelConfig& config) {
+    VocabularySide side{.tokenizer = std::move(tokenizer),
+                        .n_rows = config.vocabulary_size,
+                        .ends = config.end_tokens};
+    const TokenId end = side.tokenizer->eos_token();
+    if (side.ends.empty() && end != kNoToken) side.ends.push_back(end);
+    return side;
+  };
+  ForeignModel foreign;
+  foreign.model = load_model(path, load);
+  // The target's own, which outlives its drafter.
+  const std::shared_ptr<const Tokenizer> lent(std::shared_ptr<void>(), &target.tokenizer());
+  const VocabularySide said = side_of(lent, target.language_model().config());
+  const VocabularySide read = side_of(Tokenizer::load(path), foreign.model->config());
+  foreign.forth = translate_vocabulary(said, read);
+  foreign.back = translate_vocabulary(read, said);
+  if (n_shared(foreign.forth) == 0) {
+    throw Error("load drafter", path.string(), "tokens in common with the target", "none");
+  }
+  return foreign;
 }
 
 // All of a speculation but the drafter, from the specs alone, and the plan to make that by.
@@ -64,13 +93,14 @@ struct Plan {
 Plan read_speculation(const SpeculationOptions& options) {
   Plan plan;
   Speculation& speculation = plan.speculation;
-  const std::string drafter = options.drafter.substr(0, options.drafter.find(':'));
+  std::string drafter = options.drafter.substr(0, options.drafter.find(':'));
   if (drafter == "none") {
     const Spec spec = Spec::parse("drafter", options.drafter);
     spec.require_no_value();
     spec.require_keys({});
   } else {
     plan.drafter = read_drafter(options.drafter);
+    if (!plan.drafter->variant.empty()) drafter += " " + plan.drafter->variant;
   }
   Judging judging = make_judging(options.rule, options.verify);
   require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
@@ -146,6 +176,9 @@ DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load)
     require_fitting_vocabulary(target, *model, path);
     return model;
   };
+  materials.load_foreign = [&target, load](const std::filesystem::path& path) {
+    return load_foreign(target, load, path);
+  };
   materials.tokenize = [&target](std::string_view text) {
     return target.tokenizer().encode(text, false);
   };
@@ -166,7 +199,16 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
     throw UsageError("load drafter", options.drafter, "one model for all texts", "updates=");
   }
   const std::string& path = spec.required_value("model:PATH");
-  auto model = load_model(path, make_load_options(options.drafter_options));
+  const LoadOptions load = make_load_options(options.drafter_options);
+  if (spec.text("vocabulary") == "text") {
+    throw UsageError("load drafter", options.drafter, "a drafter with distributions",
+                     "vocabulary=text");
+  }
+  if (spec.text("vocabulary") == "shared") {
+    ForeignModel foreign = load_foreign(target, load, path);
+    return std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth));
+  }
+  auto model = load_model(path, load);
   require_fitting_vocabulary(target, *model, path);
   return model;
 }

@@ -31,6 +31,7 @@ class Letters final : public Tokenizer {
   bool has(TokenId) const override { return true; }
   std::string_view piece(TokenId) const override { return {}; }
   std::optional<TokenId> find(std::string_view) const override { return std::nullopt; }
+  std::string bytes(TokenId) const override { return {}; }
   int vocabulary_size() const override { return 27; }
   bool is_special(TokenId id) const override { return id == 0; }
   TokenId bos_token() const override { return begins_ ? 0 : kNoToken; }

@@ -124,6 +124,12 @@ class LanguageModel {
   virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                        ForwardOutput& output) = 0;
 
+  // How many tokens could still follow on one path behind a sequence's kept tokens and `next`;
+  // below 0 where these do not fit into the context.
+  virtual int room(const Sequence& sequence, std::span<const TokenId> next) const {
+    return config().context_length - sequence.n_kept() - static_cast<int>(next.size());
+  }
+
   // What heads that draft from the model's features borrow of it: its input and its output matrix.
   // embed: tokens (n) to out (n, dim). project: features (n, dim), as feature layer n_layers has
   // them, to output's logits (n, vocabulary_size), the bits that forward would give. Throw Error on

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/spec.h"
 #include "base/vocabulary_id.h"
+#include "base/vocabulary_translation.h"
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "outrider/types.h"
@@ -19,6 +21,13 @@
 #include "speculate/tree_shape.h"
 
 namespace outrider {
+
+// A model with a vocabulary of its own.
+struct ForeignModel {
+  std::unique_ptr<LanguageModel> model;
+  VocabularyTranslation forth;  // from the target's vocabulary to its own
+  VocabularyTranslation back;   // and from its own to the target's
+};
 
 // What drafters are made from. The target outlives them; the functions are called while they are
 // made and not later. All throw Error for files that cannot be used.
@@ -30,6 +39,8 @@ struct DrafterMaterials {
   LoadOptions load = {};
   // A model whose vocabulary has been found to mean the same as the target's.
   std::function<std::unique_ptr<LanguageModel>(const std::filesystem::path&)> load_model = {};
+  // A model of whatever vocabulary.
+  std::function<ForeignModel(const std::filesystem::path&)> load_foreign = {};
   // Ids of a text in the target's vocabulary, without the special tokens around a prompt.
   std::function<std::vector<TokenId>(std::string_view)> tokenize = {};
   // Which vocabulary that is, for files of tokens.
@@ -52,6 +63,8 @@ struct DrafterPlan {
   double confidence = 0;  // drafts end behind a token of lower raw probability; 0: never
   MakeDrafter make;
   std::optional<PlannedUpdates> updates = std::nullopt;
+  // What tells it from others of its kind whose traits differ, for messages: "with ...".
+  std::string variant = {};
 };
 
 // Throws UsageError for keys and values that cannot be meant; opens no file.

@@ -285,6 +285,12 @@ struct MakeStage {
   Made operator()(const DecodeJoin&) { return std::make_unique<Join>(next); }
 };
 
+template <class Step>
+bool has(const std::vector<DecoderStep>& steps) {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const DecoderStep& step) { return std::holds_alternative<Step>(step); });
+}
+
 bool fuses(const DecoderStep& step) {
   return std::holds_alternative<DecodeFuse>(step) ||
          std::holds_alternative<DecodeByteLevel>(step) ||
@@ -303,6 +309,25 @@ DecoderRun Decoder::start() const {
     run.stages_[i] = std::visit(MakeStage{run.stages_[i + 1].get(), fused}, steps_[i]);
   }
   return run;
+}
+
+std::string Decoder::bytes_of(std::string_view token) const {
+  std::string bytes;
+  if (has<DecodeByteLevel>(steps_)) {
+    if (!append_bytes_of(token, bytes)) bytes = token;
+    return bytes;
+  }
+  if (has<DecodeBytes>(steps_)) return std::string(token);
+  if (has<DecodeByteFallback>(steps_)) {
+    if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
+  }
+  // Between two letters, so that what is done to the ends of a text is done to them.
+  constexpr std::string_view kLetter = "x";
+  DecoderRun run = start();
+  for (const std::string_view part : {kLetter, token, kLetter}) run.push(part, bytes);
+  run.finish(bytes);
+  if (bytes.size() < 2 || !bytes.starts_with(kLetter) || !bytes.ends_with(kLetter)) return {};
+  return bytes.substr(1, bytes.size() - 2);
 }
 
 void DecoderRun::push(std::string_view token, std::string& out) {

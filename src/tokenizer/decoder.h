@@ -74,6 +74,9 @@ class Decoder {
   Decoder() = default;
   explicit Decoder(std::vector<DecoderStep> steps) : steps_(std::move(steps)) {}
   DecoderRun start() const;
+  // What a token becomes in the middle of a text, as bytes: those of an unfinished character are
+  // left as they are.
+  std::string bytes_of(std::string_view token) const;
 
  private:
   std::vector<DecoderStep> steps_;

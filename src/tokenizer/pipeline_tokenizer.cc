@@ -110,4 +110,11 @@ std::optional<TokenId> PipelineTokenizer::find(std::string_view piece) const {
   return id;
 }
 
+std::string PipelineTokenizer::bytes(TokenId id) const {
+  const TokenEntry& token = entry(id);
+  if (token.special) return {};
+  return parts_.decoder.bytes_of(
+      parts_.decoded.empty() ? token.piece : parts_.decoded[static_cast<std::size_t>(id)]);
+}
+
 }  // namespace outrider

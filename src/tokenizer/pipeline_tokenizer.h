@@ -52,6 +52,7 @@ class PipelineTokenizer : public Tokenizer {
   bool has(TokenId id) const override { return parts_.vocabulary.has(id); }
   std::string_view piece(TokenId id) const override;
   std::optional<TokenId> find(std::string_view piece) const override;
+  std::string bytes(TokenId id) const override;
   int vocabulary_size() const override { return parts_.vocabulary.size(); }
   bool is_special(TokenId id) const override {
     return parts_.vocabulary.has(id) && parts_.vocabulary[id].special;

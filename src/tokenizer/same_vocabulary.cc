@@ -13,7 +13,8 @@
 namespace outrider {
 
 void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
-                             std::string_view operation, std::string_view object) {
+                             std::string_view operation, std::string_view object,
+                             std::string_view advice) {
   const auto piece = [](const Tokenizer& of, TokenId id) {
     return of.has(id) ? fmt::format("\"{}\"", of.piece(id)) : std::string("missing");
   };
@@ -23,13 +24,14 @@ void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
     const std::string got = piece(other, id);
     if (wanted != got) {
       throw Error(operation, object,
-                  fmt::format("the target's vocabulary (token {} is {})", id, wanted), got);
+                  fmt::format("the target's vocabulary (token {} is {})", id, wanted),
+                  fmt::format("{}{}", got, advice));
     }
   }
   if (expected.vocabulary_size() != other.vocabulary_size()) {
     throw Error(operation, object,
                 fmt::format("the target's vocabulary of {} tokens", expected.vocabulary_size()),
-                fmt::format("{}", other.vocabulary_size()));
+                fmt::format("{}{}", other.vocabulary_size(), advice));
   }
 }
 

@@ -12,9 +12,10 @@ namespace outrider {
 
 // Throws Error(operation, object, ...) naming the first id at which `other` differs from
 // `expected`, or the two sizes. Merges and normalisers are not compared: they decide how text is
-// cut, not what an id means.
+// cut, not what an id means. The message ends with the advice, if there is any.
 void require_same_vocabulary(const Tokenizer& expected, const Tokenizer& other,
-                             std::string_view operation, std::string_view object);
+                             std::string_view operation, std::string_view object,
+                             std::string_view advice = {});
 
 // The same question of files that hold ids and no tokenizer: equal where require_same_vocabulary()
 // throws nothing and, but for a chance of about 2^-64, nowhere else. Kept in files: it may not

@@ -7,8 +7,9 @@ namespace outrider::testing {
 
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
-  // What a user writes, with {draft} and {other} for small models, {text} for a text file, {store}
-  // for a datastore, and {eagle}, {eagle3} and {medusa} for heads on the target.
+  // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
+  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3} and {medusa}
+  // for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.
@@ -23,6 +24,9 @@ struct DrafterCase {
 
 inline constexpr DrafterCase kDrafterCases[] = {
     {"model", "model:{draft}"},
+    {"translated", "model:{foreign},vocabulary=shared"},
+    // It takes no notice of the bias that gives the suite's texts their few characters.
+    {.name = "retokenized", .spec = "model:{foreign},vocabulary=text", .seldom_right = true},
     {"eagle", "eagle:{eagle}", /*reads_target=*/true},
     {"eagle3", "eagle:{eagle3}", /*reads_target=*/true},
     {"medusa", "medusa:{medusa}", /*reads_target=*/true},

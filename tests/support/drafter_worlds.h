@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +31,9 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_pair.h"
+#include "tests/support/tiny_tokenizer.h"
 #include "tokenizer/same_vocabulary.h"
+#include "tokenizer/translate_vocabulary.h"
 
 namespace outrider::testing {
 
@@ -98,6 +102,7 @@ class DrafterFiles {
                        fmt::arg("draft", (directory_.path() / "draft").string()),
                        // A model like any other, where nothing is measured.
                        fmt::arg("other", target().string()),
+                       fmt::arg("foreign", (directory_.path() / "foreign").string()),
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
@@ -118,6 +123,7 @@ class DrafterFiles {
       if (token % 3 != 1) two_thirds.push_back(token);
     }
     write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
+    write_foreign_drafter();
     write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
     tokenizer_ = Tokenizer::load(target());
     // What the target itself goes on to write, and noise.
@@ -130,6 +136,32 @@ class DrafterFiles {
     for (int n = 0; n < 400; ++n) text << kFewCharacters[random() % kFewCharacters.size()];
     text.close();
     write_store();
+  }
+
+  // The drafter again, with a vocabulary of its own: other ids, and without the last merges.
+  void write_foreign_drafter() const {
+    constexpr int kSpecial = 2;  // begin and end stay where they are
+    constexpr std::size_t kForgotten = 10;
+    TinyModel foreign = make_tiny_pair().draft;
+    TinyVocabulary vocabulary = make_tiny_vocabulary(foreign.shape.vocabulary_size);
+    for (std::size_t i = 0; i < kForgotten; ++i) {
+      const auto [left, right] = vocabulary.merges.back();
+      vocabulary.merges.pop_back();
+      *std::find(vocabulary.tokens.begin(), vocabulary.tokens.end(), left + right) =
+          fmt::format("forgotten{}", i);
+    }
+    std::reverse(vocabulary.tokens.begin() + kSpecial, vocabulary.tokens.end());
+    const auto width = static_cast<std::ptrdiff_t>(foreign.shape.dim);
+    for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) {
+      std::vector<float>& rows = foreign.at(name).values;
+      const std::vector<float> before = rows;
+      for (std::ptrdiff_t to = kSpecial; to < foreign.shape.vocabulary_size; ++to) {
+        const std::ptrdiff_t from = foreign.shape.vocabulary_size - 1 - to + kSpecial;
+        std::copy_n(before.begin() + from * width, width, rows.begin() + to * width);
+      }
+    }
+    write_hugging_face(foreign, directory_.path() / "foreign");
+    std::ofstream(directory_.path() / "foreign" / "tokenizer.json") << tokenizer_json(vocabulary);
   }
 
   // The text and, for worlds of a few tokens, what these may go on with: each run of three before
@@ -175,6 +207,12 @@ inline World table_world(std::uint32_t seed) {
     const bool is_other = path == DrafterFiles::get().target();
     return std::make_unique<TableModel>(kVocabulary, (is_other ? 1001 : 1) + 2 * seed);
   };
+  // A table over four tokens: it shares two of the three, and spells the other in two of its own.
+  world.materials.load_foreign = [seed](const std::filesystem::path&) -> ForeignModel {
+    return {.model = std::make_unique<TableModel>(4, 1 + 2 * seed),
+            .forth = {.spelled = {{2}, {0, 3}, {1}}, .shared = {kNoToken, 2, 0, kNoToken}},
+            .back = {.spelled = {{1}, {2}, {0}, {1, 1}}, .shared = {2, kNoToken, 1}}};
+  };
   world.materials.tokenize = [](std::string_view text) {
     std::vector<TokenId> tokens;
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte) % kVocabulary);
@@ -203,6 +241,18 @@ inline World stored_world(std::uint32_t seed) {
   world.materials.load = {.n_threads = 1};
   world.materials.load_model = [](const std::filesystem::path& path) {
     return load_model(path, {.n_threads = 1});
+  };
+  world.materials.load_foreign = [&files](const std::filesystem::path& path) {
+    const VocabularySide target{.tokenizer = files.tokenizer(),
+                                .n_rows = make_tiny_pair().target.shape.vocabulary_size,
+                                .ends = {1}};
+    ForeignModel foreign{.model = load_model(path, {.n_threads = 1}), .forth = {}, .back = {}};
+    const VocabularySide drafter{.tokenizer = Tokenizer::load(path),
+                                 .n_rows = foreign.model->config().vocabulary_size,
+                                 .ends = foreign.model->config().end_tokens};
+    foreign.forth = translate_vocabulary(target, drafter);
+    foreign.back = translate_vocabulary(drafter, target);
+    return foreign;
   };
   world.materials.tokenize = [&files](std::string_view text) {
     return files.tokenizer()->encode(text, false);

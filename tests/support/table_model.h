@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_TABLE_MODEL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -82,6 +83,11 @@ class TableModel final : public PrefixModel {
     output.vocabulary_size = config_.vocabulary_size;
     output.n_rows = 0;
     output.logits.clear();
+    int row_of_pass = -1;
+    const auto is_listed = [&] {
+      const std::span<const int> rows = request.logits.rows;
+      return std::find(rows.begin(), rows.end(), row_of_pass) != rows.end();
+    };
     for (const TokenBlock& block : blocks) {
       auto& sequence = static_cast<TableSequence&>(*block.sequence);
       for (std::size_t index = 0; index < block.tokens.size(); ++index) {
@@ -94,7 +100,9 @@ class TableModel final : public PrefixModel {
           throw Error("forward", "table model", "positions of its context", "one beyond");
         }
         const bool last = index + 1 == block.tokens.size();
+        ++row_of_pass;
         if (request.logits.kind == RowSet::Kind::none ||
+            (request.logits.kind == RowSet::Kind::listed && !is_listed()) ||
             (request.logits.kind == RowSet::Kind::last_of_each_block && !last)) {
           continue;
         }

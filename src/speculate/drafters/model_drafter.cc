@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "model/prefill.h"
+#include "model/translated_model.h"
 #include "outrider/error.h"
+#include "speculate/drafters/retokenized_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -43,9 +45,11 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
                            const FeatureRows& /*features*/) {
   // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
   // decoding: propose() finds the same obstacle in what is not cached.
-  if (static_cast<int>(context.tokens.size()) > model_->config().context_length) return;
-  if (!can_run(context.tokens.first(context.tokens.size() - 1))) return;
-  outrider::prefill(*model_, *texts_.at(context.id).sequence, tokens, output_);
+  if (!can_run(context.tokens)) return;
+  Sequence& sequence = *texts_.at(context.id).sequence;
+  const auto n_cached = static_cast<std::size_t>(sequence.n_kept());
+  if (model_->room(sequence, context.tokens.subspan(n_cached)) < 0) return;
+  outrider::prefill(*model_, sequence, tokens, output_);
 }
 
 void ModelDrafter::propose(std::span<DraftJob> jobs) {
@@ -54,12 +58,12 @@ void ModelDrafter::propose(std::span<DraftJob> jobs) {
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     DraftJob& job = jobs[index];
     Text& text = texts_.at(job.context->id);
-    // A tree of depth n runs the context and n - 1 further positions.
-    const int room =
-        model_->config().context_length - static_cast<int>(job.context->tokens.size()) + 1;
     const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
     const auto feed = job.context->tokens.subspan(n_cached);
-    if (room <= 0 || !can_run(feed)) continue;
+    if (!can_run(feed)) continue;
+    // A tree of depth n runs the context and n - 1 further positions.
+    const int room = model_->room(*text.sequence, feed) + 1;
+    if (room <= 0) continue;
     TreeGrowth& growth = *growths_[index];
     growth.start(job, room);
     if (growth.frontier().empty()) continue;
@@ -145,10 +149,7 @@ bool ModelDrafter::draft_at(const Context& context, const DraftTree& tree, int n
   Text& text = texts_.at(context.id);
   const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
   const std::span<const TokenId> feed = context.tokens.subspan(n_cached);
-  const int depth = tree.node(node).depth;
-  if (static_cast<int>(context.tokens.size()) + depth > model_->config().context_length) {
-    return false;
-  }
+  if (!can_run(feed) || model_->room(*text.sequence, feed) < tree.node(node).depth) return false;
   TokenBlock block{.sequence = text.sequence.get(), .tokens = feed, .parents = {}};
   const TokenId token = tree.node(node).token;
   int parent = -1;
@@ -205,17 +206,39 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {
-  spec.require_keys({"confidence", "updates"});
-  const auto load = [](const std::string& path) -> MakeDrafter {
-    return [path](const DrafterMaterials& materials) {
-      return std::make_unique<ModelDrafter>(materials.load_model(path), materials.vocabulary_size);
+  spec.require_keys({"confidence", "updates", "vocabulary"});
+  const std::string vocabulary = spec.text("vocabulary").value_or("same");
+  if (vocabulary != "same" && vocabulary != "shared" && vocabulary != "text") {
+    throw UsageError("read drafter", "vocabulary", "same, shared or text", vocabulary);
+  }
+  const bool has_draft_prob = vocabulary != "text";
+  const auto load = [vocabulary](const std::string& path) -> MakeDrafter {
+    return [path, vocabulary](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+      if (vocabulary == "same") {
+        return std::make_unique<ModelDrafter>(materials.load_model(path),
+                                              materials.vocabulary_size);
+      }
+      ForeignModel foreign = materials.load_foreign(path);
+      if (vocabulary == "text") {
+        return std::make_unique<RetokenizedDrafter>(
+            std::move(foreign.model), std::move(foreign.forth), std::move(foreign.back));
+      }
+      return std::make_unique<ModelDrafter>(
+          std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth)),
+          materials.vocabulary_size);
     };
   };
   const std::string& path = spec.required_value("model:PATH");
-  DrafterPlan plan{.traits = {.has_draft_prob = true, .prefix_determined = true},
-                   .shape = chain_shape(kDefaultDraftLength),
-                   .confidence = spec.number("confidence", 0, 1).value_or(0),
-                   .make = load(path)};
+  DrafterPlan plan{
+      .traits = {.has_draft_prob = has_draft_prob, .prefix_determined = has_draft_prob},
+      .shape = chain_shape(kDefaultDraftLength),
+      .confidence = spec.number("confidence", 0, 1).value_or(0),
+      .make = load(path)};
+  if (!has_draft_prob) plan.variant = "with vocabulary=text";
+  if (!has_draft_prob && plan.confidence > 0) {
+    throw UsageError("read drafter", "confidence", "a drafter with distributions to go by",
+                     "vocabulary=text");
+  }
   if (const auto place = spec.text("updates")) {
     if (place->empty()) throw UsageError("read drafter", "updates", "a directory", "nothing");
     plan.updates = {.place = *place, .in_use = path, .make = load(*place)};

@@ -76,7 +76,7 @@ class ModelDrafter final : public Drafter {
   PenalisedRow penalised_;
 };
 
-// "model:PATH[,confidence=C]".
+// "model:PATH[,confidence=C,updates=DIR,vocabulary=same|shared|text]".
 DrafterPlan read_model_drafter(const Spec& spec);
 
 }  // namespace outrider

@@ -1,0 +1,37 @@
+// What the tokens of two vocabularies mean to each other.
+#ifndef OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
+#define OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "outrider/types.h"
+
+namespace outrider {
+
+// From a target's vocabulary to a drafter's and back. Tokens of equal bytes are shared, one of the
+// target's with one of the drafter's; the ends of a text are shared as ends.
+struct VocabularyTranslation {
+  // (target's rows) What the drafter reads for each token: the one it shares, or tokens that spell
+  // it; never empty.
+  std::vector<std::vector<TokenId>> spelled;
+  // (drafter's rows) The token of the target's that each shares, or kNoToken.
+  std::vector<TokenId> shared;
+  // A stretch of a text as the drafter's own tokenizer would cut it, where that can be had (else
+  // nothing): better reading than token by token. at_start: it begins the text. May be empty (no
+  // function).
+  std::function<std::vector<TokenId>(std::span<const TokenId> tokens, bool at_start)> read = {};
+
+  // Token by token, each as it is spelled. Tokens are rows of the target's.
+  std::vector<TokenId> spell(std::span<const TokenId> tokens) const;
+  // As read() has it, unless that is longer than the spelling by more than the one token that may
+  // begin a text.
+  std::vector<TokenId> read_text(std::span<const TokenId> tokens, bool at_start) const;
+  // No way of reading makes more of the tokens than this.
+  int most_read(std::span<const TokenId> tokens, bool at_start) const;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_

@@ -1,0 +1,116 @@
+#include "speculate/drafters/retokenized_drafter.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "model/prefill.h"
+#include "outrider/error.h"
+
+namespace outrider {
+
+struct RetokenizedDrafter::Writing {
+  DraftJob* job = nullptr;
+  Sequence* sequence = nullptr;
+  std::vector<TokenId> next;     // what the model runs in the next pass
+  std::vector<TokenId> written;  // the draft so far
+  int n_most = 0;                // tokens of it
+};
+
+RetokenizedDrafter::RetokenizedDrafter(std::unique_ptr<LanguageModel> model,
+                                       VocabularyTranslation forth, VocabularyTranslation back)
+    : model_(std::move(model)), forth_(std::move(forth)), back_(std::move(back)) {
+  const auto fit = [](const VocabularyTranslation& from, const VocabularyTranslation& to) {
+    const auto n_rows = static_cast<TokenId>(to.spelled.size());
+    return std::all_of(from.spelled.begin(), from.spelled.end(), [&](const auto& tokens) {
+      return !tokens.empty() && std::all_of(tokens.begin(), tokens.end(), [&](TokenId token) {
+        return token >= 0 && token < n_rows;
+      });
+    });
+  };
+  if (static_cast<int>(back_.spelled.size()) != model_->config().vocabulary_size ||
+      !fit(forth_, back_) || !fit(back_, forth_)) {
+    throw Error("draft in another vocabulary", "translation", "tokens that both models have",
+                "others");
+  }
+}
+
+void RetokenizedDrafter::begin(const Context& context) {
+  texts_[context.id] = {.sequence =
+                            model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved})};
+}
+
+int RetokenizedDrafter::room(const Context& context, const Text& text) const {
+  return model_->room(*text.sequence, {}) -
+         forth_.most_read(context.tokens.subspan(text.n_seen), text.n_seen == 0);
+}
+
+void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                                 const FeatureRows& /*features*/) {
+  Text& text = texts_.at(context.id);
+  // A prompt beyond the model's context is left to plain decoding: propose() finds no room either.
+  if (room(context, text) < 0) return;
+  outrider::prefill(*model_, *text.sequence, forth_.read_text(tokens, text.n_seen == 0), output_);
+  text.n_seen += tokens.size();
+}
+
+void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
+  std::vector<Writing> writings;
+  for (DraftJob& job : jobs) {
+    Text& text = texts_.at(job.context->id);
+    const int n_most = std::min(
+        {job.budget.depth, job.budget.n_nodes, job.shape->depth(), room(*job.context, text) + 1});
+    if (n_most <= 0) continue;
+    Writing writing{.job = &job,
+                    .sequence = text.sequence.get(),
+                    .next = forth_.spell(job.context->tokens.subspan(text.n_seen)),
+                    .written = {},
+                    .n_most = n_most};
+    text.n_seen = job.context->tokens.size();
+    writings.push_back(std::move(writing));
+  }
+  const std::vector<TokenId>& ends = model_->config().end_tokens;
+  std::vector<TokenBlock> blocks;
+  std::vector<int> path;
+  for (bool is_context = true; !writings.empty(); is_context = false) {
+    blocks.clear();
+    for (const Writing& writing : writings) {
+      blocks.push_back({.sequence = writing.sequence, .tokens = writing.next, .parents = {}});
+    }
+    model_->forward(blocks, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
+                    output_);
+    ++n_passes_;
+    for (std::size_t index = 0; index < writings.size(); ++index) {
+      Writing& writing = writings[index];
+      if (is_context) {
+        path.resize(writing.next.size());
+        std::iota(path.begin(), path.end(), 0);
+        writing.sequence->keep(path);
+      }
+      const std::span<const float> logits = output_.logits_row(static_cast<int>(index));
+      const auto best = std::max_element(logits.begin(), logits.end());  // the first of equals
+      writing.next = {static_cast<TokenId>(best - logits.begin())};
+      writing.written.push_back(writing.next.front());
+    }
+    std::erase_if(writings, [&](Writing& writing) {
+      const bool ends_here =
+          std::find(ends.begin(), ends.end(), writing.next.front()) != ends.end();
+      if (static_cast<int>(writing.written.size()) < writing.n_most && !ends_here) return false;
+      writing.sequence->keep({});
+      add_draft(*writing.job, writing.written);
+      return true;
+    });
+  }
+}
+
+void RetokenizedDrafter::add_draft(DraftJob& job, std::span<const TokenId> written) const {
+  const std::vector<TokenId> draft = back_.read_text(written, false);
+  const int length = std::min(
+      {static_cast<int>(draft.size()), job.budget.depth, job.budget.n_nodes, job.shape->depth()});
+  for (int node = 0; node < length; ++node) {
+    job.tree->add_child(node, draft[static_cast<std::size_t>(node)], kPointMass);
+  }
+}
+
+}  // namespace outrider
