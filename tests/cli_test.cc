@@ -231,6 +231,42 @@ TEST(Inspect, ShowsTheSameTensorsOfBothFileForms) {
   }
 }
 
+// The larger model's vocabulary goes on where the other's ends.
+TEST(Inspect, SaysHowMuchVocabularyTwoModelsShare) {
+  TinyShape shape;
+  shape.vocabulary_size += 30;
+  const std::string larger = (CliModels::get().root() / "larger").string();
+  write_hugging_face(make_tiny_model(shape), larger);
+  const ProgramRun pair =
+      run_program({"inspect", "--json", "--pair", CliModels::get().chatty(), larger});
+  ASSERT_EQ(pair.status, 0) << pair.err;
+  const json object = json::parse(pair.out);
+  EXPECT_EQ(object["target_tokens"], 300);
+  EXPECT_EQ(object["drafter_tokens"], 330);
+  EXPECT_EQ(object["shared_tokens"], 300);
+  EXPECT_EQ(object["same_ids"], false);
+  EXPECT_THAT(run_program({"inspect", "--pair", CliModels::get().chatty(), larger}).out,
+              HasSubstr("model:" + larger + ",vocabulary=shared"));
+  EXPECT_THAT(run_program({"inspect", "--pair", CliModels::get().target(),
+                           CliModels::get().draft()})
+                  .out,
+              HasSubstr("one vocabulary"));
+  EXPECT_EQ(run_program({"inspect", "--pair", larger}).status, 2);
+  // And the larger one drafts.
+  for (const char* vocabulary : {"shared", "text"}) {
+    const ProgramRun run =
+        run_program({"generate", "--model", CliModels::get().chatty(), "--drafter",
+                     "model:" + larger + ",vocabulary=" + vocabulary, "--prompt", "Once upon",
+                     "--max-tokens", "20", "--ignore-eos", "--json", "--threads", "1"});
+    const ProgramRun plain =
+        run_program({"generate", "--model", CliModels::get().chatty(), "--prompt", "Once upon",
+                     "--max-tokens", "20", "--ignore-eos", "--json", "--threads", "1"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(json::parse(run.out)["ids"], json::parse(plain.out)["ids"]);
+    EXPECT_GT(json::parse(run.out)["stats"]["drafted"].get<int>(), 0);
+  }
+}
+
 TEST(Inspect, ListsKernelTables) {
   const ProgramRun run = run_program({"inspect", "--kernels", "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
