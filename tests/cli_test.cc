@@ -247,10 +247,9 @@ TEST(Inspect, SaysHowMuchVocabularyTwoModelsShare) {
   EXPECT_EQ(object["same_ids"], false);
   EXPECT_THAT(run_program({"inspect", "--pair", CliModels::get().chatty(), larger}).out,
               HasSubstr("model:" + larger + ",vocabulary=shared"));
-  EXPECT_THAT(run_program({"inspect", "--pair", CliModels::get().target(),
-                           CliModels::get().draft()})
-                  .out,
-              HasSubstr("one vocabulary"));
+  EXPECT_THAT(
+      run_program({"inspect", "--pair", CliModels::get().target(), CliModels::get().draft()}).out,
+      HasSubstr("one vocabulary"));
   EXPECT_EQ(run_program({"inspect", "--pair", larger}).status, 2);
   // And the larger one drafts.
   for (const char* vocabulary : {"shared", "text"}) {

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
 #define OUTRIDER_BASE_VOCABULARY_TRANSLATION_H_
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -30,6 +31,26 @@ struct VocabularyTranslation {
   std::vector<TokenId> read_text(std::span<const TokenId> tokens, bool at_start) const;
   // No way of reading makes more of the tokens than this.
   int most_read(std::span<const TokenId> tokens, bool at_start) const;
+};
+
+// A growing text in the drafter's tokens, as the drafter's tokenizer cuts it: what the last words
+// are made of may change as the text goes on. Long ago settled words are not cut again.
+class TranslatedText {
+ public:
+  // The text is now `tokens` of the target's, which begin with those of the last time up to where
+  // a truncate() has cut them. Valid until the next call.
+  const std::vector<TokenId>& update(const VocabularyTranslation& translation,
+                                     std::span<const TokenId> tokens);
+  // What update() would give for these tokens is no longer than this.
+  int most(const VocabularyTranslation& translation, std::span<const TokenId> tokens) const;
+  // The text ends behind n_tokens of the target's, before it goes on otherwise.
+  void truncate(std::size_t n_tokens);
+
+ private:
+  std::vector<TokenId> read_;
+  // What stands before these is settled.
+  std::size_t settled_tokens_ = 0;
+  std::size_t settled_read_ = 0;
 };
 
 }  // namespace outrider

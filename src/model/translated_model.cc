@@ -17,73 +17,134 @@ constexpr const char* kOperation = "read in another vocabulary";
 
 }  // namespace
 
+// The user's tokens, and what the model has read of them: `read` holds ids_ as its kept tokens and
+// a node for every id of every pending piece.
 class TranslatedModel::TranslatedSequence final : public Sequence {
  public:
   explicit TranslatedSequence(std::unique_ptr<Sequence> read) : read_(std::move(read)) {}
 
-  int n_kept() const override { return kept_.empty() ? 0 : kept_.back().n_tokens; }
-  int n_pending() const override {
-    return pending_.empty() ? 0 : pending_.back().first_token + pending_.back().n_tokens;
-  }
-  // Pieces that were read together are kept together: of one that the path leaves before its last
-  // token nothing stays.
+  int n_kept() const override { return static_cast<int>(tokens_.size()); }
+  int n_pending() const override { return static_cast<int>(n_pending_); }
   void keep(std::span<const int> path) override {
-    std::vector<int> read;
-    Mark mark = kept_.empty() ? Mark{} : kept_.back();
+    std::vector<int> nodes;
     for (std::size_t i = 0; i < path.size();) {
-      const Piece& piece = pieces_at(path[i]);
-      if (path.size() - i < static_cast<std::size_t>(piece.n_tokens)) break;
-      for (int j = 0; j < piece.n_read; ++j) read.push_back(piece.first_read + j);
-      mark.n_tokens += piece.n_tokens;
-      mark.n_read += piece.n_read;
-      kept_.push_back(mark);
-      i += static_cast<std::size_t>(piece.n_tokens);
+      const Piece& piece = piece_of(path[i]);
+      if (path.size() - i < piece.tokens.size()) {  // a part of what was read in one piece
+        is_whole_ = false;
+        for (; i < path.size(); ++i) tokens_.push_back(piece.tokens[i]);
+        break;
+      }
+      for (std::size_t j = 0; j < piece.ids.size(); ++j) {
+        nodes.push_back(piece.first_node + static_cast<int>(j));
+      }
+      tokens_.insert(tokens_.end(), piece.tokens.begin(), piece.tokens.end());
+      ids_.insert(ids_.end(), piece.ids.begin(), piece.ids.end());
+      if (piece.is_text) is_whole_ = true;
+      i += piece.tokens.size();
     }
-    read_->keep(read);
+    read_->keep(nodes);
     pending_.clear();
+    n_pending_ = 0;
+    if (!is_whole_) text_.truncate(tokens_.size());
   }
-  // Down to the last piece that ends there or before.
   void truncate(int n_tokens) override {
     pending_.clear();
-    while (!kept_.empty() && kept_.back().n_tokens > n_tokens) kept_.pop_back();
-    read_->truncate(kept_.empty() ? 0 : kept_.back().n_read);
+    n_pending_ = 0;
+    read_->keep({});
+    if (static_cast<std::size_t>(n_tokens) == tokens_.size()) return;
+    tokens_.resize(static_cast<std::size_t>(n_tokens));
+    text_.truncate(tokens_.size());
+    is_whole_ = false;  // which of the ids these tokens are is for the next reading to say
   }
   std::unique_ptr<Sequence> fork() const override {
     auto copy = std::make_unique<TranslatedSequence>(read_->fork());
-    copy->kept_ = kept_;
+    copy->tokens_ = tokens_;
+    copy->ids_ = ids_;
+    copy->text_ = text_;
+    copy->is_whole_ = is_whole_;
     return copy;
   }
 
   Sequence& read() const { return *read_; }
+  // Every kept token has been read.
+  bool is_whole() const { return is_whole_; }
   // The node of read() that ends the pending token; -1 for -1, the last kept one.
-  int last_read(int token) const {
+  int last_node(int token) const {
     if (token < 0) return -1;
-    const Piece& piece = pieces_at(token);
-    return piece.first_read + piece.n_read - 1;
+    const Piece& piece = piece_of(token);
+    return piece.first_node + static_cast<int>(piece.ids.size()) - 1;
   }
-  void add_piece(int n_tokens, int n_read) {
-    const int first_token = n_pending();
-    const int first_read =
-        pending_.empty() ? 0 : pending_.back().first_read + pending_.back().n_read;
-    pending_.push_back({first_token, n_tokens, first_read, n_read});
+  int n_nodes() const {
+    return pending_.empty()
+               ? 0
+               : pending_.back().first_node + static_cast<int>(pending_.back().ids.size());
+  }
+
+  // The kept tokens and these in one piece, which becomes pending: what of it is not read yet. What
+  // the model had read otherwise is dropped.
+  std::vector<TokenId> reread(const VocabularyTranslation& translation,
+                              std::span<const TokenId> more) {
+    std::vector<TokenId> all = tokens_;
+    all.insert(all.end(), more.begin(), more.end());
+    const std::vector<TokenId>& ids = text_.update(translation, all);
+    const auto [end, differs] = std::mismatch(ids_.begin(), ids_.end(), ids.begin(), ids.end());
+    // Something is always run: its logits may be asked for.
+    const auto n_same = std::min(static_cast<std::size_t>(end - ids_.begin()), ids.size() - 1);
+    read_->truncate(static_cast<int>(n_same));
+    ids_.resize(n_same);
+    is_whole_ = false;  // until the piece is kept
+    std::vector<TokenId> rest(ids.begin() + static_cast<std::ptrdiff_t>(n_same), ids.end());
+    add_piece(more, rest, true);
+    return rest;
+  }
+  void add_piece(std::span<const TokenId> tokens, const std::vector<TokenId>& ids, bool is_text) {
+    pending_.push_back({.tokens = {tokens.begin(), tokens.end()},
+                        .ids = ids,
+                        .first_token = static_cast<int>(n_pending_),
+                        .first_node = n_nodes(),
+                        .is_text = is_text});
+    n_pending_ += tokens.size();
+  }
+  // There are no kept tokens, and so nothing was read.
+  void forget() {
+    read_->truncate(0);
+    ids_.clear();
+    is_whole_ = true;
+  }
+  // Keeps a reread() of the kept tokens alone.
+  void keep_read() {
+    std::vector<int> nodes(pending_.back().ids.size());
+    std::iota(nodes.begin(), nodes.end(), 0);
+    ids_.insert(ids_.end(), pending_.back().ids.begin(), pending_.back().ids.end());
+    read_->keep(nodes);
+    pending_.clear();
+    is_whole_ = true;
+  }
+  int most(const VocabularyTranslation& translation, std::span<const TokenId> more) const {
+    std::vector<TokenId> all = tokens_;
+    all.insert(all.end(), more.begin(), more.end());
+    return std::max(text_.most(translation, all),
+                    static_cast<int>(ids_.size()) + translation.most_read(more, tokens_.empty()));
   }
   std::size_t n_pieces() const { return pending_.size(); }
-  void drop_pieces(std::size_t n_left) { pending_.resize(n_left); }
+  void drop_pieces(std::size_t n_left) {
+    pending_.resize(n_left);
+    text_.truncate(tokens_.size());
+    n_pending_ = n_left == 0 ? 0
+                             : static_cast<std::size_t>(pending_.back().first_token) +
+                                   pending_.back().tokens.size();
+  }
 
  private:
-  // Pending tokens that were read together, and the nodes of read() that they became.
+  // Pending tokens that were read together, and the ids that the model read for them.
   struct Piece {
+    std::vector<TokenId> tokens;
+    std::vector<TokenId> ids;
     int first_token = 0;
-    int n_tokens = 0;
-    int first_read = 0;
-    int n_read = 0;
+    int first_node = 0;
+    bool is_text = false;  // with it, all kept tokens are read
   };
-  // Where a piece of the kept tokens ends.
-  struct Mark {
-    int n_tokens = 0;
-    int n_read = 0;
-  };
-  const Piece& pieces_at(int token) const {
+  const Piece& piece_of(int token) const {
     const auto after =
         std::upper_bound(pending_.begin(), pending_.end(), token,
                          [](int at, const Piece& piece) { return at < piece.first_token; });
@@ -91,15 +152,12 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
   }
 
   std::unique_ptr<Sequence> read_;
-  std::vector<Mark> kept_;
+  std::vector<TokenId> tokens_;  // kept, of the user's
+  std::vector<TokenId> ids_;     // that read_ keeps
+  TranslatedText text_;
+  bool is_whole_ = true;
   std::vector<Piece> pending_;
-};
-
-// A pass on its way to the model.
-struct TranslatedModel::Reading {
-  std::vector<std::vector<TokenId>> tokens;  // by block
-  std::vector<std::vector<int>> parents;     // by block; empty for a chain
-  std::vector<int> last_rows;                // by row of the user's pass: the row that ends it
+  std::size_t n_pending_ = 0;  // tokens
 };
 
 TranslatedModel::TranslatedModel(std::unique_ptr<LanguageModel> model,
@@ -141,9 +199,18 @@ void TranslatedModel::require_known(std::span<const TokenId> tokens) const {
 
 int TranslatedModel::room(const Sequence& sequence, std::span<const TokenId> next) const {
   require_known(next);
-  const auto& translated = static_cast<const TranslatedSequence&>(sequence);
-  return model_->room(translated.read(), {}) -
-         translation_.most_read(next, translated.n_kept() == 0);
+  return model_->config().context_length -
+         static_cast<const TranslatedSequence&>(sequence).most(translation_, next);
+}
+
+// Reads what a sequence keeps and its model has not read.
+void TranslatedModel::catch_up(TranslatedSequence& sequence) {
+  if (sequence.is_whole()) return;
+  if (sequence.n_kept() == 0) return sequence.forget();
+  const std::vector<TokenId> ids = sequence.reread(translation_, {});
+  const TokenBlock block{.sequence = &sequence.read(), .tokens = ids, .parents = {}};
+  model_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::none, .rows = {}}}, output_);
+  sequence.keep_read();
 }
 
 void TranslatedModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
@@ -152,75 +219,73 @@ void TranslatedModel::forward(std::span<const TokenBlock> blocks, const ForwardR
     throw Error(kOperation, "request", "logits alone", "hidden states or layers to skip");
   }
   const RowSet::Kind kind = request.logits.kind;
-  Reading reading;
+  const bool asks_within = kind == RowSet::Kind::all || kind == RowSet::Kind::listed;
+  for (const TokenBlock& block : blocks) require_known(block.tokens);
+  std::vector<std::vector<TokenId>> ids(blocks.size());
+  std::vector<std::vector<int>> parents(blocks.size());
   std::vector<TokenBlock> read_blocks;
   std::vector<std::size_t> n_pieces;  // that each block's sequence had before
-  std::vector<int> last_of_blocks;    // rows of the user's pass
-  const auto undo = [&] {
-    for (std::size_t i = n_pieces.size(); i-- > 0;) {
-      static_cast<TranslatedSequence*>(blocks[i].sequence)->drop_pieces(n_pieces[i]);
-    }
-  };
-  reading.tokens.reserve(blocks.size());
-  reading.parents.reserve(blocks.size());
-  int n_rows = 0;
+  std::vector<int> last_rows;         // by row of the user's pass: the row that ends it
+  std::vector<int> asked;
   int n_read_rows = 0;
   try {
-    for (const TokenBlock& block : blocks) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      const TokenBlock& block = blocks[b];
       auto& sequence = static_cast<TranslatedSequence&>(*block.sequence);
+      const bool is_chain = block.parents.empty();
       n_pieces.push_back(sequence.n_pieces());
-      std::vector<TokenId>& tokens = reading.tokens.emplace_back();
-      std::vector<int>& parents = reading.parents.emplace_back();
-      require_known(block.tokens);
-      if (kind == RowSet::Kind::none && block.parents.empty() && sequence.n_pending() == 0) {
-        tokens = translation_.read_text(block.tokens, sequence.n_kept() == 0);
-        sequence.add_piece(static_cast<int>(block.tokens.size()), static_cast<int>(tokens.size()));
+      if (is_chain && sequence.n_pending() == 0 && !asks_within) {
+        ids[b] = sequence.reread(translation_, block.tokens);
+        last_rows.resize(last_rows.size() + block.tokens.size(),
+                         n_read_rows + static_cast<int>(ids[b].size()) - 1);
       } else {
+        if (sequence.n_pending() == 0) catch_up(sequence);
         for (std::size_t i = 0; i < block.tokens.size(); ++i) {
           const std::vector<TokenId> spelled = translation_.spell(block.tokens.subspan(i, 1));
-          if (!block.parents.empty()) {
-            int parent = sequence.last_read(block.parents[i]);
-            for (std::size_t j = 0; j < spelled.size(); ++j) {
-              parents.push_back(parent);
-              parent = sequence.last_read(sequence.n_pending() - 1) + 1 + static_cast<int>(j);
+          if (!is_chain) {
+            const int first = sequence.n_nodes();
+            parents[b].push_back(sequence.last_node(block.parents[i]));
+            for (std::size_t j = 1; j < spelled.size(); ++j) {
+              parents[b].push_back(first + static_cast<int>(j) - 1);
             }
           }
-          sequence.add_piece(1, static_cast<int>(spelled.size()));
-          tokens.insert(tokens.end(), spelled.begin(), spelled.end());
-          reading.last_rows.push_back(n_read_rows + static_cast<int>(tokens.size()) - 1);
+          sequence.add_piece(block.tokens.subspan(i, 1), spelled, false);
+          ids[b].insert(ids[b].end(), spelled.begin(), spelled.end());
+          last_rows.push_back(n_read_rows + static_cast<int>(ids[b].size()) - 1);
         }
       }
-      n_rows += static_cast<int>(block.tokens.size());
-      n_read_rows += static_cast<int>(tokens.size());
-      last_of_blocks.push_back(n_rows - 1);
+      n_read_rows += static_cast<int>(ids[b].size());
+      if (kind == RowSet::Kind::last_of_each_block) asked.push_back(last_rows.back());
       read_blocks.push_back(
-          {.sequence = &sequence.read(), .tokens = tokens, .parents = parents, .features = {}});
+          {.sequence = &sequence.read(), .tokens = ids[b], .parents = parents[b], .features = {}});
     }
-    std::vector<int> rows;
-    const auto ask = [&](int row) {
-      rows.push_back(reading.last_rows[static_cast<std::size_t>(row)]);
-    };
-    if (kind == RowSet::Kind::last_of_each_block) {
-      std::for_each(last_of_blocks.begin(), last_of_blocks.end(), ask);
-    } else if (kind == RowSet::Kind::all) {
-      rows = reading.last_rows;
-    } else if (kind == RowSet::Kind::listed) {
-      std::for_each(request.logits.rows.begin(), request.logits.rows.end(), ask);
+    if (kind == RowSet::Kind::all) asked = last_rows;
+    if (kind == RowSet::Kind::listed) {
+      for (const int row : request.logits.rows) {
+        asked.push_back(last_rows[static_cast<std::size_t>(row)]);
+      }
     }
-    const RowSet read_rows{.kind = rows.empty() ? RowSet::Kind::none : RowSet::Kind::listed,
-                           .rows = rows};
-    model_->forward(read_blocks, {.logits = read_rows}, output_);
+    const RowSet rows{.kind = asked.empty() ? RowSet::Kind::none : RowSet::Kind::listed,
+                      .rows = asked};
+    model_->forward(read_blocks, {.logits = rows}, output_);
   } catch (...) {
-    undo();
+    for (std::size_t b = n_pieces.size(); b-- > 0;) {
+      static_cast<TranslatedSequence*>(blocks[b].sequence)->drop_pieces(n_pieces[b]);
+    }
     throw;
   }
+  give(kind == RowSet::Kind::none ? 0 : output_.n_rows, output);
+}
+
+// The model's rows in the user's vocabulary.
+void TranslatedModel::give(int n_rows, ForwardOutput& output) const {
   const auto width = static_cast<std::size_t>(config_.vocabulary_size);
-  output.n_rows = kind == RowSet::Kind::none ? 0 : output_.n_rows;
+  output.n_rows = n_rows;
   output.vocabulary_size = config_.vocabulary_size;
   output.feature_width = 0;
-  output.logits.assign(static_cast<std::size_t>(output.n_rows) * width,
+  output.logits.assign(static_cast<std::size_t>(n_rows) * width,
                        -std::numeric_limits<float>::infinity());
-  for (int row = 0; row < output.n_rows; ++row) {
+  for (int row = 0; row < n_rows; ++row) {
     const std::span<const float> said = output_.logits_row(row);
     float* const given = output.logits.data() + static_cast<std::size_t>(row) * width;
     for (std::size_t token = 0; token < translation_.shared.size(); ++token) {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "base/vocabulary_translation.h"
 #include "model/language_model.h"
@@ -16,9 +15,12 @@ namespace outrider {
 // shared tokens, renormalised (Timor et al., "Accelerating LLM Inference with Lossless Speculative
 // Decoding Algorithms for Heterogeneous Vocabularies", 2025, algorithm 4).
 //
-// A token is read as the translation spells it, whatever stands before it. What nobody asks a logit
-// of, a prompt, is read as the model's own tokenizer cuts it. So what the model says is a function
-// of the prompt and of the tokens behind it.
+// Unlike other models' its logits depend on how the ancestors of a row came. A chain behind the
+// kept tokens alone, of which only the last row is asked for or none, is read with all of these as
+// the model's own tokenizer cuts their text; what the model had read otherwise of the kept tokens
+// is run again. Behind that, and where rows within a block are asked for, every token is read as
+// the translation spells it. So the law at a round's root is a function of the text, and the laws
+// behind it of the text and of where the round began.
 class TranslatedModel final : public LanguageModel {
  public:
   // Throws Error if the translation names rows that the model does not have.
@@ -28,16 +30,18 @@ class TranslatedModel final : public LanguageModel {
   const ModelConfig& config() const override { return config_; }
   Footprint footprint() const override { return model_->footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override;
-  // Lends no features; Error if they, or layers to skip, are asked for.
+  // Lends no features; Error if they, or layers to skip, are asked for. Where the model throws, the
+  // kept tokens stay, and what it has to read of them it reads again.
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   int room(const Sequence& sequence, std::span<const TokenId> next) const override;
 
  private:
   class TranslatedSequence;
-  struct Reading;
 
   void require_known(std::span<const TokenId> tokens) const;
+  void catch_up(TranslatedSequence& sequence);
+  void give(int n_rows, ForwardOutput& output) const;
 
   std::unique_ptr<LanguageModel> model_;
   VocabularyTranslation translation_;

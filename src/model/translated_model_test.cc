@@ -120,35 +120,70 @@ TEST(TranslatedModel, TreesKeepTheirPaths) {
   EXPECT_EQ(sequence->n_pending(), 0);
 }
 
-// What nobody asks a logit of is read as the model's own tokenizer cuts it, and stays together.
-TEST(TranslatedModel, APromptIsReadInOnePiece) {
-  std::vector<bool> at_start;
-  const auto model =
-      make_model({.spelled = kSpelled,
-                  .shared = kShared,
-                  .read = [&](std::span<const TokenId> tokens, bool start) -> std::vector<TokenId> {
-                    at_start.push_back(start);
-                    if (tokens.front() == 4) return {};  // better token by token
-                    return {4, static_cast<TokenId>(tokens.size() % 6)};
-                  }});
+// A reader that joins a 0 and the 1 behind it: what the model has read of the last word may have to
+// go when the text goes on.
+VocabularyTranslation joining() {
+  return {
+      .spelled = kSpelled, .shared = kShared, .read = [](std::span<const TokenId> tokens, bool) {
+        std::vector<TokenId> read;
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+          if (tokens[i] == 0 && i + 1 < tokens.size() && tokens[i + 1] == 1) {
+            read.push_back(4);
+            ++i;
+          } else {
+            const auto& spelled = kSpelled[static_cast<std::size_t>(tokens[i])];
+            read.insert(read.end(), spelled.begin(), spelled.end());
+          }
+        }
+        return read;
+      }};
+}
+
+TEST(TranslatedModel, ATextIsCutAnewAsItGoesOn) {
+  const auto model = make_model(joining());
   const auto sequence = model->open({});
   ForwardOutput output;
-  const std::vector<TokenId> prompt = {0, 1, 2};
+  const std::vector<TokenId> prompt = {2, 0};
   prefill(*model, *sequence, prompt, output);
-  EXPECT_EQ(sequence->n_kept(), 3);
-  const std::vector<TokenId> more = {4, 1};
-  prefill(*model, *sequence, more, output);
-  EXPECT_EQ(sequence->n_kept(), 5);
-  EXPECT_EQ(at_start, (std::vector<bool>{true, false}));
-  const std::vector<TokenId> root = {2};
+  EXPECT_EQ(sequence->n_kept(), 2);
+  const RowSet last{.kind = RowSet::Kind::last_of_each_block, .rows = {}};
+  const std::vector<TokenId> root = {1};
   const TokenBlock block{.sequence = sequence.get(), .tokens = root, .parents = {}};
-  model->forward({&block, 1}, {}, output);
-  EXPECT_EQ(row(output, 0), expected_behind({4, 3, 2, 0, 3, 1}));
-  EXPECT_EQ(at_start.size(), 2u);  // asked for a logit: token by token
-  sequence->truncate(4);           // within the second piece: nothing of it stays
+  model->forward({&block, 1}, {.logits = last}, output);
+  EXPECT_EQ(row(output, 0), expected_behind({1, 4}));  // the 0 that was read is gone
+  keep_all(*sequence);
   EXPECT_EQ(sequence->n_kept(), 3);
-  sequence->truncate(2);
-  EXPECT_EQ(sequence->n_kept(), 0);
+  // A draft is read token by token; the next reading cuts it anew.
+  const std::vector<TokenId> draft = {0, 1};
+  const std::vector<int> parents = {-1, 0};
+  const TokenBlock drafted{.sequence = sequence.get(), .tokens = draft, .parents = parents};
+  model->forward({&drafted, 1}, {}, output);
+  EXPECT_EQ(row(output, 1), expected_behind({1, 4, 5, 0, 3}));
+  keep_all(*sequence);
+  const auto copy = sequence->fork();
+  for (Sequence* of : {copy.get(), sequence.get()}) {
+    const std::vector<TokenId> next = {4};
+    const TokenBlock behind{.sequence = of, .tokens = next, .parents = {}};
+    model->forward({&behind, 1}, {.logits = last}, output);
+    EXPECT_EQ(row(output, 0), expected_behind({1, 4, 4, 2}));
+  }
+  sequence->keep({});  // not kept after all
+  EXPECT_EQ(sequence->n_kept(), 5);
+  sequence->truncate(4);
+  const TokenBlock other{.sequence = sequence.get(), .tokens = root, .parents = {}};
+  model->forward({&other, 1}, {.logits = last}, output);
+  EXPECT_EQ(row(output, 0), expected_behind({1, 4, 4}));
+  keep_all(*sequence);
+  sequence->truncate(4);
+  // Rows within a block: what is kept is read as a text first, then token by token.
+  const std::vector<TokenId> both = {1, 3};
+  const TokenBlock within{.sequence = sequence.get(), .tokens = both, .parents = {}};
+  model->forward({&within, 1}, {}, output);
+  EXPECT_EQ(row(output, 0), expected_behind({1, 4, 5, 0, 3}));
+  EXPECT_EQ(row(output, 1), expected_behind({1, 4, 5, 0, 3, 3, 3, 0}));
+  sequence->truncate(0);
+  model->forward({&within, 1}, {}, output);
+  EXPECT_EQ(row(output, 0), expected_behind({0, 3}));
 }
 
 TEST(TranslatedModel, RoomIsTheModelsOwn) {
@@ -161,7 +196,7 @@ TEST(TranslatedModel, RoomIsTheModelsOwn) {
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   model->forward({&block, 1}, {}, output);
   keep_all(*sequence);
-  EXPECT_EQ(model->room(*sequence, {}), context - 6);
+  EXPECT_EQ(model->room(*sequence, {}), context - 7);
 }
 
 TEST(TranslatedModel, RefusesWhatDoesNotFitAndChangesNothing) {

@@ -22,11 +22,12 @@ struct ModelDrafter::Growing {
 };
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
-                           std::string_view name)
+                           std::string_view name, bool prefix_determined)
     : model_(std::move(model)),
       name_(name),
       shared_vocabulary_(static_cast<std::size_t>(
-          std::min(model_->config().vocabulary_size, target_vocabulary_size))) {}
+          std::min(model_->config().vocabulary_size, target_vocabulary_size))),
+      prefix_determined_(prefix_determined) {}
 ModelDrafter::~ModelDrafter() = default;
 
 bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
@@ -225,12 +226,12 @@ DrafterPlan read_model_drafter(const Spec& spec) {
       }
       return std::make_unique<ModelDrafter>(
           std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth)),
-          materials.vocabulary_size);
+          materials.vocabulary_size, "model", /*prefix_determined=*/false);
     };
   };
   const std::string& path = spec.required_value("model:PATH");
   DrafterPlan plan{
-      .traits = {.has_draft_prob = has_draft_prob, .prefix_determined = has_draft_prob},
+      .traits = {.has_draft_prob = has_draft_prob, .prefix_determined = vocabulary == "same"},
       .shape = chain_shape(kDefaultDraftLength),
       .confidence = spec.number("confidence", 0, 1).value_or(0),
       .make = load(path)};

@@ -25,13 +25,15 @@ class ModelDrafter final : public Drafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
   // families pad their output matrix to different sizes); others are never drafted.
+  // prefix_determined: as LanguageModel promises it; not so for a TranslatedModel.
   ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
-               std::string_view name = "model");  // which outlives it
+               std::string_view name = "model",  // which outlives it
+               bool prefix_determined = true);
   ~ModelDrafter() override;
 
   std::string_view name() const override { return name_; }
   DrafterTraits traits() const override {
-    return {.has_draft_prob = true, .prefix_determined = true};
+    return {.has_draft_prob = true, .prefix_determined = prefix_determined_};
   }
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
@@ -62,6 +64,7 @@ class ModelDrafter final : public Drafter {
   std::unique_ptr<LanguageModel> model_;
   std::string_view name_;
   std::size_t shared_vocabulary_;
+  bool prefix_determined_;
   std::unordered_map<SequenceId, Text> texts_;
   std::int64_t n_passes_ = 0;
 

@@ -41,9 +41,19 @@ void RetokenizedDrafter::begin(const Context& context) {
                             model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved})};
 }
 
+std::vector<TokenId> RetokenizedDrafter::read(Text& text, std::span<const TokenId> tokens) const {
+  const std::vector<TokenId>& ids = text.text.update(forth_, tokens);
+  const auto [end, differs] =
+      std::mismatch(text.ids.begin(), text.ids.end(), ids.begin(), ids.end());
+  // The last is always run: what follows it is asked for.
+  const auto n_same = std::min(static_cast<std::size_t>(end - text.ids.begin()), ids.size() - 1);
+  text.sequence->truncate(static_cast<int>(n_same));
+  text.ids = ids;
+  return {ids.begin() + static_cast<std::ptrdiff_t>(n_same), ids.end()};
+}
+
 int RetokenizedDrafter::room(const Context& context, const Text& text) const {
-  return model_->room(*text.sequence, {}) -
-         forth_.most_read(context.tokens.subspan(text.n_seen), text.n_seen == 0);
+  return model_->config().context_length - text.text.most(forth_, context.tokens);
 }
 
 void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
@@ -51,8 +61,9 @@ void RetokenizedDrafter::prefill(const Context& context, std::span<const TokenId
   Text& text = texts_.at(context.id);
   // A prompt beyond the model's context is left to plain decoding: propose() finds no room either.
   if (room(context, text) < 0) return;
-  outrider::prefill(*model_, *text.sequence, forth_.read_text(tokens, text.n_seen == 0), output_);
   text.n_seen += tokens.size();
+  outrider::prefill(*model_, *text.sequence, read(text, context.tokens.first(text.n_seen)),
+                    output_);
 }
 
 void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
@@ -62,13 +73,11 @@ void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
     const int n_most = std::min(
         {job.budget.depth, job.budget.n_nodes, job.shape->depth(), room(*job.context, text) + 1});
     if (n_most <= 0) continue;
-    Writing writing{.job = &job,
-                    .sequence = text.sequence.get(),
-                    .next = forth_.spell(job.context->tokens.subspan(text.n_seen)),
-                    .written = {},
-                    .n_most = n_most};
-    text.n_seen = job.context->tokens.size();
-    writings.push_back(std::move(writing));
+    writings.push_back({.job = &job,
+                        .sequence = text.sequence.get(),
+                        .next = read(text, job.context->tokens),
+                        .written = {},
+                        .n_most = n_most});
   }
   const std::vector<TokenId>& ends = model_->config().end_tokens;
   std::vector<TokenBlock> blocks;

@@ -21,8 +21,8 @@ namespace outrider {
 // tokens are drafted; but the target's tokens have no distribution, so that it serves greedy
 // decoding and rules that need none (Timor et al. 2025, algorithm 2, is the same for sampled text).
 //
-// Committed tokens are read as TranslatedModel reads them. What was drafted is forgotten after the
-// round: accepted text is read again in the tokens that the target made of it.
+// The text is read as the model's own tokenizer cuts it. What was drafted is forgotten after the
+// round; of the text that has become, only what is cut otherwise than before is run again.
 class RetokenizedDrafter final : public Drafter {
  public:
   // Translations from the target to the model and back. Throws Error where they do not fit.
@@ -42,9 +42,13 @@ class RetokenizedDrafter final : public Drafter {
  private:
   struct Text {
     std::unique_ptr<Sequence> sequence;
-    std::size_t n_seen = 0;  // of the context's tokens
+    TranslatedText text = {};
+    std::vector<TokenId> ids = {};  // that the sequence keeps
+    std::size_t n_seen = 0;         // of the prompt's tokens
   };
   struct Writing;  // a draft on its way
+  // The tokens as the model reads them, but for those that it keeps already.
+  std::vector<TokenId> read(Text& text, std::span<const TokenId> tokens) const;
   int room(const Context& context, const Text& text) const;
   void add_draft(DraftJob& job, std::span<const TokenId> written) const;
 
