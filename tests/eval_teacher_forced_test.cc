@@ -106,6 +106,9 @@ TEST_F(EvalTeacherForced, RefusesInOneLine) {
       run({"--drafter", "model:" + path("draft") + ",updates=" + path("x")});
   EXPECT_EQ(changing.status, 2);
   EXPECT_THAT(changing.err, HasSubstr("expected one model for all texts, got updates="));
+  const ProgramRun foreign = run({"--drafter", "model:" + path("draft") + ",vocabulary=shared"});
+  EXPECT_EQ(foreign.status, 2);
+  EXPECT_THAT(foreign.err, HasSubstr("a drafter of the target's vocabulary"));
   std::ofstream(path("text")) << "caf\xe9 ## more";
   EXPECT_THAT(run_pair({}).err, HasSubstr("expected UTF-8 text, got byte 0xE9 in line 1"));
   std::ofstream(path("text")) << " ## ";

@@ -268,7 +268,8 @@ TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
 }
 
 TEST_F(TrainRun, ADivergedRunGoesOnAtALowerRateButNotOnAnotherText) {
-  ASSERT_EQ(run_program(lm("run", {"--learning-rate", "0.01"})).status, 0);
+  ASSERT_TRUE(killed_when(lm("run", {"--learning-rate", "0.01"}),
+                          [&] { return fs::exists(at("run") + "/training/checkpoint.pt"); }));
   const ProgramRun lower = run_program(lm("run", {"--learning-rate", "0.001", "--resume"}));
   EXPECT_EQ(lower.status, 0) << lower.err;
   EXPECT_THAT(lower.err, HasSubstr("--learning-rate 0.001; the run was begun with 0.01"));

@@ -115,7 +115,7 @@ CLI::App* add_train_online(CLI::App& program, Run& run) {
       "online", "Train a drafter on what its target has said in use (--verdict-log)");
   constexpr const char* kData = "Data";
   add_path(*command, "--log", flags->log, "DIR",
-           "A verdict log, as generate and chat write it with --verdict-log")
+           "A verdict log, as generate, chat and eval write it with --verdict-log")
       ->required()
       ->group(kData);
   add_path(*command, "--drafter", flags->drafter, "DIR",

@@ -33,6 +33,9 @@ namespace {
 
 // Tokens that are cut anew each time; a word has far fewer, and a few dozen cost microseconds.
 constexpr std::size_t kUnsettled = 32;
+// Where no word begins, or is cut in another way with what follows than without, a text is cut here
+// all the same: some tokens are read otherwise than they might be, once in so many.
+constexpr std::size_t kMostUnsettled = 256;
 
 }  // namespace
 
@@ -42,20 +45,33 @@ const std::vector<TokenId>& TranslatedText::update(const VocabularyTranslation& 
   const std::vector<TokenId> text = translation.read_text(tail, settled_tokens_ == 0);
   read_.resize(settled_read_);
   read_.insert(read_.end(), text.begin(), text.end());
-  if (!translation.read || tail.size() < 2 * kUnsettled) return read_;
-  // Settle what stands before a word if it is cut in the same way with and without what follows.
-  for (std::size_t n = tail.size() - kUnsettled; n > 0; --n) {
-    const std::vector<TokenId> rest = translation.read(tail.subspan(n), false);
-    if (rest.empty()) continue;  // within a word
-    const std::vector<TokenId> head = translation.read_text(tail.first(n), settled_tokens_ == 0);
-    if (head.size() + rest.size() == text.size() &&
-        std::equal(head.begin(), head.end(), text.begin())) {
-      settled_tokens_ += n;
-      settled_read_ += head.size();
-    }
-    break;
-  }
+  if (translation.read && tail.size() >= 2 * kUnsettled) settle(translation, tail);
   return read_;
+}
+
+// read_ holds the tail as one.
+void TranslatedText::settle(const VocabularyTranslation& translation,
+                            std::span<const TokenId> tail) {
+  std::size_t n = tail.size() - kUnsettled;
+  const auto begins_word = [&](std::size_t place) {
+    const auto token = static_cast<std::size_t>(tail[place]);
+    return token < translation.begins_word.size() && translation.begins_word[token];
+  };
+  while (n > 0 && !begins_word(n)) --n;
+  const bool is_word = n > 0;
+  if (!is_word) n = tail.size() - kUnsettled;
+  if (!is_word && tail.size() < kMostUnsettled) return;
+  const std::vector<TokenId> head = translation.read_text(tail.first(n), settled_tokens_ == 0);
+  const std::vector<TokenId> rest = translation.read_text(tail.subspan(n), false);
+  const auto as_one = read_.begin() + static_cast<std::ptrdiff_t>(settled_read_);
+  const bool is_same = head.size() + rest.size() == read_.size() - settled_read_ &&
+                       std::equal(head.begin(), head.end(), as_one);
+  if (!is_same && tail.size() < kMostUnsettled) return;
+  read_.resize(settled_read_);
+  read_.insert(read_.end(), head.begin(), head.end());
+  settled_tokens_ += n;
+  settled_read_ += head.size();
+  read_.insert(read_.end(), rest.begin(), rest.end());
 }
 
 int TranslatedText::most(const VocabularyTranslation& translation,

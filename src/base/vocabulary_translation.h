@@ -23,6 +23,9 @@ struct VocabularyTranslation {
   // nothing): better reading than token by token. at_start: it begins the text. May be empty (no
   // function).
   std::function<std::vector<TokenId>(std::span<const TokenId> tokens, bool at_start)> read = {};
+  // (target's rows) Tokens that begin with a blank: before them a text may be cut in two with
+  // little harm. May be empty: none are known.
+  std::vector<bool> begins_word = {};
 
   // Token by token, each as it is spelled. Tokens are rows of the target's.
   std::vector<TokenId> spell(std::span<const TokenId> tokens) const;
@@ -34,7 +37,9 @@ struct VocabularyTranslation {
 };
 
 // A growing text in the drafter's tokens, as the drafter's tokenizer cuts it: what the last words
-// are made of may change as the text goes on. Long ago settled words are not cut again.
+// are made of may change as the text goes on. Words long past are settled and not cut again, and
+// neither is what goes on for hundreds of tokens without a blank: so a step costs the same
+// everywhere in a text.
 class TranslatedText {
  public:
   // The text is now `tokens` of the target's, which begin with those of the last time up to where
@@ -48,6 +53,8 @@ class TranslatedText {
 
  private:
   std::vector<TokenId> read_;
+  void settle(const VocabularyTranslation& translation, std::span<const TokenId> tail);
+
   // What stands before these is settled.
   std::size_t settled_tokens_ = 0;
   std::size_t settled_read_ = 0;

@@ -13,14 +13,14 @@ namespace {
 
 // Words begin with a 0 and are read as one token each, by the number of tokens they have.
 VocabularyTranslation words(int* n_read = nullptr) {
-  VocabularyTranslation translation{.spelled = {{10}, {11}, {12}}, .shared = {}};
+  VocabularyTranslation translation{
+      .spelled = {{10}, {11}, {12}}, .shared = {}, .read = {}, .begins_word = {true, false, false}};
   translation.read = [n_read](std::span<const TokenId> tokens, bool at_start) {
     if (n_read != nullptr) *n_read += static_cast<int>(tokens.size());
     std::vector<TokenId> read;
-    if (tokens.empty() || (!at_start && tokens.front() != 0)) return read;
     if (at_start) read.push_back(99);
     for (const TokenId token : tokens) {
-      if (token == 0 || read.back() == 99) read.push_back(20);
+      if (token == 0 || read.empty() || read.back() == 99) read.push_back(1000);
       ++read.back();
     }
     return read;
@@ -52,6 +52,24 @@ TEST(TranslatedText, GrowingItIsWhatItIsAtOnce) {
   }
   // Far less than half of the text each time.
   EXPECT_LT(n_read, n_rounds * 200);
+}
+
+// Without a blank in sight a step costs the same all the same, and nothing is lost or said twice.
+TEST(TranslatedText, ATextWithoutBlanksIsCutSomewhere) {
+  const std::vector<TokenId> tokens(5000, 1);
+  int n_read = 0;
+  const VocabularyTranslation translation = words(&n_read);
+  TranslatedText text;
+  for (std::size_t n = 1; n <= tokens.size(); ++n) {
+    const std::span<const TokenId> now(tokens.data(), n);
+    const int most = text.most(translation, now);
+    const std::vector<TokenId>& read = text.update(translation, now);
+    ASSERT_LE(static_cast<int>(read.size()), most);
+    int n_told = 0;
+    for (const TokenId token : read) n_told += token == 99 ? 0 : token - 1000;
+    ASSERT_EQ(n_told, static_cast<int>(n));
+  }
+  EXPECT_LT(n_read, 5000 * 400);
 }
 
 TEST(TranslatedText, CutBackItGoesOnOtherwise) {

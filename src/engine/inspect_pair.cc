@@ -1,5 +1,7 @@
+#include <filesystem>
 #include <memory>
 
+#include "model/config.h"
 #include "outrider/error.h"
 #include "outrider/inspect.h"
 #include "outrider/tokenizer.h"
@@ -13,7 +15,15 @@ VocabularyPair inspect_pair(const std::filesystem::path& target,
   const auto side = [](const std::filesystem::path& path) {
     VocabularySide made{.tokenizer = Tokenizer::load(path)};
     made.n_rows = made.tokenizer->vocabulary_size();
-    if (made.tokenizer->eos_token() != kNoToken) made.ends.push_back(made.tokenizer->eos_token());
+    if (std::filesystem::exists(path / "config.json")) {
+      try {
+        made.ends = read_config_json(path).end_tokens;
+      } catch (const Error&) {  // of a model that this build does not run: its vocabulary counts
+        made.ends.clear();
+      }
+    }
+    const TokenId end = made.tokenizer->eos_token();
+    if (made.ends.empty() && end != kNoToken) made.ends.push_back(end);
     return made;
   };
   const VocabularySide first = side(target);

@@ -14,7 +14,6 @@
 #include "base/spec.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
-#include "model/translated_model.h"
 #include "outrider/error.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/make_rule.h"
@@ -78,9 +77,6 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
   const VocabularySide read = side_of(Tokenizer::load(path), foreign.model->config());
   foreign.forth = translate_vocabulary(said, read);
   foreign.back = translate_vocabulary(read, said);
-  if (n_shared(foreign.forth) == 0) {
-    throw Error("load drafter", path.string(), "tokens in common with the target", "none");
-  }
   return foreign;
 }
 
@@ -200,17 +196,22 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
   }
   const std::string& path = spec.required_value("model:PATH");
   const LoadOptions load = make_load_options(options.drafter_options);
-  if (spec.text("vocabulary") == "text") {
-    throw UsageError("load drafter", options.drafter, "a drafter with distributions",
-                     "vocabulary=text");
-  }
-  if (spec.text("vocabulary") == "shared") {
-    ForeignModel foreign = load_foreign(target, load, path);
-    return std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth));
+  // Seen through the target's vocabulary it would say one thing at a round's root and another along
+  // a given text, and its context is not counted in the target's tokens.
+  if (const auto vocabulary = spec.text("vocabulary"); vocabulary && *vocabulary != "same") {
+    throw UsageError("load drafter", options.drafter, "a drafter of the target's vocabulary",
+                     "vocabulary=" + *vocabulary);
   }
   auto model = load_model(path, load);
   require_fitting_vocabulary(target, *model, path);
   return model;
+}
+
+std::int64_t n_drafter_parameters(const SpeculationOptions& options) {
+  const Spec spec = Spec::parse("drafter", options.drafter);
+  return load_model(spec.required_value("model:PATH"), make_load_options(options.drafter_options))
+      ->footprint()
+      .n_parameters;
 }
 
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {

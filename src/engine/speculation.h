@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_ENGINE_SPECULATION_H_
 #define OUTRIDER_ENGINE_SPECULATION_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,10 @@ Speculation make_speculation(const Model& target, const SpeculationOptions& opti
 // not load or does not fit.
 std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                                                   const SpeculationOptions& options);
+// Parameters of the model of a drafter "model:PATH", whatever its vocabulary. Throws Error for one
+// that does not load.
+std::int64_t n_drafter_parameters(const SpeculationOptions& options);
+
 // What drafters for this target are made from; the target outlives it.
 DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load);
 

@@ -95,7 +95,7 @@ std::string name_of(const FrontierSetting& setting) {
 PairSize size_of_pair(const Model& target, const SpeculationOptions& speculation) {
   PairSize size{.target_parameters = target.summary().n_parameters};
   if (Spec::parse("drafter", speculation.drafter).name() == "model") {
-    size.drafter_parameters = load_drafter_model(target, speculation)->footprint().n_parameters;
+    size.drafter_parameters = n_drafter_parameters(speculation);
   }
   return size;
 }

@@ -51,9 +51,10 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     pending_.clear();
     n_pending_ = 0;
     read_->keep({});
-    if (static_cast<std::size_t>(n_tokens) == tokens_.size()) return;
+    const bool is_shorter = static_cast<std::size_t>(n_tokens) < tokens_.size();
     tokens_.resize(static_cast<std::size_t>(n_tokens));
-    text_.truncate(tokens_.size());
+    text_.truncate(tokens_.size());  // it may have read ahead, too
+    if (!is_shorter) return;
     is_whole_ = false;  // which of the ids these tokens are is for the next reading to say
   }
   std::unique_ptr<Sequence> fork() const override {
@@ -61,6 +62,7 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     copy->tokens_ = tokens_;
     copy->ids_ = ids_;
     copy->text_ = text_;
+    copy->text_.truncate(tokens_.size());
     copy->is_whole_ = is_whole_;
     return copy;
   }
@@ -175,6 +177,11 @@ TranslatedModel::TranslatedModel(std::unique_ptr<LanguageModel> model,
     sound = sound && (token == kNoToken || fits(token, config_.vocabulary_size));
   }
   if (!sound) throw Error(kOperation, "translation", "tokens that both models have", "others");
+  if (std::all_of(translation_.shared.begin(), translation_.shared.end(),
+                  [](TokenId token) { return token == kNoToken; })) {
+    throw Error(kOperation, "drafter",
+                "tokens in common with the target (vocabulary=text needs none)", "none");
+  }
   config_.end_tokens.clear();
   for (const TokenId end : model_->config().end_tokens) {
     const TokenId shared = static_cast<std::size_t>(end) < translation_.shared.size()

@@ -19,8 +19,9 @@ namespace outrider {
 // kept tokens alone, of which only the last row is asked for or none, is read with all of these as
 // the model's own tokenizer cuts their text; what the model had read otherwise of the kept tokens
 // is run again. Behind that, and where rows within a block are asked for, every token is read as
-// the translation spells it. So the law at a round's root is a function of the text, and the laws
-// behind it of the text and of where the round began.
+// the translation spells it. So the law at a round's root is that of the
+// text, but for what it settled long before (TranslatedText), and the laws behind it depend on
+// where the round began.
 class TranslatedModel final : public LanguageModel {
  public:
   // Throws Error if the translation names rows that the model does not have.

@@ -186,6 +186,31 @@ TEST(TranslatedModel, ATextIsCutAnewAsItGoesOn) {
   EXPECT_EQ(row(output, 0), expected_behind({0, 3}));
 }
 
+// A long piece that is not kept leaves no trace in what is read afterwards.
+TEST(TranslatedModel, WhatWasNotKeptWasNotRead) {
+  const RowSet last{.kind = RowSet::Kind::last_of_each_block, .rows = {}};
+  const std::vector<TokenId> one(300, 2);
+  const std::vector<TokenId> other(300, 4);
+  ForwardOutput output;
+  const auto run = [&](TranslatedModel& model, Sequence& sequence,
+                       const std::vector<TokenId>& tokens) {
+    const TokenBlock block{.sequence = &sequence, .tokens = tokens, .parents = {}};
+    model.forward({&block, 1}, {.logits = last}, output);
+    return row(output, 0);
+  };
+  const auto model = make_model(joining());
+  const auto fresh = model->open({});
+  const std::vector<float> expected = run(*model, *fresh, other);
+  for (const int way : {0, 1, 2}) {
+    const auto sequence = model->open({});
+    run(*model, *sequence, one);
+    if (way == 0) sequence->truncate(0);
+    if (way == 1) sequence->keep({});
+    const auto copy = sequence->fork();
+    EXPECT_EQ(run(*model, way == 2 ? *copy : *sequence, other), expected) << way;
+  }
+}
+
 TEST(TranslatedModel, RoomIsTheModelsOwn) {
   const auto model = make_model();
   const auto sequence = model->open({});

@@ -25,10 +25,10 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,confidence=C,updates=DIR,vocabulary=shared|text]",
-     "a small model of the same vocabulary or of another: then it drafts the tokens that both have "
-     "(shared) or text that is cut anew (text); drafts end behind a token less likely than C; what "
-     "is put into DIR drafts from the next text on",
+    {"model", "model:PATH[,confidence=C,updates=DIR,vocabulary=shared]",
+     "a small model of the same vocabulary, or with vocabulary=shared of another, which drafts the "
+     "tokens that both have, or with vocabulary=text text that is cut anew; drafts end behind a "
+     "token less likely than C; what is put into DIR drafts from the next text on",
      true, read_model_drafter},
     {"eagle", "eagle:PATH[,confidence=C]",
      "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,

@@ -321,11 +321,13 @@ std::string Decoder::bytes_of(std::string_view token) const {
   if (has<DecodeByteFallback>(steps_)) {
     if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
   }
-  // Between two letters, so that what is done to the ends of a text is done to them.
+  // Between two letters, so that what is done to the ends of a text is done to them. Where a blank
+  // goes between all tokens, the one behind is the next token's.
   constexpr std::string_view kLetter = "x";
   DecoderRun run = start();
   for (const std::string_view part : {kLetter, token, kLetter}) run.push(part, bytes);
   run.finish(bytes);
+  if (has<DecodeJoin>(steps_) && bytes.ends_with(" x")) bytes.erase(bytes.size() - 2, 1);
   if (bytes.size() < 2 || !bytes.starts_with(kLetter) || !bytes.ends_with(kLetter)) return {};
   return bytes.substr(1, bytes.size() - 2);
 }

@@ -68,44 +68,95 @@ class Tokens {
   std::size_t longest_ = 0;
 };
 
-// Reads a prompt as the drafter's tokenizer cuts it.
+// Reads a stretch of a text as the drafter's tokenizer cuts it.
 class Reader {
  public:
-  Reader(std::shared_ptr<const Tokenizer> target, std::shared_ptr<const Tokenizer> drafter,
-         int n_rows)
-      : target_(std::move(target)), drafter_(std::move(drafter)), n_rows_(n_rows) {
+  // special: what the drafter reads for the target's special tokens, where it has such.
+  Reader(const VocabularySide& target, const VocabularySide& drafter, Tokens pieces,
+         std::vector<std::string> bytes, std::unordered_map<TokenId, TokenId> special)
+      : target_(target.tokenizer),
+        drafter_(drafter.tokenizer),
+        n_rows_(drafter.n_rows),
+        pieces_(std::move(pieces)),
+        bytes_(std::move(bytes)),
+        special_(std::move(special)),
+        target_begin_(begin_of(*target_)),
+        drafter_begin_(begin_of(*drafter_)) {
     const std::vector<TokenId> letter = drafter_->encode("x", false);
     puts_blank_ = !letter.empty() && drafter_->has(letter.front()) &&
                   drafter_->bytes(letter.front()).starts_with(' ');
   }
 
-  // Empty where the tokens are better read one by one: what begins within a word, and what the
-  // drafter's tokenizer knows and its matrices do not.
+  // Empty where the drafter's tokenizer knows tokens that its matrices do not.
   std::vector<TokenId> operator()(std::span<const TokenId> tokens, bool at_start) const {
-    if (!std::all_of(tokens.begin(), tokens.end(),
-                     [this](TokenId token) { return target_->has(token); })) {
-      return {};
+    std::vector<TokenId> read;
+    std::size_t begin = 0;
+    if (at_start) {  // each side has its own tokens there
+      read = drafter_begin_;
+      if (tokens.size() >= target_begin_.size() &&
+          std::equal(target_begin_.begin(), target_begin_.end(), tokens.begin())) {
+        begin = target_begin_.size();
+      }
     }
-    std::string text;
-    if (at_start) {
-      text = target_->decode(tokens);
-    } else {
-      for (const TokenId token : tokens) text += target_->bytes(token);
-      if (!text.starts_with(' ')) return {};
-      if (puts_blank_) text.erase(0, 1);
+    bool begins_text = at_start;
+    while (begin < tokens.size()) {
+      const auto rest = tokens.subspan(begin);
+      if (is_special(rest.front())) {
+        const auto own = special_.find(rest.front());
+        if (own != special_.end()) read.push_back(own->second);
+        begins_text = false;
+        ++begin;
+        continue;
+      }
+      const auto end = std::find_if(rest.begin(), rest.end(),
+                                    [this](TokenId token) { return is_special(token); });
+      const auto part = rest.first(static_cast<std::size_t>(end - rest.begin()));
+      add(begins_text ? target_->decode(part) : bytes_of(part), begins_text, read);
+      begins_text = false;
+      begin += part.size();
     }
-    std::vector<TokenId> read = drafter_->encode(text, at_start);
-    if (at_start && !read.empty() && read.back() == drafter_->eos_token()) read.pop_back();
-    if (std::any_of(read.begin(), read.end(), [this](TokenId token) { return token >= n_rows_; })) {
-      return {};
-    }
-    return read;
+    const bool fits =
+        std::all_of(read.begin(), read.end(), [this](TokenId token) { return token < n_rows_; });
+    return fits ? read : std::vector<TokenId>();
   }
 
  private:
+  // What a tokenizer puts before a text.
+  static std::vector<TokenId> begin_of(const Tokenizer& tokenizer) {
+    std::vector<TokenId> around = tokenizer.encode("", true);
+    if (!around.empty() && around.back() == tokenizer.eos_token()) around.pop_back();
+    return around;
+  }
+  bool is_special(TokenId token) const {
+    return !target_->has(token) || target_->is_special(token);
+  }
+  std::string bytes_of(std::span<const TokenId> tokens) const {
+    std::string text;
+    for (const TokenId token : tokens) text += bytes_[static_cast<std::size_t>(token)];
+    return text;
+  }
+  void add(std::string_view text, bool begins_text, std::vector<TokenId>& read) const {
+    if (puts_blank_ && !begins_text) {
+      // The tokenizer would take what stands here for a word of its own: the rest of a word is
+      // spelled, and the blank behind it is the one that the tokenizer puts.
+      const std::size_t blank = std::min(text.find(' '), text.size());
+      const std::vector<TokenId> spelled = pieces_.spell(text.substr(0, blank));
+      read.insert(read.end(), spelled.begin(), spelled.end());
+      if (blank == text.size()) return;
+      text.remove_prefix(blank + 1);
+    }
+    const std::vector<TokenId> ids = drafter_->encode(text, false);
+    read.insert(read.end(), ids.begin(), ids.end());
+  }
+
   std::shared_ptr<const Tokenizer> target_;
   std::shared_ptr<const Tokenizer> drafter_;
   int n_rows_;
+  Tokens pieces_;                   // of the drafter
+  std::vector<std::string> bytes_;  // (target's rows)
+  std::unordered_map<TokenId, TokenId> special_;
+  std::vector<TokenId> target_begin_;
+  std::vector<TokenId> drafter_begin_;
   bool puts_blank_ = false;  // before a text, so that its first word is like any other
 };
 
@@ -143,13 +194,26 @@ VocabularyTranslation translate_vocabulary(const VocabularySide& target,
     }
   }
   const TokenId blank = std::max(read.find(" "), TokenId{0});
+  std::vector<std::string> bytes(static_cast<std::size_t>(target.n_rows));
+  std::unordered_map<TokenId, TokenId> special;
+  translation.begins_word.resize(static_cast<std::size_t>(target.n_rows));
   for (TokenId id = 0; id < target.n_rows; ++id) {
-    std::vector<TokenId>& spelled = translation.spelled[static_cast<std::size_t>(id)];
-    if (!spelled.empty()) continue;
-    if (target.tokenizer->has(id)) spelled = read.spell(target.tokenizer->bytes(id));
+    const auto row = static_cast<std::size_t>(id);
+    std::vector<TokenId>& spelled = translation.spelled[row];
+    if (target.tokenizer->has(id)) {
+      bytes[row] = target.tokenizer->bytes(id);
+      if (target.tokenizer->is_special(id) && !spelled.empty()) special[id] = spelled.front();
+    }
+    translation.begins_word[row] = bytes[row].starts_with(' ');
+    if (spelled.empty()) spelled = read.spell(bytes[row]);
     if (spelled.empty()) spelled = {blank};
   }
-  translation.read = Reader(target.tokenizer, drafter.tokenizer, drafter.n_rows);
+  // Shared: a function's copies are copies of what it holds.
+  const auto reader =
+      std::make_shared<const Reader>(target, drafter, read, std::move(bytes), std::move(special));
+  translation.read = [reader](std::span<const TokenId> tokens, bool at_start) {
+    return (*reader)(tokens, at_start);
+  };
   return translation;
 }
 

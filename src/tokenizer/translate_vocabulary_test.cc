@@ -126,10 +126,30 @@ TEST(TranslateVocabulary, APromptIsReadAsTheDraftersTokenizerCutsIt) {
   EXPECT_EQ(forth.read(ids(*target, "the hee!"), true), drafter->encode("the hee!", true));
   // Going on: the blank that the tokenizer puts before a text is the text's own.
   EXPECT_EQ(forth.read(ids(*target, " the!"), false), drafter->encode("the!", false));
-  EXPECT_TRUE(forth.read(ids(*target, "he!"), false).empty());  // within a word
+  // Within a word its rest is spelled, and then words are cut again.
+  EXPECT_EQ(forth.read(ids(*target, "hee the!"), false), (Ids{14, 10, 11}));
   const auto back = translate_vocabulary(side(drafter, 2), side(target, 259));
   EXPECT_EQ(back.read(drafter->encode("the hee!", true), true), ids(*target, "the hee!"));
   EXPECT_EQ(back.read(ids(*drafter, "the!"), false), ids(*target, " the!"));
+}
+
+TEST(TranslateVocabulary, SpecialTokensWithinATextAreRead) {
+  const auto target = pieces();
+  const auto drafter = byte_level();
+  const auto translation = translate_vocabulary(side(target, 2), side(drafter, 259));
+  // An end in mid-text, and a begin that the drafter does not have.
+  const Ids text = {1, 10, 2, 1, 10, 11};
+  const Ids expected = {258, 259, 258, '!'};
+  EXPECT_EQ(translation.read(text, false), expected);
+  const Ids end_last = {10, 2};
+  EXPECT_EQ(translation.read(end_last, false), (Ids{258, 259}));
+  // Where a text begins the drafter's own begin stands, once.
+  const auto back = translate_vocabulary(side(drafter, 259), side(target, 2));
+  const Ids ends = {258, 259, 258};
+  EXPECT_EQ(back.read(ends, true),
+            (Ids{1, 4, 10, 2, 10}));  // the text's own blank, and the one put
+  const auto own = translate_vocabulary(side(target, 2), side(target, 2));
+  EXPECT_EQ(own.read(target->encode("the!", true), true), target->encode("the!", true));
 }
 
 TEST(TranslateVocabulary, ATokenizerOfItsOwnIsSharedWhole) {

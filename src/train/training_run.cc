@@ -51,9 +51,12 @@ void write_settings(const fs::path& file, const RunSettings& settings) {
 }
 
 // Written on a fresh start, compared on resuming.
-void settle(const fs::path& file, const RunSettings& settings, bool is_there,
-            const RunHooks& hooks) {
-  if (!is_there) return write_settings(file, settings);
+// Returns the learning rate that the run had, where it is another.
+std::string settle(const fs::path& file, const RunSettings& settings, bool is_there) {
+  if (!is_there) {
+    write_settings(file, settings);
+    return {};
+  }
   std::ifstream in(file);
   const auto json = nlohmann::json::parse(in, nullptr, false);
   if (!json.is_object()) throw Error("resume training", file.string(), "its settings", "none");
@@ -68,10 +71,14 @@ void settle(const fs::path& file, const RunSettings& settings, bool is_there,
                   fmt::format("\"{}\"", value));
     }
   }
-  if (other_rate.empty()) return;
+  return other_rate;
+}
+
+void take_up_rate(const fs::path& file, const RunSettings& settings, const std::string& before,
+                  const RunHooks& hooks) {
   write_settings(file, settings);
   for (const auto& [name, value] : settings) {
-    if (name == kLearningRate && hooks.on_new_rate) hooks.on_new_rate(other_rate, value);
+    if (name == kLearningRate && hooks.on_new_rate) hooks.on_new_rate(before, value);
   }
 }
 
@@ -147,7 +154,7 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
                 "one (--resume goes on with it)");
   }
   fs::create_directories(folder);
-  settle(folder / "settings.json", options.settings, is_there, hooks);
+  const std::string rate_before = settle(folder / "settings.json", options.settings, is_there);
 
   torch::nn::Module& trained = objective.trained();
   const auto optimizer = make_optimizer(trained, options.optimizer);
@@ -157,6 +164,9 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
 
   const std::int64_t n_steps = options.schedule.n_steps;
   std::int64_t step = outcome.first_step;
+  if (!rate_before.empty() && step < n_steps) {
+    take_up_rate(folder / "settings.json", options.settings, rate_before, hooks);
+  }
   for (; step < n_steps; ++step) {
     if (hooks.should_stop && hooks.should_stop()) break;
     const auto began = Clock::now();

@@ -229,6 +229,11 @@ TEST(TrainingRun, ALowerRateIsTakenUpAndSaid) {
   EXPECT_EQ(said, "0.01 to 0.001");
   run_training(*make_tiny(), options, hooks);  // it is the run's own rate by now
   EXPECT_EQ(said, "0.01 to 0.001");
+  options.settings.back().second = "0.5";
+  run_training(*make_tiny(), options, hooks);  // there is no step left to take at it
+  EXPECT_EQ(said, "0.01 to 0.001");
+  EXPECT_NE(bytes_of(directory.path() / "training" / "settings.json").find("\"0.001\""),
+            std::string::npos);
 }
 
 // Sound, but for what it says of held-out text.
