@@ -178,7 +178,7 @@ TEST(TrainingRun, ALossThatIsNoNumberLeavesTheLastGoodCheckpoint) {
   EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 14);
 }
 
-// Ten steps of a sound run, their checkpoint as `good` says, then one that ruins the weights.
+// Ten steps of a sound run, then one that ruins the weights.
 TEST(TrainingRun, AStepThatRuinsTheWeightsLeavesTheLastGoodCheckpoint) {
   const testing::TemporaryDirectory directory;
   RunOptions options = run_options(directory.path());
