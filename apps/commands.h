@@ -18,6 +18,7 @@ CLI::App* add_tokenize(CLI::App& program, Run& run);
 CLI::App* add_inspect(CLI::App& program, Run& run);
 CLI::App* add_datastore(CLI::App& program, Run& run);
 CLI::App* add_bench(CLI::App& program, Run& run);
+CLI::App* add_tune(CLI::App& program, Run& run);
 CLI::App* add_eval(CLI::App& program, Run& run);
 CLI::App* add_train(CLI::App& program, Run& run);
 

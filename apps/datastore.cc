@@ -15,13 +15,14 @@
 #include "model_flags.h"
 #include "outrider/error.h"
 #include "terminal.h"
+#include "text_flags.h"
 
 namespace outrider::cli {
 namespace {
 
 struct BuildFlags {
   std::string model;
-  std::vector<std::string> texts;
+  std::vector<std::filesystem::path> texts;
   std::string out;
   std::string separator;
   int segment_tokens = static_cast<int>(DatastoreOptions().segment_tokens);
@@ -65,8 +66,7 @@ int run_build(const BuildFlags& flags) {
     options.separator = flags.separator;
     options.segment_tokens = static_cast<std::uint32_t>(flags.segment_tokens);
     options.progress = [&progress](double share_done) { progress.show(share_done); };
-    const std::vector<std::filesystem::path> texts(flags.texts.begin(), flags.texts.end());
-    summary = build_datastore(*tokenizer, texts, flags.out, options);
+    summary = build_datastore(*tokenizer, flags.texts, flags.out, options);
   }
   Output output;
   output.write(show(flags.out, summary));
@@ -90,21 +90,7 @@ CLI::App* add_build(CLI::App& datastore, Run& run_command) {
            "only the vocabulary is read (required)")
       ->required()
       ->group("Files");
-  app->add_option_function<std::vector<std::string>>(
-         "--text",
-         [flags](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             if (text.empty()) throw UsageError("read flags", "--text", "a path", "an empty text");
-           }
-           flags->texts = texts;
-         },
-         "A file of UTF-8 text, or a folder of such files, with its sub-folders but without names "
-         "that begin with a dot; may be given several times (required)")
-      ->type_name("PATH")
-      ->expected(1)
-      ->take_all()
-      ->group("Files")
-      ->required();
+  add_text_paths(*app, flags->texts, "Files");
   add_path(
       *app, "--out", flags->out, "FILE",
       "Where to: replaced when all is written, so that it is never half a datastore; of a link, "

@@ -67,8 +67,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       app, "--tree", speculation.tree, "SPEC",
       "Shape of a draft: chain:length=K; widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
-      "dynamic:total=60,depth=7,topk=10 (where the drafter is confident). widths and static "
-      "take siblings=without, with or top: drawn without or with replacement, or the likeliest "
+      "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
+      "sequoia:profile=FILE[,budget=N,depth=D] (the best by what outrider tune tree measured). "
+      "widths and static take siblings=without, with or top: drawn without or with replacement, or "
+      "the likeliest "
       "tokens (default: the drafter's own, chain:length=5 for a model)")
       ->group(kSpeculation);
   add_text(

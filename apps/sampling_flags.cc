@@ -16,32 +16,12 @@ constexpr RealRange kNotNegative{0, true, kInfinity, false, "a number of 0 or mo
 constexpr RealRange kPositive{0, false, kInfinity, false, "a number above 0"};
 constexpr RealRange kShare{0, false, 1, true, "a number in (0, 1]"};
 constexpr RealRange kClosedShare{0, true, 1, true, "a number in [0, 1]"};
+constexpr const char* kSampling = "Sampling (in the order applied; default: greedy)";
 constexpr RealRange kFinite{-kInfinity, false, kInfinity, false, "a finite number"};
 
 }  // namespace
 
-void add_sampling_flags(CLI::App& app, GenerateOptions& options) {
-  constexpr const char* kLength = "Length";
-  add_integer(app, "-n,--max-tokens", options.max_tokens, 0,
-              "Tokens to generate at most (default: 256)")
-      ->group(kLength);
-  app.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's end tokens")
-      ->group(kLength);
-  app.add_option_function<std::vector<std::string>>(
-         "--stop",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             if (text.empty()) throw UsageError("read flags", "--stop", "a text", "an empty one");
-           }
-           options.stop_strings = texts;
-         },
-         "End before this text appears; may be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false)
-      ->group(kLength);
-
-  constexpr const char* kSampling = "Sampling (in the order applied; default: greedy)";
-  SamplingParams& sampling = options.sampling;
+void add_transform_flags(CLI::App& app, SamplingParams& sampling) {
   add_real(app, "--repetition-penalty", sampling.repetition_penalty, kPositive,
            "Divides positive, multiplies negative logits of tokens seen (default: 1)")
       ->group(kSampling);
@@ -63,6 +43,29 @@ void add_sampling_flags(CLI::App& app, GenerateOptions& options) {
   add_real(app, "--min-p", sampling.min_p, kClosedShare,
            "Drop tokens below this share of the likeliest one's probability (default: 0)")
       ->group(kSampling);
+}
+
+void add_sampling_flags(CLI::App& app, GenerateOptions& options) {
+  constexpr const char* kLength = "Length";
+  add_integer(app, "-n,--max-tokens", options.max_tokens, 0,
+              "Tokens to generate at most (default: 256)")
+      ->group(kLength);
+  app.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's end tokens")
+      ->group(kLength);
+  app.add_option_function<std::vector<std::string>>(
+         "--stop",
+         [&options](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             if (text.empty()) throw UsageError("read flags", "--stop", "a text", "an empty one");
+           }
+           options.stop_strings = texts;
+         },
+         "End before this text appears; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->group(kLength);
+
+  add_transform_flags(app, options.sampling);
   add_seed(app, "--seed", options.seed, "The same seed gives the same text (default: 0)")
       ->group(kSampling);
 }

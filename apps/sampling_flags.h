@@ -8,7 +8,9 @@
 
 namespace outrider::cli {
 
-// Fills max_tokens, sampling, seed, ignore_eos and stop_strings.
+// How a token is drawn: temperature, truncation, penalties.
+void add_transform_flags(CLI::App& app, SamplingParams& sampling);
+// These and how much text: fills max_tokens, sampling, seed, ignore_eos and stop_strings.
 void add_sampling_flags(CLI::App& app, GenerateOptions& options);
 
 }  // namespace outrider::cli

@@ -49,6 +49,8 @@ struct SpeculationOptions {
   //   "static:eagle1", "static:medusa", "static:file=FILE"   a tree given by ranks: EAGLE-1's 25
   //                         nodes, Medusa's 63, or a JSON list such as [[0],[1],[0,0]]
   //   "dynamic:total=60,depth=7,topk=10"   grown where the drafter is confident, best nodes kept
+  //   "sequoia:profile=FILE[,budget=N,depth=D]"   the fixed tree of at most N nodes that takes the
+  //                         least time a token by what `outrider tune tree` measured (tune.h)
   // "widths" and "static" take "siblings=without" (default: sampled without replacement), "with"
   // (with it) or "top" (the likeliest tokens). At temperature 0 all are the likeliest tokens.
   std::string tree = {};
@@ -93,6 +95,8 @@ enum class TokenOrigin {
 struct TokenEvent {
   TokenId id = kNoToken;
   TokenOrigin origin = TokenOrigin::plain;
+  // Of an accepted token: which of the drafter's proposals for its place it was, from 0; else -1.
+  int rank = -1;
   // Text that became certain with this token: whole characters only, nothing that may turn out to
   // be part of a stop string; often the token's own, sometimes empty or several tokens' worth.
   std::string_view text;

@@ -76,6 +76,7 @@ class Generation {
     if (options_->on_token) {
       options_->on_token({.id = committed.id,
                           .origin = origin(committed),
+                          .rank = committed.node >= 0 ? stream_.tree.rank(committed.node) : -1,
                           .text = std::string_view(result_.text).substr(n_before)});
     }
     return stops;

@@ -15,6 +15,7 @@
 #include "base/spec.h"
 #include "io/strict_json.h"
 #include "outrider/error.h"
+#include "outrider/tune.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
@@ -90,11 +91,14 @@ class RankTreeHandler final : public StrictJsonHandler {
   std::set<RankPath> paths_;
 };
 
-Siblings read_siblings(const Spec& spec) {
-  const std::optional<std::string> given = spec.choice("siblings", {"without", "with", "top"});
-  if (given == "with") return Siblings::with_replacement;
-  if (given == "top") return Siblings::top_ranks;
+Siblings siblings_named(std::string_view name) {
+  if (name == "with") return Siblings::with_replacement;
+  if (name == "top") return Siblings::top_ranks;
   return Siblings::without_replacement;
+}
+
+Siblings read_siblings(const Spec& spec) {
+  return siblings_named(spec.choice("siblings", {"without", "with", "top"}).value_or("without"));
 }
 
 std::vector<int> static_tree(const Spec& spec, const std::string& text) {
@@ -125,6 +129,20 @@ std::vector<int> tree_of_widths(const Spec& spec, const std::string& text) {
   return widths_tree(widths);
 }
 
+// Planned for the siblings that were measured, and so with these.
+std::shared_ptr<const TreeShape> planned_shape(const Spec& spec, const std::string& text) {
+  const std::optional<std::string> file = spec.text("profile");
+  if (!file || file->empty()) {
+    throw UsageError(kReadTree, text, "sequoia:profile=FILE, which 'outrider tune tree' writes",
+                     "no profile");
+  }
+  const int budget = spec.integer("budget", 1, kMostDraftNodes).value_or(0);
+  const int depth = spec.integer("depth", 1, kMostDraftNodes).value_or(0);
+  const TreeProfile profile = read_tree_profile(*file);
+  return std::make_shared<FixedShape>(plan_tree(profile, budget, depth).n_children,
+                                      siblings_named(profile.siblings));
+}
+
 }  // namespace
 
 std::vector<int> read_rank_tree(const std::filesystem::path& file) {
@@ -152,7 +170,7 @@ std::vector<int> read_rank_tree(const std::filesystem::path& file) {
 std::shared_ptr<const TreeShape> make_tree_shape(const std::string& text) {
   if (text.empty()) return chain_shape(kDefaultDraftLength);
   const Spec spec = Spec::parse("tree", text);
-  spec.require_name({"chain", "widths", "static", "dynamic"});
+  spec.require_name({"chain", "widths", "static", "dynamic", "sequoia"});
   if (spec.name() == "widths") {
     spec.require_keys({"siblings"});
     return std::make_shared<FixedShape>(tree_of_widths(spec, text), read_siblings(spec));
@@ -162,6 +180,10 @@ std::shared_ptr<const TreeShape> make_tree_shape(const std::string& text) {
     return std::make_shared<FixedShape>(static_tree(spec, text), read_siblings(spec));
   }
   spec.require_no_value();
+  if (spec.name() == "sequoia") {
+    spec.require_keys({"budget", "depth", "profile"});
+    return planned_shape(spec, text);
+  }
   if (spec.name() == "chain") {
     spec.require_keys({"length"});
     return chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength));

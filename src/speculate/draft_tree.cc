@@ -122,6 +122,16 @@ int DraftTree::next_child(int parent, int after) const {
   return -1;
 }
 
+int DraftTree::rank(int node_index) const {
+  int rank = 0;
+  const int parent = node(node_index).parent;
+  for (int child = next_child(parent, parent); child < node_index;
+       child = next_child(parent, child)) {
+    ++rank;
+  }
+  return rank;
+}
+
 bool DraftTree::is_chain() const {
   for (int index = 1; index <= n_drafted_; ++index) {
     if (node(index).parent != index - 1) return false;

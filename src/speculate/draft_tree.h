@@ -87,6 +87,8 @@ class DraftTree {
   // The next drafted child of `parent` after the node `after` (the first for after = parent); -1:
   // no more.
   int next_child(int parent, int after) const;
+  // Which of its parent's drafted children a drafted node is, from 0.
+  int rank(int node) const;
   bool is_chain() const;
 
   // The tokens from the root (excluded) to `node`; `path` is overwritten.

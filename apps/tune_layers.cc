@@ -1,0 +1,124 @@
+#include "tune_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench_progress.h"
+#include "bench_text.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "model_flags.h"
+#include "outrider/tune.h"
+#include "sampling_flags.h"
+#include "terminal.h"
+#include "text_flags.h"
+
+namespace outrider::cli {
+namespace {
+
+// Of the sets that were tried, those to show.
+constexpr std::size_t kShown = 10;
+
+struct TuneLayersFlags {
+  ModelFlags model;
+  LayerSearchOptions options;
+  bool json = false;
+};
+
+std::string to_json(const Model& model, const std::vector<SkippedLayers>& sets) {
+  Json object = describe(model);
+  object["sets"] = Json::array();
+  for (const SkippedLayers& set : sets) {
+    object["sets"].push_back({{"drafter", set.drafter()},
+                              {"layers", set.layers},
+                              {"acceptance", set.acceptance},
+                              {"cost", set.cost},
+                              {"length", set.length},
+                              {"speedup", set.speedup}});
+  }
+  return dump(object);
+}
+
+std::string to_table(const Model& model, const LayerSearchOptions& options,
+                     const std::vector<SkippedLayers>& sets) {
+  std::string text = fmt::format("{} drafting for itself, temperature {}; {} tried\n\n",
+                                 one_line(model.path().string()), options.sampling.temperature,
+                                 counted(static_cast<std::int64_t>(sets.size()), "set"));
+  const std::size_t n_shown = std::min(sets.size(), kShown);
+  std::size_t width = 7;
+  for (std::size_t i = 0; i < n_shown; ++i) width = std::max(width, sets[i].drafter().size());
+  text += fmt::format("{:<{}}  acceptance   cost  length  expected speed-up\n", "drafter", width);
+  for (std::size_t i = 0; i < n_shown; ++i) {
+    const SkippedLayers& set = sets[i];
+    text += fmt::format("{:<{}}  {:>10.3f}  {:>5.2f}  {:>6}  {:>16.2f}x\n", set.drafter(), width,
+                        set.acceptance, set.cost, set.length, set.speedup);
+  }
+  if (sets.front().length == 0) return text + "\nNo draft of these is expected to pay here.\n";
+  return text + fmt::format("\nUse the first as --drafter {} --tree chain:length={}\n",
+                            sets.front().drafter(), sets.front().length);
+}
+
+int run(const TuneLayersFlags& flags) {
+  Interrupt interrupt;
+  const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
+  std::vector<SkippedLayers> sets;
+  {
+    BenchProgress progress(interrupt);
+    LayerSearchOptions options = flags.options;
+    options.progress = [&progress](std::string_view step, double share) {
+      progress.show(step, share);
+    };
+    sets = search_layers(model, options);
+  }
+  interrupt.throw_if_raised();
+  Output output;
+  output.write(flags.json ? to_json(*model, sets) : to_table(*model, flags.options, sets));
+  output.check();
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_tune_layers(CLI::App& tune, Run& run_command) {
+  CLI::App* app =
+      tune.add_subcommand("layers", "Find the layers that a target drafts best without");
+  const auto flags = std::make_shared<TuneLayersFlags>();
+  add_loading_flags(*app, flags->model);
+
+  constexpr const char* kText = "On what";
+  LayerSearchOptions& options = flags->options;
+  add_text_paths(*app, options.texts, kText);
+  add_text(*app, "--separator", options.separator, "TEXT",
+           "What stands between the documents of a file (default: a file is one document)")
+      ->group(kText);
+  add_integer(*app, "--texts", options.n_texts, 1, "Beginnings of it to continue (default: 16)")
+      ->group(kText);
+  add_integer(*app, "--prompt-tokens", options.prompt_tokens, 1,
+              "Tokens of each beginning (default: 32)")
+      ->group(kText);
+  add_integer(*app, "-n,--max-tokens", options.max_tokens, 1,
+              "Tokens each is continued by, on which sets are judged (default: 96)")
+      ->group(kText);
+  add_integer(*app, "--trials", options.trials, 1,
+              "Sets of layers to try, each a pass over these texts; all sets where there are no "
+              "more (default: 128)")
+      ->group(kText);
+  add_transform_flags(*app, options.sampling);
+  add_seed(*app, "--seed", options.seed, "The same seed tries the same sets (default: 0)");
+  app->add_flag("--json", flags->json, "All sets as one JSON object");
+  app->footer(
+      "Examples:\n"
+      "  outrider tune layers --model SmolLM2-1.7B --weights int8 --text notes.txt\n"
+      "  outrider tune layers --model SmolLM2-1.7B --text chats --temperature 0.8 --trials 500\n"
+      "  outrider generate --model SmolLM2-1.7B --drafter layerskip:skip=7+11+12 \\\n"
+      "      --tree chain:length=3 --prompt \"Once upon a time\"\n");
+  run_command = [flags] { return run(*flags); };
+  return app;
+}
+
+}  // namespace outrider::cli

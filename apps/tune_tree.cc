@@ -1,0 +1,181 @@
+#include "tune_tree.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench_progress.h"
+#include "bench_text.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "model_flags.h"
+#include "outrider/error.h"
+#include "outrider/tune.h"
+#include "sampling_flags.h"
+#include "terminal.h"
+#include "text_flags.h"
+
+namespace outrider::cli {
+namespace {
+
+constexpr int kBarCells = 32;
+
+struct TuneTreeFlags {
+  ModelFlags model;
+  TreeProfileOptions options;
+  std::string out;
+  bool json = false;
+};
+
+// Budgets to show: 1, 2, 4, ... and the most.
+std::vector<int> budgets(int most) {
+  std::vector<int> all;
+  for (int budget = 1; budget < most; budget *= 2) all.push_back(budget);
+  all.push_back(most);
+  return all;
+}
+
+std::string to_json(const TreeProfile& profile, const std::string& file) {
+  Json object;
+  object["profile"] = file;
+  object["target"] = profile.target;
+  object["drafter"] = profile.drafter;
+  object["temperature"] = profile.temperature;
+  object["accept_by_rank"] = profile.accept_by_rank;
+  object["n_nodes"] = profile.n_nodes;
+  object["draft_seconds"] = profile.draft_seconds;
+  object["level_seconds"] = profile.level_seconds;
+  object["passes"] = Json::array();
+  for (const TreeProfile::Pass& pass : profile.passes) {
+    object["passes"].push_back({{"rows", pass.rows}, {"seconds", pass.seconds}});
+  }
+  object["plans"] = Json::array();
+  for (const int budget : budgets(profile.passes.back().rows - 1)) {
+    const PlannedDraft plan = plan_tree(profile, budget);
+    object["plans"].push_back({{"budget", budget},
+                               {"nodes", plan.n_nodes},
+                               {"levels", plan.level_sizes},
+                               {"tau", plan.tau},
+                               {"speedup", plan.speedup()}});
+  }
+  return dump(object);
+}
+
+std::string to_table(const TreeProfile& profile, const std::string& file) {
+  std::string text = fmt::format("{} drafts for {}, temperature {}; {} nodes' children judged\n\n",
+                                 one_line(profile.drafter), one_line(profile.target),
+                                 profile.temperature, profile.n_nodes);
+  text += "child  stands\n";
+  const double most =
+      *std::max_element(profile.accept_by_rank.begin(), profile.accept_by_rank.end());
+  for (std::size_t rank = 0; rank < profile.accept_by_rank.size(); ++rank) {
+    const double share = profile.accept_by_rank[rank];
+    const int filled = most > 0 ? static_cast<int>(std::lround(share / most * kBarCells)) : 0;
+    text += fmt::format("{:>5}  {:.4f}  {:=<{}}\n", rank + 1, share, "", filled);
+  }
+  const TreeProfile::Pass& widest = profile.passes.back();
+  text += fmt::format(
+      "\na level of the draft {}, the rest of drafting {}; a pass of the target {}, over {} rows "
+      "{}\n\n",
+      show_duration(profile.level_seconds), show_duration(profile.draft_seconds),
+      show_duration(profile.passes.front().seconds), widest.rows, show_duration(widest.seconds));
+  text += "budget  nodes  expected: tokens a pass  speed-up  nodes of each level\n";
+  for (const int budget : budgets(widest.rows - 1)) {
+    const PlannedDraft plan = plan_tree(profile, budget);
+    text += fmt::format(
+        "{:>6}  {:>5}  {:>23.2f}  {:>7.2f}x  {}\n", budget, plan.n_nodes, plan.tau, plan.speedup(),
+        plan.level_sizes.empty() ? "none: no draft pays"
+                                 : fmt::to_string(fmt::join(plan.level_sizes, " ")));
+  }
+  return text + fmt::format("\nUse it as --tree sequoia:profile={}\n", one_line(file));
+}
+
+int run(const TuneTreeFlags& flags) {
+  TreeProfileOptions options = flags.options;
+  SpeculationOptions speculation = speculation_of(flags.model);
+  if (speculation.drafter == "none") {
+    throw UsageError("read flags", "--drafter", "a drafter", "none");
+  }
+  check_speculation(speculation);
+  // A wrong folder is better known before all is measured.
+  const std::filesystem::path folder = std::filesystem::path(flags.out).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    throw Error("write file", flags.out, "a folder to write it in", "none");
+  }
+
+  Interrupt interrupt;
+  const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
+  TreeProfile profile;
+  {
+    BenchProgress progress(interrupt);
+    options.progress = [&progress](std::string_view step, double share) {
+      progress.show(step, share);
+    };
+    profile = measure_tree_profile(model, speculation, options);
+  }
+  interrupt.throw_if_raised();
+  write_tree_profile(profile, flags.out);
+  Output output;
+  output.write(flags.json ? to_json(profile, flags.out) : to_table(profile, flags.out));
+  output.check();
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_tune_tree(CLI::App& tune, Run& run_command) {
+  CLI::App* app = tune.add_subcommand("tree", "Find the draft tree that pays most here");
+  const auto flags = std::make_shared<TuneTreeFlags>();
+  add_loading_flags(*app, flags->model);
+  add_drafter_flags(*app, flags->model);
+
+  constexpr const char* kText = "On what";
+  TreeProfileOptions& options = flags->options;
+  add_text_paths(*app, options.texts, kText);
+  add_text(*app, "--separator", options.separator, "TEXT",
+           "What stands between the documents of a file (default: a file is one document)")
+      ->group(kText);
+  add_integer(*app, "--texts", options.n_texts, 1, "Beginnings of it to continue (default: 40)")
+      ->group(kText);
+  add_integer(*app, "--prompt-tokens", options.prompt_tokens, 1,
+              "Tokens of each beginning (default: 32)")
+      ->group(kText);
+  add_integer(*app, "-n,--max-tokens", options.max_tokens, 8,
+              "Tokens each is continued by (default: 64)")
+      ->group(kText);
+
+  constexpr const char* kTrees = "Trees";
+  add_integer(*app, "--budget", options.most_nodes, 1,
+              "The most nodes that a tree may be planned with, up to 255 (default: 63)")
+      ->group(kTrees);
+  add_integer(*app, "--ranks", options.ranks, 1, "Children of a node, up to 63 (default: 8)")
+      ->group(kTrees);
+  add_choice(*app, "--siblings", options.siblings, {"without", "with", "top"},
+             "Whether they are drawn without or with replacement, or are the likeliest tokens "
+             "(default: without)")
+      ->group(kTrees);
+  add_path(*app, "--out", flags->out, "FILE", "Where the profile goes (required)")
+      ->required()
+      ->group(kTrees);
+  add_transform_flags(*app, options.sampling);
+  app->add_flag("--json", flags->json, "The figures as one JSON object");
+  app->footer(
+      "Examples:\n"
+      "  outrider tune tree --model SmolLM2-1.7B --draft SmolLM2-135M --text notes.txt \\\n"
+      "      --out tree.json\n"
+      "  outrider tune tree --model SmolLM2-1.7B --drafter eagle:head --text chats \\\n"
+      "      --temperature 0.8 --out warm.json\n"
+      "  outrider generate --model SmolLM2-1.7B --draft SmolLM2-135M \\\n"
+      "      --tree sequoia:profile=tree.json --prompt \"Once upon a time\"\n");
+  run_command = [flags] { return run(*flags); };
+  return app;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,166 @@
+// Measures what draft trees are planned from.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "measure/spread.h"
+#include "measure/text_beginnings.h"
+#include "outrider/error.h"
+#include "outrider/tune.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/tree_shape.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kOperation = "measure tree profile";
+
+// Levels of the drafts whose cost is set against that of drafts of one.
+constexpr int kDeepLevels = 4;
+
+// Of the measurement's steps, the target's passes alone take about this share of the time.
+constexpr double kShareOfPasses = 0.2;
+
+// The memory's bandwidth is not asked for.
+constexpr std::int64_t kNoReading = 4096;
+
+void check(const SpeculationOptions& speculation, const TreeProfileOptions& options) {
+  const auto require = [](const char* what, int value, int least, int most) {
+    if (value >= least && value <= most) return;
+    throw UsageError(kOperation, what, fmt::format("{} to {}", least, most),
+                     fmt::format("{}", value));
+  };
+  constexpr int kMany = 1'000'000'000;
+  if (options.texts.empty()) throw UsageError(kOperation, "texts", "at least one", "none");
+  require("texts", options.n_texts, 1, kMany);
+  require("prompt", options.prompt_tokens, 1, kMany);
+  require("max_tokens", options.max_tokens, 8, kMany);
+  // Drafts of several levels have so many nodes in each.
+  require("ranks", options.ranks, 1, kMostDraftNodes / kDeepLevels);
+  require("nodes", options.most_nodes, 1, kMostDraftNodes);
+  require("rounds", options.rounds, 1, kMany);
+  const bool proposes =
+      speculation.drafter != "none" && read_drafter(speculation.drafter).traits.has_draft_prob;
+  if (!proposes) {
+    throw UsageError(kOperation, speculation.drafter,
+                     "a drafter whose children are ranked by a distribution, such as model:PATH",
+                     "one without");
+  }
+}
+
+// Continues texts in drafts of one shape.
+class Continuation {
+ public:
+  Continuation(std::shared_ptr<const Model> model, SpeculationOptions speculation,
+               const std::string& tree, const TreeProfileOptions& options)
+      : generator_(std::move(model), with(std::move(speculation), tree)),
+        options_(&options),
+        accepted_(static_cast<std::size_t>(options.ranks), 0) {}
+
+  void go_on(const std::vector<TokenId>& beginning, std::uint64_t seed) {
+    const GenerateRequest request{
+        .prompt = beginning,
+        .options = {.max_tokens = options_->max_tokens,
+                    .sampling = options_->sampling,
+                    .seed = seed,
+                    .ignore_eos = true,
+                    .on_token = [this](const TokenEvent& event) { count(event); }}};
+    const GenerateStatistics statistics = generator_.generate({&request, 1}).front().statistics;
+    seconds_.push_back(statistics.draft_seconds / static_cast<double>(statistics.target_passes));
+  }
+
+  // In drafts of one level: nodes whose children were judged, and which of these stood.
+  std::int64_t n_judged() const { return n_judged_; }
+  std::vector<double> shares() const {
+    std::vector<double> shares;
+    shares.reserve(accepted_.size());
+    for (const std::int64_t n : accepted_) {
+      shares.push_back(static_cast<double>(n) / static_cast<double>(n_judged_));
+    }
+    return shares;
+  }
+  // Drafting, in a round.
+  double draft_seconds() const { return spread_of(seconds_).median; }
+
+ private:
+  static SpeculationOptions with(SpeculationOptions speculation, const std::string& tree) {
+    speculation.rule = "exact";
+    speculation.verify = "exact";
+    speculation.tree = tree;
+    return speculation;
+  }
+  void count(const TokenEvent& event) {
+    if (event.origin == TokenOrigin::accepted) {
+      ++accepted_[static_cast<std::size_t>(event.rank)];
+      ++n_judged_;
+    } else if (event.origin == TokenOrigin::corrected) {
+      ++n_judged_;
+    }
+  }
+
+  Generator generator_;
+  const TreeProfileOptions* options_;
+  std::vector<std::int64_t> accepted_;  // by rank
+  std::int64_t n_judged_ = 0;
+  std::vector<double> seconds_;  // a text each
+};
+
+}  // namespace
+
+TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
+                                 const SpeculationOptions& speculation,
+                                 const TreeProfileOptions& options) {
+  check(speculation, options);
+  const auto beginnings = text_beginnings(model->tokenizer(), options.texts, options.separator,
+                                          options.n_texts, options.prompt_tokens, kOperation);
+  const auto step = [&options](std::string_view what, double share) {
+    if (options.progress) options.progress(what, share);
+  };
+  step("loading drafter", 0);
+  const std::string siblings = ",siblings=" + options.siblings;
+  Continuation flat(model, speculation, fmt::format("widths:{}{}", options.ranks, siblings),
+                    options);
+  std::string levels = fmt::format("widths:{}", options.ranks);
+  for (int level = 1; level < kDeepLevels; ++level) levels += ",1";
+  Continuation deep(model, speculation, levels + siblings, options);
+  for (std::size_t text = 0; text < beginnings.size(); ++text) {
+    step("continuing texts",
+         (1 - kShareOfPasses) * static_cast<double>(text) / static_cast<double>(beginnings.size()));
+    flat.go_on(beginnings[text], text);
+    deep.go_on(beginnings[text], text);
+  }
+
+  TreeProfile profile{.target = model->path().string(),
+                      .drafter = speculation.drafter,
+                      .temperature = options.sampling.temperature,
+                      .siblings = options.siblings,
+                      .accept_by_rank = flat.shares(),
+                      .n_nodes = flat.n_judged(),
+                      .draft_seconds = 0,
+                      .level_seconds = 0,
+                      .passes = {}};
+  profile.level_seconds =
+      std::max(0.0, (deep.draft_seconds() - flat.draft_seconds()) / (kDeepLevels - 1));
+  profile.draft_seconds = std::max(0.0, flat.draft_seconds() - profile.level_seconds);
+
+  PassOptions passes{.rows = {},
+                     .nodes = PassNodes::chain,
+                     .context = options.prompt_tokens + options.max_tokens / 2,
+                     .prefill = 0,
+                     .rounds = options.rounds,
+                     .read_bytes = kNoReading,
+                     .progress = [&step](std::string_view what, double share) {
+                       step(what, 1 - kShareOfPasses * (1 - share));
+                     }};
+  for (int rows = 1; rows <= options.most_nodes; rows *= 2) passes.rows.push_back(rows);
+  passes.rows.push_back(options.most_nodes + 1);
+  for (const PassCost& pass : measure_passes(*model, passes).passes) {
+    profile.passes.push_back({.rows = pass.rows, .seconds = pass.seconds.median});
+  }
+  return profile;
+}
+
+}  // namespace outrider

@@ -1,0 +1,205 @@
+// What is measured for trees: the counts against a walk over both models' logits, and what is
+// refused. Times of models this small mean nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "measure/text_beginnings.h"
+#include "outrider/error.h"
+#include "outrider/tune.h"
+#include "tests/support/run_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_pair.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class MeasureTreeProfile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::write_tiny_pair(folder_.path());
+    model_ = Model::load(folder_.path() / "target", {.threads = 1});
+    std::ofstream text(folder_.path() / "text.txt");
+    for (int line = 0; line < 30; ++line) text << "This is text number " << line * line << ".|";
+  }
+  TreeProfileOptions quick() const {
+    TreeProfileOptions options;
+    options.texts = {folder_.path() / "text.txt"};
+    options.separator = "|";
+    options.n_texts = 6;
+    options.prompt_tokens = 5;
+    options.max_tokens = 40;
+    options.ranks = 3;
+    options.most_nodes = 4;
+    options.rounds = 1;
+    return options;
+  }
+  SpeculationOptions drafter(const std::string& more = {}) const {
+    return {.drafter = "model:" + (folder_.path() / "draft").string() + more,
+            .drafter_options = {.threads = 1}};
+  }
+  std::string error_of(const SpeculationOptions& speculation, const TreeProfileOptions& options) {
+    try {
+      measure_tree_profile(model_, speculation, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  testing::TemporaryDirectory folder_;
+  std::shared_ptr<const Model> model_;
+};
+
+// Logits behind every token of a text.
+testing::Rows logits_of(const Model& model, std::span<const TokenId> tokens) {
+  const auto sequence = model.language_model().open({});
+  return testing::run_block(model.language_model(), *sequence, tokens);
+}
+
+int rank_of(const testing::Row& logits, TokenId token) {
+  const float logit = logits[static_cast<std::size_t>(token)];
+  int rank = 0;
+  for (std::size_t other = 0; other < logits.size(); ++other) {
+    if (logits[other] > logit ||
+        (logits[other] == logit && other < static_cast<std::size_t>(token))) {
+      ++rank;
+    }
+  }
+  return rank;
+}
+
+TEST_F(MeasureTreeProfile, CountsWhichChildStands) {
+  // At temperature 0 all follows from the target's own text: where a round begins, the drafter's
+  // rank of the next token says which child stands; if one does, a token more is emitted.
+  const TreeProfileOptions options = quick();
+  const TreeProfile profile = measure_tree_profile(model_, drafter(), options);
+  const auto draft = Model::load(folder_.path() / "draft", {.threads = 1});
+  const auto beginnings = text_beginnings(model_->tokenizer(), options.texts, options.separator,
+                                          options.n_texts, options.prompt_tokens, "test");
+  ASSERT_THAT(beginnings, SizeIs(6));
+  std::vector<std::int64_t> accepted(3, 0);
+  std::int64_t n_nodes = 0;
+  Generator plain(model_);
+  for (const std::vector<TokenId>& beginning : beginnings) {
+    const GenerateRequest request{.prompt = beginning,
+                                  .options = {.max_tokens = 40, .ignore_eos = true}};
+    std::vector<TokenId> text = beginning;
+    const auto ids = plain.generate({&request, 1}).front().ids;
+    text.insert(text.end(), ids.begin(), ids.end());
+    const testing::Rows logits = logits_of(*draft, text);
+    // The last token of all is no draft's: there would be none behind it.
+    for (std::size_t at = beginning.size(); at + 1 < text.size();) {
+      const int rank = rank_of(logits[at - 1], text[at]);
+      ++n_nodes;
+      if (rank < 3) ++accepted[static_cast<std::size_t>(rank)];
+      at += rank < 3 ? 2 : 1;
+    }
+  }
+  EXPECT_EQ(profile.n_nodes, n_nodes);
+  ASSERT_EQ(profile.accept_by_rank.size(), 3U);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_DOUBLE_EQ(profile.accept_by_rank[rank],
+                     static_cast<double>(accepted[rank]) / static_cast<double>(n_nodes));
+  }
+  EXPECT_GT(accepted[0], 20);
+  EXPECT_GT(accepted[1] + accepted[2], 0);
+  EXPECT_EQ(profile.temperature, 0);
+  EXPECT_GT(profile.draft_seconds + profile.level_seconds, 0);
+  std::vector<int> rows;
+  for (const TreeProfile::Pass& pass : profile.passes) rows.push_back(pass.rows);
+  EXPECT_EQ(rows, (std::vector<int>{1, 2, 4, 5}));
+}
+
+TEST_F(MeasureTreeProfile, ServesEveryWayToProposeChildren) {
+  for (const char* siblings : {"without", "with", "top"}) {
+    TreeProfileOptions options = quick();
+    options.siblings = siblings;
+    options.sampling.temperature = 1;
+    const TreeProfile profile = measure_tree_profile(model_, drafter(), options);
+    EXPECT_EQ(profile.siblings, siblings);
+    EXPECT_EQ(profile.temperature, 1);
+    const double sum =
+        std::accumulate(profile.accept_by_rank.begin(), profile.accept_by_rank.end(), 0.0);
+    EXPECT_GT(sum, 0.1);
+    EXPECT_LE(sum, 1);
+    // What is planned from it works.
+    const std::string file = (folder_.path() / "profile.json").string();
+    write_tree_profile(profile, file);
+    SpeculationOptions speculation = drafter();
+    speculation.tree = "sequoia:profile=" + file;
+    Generator generator(model_, speculation);
+    EXPECT_EQ(generator.generate("A test", {.max_tokens = 20, .ignore_eos = true}).ids,
+              Generator(model_).generate("A test", {.max_tokens = 20, .ignore_eos = true}).ids);
+  }
+}
+
+TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
+  const auto with = [this](const std::function<void(TreeProfileOptions&)>& change) {
+    TreeProfileOptions options = quick();
+    change(options);
+    return error_of(drafter(), options);
+  };
+  EXPECT_THAT(with([](auto& options) { options.texts.clear(); }), HasSubstr("texts"));
+  EXPECT_THAT(with([](auto& options) { options.n_texts = 0; }), HasSubstr("texts"));
+  EXPECT_THAT(with([](auto& options) { options.n_texts = 31; }),
+              HasSubstr("expected 31 documents, or long ones, of at least 5 tokens, got 30"));
+  EXPECT_THAT(with([](auto& options) { options.prompt_tokens = 0; }), HasSubstr("prompt"));
+  EXPECT_THAT(with([](auto& options) { options.max_tokens = 7; }), HasSubstr("max_tokens"));
+  EXPECT_THAT(with([](auto& options) { options.ranks = 64; }), HasSubstr("ranks"));
+  EXPECT_THAT(with([](auto& options) { options.most_nodes = 256; }),
+              HasSubstr("1 to 255, got 256"));
+  EXPECT_THAT(with([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
+  EXPECT_THAT(error_of({.drafter = "none"}, quick()), HasSubstr("ranked by a distribution"));
+  EXPECT_THAT(error_of({.drafter = "ngram"}, quick()), HasSubstr("ranked by a distribution"));
+}
+
+TEST_F(MeasureTreeProfile, EndsWhereProgressThrows) {
+  TreeProfileOptions options = quick();
+  double last = 0;
+  int n_calls = 0;
+  options.progress = [&](std::string_view, double share) {
+    EXPECT_GE(share, last);
+    EXPECT_LE(share, 1);
+    last = share;
+    ++n_calls;
+  };
+  measure_tree_profile(model_, drafter(), options);
+  for (const int end : {1, 4, n_calls}) {
+    int n = 0;
+    options.progress = [&](std::string_view, double) {
+      if (++n == end) throw std::runtime_error("enough");
+    };
+    EXPECT_THROW(measure_tree_profile(model_, drafter(), options), std::runtime_error);
+  }
+}
+
+TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
+  // One document of many pieces.
+  std::ofstream text(folder_.path() / "long.txt");
+  for (int line = 0; line < 40'000; ++line) text << line << " bottles on the wall\n";
+  text.close();
+  const std::vector<std::filesystem::path> files = {folder_.path() / "long.txt"};
+  const auto beginnings = text_beginnings(model_->tokenizer(), files, "", 10, 8, "test");
+  ASSERT_THAT(beginnings, SizeIs(10));
+  for (std::size_t i = 0; i < beginnings.size(); ++i) {
+    EXPECT_THAT(beginnings[i], SizeIs(8));
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(beginnings[i], beginnings[j]);
+  }
+}
+
+}  // namespace
+}  // namespace outrider
