@@ -40,10 +40,14 @@ class AssistedReference : public ::testing::TestWithParam<int> {
 
   // Every prompt of the reference at once: a text is the same in any company.
   std::vector<GenerateResult> generate(const std::vector<GenerateRequest>& requests) {
+    return generate(requests, {}, "chain:length=" + std::to_string(GetParam()));
+  }
+  std::vector<GenerateResult> generate(const std::vector<GenerateRequest>& requests,
+                                       const std::string& drafter_keys, const std::string& tree) {
     const ModelOptions options{.weights = "f32"};
     Generator generator(Model::load(models() / "stories260K", options),
-                        {.drafter = "model:" + (models() / "weak260K").string(),
-                         .tree = "chain:length=" + std::to_string(GetParam()),
+                        {.drafter = "model:" + (models() / "weak260K").string() + drafter_keys,
+                         .tree = tree,
                          .drafter_options = options});
     return generator.generate(requests);
   }
@@ -70,6 +74,21 @@ TEST_P(AssistedReference, SameIdsAndSameAcceptedCountInEveryRound) {
     EXPECT_EQ(results[index].ids, prompts[index].at("generated_ids").get<std::vector<TokenId>>());
     EXPECT_EQ(results[index].accepted_per_round, accepted(prompts[index]));
     EXPECT_EQ(results[index].finish_reason, FinishReason::length);
+  }
+}
+
+TEST_P(AssistedReference, TheHeuristicScheduleTakesTheSameRounds) {
+  const nlohmann::json& prompts = reference().at("prompts");
+  const std::string first = std::to_string(GetParam());
+  std::vector<GenerateRequest> requests;
+  for (const nlohmann::json& prompt : prompts) requests.push_back(request(prompt));
+  const std::vector<GenerateResult> results =
+      generate(requests, ",length=" + first + ",schedule=heuristic", "");
+  for (std::size_t index = 0; index < results.size(); ++index) {
+    SCOPED_TRACE(prompts[index].at("prompt").get<std::string>());
+    EXPECT_EQ(results[index].ids, prompts[index].at("generated_ids").get<std::vector<TokenId>>());
+    EXPECT_EQ(results[index].accepted_per_round,
+              prompts[index].at("accepted_heuristic").at(first).get<std::vector<int>>());
   }
 }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "speculate/drafters/first_drafter.h"
 #include "speculate/drafters/merge_drafter.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/drafters/relay_drafter.h"
 #include "speculate/drafters/staged_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "speculate/tree_shapes/open_shape.h"
@@ -184,20 +187,16 @@ TEST(MergeDrafter, KeepsToTheBudget) {
 // Mutants: a chance in front of the drafter gives keys back that it had moved apart.
 class SharedKeys final : public Chance {
  public:
-  using Merge = int (*)(int node);
+  using Merge = Draw (*)(Draw draw);
   SharedKeys(Chance& chance, Merge merge) : chance_(&chance), merge_(merge) {}
   bool bernoulli(double prob, const Draw& draw) override {
-    return chance_->bernoulli(prob, shared(draw));
+    return chance_->bernoulli(prob, merge_(draw));
   }
   TokenId categorical(const Distribution& distribution, const Draw& draw) override {
-    return chance_->categorical(distribution, shared(draw));
+    return chance_->categorical(distribution, merge_(draw));
   }
 
  private:
-  Draw shared(Draw draw) const {
-    draw.node = merge_(draw.node);
-    return draw;
-  }
   Chance* chance_;
   Merge merge_;
 };
@@ -239,8 +238,12 @@ TEST(MergeDrafter, MutantWithOneKeyForAllPartsIsCaught) {
   MergeDrafter drafter(
       parts_of(model_part(11, 3, chain_shape(1)), model_part(21, 3, chain_shape(1))), shape);
   const auto acceptance = make_multi_round(kRule);
-  EXPECT_GT(distance_with([](int node) { return node / 2; }, drafter, *acceptance, shape), kCaught);
-  EXPECT_LT(distance_with([](int node) { return node; }, drafter, *acceptance, shape), kExact);
+  const auto one_key = [](Draw draw) {
+    draw.node /= 2;
+    return draw;
+  };
+  EXPECT_GT(distance_with(one_key, drafter, *acceptance, shape), kCaught);
+  EXPECT_LT(distance_with([](Draw draw) { return draw; }, drafter, *acceptance, shape), kExact);
 }
 
 TEST(FirstDrafter, IsExactAndFallsThroughToThePartThatHasADraft) {
@@ -271,6 +274,109 @@ TEST(FirstDrafter, IsExactAndFallsThroughToThePartThatHasADraft) {
 std::unique_ptr<StagedDrafter> staged(std::uint32_t seed, int vocabulary, Part cheaper) {
   return std::make_unique<StagedDrafter>(std::make_unique<TableModel>(vocabulary, seed),
                                          std::move(cheaper));
+}
+
+std::unique_ptr<RelayDrafter> relay(Parts parts, bool has_draft_prob = true) {
+  return std::make_unique<RelayDrafter>(std::move(parts),
+                                        DrafterTraits{.has_draft_prob = has_draft_prob});
+}
+
+TEST(RelayDrafter, IsExactWhateverGoesOnBehindWhatever) {
+  const auto shape = open(3, 8);
+  expect_exact(*relay(parts_of(model_part(11, 3, chain_shape(1)), model_part(21, 3, widths({2})))),
+               1, shape);
+  expect_exact(*relay(parts_of(model_part(12, 3, widths({2})), model_part(22, 3, chain_shape(2)))),
+               2, shape);
+  expect_exact(
+      *relay(parts_of(naming_part(3, 2), model_part(23, 3, chain_shape(1)), naming_part(3, 1)),
+             false),
+      3, shape);
+  expect_exact(*relay(parts_of(model_part(14, 3, chain_shape(1)), naming_part(3, 2)), false), 4,
+               chain_shape(3));
+}
+
+TEST(RelayDrafter, EachPartDraftsItsLengthBehindTheOneBefore) {
+  const auto drafter = relay(
+      parts_of(model_part(11, 6, chain_shape(2)), naming_part(6), model_part(21, 6, widths({2}))),
+      false);
+  CounterChance chance(1);
+  Stream stream(0, std::vector<TokenId>{1}, Transform({.temperature = 1}, 6), chance);
+  const Context context = stream.context();
+  drafter->begin(context);
+  for (const auto& [depth, n_nodes, n_drafted] : {std::tuple{9, 20, 6},
+                                                  {5, 20, 6},
+                                                  {4, 20, 4},
+                                                  {3, 20, 3},
+                                                  {1, 20, 1},
+                                                  {9, 5, 5},
+                                                  {0, 9, 0}}) {
+    stream.tree.reset(1, 1);
+    const auto shape = open(9, 20);
+    DraftJob job{.context = &context,
+                 .budget = {.depth = depth, .n_nodes = n_nodes},
+                 .shape = shape.get(),
+                 .chance = &chance,
+                 .tree = &stream.tree};
+    drafter->propose({&job, 1});
+    const DraftTree& tree = stream.tree;
+    ASSERT_EQ(tree.n_drafted(), n_drafted);
+    for (int node = 1; node <= n_drafted; ++node) {
+      EXPECT_EQ(tree.node(node).parent, std::min(node - 1, 4));
+      // The naming part says what comes after the token before it.
+      const bool named = node == 3 || node == 4;
+      EXPECT_EQ(tree.node(node).proposal == kPointMass, named);
+      if (!named) continue;
+      EXPECT_EQ(tree.node(node).token, (tree.node(node - 1).token + 1) % 6);
+    }
+    Verdict verdict;
+    verdict.next = 1;
+    const RoundResult result{.context = &context, .tree = &tree, .verdict = &verdict};
+    drafter->observe({&result, 1});
+  }
+}
+
+class NotedDraws final : public Chance {
+ public:
+  explicit NotedDraws(Chance& chance) : chance_(&chance) {}
+  bool bernoulli(double prob, const Draw& draw) override {
+    draws.push_back(draw);
+    return chance_->bernoulli(prob, draw);
+  }
+  TokenId categorical(const Distribution& distribution, const Draw& draw) override {
+    draws.push_back(draw);
+    return chance_->categorical(distribution, draw);
+  }
+  std::vector<Draw> draws;
+
+ private:
+  Chance* chance_;
+};
+
+// A later round may begin where a part's text ended in this one: keys of that place would come up
+// twice.
+TEST(RelayDrafter, AllDrawsAreTheRoundsOwn) {
+  const auto drafter =
+      relay(parts_of(model_part(11, 6, chain_shape(2)), model_part(21, 6, widths({2, 1}))));
+  CounterChance chance(1);
+  NotedDraws noted(chance);
+  Stream stream(0, std::vector<TokenId>{1, 2, 3}, Transform({.temperature = 1}, 6), noted);
+  const Context context = stream.context();
+  drafter->begin(context);
+  stream.tree.reset(3, 3);
+  const auto shape = open(9, 20);
+  DraftJob job{.context = &context,
+               .budget = {.depth = 9, .n_nodes = 20},
+               .shape = shape.get(),
+               .chance = &noted,
+               .tree = &stream.tree};
+  drafter->propose({&job, 1});
+  EXPECT_EQ(stream.tree.n_drafted(), 6);
+  ASSERT_EQ(noted.draws.size(), 6U);
+  std::set<int> nodes;
+  for (const Draw& draw : noted.draws) {
+    EXPECT_EQ(draw.position, 3);
+    EXPECT_TRUE(nodes.insert(draw.node).second) << draw.node;
+  }
 }
 
 TEST(StagedDrafter, IsExactWithAnyCheaperDrafter) {
@@ -320,8 +426,11 @@ TEST(StagedDrafter, AcceptsWhatTheModelAloneWould) {
 }
 
 TEST(StagedDrafter, MutantWithTheOuterRoundsKeysIsCaught) {
-  constexpr int kStride = kMostDraftNodes + 1;
-  const auto outer = [](int node) { return node < kStride ? node : node / kStride - 1; };
+  const auto outer = [](Draw draw) {
+    constexpr int kStride = kMostDraftNodes + 1;
+    if (draw.node >= kStride) draw.node = draw.node / kStride - 1;
+    return draw;
+  };
   const auto acceptance = make_traversal(kRule);
   double worst = 0;
   for (std::uint32_t seed = 1; seed <= 8; ++seed) {
@@ -335,7 +444,7 @@ TEST(StagedDrafter, MutantWithTheOuterRoundsKeysIsCaught) {
 TEST(CompositeDrafters, AnEmptyPartIsNamedByTheSpecItIsIn) {
   for (const char* spec :
        {"first:,ngram", "first:ngram,", "first:ngram,,suffix", "merge:ngram+", "staged:model:X+",
-        "merge:+", "cascade:exact+model:X+", "first:merge:ngram+,suffix"}) {
+        "merge:+", "relay:ngram+", "cascade:exact+model:X+", "first:merge:ngram+,suffix"}) {
     try {
       read_drafter(spec);
       ADD_FAILURE() << spec;
@@ -370,11 +479,19 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
             parts_of(naming_part(6, 2), Part{std::move(inner), open(2, 4)}), shape,
             DrafterTraits{});
       }
+      case 5:
+        return relay(
+            parts_of(model_part(11, 6, chain_shape(2)), model_part(21, 6, widths({2, 1}))));
+      case 6:  // parts that keep a text of their own
+        return relay(
+            parts_of(naming_part(6, 2),
+                     Part{staged(11, 6, model_part(21, 6, chain_shape(2))), chain_shape(2)}),
+            false);
       default:
         return staged(11, 6, {staged(21, 6, model_part(31, 6, chain_shape(2))), chain_shape(3)});
     }
   };
-  for (int kind = 0; kind < 6; ++kind) {
+  for (int kind = 0; kind < 8; ++kind) {
     for (const char* verify : {"multi-round", "coupled"}) {
       TableModel target(6, 1);
       const auto acceptance =

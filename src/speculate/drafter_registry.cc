@@ -17,6 +17,7 @@
 #include "speculate/drafters/mtp_drafter.h"
 #include "speculate/drafters/ngram_drafter.h"
 #include "speculate/drafters/reference_drafter.h"
+#include "speculate/drafters/relay_drafter.h"
 #include "speculate/drafters/retrieval_drafter.h"
 #include "speculate/drafters/staged_drafter.h"
 #include "speculate/drafters/suffix_drafter.h"
@@ -25,10 +26,11 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,confidence=C,updates=DIR,vocabulary=shared]",
+    {"model", "model:PATH[,length=K,schedule=heuristic,confidence=C,updates=DIR,vocabulary=shared]",
      "a small model of the same vocabulary, or with vocabulary=shared of another, which drafts the "
-     "tokens that both have, or with vocabulary=text text that is cut anew; drafts end behind a "
-     "token less likely than C; what is put into DIR drafts from the next text on",
+     "tokens that both have, or with vocabulary=text text that is cut anew; K tokens, or with "
+     "schedule=heuristic two more behind a draft accepted whole and one less behind others; drafts "
+     "end behind a token less likely than C; what is put into DIR drafts from the next text on",
      true, read_model_drafter},
     {"eagle", "eagle:PATH[,confidence=C]",
      "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,
@@ -62,6 +64,8 @@ constexpr DrafterKind kKinds[] = {
      read_first_drafter, ','},
     {"merge", "merge:A+B+...", "the trees of these drafters united", false, nullptr,
      read_merge_drafter, '+'},
+    {"relay", "relay:A+B+...", "the first of these drafters, and behind its tokens the next", false,
+     nullptr, read_relay_drafter, '+'},
     {"staged", "staged:model:PATH+B", "a small model that the drafter B drafts for", true, nullptr,
      read_staged_drafter, '+'},
     {"cascade", "cascade:RULE+model:PATH+B",

@@ -2,9 +2,10 @@
 """make_assisted_golden.py MODELS OUTPUT: what Hugging Face assisted generation does, round by round.
 
 MODELS holds the folders stories260K (target) and weak260K (assistant). Greedy, 96 new tokens, the
-assistant drafting a constant K = 1..8 tokens a round with its confidence stop off. OUTPUT gets,
-once per prompt, the prompt's and the generated ids, and per K the accepted draft tokens of every
-round. Needs torch and transformers.
+assistant drafting a constant K = 1..8 tokens a round with its confidence stop off, and again with
+the schedule "heuristic" that begins with K. OUTPUT gets, once per prompt, the prompt's and the
+generated ids, and per K and schedule the accepted draft tokens of every round. Needs torch and
+transformers.
 
 How the library counts (transformers 5.x, the class AssistedCandidateGenerator and the method
 _assisted_decoding), and how that maps to Outrider's rounds:
@@ -87,11 +88,11 @@ def load(path):
     return model.eval()
 
 
-def assisted(target, assistant, prompt, draft_length, end_token):
+def assisted(target, assistant, prompt, draft_length, end_token, schedule="constant"):
     config = assistant.generation_config
     config.assistant_confidence_threshold = 0
     config.num_assistant_tokens = draft_length
-    config.num_assistant_tokens_schedule = "constant"
+    config.num_assistant_tokens_schedule = schedule
     with Rounds() as rounds:
         ids = target.generate(torch.tensor([prompt]), assistant_model=assistant, do_sample=False,
                               max_new_tokens=NEW_TOKENS, pad_token_id=0, eos_token_id=end_token)
@@ -109,7 +110,7 @@ def plain_choices(model, prompt, generated):
     return top.indices[:, 0].tolist(), float((top.values[:, 0] - top.values[:, 1]).min())
 
 
-def predicted_rounds(agree, draft_length, ends):
+def predicted_rounds(agree, draft_length, ends, schedule="constant"):
     """[(proposed, accepted)] as the library counts, from where the two models' choices agree.
 
     With `ends` the last token is an end token, which a draft does not go beyond. The second value
@@ -127,6 +128,8 @@ def predicted_rounds(agree, draft_length, ends):
             return rounds, True
         rounds.append((budget, n))
         done += n + 1
+        if schedule == "heuristic":
+            draft_length = draft_length + 2 if n == budget else max(1, draft_length - 1)
     return rounds, False
 
 
@@ -151,6 +154,20 @@ def compare(what, models, prompt, expected_ids, agree, end_token, ends, differen
         if drafted:
             drafted_end.append(draft_length)
     return accepted, drafted_end
+
+
+def heuristic_rounds(what, models, prompt, expected_ids, agree, end_token, differences):
+    """Accepted counts per K with the schedule "heuristic"."""
+    accepted = {}
+    for first_length in DRAFT_LENGTHS:
+        generated, rounds = assisted(*models, prompt, first_length, end_token, "heuristic")
+        expected, _ = predicted_rounds(agree, first_length, False, "heuristic")
+        seen = list(zip(rounds.proposed, rounds.matched))
+        if generated != expected_ids or seen != expected:
+            differences.append({**what, "first_length": first_length, "what": "heuristic",
+                                "seen": seen, "predicted": expected})
+        accepted[str(first_length)] = rounds.matched
+    return accepted
 
 
 def main():
@@ -188,7 +205,10 @@ def main():
                               end_token, False, differences)
         prompts.append({"prompt": text, "prompt_ids": prompt, "generated_ids": plain,
                         "smallest_gap_target": round(target_gap, 6),
-                        "smallest_gap_assistant": round(draft_gap, 6), "accepted": accepted})
+                        "smallest_gap_assistant": round(draft_gap, 6), "accepted": accepted,
+                        "accepted_heuristic": heuristic_rounds(
+                            {"prompt": index}, (target, assistant), prompt, plain, agree,
+                            end_token, differences)})
         if LINE_FEED in plain:
             n = plain.index(LINE_FEED) + 1
             accepted, drafted_end = compare(

@@ -24,6 +24,9 @@ struct DrafterCase {
 
 inline constexpr DrafterCase kDrafterCases[] = {
     {"model", "model:{draft}"},
+    {.name = "scheduled",
+     .spec = "model:{draft},length=2,schedule=heuristic",
+     .context_determined = false},
     {"translated", "model:{foreign},vocabulary=shared"},
     // It takes no notice of the bias that gives the suite's texts their few characters.
     {.name = "retokenized", .spec = "model:{foreign},vocabulary=text", .seldom_right = true},
@@ -37,6 +40,8 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"retrieval", "retrieval:path={store}"},
     {"first", "first:ngram:min=2,max=3,length=4,model:{draft}"},
     {"merge", "merge:model:{draft}+ngram:min=1,max=3,length=4"},
+    {"relay", "relay:model:{draft},length=2+ngram:min=1,max=3,length=3"},
+    {"relayed", "relay:model:{draft},length=1+model:{other},length=2"},
     {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
     {"cascade", "cascade:token-v3:alpha=0.4+model:{draft}+model:{other}"},
     {.name = "lookahead",

@@ -22,12 +22,13 @@ struct ModelDrafter::Growing {
 };
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
-                           std::string_view name, bool prefix_determined)
+                           std::string_view name, bool prefix_determined, const DraftLength& length)
     : model_(std::move(model)),
       name_(name),
       shared_vocabulary_(static_cast<std::size_t>(
           std::min(model_->config().vocabulary_size, target_vocabulary_size))),
-      prefix_determined_(prefix_determined) {}
+      prefix_determined_(prefix_determined),
+      length_(length) {}
 ModelDrafter::~ModelDrafter() = default;
 
 bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
@@ -39,7 +40,8 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 void ModelDrafter::begin(const Context& context) {
   texts_[context.id] = {
       .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved}),
-      .pending = {}};
+      .pending = {},
+      .length = length_.first};
 }
 
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
@@ -63,7 +65,8 @@ void ModelDrafter::propose(std::span<DraftJob> jobs) {
     const auto feed = job.context->tokens.subspan(n_cached);
     if (!can_run(feed)) continue;
     // A tree of depth n runs the context and n - 1 further positions.
-    const int room = model_->room(*text.sequence, feed) + 1;
+    int room = model_->room(*text.sequence, feed) + 1;
+    if (length_.follows_acceptance) room = std::min(room, text.length);
     if (room <= 0) continue;
     TreeGrowth& growth = *growths_[index];
     growth.start(job, room);
@@ -190,6 +193,11 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
     }
     text.sequence->keep(path_);
     text.pending.clear();
+    const int n_drafted = result.tree->n_drafted();
+    if (n_drafted == 0) continue;
+    const std::span<const int> accepted = result.verdict->path;
+    const bool to_its_end = static_cast<int>(accepted.size()) == result.tree->node(n_drafted).depth;
+    text.length = to_its_end ? text.length + 2 : std::max(text.length - 1, 1);
   }
 }
 
@@ -207,35 +215,44 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {
-  spec.require_keys({"confidence", "updates", "vocabulary"});
+  spec.require_keys({"length", "schedule", "confidence", "updates", "vocabulary"});
+  const DraftLength length{
+      .first = spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength),
+      .follows_acceptance =
+          spec.choice("schedule", {"constant", "heuristic"}).value_or("constant") == "heuristic"};
   const std::string vocabulary = spec.text("vocabulary").value_or("same");
   if (vocabulary != "same" && vocabulary != "shared" && vocabulary != "text") {
     throw UsageError("read drafter", "vocabulary", "same, shared or text", vocabulary);
   }
   const bool has_draft_prob = vocabulary != "text";
-  const auto load = [vocabulary](const std::string& path) -> MakeDrafter {
-    return [path, vocabulary](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
-      if (vocabulary == "same") {
-        return std::make_unique<ModelDrafter>(materials.load_model(path),
-                                              materials.vocabulary_size);
-      }
-      ForeignModel foreign = materials.load_foreign(path);
-      if (vocabulary == "text") {
-        return std::make_unique<RetokenizedDrafter>(
-            std::move(foreign.model), std::move(foreign.forth), std::move(foreign.back));
-      }
-      return std::make_unique<ModelDrafter>(
-          std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth)),
-          materials.vocabulary_size, "model", /*prefix_determined=*/false);
-    };
+  const auto load = [vocabulary, length](const std::string& path) -> MakeDrafter {
+    return
+        [path, vocabulary, length](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+          if (vocabulary == "same") {
+            return std::make_unique<ModelDrafter>(materials.load_model(path),
+                                                  materials.vocabulary_size, "model",
+                                                  /*prefix_determined=*/true, length);
+          }
+          ForeignModel foreign = materials.load_foreign(path);
+          if (vocabulary == "text") {
+            return std::make_unique<RetokenizedDrafter>(
+                std::move(foreign.model), std::move(foreign.forth), std::move(foreign.back));
+          }
+          return std::make_unique<ModelDrafter>(
+              std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth)),
+              materials.vocabulary_size, "model", /*prefix_determined=*/false, length);
+        };
   };
   const std::string& path = spec.required_value("model:PATH");
   DrafterPlan plan{
       .traits = {.has_draft_prob = has_draft_prob, .prefix_determined = vocabulary == "same"},
-      .shape = chain_shape(kDefaultDraftLength),
+      .shape = chain_shape(length.follows_acceptance ? kMostDraftNodes : length.first),
       .confidence = spec.number("confidence", 0, 1).value_or(0),
       .make = load(path)};
   if (!has_draft_prob) plan.variant = "with vocabulary=text";
+  if (!has_draft_prob && length.follows_acceptance) {
+    throw UsageError("read drafter", "schedule", "constant with vocabulary=text", "heuristic");
+  }
   if (!has_draft_prob && plan.confidence > 0) {
     throw UsageError("read drafter", "confidence", "a drafter with distributions to go by",
                      "vocabulary=text");

@@ -13,8 +13,19 @@
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/tree_growth.h"
+#include "speculate/tree_shape.h"
 
 namespace outrider {
+
+// How long drafts are where no tree is named.
+struct DraftLength {
+  int first = kDefaultDraftLength;  // of a text's first draft
+  // From then on two levels more behind a draft accepted to its end, one less, but at least one,
+  // behind any other: the schedule "heuristic" of Hugging Face's assisted generation. The length
+  // follows from what became of earlier drafts and is known before the next one is begun: drafts
+  // stay exact. false: always the same.
+  bool follows_acceptance = false;
+};
 
 // Keeps one sequence of the model per text. A draft takes one pass a level, over the nodes of all
 // texts that the level expands. Accepted tokens are never recomputed: the nodes that were run wait
@@ -28,7 +39,7 @@ class ModelDrafter final : public Drafter {
   // prefix_determined: as LanguageModel promises it; not so for a TranslatedModel.
   ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
                std::string_view name = "model",  // which outlives it
-               bool prefix_determined = true);
+               bool prefix_determined = true, const DraftLength& length = {});
   ~ModelDrafter() override;
 
   std::string_view name() const override { return name_; }
@@ -54,6 +65,7 @@ class ModelDrafter final : public Drafter {
   struct Text {
     std::unique_ptr<Sequence> sequence;
     std::vector<int> pending;
+    int length = 0;  // of the next draft, where it follows acceptance
   };
   struct Growing;  // a draft on its way
   bool can_run(std::span<const TokenId> tokens) const;
@@ -65,6 +77,7 @@ class ModelDrafter final : public Drafter {
   std::string_view name_;
   std::size_t shared_vocabulary_;
   bool prefix_determined_;
+  DraftLength length_;
   std::unordered_map<SequenceId, Text> texts_;
   std::int64_t n_passes_ = 0;
 
@@ -79,7 +92,8 @@ class ModelDrafter final : public Drafter {
   PenalisedRow penalised_;
 };
 
-// "model:PATH[,confidence=C,updates=DIR,vocabulary=same|shared|text]".
+// "model:PATH[,length=K,schedule=constant|heuristic,confidence=C,updates=DIR,
+// vocabulary=same|shared|text]".
 DrafterPlan read_model_drafter(const Spec& spec);
 
 }  // namespace outrider

@@ -1,0 +1,104 @@
+// Several drafters one behind the other: where one has drafted its length, the next goes on.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_RELAY_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_RELAY_DRAFTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sampling/apart_chance.h"
+#include "speculate/drafter_plan.h"
+#include "speculate/drafters/parted_drafter.h"
+
+namespace outrider {
+
+// The horizontal cascade of Chen et al., "Cascade speculative drafting" (2024), section 3.2: a
+// token far out in a draft is seldom reached, so that it deserves a cheaper drafter than the first
+// ones. Each part drafts in its own shape, as far as the whole has room: the first behind the text,
+// every other behind the deepest node of the parts before it (the first of the deepest), as if
+// these tokens stood. A stop rule of the whole ends it; a part's own confidence ends that part.
+//
+// What a part drafts has the law that its text gives it, so that drafts are verified as any other.
+// Which part drafts a position depends on where the round begins.
+class RelayDrafter final : public Drafter {
+ public:
+  // At least one part; only the first may read features of the target.
+  RelayDrafter(std::vector<PartedDrafter::Part> parts, const DrafterTraits& traits);
+  ~RelayDrafter() override;
+
+  std::string_view name() const override { return "relay"; }
+  DrafterTraits traits() const override { return traits_; }
+  std::span<const int> feature_layers() const override {
+    return parts_.front().drafter->feature_layers();
+  }
+  void begin(const Context& context) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
+  void propose(std::span<DraftJob> jobs) override;
+  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
+                Distribution* raw_draft) override;
+  void observe(std::span<const RoundResult> results) override;
+  void rewind(const Context& context, std::size_t n_common) override;
+  void end(SequenceId id) override;
+  std::int64_t n_passes() const override;
+
+ private:
+  // Ends a part's draft where the whole's rule does, which it remembers, or below the part's own
+  // confidence.
+  class Stop final : public StopRule {
+   public:
+    Stop(const StopRule* whole, double confidence) : whole_(whole), confidence_(confidence) {}
+    bool stop_after(TokenId token, double raw_prob) const override;
+    bool ended() const { return ended_; }
+
+   private:
+    const StopRule* whole_;
+    double confidence_;
+    mutable bool ended_ = false;
+  };
+
+  // A part's view of a text.
+  struct PartOfText {
+    std::vector<TokenId> tokens;  // what it takes for the text; the first part: the prompt
+    TokenHistory history;
+    Context context;
+    DraftTree tree;
+    std::vector<int> whole;  // of its nodes, which they are in the whole tree
+    std::vector<int> rows;   // and in the target's pass
+    ApartChance chance;
+    std::optional<Stop> stop;
+    Verdict verdict;
+    bool drafted = false;  // since the last observe()
+  };
+  struct Text {
+    std::vector<PartOfText> parts;
+  };
+  void show(std::size_t part, PartOfText& own, const DraftJob& job, int leaf);
+  static void graft(PartOfText& own, DraftJob& job, bool has_draft_prob);
+  static void match(PartOfText& own, const DraftTree& tree);
+
+  std::vector<PartedDrafter::Part> parts_;
+  std::vector<std::shared_ptr<const TreeShape>> chains_;  // as deep as each part's shape
+  DrafterTraits traits_;
+  std::unordered_map<SequenceId, Text> texts_;
+
+  // Reused from round to round.
+  std::vector<DraftJob*> going_on_;
+  std::vector<DraftJob> jobs_;
+  std::vector<RoundResult> results_;
+  std::vector<TokenId> path_;
+};
+
+// "relay:A+B+...". Throws UsageError for fewer than two parts, for one that cannot be meant, and
+// where another than the first reads features of the target.
+DrafterPlan read_relay_drafter(std::span<const std::string> parts);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_RELAY_DRAFTER_H_
