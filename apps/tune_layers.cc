@@ -109,7 +109,8 @@ CLI::App* add_tune_layers(CLI::App& tune, Run& run_command) {
               "more (default: 128)")
       ->group(kText);
   add_transform_flags(*app, options.sampling);
-  add_seed(*app, "--seed", options.seed, "The same seed tries the same sets (default: 0)");
+  add_seed(*app, "--seed", options.seed,
+           "Of the continuations and of which sets are tried (default: 0)");
   app->add_flag("--json", flags->json, "All sets as one JSON object");
   app->footer(
       "Examples:\n"

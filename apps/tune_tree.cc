@@ -94,7 +94,8 @@ std::string to_table(const TreeProfile& profile, const std::string& file) {
         plan.level_sizes.empty() ? "none: no draft pays"
                                  : fmt::to_string(fmt::join(plan.level_sizes, " ")));
   }
-  return text + fmt::format("\nUse it as --tree sequoia:profile={}\n", one_line(file));
+  return text +
+         fmt::format("\nUse it as --tree sequoia:profile={}\n", one_line(escape_spec_value(file)));
 }
 
 int run(const TuneTreeFlags& flags) {
@@ -104,7 +105,10 @@ int run(const TuneTreeFlags& flags) {
     throw UsageError("read flags", "--drafter", "a drafter", "none");
   }
   check_speculation(speculation);
-  // A wrong folder is better known before all is measured.
+  // A wrong place is better known before all is measured.
+  if (std::filesystem::is_directory(flags.out)) {
+    throw Error("write file", flags.out, "a file's name", "a folder");
+  }
   const std::filesystem::path folder = std::filesystem::path(flags.out).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder)) {
     throw Error("write file", flags.out, "a folder to write it in", "none");

@@ -128,6 +128,7 @@ TEST_F(TuneCommand, SaysInALineWhatIsWrong) {
             "40 documents"},
            {"tree", on_text({"--draft", path("draft"), "--out", path("no/folder.json")}), 1,
             "folder.json"},
+           {"tree", on_text({"--draft", path("draft"), "--out", path("draft")}), 1, "a folder"},
            {"layers", {"--text", path("none")}, 1, "none"},
            {"layers", on_text({"--trials", "0"}), 2, "--trials"},
        }) {

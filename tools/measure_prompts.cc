@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "outrider/error.h"
 #include "tools/measured_texts.h"
 
 namespace outrider {
@@ -46,6 +47,7 @@ std::map<std::string, Prompts> read_questions(const char* file, const Model& mod
                                               std::size_t n_of_a_kind) {
   std::map<std::string, std::vector<std::string>> texts;
   std::ifstream stream(file);
+  if (!stream) throw Error("read questions", file, "a readable file", "none");
   for (std::string line; std::getline(stream, line);) {
     const nlohmann::json question = nlohmann::json::parse(line);
     texts[kind_of(question.at("category"))].push_back(question.at("turns").at(0));
@@ -122,6 +124,7 @@ int run(std::span<char*> arguments) {
   }
   const auto model = Model::load(arguments[1], {.threads = 1});
   const auto prompts = read_questions(arguments[2], *model, n_of_a_kind);
+  if (prompts.empty()) throw Error("read questions", arguments[2], "questions", "none");
   std::cout << "| temperature | drafter |";
   for (const auto& [kind, texts] : prompts) std::cout << ' ' << kind << " |";
   std::cout

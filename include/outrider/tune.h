@@ -2,11 +2,13 @@
 // and the layers that a target drafts best without.
 //
 //   auto model = outrider::Model::load("stories260K");
-//   const outrider::SpeculationOptions drafter = {.drafter = "model:weak260K"};
-//   const auto profile = outrider::measure_tree_profile(model, drafter, {.texts =
-//   {"stories.txt"}}); outrider::write_tree_profile(profile, "profile.json"); std::cout <<
-//   outrider::plan_tree(profile).tau << '\n'; outrider::Generator generator(
-//       model, {.drafter = drafter.drafter, .tree = "sequoia:profile=profile.json"});
+//   outrider::SpeculationOptions drafter = {.drafter = "model:weak260K"};
+//   outrider::TreeProfileOptions options;
+//   options.texts = {"stories.txt"};
+//   const auto profile = outrider::measure_tree_profile(model, drafter, options);
+//   outrider::write_tree_profile(profile, "profile.json");
+//   drafter.tree = "sequoia:profile=profile.json";
+//   outrider::Generator generator(model, drafter);
 //
 // What is tuned so decides speed alone: every tree is verified exactly.
 #ifndef OUTRIDER_TUNE_H_
@@ -66,8 +68,8 @@ struct TreeProfileOptions {
 // Continues beginnings of the texts with drafts of `ranks` children of the root and counts which of
 // them stand; in turn with these, drafts of several levels, for their cost; then times the target's
 // passes. Of `speculation`, the drafter and its options count. Throws UsageError for options out of
-// range and for drafters that have no distribution to propose children from; Error for texts that
-// cannot be read or are fewer than asked for.
+// range, a context that is too short for them, and drafters that do not draft trees as told; Error
+// for texts that cannot be read or are fewer than asked for, and where nothing was drafted.
 TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
                                  const SpeculationOptions& speculation,
                                  const TreeProfileOptions& options);
@@ -91,7 +93,8 @@ struct PlannedDraft {
 
 // The best tree of at most `budget` nodes and `depth` levels, by the dynamic programme of Chen et
 // al., "Sequoia" (2024). 0: as many nodes as the profile's passes go up to, as many levels as
-// nodes. Throws UsageError for a budget beyond the profile's passes.
+// nodes. Throws UsageError for a budget beyond the profile's passes, and a profile without passes
+// or shares.
 PlannedDraft plan_tree(const TreeProfile& profile, int budget = 0, int depth = 0);
 
 struct LayerSearchOptions {
@@ -126,8 +129,8 @@ struct SkippedLayers {
 // pass over the continuations judges a set. After every single layer, the sets that are tried come
 // from where good ones have been found (Bergstra et al., "Algorithms for hyper-parameter
 // optimization", 2011, section 4, with an independent share a layer), as Zhang et al., "Draft &
-// Verify" (2024) search by Bayesian optimisation. The same options give the same sets on the same
-// machine but for the measured costs.
+// Verify" (2024) search by Bayesian optimisation. What is good depends on measured costs, too:
+// where not all sets are tried, another run may try others.
 // Throws UsageError for options out of range and models of a single layer, Error for texts.
 std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& model,
                                          const LayerSearchOptions& options);

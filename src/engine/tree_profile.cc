@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -215,6 +216,12 @@ TreeProfile read_tree_profile(const std::filesystem::path& file) {
 }
 
 PlannedDraft plan_tree(const TreeProfile& profile, int budget, int depth) {
+  if (profile.passes.empty() || profile.passes.front().rows != 1 ||
+      profile.accept_by_rank.empty()) {
+    throw UsageError("plan tree", "profile", "shares by rank, and a pass over one row first",
+                     "none");
+  }
+  if (depth < 0) throw UsageError("plan tree", "depth", "0 or more", fmt::to_string(depth));
   const int most_nodes = profile.passes.back().rows - 1;
   if (budget < 0 || budget > most_nodes) {
     throw UsageError("plan tree", "budget",

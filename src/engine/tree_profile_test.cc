@@ -128,6 +128,10 @@ TEST(PlanTree, WeighsTokensAgainstSeconds) {
   EXPECT_DOUBLE_EQ(tree.tau, 1 + 0.4 + 0.4 + 0.16);
   EXPECT_THROW(plan_tree(profile, 5), UsageError);
   EXPECT_THROW(plan_tree(profile, -1), UsageError);
+  EXPECT_THROW(plan_tree(profile, 1, -1), UsageError);
+  EXPECT_THROW(plan_tree({}), UsageError);
+  profile.passes = {{.rows = 2, .seconds = 1}};
+  EXPECT_THROW(plan_tree(profile), UsageError);
 }
 
 TEST(PlanTree, PassesBetweenMeasuredOnesCostWhatLiesBetween) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -23,13 +24,18 @@ namespace {
 
 constexpr const char* kOperation = "search layers";
 
-// The longest chain that is planned. Beyond it, a drafter that costs a good part of the target
-// gains nothing whatever its acceptance: 0.95^16 is 0.44.
+// The longest chain that is planned: where 19 of 20 tokens stand, less than half of the drafts get
+// as far (0.95^16 = 0.44), and each token costs a good part of a pass of the target.
 constexpr int kLongestChain = 16;
 
 // Shares of the time, about, that continuing the texts and timing passes take.
 constexpr double kShareOfTexts = 0.15;
 constexpr double kShareOfPasses = 0.1;
+
+// In the middle of the continuations.
+int context_of(const LayerSearchOptions& options) {
+  return options.prompt_tokens + options.max_tokens / 2;
+}
 
 void check(const Model& model, const LayerSearchOptions& options) {
   const auto require = [](const char* what, int value, int least) {
@@ -42,6 +48,7 @@ void check(const Model& model, const LayerSearchOptions& options) {
   require("max_tokens", options.max_tokens, 1);
   require("trials", options.trials, 1);
   require("rounds", options.rounds, 1);
+  require_room(model, context_of(options), kLongestChain + 1, kOperation);
   if (model.summary().n_layers < 2) {
     throw UsageError(kOperation, "model", "at least two layers", "one");
   }
@@ -195,7 +202,7 @@ std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& mod
   TreeProfile profile;
   PassOptions passes{.rows = {1, 2, 4, 8, kLongestChain + 1},
                      .nodes = PassNodes::chain,
-                     .context = options.prompt_tokens + options.max_tokens / 2,
+                     .context = context_of(options),
                      .prefill = 0,
                      .rounds = options.rounds,
                      .read_bytes = kNoReading,
@@ -209,13 +216,14 @@ std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& mod
   const double layer_share = share_of_a_layer(target, options.rounds);
 
   std::vector<SkippedLayers> found;
+  const double n_subsets = std::exp2(target.config().n_layers) - 2;
+  const double n_trials = std::min(static_cast<double>(options.trials), n_subsets);
   search_subsets(
       target.config().n_layers, options.trials, options.seed, [&](const std::vector<int>& layers) {
         if (options.progress) {
           constexpr double kBefore = kShareOfTexts + kShareOfPasses;
-          options.progress("trying layers", kBefore + (1 - kBefore) *
-                                                          static_cast<double>(found.size()) /
-                                                          static_cast<double>(options.trials));
+          options.progress("trying layers",
+                           kBefore + (1 - kBefore) * static_cast<double>(found.size()) / n_trials);
         }
         SkippedLayers set;
         set.layers = layers;

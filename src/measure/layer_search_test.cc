@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -52,6 +52,19 @@ TEST(SearchSubsets, NeverTriesASubsetTwiceAndKeepsToItsTrials) {
   }
 }
 
+TEST(SearchSubsets, GoTheSameWayAgainForTheSameScores) {
+  const auto way = [](std::uint64_t seed) {
+    std::vector<Layers> tried;
+    search_subsets(20, 80, seed, [&](const Layers& layers) {
+      tried.push_back(layers);
+      return std::cos(static_cast<double>(layers.front() * 7 + layers.back()));
+    });
+    return tried;
+  };
+  EXPECT_EQ(way(1), way(1));
+  EXPECT_NE(way(1), way(2));
+}
+
 TEST(SearchSubsets, BeginsWithEverySingleLayer) {
   std::vector<Layers> tried;
   search_subsets(40, 50, 0, [&](const Layers& layers) {
@@ -87,7 +100,7 @@ TEST(SearchSubsets, FindsBetterThanChanceDoes) {
   double sum = 0;
   double chance = 0;
   constexpr int kSeeds = 10;
-  std::srand(1);
+  std::mt19937 random(1);
   for (int seed = 0; seed < kSeeds; ++seed) {
     double found = -1e9;
     search_subsets(kLayers, kTrials, static_cast<std::uint64_t>(seed), [&](const Layers& layers) {
@@ -100,7 +113,7 @@ TEST(SearchSubsets, FindsBetterThanChanceDoes) {
     for (int trial = 0; trial < kTrials; ++trial) {
       Layers layers;
       for (int layer = 0; layer < kLayers; ++layer) {
-        if (std::rand() % 2 == 0) layers.push_back(layer);
+        if (random() % 2 == 0) layers.push_back(layer);
       }
       luck = std::max(luck, made_up_score(layers));
     }
@@ -210,6 +223,7 @@ TEST_F(SearchLayers, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(message([](auto& options) { options.n_texts = 0; }), HasSubstr("texts"));
   EXPECT_THAT(message([](auto& options) { options.prompt_tokens = 0; }), HasSubstr("prompt"));
   EXPECT_THAT(message([](auto& options) { options.max_tokens = 0; }), HasSubstr("max_tokens"));
+  EXPECT_THAT(message([](auto& options) { options.prompt_tokens = 1 << 20; }), HasSubstr("room"));
   EXPECT_THAT(message([](auto& options) { options.trials = 0; }), HasSubstr("trials"));
   EXPECT_THAT(message([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
   EXPECT_THAT(message([](auto& options) { options.sampling.top_p = 2; }), HasSubstr("top-p"));

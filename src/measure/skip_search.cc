@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <numeric>
 #include <random>
+#include <set>
 
 namespace outrider {
 namespace {

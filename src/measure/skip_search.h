@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <vector>
 
 namespace outrider {

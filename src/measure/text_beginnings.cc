@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
+#include <utility>
 
 #include "engine/text_documents.h"
 #include "outrider/error.h"
@@ -15,9 +15,9 @@ namespace {
 // More bytes than n tokens of running text have; a beginning is cut there before it is tokenised.
 constexpr std::size_t kBytesPerToken = 16;
 
-// So many beginnings are looked at and no more: enough to be spread over any collection, and few
-// enough to be held.
-constexpr std::size_t kMostPlaces = 100'000;
+// So many beginnings are held at a time. Where there are more, every second is kept, then every
+// fourth, and so on.
+constexpr std::size_t kMostPlaces = 65'536;
 
 // At most n_bytes, not through a character.
 std::string beginning(std::string_view text, std::size_t n_bytes) {
@@ -34,29 +34,44 @@ std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
                                                   int n_tokens, const char* operation) {
   TextDocuments documents(texts, separator);
   std::vector<std::string> places;
-  while (const auto piece = documents.next()) {
+  std::size_t step = 1;
+  for (std::size_t number = 0; const auto piece = documents.next(); ++number) {
+    if (number % step != 0) continue;
     places.push_back(beginning(piece->text, kBytesPerToken * static_cast<std::size_t>(n_tokens)));
-    if (places.size() == kMostPlaces) break;
+    if (places.size() < kMostPlaces) continue;
+    for (std::size_t at = 1; 2 * at < places.size(); ++at) places[at] = std::move(places[2 * at]);
+    places.resize(places.size() / 2);
+    step *= 2;
   }
   const auto wanted = static_cast<std::size_t>(n_texts);
   std::vector<std::vector<TokenId>> found;
-  // Every stride-th place from the first on, then from the second: evenly spread if all are long
-  // enough, and none tried twice.
-  const std::size_t stride = std::max<std::size_t>(places.size() / wanted, 1);
-  for (std::size_t first = 0; first < stride && found.size() < wanted; ++first) {
-    for (std::size_t at = first; at < places.size() && found.size() < wanted; at += stride) {
-      std::vector<TokenId> tokens = tokenizer.encode(places[at], true);
-      if (tokens.size() < static_cast<std::size_t>(n_tokens)) continue;
-      tokens.resize(static_cast<std::size_t>(n_tokens));
-      found.push_back(std::move(tokens));
-    }
-  }
+  std::vector<bool> tried(places.size(), false);
+  const auto try_place = [&](std::size_t at) {
+    if (found.size() == wanted || tried[at]) return;
+    tried[at] = true;
+    std::vector<TokenId> tokens = tokenizer.encode(places[at], true);
+    if (tokens.size() < static_cast<std::size_t>(n_tokens)) return;
+    tokens.resize(static_cast<std::size_t>(n_tokens));
+    found.push_back(std::move(tokens));
+  };
+  for (std::size_t i = 0; i < wanted && !places.empty(); ++i) try_place(i * places.size() / wanted);
+  for (std::size_t at = 0; at < places.size(); ++at) try_place(at);
   if (found.size() < wanted) {
     throw Error(operation, "texts",
                 fmt::format("{} documents, or long ones, of at least {} tokens", wanted, n_tokens),
                 fmt::format("{}", found.size()));
   }
   return found;
+}
+
+void require_room(const Model& model, int n_context, int n_rows, const char* operation) {
+  const int room = model.summary().context_length;
+  if (n_context <= room - n_rows) return;
+  throw UsageError(operation, "tokens of prompts and continuations",
+                   fmt::format("room for {} rows in the model's context of {} behind a prompt and "
+                               "half its continuation",
+                               n_rows, room),
+                   fmt::format("{} tokens", n_context));
 }
 
 }  // namespace outrider

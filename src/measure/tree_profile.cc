@@ -27,7 +27,13 @@ constexpr double kShareOfPasses = 0.2;
 // The memory's bandwidth is not asked for.
 constexpr std::int64_t kNoReading = 4096;
 
-void check(const SpeculationOptions& speculation, const TreeProfileOptions& options) {
+// In the middle of the continuations.
+int context_of(const TreeProfileOptions& options) {
+  return options.prompt_tokens + options.max_tokens / 2;
+}
+
+void check(const Model& model, const SpeculationOptions& speculation,
+           const TreeProfileOptions& options) {
   const auto require = [](const char* what, int value, int least, int most) {
     if (value >= least && value <= most) return;
     throw UsageError(kOperation, what, fmt::format("{} to {}", least, most),
@@ -42,6 +48,7 @@ void check(const SpeculationOptions& speculation, const TreeProfileOptions& opti
   require("ranks", options.ranks, 1, kMostDraftNodes / kDeepLevels);
   require("nodes", options.most_nodes, 1, kMostDraftNodes);
   require("rounds", options.rounds, 1, kMany);
+  require_room(model, context_of(options), options.most_nodes + 1, kOperation);
   const bool proposes =
       speculation.drafter != "none" && read_drafter(speculation.drafter).traits.has_draft_prob;
   if (!proposes) {
@@ -69,11 +76,14 @@ class Continuation {
                     .ignore_eos = true,
                     .on_token = [this](const TokenEvent& event) { count(event); }}};
     const GenerateStatistics statistics = generator_.generate({&request, 1}).front().statistics;
+    n_drafted_ += statistics.drafted;
+    if (statistics.target_passes == 0) return;
     seconds_.push_back(statistics.draft_seconds / static_cast<double>(statistics.target_passes));
   }
 
   // In drafts of one level: nodes whose children were judged, and which of these stood.
   std::int64_t n_judged() const { return n_judged_; }
+  std::int64_t n_drafted() const { return n_drafted_; }
   std::vector<double> shares() const {
     std::vector<double> shares;
     shares.reserve(accepted_.size());
@@ -105,6 +115,7 @@ class Continuation {
   const TreeProfileOptions* options_;
   std::vector<std::int64_t> accepted_;  // by rank
   std::int64_t n_judged_ = 0;
+  std::int64_t n_drafted_ = 0;
   std::vector<double> seconds_;  // a text each
 };
 
@@ -113,7 +124,7 @@ class Continuation {
 TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
                                  const SpeculationOptions& speculation,
                                  const TreeProfileOptions& options) {
-  check(speculation, options);
+  check(*model, speculation, options);
   const auto beginnings = text_beginnings(model->tokenizer(), options.texts, options.separator,
                                           options.n_texts, options.prompt_tokens, kOperation);
   const auto step = [&options](std::string_view what, double share) {
@@ -133,6 +144,15 @@ TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
     deep.go_on(beginnings[text], text);
   }
 
+  if (flat.n_judged() == 0) {
+    throw Error(kOperation, speculation.drafter, "drafts to count on these texts",
+                "none (is its context too short?)");
+  }
+  if (options.ranks > 1 && flat.n_drafted() <= flat.n_judged()) {
+    throw UsageError(kOperation, speculation.drafter, "a drafter that drafts trees as it is told",
+                     "one that drafts chains");
+  }
+
   TreeProfile profile{.target = model->path().string(),
                       .drafter = speculation.drafter,
                       .temperature = options.sampling.temperature,
@@ -148,7 +168,7 @@ TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
 
   PassOptions passes{.rows = {},
                      .nodes = PassNodes::chain,
-                     .context = options.prompt_tokens + options.max_tokens / 2,
+                     .context = context_of(options),
                      .prefill = 0,
                      .rounds = options.rounds,
                      .read_bytes = kNoReading,

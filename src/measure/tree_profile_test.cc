@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -163,8 +164,28 @@ TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(with([](auto& options) { options.most_nodes = 256; }),
               HasSubstr("1 to 255, got 256"));
   EXPECT_THAT(with([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
+  EXPECT_THAT(with([](auto& options) { options.max_tokens = 1 << 20; }), HasSubstr("room for 5"));
+  const std::string part = drafter().drafter;
+  EXPECT_THAT(error_of({.drafter = "staged:" + part + "+ngram"}, quick()),
+              HasSubstr("got one that drafts chains"));
   EXPECT_THAT(error_of({.drafter = "none"}, quick()), HasSubstr("ranked by a distribution"));
   EXPECT_THAT(error_of({.drafter = "ngram"}, quick()), HasSubstr("ranked by a distribution"));
+}
+
+TEST_F(MeasureTreeProfile, SaysWhereNothingIsDrafted) {
+  // A drafter whose context ends before the prompts do.
+  std::filesystem::copy(folder_.path() / "draft", folder_.path() / "short");
+  const auto file = folder_.path() / "short" / "config.json";
+  std::ifstream stream(file);
+  std::string config{std::istreambuf_iterator<char>(stream), {}};
+  const std::string key = "\"max_position_embeddings\":";
+  const std::size_t at = config.find(key);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t end = config.find_first_of(",}", at);
+  std::ofstream(file) << config.replace(at + key.size(), end - at - key.size(), " 4");
+  SpeculationOptions speculation = drafter();
+  speculation.drafter = "model:" + (folder_.path() / "short").string();
+  EXPECT_THAT(error_of(speculation, quick()), HasSubstr("got none (is its context too short?)"));
 }
 
 TEST_F(MeasureTreeProfile, EndsWhereProgressThrows) {
@@ -192,6 +213,18 @@ TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
   std::ofstream text(folder_.path() / "long.txt");
   for (int line = 0; line < 40'000; ++line) text << line << " bottles on the wall\n";
   text.close();
+  // The last pieces are among them, and of a text whose halves differ each half has its share.
+  std::ofstream half(folder_.path() / "halves.txt");
+  for (int line = 0; line < 79; ++line) {
+    half << (line < 40 ? "first half of the text|" : "second half of the text|");
+  }
+  half.close();
+  const std::vector<std::filesystem::path> halves = {folder_.path() / "halves.txt"};
+  const auto spread = text_beginnings(model_->tokenizer(), halves, "|", 40, 5, "test");
+  const auto second = std::count(spread.begin(), spread.end(), spread.back());
+  EXPECT_NE(spread.front(), spread.back());
+  EXPECT_THAT(second, ::testing::AllOf(::testing::Ge(19), ::testing::Le(21)));
+
   const std::vector<std::filesystem::path> files = {folder_.path() / "long.txt"};
   const auto beginnings = text_beginnings(model_->tokenizer(), files, "", 10, 8, "test");
   ASSERT_THAT(beginnings, SizeIs(10));

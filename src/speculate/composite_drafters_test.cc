@@ -335,6 +335,36 @@ TEST(RelayDrafter, EachPartDraftsItsLengthBehindTheOneBefore) {
   }
 }
 
+TEST(RelayDrafter, AnswersWhereNothingMayBeDrafted) {
+  // At a text's last place, or where another drafter around it has the round, rules ask the part
+  // that would have drafted first.
+  const auto drafter =
+      relay(parts_of(model_part(11, 6, chain_shape(2)), model_part(21, 6, chain_shape(1))));
+  ModelDrafter alone(std::make_unique<TableModel>(6, 11), 6);
+  CounterChance chance(1);
+  Stream stream(0, std::vector<TokenId>{1, 2, 3}, Transform({.temperature = 1}, 6), chance);
+  const Context context = stream.context();
+  const auto shape = chain_shape(3);
+  const auto law_of = [&](Drafter& asked, bool proposes) {
+    asked.begin(context);
+    stream.tree.reset(3, 3);
+    DraftJob job{.context = &context,
+                 .budget = {},
+                 .shape = shape.get(),
+                 .chance = &chance,
+                 .tree = &stream.tree};
+    if (proposes) asked.propose({&job, 1});
+    EXPECT_EQ(stream.tree.n_drafted(), 0);
+    Distribution law;
+    EXPECT_TRUE(asked.draft_at(context, stream.tree, 0, law, nullptr));
+    asked.end(0);
+    return law;
+  };
+  const Distribution expected = law_of(alone, true);
+  EXPECT_EQ(law_of(*drafter, true).probs, expected.probs);
+  EXPECT_EQ(law_of(*drafter, false).probs, expected.probs);
+}
+
 class NotedDraws final : public Chance {
  public:
   explicit NotedDraws(Chance& chance) : chance_(&chance) {}
@@ -487,11 +517,22 @@ TEST(CompositeDrafters, KeepInStepWithTheText) {
             parts_of(naming_part(6, 2),
                      Part{staged(11, 6, model_part(21, 6, chain_shape(2))), chain_shape(2)}),
             false);
+      case 7:    // a relay that is not asked in every round, of parts that must not miss one
+      case 8: {  // and one that rides ahead of another drafter
+        auto inner =
+            relay(parts_of(Part{staged(11, 6, model_part(21, 6, chain_shape(2))), chain_shape(2)},
+                           model_part(31, 6, chain_shape(1)), naming_part(6)),
+                  false);
+        if (kind == 8) return staged(41, 6, Part{std::move(inner), chain_shape(5)});
+        return std::make_unique<FirstDrafter>(
+            parts_of(naming_part(6, 2), Part{std::move(inner), chain_shape(5)}), shape,
+            DrafterTraits{});
+      }
       default:
         return staged(11, 6, {staged(21, 6, model_part(31, 6, chain_shape(2))), chain_shape(3)});
     }
   };
-  for (int kind = 0; kind < 8; ++kind) {
+  for (int kind = 0; kind < 10; ++kind) {
     for (const char* verify : {"multi-round", "coupled"}) {
       TableModel target(6, 1);
       const auto acceptance =

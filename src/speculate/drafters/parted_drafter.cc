@@ -10,15 +10,6 @@
 #include "speculate/tree_shapes/open_shape.h"
 
 namespace outrider {
-namespace {
-
-// Which of a part's nodes is this one of the whole tree; -1: none. Several may be: the first then.
-int own_node(const std::vector<int>& whole, int node) {
-  const auto at = std::find(whole.begin(), whole.end(), node);
-  return at == whole.end() ? -1 : static_cast<int>(at - whole.begin());
-}
-
-}  // namespace
 
 PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape)
     : parts_(std::move(parts)), shape_(std::move(shape)) {
@@ -70,12 +61,10 @@ void PartedDrafter::forget_drafts(std::span<const DraftJob> jobs) {
 
 void PartedDrafter::match(Text& text, const DraftTree& tree) {
   for (PartOfText& own : text.parts) {
-    if (!text.drafted) {
-      own.tree.reset(tree.node(0).token, tree.n_committed());
-      own.whole.assign(1, 0);
-    } else if (own.whole.back() >= tree.n_nodes()) {  // scratch nodes come last
-      own.tree.drop_scratch();
-      own.whole.resize(static_cast<std::size_t>(own.tree.n_drafted()) + 1);
+    if (text.drafted) {
+      own.draft.match(tree);
+    } else {
+      own.draft.reset(tree.node(0).token, tree.n_committed(), 0);
     }
   }
 }
@@ -101,71 +90,29 @@ void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Roo
                   .scratch_depth = whole->budget.scratch_depth};
     job.stop = &*own.stop;
     job.chance = &own.chance;
-    job.tree = &own.tree;
+    job.tree = &own.draft.tree();
     jobs_.push_back(job);
   }
   drafting.drafter->propose(jobs_);
 }
 
 const DraftTree& PartedDrafter::drafted(std::size_t part, SequenceId id) const {
-  return texts_.at(id).parts[part].tree;
+  return texts_.at(id).parts[part].draft.tree();
 }
 
 void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
-  PartOfText& own = texts_.at(job.context->id).parts[part];
-  DraftTree& tree = *job.tree;
-  const bool has_draft_prob = traits().has_draft_prob;
-  // Laws are copied once each, since siblings drawn without replacement share one.
-  std::vector<int> laws;
-  const auto copied = [&](int law) {
-    if (law < 0) return law;
-    const auto index = static_cast<std::size_t>(law);
-    if (index >= laws.size()) laws.resize(index + 1, kNoDistribution);
-    if (laws[index] < 0) {
-      laws[index] = tree.add_distribution();
-      tree.distribution(laws[index]) = own.tree.distribution(law);
-    }
-    return laws[index];
-  };
-  for (int node = 0; node <= own.tree.n_drafted(); ++node) {
-    const DraftNode& from = own.tree.node(node);
-    if (node > 0) {
-      const int parent = own.whole[static_cast<std::size_t>(from.parent)];
-      int at = -1;
-      if (share_named && from.proposal == kPointMass) {
-        for (int child = tree.next_child(parent, parent); child >= 0;
-             child = tree.next_child(parent, child)) {
-          const DraftNode& there = tree.node(child);
-          if (there.proposal == kPointMass && there.token == from.token) at = child;
-        }
-      }
-      if (at < 0) at = tree.add_child(parent, from.token, copied(from.proposal), from.draws);
-      own.whole.push_back(at);
-    }
-    const int at = own.whole.back();
-    if (has_draft_prob && tree.node(at).draft_prob == kNoDistribution) {
-      tree.set_draft_prob(at, copied(from.draft_prob));
-      tree.set_raw_draft(at, copied(from.raw_draft));
-    }
-  }
+  texts_.at(job.context->id)
+      .parts[part]
+      .draft.graft(*job.tree, share_named, traits().has_draft_prob);
 }
 
 void PartedDrafter::finish(std::span<DraftJob> jobs) {
   for (DraftJob& job : jobs) {
     for (PartOfText& own : texts_.at(job.context->id).parts) {
-      const auto n_drafted = static_cast<std::size_t>(own.tree.n_drafted());
-      if (own.whole.size() != n_drafted + 1) {
-        own.tree.reset(job.tree->node(0).token, job.tree->n_committed());
-        continue;
-      }
-      if (job.tree->n_nodes() + own.tree.n_scratch() > kMostDraftNodes + 1) {
-        own.tree.drop_scratch();
-        continue;
-      }
-      for (int node = own.tree.n_drafted() + 1; node < own.tree.n_nodes(); ++node) {
-        const DraftNode& from = own.tree.node(node);
-        own.whole.push_back(
-            job.tree->add_scratch(own.whole[static_cast<std::size_t>(from.parent)], from.token));
+      if (own.draft.is_grafted()) {
+        own.draft.graft_scratch(*job.tree);
+      } else {
+        own.draft.reset(job.tree->node(0).token, job.tree->n_committed(), 0);
       }
     }
   }
@@ -176,10 +123,10 @@ bool PartedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   Text& text = texts_.at(context.id);
   match(text, tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
-    const PartOfText& own = text.parts[part];
-    const int in_part = own_node(own.whole, node);
+    const GraftedDraft& own = text.parts[part].draft;
+    const int in_part = own.own_node(node);
     if (in_part >= 0 &&
-        parts_[part].drafter->draft_at(context, own.tree, in_part, draft_prob, raw_draft)) {
+        parts_[part].drafter->draft_at(context, own.tree(), in_part, draft_prob, raw_draft)) {
       return true;
     }
   }
@@ -191,33 +138,9 @@ void PartedDrafter::observe(std::span<const RoundResult> results) {
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     results_.clear();
     for (const RoundResult& whole : results) {
-      PartOfText& own = texts_.at(whole.context->id).parts[part];
-      // As far as the accepted path runs in the part's own tree; for it, the next token is the
-      // verifier's.
-      own.verdict.path.clear();
-      own.verdict.next = whole.verdict->next;
-      own.verdict.corrected = whole.verdict->corrected;
-      for (const int node : whole.verdict->path) {
-        const int in_part = own_node(own.whole, node);
-        if (in_part < 0) {
-          own.verdict.next = whole.tree->node(node).token;
-          own.verdict.corrected = true;
-          break;
-        }
-        own.verdict.path.push_back(in_part);
-      }
-      own.rows.clear();
-      for (const int node : own.whole) {
-        own.rows.push_back(whole.rows.empty() ? whole.first_row + node
-                                              : whole.rows[static_cast<std::size_t>(node)]);
-      }
-      results_.push_back({.context = whole.context,
-                          .tree = &own.tree,
-                          .verdict = &own.verdict,
-                          .features = features_of(part, whole.features),
-                          .target = whole.target,
-                          .first_row = own.rows.front(),
-                          .rows = own.rows});
+      RoundResult& result =
+          results_.emplace_back(texts_.at(whole.context->id).parts[part].draft.result(whole));
+      result.features = features_of(part, whole.features);
     }
     parts_[part].drafter->observe(results_);
   }

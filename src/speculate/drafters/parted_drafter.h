@@ -16,6 +16,7 @@
 #include "sampling/apart_chance.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/drafters/grafted_draft.h"
 
 namespace outrider {
 
@@ -78,12 +79,9 @@ class PartedDrafter : public Drafter {
 
  private:
   struct PartOfText {
-    DraftTree tree;
-    std::vector<int> whole;  // of its nodes, which they are in the whole tree
-    std::vector<int> rows;   // and in the target's pass
+    GraftedDraft draft;
     ApartChance chance;
     std::optional<PartStop> stop;
-    Verdict verdict;
   };
   struct Text {
     std::vector<PartOfText> parts;

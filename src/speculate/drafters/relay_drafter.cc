@@ -72,180 +72,118 @@ void RelayDrafter::show(std::size_t part, PartOfText& own, const DraftJob& job, 
   if (!as_it_was || !path_.empty()) parts_[part].drafter->rewind(own.context, n_common);
 }
 
+// Adds to jobs_ what a part is to draft for a text; false if there is no room for anything.
+bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
+  const PartedDrafter::Part& drafting = parts_[part];
+  const int leaf = deepest(*whole.tree);
+  const int depth = whole.tree->node(leaf).depth;
+  const TreeShape& shape =
+      whole.shape->is_chain() && !drafting.shape->is_chain() ? *chains_[part] : *drafting.shape;
+  DraftJob job = whole;
+  job.budget = {
+      .depth = std::min(whole.budget.depth - depth, shape.depth()),
+      .n_nodes = std::min(whole.budget.n_nodes - whole.tree->n_drafted(), shape.n_nodes()),
+      .scratch_depth = whole.budget.scratch_depth - depth};
+  // The first part is asked in any case: it may have something to say of the root (draft_at).
+  if (part > 0 && (job.budget.depth <= 0 || job.budget.n_nodes <= 0)) return false;
+  PartOfText& own = texts_.at(whole.context->id).parts[part];
+  show(part, own, whole, leaf);
+  const std::span<const TokenId> tokens = own.context.tokens;
+  own.draft.reset(tokens.back(), static_cast<std::int64_t>(tokens.size()), leaf);
+  own.asked = true;
+  // The round's own position: a later round may begin where this part does.
+  own.chance.reset(*whole.chance, {.stride = static_cast<int>(parts_.size()),
+                                   .lane = static_cast<int>(part),
+                                   .position = whole.tree->n_committed()});
+  own.stop.emplace(whole.stop, drafting.confidence);
+  job.context = &own.context;
+  job.shape = &shape;
+  job.stop = &*own.stop;
+  job.chance = &own.chance;
+  job.tree = &own.draft.tree();
+  jobs_.push_back(job);
+  return true;
+}
+
 void RelayDrafter::propose(std::span<DraftJob> jobs) {
   going_on_.clear();
   for (DraftJob& job : jobs) {
     going_on_.push_back(&job);
-    for (PartOfText& own : texts_.at(job.context->id).parts) own.drafted = false;
+    for (PartOfText& own : texts_.at(job.context->id).parts) own.asked = false;
   }
-  for (std::size_t part = 0; part < parts_.size() && !going_on_.empty(); ++part) {
-    const PartedDrafter::Part& drafting = parts_[part];
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
     jobs_.clear();
-    std::erase_if(going_on_, [&](DraftJob* whole) {
-      const int leaf = deepest(*whole->tree);
-      const int depth = whole->tree->node(leaf).depth;
-      const TreeShape& shape = whole->shape->is_chain() && !drafting.shape->is_chain()
-                                   ? *chains_[part]
-                                   : *drafting.shape;
-      DraftJob job = *whole;
-      job.budget = {
-          .depth = std::min(whole->budget.depth - depth, shape.depth()),
-          .n_nodes = std::min(whole->budget.n_nodes - whole->tree->n_drafted(), shape.n_nodes()),
-          .scratch_depth = whole->budget.scratch_depth - depth};
-      if (job.budget.depth <= 0 || job.budget.n_nodes <= 0) return true;
-      PartOfText& own = texts_.at(whole->context->id).parts[part];
-      show(part, own, *whole, leaf);
-      const std::span<const TokenId> tokens = own.context.tokens;
-      own.tree.reset(tokens.back(), static_cast<std::int64_t>(tokens.size()));
-      own.whole.assign(1, leaf);
-      own.drafted = true;
-      // The round's own position: a later round may begin where this part does.
-      own.chance.reset(*whole->chance, {.stride = static_cast<int>(parts_.size()),
-                                        .lane = static_cast<int>(part),
-                                        .position = whole->tree->n_committed()});
-      own.stop.emplace(whole->stop, drafting.confidence);
-      job.context = &own.context;
-      job.shape = &shape;
-      job.stop = &*own.stop;
-      job.chance = &own.chance;
-      job.tree = &own.tree;
-      jobs_.push_back(job);
-      return false;
-    });
+    std::erase_if(going_on_, [&](DraftJob* whole) { return !ask(part, *whole); });
     if (jobs_.empty()) break;
-    drafting.drafter->propose(jobs_);
+    parts_[part].drafter->propose(jobs_);
     std::erase_if(going_on_, [&](DraftJob* whole) {
       PartOfText& own = texts_.at(whole->context->id).parts[part];
-      graft(own, *whole, traits_.has_draft_prob);
+      own.draft.graft(*whole->tree, /*share_named=*/false, traits_.has_draft_prob);
       return own.stop->ended();
     });
   }
-  // Scratch nodes stand behind all drafted ones, as far as a pass has room.
   for (DraftJob& job : jobs) {
     for (PartOfText& own : texts_.at(job.context->id).parts) {
-      if (!own.drafted) continue;
-      if (job.tree->n_nodes() + own.tree.n_scratch() > kMostDraftNodes + 1) {
-        own.tree.drop_scratch();
-      }
-      for (int node = own.tree.n_drafted() + 1; node < own.tree.n_nodes(); ++node) {
-        const DraftNode& from = own.tree.node(node);
-        own.whole.push_back(
-            job.tree->add_scratch(own.whole[static_cast<std::size_t>(from.parent)], from.token));
-      }
+      if (own.asked) own.draft.graft_scratch(*job.tree);
     }
   }
 }
 
-void RelayDrafter::graft(PartOfText& own, DraftJob& job, bool has_draft_prob) {
-  DraftTree& tree = *job.tree;
-  // Laws are copied once each, since siblings drawn without replacement share one.
-  std::vector<int> laws;
-  const auto copied = [&](int law) {
-    if (law < 0) return law;
-    const auto index = static_cast<std::size_t>(law);
-    if (index >= laws.size()) laws.resize(index + 1, kNoDistribution);
-    if (laws[index] < 0) {
-      laws[index] = tree.add_distribution();
-      tree.distribution(laws[index]) = own.tree.distribution(law);
-    }
-    return laws[index];
-  };
-  for (int node = 0; node <= own.tree.n_drafted(); ++node) {
-    const DraftNode& from = own.tree.node(node);
-    if (node > 0) {
-      own.whole.push_back(tree.add_child(own.whole[static_cast<std::size_t>(from.parent)],
-                                         from.token, copied(from.proposal), from.draws));
-    }
-    const int at = own.whole.back();
-    if (has_draft_prob && from.draft_prob != kNoDistribution) {
-      tree.set_draft_prob(at, copied(from.draft_prob));
-      if (from.raw_draft != kNoDistribution) tree.set_raw_draft(at, copied(from.raw_draft));
-    }
-  }
-}
-
-// No scratch nodes if a drafter around this one had no room for them.
-void RelayDrafter::match(PartOfText& own, const DraftTree& tree) {
-  if (own.drafted && own.whole.back() >= tree.n_nodes()) {
-    own.tree.drop_scratch();
-    own.whole.resize(static_cast<std::size_t>(own.tree.n_drafted()) + 1);
-  }
+void RelayDrafter::follow(PartOfText& first, const Context& context, const DraftTree& tree) {
+  first.context = context;
+  if (first.asked) return;
+  first.draft.reset(tree.node(0).token, tree.n_committed(), 0);
+  first.asked = true;
 }
 
 bool RelayDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
                             Distribution& draft_prob, Distribution* raw_draft) {
   Text& text = texts_.at(context.id);
+  follow(text.parts.front(), context, tree);
   // The part whose turn it was there: the last that has the node.
   for (std::size_t part = parts_.size(); part-- > 0;) {
     PartOfText& own = text.parts[part];
-    if (!own.drafted) continue;
-    match(own, tree);
-    const auto at = std::find(own.whole.begin(), own.whole.end(), node);
-    if (at == own.whole.end()) continue;
-    if (parts_[part].drafter->draft_at(own.context, own.tree,
-                                       static_cast<int>(at - own.whole.begin()), draft_prob,
-                                       raw_draft)) {
+    if (!own.asked) continue;
+    own.draft.match(tree);
+    const int in_part = own.draft.own_node(node);
+    if (in_part >= 0 && parts_[part].drafter->draft_at(own.context, own.draft.tree(), in_part,
+                                                       draft_prob, raw_draft)) {
       return true;
     }
   }
   return false;
 }
 
+// For a part behind others: the text it took for true goes on by what stood of its own draft. Where
+// the parts before it failed, their tokens were followed, for it, by something else.
+void RelayDrafter::move_on(PartOfText& own, const RoundResult& result) {
+  const std::size_t n_before = own.tokens.size();
+  for (const int node : result.verdict->path) own.tokens.push_back(result.tree->node(node).token);
+  own.tokens.push_back(result.verdict->next);
+  for (std::size_t at = n_before; at < own.tokens.size(); ++at) {
+    own.history.add_generated(own.tokens[at]);
+  }
+  own.context.tokens = own.tokens;
+}
+
 void RelayDrafter::observe(std::span<const RoundResult> results) {
+  for (const RoundResult& whole : results) {
+    follow(texts_.at(whole.context->id).parts.front(), *whole.context, *whole.tree);
+  }
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     results_.clear();
     for (const RoundResult& whole : results) {
       PartOfText& own = texts_.at(whole.context->id).parts[part];
-      if (!own.drafted) continue;
-      match(own, *whole.tree);
-      // What is accepted of the part's own draft, and the token behind it. Where the parts before
-      // it failed there is none: for the part, its root was followed by something else.
-      own.verdict.path.clear();
-      own.verdict.next = whole.verdict->next;
-      own.verdict.corrected = whole.verdict->corrected;
-      bool reached = own.whole.front() == 0;
-      for (const int node : whole.verdict->path) {
-        if (!reached) {
-          reached = node == own.whole.front();
-          continue;
-        }
-        const auto at = std::find(own.whole.begin(), own.whole.end(), node);
-        if (at == own.whole.end()) {
-          own.verdict.next = whole.tree->node(node).token;
-          own.verdict.corrected = true;
-          break;
-        }
-        own.verdict.path.push_back(static_cast<int>(at - own.whole.begin()));
+      if (!std::exchange(own.asked, false)) continue;
+      own.draft.match(*whole.tree);
+      RoundResult& result = results_.emplace_back(own.draft.result(whole));
+      if (part > 0) {
+        move_on(own, result);
+        result.features = {};
       }
-      own.rows.clear();
-      for (const int node : own.whole) {
-        own.rows.push_back(whole.rows.empty() ? whole.first_row + node
-                                              : whole.rows[static_cast<std::size_t>(node)]);
-      }
-      if (!reached) own.verdict.corrected = own.tree.n_drafted() > 0;
-      if (part == 0) {
-        own.context = *whole.context;
-      } else {
-        const std::size_t n_before = own.tokens.size();
-        for (const int node : own.verdict.path) own.tokens.push_back(own.tree.node(node).token);
-        own.tokens.push_back(own.verdict.next);
-        for (std::size_t at = n_before; at < own.tokens.size(); ++at) {
-          own.history.add_generated(own.tokens[at]);
-        }
-        own.context.tokens = own.tokens;
-      }
-      results_.push_back({.context = &own.context,
-                          .tree = &own.tree,
-                          .verdict = &own.verdict,
-                          .features = part == 0 ? whole.features : FeatureRows{},
-                          .target = whole.target,
-                          .first_row = own.rows.front(),
-                          .rows = own.rows});
+      result.context = &own.context;
     }
     if (!results_.empty()) parts_[part].drafter->observe(results_);
-  }
-  for (const RoundResult& whole : results) {
-    for (PartOfText& own : texts_.at(whole.context->id).parts) own.drafted = false;
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "sampling/apart_chance.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/drafters/grafted_draft.h"
 #include "speculate/drafters/parted_drafter.h"
 
 namespace outrider {
@@ -49,7 +50,7 @@ class RelayDrafter final : public Drafter {
   std::int64_t n_passes() const override;
 
  private:
-  // Ends a part's draft where the whole's rule does, which it remembers, or below the part's own
+  // Ends a part's draft where the whole's rule does, which ends the relay, or below the part's own
   // confidence.
   class Stop final : public StopRule {
    public:
@@ -65,23 +66,22 @@ class RelayDrafter final : public Drafter {
 
   // A part's view of a text.
   struct PartOfText {
-    std::vector<TokenId> tokens;  // what it takes for the text; the first part: the prompt
-    TokenHistory history;
+    std::vector<TokenId> tokens;  // what it takes for the text; not kept for the first part
+    TokenHistory history;         // likewise
     Context context;
-    DraftTree tree;
-    std::vector<int> whole;  // of its nodes, which they are in the whole tree
-    std::vector<int> rows;   // and in the target's pass
+    GraftedDraft draft;
     ApartChance chance;
     std::optional<Stop> stop;
-    Verdict verdict;
-    bool drafted = false;  // since the last observe()
+    bool asked = false;  // for a draft since the last observe()
   };
   struct Text {
     std::vector<PartOfText> parts;
   };
   void show(std::size_t part, PartOfText& own, const DraftJob& job, int leaf);
-  static void graft(PartOfText& own, DraftJob& job, bool has_draft_prob);
-  static void match(PartOfText& own, const DraftTree& tree);
+  bool ask(std::size_t part, DraftJob& whole);
+  // The first part follows the text whether it is asked for drafts or not.
+  static void follow(PartOfText& first, const Context& context, const DraftTree& tree);
+  void move_on(PartOfText& own, const RoundResult& result);
 
   std::vector<PartedDrafter::Part> parts_;
   std::vector<std::shared_ptr<const TreeShape>> chains_;  // as deep as each part's shape
