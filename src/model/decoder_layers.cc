@@ -41,6 +41,21 @@ std::unique_ptr<Sequence> DecoderLayers::open(const Prompt& prompt) {
   return sequence;
 }
 
+std::unique_ptr<Sequence> DecoderLayers::fork_without(const Sequence& whole,
+                                                      std::span<const int> skip_layers) const {
+  const auto* sequence = dynamic_cast<const KvSequence*>(&whole);
+  if (sequence == nullptr || sequence->pool() != pool_.get()) return nullptr;
+  if (!sequence->skipped_layers().empty()) return nullptr;
+  // The last ones, and all of these.
+  int expected = parts_.config->n_layers - static_cast<int>(skip_layers.size());
+  for (const int layer : skip_layers) {
+    if (layer != expected++) return nullptr;
+  }
+  auto fork = sequence->fork();
+  static_cast<KvSequence&>(*fork).set_skipped_layers(skip_layers);
+  return fork;
+}
+
 void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                             std::span<const int> skip_layers) {
   plan_.lay_out(blocks, logits, skip_layers, *parts_.config, *pool_);

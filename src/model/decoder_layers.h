@@ -62,6 +62,9 @@ class DecoderLayers {
 
   // An empty sequence. Throws Error on encoder tokens.
   std::unique_ptr<Sequence> open(const Prompt& prompt);
+  // As LanguageModel has it.
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const;
 
   // Checks the blocks, lays out their rows and makes room for the pass. Throws Error (or
   // std::bad_alloc); no sequence has changed then. skip_layers: those that the pass will leave out

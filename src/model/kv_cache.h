@@ -92,7 +92,8 @@ class KvSequence final : public Sequence {
 
   bool empty() const { return n_kept_ == 0 && parents_.empty(); }
   // The layers that its tokens were run without (ForwardRequest): they have no keys and values
-  // there, and those of later layers are not the whole model's. Set while it is empty.
+  // there, and those of later layers are not the whole model's. Set while it is empty, or of a fork
+  // for passes that leave out the last layers: it has keys and values there that nobody reads.
   std::span<const int> skipped_layers() const { return skipped_layers_; }
   void set_skipped_layers(std::span<const int> layers) {
     skipped_layers_.assign(layers.begin(), layers.end());

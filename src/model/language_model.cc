@@ -4,6 +4,10 @@
 
 namespace outrider {
 
+std::unique_ptr<Sequence> LanguageModel::fork_without(const Sequence&, std::span<const int>) const {
+  return nullptr;
+}
+
 void LanguageModel::embed(std::span<const TokenId>, std::span<float>) {
   throw Error("embed", "model", "one that lends its input matrix", "one that does not");
 }

@@ -124,6 +124,14 @@ class LanguageModel {
   virtual void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                        ForwardOutput& output) = 0;
 
+  // A fork of a sequence for passes that leave these layers out (ForwardRequest), on the keys and
+  // values that passes without them would have left: nullptr where those are others. They are the
+  // same if this model ran the sequence whole and the layers are its last ones, an early exit: what
+  // a layer leaves depends on those before it alone. The sequence itself never sees what passes
+  // over the fork leave. The default has no such forks.
+  virtual std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                                 std::span<const int> skip_layers) const;
+
   // How many tokens could still follow on one path behind a sequence's kept tokens and `next`;
   // below 0 where these do not fit into the context.
   virtual int room(const Sequence& sequence, std::span<const TokenId> next) const {

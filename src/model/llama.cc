@@ -20,6 +20,11 @@ LlamaModel::LlamaModel(Parts parts)
 
 std::unique_ptr<Sequence> LlamaModel::open(const Prompt& prompt) { return layers_.open(prompt); }
 
+std::unique_ptr<Sequence> LlamaModel::fork_without(const Sequence& whole,
+                                                   std::span<const int> skip_layers) const {
+  return layers_.fork_without(whole, skip_layers);
+}
+
 void LlamaModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                          ForwardOutput& output) {
   for (const int layer : request.feature_layers) {

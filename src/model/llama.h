@@ -33,6 +33,8 @@ class LlamaModel final : public LanguageModel {
   const ModelConfig& config() const override { return parts_.config; }
   Footprint footprint() const override;
   std::unique_ptr<Sequence> open(const Prompt& prompt) override;
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const override;
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;

@@ -109,6 +109,71 @@ TEST(SkipLayers, LeavesTheStreamAsItWas) {
   EXPECT_FALSE(std::equal(row.begin() + 64, row.begin() + 128, row.begin() + 128));
 }
 
+// A pass, and the rows it leaves; its nodes become kept tokens.
+std::vector<float> run_on(LanguageModel& model, Sequence& sequence, std::vector<TokenId> tokens,
+                          const Layers& skipped) {
+  ForwardOutput output;
+  const TokenBlock block{&sequence, tokens, {}};
+  model.forward({&block, 1}, {.logits = {}, .skip_layers = skipped}, output);
+  Layers path;
+  for (int node = 0; node < static_cast<int>(tokens.size()); ++node) path.push_back(node);
+  sequence.keep(path);
+  return {
+      output.logits.begin(),
+      output.logits.begin() + static_cast<std::ptrdiff_t>(output.n_rows) * output.vocabulary_size};
+}
+
+TEST(SkipLayers, AnEarlyExitGoesOnFromTheWholeModelsSequence) {
+  std::vector<TokenId> prompt;
+  for (int token = 0; token < 37; ++token) prompt.push_back(7 * token % 200);  // over several pages
+  for (const int n_threads : {1, 2}) {
+    const auto model = load_tiny(four_layers(), n_threads);
+    for (const Layers& last : {Layers{3}, Layers{2, 3}, Layers{1, 2, 3}}) {
+      const auto whole = model->open({});
+      const auto untouched = model->open({});
+      const auto own = model->open({});
+      run_on(*model, *whole, prompt, {});
+      run_on(*model, *untouched, prompt, {});
+      run_on(*model, *own, prompt, last);
+      for (int round = 0; round < 3; ++round) {
+        // Each round drafts on a new fork; then the whole model goes on as if nobody had.
+        const auto fork = model->fork_without(*whole, last);
+        ASSERT_NE(fork, nullptr);
+        EXPECT_EQ(fork->n_kept(), whole->n_kept());
+        for (const TokenId token : {11, 12, 13}) {
+          EXPECT_TRUE(
+              same_bits(run_on(*model, *fork, {token}, last), run_on(*model, *own, {token}, last)));
+        }
+        own->truncate(whole->n_kept());
+        const std::vector<TokenId> accepted = {11, 12, static_cast<TokenId>(20 + round)};
+        EXPECT_TRUE(same_bits(run_on(*model, *whole, accepted, {}),
+                              run_on(*model, *untouched, accepted, {})));
+        run_on(*model, *own, accepted, last);
+      }
+    }
+  }
+}
+
+TEST(SkipLayers, NoForkWhereKeysAndValuesAreOthers) {
+  const auto model = load_tiny(four_layers(), 1);
+  const auto other = load_tiny(four_layers(), 1);
+  const auto whole = model->open({});
+  run_on(*model, *whole, {1, 2, 3}, {});
+  EXPECT_NE(model->fork_without(*whole, Layers{3}), nullptr);
+  for (const Layers& middle : {Layers{2}, Layers{0, 3}, Layers{1, 2}, Layers{3, 4}}) {
+    EXPECT_EQ(model->fork_without(*whole, middle), nullptr);
+  }
+  EXPECT_EQ(other->fork_without(*whole, Layers{3}), nullptr);
+  const auto shortened = model->open({});
+  run_on(*model, *shortened, {1, 2, 3}, {3});
+  EXPECT_EQ(model->fork_without(*shortened, Layers{3}), nullptr);
+  EXPECT_EQ(model->fork_without(*shortened, Layers{2, 3}), nullptr);
+  // A fork is for these passes alone.
+  const auto fork = model->fork_without(*whole, Layers{3});
+  EXPECT_THROW(run_on(*model, *fork, {4}, {}), Error);
+  EXPECT_THROW(run_on(*model, *fork, {4}, {2, 3}), Error);
+}
+
 // Keys and values of shortened passes are never read by others, nor the other way round.
 TEST(SkipLayers, SequencesAreRunWithoutTheSameLayersAllTheTime) {
   const auto model = load_tiny(four_layers(), 1);

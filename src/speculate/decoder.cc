@@ -142,7 +142,8 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
                        .chance = streams[index]->chance,
                        .noise = acceptance_->draft_noise(),
                        .record_raw = needs.raw_draft,
-                       .tree = &streams[index]->tree});
+                       .tree = &streams[index]->tree,
+                       .judged = streams[index]->sequence.get()});
     }
     drafter_->propose(jobs_);
   }

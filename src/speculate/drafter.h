@@ -58,6 +58,9 @@ struct DraftJob {
   DraftNoise noise = DraftNoise::fresh;
   bool record_raw = false;    // set raw_draft wherever draft_prob is set (RuleNeeds::raw_draft)
   DraftTree* tree = nullptr;  // reset to the root by the caller; propose() adds to it
+  // The keys and values of the model that is drafted for, of all tokens of the context but the
+  // last, for drafters that can use them (LanguageModel::fork_without); null: not to be had.
+  const Sequence* judged = nullptr;
 };
 
 // The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),

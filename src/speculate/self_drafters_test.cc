@@ -6,13 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "model/load_model.h"
 #include "outrider/error.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/drafters/jacobi_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
 #include "tests/support/exactness.h"
 #include "tests/support/table_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
 
 namespace outrider {
 namespace {
@@ -46,10 +51,100 @@ Layers skipped_by(const std::string& spec) {
   EXPECT_TRUE(drafter->traits().has_draft_prob);
   EXPECT_TRUE(drafter->traits().prefix_determined);
   const std::vector<TokenId> prompt = {0, 1, 2};
-  const Context context{.id = 1, .tokens = prompt};
+  const TokenHistory history;
+  const Transform transform({}, 3);
+  const Context context{.id = 1, .tokens = prompt, .history = &history, .transform = &transform};
   drafter->begin(context);
   drafter->prefill(context, std::span(prompt).first(2), {});
+  CounterChance chance(0);
+  DraftTree tree;
+  tree.reset(2, 3);
+  const auto shape = chain_shape(1);
+  DraftJob job{.context = &context,
+               .budget = {.depth = 1, .n_nodes = 1},
+               .shape = shape.get(),
+               .chance = &chance,
+               .tree = &tree};
+  drafter->propose({&job, 1});
+  EXPECT_EQ(tree.n_drafted(), 1);
   return target.skipped;
+}
+
+// A model in files that counts the rows of its shortened passes.
+class CountedModel final : public LanguageModel {
+ public:
+  CountedModel() {
+    testing::TinyShape shape;
+    shape.seed = 9;
+    shape.n_layers = 4;
+    testing::write_hugging_face(testing::make_tiny_model(shape), directory_.path());
+    model_ = load_model(directory_.path(), {.n_threads = 1});
+  }
+  const ModelConfig& config() const override { return model_->config(); }
+  Footprint footprint() const override { return model_->footprint(); }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return model_->open(prompt); }
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const override {
+    return follows ? model_->fork_without(whole, skip_layers) : nullptr;
+  }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override {
+    for (const TokenBlock& block : blocks) {
+      if (!request.skip_layers.empty()) n_shortened += static_cast<int>(block.tokens.size());
+    }
+    model_->forward(blocks, request, output);
+  }
+  bool follows = true;
+  int n_shortened = 0;
+
+ private:
+  testing::TemporaryDirectory directory_;
+  std::unique_ptr<LanguageModel> model_;
+};
+
+TEST(Layerskip, AnEarlyExitRunsNothingThatTheTargetHasRun) {
+  CountedModel target;
+  std::vector<TokenId> prompt;
+  for (int token = 0; token < 200; ++token) prompt.push_back(7 * token % 200);
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  struct Texted {
+    std::vector<TokenId> tokens;
+    std::int64_t accepted = 0;
+    int n_rows = 0;
+  };
+  const auto write = [&](const std::string& spec, bool follows) {
+    target.follows = follows;
+    target.n_shortened = 0;
+    const auto drafter = read_drafter(spec).make(
+        {.target = &target, .vocabulary_size = target.config().vocabulary_size});
+    Decoder decoder(target, drafter.get(), *acceptance, chain_shape(3), nullptr);
+    CounterChance chance(3);
+    Stream stream(0, prompt, Transform({.temperature = 1}, target.config().vocabulary_size),
+                  chance);
+    stream.max_total = 240;
+    decoder.begin(stream);
+    Stream* const streams[] = {&stream};
+    while (!stream.finished) {
+      decoder.round(streams, [](Stream&, const Committed&) { return false; });
+    }
+    decoder.end(stream);
+    return Texted{stream.tokens, stream.counts.accepted, target.n_shortened};
+  };
+  const Texted following = write("layerskip:layers=3", true);
+  const Texted alone = write("layerskip:layers=3", false);
+  const Texted listed = write("layerskip:skip=3", true);
+  // The same drafts, whoever ran the text before.
+  EXPECT_EQ(following.tokens, alone.tokens);
+  EXPECT_EQ(following.accepted, alone.accepted);
+  EXPECT_EQ(listed.n_rows, following.n_rows);
+  EXPECT_GT(following.accepted, 0);
+  // A row for the root of each round and for all drafted tokens but the last: three a round, where
+  // there is room for them; none for the 199 of the prompt.
+  const std::int64_t n_rounds = 40 - following.accepted;
+  EXPECT_LE(following.n_rows, 3 * n_rounds);
+  EXPECT_GE(following.n_rows, 3 * (n_rounds - 3));
+  EXPECT_GE(alone.n_rows, 199 + 2 * (n_rounds - 3));
+  EXPECT_GT(write("layerskip:skip=2", true).n_rows, 199);
 }
 
 TEST(LayerskipSpec, NamesLayersToKeepOrToSkip) {

@@ -77,9 +77,17 @@ DrafterPlan read_layerskip_drafter(const Spec& spec) {
                        n_first ? fmt::format("layers={}", *n_first)
                                : fmt::format("skip={}", fmt::join(skip_layers, "+")));
     }
+    // An early exit goes on from the target's own keys and values, and never runs a prompt.
+    const bool exits_early = skip_layers.front() == n_layers - n_skipped;
+    FollowSequence follow;
+    if (exits_early) {
+      follow = [target = materials.target, skip_layers](const Sequence& judged) {
+        return target->fork_without(judged, skip_layers);
+      };
+    }
     return std::make_unique<ModelDrafter>(
         std::make_unique<ShortenedModel>(*materials.target, std::move(skip_layers)),
-        materials.vocabulary_size, "layerskip");
+        materials.vocabulary_size, ModelDrafting{.name = "layerskip", .follow = std::move(follow)});
   };
   return plan;
 }

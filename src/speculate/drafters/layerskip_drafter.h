@@ -3,9 +3,11 @@
 // Sources: Elhoushi et al., "LayerSkip: Enabling Early Exit Inference and Self-Speculative
 // Decoding" (2024), section 4.3, for an early exit; Zhang et al., "Draft & Verify: Lossless Large
 // Language Model Acceleration via Self-Speculative Decoding" (2024) for layers in the middle. Both
-// let the shortened model read keys and values that the whole one left, which makes its
-// distribution depend on where a round began. Here it has a sequence of its own, run without those
-// layers from the first token on: what it says is a function of the text.
+// let the shortened model read keys and values that the whole one left. Behind an early exit these
+// are what the shortened model would have left itself, bit for bit, and here, too, it goes on from
+// them, round by round. With layers of the middle left out they are not: its distribution would
+// depend on where a round began. There it has a sequence of its own, run without those layers from
+// the first token on. So what it says is a function of the text in either case.
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
 

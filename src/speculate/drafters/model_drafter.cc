@@ -22,13 +22,11 @@ struct ModelDrafter::Growing {
 };
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
-                           std::string_view name, bool prefix_determined, const DraftLength& length)
+                           ModelDrafting drafting)
     : model_(std::move(model)),
-      name_(name),
+      drafting_(std::move(drafting)),
       shared_vocabulary_(static_cast<std::size_t>(
-          std::min(model_->config().vocabulary_size, target_vocabulary_size))),
-      prefix_determined_(prefix_determined),
-      length_(length) {}
+          std::min(model_->config().vocabulary_size, target_vocabulary_size))) {}
 ModelDrafter::~ModelDrafter() = default;
 
 bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
@@ -38,17 +36,17 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 }
 
 void ModelDrafter::begin(const Context& context) {
-  texts_[context.id] = {
-      .sequence = model_->open({.encoder_tokens = {}, .n_reserved = context.n_reserved}),
-      .pending = {},
-      .length = length_.first};
+  const int n_reserved = drafting_.follow ? 0 : context.n_reserved;
+  texts_[context.id] = {.sequence = model_->open({.encoder_tokens = {}, .n_reserved = n_reserved}),
+                        .pending = {},
+                        .length = drafting_.length.first};
 }
 
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                            const FeatureRows& /*features*/) {
   // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
   // decoding: propose() finds the same obstacle in what is not cached.
-  if (!can_run(context.tokens)) return;
+  if (drafting_.follow || !can_run(context.tokens)) return;
   Sequence& sequence = *texts_.at(context.id).sequence;
   const auto n_cached = static_cast<std::size_t>(sequence.n_kept());
   if (model_->room(sequence, context.tokens.subspan(n_cached)) < 0) return;
@@ -61,16 +59,20 @@ void ModelDrafter::propose(std::span<DraftJob> jobs) {
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     DraftJob& job = jobs[index];
     Text& text = texts_.at(job.context->id);
+    if (drafting_.follow && job.judged != nullptr) {
+      if (auto sequence = drafting_.follow(*job.judged)) text.sequence = std::move(sequence);
+    }
     const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
-    const auto feed = job.context->tokens.subspan(n_cached);
+    auto feed = job.context->tokens.subspan(n_cached);
     if (!can_run(feed)) continue;
     // A tree of depth n runs the context and n - 1 further positions.
     int room = model_->room(*text.sequence, feed) + 1;
-    if (length_.follows_acceptance) room = std::min(room, text.length);
+    if (drafting_.length.follows_acceptance) room = std::min(room, text.length);
     if (room <= 0) continue;
     TreeGrowth& growth = *growths_[index];
     growth.start(job, room);
     if (growth.frontier().empty()) continue;
+    catch_up(*text.sequence, feed);
     growing_.push_back({.job = &job, .text = &text, .growth = &growth, .feed = feed});
   }
   if (growing_.empty()) return;
@@ -80,6 +82,15 @@ void ModelDrafter::propose(std::span<DraftJob> jobs) {
     run_frontiers();
     drop_complete();
   }
+}
+
+// No pass is wider than one of prefill: what is missing of a long text is run before.
+void ModelDrafter::catch_up(Sequence& sequence, std::span<const TokenId>& feed) {
+  if (feed.size() <= static_cast<std::size_t>(kPrefillRows)) return;
+  const std::size_t n_before = (feed.size() - 1) / kPrefillRows * kPrefillRows;
+  outrider::prefill(*model_, sequence, feed.first(n_before), output_);
+  n_passes_ += static_cast<std::int64_t>(n_before / kPrefillRows);
+  feed = feed.subspan(n_before);
 }
 
 // The first level: what was committed since the last draft, up to the root.
@@ -226,22 +237,21 @@ DrafterPlan read_model_drafter(const Spec& spec) {
   }
   const bool has_draft_prob = vocabulary != "text";
   const auto load = [vocabulary, length](const std::string& path) -> MakeDrafter {
-    return
-        [path, vocabulary, length](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
-          if (vocabulary == "same") {
-            return std::make_unique<ModelDrafter>(materials.load_model(path),
-                                                  materials.vocabulary_size, "model",
-                                                  /*prefix_determined=*/true, length);
-          }
-          ForeignModel foreign = materials.load_foreign(path);
-          if (vocabulary == "text") {
-            return std::make_unique<RetokenizedDrafter>(
-                std::move(foreign.model), std::move(foreign.forth), std::move(foreign.back));
-          }
-          return std::make_unique<ModelDrafter>(
-              std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth)),
-              materials.vocabulary_size, "model", /*prefix_determined=*/false, length);
-        };
+    return [path, vocabulary,
+            length](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+      if (vocabulary == "same") {
+        return std::make_unique<ModelDrafter>(materials.load_model(path), materials.vocabulary_size,
+                                              ModelDrafting{.length = length});
+      }
+      ForeignModel foreign = materials.load_foreign(path);
+      if (vocabulary == "text") {
+        return std::make_unique<RetokenizedDrafter>(
+            std::move(foreign.model), std::move(foreign.forth), std::move(foreign.back));
+      }
+      return std::make_unique<ModelDrafter>(
+          std::make_unique<TranslatedModel>(std::move(foreign.model), std::move(foreign.forth)),
+          materials.vocabulary_size, ModelDrafting{.prefix_determined = false, .length = length});
+    };
   };
   const std::string& path = spec.required_value("model:PATH");
   DrafterPlan plan{

@@ -4,6 +4,7 @@
 #define OUTRIDER_SPECULATE_DRAFTERS_MODEL_DRAFTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,21 @@ struct DraftLength {
   bool follows_acceptance = false;
 };
 
+// From a sequence of the model that is drafted for to one of the drafter's own with the same tokens
+// kept; nullptr where that sequence is of no use to it.
+using FollowSequence = std::function<std::unique_ptr<Sequence>(const Sequence& judged)>;
+
+// What tells one drafter by a model from another.
+struct ModelDrafting {
+  std::string_view name = "model";  // which outlives it
+  // As LanguageModel promises it; not so for a TranslatedModel.
+  bool prefix_determined = true;
+  DraftLength length = {};
+  // Where given, each draft begins from what the judging model knows of the text, and the drafter
+  // runs no prompt; only where there is nothing to follow it runs the text itself.
+  FollowSequence follow = {};
+};
+
 // Keeps one sequence of the model per text. A draft takes one pass a level, over the nodes of all
 // texts that the level expands. Accepted tokens are never recomputed: the nodes that were run wait
 // in the sequence, and after the round the keys and values of the accepted path stay; only a last
@@ -36,15 +52,13 @@ class ModelDrafter final : public Drafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
   // families pad their output matrix to different sizes); others are never drafted.
-  // prefix_determined: as LanguageModel promises it; not so for a TranslatedModel.
   ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
-               std::string_view name = "model",  // which outlives it
-               bool prefix_determined = true, const DraftLength& length = {});
+               ModelDrafting drafting = {});
   ~ModelDrafter() override;
 
-  std::string_view name() const override { return name_; }
+  std::string_view name() const override { return drafting_.name; }
   DrafterTraits traits() const override {
-    return {.has_draft_prob = true, .prefix_determined = prefix_determined_};
+    return {.has_draft_prob = true, .prefix_determined = drafting_.prefix_determined};
   }
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
@@ -69,15 +83,14 @@ class ModelDrafter final : public Drafter {
   };
   struct Growing;  // a draft on its way
   bool can_run(std::span<const TokenId> tokens) const;
+  void catch_up(Sequence& sequence, std::span<const TokenId>& feed);
   void run_contexts();
   void run_frontiers();
   void drop_complete();
 
   std::unique_ptr<LanguageModel> model_;
-  std::string_view name_;
+  ModelDrafting drafting_;
   std::size_t shared_vocabulary_;
-  bool prefix_determined_;
-  DraftLength length_;
   std::unordered_map<SequenceId, Text> texts_;
   std::int64_t n_passes_ = 0;
 

@@ -101,6 +101,7 @@ bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
   job.stop = &*own.stop;
   job.chance = &own.chance;
   job.tree = &own.draft.tree();
+  if (part > 0) job.judged = nullptr;  // which has not run the tokens of the parts before
   jobs_.push_back(job);
   return true;
 }
