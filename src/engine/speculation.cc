@@ -29,7 +29,9 @@ void require_distributions(const Judging& judging, const std::string& drafter,
   if (!judging.acceptance->needs().draft_prob || has_draft_prob) return;
   std::vector<std::string_view> fitting;
   for (const DrafterKind& kind : drafter_kinds()) {
-    if (kind.has_draft_prob) fitting.push_back(kind.usage);
+    // How it is written at the shortest; its keys stand in the help.
+    const std::string_view usage = kind.usage;
+    if (kind.has_draft_prob) fitting.push_back(usage.substr(0, usage.find_first_of("[ ")));
   }
   throw UsageError("use rule", judging.rule,
                    fmt::format("a drafter that has distributions ({})", fmt::join(fitting, ", ")),
