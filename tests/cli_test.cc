@@ -147,10 +147,12 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
 }
 
 TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
-  for (const Words& words : {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
-                             Words{"tokenize", "--help"}, Words{"inspect", "--help"},
-                             Words{"datastore", "--help"}, Words{"datastore", "build", "--help"},
-                             Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
+  for (const Words& words :
+       {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
+        Words{"tokenize", "--help"}, Words{"inspect", "--help"}, Words{"datastore", "--help"},
+        Words{"datastore", "build", "--help"}, Words{"tune", "--help"},
+        Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
+        Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
     SCOPED_TRACE(words.front());
     const ProgramRun run = run_program(words);
     EXPECT_EQ(run.status, 0);
@@ -175,7 +177,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 8);
+  EXPECT_EQ(n_commands, 9);
 }
 
 TEST(Tokenize, GoesThereAndBack) {
