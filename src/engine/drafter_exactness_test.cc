@@ -21,6 +21,7 @@
 #include "engine/speculation.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
+#include "outrider/tune.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/make_rule.h"
@@ -59,11 +60,20 @@ std::vector<Tree> trees() {
   static const testing::TemporaryDirectory directory;
   const fs::path ranks = directory.path() / "ranks.json";
   std::ofstream(ranks) << "[[0], [1], [0, 0]]";
+  // Where wider passes cost nothing, three nodes are two children and one behind the first; drawn
+  // with replacement, which no other tree here does.
+  const fs::path profile = directory.path() / "profile.json";
+  TreeProfile flat;
+  flat.siblings = "with";
+  flat.accept_by_rank = {0.5, 0.3};
+  flat.passes = {{.rows = 1, .seconds = 1}, {.rows = 4, .seconds = 1}};
+  write_tree_profile(flat, profile);
   return {{"own", ""},
           {"chain", "chain:length=2"},
           {"widths", "widths:2,1"},
           {"static", "static:file=" + ranks.string()},
-          {"dynamic", "dynamic:total=4,depth=3,topk=2"}};
+          {"dynamic", "dynamic:total=4,depth=3,topk=2"},
+          {"sequoia", "sequoia:profile=" + profile.string()}};
 }
 
 // The first few places of a fixed tree.
@@ -200,9 +210,13 @@ Made by the contract suite (`src/engine/drafter_exactness_test.cc`), which fails
 
 // A message as it is on every machine.
 std::string with_public_name(std::string message, const Tree& tree) {
-  if (std::string_view(tree.kind) != "static") return message;
-  const std::size_t at = message.find(tree.spec);
-  return at == std::string::npos ? message : message.replace(at, tree.spec.size(), "static:file=F");
+  for (const auto& [kind, spec] :
+       {std::pair{"static", "static:file=F"}, {"sequoia", "sequoia:profile=F"}}) {
+    const std::size_t at =
+        tree.kind == std::string_view(kind) ? message.find(tree.spec) : std::string::npos;
+    if (at != std::string::npos) message.replace(at, tree.spec.size(), spec);
+  }
+  return message;
 }
 
 std::string section_of(const DrafterCase& drafter_case) {
