@@ -1,6 +1,10 @@
 #include "text_flags.h"
 
+#include <fmt/format.h>
+
+#include "flag_values.h"
 #include "outrider/error.h"
+#include "sampling_flags.h"
 
 namespace outrider::cli {
 
@@ -21,6 +25,24 @@ void add_text_paths(CLI::App& app, std::vector<std::filesystem::path>& texts,
       ->take_all()
       ->group(group)
       ->required();
+}
+
+void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens) {
+  constexpr const char* kGroup = "On what";
+  add_text_paths(app, texts.paths, kGroup);
+  add_text(app, "--separator", texts.separator, "TEXT",
+           "What stands between the documents of a file (default: a file is one document)")
+      ->group(kGroup);
+  add_integer(app, "--texts", texts.count, 1,
+              fmt::format("Beginnings of it to continue (default: {})", texts.count))
+      ->group(kGroup);
+  add_integer(app, "--prompt-tokens", texts.prompt_tokens, 1,
+              fmt::format("Tokens of each beginning (default: {})", texts.prompt_tokens))
+      ->group(kGroup);
+  add_integer(app, "-n,--max-tokens", texts.max_tokens, least_tokens,
+              fmt::format("Tokens each is continued by (default: {})", texts.max_tokens))
+      ->group(kGroup);
+  add_transform_flags(app, texts.sampling);
 }
 
 }  // namespace outrider::cli

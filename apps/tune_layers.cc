@@ -46,9 +46,9 @@ std::string to_json(const Model& model, const std::vector<SkippedLayers>& sets) 
 
 std::string to_table(const Model& model, const LayerSearchOptions& options,
                      const std::vector<SkippedLayers>& sets) {
-  std::string text = fmt::format("{} drafting for itself, temperature {}; {} tried\n\n",
-                                 one_line(model.path().string()), options.sampling.temperature,
-                                 counted(static_cast<std::int64_t>(sets.size()), "set"));
+  std::string text = fmt::format(
+      "{} drafting for itself, temperature {}; {} tried\n\n", one_line(model.path().string()),
+      options.texts.sampling.temperature, counted(static_cast<std::int64_t>(sets.size()), "set"));
   const std::size_t n_shown = std::min(sets.size(), kShown);
   std::size_t width = 7;
   for (std::size_t i = 0; i < n_shown; ++i) width = std::max(width, sets[i].drafter().size());
@@ -90,27 +90,15 @@ CLI::App* add_tune_layers(CLI::App& tune, Run& run_command) {
   const auto flags = std::make_shared<TuneLayersFlags>();
   add_loading_flags(*app, flags->model);
 
-  constexpr const char* kText = "On what";
   LayerSearchOptions& options = flags->options;
-  add_text_paths(*app, options.texts, kText);
-  add_text(*app, "--separator", options.separator, "TEXT",
-           "What stands between the documents of a file (default: a file is one document)")
-      ->group(kText);
-  add_integer(*app, "--texts", options.n_texts, 1, "Beginnings of it to continue (default: 16)")
-      ->group(kText);
-  add_integer(*app, "--prompt-tokens", options.prompt_tokens, 1,
-              "Tokens of each beginning (default: 32)")
-      ->group(kText);
-  add_integer(*app, "-n,--max-tokens", options.max_tokens, 1,
-              "Tokens each is continued by, on which sets are judged (default: 96)")
-      ->group(kText);
+  add_continued_texts(*app, options.texts, 1);
   add_integer(*app, "--trials", options.trials, 1,
               "Sets of layers to try, each a pass over these texts; all sets where there are no "
               "more (default: 128)")
-      ->group(kText);
-  add_transform_flags(*app, options.sampling);
+      ->group("Search");
   add_seed(*app, "--seed", options.seed,
-           "Of the continuations and of which sets are tried (default: 0)");
+           "Of the continuations and of which sets are tried (default: 0)")
+      ->group("Search");
   app->add_flag("--json", flags->json, "All sets as one JSON object");
   app->footer(
       "Examples:\n"

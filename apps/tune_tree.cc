@@ -140,20 +140,8 @@ CLI::App* add_tune_tree(CLI::App& tune, Run& run_command) {
   add_loading_flags(*app, flags->model);
   add_drafter_flags(*app, flags->model);
 
-  constexpr const char* kText = "On what";
   TreeProfileOptions& options = flags->options;
-  add_text_paths(*app, options.texts, kText);
-  add_text(*app, "--separator", options.separator, "TEXT",
-           "What stands between the documents of a file (default: a file is one document)")
-      ->group(kText);
-  add_integer(*app, "--texts", options.n_texts, 1, "Beginnings of it to continue (default: 40)")
-      ->group(kText);
-  add_integer(*app, "--prompt-tokens", options.prompt_tokens, 1,
-              "Tokens of each beginning (default: 32)")
-      ->group(kText);
-  add_integer(*app, "-n,--max-tokens", options.max_tokens, 8,
-              "Tokens each is continued by (default: 64)")
-      ->group(kText);
+  add_continued_texts(*app, options.texts, 8);
 
   constexpr const char* kTrees = "Trees";
   add_integer(*app, "--budget", options.most_nodes, 1,
@@ -168,7 +156,6 @@ CLI::App* add_tune_tree(CLI::App& tune, Run& run_command) {
   add_path(*app, "--out", flags->out, "FILE", "Where the profile goes (required)")
       ->required()
       ->group(kTrees);
-  add_transform_flags(*app, options.sampling);
   app->add_flag("--json", flags->json, "The figures as one JSON object");
   app->footer(
       "Examples:\n"

@@ -27,8 +27,7 @@ class TuneCommand : public ::testing::Test {
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory;
     write_tiny_pair(directory_->path());
-    std::ofstream text(directory_->path() / "text.txt");
-    for (int line = 0; line < 30; ++line) text << "This is text number " << line * line << ".|";
+    write_tiny_texts(directory_->path() / "text.txt");
   }
   static void TearDownTestSuite() { delete directory_; }
 

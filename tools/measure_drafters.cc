@@ -5,15 +5,10 @@
 // variance between texts.
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "outrider/error.h"
 #include "tools/measured_texts.h"
 
 namespace outrider {
@@ -23,9 +18,7 @@ constexpr std::size_t kTexts = 200;
 
 void measure(const std::shared_ptr<const Model>& model, const char* drafter,
              const std::vector<std::vector<TokenId>>& prompts, double temperature) {
-  const bool is_path = std::filesystem::exists(drafter);
-  Generator generator(model, {.drafter = is_path ? std::string("model:") + drafter : drafter,
-                              .drafter_options = {.threads = 1}});
+  Generator generator(model, drafting_with(drafter));
   std::vector<double> emitted;
   std::vector<double> passes;
   std::vector<double> drafted;
@@ -44,41 +37,23 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   std::fflush(stdout);
 }
 
-int run(std::span<char*> arguments) {
-  std::size_t n_texts = kTexts;
-  if (arguments.size() > 2 && arguments[1] == std::string_view("-n")) {
-    n_texts = std::strtoul(arguments[2], nullptr, 10);
-    arguments = arguments.subspan(2);
-  }
-  if (arguments.size() < 4) {
-    std::fprintf(stderr, "usage: measure_drafters [-n N] TARGET TEXTS DRAFTER...\n");
-    return 2;
-  }
-  const auto model = Model::load(arguments[1], {.threads = 1});
-  const auto prompts = read_prompts(arguments[2], *model, n_texts);
-  if (prompts.size() < 2) {
-    std::fprintf(stderr, "measure_drafters: fewer than two texts\n");
-    return 1;
-  }
+void measure_all(const DraftersMeasurement& measurement) {
+  const auto prompts = read_prompts(measurement.file, *measurement.target, measurement.n);
+  if (prompts.size() < 2) throw Error("read texts", measurement.file, "two texts or more", "fewer");
   std::printf(
       "| temperature | drafter | drafted a pass | accepted of drafted | tau "
       "|\n|---|---|---|---|---|\n");
   for (const double temperature : {0.0, 1.0}) {
-    for (const char* drafter : arguments.subspan(3)) {
-      measure(model, drafter, prompts, temperature);
+    for (const char* drafter : measurement.drafters) {
+      measure(measurement.target, drafter, prompts, temperature);
     }
   }
-  return 0;
 }
 
 }  // namespace
 }  // namespace outrider
 
 int main(int n_arguments, char** arguments) {
-  try {
-    return outrider::run({arguments, static_cast<std::size_t>(n_arguments)});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "measure_drafters: %s\n", error.what());
-    return 1;
-  }
+  return outrider::measure_drafters_of(n_arguments, arguments, "measure_drafters", "TEXTS",
+                                       outrider::kTexts, outrider::measure_all);
 }

@@ -7,17 +7,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -90,9 +85,7 @@ struct Sums {
 
 void measure(const std::shared_ptr<const Model>& model, const char* drafter,
              const std::map<std::string, Prompts>& prompts, double temperature) {
-  const bool is_path = std::filesystem::exists(drafter);
-  Generator generator(model, {.drafter = is_path ? std::string("model:") + drafter : drafter,
-                              .drafter_options = {.threads = 1}});
+  Generator generator(model, drafting_with(drafter));
   Sums whole;
   std::string of_kinds;
   for (const auto& [kind, texts] : prompts) {
@@ -112,19 +105,9 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
             << std::flush;
 }
 
-int run(std::span<char*> arguments) {
-  std::size_t n_of_a_kind = kOfAKind;
-  if (arguments.size() > 2 && arguments[1] == std::string_view("-n")) {
-    n_of_a_kind = std::strtoul(arguments[2], nullptr, 10);
-    arguments = arguments.subspan(2);
-  }
-  if (arguments.size() < 4 || n_of_a_kind == 0) {
-    std::cerr << "usage: measure_prompts [-n N] TARGET QUESTIONS DRAFTER...\n";
-    return 2;
-  }
-  const auto model = Model::load(arguments[1], {.threads = 1});
-  const auto prompts = read_questions(arguments[2], *model, n_of_a_kind);
-  if (prompts.empty()) throw Error("read questions", arguments[2], "questions", "none");
+void measure_all(const DraftersMeasurement& measurement) {
+  const auto prompts = read_questions(measurement.file, *measurement.target, measurement.n);
+  if (prompts.empty()) throw Error("read questions", measurement.file, "questions", "none");
   std::cout << "| temperature | drafter |";
   for (const auto& [kind, texts] : prompts) std::cout << ' ' << kind << " |";
   std::cout
@@ -132,21 +115,16 @@ int run(std::span<char*> arguments) {
   for (std::size_t column = 0; column < prompts.size() + 7; ++column) std::cout << "---|";
   std::cout << '\n';
   for (const double temperature : {0.0, 1.0}) {
-    for (const char* drafter : arguments.subspan(3)) {
-      measure(model, drafter, prompts, temperature);
+    for (const char* drafter : measurement.drafters) {
+      measure(measurement.target, drafter, prompts, temperature);
     }
   }
-  return 0;
 }
 
 }  // namespace
 }  // namespace outrider
 
 int main(int n_arguments, char** arguments) {
-  try {
-    return outrider::run({arguments, static_cast<std::size_t>(n_arguments)});
-  } catch (const std::exception& error) {
-    std::cerr << "measure_prompts: " << error.what() << '\n';
-    return 1;
-  }
+  return outrider::measure_drafters_of(n_arguments, arguments, "measure_prompts", "QUESTIONS",
+                                       outrider::kOfAKind, outrider::measure_all);
 }

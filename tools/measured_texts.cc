@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -16,6 +20,36 @@ constexpr std::size_t kPromptTokens = 24;
 constexpr std::size_t kTextsAtOnce = 20;
 
 }  // namespace
+
+int measure_drafters_of(int n_arguments, char** arguments, const char* name, const char* file,
+                        std::size_t n,
+                        const std::function<void(const DraftersMeasurement&)>& measure) {
+  std::span<char*> rest(arguments, static_cast<std::size_t>(n_arguments));
+  if (rest.size() > 2 && rest[1] == std::string_view("-n")) {
+    n = std::strtoul(rest[2], nullptr, 10);
+    rest = rest.subspan(2);
+  }
+  if (rest.size() < 4 || n == 0) {
+    std::fprintf(stderr, "usage: %s [-n N] TARGET %s DRAFTER...\n", name, file);
+    return 2;
+  }
+  try {
+    measure({.target = Model::load(rest[1], {.threads = 1}),
+             .file = rest[2],
+             .n = n,
+             .drafters = rest.subspan(3)});
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return 1;
+  }
+}
+
+SpeculationOptions drafting_with(const char* drafter) {
+  const bool is_path = std::filesystem::exists(drafter);
+  return {.drafter = is_path ? std::string("model:") + drafter : drafter,
+          .drafter_options = {.threads = 1}};
+}
 
 std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,
                                                std::size_t n_texts) {

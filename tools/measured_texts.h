@@ -1,14 +1,35 @@
-// What measuring tools share: beginnings of texts, continued by a generator, and what came of it.
+// What measuring tools share: what they are told, beginnings of texts, continued by a generator,
+// and what came of it.
 #ifndef OUTRIDER_TOOLS_MEASURED_TEXTS_H_
 #define OUTRIDER_TOOLS_MEASURED_TEXTS_H_
 
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
 
 namespace outrider {
+
+// A program called as "NAME [-n N] TARGET FILE DRAFTER...".
+struct DraftersMeasurement {
+  std::shared_ptr<const Model> target;
+  const char* file = nullptr;
+  std::size_t n = 0;
+  std::span<char*> drafters;  // each a spec, or the path of a model
+};
+
+// Reads the arguments (`n` is the default; `file` what the usage calls FILE), measures, and returns
+// the program's exit status: 2 for wrong arguments, 1 for an error, either with a line on stderr.
+int measure_drafters_of(int n_arguments, char** arguments, const char* name, const char* file,
+                        std::size_t n,
+                        const std::function<void(const DraftersMeasurement&)>& measure);
+
+// A drafter of one thread.
+SpeculationOptions drafting_with(const char* drafter);
 
 // The first 24 tokens of each of the first n_texts texts, separated by <|endoftext|>, in a file.
 std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,

@@ -4,7 +4,7 @@
 //   auto model = outrider::Model::load("stories260K");
 //   outrider::SpeculationOptions drafter = {.drafter = "model:weak260K"};
 //   outrider::TreeProfileOptions options;
-//   options.texts = {"stories.txt"};
+//   options.texts.paths = {"stories.txt"};
 //   const auto profile = outrider::measure_tree_profile(model, drafter, options);
 //   outrider::write_tree_profile(profile, "profile.json");
 //   drafter.tree = "sequoia:profile=profile.json";
@@ -51,16 +51,21 @@ struct TreeProfile {
   std::vector<Pass> passes;
 };
 
-struct TreeProfileOptions {
-  std::vector<std::filesystem::path> texts = {};  // UTF-8 files and folders; at least one
+// What drafts are judged on: beginnings of texts, which the target continues.
+struct ContinuedTexts {
+  std::vector<std::filesystem::path> paths = {};  // UTF-8 files and folders; at least one
   std::string separator = {};    // between the documents of a file; empty: a file is one
-  int n_texts = 40;              // of them; their beginnings, from all over
+  int count = 1;                 // of the beginnings, taken from all over
   int prompt_tokens = 32;        // of each beginning
-  int max_tokens = 64;           // each is continued by; at least 8
-  int ranks = 8;                 // children of a node that are tried
-  int most_nodes = 63;           // of a planned draft: the target's passes are measured up to there
-  int rounds = 3;                // of the passes' measurement
+  int max_tokens = 64;           // each is continued by
   SamplingParams sampling = {};  // of the continuations
+};
+
+struct TreeProfileOptions {
+  ContinuedTexts texts = {.count = 40, .max_tokens = 64};  // max_tokens: at least 8
+  int ranks = 8;                                           // children of a node that are tried
+  int most_nodes = 63;  // of a planned draft: the target's passes are measured up to there
+  int rounds = 3;       // of the passes' measurement
   std::string siblings = "without";
   MeasureProgress progress = {};
 };
@@ -98,14 +103,9 @@ struct PlannedDraft {
 PlannedDraft plan_tree(const TreeProfile& profile, int budget = 0, int depth = 0);
 
 struct LayerSearchOptions {
-  std::vector<std::filesystem::path> texts = {};  // as for trees
-  std::string separator = {};
-  int n_texts = 16;
-  int prompt_tokens = 32;
-  int max_tokens = 96;  // each beginning is continued by, and judged on
-  int trials = 128;     // sets of layers that are tried; all, where there are no more
-  int rounds = 3;       // of the passes' measurement
-  SamplingParams sampling = {};
+  ContinuedTexts texts = {.count = 16, .max_tokens = 96};
+  int trials = 128;        // sets of layers that are tried; all, where there are no more
+  int rounds = 3;          // of the passes' measurement
   std::uint64_t seed = 0;  // of the continuations and of what is tried
   MeasureProgress progress = {};
 };

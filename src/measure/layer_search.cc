@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "measure/profile_passes.h"
 #include "measure/skip_search.h"
 #include "measure/spread.h"
 #include "measure/text_beginnings.h"
@@ -28,27 +29,19 @@ constexpr const char* kOperation = "search layers";
 // as far (0.95^16 = 0.44), and each token costs a good part of a pass of the target.
 constexpr int kLongestChain = 16;
 
-// Shares of the time, about, that continuing the texts and timing passes take.
+// Where the bar of progress stands when the texts have been continued and passes timed: a guess
+// at their shares of the time.
 constexpr double kShareOfTexts = 0.15;
 constexpr double kShareOfPasses = 0.1;
-
-// In the middle of the continuations.
-int context_of(const LayerSearchOptions& options) {
-  return options.prompt_tokens + options.max_tokens / 2;
-}
 
 void check(const Model& model, const LayerSearchOptions& options) {
   const auto require = [](const char* what, int value, int least) {
     if (value >= least) return;
     throw UsageError(kOperation, what, fmt::format("{} or more", least), fmt::format("{}", value));
   };
-  if (options.texts.empty()) throw UsageError(kOperation, "texts", "at least one", "none");
-  require("texts", options.n_texts, 1);
-  require("prompt", options.prompt_tokens, 1);
-  require("max_tokens", options.max_tokens, 1);
+  check_texts(model, options.texts, 1, kLongestChain + 1, kOperation);
   require("trials", options.trials, 1);
   require("rounds", options.rounds, 1);
-  require_room(model, context_of(options), kLongestChain + 1, kOperation);
   if (model.summary().n_layers < 2) {
     throw UsageError(kOperation, "model", "at least two layers", "one");
   }
@@ -107,8 +100,7 @@ void probs_of(LanguageModel& model, const Continued& text, const Transform& tran
 std::vector<Continued> continue_texts(const std::shared_ptr<const Model>& model,
                                       const LayerSearchOptions& options,
                                       const Transform& transform) {
-  const auto beginnings = text_beginnings(model->tokenizer(), options.texts, options.separator,
-                                          options.n_texts, options.prompt_tokens, kOperation);
+  const auto beginnings = text_beginnings(model->tokenizer(), options.texts, kOperation);
   Generator plain(model);
   std::vector<Continued> texts;
   for (std::size_t index = 0; index < beginnings.size(); ++index) {
@@ -117,8 +109,8 @@ std::vector<Continued> continue_texts(const std::shared_ptr<const Model>& model,
                                                static_cast<double>(beginnings.size()));
     }
     const GenerateRequest request{.prompt = beginnings[index],
-                                  .options = {.max_tokens = options.max_tokens,
-                                              .sampling = options.sampling,
+                                  .options = {.max_tokens = options.texts.max_tokens,
+                                              .sampling = options.texts.sampling,
                                               .seed = options.seed + index,
                                               .ignore_eos = true}};
     const std::vector<TokenId> ids = plain.generate({&request, 1}).front().ids;
@@ -182,9 +174,6 @@ double share_of_a_layer(LanguageModel& model, int rounds) {
   return std::clamp(spread_of(shares).median, 0.0, 1 / static_cast<double>(all.size() + 1));
 }
 
-// The memory's bandwidth is not asked for.
-constexpr std::int64_t kNoReading = 4096;
-
 }  // namespace
 
 std::string SkippedLayers::drafter() const {
@@ -195,24 +184,17 @@ std::vector<SkippedLayers> search_layers(const std::shared_ptr<const Model>& mod
                                          const LayerSearchOptions& options) {
   check(*model, options);
   LanguageModel& target = model->language_model();
-  const Transform transform(options.sampling, model->summary().vocabulary_size);
+  const Transform transform(options.texts.sampling, model->summary().vocabulary_size);
   const std::vector<Continued> texts = continue_texts(model, options, transform);
 
   // Chains of a drafter of a given cost and acceptance are planned as trees of one rank are.
   TreeProfile profile;
-  PassOptions passes{.rows = {1, 2, 4, 8, kLongestChain + 1},
-                     .nodes = PassNodes::chain,
-                     .context = context_of(options),
-                     .prefill = 0,
-                     .rounds = options.rounds,
-                     .read_bytes = kNoReading,
-                     .progress = [&options](std::string_view what, double share) {
+  profile.passes =
+      profile_passes(*model, options.texts, {1, 2, 4, 8, kLongestChain + 1}, options.rounds,
+                     [&options](std::string_view what, double share) {
                        if (options.progress)
                          options.progress(what, kShareOfTexts + kShareOfPasses * share);
-                     }};
-  for (const PassCost& pass : measure_passes(*model, passes).passes) {
-    profile.passes.push_back({.rows = pass.rows, .seconds = pass.seconds.median});
-  }
+                     });
   const double layer_share = share_of_a_layer(target, options.rounds);
 
   std::vector<SkippedLayers> found;

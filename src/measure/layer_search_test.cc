@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <set>
@@ -19,6 +18,7 @@
 #include "outrider/tune.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
+#include "tests/support/tiny_pair.h"
 
 namespace outrider {
 namespace {
@@ -132,16 +132,15 @@ class SearchLayers : public ::testing::Test {
     shape.n_layers = 4;
     testing::write_hugging_face(testing::make_tiny_model(shape), folder_.path() / "target");
     model_ = Model::load(folder_.path() / "target", {.threads = 1});
-    std::ofstream text(folder_.path() / "text.txt");
-    for (int line = 0; line < 30; ++line) text << "This is text number " << line * line << ".|";
+    testing::write_tiny_texts(folder_.path() / "text.txt");
   }
   LayerSearchOptions quick() const {
     LayerSearchOptions options;
-    options.texts = {folder_.path() / "text.txt"};
-    options.separator = "|";
-    options.n_texts = 3;
-    options.prompt_tokens = 5;
-    options.max_tokens = 30;
+    options.texts.paths = {folder_.path() / "text.txt"};
+    options.texts.separator = "|";
+    options.texts.count = 3;
+    options.texts.prompt_tokens = 5;
+    options.texts.max_tokens = 30;
     options.rounds = 1;
     return options;
   }
@@ -153,15 +152,14 @@ class SearchLayers : public ::testing::Test {
 TEST_F(SearchLayers, SaysHowOftenADraftStands) {
   for (const double temperature : {0.0, 1.0}) {
     LayerSearchOptions options = quick();
-    options.sampling.temperature = temperature;
+    options.texts.sampling.temperature = temperature;
     const std::vector<SkippedLayers> sets = search_layers(model_, options);
     ASSERT_THAT(sets, SizeIs(14));  // all there are
     for (std::size_t i = 1; i < sets.size(); ++i) {
       EXPECT_GE(sets[i - 1].speedup, sets[i].speedup);
       EXPECT_LE(sets[i].cost, 1);
     }
-    const auto beginnings = text_beginnings(model_->tokenizer(), options.texts, options.separator,
-                                            options.n_texts, options.prompt_tokens, "test");
+    const auto beginnings = text_beginnings(model_->tokenizer(), options.texts, "test");
     for (const SkippedLayers& set : {sets.front(), sets.back()}) {
       // The same by drafting one token behind every beginning of the target's own texts. At
       // temperature 1 each is drawn anew, so that means agree within what sampling allows.
@@ -171,7 +169,7 @@ TEST_F(SearchLayers, SaysHowOftenADraftStands) {
       double n_drafts = 0;
       for (std::size_t text = 0; text < beginnings.size(); ++text) {
         GenerateOptions sampled{.max_tokens = 30, .ignore_eos = true};
-        sampled.sampling = options.sampling;
+        sampled.sampling = options.texts.sampling;
         sampled.seed = text;
         GenerateRequest request{.prompt = beginnings[text], .options = sampled};
         const auto ids = plain.generate({&request, 1}).front().ids;
@@ -219,14 +217,16 @@ TEST_F(SearchLayers, RefusesWhatCannotBeMeant) {
     }
     return "no error";
   };
-  EXPECT_THAT(message([](auto& options) { options.texts.clear(); }), HasSubstr("texts"));
-  EXPECT_THAT(message([](auto& options) { options.n_texts = 0; }), HasSubstr("texts"));
-  EXPECT_THAT(message([](auto& options) { options.prompt_tokens = 0; }), HasSubstr("prompt"));
-  EXPECT_THAT(message([](auto& options) { options.max_tokens = 0; }), HasSubstr("max_tokens"));
-  EXPECT_THAT(message([](auto& options) { options.prompt_tokens = 1 << 20; }), HasSubstr("room"));
+  EXPECT_THAT(message([](auto& options) { options.texts.paths.clear(); }), HasSubstr("texts"));
+  EXPECT_THAT(message([](auto& options) { options.texts.count = 0; }), HasSubstr("texts"));
+  EXPECT_THAT(message([](auto& options) { options.texts.prompt_tokens = 0; }), HasSubstr("prompt"));
+  EXPECT_THAT(message([](auto& options) { options.texts.max_tokens = 0; }),
+              HasSubstr("max_tokens"));
+  EXPECT_THAT(message([](auto& options) { options.texts.prompt_tokens = 1 << 20; }),
+              HasSubstr("room"));
   EXPECT_THAT(message([](auto& options) { options.trials = 0; }), HasSubstr("trials"));
   EXPECT_THAT(message([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
-  EXPECT_THAT(message([](auto& options) { options.sampling.top_p = 2; }), HasSubstr("top-p"));
+  EXPECT_THAT(message([](auto& options) { options.texts.sampling.top_p = 2; }), HasSubstr("top-p"));
 }
 
 TEST_F(SearchLayers, EndsWhereProgressThrows) {

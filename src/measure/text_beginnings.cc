@@ -29,29 +29,29 @@ std::string beginning(std::string_view text, std::size_t n_bytes) {
 }  // namespace
 
 std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
-                                                  std::span<const std::filesystem::path> texts,
-                                                  const std::string& separator, int n_texts,
-                                                  int n_tokens, const char* operation) {
-  TextDocuments documents(texts, separator);
+                                                  const ContinuedTexts& texts,
+                                                  const char* operation) {
+  const auto n_tokens = static_cast<std::size_t>(texts.prompt_tokens);
+  TextDocuments documents(texts.paths, texts.separator);
   std::vector<std::string> places;
   std::size_t step = 1;
   for (std::size_t number = 0; const auto piece = documents.next(); ++number) {
     if (number % step != 0) continue;
-    places.push_back(beginning(piece->text, kBytesPerToken * static_cast<std::size_t>(n_tokens)));
+    places.push_back(beginning(piece->text, kBytesPerToken * n_tokens));
     if (places.size() < kMostPlaces) continue;
     for (std::size_t at = 1; 2 * at < places.size(); ++at) places[at] = std::move(places[2 * at]);
     places.resize(places.size() / 2);
     step *= 2;
   }
-  const auto wanted = static_cast<std::size_t>(n_texts);
+  const auto wanted = static_cast<std::size_t>(texts.count);
   std::vector<std::vector<TokenId>> found;
   std::vector<bool> tried(places.size(), false);
   const auto try_place = [&](std::size_t at) {
     if (found.size() == wanted || tried[at]) return;
     tried[at] = true;
     std::vector<TokenId> tokens = tokenizer.encode(places[at], true);
-    if (tokens.size() < static_cast<std::size_t>(n_tokens)) return;
-    tokens.resize(static_cast<std::size_t>(n_tokens));
+    if (tokens.size() < n_tokens) return;
+    tokens.resize(n_tokens);
     found.push_back(std::move(tokens));
   };
   for (std::size_t i = 0; i < wanted && !places.empty(); ++i) try_place(i * places.size() / wanted);
@@ -64,14 +64,25 @@ std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
   return found;
 }
 
-void require_room(const Model& model, int n_context, int n_rows, const char* operation) {
+void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
+                 const char* operation) {
+  const auto require = [operation](const char* what, int value, int least) {
+    if (value >= least) return;
+    throw UsageError(operation, what, fmt::format("{} or more", least), fmt::format("{}", value));
+  };
+  if (texts.paths.empty()) throw UsageError(operation, "texts", "at least one", "none");
+  require("texts", texts.count, 1);
+  require("prompt", texts.prompt_tokens, 1);
+  require("max_tokens", texts.max_tokens, least_tokens);
   const int room = model.summary().context_length;
-  if (n_context <= room - n_rows) return;
+  if (middle_of(texts) <= room - n_rows) return;
   throw UsageError(operation, "tokens of prompts and continuations",
                    fmt::format("room for {} rows in the model's context of {} behind a prompt and "
                                "half its continuation",
                                n_rows, room),
-                   fmt::format("{} tokens", n_context));
+                   fmt::format("{} tokens", middle_of(texts)));
 }
+
+int middle_of(const ContinuedTexts& texts) { return texts.prompt_tokens + texts.max_tokens / 2; }
 
 }  // namespace outrider

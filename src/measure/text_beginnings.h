@@ -2,29 +2,31 @@
 #ifndef OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 #define OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 
-#include <filesystem>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "outrider/model.h"
 #include "outrider/tokenizer.h"
+#include "outrider/tune.h"
 #include "outrider/types.h"
 
 namespace outrider {
 
-// The first n_tokens tokens, those the tokenizer puts before a text counted, of n_texts places in
-// the texts: of documents, and of every piece that a long one is cut into (text_documents.h),
-// evenly chosen from all; those too short are replaced by others. `operation` is named in errors.
+// Throws UsageError, which names `operation`, for counts below 1, for continuations of fewer than
+// least_tokens, and where a pass over n_rows behind half a continuation does not fit the model's
+// context: before the texts are worked on.
+void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
+                 const char* operation);
+
+// Tokens in the middle of the continuations: what passes are timed behind.
+int middle_of(const ContinuedTexts& texts);
+
+// The first tokens, those the tokenizer puts before a text counted, of places in the texts: of
+// documents, and of every piece that a long one is cut into (text_documents.h), evenly chosen from
+// all; those too short are replaced by others. `operation` is named in errors.
 // Throws Error where texts cannot be read or have fewer such places.
 std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
-                                                  std::span<const std::filesystem::path> texts,
-                                                  const std::string& separator, int n_texts,
-                                                  int n_tokens, const char* operation);
-
-// Throws UsageError unless a pass over n_rows behind n_context tokens fits the model's context:
-// what follows from texts is to be refused before they are worked on.
-void require_room(const Model& model, int n_context, int n_rows, const char* operation);
+                                                  const ContinuedTexts& texts,
+                                                  const char* operation);
 
 }  // namespace outrider
 

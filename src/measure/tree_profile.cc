@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "measure/profile_passes.h"
 #include "measure/spread.h"
 #include "measure/text_beginnings.h"
 #include "outrider/error.h"
@@ -21,16 +22,8 @@ constexpr const char* kOperation = "measure tree profile";
 // Levels of the drafts whose cost is set against that of drafts of one.
 constexpr int kDeepLevels = 4;
 
-// Of the measurement's steps, the target's passes alone take about this share of the time.
+// Of the bar of progress, what the target's passes alone fill: a guess at their share of the time.
 constexpr double kShareOfPasses = 0.2;
-
-// The memory's bandwidth is not asked for.
-constexpr std::int64_t kNoReading = 4096;
-
-// In the middle of the continuations.
-int context_of(const TreeProfileOptions& options) {
-  return options.prompt_tokens + options.max_tokens / 2;
-}
 
 void check(const Model& model, const SpeculationOptions& speculation,
            const TreeProfileOptions& options) {
@@ -40,15 +33,13 @@ void check(const Model& model, const SpeculationOptions& speculation,
                      fmt::format("{}", value));
   };
   constexpr int kMany = 1'000'000'000;
-  if (options.texts.empty()) throw UsageError(kOperation, "texts", "at least one", "none");
-  require("texts", options.n_texts, 1, kMany);
-  require("prompt", options.prompt_tokens, 1, kMany);
-  require("max_tokens", options.max_tokens, 8, kMany);
+  // So that a round of drafts of several levels fits.
+  constexpr int kLeastTokens = 8;
   // Drafts of several levels have so many nodes in each.
   require("ranks", options.ranks, 1, kMostDraftNodes / kDeepLevels);
   require("nodes", options.most_nodes, 1, kMostDraftNodes);
   require("rounds", options.rounds, 1, kMany);
-  require_room(model, context_of(options), options.most_nodes + 1, kOperation);
+  check_texts(model, options.texts, kLeastTokens, options.most_nodes + 1, kOperation);
   const bool proposes =
       speculation.drafter != "none" && read_drafter(speculation.drafter).traits.has_draft_prob;
   if (!proposes) {
@@ -70,8 +61,8 @@ class Continuation {
   void go_on(const std::vector<TokenId>& beginning, std::uint64_t seed) {
     const GenerateRequest request{
         .prompt = beginning,
-        .options = {.max_tokens = options_->max_tokens,
-                    .sampling = options_->sampling,
+        .options = {.max_tokens = options_->texts.max_tokens,
+                    .sampling = options_->texts.sampling,
                     .seed = seed,
                     .ignore_eos = true,
                     .on_token = [this](const TokenEvent& event) { count(event); }}};
@@ -125,8 +116,7 @@ TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
                                  const SpeculationOptions& speculation,
                                  const TreeProfileOptions& options) {
   check(*model, speculation, options);
-  const auto beginnings = text_beginnings(model->tokenizer(), options.texts, options.separator,
-                                          options.n_texts, options.prompt_tokens, kOperation);
+  const auto beginnings = text_beginnings(model->tokenizer(), options.texts, kOperation);
   const auto step = [&options](std::string_view what, double share) {
     if (options.progress) options.progress(what, share);
   };
@@ -155,7 +145,7 @@ TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
 
   TreeProfile profile{.target = model->path().string(),
                       .drafter = speculation.drafter,
-                      .temperature = options.sampling.temperature,
+                      .temperature = options.texts.sampling.temperature,
                       .siblings = options.siblings,
                       .accept_by_rank = flat.shares(),
                       .n_nodes = flat.n_judged(),
@@ -166,20 +156,13 @@ TreeProfile measure_tree_profile(const std::shared_ptr<const Model>& model,
       std::max(0.0, (deep.draft_seconds() - flat.draft_seconds()) / (kDeepLevels - 1));
   profile.draft_seconds = std::max(0.0, flat.draft_seconds() - profile.level_seconds);
 
-  PassOptions passes{.rows = {},
-                     .nodes = PassNodes::chain,
-                     .context = context_of(options),
-                     .prefill = 0,
-                     .rounds = options.rounds,
-                     .read_bytes = kNoReading,
-                     .progress = [&step](std::string_view what, double share) {
-                       step(what, 1 - kShareOfPasses * (1 - share));
-                     }};
-  for (int rows = 1; rows <= options.most_nodes; rows *= 2) passes.rows.push_back(rows);
-  passes.rows.push_back(options.most_nodes + 1);
-  for (const PassCost& pass : measure_passes(*model, passes).passes) {
-    profile.passes.push_back({.rows = pass.rows, .seconds = pass.seconds.median});
-  }
+  std::vector<int> rows;
+  for (int power = 1; power <= options.most_nodes; power *= 2) rows.push_back(power);
+  rows.push_back(options.most_nodes + 1);
+  profile.passes = profile_passes(*model, options.texts, rows, options.rounds,
+                                  [&step](std::string_view what, double share) {
+                                    step(what, 1 - kShareOfPasses * (1 - share));
+                                  });
   return profile;
 }
 

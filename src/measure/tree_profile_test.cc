@@ -33,16 +33,15 @@ class MeasureTreeProfile : public ::testing::Test {
   void SetUp() override {
     testing::write_tiny_pair(folder_.path());
     model_ = Model::load(folder_.path() / "target", {.threads = 1});
-    std::ofstream text(folder_.path() / "text.txt");
-    for (int line = 0; line < 30; ++line) text << "This is text number " << line * line << ".|";
+    testing::write_tiny_texts(folder_.path() / "text.txt");
   }
   TreeProfileOptions quick() const {
     TreeProfileOptions options;
-    options.texts = {folder_.path() / "text.txt"};
-    options.separator = "|";
-    options.n_texts = 6;
-    options.prompt_tokens = 5;
-    options.max_tokens = 40;
+    options.texts.paths = {folder_.path() / "text.txt"};
+    options.texts.separator = "|";
+    options.texts.count = 6;
+    options.texts.prompt_tokens = 5;
+    options.texts.max_tokens = 40;
     options.ranks = 3;
     options.most_nodes = 4;
     options.rounds = 1;
@@ -89,8 +88,7 @@ TEST_F(MeasureTreeProfile, CountsWhichChildStands) {
   const TreeProfileOptions options = quick();
   const TreeProfile profile = measure_tree_profile(model_, drafter(), options);
   const auto draft = Model::load(folder_.path() / "draft", {.threads = 1});
-  const auto beginnings = text_beginnings(model_->tokenizer(), options.texts, options.separator,
-                                          options.n_texts, options.prompt_tokens, "test");
+  const auto beginnings = text_beginnings(model_->tokenizer(), options.texts, "test");
   ASSERT_THAT(beginnings, SizeIs(6));
   std::vector<std::int64_t> accepted(3, 0);
   std::int64_t n_nodes = 0;
@@ -129,7 +127,7 @@ TEST_F(MeasureTreeProfile, ServesEveryWayToProposeChildren) {
   for (const char* siblings : {"without", "with", "top"}) {
     TreeProfileOptions options = quick();
     options.siblings = siblings;
-    options.sampling.temperature = 1;
+    options.texts.sampling.temperature = 1;
     const TreeProfile profile = measure_tree_profile(model_, drafter(), options);
     EXPECT_EQ(profile.siblings, siblings);
     EXPECT_EQ(profile.temperature, 1);
@@ -154,17 +152,18 @@ TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
     change(options);
     return error_of(drafter(), options);
   };
-  EXPECT_THAT(with([](auto& options) { options.texts.clear(); }), HasSubstr("texts"));
-  EXPECT_THAT(with([](auto& options) { options.n_texts = 0; }), HasSubstr("texts"));
-  EXPECT_THAT(with([](auto& options) { options.n_texts = 31; }),
+  EXPECT_THAT(with([](auto& options) { options.texts.paths.clear(); }), HasSubstr("texts"));
+  EXPECT_THAT(with([](auto& options) { options.texts.count = 0; }), HasSubstr("texts"));
+  EXPECT_THAT(with([](auto& options) { options.texts.count = 31; }),
               HasSubstr("expected 31 documents, or long ones, of at least 5 tokens, got 30"));
-  EXPECT_THAT(with([](auto& options) { options.prompt_tokens = 0; }), HasSubstr("prompt"));
-  EXPECT_THAT(with([](auto& options) { options.max_tokens = 7; }), HasSubstr("max_tokens"));
+  EXPECT_THAT(with([](auto& options) { options.texts.prompt_tokens = 0; }), HasSubstr("prompt"));
+  EXPECT_THAT(with([](auto& options) { options.texts.max_tokens = 7; }), HasSubstr("max_tokens"));
   EXPECT_THAT(with([](auto& options) { options.ranks = 64; }), HasSubstr("ranks"));
   EXPECT_THAT(with([](auto& options) { options.most_nodes = 256; }),
               HasSubstr("1 to 255, got 256"));
   EXPECT_THAT(with([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
-  EXPECT_THAT(with([](auto& options) { options.max_tokens = 1 << 20; }), HasSubstr("room for 5"));
+  EXPECT_THAT(with([](auto& options) { options.texts.max_tokens = 1 << 20; }),
+              HasSubstr("room for 5"));
   const std::string part = drafter().drafter;
   EXPECT_THAT(error_of({.drafter = "staged:" + part + "+ngram"}, quick()),
               HasSubstr("got one that drafts chains"));
@@ -219,14 +218,16 @@ TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
     half << (line < 40 ? "first half of the text|" : "second half of the text|");
   }
   half.close();
-  const std::vector<std::filesystem::path> halves = {folder_.path() / "halves.txt"};
-  const auto spread = text_beginnings(model_->tokenizer(), halves, "|", 40, 5, "test");
+  const ContinuedTexts halves = {
+      .paths = {folder_.path() / "halves.txt"}, .separator = "|", .count = 40, .prompt_tokens = 5};
+  const auto spread = text_beginnings(model_->tokenizer(), halves, "test");
   const auto second = std::count(spread.begin(), spread.end(), spread.back());
   EXPECT_NE(spread.front(), spread.back());
   EXPECT_THAT(second, ::testing::AllOf(::testing::Ge(19), ::testing::Le(21)));
 
-  const std::vector<std::filesystem::path> files = {folder_.path() / "long.txt"};
-  const auto beginnings = text_beginnings(model_->tokenizer(), files, "", 10, 8, "test");
+  const ContinuedTexts files = {
+      .paths = {folder_.path() / "long.txt"}, .count = 10, .prompt_tokens = 8};
+  const auto beginnings = text_beginnings(model_->tokenizer(), files, "test");
   ASSERT_THAT(beginnings, SizeIs(10));
   for (std::size_t i = 0; i < beginnings.size(); ++i) {
     EXPECT_THAT(beginnings[i], SizeIs(8));

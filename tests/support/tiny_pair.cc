@@ -1,5 +1,7 @@
 #include "tests/support/tiny_pair.h"
 
+#include <fstream>
+
 namespace outrider::testing {
 
 TinyPair make_tiny_pair() {
@@ -18,6 +20,13 @@ void write_tiny_pair(const std::filesystem::path& directory) {
   const TinyPair pair = make_tiny_pair();
   write_hugging_face(pair.target, directory / "target");
   write_hugging_face(pair.draft, directory / "draft");
+}
+
+void write_tiny_texts(const std::filesystem::path& file) {
+  std::ofstream text(file);
+  for (int number = 0; number < 30; ++number) {
+    text << "This is text number " << number * number << ".|";
+  }
 }
 
 }  // namespace outrider::testing

@@ -20,6 +20,9 @@ TinyPair make_tiny_pair();
 // The pair as directory/target and directory/draft, in the Hugging Face form.
 void write_tiny_pair(const std::filesystem::path& directory);
 
+// Thirty texts of a few tokens each, a "|" behind every one.
+void write_tiny_texts(const std::filesystem::path& file);
+
 }  // namespace outrider::testing
 
 #endif  // OUTRIDER_TESTS_SUPPORT_TINY_PAIR_H_
