@@ -11,11 +11,12 @@ CTEST_FLAGS ?=
 build:  ## the program, build/outrider, and the library (Release)
 	@command -v cmake ninja >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
 	cmake --preset release
-	cmake --build --preset release --parallel $(JOBS)
+	cmake --build --preset release --parallel $(JOBS) $(BUILD_FLAGS)
 
 demo:  ## install what is missing, build, and see a draft model ride ahead
 	$(INSTALL_DEPS) build
-	$(MAKE) --no-print-directory build
+	@# The program alone: where libtorch is installed, the trainer would take most of the time.
+	$(MAKE) --no-print-directory build BUILD_FLAGS='--target outrider_program'
 	scripts/demo
 
 test:  ## install what is missing, build and run all tests
