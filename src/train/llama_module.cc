@@ -25,38 +25,32 @@ torch::nn::Linear linear(int n_in, int n_out, bool bias) {
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 
-// x (..., head_dim) with the halves of a rotated pair apart, as Hugging Face stores them.
-Tensor rotate(const Tensor& x, const Rotation& rotation) {
-  const auto halves = x.chunk(2, -1);
-  return torch::cat({halves[0] * rotation.cosines - halves[1] * rotation.sines,
-                     halves[1] * rotation.cosines + halves[0] * rotation.sines},
-                    -1);
+// What a product's result is added to or turned into next: it stays in the products' type, which
+// the fused steps read and the stream's sums widen.
+Tensor project(const Tensor& read, const torch::nn::Linear& linear) {
+  if (linear->weight.scalar_type() == read.scalar_type()) {
+    return torch::linear(read, linear->weight, linear->bias);
+  }
+  const Tensor y = torch::linear(read, linear->weight.to(read.scalar_type()));
+  return linear->bias.defined() ? (y + linear->bias).to(y.scalar_type()) : y;
 }
 
-// What products read: where several read the same, it is converted once.
-Tensor for_products(const Tensor& x, Products products) {
-  return products == Products::full ? x : x.to(torch::kBFloat16);
-}
-
-// The product of what for_products() gave, in `type`.
-Tensor project(const Tensor& read, torch::ScalarType type, const torch::nn::Linear& linear) {
-  if (read.scalar_type() == type) return torch::linear(read, linear->weight, linear->bias);
-  const Tensor y = torch::linear(read, linear->weight.to(read.scalar_type())).to(type);
-  return linear->bias.defined() ? y + linear->bias : y;
+torch::ScalarType type_of(Products products, const Tensor& stream) {
+  return products == Products::full ? stream.scalar_type() : torch::kBFloat16;
 }
 
 }  // namespace
 
 Tensor project(const Tensor& x, const torch::nn::Linear& linear, Products products) {
-  return project(for_products(x, products), x.scalar_type(), linear);
+  return project(x.to(type_of(products, x)), linear).to(x.scalar_type());
 }
 
 RmsNormImpl::RmsNormImpl(int dim, double epsilon) : epsilon_(epsilon) {
   weight = register_parameter("weight", torch::ones({dim}));
 }
 
-Tensor RmsNormImpl::forward(const Tensor& x) {
-  return x * torch::rsqrt(x.square().mean(-1, true) + epsilon_) * weight;
+Tensor RmsNormImpl::forward(const Tensor& x, torch::ScalarType type) {
+  return rms_norm(x, weight, epsilon_, type);
 }
 
 Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
@@ -98,16 +92,13 @@ DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, Products products,
 }
 
 DecoderLayerImpl::Heads DecoderLayerImpl::heads_of(const Tensor& input, const Rotation& rotation) {
-  const Tensor read = for_products(input, products_);
-  const auto heads = [&](const torch::nn::Linear& weights, std::int64_t n_heads) {
-    return project(read, input.scalar_type(), weights)
-        .view({input.size(0), input.size(1), n_heads, config_.head_dim})
-        .transpose(1, 2);
-  };
   // The scale of the scores is taken where it costs least: there are fewer queries than scores.
   const double scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
-  return {rotate(heads(query_, config_.n_heads), rotation) * scale,
-          rotate(heads(key_, config_.n_kv_heads), rotation), heads(value_, config_.n_kv_heads)};
+  const Tensor value = project(input, value_);
+  return {turned_heads(project(input, query_), config_.n_heads, rotation, scale),
+          turned_heads(project(input, key_), config_.n_kv_heads, rotation, 1),
+          value.view({value.size(0), value.size(1), config_.n_kv_heads, config_.head_dim})
+              .transpose(1, 2)};
 }
 
 Tensor DecoderLayerImpl::for_all_heads(const Tensor& keys) const {
@@ -122,13 +113,12 @@ Tensor DecoderLayerImpl::product(const Tensor& left, const Tensor& right) const 
 }
 
 Tensor DecoderLayerImpl::joined(const Tensor& attended) {
-  return project(attended.transpose(1, 2).reshape(
-                     {attended.size(0), attended.size(2), config_.n_heads * config_.head_dim}),
-                 output_, products_);
+  const Tensor read = attended.transpose(1, 2).reshape(
+      {attended.size(0), attended.size(2), config_.n_heads * config_.head_dim});
+  return project(read.to(type_of(products_, read)), output_);
 }
 
-Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, const Tensor& mask,
-                                PastKeys* past) {
+Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, PastKeys* past) {
   auto [query, key, value] = heads_of(input, rotation);
   if (past != nullptr) {
     if (past->keys.defined()) {
@@ -138,14 +128,25 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, c
     past->keys = key;
     past->values = value;
   }
-  Tensor scores = product(query, for_all_heads(key).transpose(2, 3));
-  if (mask.defined()) scores.add_(mask);  // in place: the largest tensors of a layer
-  return joined(product(torch::softmax(scores, -1), for_all_heads(value)));
+  // The queries that share a key-value head are rows of one product.
+  const std::int64_t n_tokens = query.size(2);
+  const auto grouped = [&](const Tensor& rows) {
+    return rows.view({rows.size(0), config_.n_kv_heads, -1, rows.size(3)});
+  };
+  const auto apart = [&](const Tensor& rows) {
+    return rows.view({rows.size(0), config_.n_heads, n_tokens, rows.size(3)});
+  };
+  const Tensor scores = torch::matmul(grouped(query), key.transpose(2, 3));
+  return joined(apart(torch::matmul(grouped(causal_softmax(apart(scores))), value)));
 }
 
 Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& rotation,
                                          const Tensor& mask, UnrolledKeys& unrolled) {
-  const Heads heads = heads_of(input, rotation);
+  Heads heads = heads_of(input.to(type_of(products_, input)), rotation);
+  // Later times' scores are sums over a head's width and not products: they keep the stream's type.
+  for (Tensor* part : {&heads.query, &heads.key, &heads.value}) {
+    *part = part->to(input.scalar_type());
+  }
   unrolled.keys.push_back(for_all_heads(heads.key));
   unrolled.values.push_back(for_all_heads(heads.value));
   std::vector<Tensor> scores = {
@@ -164,17 +165,15 @@ Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& ro
 }
 
 Tensor DecoderLayerImpl::feed_forward(const Tensor& input) {
-  const Tensor read = for_products(input, products_);
-  const torch::ScalarType type = input.scalar_type();
-  return project(torch::silu(project(read, type, gate_)) * project(read, type, up_), down_,
-                 products_);
+  const Tensor read = input.to(type_of(products_, input));
+  return project(silu_multiply(project(read, gate_), project(read, up_)), down_);
 }
 
-Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, const Tensor& mask,
-                                 PastKeys* past) {
-  const Tensor input = input_layernorm ? input_layernorm->forward(x) : x;
-  const Tensor attended = x + attend(input, rotation, mask, past);
-  return attended + feed_forward(post_attention_layernorm->forward(attended));
+Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, PastKeys* past) {
+  const torch::ScalarType type = type_of(products_, x);
+  const Tensor input = input_layernorm ? input_layernorm->forward(x, type) : x.to(type);
+  const Tensor attended = stream_sum(x, attend(input, rotation, past));
+  return stream_sum(attended, feed_forward(post_attention_layernorm->forward(attended, type)));
 }
 
 void initialise(torch::nn::Module& module, int n_layers) {
@@ -226,18 +225,24 @@ Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* pa
   }
   Tensor x = embed(tokens);
   const Rotation rotation = rotation_of(config_, n_past, n_tokens, x.options());
-  const Tensor mask = n_tokens > 1 ? causal_mask(n_past, n_tokens, x.options()) : Tensor();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i]->forward(x, rotation, mask, past == nullptr ? nullptr : &(*past)[i]);
+    x = layers_[i]->forward(x, rotation, past == nullptr ? nullptr : &(*past)[i]);
   }
   return norm_->forward(x);
 }
 
-Tensor LlamaModuleImpl::logits(const Tensor& features) {
+Tensor LlamaModuleImpl::product_logits(const Tensor& features) {
   const Tensor& weight = head_ ? head_->weight : embedding_->weight;
-  if (products_ == Products::full) return torch::linear(features, weight);
-  return torch::linear(features.to(torch::kBFloat16), weight.to(torch::kBFloat16))
-      .to(features.scalar_type());
+  const torch::ScalarType type = type_of(products_, features);
+  return torch::linear(features.to(type), weight.to(type));
+}
+
+Tensor LlamaModuleImpl::logits(const Tensor& features) {
+  return product_logits(features).to(features.scalar_type());
+}
+
+Tensor LlamaModuleImpl::token_losses(const Tensor& features, const Tensor& tokens) {
+  return cross_entropy(product_logits(features), tokens);
 }
 
 LlamaModule make_llama(const ModelConfig& config, Products products,

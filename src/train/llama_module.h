@@ -11,6 +11,7 @@
 
 #include "io/tensor_source.h"
 #include "model/config.h"
+#include "train/fused_steps.h"
 #include "train/products.h"
 
 namespace outrider::train {
@@ -22,7 +23,8 @@ torch::Tensor project(const torch::Tensor& x, const torch::nn::Linear& linear, P
 class RmsNormImpl : public torch::nn::Module {
  public:
   RmsNormImpl(int dim, double epsilon);
-  torch::Tensor forward(const torch::Tensor& x);
+  torch::Tensor forward(const torch::Tensor& x) { return forward(x, x.scalar_type()); }
+  torch::Tensor forward(const torch::Tensor& x, torch::ScalarType type);
   torch::Tensor weight;  // (dim)
 
  private:
@@ -45,12 +47,7 @@ struct UnrolledKeys {
   std::vector<torch::Tensor> values;
 };
 
-// The angles of a stretch of positions, (n_tokens, head_dim / 2) each.
-struct Rotation {
-  torch::Tensor cosines;
-  torch::Tensor sines;
-};
-// Positions first .. first + n_tokens - 1, in the type and on the device of what is rotated.
+// The angles of positions first .. first + n_tokens - 1, of the given type and device.
 Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
                      const torch::TensorOptions& like);
 
@@ -66,14 +63,10 @@ class DecoderLayerImpl : public torch::nn::Module {
   DecoderLayerImpl(const ModelConfig& config, Products products)
       : DecoderLayerImpl(config, products, Options()) {}
 
-  // x (n_sequences, n_tokens, dim) -> the same shape. mask (n_tokens, n_past + n_tokens) is added
-  // to the scores: 0 or minus infinity; undefined: every key is seen. past, if given, is extended.
-  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, const torch::Tensor& mask,
-                        PastKeys* past = nullptr);
-  // What the layer's attention adds to the stream, for an attention input of its own.
-  torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation,
-                       const torch::Tensor& mask, PastKeys* past);
-  // The same for the next time of an unrolled head: row j sees the first time's rows as mask
+  // x (n_sequences, n_tokens, dim) -> the same shape. past, if given, is extended.
+  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, PastKeys* past = nullptr);
+  // What the layer's attention adds to the stream at the next time of an unrolled head, for an
+  // attention input of its own: row j sees the first time's rows as mask
   // (n_tokens, n_tokens) says, and row j of every time since, this one included (the training-time
   // test of EAGLE-3, arXiv 2503.01840). unrolled is extended.
   torch::Tensor attend_unrolled(const torch::Tensor& input, const Rotation& rotation,
@@ -85,10 +78,12 @@ class DecoderLayerImpl : public torch::nn::Module {
 
  private:
   struct Heads {
-    // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim); queries by the scale of scores
+    // (n_sequences, n_heads or n_kv_heads, n_tokens, head_dim) in the products' type; queries by
+    // the scale of scores
     torch::Tensor query, key, value;
   };
   Heads heads_of(const torch::Tensor& input, const Rotation& rotation);
+  torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation, PastKeys* past);
   torch::Tensor for_all_heads(const torch::Tensor& keys) const;  // n_kv_heads -> n_heads
   torch::Tensor product(const torch::Tensor& left, const torch::Tensor& right) const;
   // (n_sequences, n_heads, n_tokens, head_dim) -> (n_sequences, n_tokens, dim)
@@ -117,8 +112,11 @@ class LlamaModuleImpl : public torch::nn::Module {
   // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), what the head reads.
   // past: empty, or one per layer; then tokens follow those it holds.
   torch::Tensor features(const torch::Tensor& tokens, std::vector<PastKeys>* past = nullptr);
-  // features (..., dim) -> logits (..., vocabulary_size)
+  // features (..., dim) -> logits (..., vocabulary_size), in the features' type
   torch::Tensor logits(const torch::Tensor& features);
+  // Of tokens (...) int64, the loss of each after its features (..., dim): cross_entropy_rows() of
+  // the logits, which are never held in f32 where products are bf16.
+  torch::Tensor token_losses(const torch::Tensor& features, const torch::Tensor& tokens);
   torch::Tensor embed(const torch::Tensor& tokens);
 
   const ModelConfig& config() const { return config_; }
@@ -130,6 +128,8 @@ class LlamaModuleImpl : public torch::nn::Module {
   torch::nn::Embedding embedding_{nullptr};
   std::vector<DecoderLayer> layers_;
   RmsNorm norm_{nullptr};
+  torch::Tensor product_logits(const torch::Tensor& features);  // in the products' type
+
   torch::nn::Linear head_{nullptr};  // null: tied to the embedding
 };
 TORCH_MODULE(LlamaModule);

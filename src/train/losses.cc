@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "train/fused_steps.h"
+
 namespace outrider::train {
 
 using torch::Tensor;
@@ -13,7 +15,7 @@ Tensor weighted_mean(const Tensor& row_losses, const Tensor& weights) {
 }
 
 Tensor cross_entropy_rows(const Tensor& logits, const Tensor& tokens) {
-  return -torch::log_softmax(logits, -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
+  return cross_entropy(logits, tokens);
 }
 
 Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,

@@ -12,7 +12,8 @@ namespace outrider::train {
 // result is 0 where all weights are.
 torch::Tensor weighted_mean(const torch::Tensor& row_losses, const torch::Tensor& weights);
 
-// -log softmax(logits)[token], per row. logits (n, vocabulary), tokens (n) int64 -> (n)
+// -log softmax(logits)[token], per row. logits (..., vocabulary), tokens (...) int64 -> (...), in
+// f32 where logits are bf16.
 torch::Tensor cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& tokens);
 
 // Per row, nats (total variation: a share). draft_logits, target_logits (n, vocabulary) -> (n).

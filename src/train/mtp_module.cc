@@ -41,8 +41,7 @@ Tensor MtpModulesImpl::forward(int k, const Tensor& before, const Tensor& embedd
                  -1),
       depth.join, products_);
   const auto n_rows = static_cast<int>(joined.size(1));
-  return depth.block->forward(joined, rotation_of(config_, 0, n_rows, joined.options()),
-                              causal_mask(0, n_rows, joined.options()));
+  return depth.block->forward(joined, rotation_of(config_, 0, n_rows, joined.options()));
 }
 
 Tensor MtpModulesImpl::head_input(int k, const Tensor& given) {

@@ -60,10 +60,8 @@ class LmObjective final : public Objective {
 LmObjective::Judged LmObjective::judge(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor features = model_->features(tensors.inputs());
-  const Tensor logits = model_->logits(features);
-  const Tensor weights = tensors.target_weights().to(logits.scalar_type());
-  Judged judged{weighted_mean(cross_entropy_rows(logits.flatten(0, 1), tensors.targets().flatten()),
-                              weights.flatten()),
+  const Tensor weights = tensors.target_weights().to(features.scalar_type());
+  Judged judged{weighted_mean(model_->token_losses(features, tensors.targets()), weights),
                 weights.sum().item<double>(),
                 {}};
   if (with_modules_) {
@@ -71,7 +69,8 @@ LmObjective::Judged LmObjective::judge(const Batch& batch) {
                          .embed = [&](const Tensor& tokens) { return model_->embed(tokens); },
                          .logits = [&](const Tensor& x) { return model_->logits(x); }};
     judged.modules = judge_mtp(with_modules_->modules, trunk, tensors.tokens,
-                               tensors.weights.to(logits.scalar_type()), logits.detach());
+                               tensors.weights.to(features.scalar_type()),
+                               model_->logits(features.detach()).detach());
   }
   return judged;
 }

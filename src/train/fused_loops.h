@@ -1,0 +1,76 @@
+// Loops over rows of f32 or bf16 for training, a step of a layer or its gradient each: one pass
+// over memory where libtorch's own operations take one for every arithmetic step. Sums within a row
+// are f32 in an order that depends on the row's length and the machine's vectors alone, so that a
+// run repeats itself to the bit. What is read may not overlap what is written.
+#ifndef OUTRIDER_TRAIN_FUSED_LOOPS_H_
+#define OUTRIDER_TRAIN_FUSED_LOOPS_H_
+
+#include <cstdint>
+
+namespace outrider::train::loops {
+
+// Contiguous elements.
+struct Values {
+  void* data;
+  bool is_bf16;  // otherwise f32
+};
+struct ConstValues {
+  const void* data;
+  bool is_bf16;
+};
+
+// Rows [first, last) of (n_rows, dim): y = x * weight / sqrt(mean(x^2) + epsilon). inverse (n_rows)
+// takes the 1 / sqrt().
+void rms_norm(const float* x, const float* weight, std::int64_t first, std::int64_t last,
+              std::int64_t dim, float epsilon, Values y, float* inverse);
+// Its gradient to x.
+void rms_norm_gradient(const float* x, const float* weight, const float* inverse, ConstValues grad,
+                       std::int64_t first, std::int64_t last, std::int64_t dim, float* grad_x);
+// Columns [first, last) of its gradient to the weight, over all rows.
+void rms_norm_weight_gradient(const float* x, const float* inverse, ConstValues grad,
+                              std::int64_t n_rows, std::int64_t dim, std::int64_t first,
+                              std::int64_t last, float* grad_weight);
+
+// Tokens [first, last) of x (n_sequences, n_tokens, n_heads, dim), one head after the other, into
+// y (n_sequences, n_heads, n_tokens, dim), the pairs (i, i + dim / 2) turned by the angles
+// (n_tokens, dim / 2) and all multiplied by scale. A token counts over all sequences.
+struct HeadShape {
+  std::int64_t n_tokens;
+  std::int64_t n_heads;
+  std::int64_t dim;
+};
+void turn_heads(ConstValues x, const HeadShape& shape, const float* cosines, const float* sines,
+                float scale, std::int64_t first, std::int64_t last, Values y);
+// The gradient to x: turned back.
+void turn_heads_gradient(ConstValues grad, const HeadShape& shape, const float* cosines,
+                         const float* sines, float scale, std::int64_t first, std::int64_t last,
+                         Values grad_x);
+
+// Rows [first, last) of scores (n_rows, n_keys), a query each, n_tokens of which follow one
+// another: query t of them sees the first n_keys - n_tokens + t + 1 keys, the others' shares are 0.
+void causal_softmax(ConstValues scores, std::int64_t n_tokens, std::int64_t n_keys,
+                    std::int64_t first, std::int64_t last, Values shares);
+void causal_softmax_gradient(ConstValues shares, ConstValues grad, std::int64_t n_tokens,
+                             std::int64_t n_keys, std::int64_t first, std::int64_t last,
+                             Values grad_scores);
+
+// Elements [first, last) of gate / (1 + exp(-gate)) * up; all of one type.
+void silu_multiply(ConstValues gate, ConstValues up, std::int64_t first, std::int64_t last,
+                   Values y);
+void silu_multiply_gradient(ConstValues gate, ConstValues up, ConstValues grad, std::int64_t first,
+                            std::int64_t last, Values grad_gate, Values grad_up);
+
+// Elements [first, last) of x + y.
+void add_narrow(const float* x, ConstValues y, std::int64_t first, std::int64_t last, float* sum);
+
+// Rows [first, last) of logits (n_rows, n_classes): -log softmax(logits)[token], and the logarithm
+// of the sum of exponentials. Tokens are within the classes.
+void cross_entropy(ConstValues logits, const std::int64_t* tokens, std::int64_t n_classes,
+                   std::int64_t first, std::int64_t last, float* losses, float* log_sums);
+void cross_entropy_gradient(ConstValues logits, const std::int64_t* tokens, const float* log_sums,
+                            const float* grad, std::int64_t n_classes, std::int64_t first,
+                            std::int64_t last, Values grad_logits);
+
+}  // namespace outrider::train::loops
+
+#endif  // OUTRIDER_TRAIN_FUSED_LOOPS_H_
