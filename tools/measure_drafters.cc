@@ -23,7 +23,8 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   std::vector<double> passes;
   std::vector<double> drafted;
   std::vector<double> accepted;
-  for (const GenerateStatistics& text : continue_texts(generator, prompts, temperature)) {
+  for (const GenerateResult& result : continue_texts(generator, prompts, temperature)) {
+    const GenerateStatistics& text = result.statistics;
     emitted.push_back(static_cast<double>(text.emitted));
     passes.push_back(static_cast<double>(text.target_passes));
     drafted.push_back(static_cast<double>(text.drafted));

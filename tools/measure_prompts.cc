@@ -90,9 +90,9 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   std::string of_kinds;
   for (const auto& [kind, texts] : prompts) {
     Sums sums;
-    for (const GenerateStatistics& text : continue_texts(generator, texts, temperature)) {
-      sums.add(text);
-      whole.add(text);
+    for (const GenerateResult& text : continue_texts(generator, texts, temperature)) {
+      sums.add(text.statistics);
+      whole.add(text.statistics);
     }
     of_kinds += fmt::format(" {:.2f} |", ratio_of(sums.emitted, sums.passes).value);
   }

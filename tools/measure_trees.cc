@@ -52,8 +52,9 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   double drafted = 0;
   double accepted = 0;
   double n_passes = 0;
-  for (const GenerateStatistics& text :
+  for (const GenerateResult& result :
        continue_texts(generator, prompts, configuration.temperature)) {
+    const GenerateStatistics& text = result.statistics;
     emitted.push_back(static_cast<double>(text.emitted));
     passes.push_back(static_cast<double>(text.target_passes));
     drafted += static_cast<double>(text.drafted);

@@ -15,7 +15,6 @@
 namespace outrider {
 namespace {
 
-constexpr int kTokens = 96;
 constexpr std::size_t kPromptTokens = 24;
 constexpr std::size_t kTextsAtOnce = 20;
 
@@ -70,21 +69,21 @@ std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& mo
   return prompts;
 }
 
-std::vector<GenerateStatistics> continue_texts(Generator& generator,
-                                               const std::vector<std::vector<TokenId>>& prompts,
-                                               double temperature) {
-  std::vector<GenerateStatistics> texts;
+std::vector<GenerateResult> continue_texts(Generator& generator,
+                                           const std::vector<std::vector<TokenId>>& prompts,
+                                           double temperature) {
+  std::vector<GenerateResult> texts;
   for (std::size_t first = 0; first < prompts.size(); first += kTextsAtOnce) {
     std::vector<GenerateRequest> requests;
     for (std::size_t i = first; i < std::min(first + kTextsAtOnce, prompts.size()); ++i) {
       requests.push_back({.prompt = prompts[i],
-                          .options = {.max_tokens = kTokens,
+                          .options = {.max_tokens = kContinuedTokens,
                                       .sampling = {.temperature = temperature},
                                       .seed = i,
                                       .ignore_eos = true}});
     }
-    for (const GenerateResult& result : generator.generate(requests)) {
-      texts.push_back(result.statistics);
+    for (GenerateResult& result : generator.generate(requests)) {
+      texts.push_back(std::move(result));
     }
   }
   return texts;

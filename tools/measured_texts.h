@@ -35,10 +35,11 @@ SpeculationOptions drafting_with(const char* drafter);
 std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,
                                                std::size_t n_texts);
 
-// Continues every prompt by 96 tokens, end tokens or not. Text i has the seed i.
-std::vector<GenerateStatistics> continue_texts(Generator& generator,
-                                               const std::vector<std::vector<TokenId>>& prompts,
-                                               double temperature);
+// Continues every prompt by so many tokens, end tokens or not. Text i has the seed i.
+inline constexpr int kContinuedTokens = 96;
+std::vector<GenerateResult> continue_texts(Generator& generator,
+                                           const std::vector<std::vector<TokenId>>& prompts,
+                                           double temperature);
 
 // All of one count over all of another, over texts. The 95 % interval comes from the variance
 // between texts, by linearisation: with e_i = numerator_i - ratio * denominator_i, the variance of

@@ -1,0 +1,77 @@
+// measure_alphas [-n N] TARGET TEXTS DRAFTER...: how often a drafted token stands, by how far out
+// in a chain of five it is, where all before it do: Li et al.'s n-alpha ("EAGLE", 2024,
+// section 4.1) of a feature head, whose n-th token reads n features of its own. A drafter is a
+// spec, or the path of a model; texts as for measure_drafters.
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outrider/error.h"
+#include "tools/measured_texts.h"
+
+namespace outrider {
+namespace {
+
+constexpr std::size_t kTexts = 200;
+constexpr std::size_t kLength = 5;
+
+void measure(const std::shared_ptr<const Model>& model, const char* drafter,
+             const std::vector<std::vector<TokenId>>& prompts, double temperature) {
+  SpeculationOptions speculation = drafting_with(drafter);
+  speculation.tree = "chain:length=" + std::to_string(kLength);
+  Generator generator(model, speculation);
+  // By place in the chain, a text each.
+  std::vector<std::vector<double>> reached(kLength);
+  std::vector<std::vector<double>> stood(kLength);
+  std::vector<double> emitted;
+  std::vector<double> passes;
+  for (const GenerateResult& text : continue_texts(generator, prompts, temperature)) {
+    emitted.push_back(static_cast<double>(text.statistics.emitted));
+    passes.push_back(static_cast<double>(text.statistics.target_passes));
+    for (std::size_t place = 0; place < kLength; ++place) {
+      reached[place].push_back(0);
+      stood[place].push_back(0);
+    }
+    int n_left = kContinuedTokens;
+    for (const int n_accepted : text.accepted_per_round) {
+      // The token behind a draft has to fit, too.
+      for (int place = 0; place <= n_accepted && place < n_left - 1; ++place) {
+        if (place == static_cast<int>(kLength)) break;
+        reached[static_cast<std::size_t>(place)].back() += 1;
+        if (place < n_accepted) stood[static_cast<std::size_t>(place)].back() += 1;
+      }
+      n_left -= n_accepted + 1;
+    }
+  }
+  const Ratio tau = ratio_of(emitted, passes);
+  std::printf("| %g | `%s` | %.3f ± %.3f |", temperature, drafter, tau.value, tau.half_width);
+  for (std::size_t place = 0; place < kLength; ++place) {
+    const Ratio alpha = ratio_of(stood[place], reached[place]);
+    std::printf(" %.3f ± %.3f |", alpha.value, alpha.half_width);
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void measure_all(const DraftersMeasurement& measurement) {
+  const auto prompts = read_prompts(measurement.file, *measurement.target, measurement.n);
+  if (prompts.size() < 2) throw Error("read texts", measurement.file, "two texts or more", "fewer");
+  std::printf(
+      "| temperature | drafter | tau | 0-alpha | 1-alpha | 2-alpha | 3-alpha | 4-alpha "
+      "|\n|---|---|---|---|---|---|---|---|\n");
+  for (const double temperature : {0.0, 1.0}) {
+    for (const char* drafter : measurement.drafters) {
+      measure(measurement.target, drafter, prompts, temperature);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider
+
+int main(int n_arguments, char** arguments) {
+  return outrider::measure_drafters_of(n_arguments, arguments, "measure_alphas", "TEXTS",
+                                       outrider::kTexts, outrider::measure_all);
+}
