@@ -31,6 +31,7 @@ using Names = std::set<std::string>;
 
 // Flags that one way to measure looks at and another does not.
 const Names kText = {"--text", "--separator", "--texts", "--window"};
+const Names kQuestions = {"--task", "--data", "--examples", "--limit"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
 const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
@@ -89,6 +90,8 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       "      --samples 10\n"
       "  outrider eval --teacher-forced --model LARGE --draft SMALL --text held-out.txt \\\n"
       "      --rules exact,chow,diff,token-v3,lossy --lengths 3,5,7 --out frontier\n"
+      "  outrider eval --teacher-forced --model LARGE --draft SMALL --task multi30k-en-de \\\n"
+      "      --data test.en test.de --out frontier\n"
       "  outrider eval --frontier --task multi30k-en-de --data test.en test.de --model LARGE \\\n"
       "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n");
 
@@ -103,10 +106,13 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
     if (flags->teacher_forced.chosen) {
       refuse_others(*app, "with --teacher-forced", [](const std::string& name) {
         return name == "--teacher-forced" || name == "--out" || name == "--json" ||
-               kText.contains(name) || kGrid.contains(name) || kPair.contains(name);
+               kText.contains(name) || kQuestions.contains(name) || kGrid.contains(name) ||
+               kPair.contains(name);
       });
       require(*app, {"--model"});
-      return run_teacher_forced(flags->model, flags->grid, flags->teacher_forced, where);
+      if (!flags->task.task.empty()) require(*app, {"--data"});
+      return run_teacher_forced(*app, flags->model, flags->grid, flags->task, flags->teacher_forced,
+                                where);
     }
     if (flags->frontier.chosen) {
       refuse_others(*app, "with --frontier", [](const std::string& name) {

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "commands.h"
 #include "eval/forced_run.h"
 #include "flag_values.h"
 #include "interrupt.h"
@@ -18,8 +23,9 @@ namespace outrider::cli {
 void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags) {
   constexpr const char* kGroup = "Rules along given texts";
   app.add_flag("--teacher-forced", flags.chosen,
-               "One pass of both models over --text: what every rule would emit there, how often "
-               "it would reject a draft, and how well it predicts the text")
+               "One pass of both models over --text, or over a task's references behind their "
+               "prompts: what every rule would emit there, how often it would reject a draft, and "
+               "how well it predicts the text")
       ->group(kGroup);
   app.add_option("--text", flags.text, "Text files")->type_name("FILE ...")->group(kGroup);
   add_text(app, "--separator", flags.separator, "TEXT",
@@ -32,13 +38,50 @@ void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags) {
       ->group(kGroup);
 }
 
-int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
-                       const TeacherForcedFlags& flags, const ReportWhere& where) {
-  if (flags.text.empty()) throw UsageError("read flags", "--text", "at least one file", "none");
+namespace {
+
+std::vector<eval::Passage> passages_of(const TeacherForcedFlags& flags) {
+  if (flags.text.empty()) {
+    throw UsageError("read flags", "--text", "at least one file, or a task", "none");
+  }
+  const std::vector<std::filesystem::path> files(flags.text.begin(), flags.text.end());
+  std::vector<eval::Passage> passages;
+  for (std::string& text : eval::read_documents(files, flags.separator, flags.texts)) {
+    passages.push_back({.text = std::move(text)});
+  }
+  return passages;
+}
+
+std::vector<eval::Passage> passages_of(const PreparedTask& prepared) {
+  std::vector<eval::Passage> passages;
+  for (const eval::Question& question : prepared.set.questions) {
+    if (question.references.empty()) {
+      throw UsageError("measure rules", prepared.task.name, "a task with references",
+                       "one without");
+    }
+    eval::Passage passage{.given = question.prompt, .text = question.references.front()};
+    // An answer is a word of its own.
+    constexpr const char* kBlanks = " \t\n";
+    if (passage.given.find_last_of(kBlanks) + 1 != passage.given.size())
+      passage.text.insert(0, " ");
+    passages.push_back(std::move(passage));
+  }
+  return passages;
+}
+
+}  // namespace
+
+int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
+                       const TaskFlags& task, const TeacherForcedFlags& flags,
+                       const ReportWhere& where) {
+  std::optional<PreparedTask> prepared;
+  if (!task.task.empty()) {
+    if (!flags.text.empty()) throw UsageError("read flags", "--text", "texts or a task", "both");
+    prepared = prepare_task(app, task);
+  }
   eval::ForcedRequest request{
-      .files = {flags.text.begin(), flags.text.end()},
-      .separator = flags.separator,
-      .n_texts = flags.texts,
+      .passages = prepared ? passages_of(*prepared) : passages_of(flags),
+      .sources = prepared ? task.data : flags.text,
       .window = flags.window,
       .options = {.rules = rules_of(grid),
                   .samplings = samplings_of(grid),
@@ -70,7 +113,8 @@ int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
                           : eval::forced_table(measured.rows, measured.run.lengths));
   output.check();
   for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
-  return 0;
+  // What could not be read was told of and left out.
+  return prepared && !prepared->set.problems.empty() ? kExitError : 0;
 }
 
 }  // namespace outrider::cli

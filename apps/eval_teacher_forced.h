@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eval_grid_flags.h"
+#include "eval_task.h"
 #include "model_flags.h"
 
 namespace outrider::cli {
@@ -22,8 +23,11 @@ struct TeacherForcedFlags {
 // --teacher-forced, and what it alone takes.
 void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags);
 
-int run_teacher_forced(const ModelFlags& model_flags, const GridFlags& grid,
-                       const TeacherForcedFlags& flags, const ReportWhere& where);
+// On the documents of the text, or, where a task is named, on its questions' first references, each
+// behind its prompt.
+int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
+                       const TaskFlags& task, const TeacherForcedFlags& flags,
+                       const ReportWhere& where);
 
 }  // namespace outrider::cli
 

@@ -81,6 +81,41 @@ TEST_F(EvalTeacherForced, PrintsATableWithoutAReport) {
   EXPECT_THAT(done.out, AllOf(StartsWith("T=1\n"), HasSubstr("chow:alpha=1"), HasSubstr("tau_5")));
 }
 
+// A task's references behind their prompts: the prompts' tokens are read and not judged.
+TEST_F(EvalTeacherForced, ReadsATasksReferences) {
+  std::ofstream(path("task.json")) << R"({"name": "words", "prompt": "Say {word}:",
+      "reference": "said", "metric": "squad"})";
+  std::ofstream(path("data.jsonl")) << R"({"word": "one", "said": "once upon"})"
+                                    << "\n"
+                                    << R"({"word": "two", "said": ["a king", "more"]})"
+                                    << "\n";
+  const auto on_task = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "eval",   "--teacher-forced", "--model", path("target"),     "--threads", "1",
+        "--task", path("task.json"),  "--data",  path("data.jsonl"), "--draft",   path("draft")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const ProgramRun done = on_task({"--rules", "exact", "--json"});
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  EXPECT_EQ(json["texts"], 2);
+  // The tokens of " once upon" and " a king", a character each or less.
+  EXPECT_GE(json["tokens"], 4);
+  EXPECT_LE(json["tokens"], 17);
+
+  EXPECT_THAT(on_task({"--text", path("text")}).err, HasSubstr("expected texts or a task"));
+  std::ofstream(path("data.jsonl"), std::ios::app) << R"({"word": "three"})"
+                                                   << "\n";
+  const ProgramRun partly = on_task({"--rules", "exact", "--json"});
+  EXPECT_EQ(partly.status, 1);
+  EXPECT_THAT(partly.err, HasSubstr("line 3"));
+  EXPECT_EQ(nlohmann::json::parse(partly.out)["settings"], json["settings"]);
+  std::ofstream(path("task.json")) << R"({"name": "words", "prompt": "{word}",
+      "metric": "perplexity"})";
+  EXPECT_THAT(on_task({}).err, HasSubstr("a task with references"));
+}
+
 TEST_F(EvalTeacherForced, RefusesInOneLine) {
   struct Case {
     std::vector<std::string> words;

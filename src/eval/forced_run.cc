@@ -30,8 +30,6 @@ int window_of(const ForcedRequest& request, const LanguageModel& target,
 ForcedMeasurement run_teacher_forced(
     const Model& target, const SpeculationOptions& speculation, const ForcedRequest& request,
     const std::function<void(std::size_t, std::size_t)>& progress) {
-  const std::vector<std::string> documents =
-      read_documents(request.files, request.separator, request.n_texts);
   const auto drafter = load_drafter_model(target, speculation);
   ForcedOptions options = request.options;
   if (options.n_threads == 0) options.n_threads = default_threads();
@@ -40,12 +38,12 @@ ForcedMeasurement run_teacher_forced(
   ForcedMeasurement result;
   ForcedRun& run = result.run;
   run.drafter = speculation.drafter;
-  for (const std::filesystem::path& file : request.files) run.files.push_back(file.string());
+  run.files = request.sources;
   run.window = window_of(request, target.language_model(), *drafter);
   run.lengths = options.lengths;
   std::size_t n_done = 0;
-  for (const std::string& document : documents) {
-    const std::vector<Window> windows = windows_of(document, target.tokenizer(), run.window);
+  for (const Passage& passage : request.passages) {
+    const std::vector<Window> windows = windows_of(passage, target.tokenizer(), run.window);
     if (!windows.empty()) {
       measured.add_text(windows);
       ++run.n_texts;
@@ -53,7 +51,7 @@ ForcedMeasurement run_teacher_forced(
         run.n_tokens += static_cast<std::int64_t>(window.tokens.size()) - window.n_given;
       }
     }
-    if (progress) progress(++n_done, documents.size());
+    if (progress) progress(++n_done, request.passages.size());
   }
   if (run.n_texts == 0) {
     throw Error("measure rules", "texts", "one of at least two tokens", "none");

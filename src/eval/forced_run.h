@@ -3,7 +3,6 @@
 #define OUTRIDER_EVAL_FORCED_RUN_H_
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,16 +15,15 @@
 namespace outrider::eval {
 
 struct ForcedRequest {
-  std::vector<std::filesystem::path> files;
-  std::string separator = {};  // between a file's documents; empty: a file is one
-  int n_texts = 0;             // the first so many; 0: all
-  int window = 0;              // tokens a model sees at a time; 0: the shorter context
-  ForcedOptions options;       // n_threads 0: as many as there are processors
+  std::vector<Passage> passages;
+  std::vector<std::string> sources = {};  // where they come from, for the report
+  int window = 0;                         // tokens a model sees at a time; 0: the shorter context
+  ForcedOptions options;                  // n_threads 0: as many as there are processors
 };
 
-// Runs measured texts of at least one token. `speculation` names the drafter, a model. `progress`,
-// if given, is called with texts done and texts in all, and may throw to end the run. Throws Error
-// and UsageError for what cannot be read, meant or measured.
+// Runs measured passages of at least one token to predict. `speculation` names the drafter, a
+// model. `progress`, if given, is called with texts done and texts in all, and may throw to end the
+// run. Throws Error and UsageError for what cannot be read, meant or measured.
 struct ForcedMeasurement {
   ForcedRun run;
   std::vector<ForcedRow> rows;

@@ -285,7 +285,7 @@ TEST(TeacherForced, StoryPairHasTheFiguresMeasuredElsewhere) {
                        {.rules = rules("exact,chow:alpha=1"),
                         .samplings = {{.temperature = 1}, {.temperature = 0}}});
   for (const std::string& story : read_documents({&text, 1}, "<|endoftext|>", 400)) {
-    const std::vector<Window> windows = windows_of(story, *tokenizer, 256);
+    const std::vector<Window> windows = windows_of({.text = story}, *tokenizer, 256);
     forced.add_text({windows.data(), 1});
   }
   const std::vector<ForcedRow> rows = forced_rows(forced);

@@ -58,14 +58,21 @@ std::vector<std::string> read_documents(std::span<const std::filesystem::path> f
   return documents;
 }
 
-std::vector<Window> windows_of(std::string_view text, const Tokenizer& tokenizer, int n_tokens) {
-  const std::vector<TokenId> tokens = tokenizer.encode(text, true);
+std::vector<Window> windows_of(const Passage& passage, const Tokenizer& tokenizer, int n_tokens) {
+  const std::vector<TokenId> tokens = tokenizer.encode(passage.given + passage.text, true);
+  std::size_t first = 1;
+  if (!passage.given.empty()) {
+    // As many as are the same with the text behind them.
+    const std::vector<TokenId> given = tokenizer.encode(passage.given, true);
+    const auto differs = std::mismatch(given.begin(), given.end(), tokens.begin(), tokens.end());
+    first = std::max<std::size_t>(1, static_cast<std::size_t>(differs.first - given.begin()));
+  }
   const bool has_first =
       !tokens.empty() && tokenizer.bos_token() != kNoToken && tokens[0] == tokenizer.bos_token();
   const auto most = static_cast<std::size_t>(n_tokens);
   std::vector<Window> windows;
-  for (std::size_t next = 1; next < tokens.size();) {
-    const std::size_t n_given = next == 1 ? 1 : most / 2;
+  for (std::size_t next = first; next < tokens.size();) {
+    const std::size_t n_given = next == first && next < most ? next : most / 2;
     const std::size_t n_new = std::min(tokens.size() - next, most - n_given);
     const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(next - n_given);
     Window window{.tokens = {begin, begin + static_cast<std::ptrdiff_t>(n_given + n_new)},

@@ -19,18 +19,26 @@ namespace outrider::eval {
 std::vector<std::string> read_documents(std::span<const std::filesystem::path> files,
                                         std::string_view separator, int n_texts);
 
+// What is predicted, and what it is predicted behind.
+struct Passage {
+  std::string given = {};
+  std::string text = {};
+};
+
 // Tokens that one pass can see.
 struct Window {
   std::vector<TokenId> tokens;
   int n_given = 0;  // the first of them, which are only read; >= 1
 };
 
-// A text of any length as windows of at most `n_tokens` tokens, so that every token but perhaps the
-// first is predicted once. Where the tokenizer puts a token before every text, it stands before
-// every window. A later window begins with the text's last tokens before it, as many as make half a
-// window: every token is predicted from that many, or from all that there are. n_tokens >= 2. No
-// window for a text of no token to predict.
-std::vector<Window> windows_of(std::string_view text, const Tokenizer& tokenizer, int n_tokens);
+// A text of any length as windows of at most `n_tokens` tokens, so that every token of it, but
+// perhaps the first of all, is predicted once. Where the tokenizer puts a token before every text,
+// it stands before every window. A later window, and the first behind more than a window of given
+// tokens, begins with the last tokens before it, as many as make half a window: every token is
+// predicted from that many, or from all that there are. A token that the end of what is given and
+// the text's beginning share is predicted, too. n_tokens >= 2. No window for a text of no token to
+// predict.
+std::vector<Window> windows_of(const Passage& passage, const Tokenizer& tokenizer, int n_tokens);
 
 }  // namespace outrider::eval
 

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A letter is a token; texts begin with token 0 if asked for.
-class Letters final : public Tokenizer {
+class Letters : public Tokenizer {
  public:
   explicit Letters(bool begins) : begins_(begins) {}
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override {
@@ -44,17 +44,17 @@ class Letters final : public Tokenizer {
 };
 
 TEST(Windows, OneForAShortText) {
-  const auto windows = windows_of("abc", Letters(true), 8);
+  const auto windows = windows_of({.text = "abc"}, Letters(true), 8);
   ASSERT_EQ(windows.size(), 1U);
   EXPECT_THAT(windows[0].tokens, ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(windows[0].n_given, 1);
-  EXPECT_THAT(windows_of("abc", Letters(false), 8)[0].tokens, ElementsAre(1, 2, 3));
-  EXPECT_TRUE(windows_of("", Letters(true), 8).empty());
-  EXPECT_TRUE(windows_of("a", Letters(false), 8).empty());
+  EXPECT_THAT(windows_of({.text = "abc"}, Letters(false), 8)[0].tokens, ElementsAre(1, 2, 3));
+  EXPECT_TRUE(windows_of({.text = ""}, Letters(true), 8).empty());
+  EXPECT_TRUE(windows_of({.text = "a"}, Letters(false), 8).empty());
 }
 
 TEST(Windows, LaterOnesBeginWithHalfAWindowOfWhatWasBefore) {
-  const auto windows = windows_of("abcdefgh", Letters(true), 5);
+  const auto windows = windows_of({.text = "abcdefgh"}, Letters(true), 5);
   ASSERT_EQ(windows.size(), 3U);
   EXPECT_THAT(windows[0].tokens, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(windows[1].tokens, ElementsAre(0, 4, 5, 6, 7));
@@ -67,7 +67,7 @@ TEST(Windows, PredictEveryTokenButTheFirstOnce) {
   for (const bool begins : {false, true}) {
     for (int n_tokens = 2; n_tokens < 30; ++n_tokens) {
       std::vector<TokenId> predicted;
-      for (const Window& window : windows_of(text, Letters(begins), n_tokens)) {
+      for (const Window& window : windows_of({.text = text}, Letters(begins), n_tokens)) {
         EXPECT_LE(static_cast<int>(window.tokens.size()), n_tokens);
         EXPECT_GE(window.n_given, 1);
         predicted.insert(predicted.end(), window.tokens.begin() + window.n_given,
@@ -78,6 +78,51 @@ TEST(Windows, PredictEveryTokenButTheFirstOnce) {
       EXPECT_EQ(predicted, all) << n_tokens;
     }
   }
+}
+
+TEST(Windows, PredictTheTextAndNotWhatIsGiven) {
+  const auto windows = windows_of({.given = "abc", .text = "de"}, Letters(true), 8);
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_THAT(windows[0].tokens, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_EQ(windows[0].n_given, 4);
+  EXPECT_TRUE(windows_of({.given = "abc", .text = ""}, Letters(true), 8).empty());
+  const std::string text = "abcdefghijklmnopqrstuvwxyz";
+  for (const bool begins : {false, true}) {
+    for (int n_tokens = 2; n_tokens < 30; ++n_tokens) {
+      for (std::size_t n_given = 1; n_given < text.size(); n_given += 3) {
+        const Passage passage = {.given = text.substr(0, n_given), .text = text.substr(n_given)};
+        std::vector<TokenId> predicted;
+        for (const Window& window : windows_of(passage, Letters(begins), n_tokens)) {
+          EXPECT_LE(static_cast<int>(window.tokens.size()), n_tokens);
+          EXPECT_GE(window.n_given, 1);
+          predicted.insert(predicted.end(), window.tokens.begin() + window.n_given,
+                           window.tokens.end());
+        }
+        EXPECT_EQ(predicted, Letters(false).encode(passage.text, false)) << n_tokens;
+      }
+    }
+  }
+}
+
+// "c" and what follows it are one token here, as merges make them.
+TEST(Windows, PredictATokenThatBothHaveAPartOf) {
+  class Merging final : public Letters {
+   public:
+    Merging() : Letters(false) {}
+    std::vector<TokenId> encode(std::string_view text, bool) const override {
+      std::vector<TokenId> ids;
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool merged = text[i] == 'c' && i + 1 < text.size();
+        ids.push_back(merged ? 26 : text[i] - 'a' + 1);
+        if (merged) ++i;
+      }
+      return ids;
+    }
+  };
+  const auto windows = windows_of({.given = "abc", .text = "de"}, Merging(), 8);
+  ASSERT_EQ(windows.size(), 1U);
+  EXPECT_THAT(windows[0].tokens, ElementsAre(1, 2, 26, 5));
+  EXPECT_EQ(windows[0].n_given, 2);
 }
 
 TEST(Documents, AreCutAtTheSeparatorAndStripped) {
