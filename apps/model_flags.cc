@@ -40,7 +40,7 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   add_choice(app, "--weights", flags.options.weights, {"f32", "bf16", "int8", "int4"},
              "Type of the weights in memory, the drafter's too (default: as stored)")
       ->group(kModel);
-  add_choice(app, "--kv", flags.options.kv, {"f32", "bf16"},
+  add_choice(app, "--kv", flags.options.kv, {"f32", "bf16", "int8"},
              "Type of the attention cache (default: f32 for f32 weights, else bf16)")
       ->group(kModel);
   add_integer(app, "--threads", flags.options.threads, 0,

@@ -70,7 +70,7 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--seed", "18446744073709551616"}), "--seed"},
       {with({"--stop", ""}), "--stop"},
       {with({"--weights", "int3"}), "f32, bf16, int8, int4"},
-      {with({"--kv", "f64"}), "f32, bf16"},
+      {with({"--kv", "f64"}), "f32, bf16, int8"},
       {with({"--threads", "-2"}), "--threads"},
       {with({"--threads", "many"}), "--threads"},
       {with({"--verify", "hope"}), "exact, block, traversal, coupled"},

@@ -21,7 +21,8 @@ struct ModelOptions {
   // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores, with f16
   // widened to f32 (exact, twice the memory) and Q6_K rounded to int8.
   std::string weights = {};
-  // "f32" or "bf16"; empty takes f32 for f32 weights and bf16 otherwise.
+  // "f32", "bf16" or "int8" (a scale for each head of a token); empty takes f32 for f32 weights and
+  // bf16 otherwise.
   std::string kv = {};
   // Threads of a pass; 0 takes every processor this process may run on.
   int threads = 0;

@@ -435,7 +435,7 @@ TEST_F(Generation, OptionsThatCannotBe) {
     return message_of([&] { Model::load(folder_ / "target", options); });
   };
   EXPECT_NE(load({.weights = "int3"}).find("one of f32, bf16, int8, int4"), std::string::npos);
-  EXPECT_NE(load({.kv = "f8"}).find("one of f32, bf16"), std::string::npos);
+  EXPECT_NE(load({.kv = "f8"}).find("one of f32, bf16, int8"), std::string::npos);
   EXPECT_NE(load({.threads = -1}).find("0 or more"), std::string::npos);
   EXPECT_NE(load({.kernels = "abacus"}).find("scalar"), std::string::npos);
   const auto sample = [&](const SamplingParams& sampling) {

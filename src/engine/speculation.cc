@@ -143,8 +143,10 @@ LoadOptions make_load_options(const ModelOptions& options) {
     load.kv = kernels::KvKind::f32;
   } else if (options.kv == "bf16") {
     load.kv = kernels::KvKind::bf16;
+  } else if (options.kv == "int8") {
+    load.kv = kernels::KvKind::int8;
   } else if (!options.kv.empty()) {
-    throw UsageError(kOperation, "kv", "one of f32, bf16", options.kv);
+    throw UsageError(kOperation, "kv", "one of f32, bf16, int8", options.kv);
   }
   if (options.threads < 0) {
     throw UsageError(kOperation, "threads", "0 or more", fmt::format("{}", options.threads));

@@ -45,6 +45,7 @@ constexpr KernelTable make_table(const char* name) {
       .silu_multiply = silu_multiply<V>,
       .add = add_to<V>,
       .to_bf16 = round_to_bf16<V>,
+      .to_int8 = round_to_int8<V>,
       .attend = attend<V>,
   };
 }

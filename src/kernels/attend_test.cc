@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -40,6 +42,7 @@ struct Cache {
   std::vector<float> keys, values;  // what the cache stands for: (n_keys, dim), logical order
   std::vector<float> f32;
   std::vector<std::uint16_t> bf16;
+  std::vector<std::byte> int8;  // of each row the heads' scales, then their bytes
   std::vector<const void*> key_at, value_at;
   KvKind kind;
 
@@ -51,14 +54,29 @@ struct Cache {
       bf16.push_back(to_bf16(value).bits);
       if (kind == KvKind::bf16) value = to_float(to_bf16(value));
     }
+    const std::size_t int8_row = kHeads * (sizeof(float) + static_cast<std::size_t>(dim));
+    if (kind == KvKind::int8) {
+      int8.resize(f32.size() / row * int8_row);
+      for (std::size_t head = 0; head < f32.size() / static_cast<std::size_t>(dim); ++head) {
+        std::byte* const begin = &int8[head / kHeads * int8_row];
+        float* const values = &f32[head * static_cast<std::size_t>(dim)];
+        auto* const bytes = reinterpret_cast<std::int8_t*>(
+            begin + kHeads * sizeof(float) + head % kHeads * static_cast<std::size_t>(dim));
+        float scale = 0;
+        kScalarTable.to_int8(values, dim, bytes, &scale);
+        std::memcpy(begin + head % kHeads * sizeof(float), &scale, sizeof scale);
+        for (int i = 0; i < dim; ++i) values[i] = static_cast<float>(bytes[i]) * scale;
+      }
+    }
     std::vector<std::size_t> slots(2 * static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = i;
     std::mt19937 generator(seed);
     std::shuffle(slots.begin(), slots.end(), generator);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const std::size_t at = slots[i] * row;
-      const void* address = kind == KvKind::f32 ? static_cast<const void*>(&f32[at])
-                                                : static_cast<const void*>(&bf16[at]);
+      const void* address = &f32[at];
+      if (kind == KvKind::bf16) address = &bf16[at];
+      if (kind == KvKind::int8) address = &int8[slots[i] * int8_row];
       const bool is_key = i < static_cast<std::size_t>(n);
       (is_key ? key_at : value_at).push_back(address);
       std::vector<float>& plain = is_key ? keys : values;
@@ -81,6 +99,8 @@ struct Cache {
     args.shared_values = value_at.data();
     args.n_shared = n_shared;
     args.head_offset = static_cast<std::size_t>(dim);
+    if (kind == KvKind::int8) args.head_offset += kHeads * sizeof(float);
+    args.head_scale = sizeof(float);
     args.out_stride = static_cast<std::size_t>(dim) + 2;
     out.assign(static_cast<std::size_t>(n_queries) * args.out_stride, 777.0F);
     args.n_rows = 1;
@@ -98,7 +118,7 @@ std::vector<float> queries_for(int dim, unsigned seed) {
 }
 
 TEST(Attend, EveryTableAndQueryCountGivesTheScalarTablesSingleQueries) {
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16}) {
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     for (const int dim : kHeadDims) {
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {
@@ -136,7 +156,7 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
   constexpr int kQueries = 3;
   constexpr int kKeys = 300;
   std::mt19937 generator(5);
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16}) {
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     const Cache cache(kind, kDim, kKeys, 9);
     for (const int n_shared : {0, 64, 128}) {
       for (const int n_rows : {2, 5, kMostAttendRows}) {
@@ -195,7 +215,7 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
 // denominator. Sums over n keys, twice, add 2 n u.
 TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
   constexpr double kUnit = 0x1p-24;
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16}) {
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     for (const int dim : kHeadDims) {
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {

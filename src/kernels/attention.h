@@ -14,9 +14,20 @@ namespace {
 
 // Longer heads are read where they stand instead of being widened once for all who read them.
 constexpr int kMostWidenedDim = 256;
+static_assert(kMostInt8HeadDim <= kMostWidenedDim);
+
+// What an element is to be multiplied by.
+template <class Element>
+float scale_of(const void* at, const AttendArgs& args) {
+  float scale = 1.0F;
+  if constexpr (sizeof(Element) == 1) {
+    __builtin_memcpy(&scale, static_cast<const char*>(at) + args.head_scale, sizeof scale);
+  }
+  return scale;
+}
 
 // A chunk's keys (or values) as the loops read them: rows[i] is the i-th's elements, the last of n
-// repeated up to whole groups of kLanes. 16-bit ones are widened into room first.
+// repeated up to whole groups of kLanes. Narrow ones are widened into room first.
 template <class V, class Element, class Read>
 void read_chunk(const void* const* at, int n, const AttendArgs& args, float* room,
                 const Read** rows) {
@@ -29,9 +40,13 @@ void read_chunk(const void* const* at, int n, const AttendArgs& args, float* roo
     } else {
       float* to = room + static_cast<std::size_t>(i) * stride;
       rows[i] = to;
+      const V scale = V::broadcast(scale_of<Element>(at[i], args));
+      const auto widened = [scale](const V& stored) {
+        return sizeof(Element) == 1 ? stored * scale : stored;
+      };
       int d = 0;
-      for (; d + kLanes <= dim; d += kLanes) V::load(from + d).store(to + d);
-      if (d < dim) V::load_first(from + d, dim - d).store_first(to + d, dim - d);
+      for (; d + kLanes <= dim; d += kLanes) widened(V::load(from + d)).store(to + d);
+      if (d < dim) widened(V::load_first(from + d, dim - d)).store_first(to + d, dim - d);
     }
   }
   for (int i = n; i % kLanes != 0; ++i) rows[i] = rows[n - 1];
@@ -226,6 +241,8 @@ void attend(const AttendArgs& args) {
     const int n = args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries;
     if (args.kv == KvKind::f32) {
       attend_to<V, float, float>(args, q, n);
+    } else if (args.kv == KvKind::int8) {
+      attend_to<V, std::int8_t, float>(args, q, n);
     } else if (args.head_dim <= kMostWidenedDim) {
       attend_to<V, std::uint16_t, float>(args, q, n);
     } else {

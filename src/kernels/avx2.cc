@@ -24,6 +24,16 @@ struct Vector {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
             _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
   }
+  static Vector load(const std::int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
+  static Vector load_first(const std::int8_t* p, int n) {
+    std::int8_t all[16] = {};
+    for (int i = 0; i < n; ++i) all[i] = p[i];
+    return load(all);
+  }
   static Vector load_first(const float* p, int n) {
     return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
   }

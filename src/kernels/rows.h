@@ -102,6 +102,37 @@ void round_to_bf16(const float* x, int n, std::uint16_t* out) {
   }
 }
 
+template <class V>
+void round_to_int8(const float* x, int n, std::int8_t* out, float* scale) {
+  V largest_lanes = V::zero();
+  V taint_lanes = V::zero();
+  for (int i = 0; i < n; i += kLanes) {
+    const V value = load_at<V>(x, i, n);
+    largest_lanes = max(largest_lanes, absolute(value));
+    taint_lanes = taint_lanes + value * V::zero();
+  }
+  const float largest = reduce_max(largest_lanes);
+  const float taint = reduce_add(taint_lanes);  // as in quantize_row
+  const float inverse = 127.0F / largest;
+  const bool zero = inverse > 3.402823466e38F;
+  if (zero || taint != taint) {
+    for (int i = 0; i < n; ++i) out[i] = 0;
+    *scale = taint != taint ? taint : 0.0F;
+    return;
+  }
+  for (int i = 0; i < n; i += kLanes) {
+    const V q = round_even(load_at<V>(x, i, n) * V::broadcast(inverse));
+    if (i + kLanes <= n) {
+      q.store_int8(out + i);
+    } else {
+      std::int8_t all[kLanes];
+      q.store_int8(all);
+      for (int j = i; j < n; ++j) out[j] = all[j - i];
+    }
+  }
+  *scale = largest / 127.0F;
+}
+
 }  // namespace
 }  // namespace outrider::kernels
 

@@ -241,6 +241,35 @@ TEST(Add, EveryTableAddsElementwise) {
   }
 }
 
+TEST(ToInt8, EveryTableFollowsItsDefinition) {
+  for (std::vector<float> row : rows_to_quantize()) {
+    float largest = 0;
+    bool finite = true;
+    for (const float value : row) {
+      largest = std::max(largest, std::fabs(value));
+      finite = finite && std::isfinite(value);
+    }
+    const float inverse = 127.0F / largest;
+    const bool zero = !finite || !std::isfinite(inverse);
+    std::vector<std::int8_t> expected;
+    for (const float value : row) {
+      expected.push_back(zero ? 0 : static_cast<std::int8_t>(std::nearbyint(value * inverse)));
+    }
+    expected.push_back(99);  // nothing is written behind
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<std::int8_t> out(row.size() + 1, 99);
+      float scale = -1;
+      table->to_int8(row.data(), static_cast<int>(row.size()), out.data(), &scale);
+      EXPECT_EQ(out, expected) << name << ", " << row.size() << " elements";
+      if (finite) {
+        EXPECT_EQ(scale, zero ? 0.0F : largest / 127.0F) << name;
+      } else {
+        EXPECT_TRUE(std::isnan(scale)) << name;
+      }
+    }
+  }
+}
+
 TEST(ToBf16, EveryTableRoundsAsBaseDoes) {
   std::vector<float> x = awkward_floats(257, 3);
   for (const float value : {kNan, -kNan, kInfinity, -kInfinity, 1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F,

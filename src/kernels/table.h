@@ -33,7 +33,9 @@ inline constexpr int kMostAttendRows = 16;  // tokens of one call of attend
 
 enum class WeightKind : int { f32, bf16, int8, int4 };
 inline constexpr int kWeightKinds = 4;
-enum class KvKind : int { f32, bf16 };
+// int8: of each head of a token's keys, and of its values, n bytes and a scale.
+enum class KvKind : int { f32, bf16, int8 };
+inline constexpr int kMostInt8HeadDim = 256;  // of keys and values in int8
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -116,6 +118,7 @@ struct AttendArgs {
   const void* const* shared_keys;    // (n_shared)
   const void* const* shared_values;  // (n_shared)
   std::size_t head_offset;           // elements from those addresses to this key-value head
+  std::size_t head_scale;  // int8: bytes from those addresses to the head's scale, a float
 };
 
 struct KernelTable {
@@ -152,7 +155,14 @@ struct KernelTable {
   // Rounds to bf16 (to nearest even), as base/float16.h does.
   void (*to_bf16)(const float* x, int n, std::uint16_t* out);
 
-  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys.
+  // x (n) as n bytes and a scale, as quantize_row does with a group: largest = max|x|, scale =
+  // largest / 127, q = round-half-even(x * (127 / largest)), all zero when largest is 0 or
+  // 127 / largest overflows; an infinity or a NaN makes the bytes zero and the scale NaN.
+  void (*to_int8)(const float* x, int n, std::int8_t* out, float* scale);
+
+  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys. An int8
+  // element is its byte times its scale, rounded to float. head_dim of int8: at most
+  // kMostInt8HeadDim.
   void (*attend)(const AttendArgs& args);
 };
 

@@ -37,6 +37,13 @@ struct Vector {
     const __m256i half = _mm256_maskz_loadu_epi16(first(n), p);
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
   }
+  static Vector load(const std::int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+  }
+  static Vector load_first(const std::int8_t* p, int n) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first(n), p)))};
+  }
   static Vector load_f16(const std::uint16_t* p) { return {_mm512_cvtph_ps(load_half(p))}; }
   void store(float* p) const { _mm512_storeu_ps(p, lanes); }
   void store_first(float* p, int n) const { _mm512_mask_storeu_ps(p, first(n), lanes); }

@@ -49,6 +49,9 @@ struct Vector {
   static Vector load(const std::uint16_t* p) {
     return from([=](int i) { return from_bf16(p[i]); });
   }
+  static Vector load(const std::int8_t* p) {
+    return from([=](int i) { return static_cast<float>(p[i]); });
+  }
   template <class Element>
   static Vector load_first(const Element* p, int n) {
     Element all[kLanes] = {};

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "kernels/dispatch.h"
+#include "model/kv_cache.h"
 #include "model/llama.h"
 #include "model/load_model.h"
 #include "tests/support/kernel_tables.h"
@@ -251,19 +252,19 @@ INSTANTIATE_TEST_SUITE_P(All, BitIdentity,
                          ::testing::Combine(::testing::ValuesIn(supported_tables()),
                                             ::testing::Values(WeightKind::f32, WeightKind::bf16,
                                                               WeightKind::int8, WeightKind::int4),
-                                            ::testing::Values(KvKind::f32, KvKind::bf16)),
+                                            ::testing::Values(KvKind::f32, KvKind::bf16,
+                                                              KvKind::int8)),
                          [](const auto& info) {
                            const KvKind kv = std::get<2>(info.param);
                            return std::string(std::get<0>(info.param)->name) + "_" +
-                                  name_of(std::get<1>(info.param)) +
-                                  (kv == KvKind::f32 ? "_kvf32" : "_kvbf16");
+                                  name_of(std::get<1>(info.param)) + "_kv" + outrider::name_of(kv);
                          });
 
 // Quantised products are exact integer arithmetic, and so no table can tell itself from another.
 TEST(BitIdentityAcrossTables, QuantisedModels) {
   const std::vector<TokenId> tokens = some_tokens(100, 9);
   for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
-    for (const KvKind kv : {KvKind::f32, KvKind::bf16}) {
+    for (const KvKind kv : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
       Rows expected;
       for (const auto& [name, table] : test_support::runnable_tables()) {
         SCOPED_TRACE(name);

@@ -1,5 +1,7 @@
 #include "model/decoder_layers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,9 +22,16 @@ DecoderLayers::DecoderLayers(const Parts& parts)
       query_width_(parts.config->n_heads * parts.config->head_dim),
       kv_width_(parts.config->n_kv_heads * parts.config->head_dim),
       frequencies_(rope_frequencies(*parts.config)),
-      pool_(std::make_shared<PagePool>(
-          KvShape{static_cast<int>(parts.layers.size()), kv_width_, parts.kv})),
+      pool_(std::make_shared<PagePool>(KvShape{.n_layers = static_cast<int>(parts.layers.size()),
+                                               .n_heads = parts.config->n_kv_heads,
+                                               .head_dim = parts.config->head_dim,
+                                               .kind = parts.kv})),
       least_share_ns_(kLeastShare_ns) {
+  if (parts_.kv == kernels::KvKind::int8 && parts_.config->head_dim > kernels::kMostInt8HeadDim) {
+    throw UsageError("load model", "kv int8",
+                     fmt::format("heads of at most {} elements", kernels::kMostInt8HeadDim),
+                     fmt::format("{}", parts_.config->head_dim));
+  }
   const LlamaLayer& layer = parts_.layers.front();
   for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
                                &layer.up, &layer.down}) {
@@ -110,10 +119,20 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
   const int head_dim = parts_.config->head_dim;
   const auto store = [&](const float* values, std::byte* slot) {
-    if (parts_.kv == kernels::KvKind::bf16) {
-      table.to_bf16(values, kv_width_, reinterpret_cast<std::uint16_t*>(slot));
-    } else {
-      std::memcpy(slot, values, static_cast<std::size_t>(kv_width_) * sizeof(float));
+    switch (parts_.kv) {
+      case kernels::KvKind::f32:
+        std::memcpy(slot, values, static_cast<std::size_t>(kv_width_) * sizeof(float));
+        break;
+      case kernels::KvKind::bf16:
+        table.to_bf16(values, kv_width_, reinterpret_cast<std::uint16_t*>(slot));
+        break;
+      case kernels::KvKind::int8:
+        for (int head = 0; head < parts_.config->n_kv_heads; ++head) {
+          table.to_int8(values + head * head_dim, head_dim,
+                        reinterpret_cast<std::int8_t*>(slot + pool_->shape().head_at(head)),
+                        reinterpret_cast<float*>(slot + KvShape::scale_at(head)));
+        }
+        break;
     }
   };
 
@@ -173,10 +192,12 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
     for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
       const std::int64_t which = unit / config.n_kv_heads;
       const AttendBlock& block = blocks_[static_cast<std::size_t>(which)];
-      const int first_query = static_cast<int>(unit % config.n_kv_heads) * group * config.head_dim;
+      const int kv_head = static_cast<int>(unit % config.n_kv_heads);
+      const int first_query = kv_head * group * config.head_dim;
       args.n_rows = block.n_rows;
       args.n_shared = block.n_shared;
-      args.head_offset = static_cast<std::size_t>(unit % config.n_kv_heads * config.head_dim);
+      args.head_offset = pool_->shape().head_at(kv_head);
+      args.head_scale = KvShape::scale_at(kv_head);
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
         const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];

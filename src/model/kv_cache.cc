@@ -21,6 +21,11 @@ void make_room(Vector& vector, std::size_t n) {
 
 }  // namespace
 
+const char* name_of(kernels::KvKind kind) {
+  constexpr const char* kNames[] = {"f32", "bf16", "int8"};
+  return kNames[static_cast<int>(kind)];
+}
+
 void PagePool::Free::operator()(std::byte* bytes) const {
   ::operator delete(bytes, kPageAlignment);
 }

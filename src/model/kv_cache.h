@@ -33,17 +33,38 @@ inline constexpr int kPageTokens = 16;
 
 struct KvShape {
   int n_layers = 0;
-  int width = 0;  // n_kv_heads * head_dim: elements of one token's keys in one layer
+  int n_heads = 0;   // of keys and values
+  int head_dim = 0;  // elements of one token's keys in one layer: n_heads * head_dim
   kernels::KvKind kind = kernels::KvKind::f32;
 
-  std::size_t element_bytes() const { return kind == kernels::KvKind::f32 ? 4 : 2; }
-  std::size_t row_bytes() const { return static_cast<std::size_t>(width) * element_bytes(); }
-  // A page is (n_layers, 2, kPageTokens, width): all keys of a layer, then all its values.
+  std::size_t element_bytes() const {
+    return kind == kernels::KvKind::f32 ? 4 : (kind == kernels::KvKind::bf16 ? 2 : 1);
+  }
+  // A row is a token's keys or values of all heads; in int8 their scales, floats, stand before
+  // them.
+  std::size_t head_at(int head) const {  // in elements
+    return head_scales_bytes() +
+           static_cast<std::size_t>(head) * static_cast<std::size_t>(head_dim);
+  }
+  static std::size_t scale_at(int head) { return static_cast<std::size_t>(head) * sizeof(float); }
+  std::size_t row_bytes() const {
+    const std::size_t bytes = head_at(n_heads) * element_bytes();
+    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+  }
+  // A page is (n_layers, 2, kPageTokens, row): all keys of a layer, then all its values.
   std::size_t half_layer_bytes() const { return kPageTokens * row_bytes(); }
   std::size_t page_bytes() const {
     return 2 * half_layer_bytes() * static_cast<std::size_t>(n_layers);
   }
+
+ private:
+  std::size_t head_scales_bytes() const {
+    return kind == kernels::KvKind::int8 ? scale_at(n_heads) : 0;
+  }
 };
+
+// "f32", "bf16", "int8".
+const char* name_of(kernels::KvKind kind);
 
 using PageId = std::int32_t;
 

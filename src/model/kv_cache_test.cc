@@ -8,7 +8,7 @@
 namespace outrider {
 namespace {
 
-constexpr KvShape kShape{.n_layers = 2, .width = 3, .kind = kernels::KvKind::f32};
+constexpr KvShape kShape{.n_layers = 2, .n_heads = 1, .head_dim = 3, .kind = kernels::KvKind::f32};
 
 // Marks a slot's key and value in every layer with a number of its own.
 void mark(KvSequence& sequence, int slot, float number) {

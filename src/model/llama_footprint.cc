@@ -53,8 +53,7 @@ Footprint LlamaModel::footprint() const {
     footprint.weights += footprint.weights.empty() ? kind : " " + kind;
   }
   footprint.kernels = parts_.table->name;
-  const bool wide = parts_.kv == kernels::KvKind::f32;
-  footprint.kv = wide ? "f32" : "bf16";
+  footprint.kv = name_of(parts_.kv);
   footprint.kv_bytes_per_token = layers_.kv_bytes_per_token();
   return footprint;
 }

@@ -21,7 +21,7 @@ OneLayerHead::OneLayerHead(Parts parts)
 Footprint OneLayerHead::footprint() const {
   Footprint footprint;
   footprint.kernels = parts_.table->name;
-  footprint.kv = parts_.kv == kernels::KvKind::f32 ? "f32" : "bf16";
+  footprint.kv = name_of(parts_.kv);
   footprint.kv_bytes_per_token = layers_.kv_bytes_per_token();
   const LlamaLayer& layer = parts_.layer;
   for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
