@@ -2,6 +2,8 @@
 JOBS ?= $(shell nproc)
 # A system without apt that has everything: make test INSTALL_DEPS=true
 INSTALL_DEPS ?= scripts/install-deps
+# More arguments for the program's build, for example BUILD_FLAGS='--target outrider_program'.
+BUILD_FLAGS :=
 # More arguments for ctest, for example CTEST_FLAGS='-R tokenizer' or CTEST_FLAGS='-C Check'.
 CTEST_FLAGS ?=
 

@@ -3,6 +3,7 @@
 // docs/coverage.md: the test compares, and with OUTRIDER_WRITE_COVERAGE set it writes. Then
 // drafters that are broken in one way each, which the same enumeration must notice.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,6 +68,7 @@ std::vector<Tree> trees() {
   flat.siblings = "with";
   flat.accept_by_rank = {0.5, 0.3};
   flat.passes = {{.rows = 1, .seconds = 1}, {.rows = 4, .seconds = 1}};
+  EXPECT_THAT(plan_tree(flat).n_children, ::testing::ElementsAre(2, 1));
   write_tree_profile(flat, profile);
   return {{"own", ""},
           {"chain", "chain:length=2"},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "engine/text_documents.h"
@@ -75,12 +76,13 @@ void check_texts(const Model& model, const ContinuedTexts& texts, int least_toke
   require("prompt", texts.prompt_tokens, 1);
   require("max_tokens", texts.max_tokens, least_tokens);
   const int room = model.summary().context_length;
-  if (middle_of(texts) <= room - n_rows) return;
+  const std::int64_t n_context = std::int64_t{texts.prompt_tokens} + texts.max_tokens / 2;
+  if (n_context <= room - n_rows) return;
   throw UsageError(operation, "tokens of prompts and continuations",
                    fmt::format("room for {} rows in the model's context of {} behind a prompt and "
                                "half its continuation",
                                n_rows, room),
-                   fmt::format("{} tokens", middle_of(texts)));
+                   fmt::format("{} tokens", n_context));
 }
 
 int middle_of(const ContinuedTexts& texts) { return texts.prompt_tokens + texts.max_tokens / 2; }

@@ -17,7 +17,8 @@ namespace outrider {
 void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
                  const char* operation);
 
-// Tokens in the middle of the continuations: what passes are timed behind.
+// Tokens in the middle of the continuations, of texts that were checked: what passes are timed
+// behind.
 int middle_of(const ContinuedTexts& texts);
 
 // The first tokens, those the tokenizer puts before a text counted, of places in the texts: of

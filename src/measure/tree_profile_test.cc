@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -164,6 +165,9 @@ TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(with([](auto& options) { options.rounds = 0; }), HasSubstr("rounds"));
   EXPECT_THAT(with([](auto& options) { options.texts.max_tokens = 1 << 20; }),
               HasSubstr("room for 5"));
+  EXPECT_THAT(
+      with([](auto& options) { options.texts.prompt_tokens = std::numeric_limits<int>::max(); }),
+      HasSubstr("room for 5"));
   const std::string part = drafter().drafter;
   EXPECT_THAT(error_of({.drafter = "staged:" + part + "+ngram"}, quick()),
               HasSubstr("got one that drafts chains"));

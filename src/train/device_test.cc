@@ -56,10 +56,16 @@ TEST_F(OnMeta, BatchesAndWhatGoesWithThemAreMadeThere) {
   const ModelConfig config = tiny_config();
   const auto like = torch::TensorOptions().device(torch::kMeta).dtype(torch::kFloat64);
   const Rotation rotation = rotation_of(config, 2, 5, like);
-  for (const Tensor& tensor : {causal_mask(2, 5, like), rotation.cosines, rotation.sines}) {
+  for (const Tensor& tensor : {causal_mask(5, like), rotation.cosines, rotation.sines}) {
     EXPECT_TRUE(tensor.is_meta());
     EXPECT_EQ(tensor.scalar_type(), torch::kFloat64);
   }
+  // Steps that are libtorch's operations there are of the types that the fused ones are of.
+  const Tensor narrow = torch::zeros({2, 4, 4}, like.dtype(torch::kBFloat16));
+  const Tensor tokens = torch::zeros({2, 4}, like.dtype(torch::kInt64));
+  EXPECT_EQ(cross_entropy_rows(narrow, tokens).scalar_type(), torch::kFloat32);
+  EXPECT_EQ(causal_softmax(narrow).scalar_type(), torch::kBFloat16);
+  EXPECT_EQ(silu_multiply(narrow, narrow).scalar_type(), torch::kBFloat16);
 }
 
 TEST_F(OnMeta, WhatTheTargetSaysIsTakenThere) {

@@ -5,27 +5,24 @@
 #include <limits>
 #include <vector>
 
+#include "base/float16.h"
+
 // Each is compiled for three kinds of machine, and the loader takes the best that this one runs:
 // the engine's kernel tables promise the same bits on all of them, which training does not need.
+#if defined(__x86_64__) && !defined(__clang__)
 #define OUTRIDER_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define OUTRIDER_CLONES
+#endif
 #define OUTRIDER_INLINE [[gnu::always_inline]] inline
 
 namespace outrider::train::loops {
 namespace {
 
-using Bf16 = std::uint16_t;
-
 OUTRIDER_INLINE float read(const float* from) { return *from; }
-OUTRIDER_INLINE float read(const Bf16* from) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(*from) << 16U);
-}
+OUTRIDER_INLINE float read(const Bf16* from) { return to_float(*from); }
 OUTRIDER_INLINE void write(float value, float* to) { *to = value; }
-OUTRIDER_INLINE void write(float value, Bf16* to) {
-  // To nearest even; whatever NaN it was, a NaN.
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  *to = static_cast<Bf16>((bits & 0x7fffffffU) > 0x7f800000U ? 0x7fc0U : rounded);
-}
+OUTRIDER_INLINE void write(float value, Bf16* to) { *to = to_bf16(value); }
 
 // e^x to 2 ulp by Cephes' polynomial (expf), without a branch, for loops that are to become
 // vectors. Below -87 and above 88 it stays at what it is there, 1.6e-38 and 1.7e38: nothing and

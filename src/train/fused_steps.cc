@@ -28,6 +28,16 @@ loops::ConstValues values_of(const Tensor& x) {
 }
 loops::Values written(Tensor& x) { return {x.data_ptr(), x.scalar_type() == torch::kBFloat16}; }
 
+// What libtorch's own operations compute in: they would round every step to bf16.
+Tensor widened(const Tensor& x) {
+  return x.scalar_type() == torch::kBFloat16 ? x.to(torch::kFloat32) : x;
+}
+
+// A gradient's own gradient is not known here, and would silently be nothing.
+void refuse_second_derivatives() {
+  TORCH_CHECK(!torch::GradMode::is_enabled(), "training steps have no second derivative");
+}
+
 // body(first, last) over n things of so many elements each.
 template <typename Body>
 void in_parallel(std::int64_t n, std::int64_t elements, const Body& body) {
@@ -51,6 +61,7 @@ struct RmsNormStep : Function<RmsNormStep> {
     return y;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    refuse_second_derivatives();
     const tensor_list saved = context->get_saved_variables();
     const Tensor& x = saved[0];
     const Tensor& weight = saved[1];
@@ -85,6 +96,8 @@ struct TurnedHeadsStep : Function<TurnedHeadsStep> {
     const Tensor x = given.contiguous();
     const loops::HeadShape shape{
         .n_tokens = x.size(1), .n_heads = n_heads, .dim = x.size(2) / n_heads};
+    TORCH_CHECK(cosines.size(0) == x.size(1) && sines.size(0) == x.size(1), "angles of ",
+                cosines.size(0), " positions for ", x.size(1), " tokens");
     Tensor y = torch::empty({x.size(0), n_heads, shape.n_tokens, shape.dim}, x.options());
     in_parallel(x.size(0) * x.size(1), x.size(2), [&](std::int64_t first, std::int64_t last) {
       loops::turn_heads(values_of(x), shape, cosines.data_ptr<float>(), sines.data_ptr<float>(),
@@ -95,6 +108,7 @@ struct TurnedHeadsStep : Function<TurnedHeadsStep> {
     return y;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    refuse_second_derivatives();
     const tensor_list saved = context->get_saved_variables();
     const Tensor grad = grads[0].contiguous();
     const auto scale = static_cast<float>(context->saved_data["scale"].toDouble());
@@ -116,6 +130,7 @@ struct CausalSoftmaxStep : Function<CausalSoftmaxStep> {
   static Tensor forward(AutogradContext* context, const Tensor& given) {
     const Tensor scores = given.contiguous();
     const std::int64_t n_keys = scores.size(-1);
+    TORCH_CHECK(n_keys >= scores.size(-2), scores.size(-2), " tokens see ", n_keys, " keys");
     Tensor shares = torch::empty_like(scores);
     in_parallel(scores.numel() / n_keys, n_keys, [&](std::int64_t first, std::int64_t last) {
       loops::causal_softmax(values_of(scores), scores.size(-2), n_keys, first, last,
@@ -125,6 +140,7 @@ struct CausalSoftmaxStep : Function<CausalSoftmaxStep> {
     return shares;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    refuse_second_derivatives();
     const Tensor shares = context->get_saved_variables()[0];
     const Tensor grad = grads[0].contiguous();
     const std::int64_t n_keys = shares.size(-1);
@@ -150,6 +166,7 @@ struct SiluMultiplyStep : Function<SiluMultiplyStep> {
     return y;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    refuse_second_derivatives();
     const tensor_list saved = context->get_saved_variables();
     const Tensor grad = grads[0].contiguous();
     Tensor grad_gate = torch::empty_like(saved[0]);
@@ -174,6 +191,7 @@ struct StreamSumStep : Function<StreamSumStep> {
     return y;
   }
   static tensor_list backward(AutogradContext*, const tensor_list& grads) {
+    refuse_second_derivatives();
     return {grads[0], grads[0].to(torch::kBFloat16)};
   }
 };
@@ -183,6 +201,11 @@ struct CrossEntropyStep : Function<CrossEntropyStep> {
     const Tensor logits = given.contiguous();
     const Tensor tokens = given_tokens.contiguous();
     const std::int64_t n_classes = logits.size(-1);
+    TORCH_CHECK(tokens.numel() * n_classes == logits.numel(), tokens.numel(), " tokens for ",
+                logits.numel() / n_classes, " rows of logits");
+    TORCH_CHECK(tokens.numel() == 0 || (tokens.min().item<std::int64_t>() >= 0 &&
+                                        tokens.max().item<std::int64_t>() < n_classes),
+                "a token beyond ", n_classes, " classes");
     const auto options = logits.options().dtype(torch::kFloat32);
     Tensor losses = torch::empty(tokens.sizes(), options);
     Tensor log_sums = torch::empty(tokens.sizes(), options);
@@ -194,6 +217,7 @@ struct CrossEntropyStep : Function<CrossEntropyStep> {
     return losses;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    refuse_second_derivatives();
     const tensor_list saved = context->get_saved_variables();
     const Tensor grad = grads[0].contiguous();
     const std::int64_t n_classes = saved[0].size(-1);
@@ -235,14 +259,15 @@ Tensor causal_softmax(const Tensor& scores) {
   const std::int64_t n_keys = scores.size(-1);
   const Tensor later = torch::ones({n_tokens, n_keys}, scores.options().dtype(torch::kBool))
                            .triu(n_keys - n_tokens + 1);
-  return torch::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), -1);
+  const Tensor seen = widened(scores).masked_fill(later, -std::numeric_limits<double>::infinity());
+  return torch::softmax(seen, -1).to(scores.scalar_type());
 }
 
 Tensor silu_multiply(const Tensor& gate, const Tensor& up) {
   if (is_fused(gate) && gate.scalar_type() == up.scalar_type()) {
     return SiluMultiplyStep::apply(gate, up);
   }
-  return torch::silu(gate) * up;
+  return (torch::silu(widened(gate)) * widened(up)).to(gate.scalar_type());
 }
 
 Tensor stream_sum(const Tensor& stream, const Tensor& part) {
@@ -253,9 +278,9 @@ Tensor stream_sum(const Tensor& stream, const Tensor& part) {
   return stream + part;
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& tokens) {
+Tensor cross_entropy_rows(const Tensor& logits, const Tensor& tokens) {
   if (is_fused(logits)) return CrossEntropyStep::apply(logits, tokens);
-  return -torch::log_softmax(logits, -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
+  return -torch::log_softmax(widened(logits), -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
 }
 
 }  // namespace outrider::train

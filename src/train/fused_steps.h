@@ -1,6 +1,7 @@
 // Steps of a layer with gradients, each one pass over memory on the processor in f32 and bf16
 // (fused_loops.h), and libtorch's own operations elsewhere: in doubles, on a GPU. Between products
-// in bf16 a step reads and writes bf16 and computes in f32.
+// in bf16 a step reads and writes bf16 and computes in f32. There are no second derivatives, which
+// the steps refuse.
 #ifndef OUTRIDER_TRAIN_FUSED_STEPS_H_
 #define OUTRIDER_TRAIN_FUSED_STEPS_H_
 
@@ -39,7 +40,7 @@ torch::Tensor stream_sum(const torch::Tensor& stream, const torch::Tensor& part)
 
 // -log softmax(logits)[token] of every row: logits (..., n_classes), tokens (...) int64 -> (...),
 // in f32 where logits are bf16.
-torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& tokens);
+torch::Tensor cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& tokens);
 
 }  // namespace outrider::train
 

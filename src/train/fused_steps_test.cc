@@ -124,14 +124,15 @@ TEST_F(FusedSteps, StreamSum) {
 
 TEST_F(FusedSteps, CrossEntropy) {
   const Tensor tokens = torch::tensor({3, 0, 100, 7, 7, 50}, torch::kInt64).view({2, 3});
-  expect_like_doubles([&](const Inputs& in, bool) { return cross_entropy(in[0], tokens); },
+  expect_like_doubles([&](const Inputs& in, bool) { return cross_entropy_rows(in[0], tokens); },
                       {random({2, 3, 101}, 5)}, {true}, "loss");
 }
 
 // Far beyond where an f32's exponential ends, and what is no number stays none.
 TEST_F(FusedSteps, KeepToWhatExponentialsCan) {
   const Tensor far = torch::tensor({{-1e4F, 1e4F, 0.0F}});
-  const Tensor losses = cross_entropy(far.expand({2, 3}), torch::tensor({1, 0}, torch::kInt64));
+  const Tensor losses =
+      cross_entropy_rows(far.expand({2, 3}), torch::tensor({1, 0}, torch::kInt64));
   EXPECT_EQ(losses[0].item<float>(), 0);
   EXPECT_EQ(losses[1].item<float>(), 2e4F);
   const Tensor gate = torch::tensor({-1e4F, 1e4F, -90.0F, 90.0F, 0.0F});
@@ -146,7 +147,7 @@ TEST_F(FusedSteps, KeepToWhatExponentialsCan) {
     const Tensor ruined = torch::tensor({1.0F, none, 2.0F}).to(type);
     EXPECT_TRUE(silu_multiply(ruined, ruined).isnan()[1].item<bool>());
     EXPECT_TRUE(causal_softmax(ruined.view({1, 3})).isnan().all().item<bool>());
-    EXPECT_TRUE(cross_entropy(ruined.view({1, 3}), torch::tensor({0}, torch::kInt64))
+    EXPECT_TRUE(cross_entropy_rows(ruined.view({1, 3}), torch::tensor({0}, torch::kInt64))
                     .isnan()
                     .all()
                     .item<bool>());

@@ -25,8 +25,8 @@ torch::nn::Linear linear(int n_in, int n_out, bool bias) {
 class GroupImpl : public torch::nn::Module {};
 TORCH_MODULE(Group);
 
-// What a product's result is added to or turned into next: it stays in the products' type, which
-// the fused steps read and the stream's sums widen.
+// Of what is already in the products' type; the result stays in it, because the fused steps read it
+// so and widen it themselves.
 Tensor project(const Tensor& read, const torch::nn::Linear& linear) {
   if (linear->weight.scalar_type() == read.scalar_type()) {
     return torch::linear(read, linear->weight, linear->bias);
@@ -62,10 +62,10 @@ Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
   return {angle.cos().to(like), angle.sin().to(like)};
 }
 
-Tensor causal_mask(int n_past, int n_tokens, const torch::TensorOptions& like) {
+Tensor causal_mask(int n_tokens, const torch::TensorOptions& like) {
   const Tensor all =
-      torch::full({n_tokens, n_past + n_tokens}, -std::numeric_limits<double>::infinity(), like);
-  return all.triu(n_past + 1);
+      torch::full({n_tokens, n_tokens}, -std::numeric_limits<double>::infinity(), like);
+  return all.triu(1);
 }
 
 DecoderLayerImpl::DecoderLayerImpl(const ModelConfig& config, Products products, Options options)
@@ -143,7 +143,8 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, P
 Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& rotation,
                                          const Tensor& mask, UnrolledKeys& unrolled) {
   Heads heads = heads_of(input.to(type_of(products_, input)), rotation);
-  // Later times' scores are sums over a head's width and not products: they keep the stream's type.
+  // Later times' scores are sums over a head's width and not products: they are taken in the
+  // stream's type, of what the products left.
   for (Tensor* part : {&heads.query, &heads.key, &heads.value}) {
     *part = part->to(input.scalar_type());
   }
@@ -242,7 +243,7 @@ Tensor LlamaModuleImpl::logits(const Tensor& features) {
 }
 
 Tensor LlamaModuleImpl::token_losses(const Tensor& features, const Tensor& tokens) {
-  return cross_entropy(product_logits(features), tokens);
+  return cross_entropy_rows(product_logits(features), tokens);
 }
 
 LlamaModule make_llama(const ModelConfig& config, Products products,

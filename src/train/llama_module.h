@@ -68,10 +68,11 @@ class DecoderLayerImpl : public torch::nn::Module {
   // What the layer's attention adds to the stream at the next time of an unrolled head, for an
   // attention input of its own: row j sees the first time's rows as mask
   // (n_tokens, n_tokens) says, and row j of every time since, this one included (the training-time
-  // test of EAGLE-3, arXiv 2503.01840). unrolled is extended.
+  // test of EAGLE-3, arXiv 2503.01840). unrolled is extended. In the products' type, for
+  // stream_sum().
   torch::Tensor attend_unrolled(const torch::Tensor& input, const Rotation& rotation,
                                 const torch::Tensor& mask, UnrolledKeys& unrolled);
-  torch::Tensor feed_forward(const torch::Tensor& input);
+  torch::Tensor feed_forward(const torch::Tensor& input);  // likewise
 
   RmsNorm input_layernorm{nullptr};
   RmsNorm post_attention_layernorm{nullptr};
@@ -96,8 +97,8 @@ class DecoderLayerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(DecoderLayer);
 
-// 0 where a query may look, minus infinity at later keys: (n_tokens, n_past + n_tokens).
-torch::Tensor causal_mask(int n_past, int n_tokens, const torch::TensorOptions& like);
+// 0 where a query may look, minus infinity at later keys: (n_tokens, n_tokens).
+torch::Tensor causal_mask(int n_tokens, const torch::TensorOptions& like);
 
 // Weights from a normal law of 0.02, those that write into the residual stream divided by the root
 // of the number of times it is written to (Radford et al. 2019, section 2.3); norms at one, biases

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "train/fused_steps.h"
-
 namespace outrider::train {
 
 using torch::Tensor;
@@ -12,10 +10,6 @@ using torch::Tensor;
 Tensor weighted_mean(const Tensor& row_losses, const Tensor& weights) {
   const Tensor sum = weights.sum();
   return (row_losses * weights).sum() / torch::where(sum > 0, sum, torch::ones_like(sum));
-}
-
-Tensor cross_entropy_rows(const Tensor& logits, const Tensor& tokens) {
-  return cross_entropy(logits, tokens);
 }
 
 Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,

@@ -1,20 +1,18 @@
-// The losses of the trainer, over rows of logits.
+// The losses of the trainer, over rows of logits. That of tokens, cross_entropy_rows(), is among
+// the fused steps.
 #ifndef OUTRIDER_TRAIN_LOSSES_H_
 #define OUTRIDER_TRAIN_LOSSES_H_
 
 #include <torch/torch.h>
 
 #include "train/divergence.h"
+#include "train/fused_steps.h"
 
 namespace outrider::train {
 
 // Mean over rows, weighted: sum w_i l_i / sum w_i. weights (n), any; zero rows do not count. The
 // result is 0 where all weights are.
 torch::Tensor weighted_mean(const torch::Tensor& row_losses, const torch::Tensor& weights);
-
-// -log softmax(logits)[token], per row. logits (..., vocabulary), tokens (...) int64 -> (...), in
-// f32 where logits are bf16.
-torch::Tensor cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& tokens);
 
 // Per row, nats (total variation: a share). draft_logits, target_logits (n, vocabulary) -> (n).
 // Gradients flow into draft_logits; a target's minus infinity is a probability of 0, and reverse KL

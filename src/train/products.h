@@ -4,8 +4,9 @@
 
 namespace outrider::train {
 
-// full: the type of the parameters, f32 in training and f64 in proofs. Parameters, norms, softmax
-// and the residual stream are in that type either way.
+// full: the type of the parameters, f32 in training and f64 in proofs. Parameters and the residual
+// stream are in that type either way. bf16: what products read and give is bf16; norms, softmax and
+// the like compute in f32 and round what they give.
 enum class Products { full, bf16 };
 
 }  // namespace outrider::train

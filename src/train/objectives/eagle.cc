@@ -58,10 +58,11 @@ class EagleHeadImpl : public torch::nn::Module {
     }
     const Tensor x = project(read, fc_, products_);
     const auto n_rows = static_cast<int>(x.size(1));
-    const Tensor attended =
-        x + layer_->attend_unrolled(x, rotation_of(config_, n_predicted, n_rows, x.options()),
-                                    causal_mask(0, n_rows, x.options()), unrolled);
-    return attended + layer_->feed_forward(layer_->post_attention_layernorm->forward(attended));
+    const Tensor attended = stream_sum(
+        x, layer_->attend_unrolled(x, rotation_of(config_, n_predicted, n_rows, x.options()),
+                                   causal_mask(n_rows, x.options()), unrolled));
+    return stream_sum(attended,
+                      layer_->feed_forward(layer_->post_attention_layernorm->forward(attended)));
   }
 
   torch::ScalarType type() const { return fc_->weight.scalar_type(); }

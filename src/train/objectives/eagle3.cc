@@ -52,11 +52,12 @@ class Eagle3HeadImpl : public torch::nn::Module {
     const Tensor read = torch::cat(
         {midlayer_->input_layernorm->forward(embeddings), hidden_norm_->forward(hidden)}, -1);
     const auto n_rows = static_cast<int>(hidden.size(1));
-    const Tensor attended = hidden + midlayer_->attend_unrolled(
-                                         read, rotation_of(config_, step, n_rows, hidden.options()),
-                                         causal_mask(0, n_rows, hidden.options()), unrolled);
-    return attended +
-           midlayer_->feed_forward(midlayer_->post_attention_layernorm->forward(attended));
+    const Tensor attended = stream_sum(
+        hidden,
+        midlayer_->attend_unrolled(read, rotation_of(config_, step, n_rows, hidden.options()),
+                                   causal_mask(n_rows, hidden.options()), unrolled));
+    return stream_sum(
+        attended, midlayer_->feed_forward(midlayer_->post_attention_layernorm->forward(attended)));
   }
 
   // Over the draft vocabulary.

@@ -61,7 +61,12 @@ LmObjective::Judged LmObjective::judge(const Batch& batch) {
   const BatchTensors tensors(batch);
   const Tensor features = model_->features(tensors.inputs());
   const Tensor weights = tensors.target_weights().to(features.scalar_type());
-  Judged judged{weighted_mean(model_->token_losses(features, tensors.targets()), weights),
+  // With modules the logits are judged, too; without, they are never held in f32.
+  Tensor logits;
+  if (with_modules_) logits = model_->logits(features);
+  Judged judged{weighted_mean(with_modules_ ? cross_entropy_rows(logits, tensors.targets())
+                                            : model_->token_losses(features, tensors.targets()),
+                              weights),
                 weights.sum().item<double>(),
                 {}};
   if (with_modules_) {
@@ -69,8 +74,7 @@ LmObjective::Judged LmObjective::judge(const Batch& batch) {
                          .embed = [&](const Tensor& tokens) { return model_->embed(tokens); },
                          .logits = [&](const Tensor& x) { return model_->logits(x); }};
     judged.modules = judge_mtp(with_modules_->modules, trunk, tensors.tokens,
-                               tensors.weights.to(features.scalar_type()),
-                               model_->logits(features.detach()).detach());
+                               tensors.weights.to(features.scalar_type()), logits.detach());
   }
   return judged;
 }
