@@ -10,6 +10,7 @@
 #include "bench/bench_main.h"
 #include "kernels/dispatch.h"
 #include "measure/stream_read.h"
+#include "model/kv_cache.h"
 
 namespace outrider {
 namespace {
@@ -20,20 +21,20 @@ constexpr int kKvHeads = 4;
 constexpr int kQueriesPerHead = 8;
 constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
-// All heads of some tokens over bf16 keys and values that they share, a row of all heads per
-// position.
-void attend(benchmark::State& state, const kernels::KernelTable& table) {
+// All heads of some tokens over keys and values that they share, a row of all heads per position.
+void attend(benchmark::State& state, const kernels::KernelTable& table, kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));
   const auto n_rows = static_cast<std::size_t>(state.range(1));
-  constexpr std::size_t kRow = std::size_t{kKvHeads} * kHeadDim;
+  const KvShape shape{.n_layers = 1, .n_heads = kKvHeads, .head_dim = kHeadDim, .kind = kv};
+  const std::size_t row_bytes = shape.row_bytes();
   constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
-  const std::uint16_t one = 0x3F80;  // 1 in bf16: what the values are costs nothing
-  const std::vector<std::uint16_t> cache(2 * static_cast<std::size_t>(n_keys) * kRow, one);
+  // Ordinary numbers of any type: what the values are costs nothing.
+  const std::vector<std::uint8_t> cache(2 * static_cast<std::size_t>(n_keys) * row_bytes, 0x3F);
   std::vector<const void*> keys;
   std::vector<const void*> values;
   for (int key = 0; key < n_keys; ++key) {
-    keys.push_back(&cache[2 * static_cast<std::size_t>(key) * kRow]);
-    values.push_back(&cache[(2 * static_cast<std::size_t>(key) + 1) * kRow]);
+    keys.push_back(&cache[2 * static_cast<std::size_t>(key) * row_bytes]);
+    values.push_back(&cache[(2 * static_cast<std::size_t>(key) + 1) * row_bytes]);
   }
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());
@@ -56,18 +57,18 @@ void attend(benchmark::State& state, const kernels::KernelTable& table) {
                     .out_stride = kHeadDim,
                     .head_dim = kHeadDim,
                     .scale = 0.125F,
-                    .kv = kernels::KvKind::bf16,
+                    .kv = kv,
                     .n_shared = n_keys,
                     .shared_keys = keys.data(),
                     .shared_values = values.data(),
-                    .head_offset = static_cast<std::size_t>(head) * kHeadDim});
+                    .head_offset = shape.head_at(head),
+                    .head_scale = KvShape::scale_at(head)});
     }
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begun;
-  const auto bytes =
-      state.iterations() * static_cast<std::int64_t>(cache.size() * sizeof(std::uint16_t));
+  const auto bytes = state.iterations() * static_cast<std::int64_t>(cache.size());
   state.SetBytesProcessed(bytes);
   state.counters["share_of_read"] = static_cast<double>(bytes) / (elapsed.count() * read);
 }
@@ -77,12 +78,14 @@ void attend(benchmark::State& state, const kernels::KernelTable& table) {
 void register_benchmarks() {
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
     if (!kernels::is_supported(*table)) continue;
-    const std::string name = std::string("attend/") + table->name;
-    benchmark::RegisterBenchmark(name.c_str(),
-                                 [table](benchmark::State& state) { attend(state, *table); })
-        ->ArgNames({"keys", "rows"})
-        ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
-        ->Unit(benchmark::kMicrosecond);
+    for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {
+      const std::string name = std::string("attend/") + table->name + "/" + name_of(kv);
+      benchmark::RegisterBenchmark(
+          name.c_str(), [table, kv](benchmark::State& state) { attend(state, *table, kv); })
+          ->ArgNames({"keys", "rows"})
+          ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
+          ->Unit(benchmark::kMicrosecond);
+    }
   }
 }
 

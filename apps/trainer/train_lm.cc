@@ -26,6 +26,7 @@ struct LmFlags {
   std::string held_out_examples;
   std::string tokenizer;
   std::string init;
+  double dropout = 0;
   int mtp = 0;
   double mtp_weight = 0.3;
 };
@@ -61,6 +62,7 @@ int run_lm(const LmFlags& flags) {
   options.config = config;
   options.products = products_of(flags.run);
   options.init = flags.init;
+  options.dropout = flags.dropout;
   options.seed = flags.run.seed;
   options.batches =
       batches_of(flags.text.text, flags.examples, flags, *tokenizer, batch_shape(flags.run));
@@ -81,6 +83,7 @@ int run_lm(const LmFlags& flags) {
                                      {"tokens", tokens_of(*options.batches)},
                                      {"tokenizer", flags.tokenizer},
                                      {"init", flags.init},
+                                     {"dropout", fmt::format("{}", flags.dropout)},
                                      {"mtp", fmt::format("{}", flags.mtp)},
                                      {"mtp-weight", fmt::format("{}", flags.mtp_weight)}});
   const auto objective = train::make_lm(options);
@@ -125,6 +128,10 @@ CLI::App* add_train_lm(CLI::App& program, Run& run) {
            "What their mean loss counts beside the model's (default: 0.3)")
       ->group(kMtp);
   add_run_flags(*command, flags->run);
+  add_real(*command, "--dropout", flags->dropout, {0, true, 1, false, "a number in [0, 1)"},
+           "Share of the embeddings and of what layers add that is left out, at random, while it "
+           "learns: for texts that are read many times (default: 0)")
+      ->group("Optimiser (AdamW)");
   command->footer(
       "Examples:\n"
       "  outrider train lm --text stories.txt --separator \"<|endoftext|>\" --tokenizer "

@@ -35,6 +35,10 @@ Tensor project(const Tensor& read, const torch::nn::Linear& linear) {
   return linear->bias.defined() ? (y + linear->bias).to(y.scalar_type()) : y;
 }
 
+Tensor without_a_share(const Tensor& x, double share) {
+  return share > 0 ? torch::dropout(x, share, /*train=*/true) : x;
+}
+
 torch::ScalarType type_of(Products products, const Tensor& stream) {
   return products == Products::full ? stream.scalar_type() : torch::kBFloat16;
 }
@@ -170,11 +174,13 @@ Tensor DecoderLayerImpl::feed_forward(const Tensor& input) {
   return project(silu_multiply(project(read, gate_), project(read, up_)), down_);
 }
 
-Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, PastKeys* past) {
+Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, PastKeys* past,
+                                 double dropout) {
   const torch::ScalarType type = type_of(products_, x);
   const Tensor input = input_layernorm ? input_layernorm->forward(x, type) : x.to(type);
-  const Tensor attended = stream_sum(x, attend(input, rotation, past));
-  return stream_sum(attended, feed_forward(post_attention_layernorm->forward(attended, type)));
+  const Tensor attended = stream_sum(x, without_a_share(attend(input, rotation, past), dropout));
+  const Tensor added = feed_forward(post_attention_layernorm->forward(attended, type));
+  return stream_sum(attended, without_a_share(added, dropout));
 }
 
 void initialise(torch::nn::Module& module, int n_layers) {
@@ -224,10 +230,11 @@ Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* pa
     past->resize(layers_.size());
     if (past->front().keys.defined()) n_past = static_cast<int>(past->front().keys.size(2));
   }
-  Tensor x = embed(tokens);
+  const double dropout = is_training() ? dropout_ : 0;
+  Tensor x = without_a_share(embed(tokens), dropout);
   const Rotation rotation = rotation_of(config_, n_past, n_tokens, x.options());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i]->forward(x, rotation, past == nullptr ? nullptr : &(*past)[i]);
+    x = layers_[i]->forward(x, rotation, past == nullptr ? nullptr : &(*past)[i], dropout);
   }
   return norm_->forward(x);
 }

@@ -63,8 +63,11 @@ class DecoderLayerImpl : public torch::nn::Module {
   DecoderLayerImpl(const ModelConfig& config, Products products)
       : DecoderLayerImpl(config, products, Options()) {}
 
-  // x (n_sequences, n_tokens, dim) -> the same shape. past, if given, is extended.
-  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, PastKeys* past = nullptr);
+  // x (n_sequences, n_tokens, dim) -> the same shape. past, if given, is extended. Of what is added
+  // to the stream a share of `dropout` is left out, drawn from torch's generator, and the rest
+  // grown to make up for it.
+  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, PastKeys* past = nullptr,
+                        double dropout = 0);
   // What the layer's attention adds to the stream at the next time of an unrolled head, for an
   // attention input of its own: row j sees the first time's rows as mask
   // (n_tokens, n_tokens) says, and row j of every time since, this one included (the training-time
@@ -120,6 +123,11 @@ class LlamaModuleImpl : public torch::nn::Module {
   torch::Tensor token_losses(const torch::Tensor& features, const torch::Tensor& tokens);
   torch::Tensor embed(const torch::Tensor& tokens);
 
+  // While the module is training, the share of the elements of the embeddings, and of what every
+  // layer adds to the stream, that features() leaves out (Srivastava et al., "Dropout", 2014, where
+  // Vaswani et al. 2017 have it).
+  void set_dropout(double share) { dropout_ = share; }
+
   const ModelConfig& config() const { return config_; }
   Products products() const { return products_; }
 
@@ -128,6 +136,7 @@ class LlamaModuleImpl : public torch::nn::Module {
   Products products_;
   torch::nn::Embedding embedding_{nullptr};
   std::vector<DecoderLayer> layers_;
+  double dropout_ = 0;
   RmsNorm norm_{nullptr};
   torch::Tensor product_logits(const torch::Tensor& features);  // in the products' type
 

@@ -131,6 +131,24 @@ TEST(LlamaModule, GoesOnFromPastKeys) {
   EXPECT_LT((whole.narrow(1, 0, 13) - pieces).abs().max().item<double>(), 1e-11);
 }
 
+TEST(LlamaModule, LeavesAShareOutWhileItLearns) {
+  LlamaModule model = make_llama(tiny_config(), Products::full, {}, 5);
+  spread(*model, 0.1);
+  const torch::NoGradGuard no_grad;
+  const Tensor tokens = as_tensor(some_tokens());
+  const Tensor whole = model->features(tokens);
+  model->set_dropout(0.3);
+  torch::manual_seed(1);
+  const Tensor first = model->features(tokens);
+  const Tensor second = model->features(tokens);
+  torch::manual_seed(1);
+  EXPECT_TRUE(torch::equal(model->features(tokens), first));
+  EXPECT_FALSE(torch::equal(first, second));
+  EXPECT_FALSE(torch::equal(first, whole));
+  model->eval();
+  EXPECT_TRUE(torch::equal(model->features(tokens), whole));
+}
+
 // Both errors of the differences are below 1e-8 here.
 TEST(LlamaModule, GradientsAreDifferences) {
   for (const ModelConfig& config : configs()) {

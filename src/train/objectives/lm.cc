@@ -33,6 +33,7 @@ class LmObjective final : public Objective {
   explicit LmObjective(const LmOptions& options)
       : options_(options),
         model_(make_llama(options.config, options.products, options.init, options.seed)) {
+    model_->set_dropout(options.dropout);
     if (options.n_mtp_modules > 0) with_modules_ = LmWithModules(model_, options.n_mtp_modules);
   }
 
@@ -95,6 +96,7 @@ Loss LmObjective::loss(std::int64_t batch_number) {
 std::vector<Metric> LmObjective::evaluate() {
   if (options_.held_out == nullptr) return {};
   const torch::NoGradGuard no_grad;
+  trained().eval();  // nothing is left out
   WeightedMeans means;
   for (int number = 0; number < options_.n_held_out_batches; ++number) {
     const Judged judged = judge(options_.held_out->batch(number));
@@ -107,6 +109,7 @@ std::vector<Metric> LmObjective::evaluate() {
       means.add(fmt::format("mtp_overlap_{}", k + 1), parts.overlap.item<double>(), weight);
     }
   }
+  trained().train();
   return means.metrics();
 }
 

@@ -21,6 +21,7 @@ struct LmOptions {
   std::filesystem::path init =
       {};                  // a model of the same shape to start from; empty: random weights
   std::uint64_t seed = 0;  // of random weights
+  double dropout = 0;      // in [0, 1), while it learns (LlamaModule::set_dropout)
   std::shared_ptr<BatchSource> batches = nullptr;
   std::shared_ptr<BatchSource> held_out = nullptr;  // may be null
   int n_held_out_batches = 8;
