@@ -8,7 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "outrider/error.h"
 #include "tools/measured_texts.h"
 
 namespace outrider {
@@ -39,16 +38,13 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
 }
 
 void measure_all(const DraftersMeasurement& measurement) {
-  const auto prompts = read_prompts(measurement.file, *measurement.target, measurement.n);
-  if (prompts.size() < 2) throw Error("read texts", measurement.file, "two texts or more", "fewer");
+  const auto texts = texts_of(measurement);
   std::printf(
       "| temperature | drafter | drafted a pass | accepted of drafted | tau "
       "|\n|---|---|---|---|---|\n");
-  for (const double temperature : {0.0, 1.0}) {
-    for (const char* drafter : measurement.drafters) {
-      measure(measurement.target, drafter, prompts, temperature);
-    }
-  }
+  for_each_setting(measurement, [&](const char* drafter, double temperature) {
+    measure(measurement.target, drafter, texts, temperature);
+  });
 }
 
 }  // namespace

@@ -114,11 +114,9 @@ void measure_all(const DraftersMeasurement& measurement) {
       << " all: tau | passes | drafted a pass | drafter passes a pass | time in drafting |\n|";
   for (std::size_t column = 0; column < prompts.size() + 7; ++column) std::cout << "---|";
   std::cout << '\n';
-  for (const double temperature : {0.0, 1.0}) {
-    for (const char* drafter : measurement.drafters) {
-      measure(measurement.target, drafter, prompts, temperature);
-    }
-  }
+  for_each_setting(measurement, [&](const char* drafter, double temperature) {
+    measure(measurement.target, drafter, prompts, temperature);
+  });
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "outrider/error.h"
+
 namespace outrider {
 namespace {
 
@@ -41,6 +43,19 @@ int measure_drafters_of(int n_arguments, char** arguments, const char* name, con
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name, error.what());
     return 1;
+  }
+}
+
+std::vector<std::vector<TokenId>> texts_of(const DraftersMeasurement& measurement) {
+  auto texts = read_prompts(measurement.file, *measurement.target, measurement.n);
+  if (texts.size() < 2) throw Error("read texts", measurement.file, "two texts or more", "fewer");
+  return texts;
+}
+
+void for_each_setting(const DraftersMeasurement& measurement,
+                      const std::function<void(const char* drafter, double temperature)>& measure) {
+  for (const double temperature : {0.0, 1.0}) {
+    for (const char* drafter : measurement.drafters) measure(drafter, temperature);
   }
 }
 

@@ -28,6 +28,13 @@ int measure_drafters_of(int n_arguments, char** arguments, const char* name, con
                         std::size_t n,
                         const std::function<void(const DraftersMeasurement&)>& measure);
 
+// The measurement's texts, at least two. Throws Error.
+std::vector<std::vector<TokenId>> texts_of(const DraftersMeasurement& measurement);
+
+// Every drafter at temperature 0, then at 1.
+void for_each_setting(const DraftersMeasurement& measurement,
+                      const std::function<void(const char* drafter, double temperature)>& measure);
+
 // A drafter of one thread.
 SpeculationOptions drafting_with(const char* drafter);
 

@@ -74,6 +74,36 @@ OUTRIDER_INLINE Element* same_type(Values values, const Element*) {
   return static_cast<Element*>(values.data);
 }
 
+// From a token's heads side by side to each head's tokens, or, turned the other way, back.
+template <bool kBack, typename Element>
+OUTRIDER_INLINE void turn(const Element* in, const HeadShape& shape, const float* cosines,
+                          const float* sines, float scale, std::int64_t first, std::int64_t last,
+                          Element* out) {
+  const std::int64_t half = shape.dim / 2;
+  const float sign = kBack ? -1.0F : 1.0F;
+  for (std::int64_t token = first; token < last; ++token) {
+    const std::int64_t sequence = token / shape.n_tokens;
+    const std::int64_t place = token % shape.n_tokens;
+    const float* cosine = cosines + place * half;
+    const float* sine = sines + place * half;
+    for (std::int64_t head = 0; head < shape.n_heads; ++head) {
+      const std::int64_t by_token = (token * shape.n_heads + head) * shape.dim;
+      const std::int64_t by_head =
+          ((sequence * shape.n_heads + head) * shape.n_tokens + place) * shape.dim;
+      const Element* from = in + (kBack ? by_head : by_token);
+      Element* to = out + (kBack ? by_token : by_head);
+#pragma omp simd
+      for (std::int64_t i = 0; i < half; ++i) {
+        const float left = read(from + i);
+        const float right = read(from + half + i);
+        const float turned = sign * sine[i];
+        write((left * cosine[i] - right * turned) * scale, to + i);
+        write((right * cosine[i] + left * turned) * scale, to + half + i);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 OUTRIDER_CLONES void rms_norm(const float* x, const float* weight, std::int64_t first,
@@ -140,26 +170,7 @@ OUTRIDER_CLONES void turn_heads(ConstValues x, const HeadShape& shape, const flo
                                 std::int64_t last, Values y) {
   with_type(
       x, [&](const auto* in) __attribute__((always_inline)) {
-        auto* const out = same_type(y, in);
-        const std::int64_t half = shape.dim / 2;
-        for (std::int64_t token = first; token < last; ++token) {
-          const std::int64_t sequence = token / shape.n_tokens;
-          const std::int64_t place = token % shape.n_tokens;
-          const float* cosine = cosines + place * half;
-          const float* sine = sines + place * half;
-          for (std::int64_t head = 0; head < shape.n_heads; ++head) {
-            const auto* from = in + (token * shape.n_heads + head) * shape.dim;
-            auto* to =
-                out + ((sequence * shape.n_heads + head) * shape.n_tokens + place) * shape.dim;
-#pragma omp simd
-            for (std::int64_t i = 0; i < half; ++i) {
-              const float left = read(from + i);
-              const float right = read(from + half + i);
-              write((left * cosine[i] - right * sine[i]) * scale, to + i);
-              write((right * cosine[i] + left * sine[i]) * scale, to + half + i);
-            }
-          }
-        }
+        turn<false>(in, shape, cosines, sines, scale, first, last, same_type(y, in));
       });
 }
 
@@ -168,26 +179,7 @@ OUTRIDER_CLONES void turn_heads_gradient(ConstValues grad, const HeadShape& shap
                                          std::int64_t first, std::int64_t last, Values grad_x) {
   with_type(
       grad, [&](const auto* in) __attribute__((always_inline)) {
-        auto* const out = same_type(grad_x, in);
-        const std::int64_t half = shape.dim / 2;
-        for (std::int64_t token = first; token < last; ++token) {
-          const std::int64_t sequence = token / shape.n_tokens;
-          const std::int64_t place = token % shape.n_tokens;
-          const float* cosine = cosines + place * half;
-          const float* sine = sines + place * half;
-          for (std::int64_t head = 0; head < shape.n_heads; ++head) {
-            const auto* from =
-                in + ((sequence * shape.n_heads + head) * shape.n_tokens + place) * shape.dim;
-            auto* to = out + (token * shape.n_heads + head) * shape.dim;
-#pragma omp simd
-            for (std::int64_t i = 0; i < half; ++i) {
-              const float left = read(from + i);
-              const float right = read(from + half + i);
-              write((left * cosine[i] + right * sine[i]) * scale, to + i);
-              write((right * cosine[i] - left * sine[i]) * scale, to + half + i);
-            }
-          }
-        }
+        turn<true>(in, shape, cosines, sines, scale, first, last, same_type(grad_x, in));
       });
 }
 
