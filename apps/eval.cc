@@ -104,13 +104,16 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
     const ReportWhere where{
         .directory = flags->output.records, .picture = flags->picture, .json = flags->output.json};
     if (flags->teacher_forced.chosen) {
-      refuse_others(*app, "with --teacher-forced", [](const std::string& name) {
+      const bool on_task = !flags->task.task.empty();
+      const std::string way = on_task ? "with --teacher-forced --task" : "with --teacher-forced";
+      refuse_others(*app, way, [on_task](const std::string& name) {
         return name == "--teacher-forced" || name == "--out" || name == "--json" ||
-               kText.contains(name) || kQuestions.contains(name) || kGrid.contains(name) ||
+               name == "--text" || name == "--window" ||
+               (on_task ? kQuestions : kText).contains(name) || kGrid.contains(name) ||
                kPair.contains(name);
       });
       require(*app, {"--model"});
-      if (!flags->task.task.empty()) require(*app, {"--data"});
+      if (on_task) require(*app, {"--data"});
       return run_teacher_forced(*app, flags->model, flags->grid, flags->task, flags->teacher_forced,
                                 where);
     }

@@ -105,6 +105,9 @@ TEST_F(EvalTeacherForced, ReadsATasksReferences) {
   EXPECT_LE(json["tokens"], 17);
 
   EXPECT_THAT(on_task({"--text", path("text")}).err, HasSubstr("expected texts or a task"));
+  EXPECT_THAT(on_task({"--texts", "1"}).err,
+              HasSubstr("no such flag with --teacher-forced --task"));
+  EXPECT_THAT(run_pair({"--limit", "1"}).err, HasSubstr("no such flag with --teacher-forced"));
   std::ofstream(path("data.jsonl"), std::ios::app) << R"({"word": "three"})"
                                                    << "\n";
   const ProgramRun partly = on_task({"--rules", "exact", "--json"});

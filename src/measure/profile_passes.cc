@@ -18,7 +18,7 @@ std::vector<TreeProfile::Pass> profile_passes(const Model& model, const Continue
                                               MeasureProgress progress) {
   const PassOptions options{.rows = std::move(rows),
                             .nodes = PassNodes::chain,
-                            .context = middle_of(texts),
+                            .context = static_cast<int>(middle_of(texts)),
                             .prefill = 0,
                             .rounds = rounds,
                             .read_bytes = kNoReading,

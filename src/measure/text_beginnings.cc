@@ -76,15 +76,16 @@ void check_texts(const Model& model, const ContinuedTexts& texts, int least_toke
   require("prompt", texts.prompt_tokens, 1);
   require("max_tokens", texts.max_tokens, least_tokens);
   const int room = model.summary().context_length;
-  const std::int64_t n_context = std::int64_t{texts.prompt_tokens} + texts.max_tokens / 2;
-  if (n_context <= room - n_rows) return;
+  if (middle_of(texts) <= room - n_rows) return;
   throw UsageError(operation, "tokens of prompts and continuations",
                    fmt::format("room for {} rows in the model's context of {} behind a prompt and "
                                "half its continuation",
                                n_rows, room),
-                   fmt::format("{} tokens", n_context));
+                   fmt::format("{} tokens", middle_of(texts)));
 }
 
-int middle_of(const ContinuedTexts& texts) { return texts.prompt_tokens + texts.max_tokens / 2; }
+std::int64_t middle_of(const ContinuedTexts& texts) {
+  return std::int64_t{texts.prompt_tokens} + texts.max_tokens / 2;
+}
 
 }  // namespace outrider

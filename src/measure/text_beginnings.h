@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 #define OUTRIDER_MEASURE_TEXT_BEGINNINGS_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "outrider/model.h"
@@ -17,9 +18,8 @@ namespace outrider {
 void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,
                  const char* operation);
 
-// Tokens in the middle of the continuations, of texts that were checked: what passes are timed
-// behind.
-int middle_of(const ContinuedTexts& texts);
+// Tokens in the middle of the continuations: what passes are timed behind.
+std::int64_t middle_of(const ContinuedTexts& texts);
 
 // The first tokens, those the tokenizer puts before a text counted, of places in the texts: of
 // documents, and of every piece that a long one is cut into (text_documents.h), evenly chosen from
