@@ -6,8 +6,8 @@
 // depends on its own row of inputs alone.
 //
 // int8 and int4: 32 products of bytes, one group, are one instruction; what costs is bringing the
-// exact integers back and scaling them, row by row. So the tiles of the next few groups are
-// multiplied while those before them are scaled: neither waits for the other.
+// exact integers back and scaling them, row by row. So the next few groups' tiles are multiplied
+// while those before them are scaled: neither waits for the other.
 //
 // bf16: the units' own order of additions, the same for every number of rows.
 #if defined(__x86_64__)
@@ -55,165 +55,143 @@ void prefetch(const std::byte* from, int n_lines) {
   }
 }
 
-// Row tiles that go together over the weights. int8, int4: 64 rows' inputs of a stretch, their dots
-// and running sums fill the first cache (128 rows: 53 ns instead of 39 for 16 rows and a group).
+// Row tiles that go together over the weights. int8, int4: 64 rows' inputs and running sums stay in
+// the second cache beside a block of weights.
 // bf16: 128 rows, whose inputs, half a megabyte or more, still stay in the second.
 constexpr int kMostRowTiles = 4;
 constexpr int kMostRowTilesBf16 = 8;
 
 // --- int8 and int4 -----------------------------------------------------------------------------
 
-// Groups whose dots are made ahead: enough work to hide the tiles' latency (52 cycles and as much
-// again for the way through memory), few enough that two such stretches of 16 KB stay in the first
-// cache. 4 measured alike or slower.
-constexpr int kStretch = 8;
+// Groups whose dots are on their way while an earlier one's are scaled: their way through the tiles
+// and the memory is long (52 cycles and as much again), and neither work waits for the other.
+constexpr int kAhead = 3;
+
+// How far ahead the first row tile unpacks int4: a tile would wait long for lines just written.
+constexpr int kUnpackAhead = 8;
+
+// Groups that all row tiles pass before the next ones come. Long, so that inputs and weights are
+// read in long runs from the second cache (8 groups: a seventh slower for 32 rows); of int4, which
+// the first row tile unpacks, no more than leave room for inputs in the first cache.
+template <WeightKind kKind>
+constexpr int kBlockGroups = kKind == WeightKind::int8 ? 64 : 32;
 
 // R: the height of a row tile (row_tile_height), 4, 8, 12 or 16.
 template <WeightKind kKind, int R>
 class QuantizedProduct {
  public:
   QuantizedProduct(const MatmulArgs& args, int first_row_tile, int n_row_tiles)
-      : args_(args),
-        first_row_tile_(first_row_tile),
-        n_row_tiles_(n_row_tiles),
-        n_groups_(group_count(args.k)),
-        tile_bytes_(packed_tile_bytes(kKind, args.k)),
-        lines_((kStretchLines + n_row_tiles * kStretch - 1) / (n_row_tiles * kStretch)) {}
+      : args_(args), first_row_tile_(first_row_tile), n_row_tiles_(n_row_tiles) {}
 
   void run() {
-    if (args_.n_tiles == 0) return;
-    Unit unit{args_.first_tile, 0, 0};
-    int parity = 0;
-    {
-      const Place place = place_of(unit);
-      unpack_for(place);
-      for (int i = 0; i < place.n; ++i) multiply(place, i, dots_[0][i]);
-    }
-    for (bool more = true; more; parity ^= 1) {
-      Unit next = unit;
-      more = advance(next);
-      // Both made anew each time, in registers: a copy by way of memory has to wait until all the
-      // tiles stored before it are through.
-      const Place place = place_of(unit);
-      const Place next_place = more ? place_of(next) : Place{};
-      Vector sums[R];
-      for (int r = 0; r < R; ++r) {
-        sums[r] = unit.first_group == 0 ? Vector::zero() : Vector::load(running_[unit.row_tile][r]);
+    const std::size_t tile_bytes = packed_tile_bytes(kKind, args_.k);
+    for (int tile = args_.first_tile; tile < args_.first_tile + args_.n_tiles; ++tile) {
+      const std::byte* weights =
+          static_cast<const std::byte*>(args_.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
+      for (int first = 0; first < group_count(args_.k); first += kGroups) {
+        run_block(weights, tile, first);
       }
-      unpack_for(next_place);
-      if (place.n == kStretch && next_place.n == kStretch) {
-        work<true>(place, next_place, parity, sums);
-      } else {
-        work<false>(place, next_place, parity, sums);
-      }
-      if (unit.first_group + kStretch >= n_groups_) {
-        const int row = first_row(unit);
-        for (int r = 0; r < R && row + r < args_.n_rows; ++r) {
-          store_tile(sums[r], args_, row + r, unit.tile);
-        }
-      } else {
-        for (int r = 0; r < R; ++r) sums[r].store(running_[unit.row_tile][r]);
-      }
-      unit = next;
     }
   }
 
  private:
   static constexpr bool kInt8 = kKind == WeightKind::int8;
+  static constexpr int kGroups = kBlockGroups<kKind>;
   static constexpr std::size_t kGroupBytes = kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes;
-  static constexpr int kStretchLines = static_cast<int>(kStretch * kGroupBytes / kLineBytes);
+  static constexpr int kGroupLines = static_cast<int>((kGroupBytes + kLineBytes - 1) / kLineBytes);
+  static constexpr int kDots = kAhead + 1;
 
-  // One row tile times a stretch of one tile of weights. The row tiles go past a stretch one after
-  // the other, then the next stretch comes.
-  struct Unit {
-    int tile;
-    int first_group;
-    int row_tile;
-  };
-
-  // Where a unit's operands stand. A value of its own, not members: what lies in memory is read
-  // again after every instruction that stores a tile.
+  // Where a row tile's operands of a block stand. Values of their own in registers, not members:
+  // what lies in memory is read again after every instruction that stores a tile.
   struct Place {
-    const std::byte* weights = nullptr;  // of the stretch
-    const std::int8_t* inputs = nullptr;
-    const float* input_scales = nullptr;
-    const float* scaled_sums = nullptr;
-    std::size_t slots = 0;
-    int n = 0;  // groups
-    bool unpacked = false;
-    const std::byte* ahead = nullptr;  // weights to call for, so many lines at every group
-    int lines = 0;
+    const std::byte* weights;
+    const std::int8_t* inputs;
+    const float* input_scales;
+    const float* scaled_sums;
+    std::size_t slots;
+    int n;                   // groups
+    int unpacked;            // of them, by an earlier row tile
+    const std::byte* ahead;  // weights to call for, so many lines at every group
+    int lines;
   };
 
-  bool advance(Unit& unit) const {
-    if (++unit.row_tile < n_row_tiles_) return true;
-    unit.row_tile = 0;
-    unit.first_group += kStretch;
-    if (unit.first_group < n_groups_) return true;
-    unit.first_group = 0;
-    return ++unit.tile < args_.first_tile + args_.n_tiles;
+  // All row tiles past the groups of a tile that begin at `first`, an even one.
+  void run_block(const std::byte* weights, int tile, int first) {
+    const int n_groups = group_count(args_.k);
+    const int n = n_groups - first < kGroups ? n_groups - first : kGroups;
+    const std::byte* block = weights + static_cast<std::size_t>(first) * kGroupBytes;
+    for (int row_tile = 0; row_tile < n_row_tiles_; ++row_tile) {
+      const int row = (first_row_tile_ + row_tile) * R;
+      Vector sums[R];
+      for (int r = 0; r < R; ++r) {
+        sums[r] = first == 0 ? Vector::zero() : Vector::load(running_[row_tile][r]);
+      }
+      multiply_and_scale(place_of(block, row, row_tile, first, n), sums);
+      if (first + n < n_groups) {
+        for (int r = 0; r < R; ++r) sums[r].store(running_[row_tile][r]);
+      } else {
+        for (int r = 0; r < R && row + r < args_.n_rows; ++r) {
+          store_tile(sums[r], args_, row + r, tile);
+        }
+      }
+    }
   }
 
-  int first_row(const Unit& unit) const { return (first_row_tile_ + unit.row_tile) * R; }
-
-  Place place_of(const Unit& unit) const {
-    Place place;
-    const std::byte* tile = static_cast<const std::byte*>(args_.tiles) +
-                            static_cast<std::size_t>(unit.tile) * tile_bytes_;
-    const int group = unit.first_group;
-    place.weights = tile + static_cast<std::size_t>(group) * kGroupBytes;  // an even group
-    place.slots = static_cast<std::size_t>(args_.slots);
-    const std::size_t row =
-        static_cast<std::size_t>(group) * place.slots + static_cast<std::size_t>(first_row(unit));
-    place.inputs = args_.quantized + row * kGroup;
-    place.input_scales = args_.quantized_scales + row;
-    place.scaled_sums = args_.scaled_sums + row;
-    place.n = n_groups_ - group < kStretch ? n_groups_ - group : kStretch;
-    place.unpacked = unit.row_tile > 0;
-    // Each row tile calls for its part of what comes kPrefetchBytes after the next stretch, whose
-    // weights are being multiplied already.
-    place.lines = lines_;
-    place.ahead = place.weights + kStretch * kGroupBytes + kPrefetchBytes +
-                  static_cast<std::size_t>(unit.row_tile * kStretch * place.lines) * kLineBytes;
+  Place place_of(const std::byte* block, int row, int row_tile, int first, int n) const {
+    const auto slots = static_cast<std::size_t>(args_.slots);
+    const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
+    Place place{.weights = block,
+                .inputs = args_.quantized + at * kGroup,
+                .input_scales = args_.quantized_scales + at,
+                .scaled_sums = args_.scaled_sums + at,
+                .slots = slots,
+                .n = n,
+                .unpacked = row_tile > 0 ? n : 0,
+                .ahead = block + kPrefetchBytes,
+                .lines = kGroupLines};
+    // One row tile calls for what it will soon multiply, or unpack; of several, each calls for a
+    // part of the next block.
+    if (!kInt8 || n_row_tiles_ > 1) {
+      place.lines = (kGroupLines + n_row_tiles_ - 1) / n_row_tiles_;
+      place.ahead = block + kGroups * kGroupBytes +
+                    static_cast<std::size_t>(row_tile * kGroups * place.lines) * kLineBytes;
+    }
     return place;
   }
 
-  // Scales the dots of `place` into the sums while those of `next` are made.
-  template <bool kWhole>
-  void work(const Place& place, const Place& next, int parity, Vector (&result)[R]) {
+  void multiply_and_scale(const Place& place, Vector (&result)[R]) {
     Vector sums[R];
     for (int r = 0; r < R; ++r) sums[r] = result[r];
-#pragma GCC unroll 8
-    for (int i = 0; i < kStretch; ++i) {
-      if (kWhole || i < next.n) multiply(next, i, dots_[parity ^ 1][i]);
-      const std::byte* ahead = place.ahead + static_cast<std::size_t>(i * place.lines) * kLineBytes;
-      prefetch(ahead, place.lines);
-      if (kWhole || i < place.n) scale(place, i, dots_[parity][i], sums);
+    for (int i = 0; i < kUnpackAhead; ++i) unpack(place, i);
+    for (int i = 0; i < kAhead && i < place.n; ++i) multiply(place, i, dots_[i % kDots]);
+    for (int i = 0; i < place.n; ++i) {
+      unpack(place, i + kUnpackAhead);
+      if (i + kAhead < place.n) multiply(place, i + kAhead, dots_[(i + kAhead) % kDots]);
+      prefetch(place.ahead + static_cast<std::size_t>(i * place.lines) * kLineBytes, place.lines);
+      scale(place, i, dots_[i % kDots], sums);
     }
     for (int r = 0; r < R; ++r) result[r] = sums[r];
   }
 
-  // dots = inputs * weights of the unit's i-th group.
+  // dots = inputs * weights of the block's i-th group.
   void multiply(const Place& place, int i, std::int32_t (&dots)[R][kTileColumns]) {
-    const std::byte* weights = place.weights + (kInt8 ? int8_weights_at(i) : int4_weights_at(i));
-    if constexpr (!kInt8) weights = unpacked_[i];
-    _tile_loadd(4, weights, kRowBytes);
+    if constexpr (kInt8) {
+      _tile_loadd(4, place.weights + int8_weights_at(i), kRowBytes);
+    } else {
+      _tile_loadd(4, unpacked_[i], kRowBytes);
+    }
     _tile_loadd(6, place.inputs + static_cast<std::size_t>(i) * place.slots * kGroup, kGroup);
     _tile_zero(0);
     _tile_dpbssd(0, 6, 4);
     _tile_stored(0, dots, kTileColumns * 4);
   }
 
-  // int4: all of a stretch at once, since a tile would wait long for lines just written.
-  void unpack_for(const Place& place) {
-    if constexpr (!kInt8) {
-      if (place.unpacked) return;
-      for (int i = 0; i < place.n; ++i) unpack(place.weights + int4_weights_at(i), unpacked_[i]);
-    }
-  }
-
-  // A byte holds quad r in its low and quad r + 4 in its high half.
-  static void unpack(const std::byte* packed, std::byte* out) {
+  // int4: the block's i-th group, if there is one and it is not unpacked yet. A byte holds quad r
+  // in its low and quad r + 4 in its high half.
+  void unpack(const Place& place, int i) {
+    if (kInt8 || i < place.unpacked || i >= place.n) return;
+    const std::byte* packed = place.weights + int4_weights_at(i);
+    std::byte* out = unpacked_[i];
     const __m512i low_bits = _mm512_set1_epi8(15);
     for (int quad = 0; quad < kQuads / 2; ++quad) {
       const __m512i both = _mm512_load_si512(packed + quad * kRowBytes);
@@ -249,11 +227,8 @@ class QuantizedProduct {
   const MatmulArgs& args_;
   const int first_row_tile_;
   const int n_row_tiles_;
-  const int n_groups_;
-  const std::size_t tile_bytes_;
-  const int lines_;  // to call for at every group
-  alignas(64) std::int32_t dots_[2][kStretch][R][kTileColumns];
-  alignas(64) std::byte unpacked_[kInt8 ? 1 : kStretch][kInt8GroupBytes];
+  alignas(64) std::int32_t dots_[kDots][R][kTileColumns];
+  alignas(64) std::byte unpacked_[kInt8 ? 1 : kGroups][kInt8GroupBytes];
   alignas(64) float running_[kMostRowTiles][R][kTileColumns];
 };
 
@@ -322,9 +297,15 @@ void round_row_to_bf16(const float* x, int k, std::uint16_t* out, int slots) {
   }
 }
 
+// Weights to call for while others are multiplied: so many lines at every group.
+struct Ahead {
+  const std::byte* weights = nullptr;
+  int lines = 0;
+};
+
 // kRowTiles x kColumnTiles tiles of the product, at most four in all.
 template <int kRowTiles, int kColumnTiles>
-void multiply_bf16(const MatmulArgs& args, int tile, int row, int height) {
+void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead ahead = {}) {
   static_assert(kRowTiles == 1 ? kColumnTiles <= 4 : kRowTiles == 2 && kColumnTiles <= 2);
   const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
   const std::byte* weights =
@@ -342,6 +323,8 @@ void multiply_bf16(const MatmulArgs& args, int tile, int row, int height) {
     _tile_loadd(4, weights, kLineBytes);
     _tile_dpbf16ps(0, 6, 4);
     if constexpr (kRowTiles == 2) _tile_dpbf16ps(2, 7, 4);
+    prefetch(ahead.weights, ahead.lines);
+    ahead.weights += static_cast<std::size_t>(ahead.lines) * kLineBytes;
     if constexpr (kColumnTiles > 1) {
       _tile_loadd(5, weights + tile_bytes, kLineBytes);
       _tile_dpbf16ps(1, 6, 5);
@@ -401,24 +384,33 @@ void multiply_bf16_row_tile(const MatmulArgs& args, int row, int height) {
 }
 
 // Several row tiles: two by two. The first pair brings a pair of columns' weights from memory, the
-// others find them in the cache.
+// others find them in the cache. Multiplying and waiting for memory would take turns, since no load
+// is begun long before its tile is due: so every pair calls for its part of the next columns.
 void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_row_tiles,
                              int height) {
+  const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
+  const int n_groups = group_count(args.k);
+  const int n_row_pairs = (n_row_tiles + 1) / 2;
+  const int lines_of_group = static_cast<int>(2 * kBf16StepBytes / kLineBytes);
   const int end = args.first_tile + args.n_tiles;
   for (int tile = args.first_tile; tile < end; tile += 2) {
     const bool two_columns = tile + 1 < end;
+    Ahead ahead{.weights = static_cast<const std::byte*>(args.tiles) +
+                           static_cast<std::size_t>(tile + 2) * tile_bytes,
+                .lines = (lines_of_group + n_row_pairs - 1) / n_row_pairs};
     for (int i = 0; i < n_row_tiles; i += 2) {
       const int row = (first_row_tile + i) * height;
       const bool two_rows = i + 1 < n_row_tiles;
       if (two_rows && two_columns) {
-        multiply_bf16<2, 2>(args, tile, row, height);
+        multiply_bf16<2, 2>(args, tile, row, height, ahead);
       } else if (two_rows) {
         multiply_bf16<2, 1>(args, tile, row, height);
       } else if (two_columns) {
-        multiply_bf16<1, 2>(args, tile, row, height);
+        multiply_bf16<1, 2>(args, tile, row, height, ahead);
       } else {
         multiply_bf16<1, 1>(args, tile, row, height);
       }
+      ahead.weights += static_cast<std::size_t>(ahead.lines * n_groups) * kLineBytes;
     }
   }
 }
