@@ -77,8 +77,8 @@ TEST_P(DraftersOnRealPair, EmittedTokensFollowTheTarget) {
       .target_path = RealFiles::models() / "stories260K",
       .vocabulary_size = pair->target().config().vocabulary_size,
       .load = {.n_threads = 1},
-      .load_model =
-          [](const std::filesystem::path& path) { return load_model(path, {.n_threads = 1}); },
+      .load_model = [](const std::filesystem::path& path,
+                       const LoadOptions& as) { return load_model(path, as); },
       .tokenize = [&](std::string_view text) { return files.tokenizer().encode(text, false); },
       .vocabulary_id = [&] { return vocabulary_id(files.tokenizer()); }};
   const DrafterPlan plan = read_drafter(spec);

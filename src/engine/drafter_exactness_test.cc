@@ -357,7 +357,7 @@ INSTANTIATE_TEST_SUITE_P(, DeepDrafts, ::testing::ValuesIn(kDrafterCases),
 class BrokenDrafter : public Drafter {
  public:
   explicit BrokenDrafter(const World& world)
-      : drafter_(world.materials.load_model({}), world.vocabulary_size()) {}
+      : drafter_(world.materials.load_model({}, {}), world.vocabulary_size()) {}
   std::string_view name() const override { return "broken"; }
   DrafterTraits traits() const override { return drafter_.traits(); }
   void begin(const Context& context) override { drafter_.begin(context); }

@@ -16,6 +16,7 @@
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/drafter_weights.h"
 #include "speculate/make_rule.h"
 #include "tensor/kernels_in_use.h"
 #include "tokenizer/same_vocabulary.h"
@@ -127,14 +128,7 @@ LoadOptions make_load_options(const ModelOptions& options) {
   constexpr const char* kOperation = "load model";
   LoadOptions load;
   if (!options.weights.empty()) {
-    constexpr std::pair<const char*, kernels::WeightKind> kKinds[] = {
-        {"f32", kernels::WeightKind::f32},
-        {"bf16", kernels::WeightKind::bf16},
-        {"int8", kernels::WeightKind::int8},
-        {"int4", kernels::WeightKind::int4}};
-    for (const auto& [name, kind] : kKinds) {
-      if (options.weights == name) load.weights = kind;
-    }
+    load.weights = weight_kind_named(options.weights);
     if (!load.weights) {
       throw UsageError(kOperation, "weights", "one of f32, bf16, int8, int4", options.weights);
     }
@@ -171,13 +165,13 @@ DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load)
   materials.target_path = target.path();
   materials.vocabulary_size = target.summary().vocabulary_size;
   materials.load = load;
-  materials.load_model = [&target, load](const std::filesystem::path& path) {
-    auto model = load_model(path, load);
+  materials.load_model = [&target](const std::filesystem::path& path, const LoadOptions& as) {
+    auto model = load_model(path, as);
     require_fitting_vocabulary(target, *model, path);
     return model;
   };
-  materials.load_foreign = [&target, load](const std::filesystem::path& path) {
-    return load_foreign(target, load, path);
+  materials.load_foreign = [&target](const std::filesystem::path& path, const LoadOptions& as) {
+    return load_foreign(target, as, path);
   };
   materials.tokenize = [&target](std::string_view text) {
     return target.tokenizer().encode(text, false);
@@ -199,7 +193,8 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
     throw UsageError("load drafter", options.drafter, "one model for all texts", "updates=");
   }
   const std::string& path = spec.required_value("model:PATH");
-  const LoadOptions load = make_load_options(options.drafter_options);
+  const LoadOptions load =
+      DrafterWeights::read(spec).load(make_load_options(options.drafter_options));
   // Seen through the target's vocabulary it would say one thing at a round's root and another along
   // a given text, and its context is not counted in the target's tokens.
   if (const auto vocabulary = spec.text("vocabulary"); vocabulary && *vocabulary != "same") {
@@ -213,9 +208,9 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
 
 std::int64_t n_drafter_parameters(const SpeculationOptions& options) {
   const Spec spec = Spec::parse("drafter", options.drafter);
-  return load_model(spec.required_value("model:PATH"), make_load_options(options.drafter_options))
-      ->footprint()
-      .n_parameters;
+  const LoadOptions load =
+      DrafterWeights::read(spec).load(make_load_options(options.drafter_options));
+  return load_model(spec.required_value("model:PATH"), load)->footprint().n_parameters;
 }
 
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {

@@ -57,6 +57,14 @@ void require_model(const std::filesystem::path& path) {
                                          : "a file of another kind");
 }
 
+std::optional<kernels::WeightKind> weight_kind_named(std::string_view name) {
+  if (name == "f32") return kernels::WeightKind::f32;
+  if (name == "bf16") return kernels::WeightKind::bf16;
+  if (name == "int8") return kernels::WeightKind::int8;
+  if (name == "int4") return kernels::WeightKind::int4;
+  return std::nullopt;
+}
+
 WeightOptions make_weight_options(const LoadOptions& options) {
   if (options.n_threads < 0 || options.n_threads > kMostThreads) {
     throw UsageError("load model", "threads",

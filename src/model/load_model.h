@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "kernels/table.h"
 #include "model/language_model.h"
@@ -27,6 +28,9 @@ struct LoadOptions {
 // Throws Error unless there is a directory with a config.json, or a GGUF file: what load_model asks
 // first, for those who read a model's other files before.
 void require_model(const std::filesystem::path& path);
+
+// The kind of weights that goes by "f32", "bf16", "int8" or "int4"; none by other names.
+std::optional<kernels::WeightKind> weight_kind_named(std::string_view name);
 
 // What of them concerns weights, with nothing left open but their kind. Throws UsageError on a
 // number of threads that cannot be meant.

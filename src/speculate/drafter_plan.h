@@ -38,9 +38,10 @@ struct DrafterMaterials {
   // How files of weights are loaded, as the user asked for drafters.
   LoadOptions load = {};
   // A model whose vocabulary has been found to mean the same as the target's.
-  std::function<std::unique_ptr<LanguageModel>(const std::filesystem::path&)> load_model = {};
+  std::function<std::unique_ptr<LanguageModel>(const std::filesystem::path&, const LoadOptions&)>
+      load_model = {};
   // A model of whatever vocabulary.
-  std::function<ForeignModel(const std::filesystem::path&)> load_foreign = {};
+  std::function<ForeignModel(const std::filesystem::path&, const LoadOptions&)> load_foreign = {};
   // Ids of a text in the target's vocabulary, without the special tokens around a prompt.
   std::function<std::vector<TokenId>(std::string_view)> tokenize = {};
   // Which vocabulary that is, for files of tokens.

@@ -26,19 +26,21 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,length=K,confidence=C,updates=DIR,vocabulary=shared]",
+    {"model", "model:PATH[,length=K,confidence=C,updates=DIR,vocabulary=shared,weights=W]",
      "a small model of the same vocabulary, or with vocabulary=shared of another, which drafts the "
      "tokens that both have, or with vocabulary=text text that is cut anew; K tokens, or with "
      "schedule=heuristic two more behind a draft accepted whole and one less behind others; drafts "
-     "end behind a token less likely than C; what is put into DIR drafts from the next text on",
+     "end behind a token less likely than C; what is put into DIR drafts from the next text on; "
+     "weights in "
+     "memory as W: f32, bf16, int8, int4, as with --weights for all",
      true, read_model_drafter},
-    {"eagle", "eagle:PATH[,confidence=C]",
+    {"eagle", "eagle:PATH[,confidence=C,weights=W]",
      "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,
      read_eagle_drafter},
-    {"medusa", "medusa:PATH[,confidence=C]",
+    {"medusa", "medusa:PATH[,confidence=C,weights=W]",
      "Medusa heads on the target's last hidden state: outrider train medusa", true,
      read_medusa_drafter},
-    {"mtp", "mtp[:confidence=C]",
+    {"mtp", "mtp[:confidence=C,weights=W]",
      "multi-token prediction modules in the target's own directory: outrider train mtp", true,
      read_mtp_drafter},
     {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
@@ -66,9 +68,9 @@ constexpr DrafterKind kKinds[] = {
      read_merge_drafter, '+'},
     {"relay", "relay:A+B+...", "the first of these drafters, and behind its tokens the next", false,
      nullptr, read_relay_drafter, '+'},
-    {"staged", "staged:model:PATH+B", "a small model that the drafter B drafts for", true, nullptr,
-     read_staged_drafter, '+'},
-    {"cascade", "cascade:RULE+model:PATH+B",
+    {"staged", "staged:model:PATH[,weights=W]+B", "a small model that the drafter B drafts for",
+     true, nullptr, read_staged_drafter, '+'},
+    {"cascade", "cascade:RULE+model:PATH[,weights=W]+B",
      "what a small model lets stand of the drafter B's by a rule of their own", true, nullptr,
      read_cascade_drafter, '+'},
 };

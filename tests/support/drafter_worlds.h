@@ -203,12 +203,13 @@ inline World table_world(std::uint32_t seed) {
   world.target = std::make_unique<TableModel>(kVocabulary, 2 * seed);
   world.materials.target = world.target.get();
   world.materials.vocabulary_size = kVocabulary;
-  world.materials.load_model = [seed](const std::filesystem::path& path) {
+  world.materials.load_model = [seed](const std::filesystem::path& path, const LoadOptions&) {
     const bool is_other = path == DrafterFiles::get().target();
     return std::make_unique<TableModel>(kVocabulary, (is_other ? 1001 : 1) + 2 * seed);
   };
   // A table over four tokens: it shares two of the three, and spells the other in two of its own.
-  world.materials.load_foreign = [seed](const std::filesystem::path&) -> ForeignModel {
+  world.materials.load_foreign = [seed](const std::filesystem::path&,
+                                        const LoadOptions&) -> ForeignModel {
     return {.model = std::make_unique<TableModel>(4, 1 + 2 * seed),
             .forth = {.spelled = {{2}, {0, 3}, {1}}, .shared = {kNoToken, 2, 0, kNoToken}},
             .back = {.spelled = {{1}, {2}, {0}, {1, 1}}, .shared = {2, kNoToken, 1}}};
@@ -239,14 +240,15 @@ inline World stored_world(std::uint32_t seed) {
   world.materials.target_path = files.target();
   world.materials.vocabulary_size = world.target->config().vocabulary_size;
   world.materials.load = {.n_threads = 1};
-  world.materials.load_model = [](const std::filesystem::path& path) {
-    return load_model(path, {.n_threads = 1});
+  world.materials.load_model = [](const std::filesystem::path& path, const LoadOptions& as) {
+    return load_model(path, as);
   };
-  world.materials.load_foreign = [&files](const std::filesystem::path& path) {
+  world.materials.load_foreign = [&files](const std::filesystem::path& path,
+                                          const LoadOptions& as) {
     const VocabularySide target{.tokenizer = files.tokenizer(),
                                 .n_rows = make_tiny_pair().target.shape.vocabulary_size,
                                 .ends = {1}};
-    ForeignModel foreign{.model = load_model(path, {.n_threads = 1}), .forth = {}, .back = {}};
+    ForeignModel foreign{.model = load_model(path, as), .forth = {}, .back = {}};
     const VocabularySide drafter{.tokenizer = Tokenizer::load(path),
                                  .n_rows = foreign.model->config().vocabulary_size,
                                  .ends = foreign.model->config().end_tokens};

@@ -7,6 +7,7 @@
 
 #include "model/eagle_head.h"
 #include "model/prefill.h"
+#include "speculate/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -248,13 +249,14 @@ void EagleDrafter::observe(std::span<const RoundResult> results) {
 void EagleDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_eagle_drafter(const Spec& spec) {
-  spec.require_keys({"confidence"});
+  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = std::make_shared<FixedShape>(eagle1_tree()),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value("eagle:PATH")](const DrafterMaterials& materials) {
+          .make = [path = spec.required_value("eagle:PATH"),
+                   weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
             return std::make_unique<EagleDrafter>(
-                load_eagle_head(path, *materials.target, materials.load));
+                load_eagle_head(path, *materials.target, weights.load(materials.load)));
           }};
 }
 

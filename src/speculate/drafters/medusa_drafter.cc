@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "speculate/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -87,13 +88,14 @@ void MedusaDrafter::observe(std::span<const RoundResult> results) {
 void MedusaDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_medusa_drafter(const Spec& spec) {
-  spec.require_keys({"confidence"});
+  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = std::make_shared<FixedShape>(medusa_tree()),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value("medusa:PATH")](const DrafterMaterials& materials) {
+          .make = [path = spec.required_value("medusa:PATH"),
+                   weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
             return std::make_unique<MedusaDrafter>(
-                load_medusa_heads(path, *materials.target, materials.load));
+                load_medusa_heads(path, *materials.target, weights.load(materials.load)));
           }};
 }
 

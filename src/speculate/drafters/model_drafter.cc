@@ -9,6 +9,7 @@
 #include "model/prefill.h"
 #include "model/translated_model.h"
 #include "outrider/error.h"
+#include "speculate/drafter_weights.h"
 #include "speculate/drafters/retokenized_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
@@ -226,7 +227,9 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
 void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {
-  spec.require_keys({"length", "schedule", "confidence", "updates", "vocabulary"});
+  spec.require_keys(
+      {"length", "schedule", "confidence", "updates", "vocabulary", DrafterWeights::kKey});
+  const DrafterWeights weights = DrafterWeights::read(spec);
   const DraftLength length{
       .first = spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength),
       .follows_acceptance =
@@ -236,14 +239,16 @@ DrafterPlan read_model_drafter(const Spec& spec) {
     throw UsageError("read drafter", "vocabulary", "same, shared or text", vocabulary);
   }
   const bool has_draft_prob = vocabulary != "text";
-  const auto load = [vocabulary, length](const std::string& path) -> MakeDrafter {
-    return [path, vocabulary,
-            length](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+  const auto load = [vocabulary, length, weights](const std::string& path) -> MakeDrafter {
+    return [path, vocabulary, length,
+            weights](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+      const LoadOptions as = weights.load(materials.load);
       if (vocabulary == "same") {
-        return std::make_unique<ModelDrafter>(materials.load_model(path), materials.vocabulary_size,
+        return std::make_unique<ModelDrafter>(materials.load_model(path, as),
+                                              materials.vocabulary_size,
                                               ModelDrafting{.length = length});
       }
-      ForeignModel foreign = materials.load_foreign(path);
+      ForeignModel foreign = materials.load_foreign(path, as);
       if (vocabulary == "text") {
         return std::make_unique<RetokenizedDrafter>(
             std::move(foreign.model), std::move(foreign.forth), std::move(foreign.back));

@@ -7,6 +7,7 @@
 
 #include "model/mtp_modules.h"
 #include "model/prefill.h"
+#include "speculate/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -245,13 +246,13 @@ void MtpDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_mtp_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"confidence"});
+  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [](const DrafterMaterials& materials) {
-            return std::make_unique<MtpDrafter>(
-                load_mtp_modules(materials.target_path, *materials.target, materials.load));
+          .make = [weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
+            return std::make_unique<MtpDrafter>(load_mtp_modules(
+                materials.target_path, *materials.target, weights.load(materials.load)));
           }};
 }
 

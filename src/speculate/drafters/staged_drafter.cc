@@ -202,8 +202,9 @@ StagedModel read_staged_model(const std::string& part, std::string_view drafter,
   if (spec.name() != "model") {
     throw UsageError("read drafter", drafter, form, fmt::format("{} before the last", spec.name()));
   }
-  spec.require_keys({"confidence"});
+  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.path = spec.required_value(form),
+          .weights = DrafterWeights::read(spec),
           .confidence = spec.number("confidence", 0, 1).value_or(0)};
 }
 
@@ -212,9 +213,9 @@ DrafterPlan plan_staged(const StagedModel& model, const DrafterPlan& cheaper, st
   return {.traits = {.has_draft_prob = true, .prefix_determined = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = model.confidence,
-          .make = [path = model.path, cheaper, name,
+          .make = [path = model.path, weights = model.weights, cheaper, name,
                    rule = std::move(rule)](const DrafterMaterials& materials) {
-            auto loaded = materials.load_model(path);
+            auto loaded = materials.load_model(path, weights.load(materials.load));
             if (loaded->config().vocabulary_size > materials.vocabulary_size) {
               throw Error("load drafter", path,
                           fmt::format("at most the target's {} tokens for {} drafting",

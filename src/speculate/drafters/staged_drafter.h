@@ -16,6 +16,7 @@
 #include "speculate/acceptance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/drafter_weights.h"
 #include "speculate/drafters/parted_drafter.h"
 #include "speculate/rule.h"
 
@@ -92,6 +93,7 @@ class StagedDrafter final : public Drafter {
 // The model of such a drafter, read.
 struct StagedModel {
   std::string path;
+  DrafterWeights weights;
   double confidence = 0;  // DrafterPlan::confidence
 };
 // "model:PATH" with a confidence or none, as a part of a drafter of that name and form.
