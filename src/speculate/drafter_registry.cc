@@ -26,7 +26,7 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,length=K,confidence=C,updates=DIR,vocabulary=shared,weights=W]",
+    {"model", "model:PATH[,length=K,confidence=C,updates=DIR,vocabulary=V,weights=W]",
      "a small model of the same vocabulary, or with vocabulary=shared of another, which drafts the "
      "tokens that both have, or with vocabulary=text text that is cut anew; K tokens, or with "
      "schedule=heuristic two more behind a draft accepted whole and one less behind others; drafts "
