@@ -38,7 +38,8 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   constexpr const char* kModel = "Model";
   add_model_path(app, flags.model);
   add_choice(app, "--weights", flags.options.weights, {"f32", "bf16", "int8", "int4"},
-             "Type of the weights in memory, the drafter's too (default: as stored)")
+             "Type of the weights in memory, the drafter's too if its spec names none (default: as "
+             "stored)")
       ->group(kModel);
   add_choice(app, "--kv", flags.options.kv, {"f32", "bf16", "int8"},
              "Type of the attention cache (default: f32 for f32 weights, else bf16)")

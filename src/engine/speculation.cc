@@ -194,7 +194,7 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
   }
   const std::string& path = spec.required_value("model:PATH");
   const LoadOptions load =
-      DrafterWeights::read(spec).load(make_load_options(options.drafter_options));
+      DrafterWeights::read(spec).options(make_load_options(options.drafter_options));
   // Seen through the target's vocabulary it would say one thing at a round's root and another along
   // a given text, and its context is not counted in the target's tokens.
   if (const auto vocabulary = spec.text("vocabulary"); vocabulary && *vocabulary != "same") {
@@ -209,7 +209,7 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
 std::int64_t n_drafter_parameters(const SpeculationOptions& options) {
   const Spec spec = Spec::parse("drafter", options.drafter);
   const LoadOptions load =
-      DrafterWeights::read(spec).load(make_load_options(options.drafter_options));
+      DrafterWeights::read(spec).options(make_load_options(options.drafter_options));
   return load_model(spec.required_value("model:PATH"), load)->footprint().n_parameters;
 }
 

@@ -67,7 +67,8 @@ constexpr int kMostRowTilesBf16 = 8;
 // and the memory is long (52 cycles and as much again), and neither work waits for the other.
 constexpr int kAhead = 3;
 
-// How far ahead the first row tile unpacks int4: a tile would wait long for lines just written.
+// How many groups ahead of scaling the first row tile unpacks int4: a tile would wait long for
+// lines just written.
 constexpr int kUnpackAhead = 8;
 
 // Groups that all row tiles pass before the next ones come. Long, so that inputs and weights are
@@ -100,6 +101,7 @@ class QuantizedProduct {
   static constexpr std::size_t kGroupBytes = kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes;
   static constexpr int kGroupLines = static_cast<int>((kGroupBytes + kLineBytes - 1) / kLineBytes);
   static constexpr int kDots = kAhead + 1;
+  static_assert(kGroups % 2 == 0, "groups of int8 lie in pairs");
 
   // Where a row tile's operands of a block stand. Values of their own in registers, not members:
   // what lies in memory is read again after every instruction that stores a tile.
@@ -109,13 +111,14 @@ class QuantizedProduct {
     const float* input_scales;
     const float* scaled_sums;
     std::size_t slots;
-    int n;                   // groups
-    int unpacked;            // of them, by an earlier row tile
-    const std::byte* ahead;  // weights to call for, so many lines at every group
+    int n;                       // groups
+    int unpacked;                // of them, by an earlier row tile
+    const std::byte* ahead;      // weights to call for, so many lines at every group
+    const std::byte* ahead_end;  // and no further
     int lines;
   };
 
-  // All row tiles past the groups of a tile that begin at `first`, an even one.
+  // All row tiles past the groups of a tile that begin at `first`.
   void run_block(const std::byte* weights, int tile, int first) {
     const int n_groups = group_count(args_.k);
     const int n = n_groups - first < kGroups ? n_groups - first : kGroups;
@@ -140,6 +143,7 @@ class QuantizedProduct {
   Place place_of(const std::byte* block, int row, int row_tile, int first, int n) const {
     const auto slots = static_cast<std::size_t>(args_.slots);
     const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
+    const std::size_t n_bytes = static_cast<std::size_t>(n) * kGroupBytes;
     Place place{.weights = block,
                 .inputs = args_.quantized + at * kGroup,
                 .input_scales = args_.quantized_scales + at,
@@ -148,13 +152,15 @@ class QuantizedProduct {
                 .n = n,
                 .unpacked = row_tile > 0 ? n : 0,
                 .ahead = block + kPrefetchBytes,
+                .ahead_end = block + kPrefetchBytes + n_bytes,
                 .lines = kGroupLines};
-    // One row tile calls for what it will soon multiply, or unpack; of several, each calls for a
-    // part of the next block.
+    // One row tile of int8 calls for what it will soon multiply; else each calls for its part of as
+    // much as this block is, behind it.
     if (!kInt8 || n_row_tiles_ > 1) {
       place.lines = (kGroupLines + n_row_tiles_ - 1) / n_row_tiles_;
-      place.ahead = block + kGroups * kGroupBytes +
-                    static_cast<std::size_t>(row_tile * kGroups * place.lines) * kLineBytes;
+      place.ahead =
+          block + n_bytes + static_cast<std::size_t>(row_tile * n * place.lines) * kLineBytes;
+      place.ahead_end = block + 2 * n_bytes;
     }
     return place;
   }
@@ -163,11 +169,14 @@ class QuantizedProduct {
     Vector sums[R];
     for (int r = 0; r < R; ++r) sums[r] = result[r];
     for (int i = 0; i < kUnpackAhead; ++i) unpack(place, i);
+    // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+    __asm__ volatile("" ::: "memory");
     for (int i = 0; i < kAhead && i < place.n; ++i) multiply(place, i, dots_[i % kDots]);
     for (int i = 0; i < place.n; ++i) {
       unpack(place, i + kUnpackAhead);
       if (i + kAhead < place.n) multiply(place, i + kAhead, dots_[(i + kAhead) % kDots]);
-      prefetch(place.ahead + static_cast<std::size_t>(i * place.lines) * kLineBytes, place.lines);
+      const std::byte* ahead = place.ahead + static_cast<std::size_t>(i * place.lines) * kLineBytes;
+      if (ahead < place.ahead_end) prefetch(ahead, place.lines);
       scale(place, i, dots_[i % kDots], sums);
     }
     for (int r = 0; r < R; ++r) result[r] = sums[r];

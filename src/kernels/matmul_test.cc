@@ -250,6 +250,34 @@ TEST(Matmul, ManyRowsGiveTheBitsOfSingleRows) {
   }
 }
 
+// So are deep matrices: several blocks of groups, the last one whole, short, odd or a ragged group.
+TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
+  constexpr int kColumns = 16 * 2 + 7;
+  for (const int k : {1024, 1025, 1088, 2048, 2049, 2081, 4129}) {
+    const Inputs inputs(65, k, 7);
+    for (const WeightKind kind : kKinds) {
+      const Weights weights(kind, kColumns, k, 8);
+      const AlignedBytes scalar_tiles = weights.pack(kScalarTable);
+      for (const auto& [name, table] : test_support::runnable_tables()) {
+        const bool own = kind == WeightKind::bf16 && table->round_row != nullptr;
+        const AlignedBytes tiles = weights.pack(*table);
+        for (const int n_rows : {7, 16, 17, 33, 65}) {
+          const std::vector<float> together =
+              product(*table, kind, inputs, 0, n_rows, tiles, kColumns);
+          for (const int row : {0, 6, n_rows / 2, n_rows - 1}) {
+            const auto at = together.begin() + static_cast<std::ptrdiff_t>(row * kColumns);
+            EXPECT_TRUE(same_bits(std::vector<float>(at, at + kColumns),
+                                  product(own ? *table : kScalarTable, kind, inputs, row, 1,
+                                          own ? tiles : scalar_tiles, kColumns)))
+                << name << " kind " << index_of(kind) << " k " << k << " rows " << n_rows << " row "
+                << row;
+          }
+        }
+      }
+    }
+  }
+}
+
 // Tables with their own arithmetic for bf16 weights: every number of rows gives the bits of single
 // rows, and these lie within the rounding of k products (of bf16 inputs, exact in f32) added in any
 // order. What is below the smallest normal number, 2^-126, may be flushed to zero, inputs and

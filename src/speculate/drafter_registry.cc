@@ -26,13 +26,13 @@ namespace outrider {
 namespace {
 
 constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,length=K,confidence=C,updates=DIR,vocabulary=V,weights=W]",
+    {"model", "model:PATH[,length=K,confidence=C,updates=D,vocabulary=V,weights=W]",
      "a small model of the same vocabulary, or with vocabulary=shared of another, which drafts the "
      "tokens that both have, or with vocabulary=text text that is cut anew; K tokens, or with "
      "schedule=heuristic two more behind a draft accepted whole and one less behind others; drafts "
-     "end behind a token less likely than C; what is put into DIR drafts from the next text on; "
-     "weights in "
-     "memory as W: f32, bf16, int8, int4, as with --weights for all",
+     "end behind a token less likely than C; what is put into D drafts from the next text on; "
+     ""
+     "weights=W holds its weights as f32, bf16, int8 or int4, whatever --weights says",
      true, read_model_drafter},
     {"eagle", "eagle:PATH[,confidence=C,weights=W]",
      "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,

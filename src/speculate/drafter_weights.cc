@@ -9,7 +9,7 @@ DrafterWeights DrafterWeights::read(const Spec& spec) {
   return {.kind = name ? weight_kind_named(*name) : std::nullopt};
 }
 
-LoadOptions DrafterWeights::load(const LoadOptions& of_all) const {
+LoadOptions DrafterWeights::options(const LoadOptions& of_all) const {
   LoadOptions options = of_all;
   if (kind) options.weights = kind;
   return options;

@@ -10,8 +10,8 @@
 
 namespace outrider {
 
-// A small drafter may take most of a round in weights that need not be exact: what it drafts is
-// judged anyway.
+// A small drafter may take most of a round in weights that need not be exact: with the rule `exact`
+// what it drafts is judged anyway. Other rules take the drafter at its word, as it is then.
 struct DrafterWeights {
   // Key of the specs that may name a type: weights=f32|bf16|int8|int4.
   static constexpr const char* kKey = "weights";
@@ -20,7 +20,7 @@ struct DrafterWeights {
   static DrafterWeights read(const Spec& spec);
 
   // Options to load this drafter by, where those of all drafters are given.
-  LoadOptions load(const LoadOptions& of_all) const;
+  LoadOptions options(const LoadOptions& of_all) const;
 
   std::optional<kernels::WeightKind> kind = std::nullopt;  // none: as asked for all drafters
 };

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,7 @@ TEST(DrafterWeights, AreTheSpecsOwnOrThoseOfAll) {
   EXPECT_THAT(loaded_as("model:a,weights=int8"), ElementsAre(WeightKind::int8));
   EXPECT_THAT(loaded_as("model:a,weights=int4,length=3"), ElementsAre(WeightKind::int4));
   EXPECT_THAT(loaded_as("model:a,vocabulary=shared,weights=int8"), ElementsAre(WeightKind::int8));
+  EXPECT_THAT(loaded_as("model:a,vocabulary=text,weights=int8"), ElementsAre(WeightKind::int8));
 }
 
 TEST(DrafterWeights, OfPartsAreEachPartsOwn) {

@@ -8,8 +8,6 @@
 #include <xmmintrin.h>
 #endif
 
-#include "tensor/placement.h"
-
 namespace outrider {
 namespace {
 
@@ -67,10 +65,7 @@ void run_team(int n_threads, const std::function<void(const Team&)>& body) {
   {
     const DefaultFloats floats;
     // Asked, not assumed: OpenMP may give fewer threads than it is asked for.
-    const int index = omp_get_thread_num();
-    const int size = omp_get_num_threads();
-    settle(placement(size), index);
-    body(Team(index, size, &deals));
+    body(Team(omp_get_thread_num(), omp_get_num_threads(), &deals));
   }
 }
 

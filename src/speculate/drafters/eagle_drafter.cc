@@ -256,7 +256,7 @@ DrafterPlan read_eagle_drafter(const Spec& spec) {
           .make = [path = spec.required_value("eagle:PATH"),
                    weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
             return std::make_unique<EagleDrafter>(
-                load_eagle_head(path, *materials.target, weights.load(materials.load)));
+                load_eagle_head(path, *materials.target, weights.options(materials.load)));
           }};
 }
 

@@ -95,7 +95,7 @@ DrafterPlan read_medusa_drafter(const Spec& spec) {
           .make = [path = spec.required_value("medusa:PATH"),
                    weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
             return std::make_unique<MedusaDrafter>(
-                load_medusa_heads(path, *materials.target, weights.load(materials.load)));
+                load_medusa_heads(path, *materials.target, weights.options(materials.load)));
           }};
 }
 

@@ -242,7 +242,7 @@ DrafterPlan read_model_drafter(const Spec& spec) {
   const auto load = [vocabulary, length, weights](const std::string& path) -> MakeDrafter {
     return [path, vocabulary, length,
             weights](const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
-      const LoadOptions as = weights.load(materials.load);
+      const LoadOptions as = weights.options(materials.load);
       if (vocabulary == "same") {
         return std::make_unique<ModelDrafter>(materials.load_model(path, as),
                                               materials.vocabulary_size,

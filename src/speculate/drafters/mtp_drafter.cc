@@ -252,7 +252,7 @@ DrafterPlan read_mtp_drafter(const Spec& spec) {
           .confidence = spec.number("confidence", 0, 1).value_or(0),
           .make = [weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
             return std::make_unique<MtpDrafter>(load_mtp_modules(
-                materials.target_path, *materials.target, weights.load(materials.load)));
+                materials.target_path, *materials.target, weights.options(materials.load)));
           }};
 }
 

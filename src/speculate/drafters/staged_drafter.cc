@@ -215,7 +215,7 @@ DrafterPlan plan_staged(const StagedModel& model, const DrafterPlan& cheaper, st
           .confidence = model.confidence,
           .make = [path = model.path, weights = model.weights, cheaper, name,
                    rule = std::move(rule)](const DrafterMaterials& materials) {
-            auto loaded = materials.load_model(path, weights.load(materials.load));
+            auto loaded = materials.load_model(path, weights.options(materials.load));
             if (loaded->config().vocabulary_size > materials.vocabulary_size) {
               throw Error("load drafter", path,
                           fmt::format("at most the target's {} tokens for {} drafting",
