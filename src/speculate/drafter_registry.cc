@@ -68,9 +68,10 @@ constexpr DrafterKind kKinds[] = {
      read_merge_drafter, '+'},
     {"relay", "relay:A+B+...", "the first of these drafters, and behind its tokens the next", false,
      nullptr, read_relay_drafter, '+'},
-    {"staged", "staged:model:PATH[,weights=W]+B", "a small model that the drafter B drafts for",
-     true, nullptr, read_staged_drafter, '+'},
-    {"cascade", "cascade:RULE+model:PATH[,weights=W]+B",
+    {"staged", "staged:model:PATH+B",
+     "a small model, its weights=W as above, that the drafter B drafts for", true, nullptr,
+     read_staged_drafter, '+'},
+    {"cascade", "cascade:RULE+model:PATH+B",
      "what a small model lets stand of the drafter B's by a rule of their own", true, nullptr,
      read_cascade_drafter, '+'},
 };
