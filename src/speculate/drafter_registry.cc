@@ -31,7 +31,6 @@ constexpr DrafterKind kKinds[] = {
      "tokens that both have, or with vocabulary=text text that is cut anew; K tokens, or with "
      "schedule=heuristic two more behind a draft accepted whole and one less behind others; drafts "
      "end behind a token less likely than C; what is put into D drafts from the next text on; "
-     ""
      "weights=W holds its weights as f32, bf16, int8 or int4, whatever --weights says",
      true, read_model_drafter},
     {"eagle", "eagle:PATH[,confidence=C,weights=W]",
