@@ -16,7 +16,7 @@
 namespace outrider::cli {
 namespace {
 
-constexpr int kBarCells = 32;
+constexpr int kCostCells = 32;
 
 std::string to_json(const PassCosts& costs, const Model& model, const PassesFlags& flags) {
   Json object = describe(model);
@@ -54,15 +54,15 @@ std::string range_of(const Spread& seconds) {
 
 std::string to_table(const PassCosts& costs, const Model& model, const PassOptions& options) {
   std::string text = describe_line(model, options.context) + "\n";
-  text += fmt::format("{:>5}  {:>9}  {:>7}  {:<{}}  {}\n", "rows", "a pass", "cost", "", kBarCells,
+  text += fmt::format("{:>5}  {:>9}  {:>7}  {:<{}}  {}\n", "rows", "a pass", "cost", "", kCostCells,
                       fmt::format("in {} rounds", options.rounds));
   double most = 0;
   for (const PassCost& pass : costs.passes) most = std::max(most, pass.ratio);
   for (const PassCost& pass : costs.passes) {
-    const int filled = std::max(1, static_cast<int>(std::lround(pass.ratio / most * kBarCells)));
+    const int filled = std::max(1, static_cast<int>(std::lround(pass.ratio / most * kCostCells)));
     text += fmt::format("{:>5}  {:>9}  {:>6.2f}x  {:=<{}}{:{}}  {}\n", pass.rows,
                         show_duration(pass.seconds.median), pass.ratio, "", filled, "",
-                        kBarCells - filled, range_of(pass.seconds));
+                        kCostCells - filled, range_of(pass.seconds));
   }
   if (costs.prefill) {
     text += fmt::format("\nprompt of {} tokens: {}, {:.1f} tokens/s ({})\n", costs.prefill->tokens,

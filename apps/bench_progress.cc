@@ -7,8 +7,8 @@
 namespace outrider::cli {
 namespace {
 
-constexpr std::chrono::seconds kBetweenDraws{1};
-constexpr int kCells = 24;
+// What is measured is not to be disturbed.
+constexpr std::chrono::seconds kBetweenShares{1};
 
 }  // namespace
 
@@ -16,11 +16,9 @@ void BenchProgress::show(std::string_view step, double share_done) {
   interrupt_->throw_if_raised();
   if (step == step_ && Clock::now() < next_draw_) return;
   step_ = step;
-  next_draw_ = Clock::now() + kBetweenDraws;
+  next_draw_ = Clock::now() + kBetweenShares;
   const double share = std::clamp(share_done, 0.0, 1.0);
-  const int filled = static_cast<int>(share * kCells);
-  line_.show(fmt::format("[{:=<{}}{:{}}] {:3.0f}%  {}", "", filled, "", kCells - filled,
-                         share * 100, step));
+  line_.show(fmt::format("{} {:3.0f}%  {}", bar_of(share), share * 100, step));
 }
 
 }  // namespace outrider::cli

@@ -28,7 +28,7 @@ struct BuildFlags {
   int segment_tokens = static_cast<int>(DatastoreOptions().segment_tokens);
 };
 
-struct InspectFlags {
+struct InspectDatastoreFlags {
   std::string path;
   bool check = false;
   bool json = false;
@@ -74,7 +74,7 @@ int run_build(const BuildFlags& flags) {
   return 0;
 }
 
-int run_inspect(const InspectFlags& flags) {
+int run_inspect(const InspectDatastoreFlags& flags) {
   const DatastoreSummary summary = inspect_datastore(flags.path, flags.check);
   Output output;
   output.write(flags.json ? to_json(flags.path, summary) : show(flags.path, summary));
@@ -118,7 +118,7 @@ CLI::App* add_build(CLI::App& datastore, Run& run_command) {
 
 CLI::App* add_inspect_datastore(CLI::App& datastore, Run& run_command) {
   CLI::App* app = datastore.add_subcommand("inspect", "Show what a datastore holds");
-  const auto flags = std::make_shared<InspectFlags>();
+  const auto flags = std::make_shared<InspectDatastoreFlags>();
   add_path(*app, "--path", flags->path, "FILE", "The datastore (required)")->required();
   app->add_flag("--check", flags->check, "Read all of it and compare the checksums, too");
   app->add_flag("--json", flags->json, "As JSON");

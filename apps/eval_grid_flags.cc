@@ -1,15 +1,8 @@
 #include "eval_grid_flags.h"
 
-#include <limits>
-
 #include "flag_values.h"
 
 namespace outrider::cli {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group) {
   add_text(app, "--rules", flags.rules, "SPEC,...",

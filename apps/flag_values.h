@@ -5,11 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace outrider::cli {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct RealRange {
   double least;

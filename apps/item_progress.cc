@@ -9,17 +9,10 @@
 #include "clock_text.h"
 #include "commands.h"
 #include "entry.h"
+#include "state_line.h"
 #include "terminal.h"
 
 namespace outrider::cli {
-namespace {
-
-// Ten pictures a second look continuous.
-constexpr std::chrono::milliseconds kBetweenDraws{100};
-constexpr int kCells = 24;
-
-}  // namespace
-
 ItemProgress::ItemProgress(int n_items, int n_before)
     : n_items_(n_items),
       n_before_(n_before),
@@ -52,12 +45,11 @@ void ItemProgress::draw() {
     left =
         fmt::format("  {} left", clock_of(seconds / (n_done_ - n_before_) * (n_items_ - n_done_)));
   }
-  const int filled = static_cast<int>(std::int64_t{n_done_} * kCells / n_items_);
-  fmt::print(stderr, "\r\x1b[K[{:=<{}}{:{}}] {}/{}{}{}{}", "", filled, "", kCells - filled, n_done_,
+  fmt::print(stderr, "\r\x1b[K{} {}/{}{}{}{}", bar_of(double(n_done_) / n_items_), n_done_,
              n_items_, left, remark_.empty() ? "" : "  ", remark_);
   std::fflush(stderr);
   drawn_ = true;
-  next_draw_ = Clock::now() + kBetweenDraws;
+  next_draw_ = Clock::now() + kBetweenPictures;
 }
 
 void ItemProgress::clear() {

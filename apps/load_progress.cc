@@ -7,15 +7,14 @@
 #include <cstdio>
 #include <utility>
 
+#include "state_line.h"
 #include "terminal.h"
 
 namespace outrider::cli {
 namespace {
 
-// Below half a second a bar is a flicker; ten pictures a second look continuous.
+// Below half a second a bar is a flicker.
 constexpr std::chrono::milliseconds kPatience{500};
-constexpr std::chrono::milliseconds kBetweenDraws{100};
-constexpr int kCells = 30;
 // Before that the share done says little about what is to come.
 constexpr std::chrono::seconds kBeforeForecast{3};
 
@@ -43,12 +42,10 @@ LoadProgress::~LoadProgress() {
 void LoadProgress::show(double share_done) {
   interrupt_->throw_if_raised();
   if (!is_terminal_ || Clock::now() < next_draw_) return;
-  next_draw_ = Clock::now() + kBetweenDraws;
+  next_draw_ = Clock::now() + kBetweenPictures;
   const double share = std::clamp(share_done, 0.0, 1.0);
   const std::chrono::duration<double> elapsed = Clock::now() - begin_;
-  const int filled = static_cast<int>(share * kCells);
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f}%{}", what_, "", filled, "", kCells - filled,
-             share * 100,
+  fmt::print(stderr, "\r\x1b[K{} {} {:3.0f}%{}", what_, bar_of(share), share * 100,
              elapsed > kBeforeForecast && share > 0 ? time_left(elapsed.count(), share) : "");
   std::fflush(stderr);
   drawn_ = true;

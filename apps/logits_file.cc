@@ -19,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "rows are written as they lie in memory");
 
-[[noreturn]] void fail(const std::filesystem::path& path, int error) {
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, int error) {
   throw Error("write logits", path.string(), std::strerror(error));
 }
 
@@ -33,10 +33,10 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
   for (int n = 0; n <= kMostLinks; ++n) {
     if (!fs::is_symlink(fs::symlink_status(end, error))) return end;
     const fs::path next = fs::read_symlink(end, error);
-    if (error) fail(path, error.value());
+    if (error) fail_to_write(path, error.value());
     end = end.parent_path() / next;  // next alone, if it is absolute
   }
-  fail(path, ELOOP);
+  fail_to_write(path, ELOOP);
 }
 
 struct Descriptor {
@@ -49,7 +49,7 @@ struct Descriptor {
 void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) fail(path, errno);
+    if (written < 0 && errno != EINTR) fail_to_write(path, errno);
     if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -60,17 +60,17 @@ LogitsFile::LogitsFile(const std::string& path) : path_(path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::file_status status = fs::status(path_, ignored);
-  if (fs::is_directory(status)) fail(path_, EISDIR);
+  if (fs::is_directory(status)) fail_to_write(path_, EISDIR);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    if (::access(path_.c_str(), W_OK) != 0) fail(path_, errno);
+    if (::access(path_.c_str(), W_OK) != 0) fail_to_write(path_, errno);
     return;
   }
   path_ = behind_links(path_);
-  if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) fail(path_, errno);
+  if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) fail_to_write(path_, errno);
   temporary_ = path_;
   temporary_ += fmt::format(".{}.part", ::getpid());
   const Descriptor probe{::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-  if (probe.number < 0) fail(path_, errno);
+  if (probe.number < 0) fail_to_write(path_, errno);
   ::unlink(temporary_.c_str());
 }
 
@@ -84,16 +84,16 @@ void LogitsFile::write(std::span<const float> logits) {
   const bool direct = temporary_.empty();
   const int flags = direct ? O_WRONLY : O_WRONLY | O_CREAT | O_EXCL;
   Descriptor file{::open((direct ? path_ : temporary_).c_str(), flags | O_CLOEXEC, 0666)};
-  if (file.number < 0) fail(path_, errno);
+  if (file.number < 0) fail_to_write(path_, errno);
   written_ = !direct;
   write_all(file.number, view, path_);
   // Some file systems report a full disk only now.
-  if (::close(std::exchange(file.number, -1)) != 0) fail(path_, errno);
+  if (::close(std::exchange(file.number, -1)) != 0) fail_to_write(path_, errno);
 }
 
 void LogitsFile::commit() {
   if (!written_) return;
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, errno);
   written_ = false;
 }
 

@@ -1,6 +1,5 @@
 #include "sampling_flags.h"
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -9,8 +8,6 @@
 
 namespace outrider::cli {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr RealRange kNotNegative{0, true, kInfinity, false, "a number of 0 or more"};
 constexpr RealRange kPositive{0, false, kInfinity, false, "a number above 0"};

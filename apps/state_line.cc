@@ -9,6 +9,12 @@
 
 namespace outrider::cli {
 
+std::string bar_of(double share) {
+  constexpr int kCells = 24;
+  const int filled = static_cast<int>(share * kCells);
+  return fmt::format("[{:=<{}}{:{}}]", "", filled, "", kCells - filled);
+}
+
 StateLine::StateLine() : is_terminal_(is_terminal(STDERR_FILENO)) {}
 
 StateLine::~StateLine() {

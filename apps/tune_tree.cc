@@ -25,7 +25,7 @@
 namespace outrider::cli {
 namespace {
 
-constexpr int kBarCells = 32;
+constexpr int kShareCells = 32;
 
 struct TuneTreeFlags {
   ModelFlags model;
@@ -77,7 +77,7 @@ std::string to_table(const TreeProfile& profile, const std::string& file) {
       *std::max_element(profile.accept_by_rank.begin(), profile.accept_by_rank.end());
   for (std::size_t rank = 0; rank < profile.accept_by_rank.size(); ++rank) {
     const double share = profile.accept_by_rank[rank];
-    const int filled = most > 0 ? static_cast<int>(std::lround(share / most * kBarCells)) : 0;
+    const int filled = most > 0 ? static_cast<int>(std::lround(share / most * kShareCells)) : 0;
     text += fmt::format("{:>5}  {:.4f}  {:=<{}}\n", rank + 1, share, "", filled);
   }
   const TreeProfile::Pass& widest = profile.passes.back();

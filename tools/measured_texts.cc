@@ -86,7 +86,7 @@ std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& mo
 
 std::vector<GenerateResult> continue_texts(Generator& generator,
                                            const std::vector<std::vector<TokenId>>& prompts,
-                                           double temperature) {
+                                           double temperature, std::size_t first_seed) {
   std::vector<GenerateResult> texts;
   for (std::size_t first = 0; first < prompts.size(); first += kTextsAtOnce) {
     std::vector<GenerateRequest> requests;
@@ -94,7 +94,7 @@ std::vector<GenerateResult> continue_texts(Generator& generator,
       requests.push_back({.prompt = prompts[i],
                           .options = {.max_tokens = kContinuedTokens,
                                       .sampling = {.temperature = temperature},
-                                      .seed = i,
+                                      .seed = first_seed + i,
                                       .ignore_eos = true}});
     }
     for (GenerateResult& result : generator.generate(requests)) {

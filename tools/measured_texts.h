@@ -42,11 +42,11 @@ SpeculationOptions drafting_with(const char* drafter);
 std::vector<std::vector<TokenId>> read_prompts(const char* file, const Model& model,
                                                std::size_t n_texts);
 
-// Continues every prompt by so many tokens, end tokens or not. Text i has the seed i.
+// Continues every prompt by so many tokens, end tokens or not. Text i has the seed first_seed + i.
 inline constexpr int kContinuedTokens = 96;
 std::vector<GenerateResult> continue_texts(Generator& generator,
                                            const std::vector<std::vector<TokenId>>& prompts,
-                                           double temperature);
+                                           double temperature, std::size_t first_seed = 0);
 
 // All of one count over all of another, over texts. The 95 % interval comes from the variance
 // between texts, by linearisation: with e_i = numerator_i - ratio * denominator_i, the variance of

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/float16.h"
@@ -159,7 +160,8 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     const Cache cache(kind, kDim, kKeys, 9);
     for (const int n_shared : {0, 64, 128}) {
-      for (const int n_rows : {2, 5, kMostAttendRows}) {
+      for (const auto [n_rows, n_alike] :
+           {std::pair{2, 0}, {5, 1}, {5, 16}, {3, 50}, {kMostAttendRows, 63}}) {
         const std::size_t out_size = kQueries * (kDim + 2);
         std::vector<std::vector<float>> queries;
         std::vector<std::vector<float>> outs(static_cast<std::size_t>(n_rows));
@@ -168,12 +170,19 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
         std::vector<float> ignored;
         Call together = cache.call(queries_for(kDim, 0), kQueries, n_shared, ignored);
         together.args.n_rows = n_rows;
+        together.args.n_alike = n_alike;
         together.rows.clear();
         for (std::size_t r = 0; r < outs.size(); ++r) {
           queries.push_back(queries_for(kDim, static_cast<unsigned>(r)));
           outs[r].assign(out_size, 777.0F);
-          // A walk of its own behind what is shared, of any length.
-          const int n_own = static_cast<int>(generator() % 150) + (n_shared == 0 ? 1 : 0);
+          // Behind what is shared, what is still alike; then a walk of its own, of any length, the
+          // first one's of none.
+          for (std::size_t i = 0; i < static_cast<std::size_t>(n_alike); ++i) {
+            keys[r].push_back(cache.key_at[static_cast<std::size_t>(n_shared) + i]);
+            values[r].push_back(cache.value_at[static_cast<std::size_t>(n_shared) + i]);
+          }
+          const int n_least = n_shared + n_alike == 0 ? 1 : 0;
+          const int n_own = n_least + (r == 0 ? 0 : static_cast<int>(generator() % 150));
           for (int i = 0; i < n_own; ++i) {
             const std::size_t any = generator() % kKeys;
             keys[r].push_back(cache.key_at[any]);
@@ -181,7 +190,7 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
           }
           together.rows.push_back({.queries = queries[r].data(),
                                    .out = outs[r].data(),
-                                   .n_keys = n_shared + n_own,
+                                   .n_keys = n_shared + n_alike + n_own,
                                    .keys = keys[r].data(),
                                    .values = values[r].data()});
         }
@@ -201,7 +210,8 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
             alone.rows[0].values = all_values.data();
             alone.run(kScalarTable);
             ASSERT_TRUE(same_bits(outs[r], expected))
-                << name << " shared " << n_shared << " rows " << n_rows << " row " << r;
+                << name << " shared " << n_shared << " alike " << n_alike << " rows " << n_rows
+                << " row " << r;
           }
         }
       }

@@ -26,14 +26,14 @@ float scale_of(const void* at, const AttendArgs& args) {
   return scale;
 }
 
-// A chunk's keys (or values) as the loops read them: rows[i] is the i-th's elements, the last of n
-// repeated up to whole groups of kLanes. Narrow ones are widened into room first.
+// Keys (or values) [first, end) of a chunk as the loops read them: rows[i] is the elements of the
+// one at at[i]. Narrow ones are widened into room first.
 template <class V, class Element, class Read>
-void read_chunk(const void* const* at, int n, const AttendArgs& args, float* room,
-                const Read** rows) {
+void read_part(const void* const* at, int first, int end, const AttendArgs& args, float* room,
+               const Read** rows) {
   const int dim = args.head_dim;
   const int stride = (dim + kLanes - 1) / kLanes * kLanes;
-  for (int i = 0; i < n; ++i) {
+  for (int i = first; i < end; ++i) {
     const auto* from = static_cast<const Element*>(at[i]) + args.head_offset;
     if constexpr (sizeof(Element) == sizeof(Read)) {
       rows[i] = from;
@@ -49,7 +49,19 @@ void read_chunk(const void* const* at, int n, const AttendArgs& args, float* roo
       if (d < dim) widened(V::load_first(from + d, dim - d)).store_first(to + d, dim - d);
     }
   }
+}
+
+// Up to whole groups of kLanes, the last of n again.
+template <class Read>
+void fill_group(const Read** rows, int n) {
   for (int i = n; i % kLanes != 0; ++i) rows[i] = rows[n - 1];
+}
+
+template <class V, class Element, class Read>
+void read_chunk(const void* const* at, int n, const AttendArgs& args, float* room,
+                const Read** rows) {
+  read_part<V, Element, Read>(at, 0, n, args, room, rows);
+  fill_group(rows, n);
 }
 
 // The dot products of a query with sixteen keys: each over 16 lanes, added up by the one tree.
@@ -184,6 +196,33 @@ void sum_chunk(const AttendArgs& args, const AttendRow& row, int first_query, in
   }
 }
 
+// The chunk in which the rows' walks part: what they still share is read, and widened, once.
+template <class V, class Element, class Read>
+void attend_to_parting_chunk(const AttendArgs& args, int first_query, int n_queries, float* room,
+                             Walk (&walks)[kMostAttendRows][kMostQueries],
+                             float (&weights)[kMostAttendRows][kMostQueries][kChunkKeys]) {
+  const Read* parts[kChunkKeys];
+  const auto n_here = [&](const AttendRow& row) {
+    const int left = row.n_keys - args.n_shared;
+    return left < kChunkKeys ? left : kChunkKeys;
+  };
+  read_part<V, Element, Read>(args.rows[0].keys, 0, args.n_alike, args, room, parts);
+  for (int r = 0; r < args.n_rows; ++r) {
+    const AttendRow& row = args.rows[r];
+    const int n = n_here(row);
+    read_part<V, Element, Read>(row.keys, args.n_alike, n, args, room, parts);
+    fill_group(parts, n);
+    score_chunk<V, Read>(args, row, first_query, n_queries, parts, n, walks[r], weights[r]);
+  }
+  read_part<V, Element, Read>(args.rows[0].values, 0, args.n_alike, args, room, parts);
+  for (int r = 0; r < args.n_rows; ++r) {
+    const AttendRow& row = args.rows[r];
+    const int n = n_here(row);
+    read_part<V, Element, Read>(row.values, args.n_alike, n, args, room, parts);
+    sum_chunk<V, Read>(args, row, first_query, n_queries, parts, n, weights[r]);
+  }
+}
+
 // Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
 // one chunk of positions at a time. Chunks begin at fixed positions, so that a position's
 // arithmetic does not depend on how the keys came to be there, nor on who walks along; out holds
@@ -213,9 +252,14 @@ void attend_to(const AttendArgs& args, int first_query, int n_queries) {
       sum_chunk<V, Read>(args, args.rows[r], first_query, n_queries, parts, kChunkKeys, weights[r]);
     }
   }
+  int own = args.n_shared;
+  if (args.n_rows > 1 && args.n_alike > 0) {
+    attend_to_parting_chunk<V, Element, Read>(args, first_query, n_queries, room, walks, weights);
+    own += kChunkKeys;
+  }
   for (int r = 0; r < args.n_rows; ++r) {
     const AttendRow& row = args.rows[r];
-    for (int first = args.n_shared; first < row.n_keys; first += kChunkKeys) {
+    for (int first = own; first < row.n_keys; first += kChunkKeys) {
       const int left = row.n_keys - first;
       const int n = left < kChunkKeys ? left : kChunkKeys;
       const int at = first - args.n_shared;

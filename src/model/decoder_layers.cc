@@ -196,6 +196,7 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
       const int first_query = kv_head * group * config.head_dim;
       args.n_rows = block.n_rows;
       args.n_shared = block.n_shared;
+      args.n_alike = block.n_alike;
       args.head_offset = pool_->shape().head_at(kv_head);
       args.head_scale = KvShape::scale_at(kv_head);
       for (int r = 0; r < block.n_rows; ++r) {
@@ -326,15 +327,19 @@ void DecoderLayers::begin() {
   share_out_attention();
 }
 
-// Rows attend together if they follow one another in one sequence. Few enough in a block that every
-// thread gets several: what a thread has over is a block's time at the most.
+// Rows attend together if they follow one another in one sequence. All that may, where the heads
+// alone share out evenly over the threads; else few enough in a block that every thread gets
+// several and what a thread has over is a block's time at the most.
 void DecoderLayers::share_out_attention() {
   constexpr int kPartsPerThread = 4;
   const std::vector<PassRow>& rows = plan_.rows();
   const int n_rows = plan_.n_rows();
   const int n_parts = kPartsPerThread * n_threads();
-  const int together = std::clamp((n_rows * parts_.config->n_kv_heads + n_parts - 1) / n_parts, 1,
-                                  kernels::kMostAttendRows);
+  const int n_kv_heads = parts_.config->n_kv_heads;
+  const int together =
+      n_kv_heads % n_threads() == 0
+          ? kernels::kMostAttendRows
+          : std::clamp((n_rows * n_kv_heads + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
   blocks_.clear();
   for (int first = 0; first < n_rows;) {
     const PassRow& row = rows[static_cast<std::size_t>(first)];
@@ -347,7 +352,8 @@ void DecoderLayers::share_out_attention() {
     }
     const int n_common =
         row.sequence->n_kept() + (common < 0 ? 0 : row.sequence->depth(common) + 1);
-    blocks_.push_back({first, end - first, n_common / kernels::kChunkKeys * kernels::kChunkKeys});
+    const int n_alike = n_common % kernels::kChunkKeys;
+    blocks_.push_back({first, end - first, n_common - n_alike, n_alike});
     first = end;
   }
 }

@@ -124,6 +124,7 @@ class DecoderLayers {
     int first_row;
     int n_rows;
     int n_shared;  // positions, whole chunks, that stand at the same addresses for all of them
+    int n_alike;   // positions behind those that do too
   };
 
   void store_keys_and_values(const Team& team, int layer_index);

@@ -23,14 +23,10 @@ struct ComparedLaws {
 
 // Mean divergence, with the metric "overlap": the expected acceptance of one drafted token.
 inline Loss distillation_loss(Divergence divergence, const ComparedLaws& laws) {
-  const torch::Tensor rows = divergence_rows(divergence, laws.draft_logits, laws.target_logits);
-  const torch::NoGradGuard no_grad;
-  const torch::Tensor overlap =
-      weighted_mean(overlap_rows(laws.draft_logits, laws.target_logits), laws.weights);
-  const torch::AutoGradMode with_gradients(true);
-  return {.value = weighted_mean(rows, laws.weights),
+  const Judged rows = judge_rows(divergence, laws.draft_logits, laws.target_logits);
+  return {.value = weighted_mean(rows.divergence, laws.weights),
           .n_tokens = static_cast<std::int64_t>(laws.weights.sum().item<double>()),
-          .metrics = {{"overlap", overlap.item<double>()}}};
+          .metrics = {{"overlap", weighted_mean(rows.overlap, laws.weights).item<double>()}}};
 }
 
 // Adds "loss", "overlap" and "agreement" (the share of places where both name the same likeliest
@@ -41,8 +37,9 @@ inline void add_distillation(Divergence divergence, const ComparedLaws& laws,
   const auto add = [&](const char* name, const torch::Tensor& rows) {
     means.add(name, weighted_mean(rows, laws.weights).item<double>(), weight);
   };
-  add("loss", divergence_rows(divergence, laws.draft_logits, laws.target_logits));
-  add("overlap", overlap_rows(laws.draft_logits, laws.target_logits));
+  const Judged rows = judge_rows(divergence, laws.draft_logits, laws.target_logits);
+  add("loss", rows.divergence);
+  add("overlap", rows.overlap);
   add("agreement", laws.agrees.to(laws.weights.scalar_type()));
 }
 

@@ -48,6 +48,9 @@ OUTRIDER_INLINE float exponential(float x) {
   return fraction * std::bit_cast<float>(exponent);
 }
 
+// e^x where that is not nothing: what it weighs may be infinite.
+OUTRIDER_INLINE float exponential_or_zero(float x) { return x < -87.0F ? 0.0F : exponential(x); }
+
 // What both types share: f32 or bf16 in, f32 or bf16 out.
 template <typename Body>
 OUTRIDER_INLINE void with_type(ConstValues values, Body body) {
@@ -322,6 +325,80 @@ OUTRIDER_CLONES void cross_entropy_gradient(ConstValues logits, const std::int64
           }
           const float share = exponential(read(from + tokens[row]) - log_sum);
           write((share - 1.0F) * factor, to + tokens[row]);
+        }
+      });
+}
+
+OUTRIDER_CLONES void compare_laws(ConstValues logits, const float* target_logits,
+                                  std::int64_t n_classes, std::int64_t first, std::int64_t last,
+                                  const LawRowsOut& out) {
+  with_type(
+      logits, [&](const auto* in) __attribute__((always_inline)) {
+        for (std::int64_t row = first; row < last; ++row) {
+          const auto* from = in + row * n_classes;
+          const float* target = target_logits + row * n_classes;
+          float highest = -std::numeric_limits<float>::infinity();
+          float target_highest = highest;
+#pragma omp simd reduction(max : highest, target_highest)
+          for (std::int64_t i = 0; i < n_classes; ++i) {
+            const float logit = read(from + i);
+            highest = logit > highest ? logit : highest;
+            target_highest = target[i] > target_highest ? target[i] : target_highest;
+          }
+          float sum = 0;
+          float target_sum = 0;
+          float cross = 0;
+          float own = 0;
+#pragma omp simd reduction(+ : sum, target_sum, cross, own)
+          for (std::int64_t i = 0; i < n_classes; ++i) {
+            const float logit = read(from + i) - highest;
+            const float target_logit = target[i] - target_highest;
+            const float share = exponential_or_zero(target_logit);
+            sum += exponential(logit);
+            target_sum += share;
+            cross += share > 0 ? share * logit : 0.0F;
+            own += share > 0 ? share * target_logit : 0.0F;
+          }
+          const float log_sum = std::log(sum);
+          const float target_log_sum = std::log(target_sum);
+          float overlap = 0;
+#pragma omp simd reduction(+ : overlap)
+          for (std::int64_t i = 0; i < n_classes; ++i) {
+            const float prob = exponential_or_zero(read(from + i) - highest - log_sum);
+            const float target_prob =
+                exponential_or_zero(target[i] - target_highest - target_log_sum);
+            overlap += target_prob < prob ? target_prob : prob;
+          }
+          out.cross_entropies[row] = log_sum - cross / target_sum;
+          out.entropies[row] = target_log_sum - own / target_sum;
+          out.overlaps[row] = overlap;
+          out.log_sums[row] = log_sum + highest;
+          out.target_log_sums[row] = target_log_sum + target_highest;
+        }
+      });
+}
+
+OUTRIDER_CLONES void compare_laws_gradient(ConstValues logits, const float* target_logits,
+                                           const float* log_sums, const float* target_log_sums,
+                                           const float* grad, std::int64_t n_classes,
+                                           std::int64_t first, std::int64_t last,
+                                           Values grad_logits) {
+  with_type(
+      logits, [&](const auto* in) __attribute__((always_inline)) {
+        auto* const out = same_type(grad_logits, in);
+        for (std::int64_t row = first; row < last; ++row) {
+          const auto* from = in + row * n_classes;
+          const float* target = target_logits + row * n_classes;
+          auto* to = out + row * n_classes;
+          const float log_sum = log_sums[row];
+          const float target_log_sum = target_log_sums[row];
+          const float factor = grad[row];
+#pragma omp simd
+          for (std::int64_t i = 0; i < n_classes; ++i) {
+            const float prob = exponential_or_zero(read(from + i) - log_sum);
+            const float target_prob = exponential_or_zero(target[i] - target_log_sum);
+            write((prob - target_prob) * factor, to + i);
+          }
         }
       });
 }

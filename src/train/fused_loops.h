@@ -71,6 +71,23 @@ void cross_entropy_gradient(ConstValues logits, const std::int64_t* tokens, cons
                             const float* grad, std::int64_t n_classes, std::int64_t first,
                             std::int64_t last, Values grad_logits);
 
+// Rows [first, last) of two laws over n_classes, both as logits, the target's in f32: what
+// compare_laws() in fused_steps.h gives of them, and the logarithms of both sums of exponentials. A
+// target's minus infinity is a probability of 0.
+struct LawRowsOut {
+  float* cross_entropies;
+  float* entropies;
+  float* overlaps;
+  float* log_sums;
+  float* target_log_sums;
+};
+void compare_laws(ConstValues logits, const float* target_logits, std::int64_t n_classes,
+                  std::int64_t first, std::int64_t last, const LawRowsOut& out);
+// The gradient of the cross-entropies.
+void compare_laws_gradient(ConstValues logits, const float* target_logits, const float* log_sums,
+                           const float* target_log_sums, const float* grad, std::int64_t n_classes,
+                           std::int64_t first, std::int64_t last, Values grad_logits);
+
 }  // namespace outrider::train::loops
 
 #endif  // OUTRIDER_TRAIN_FUSED_LOOPS_H_

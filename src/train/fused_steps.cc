@@ -231,6 +231,51 @@ struct CrossEntropyStep : Function<CrossEntropyStep> {
   }
 };
 
+struct CompareLawsStep : Function<CompareLawsStep> {
+  static tensor_list forward(AutogradContext* context, const Tensor& given,
+                             const Tensor& given_target) {
+    const Tensor logits = given.contiguous();
+    const Tensor target = given_target.contiguous();
+    TORCH_CHECK(logits.sizes() == target.sizes(), "logits of ", logits.sizes(), " beside ",
+                target.sizes());
+    const std::int64_t n_classes = logits.size(-1);
+    const auto rows = logits.sizes().slice(0, logits.dim() - 1);
+    const auto of_rows = [&] {
+      return torch::empty(rows, logits.options().dtype(torch::kFloat32));
+    };
+    Tensor cross_entropy = of_rows();
+    Tensor entropy = of_rows();
+    Tensor overlap = of_rows();
+    Tensor log_sums = of_rows();
+    Tensor target_log_sums = of_rows();
+    in_parallel(cross_entropy.numel(), n_classes, [&](std::int64_t first, std::int64_t last) {
+      loops::compare_laws(values_of(logits), target.data_ptr<float>(), n_classes, first, last,
+                          {.cross_entropies = cross_entropy.data_ptr<float>(),
+                           .entropies = entropy.data_ptr<float>(),
+                           .overlaps = overlap.data_ptr<float>(),
+                           .log_sums = log_sums.data_ptr<float>(),
+                           .target_log_sums = target_log_sums.data_ptr<float>()});
+    });
+    context->save_for_backward({logits, target, log_sums, target_log_sums});
+    context->mark_non_differentiable({entropy, overlap});
+    return {cross_entropy, entropy, overlap};
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    refuse_second_derivatives();
+    const tensor_list saved = context->get_saved_variables();
+    const Tensor grad = grads[0].contiguous();
+    const std::int64_t n_classes = saved[0].size(-1);
+    Tensor grad_logits = torch::empty_like(saved[0]);
+    in_parallel(grad.numel(), n_classes, [&](std::int64_t first, std::int64_t last) {
+      loops::compare_laws_gradient(values_of(saved[0]), saved[1].data_ptr<float>(),
+                                   saved[2].data_ptr<float>(), saved[3].data_ptr<float>(),
+                                   grad.data_ptr<float>(), n_classes, first, last,
+                                   written(grad_logits));
+    });
+    return {grad_logits, Tensor()};
+  }
+};
+
 }  // namespace
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon, torch::ScalarType type) {
@@ -281,6 +326,24 @@ Tensor stream_sum(const Tensor& stream, const Tensor& part) {
 Tensor cross_entropy_rows(const Tensor& logits, const Tensor& tokens) {
   if (is_fused(logits)) return CrossEntropyStep::apply(logits, tokens);
   return -torch::log_softmax(widened(logits), -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1);
+}
+
+LawRows compare_laws(const Tensor& logits, const Tensor& target_logits) {
+  if (is_fused(logits) && target_logits.scalar_type() == torch::kFloat32) {
+    const tensor_list rows = CompareLawsStep::apply(logits, target_logits.detach());
+    return {rows[0], rows[1], rows[2]};
+  }
+  const Tensor logprob = torch::log_softmax(widened(logits), -1);
+  const Tensor target_logprob = torch::log_softmax(widened(target_logits.detach()), -1);
+  const Tensor target_prob = target_logprob.exp();
+  // 0 times the logarithm of whatever is 0.
+  const auto mean_logprob = [&](const Tensor& of) {
+    return torch::where(target_prob > 0, target_prob * of, torch::zeros_like(of)).sum(-1);
+  };
+  const Tensor cross_entropy = -mean_logprob(logprob);
+  const torch::NoGradGuard no_grad;
+  return {cross_entropy, -mean_logprob(target_logprob),
+          torch::minimum(logprob.exp(), target_prob).sum(-1)};
 }
 
 }  // namespace outrider::train

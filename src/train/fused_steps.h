@@ -42,6 +42,16 @@ torch::Tensor stream_sum(const torch::Tensor& stream, const torch::Tensor& part)
 // in f32 where logits are bf16.
 torch::Tensor cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& tokens);
 
+// Two laws over the same classes side by side, row by row.
+struct LawRows {
+  torch::Tensor cross_entropy;  // -sum target_prob log prob, with gradients to the logits
+  torch::Tensor entropy;        // -sum target_prob log target_prob: forward KL is their difference
+  torch::Tensor overlap;        // sum min(prob, target_prob)
+};
+// logits, target_logits (..., n_classes) -> (...), f32 where logits are bf16. A target's minus
+// infinity is a probability of 0.
+LawRows compare_laws(const torch::Tensor& logits, const torch::Tensor& target_logits);
+
 }  // namespace outrider::train
 
 #endif  // OUTRIDER_TRAIN_FUSED_STEPS_H_

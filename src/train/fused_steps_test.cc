@@ -128,6 +128,26 @@ TEST_F(FusedSteps, CrossEntropy) {
                       {random({2, 3, 101}, 5)}, {true}, "loss");
 }
 
+// The target's logits are f32 throughout.
+TEST_F(FusedSteps, CompareLaws) {
+  const Tensor target = random({2, 3, 101}, 4).to(torch::kFloat32);
+  const auto rows = [&](const Inputs& in) {
+    return compare_laws(in[0], target.to(in[0].scalar_type() == torch::kFloat64 ? torch::kFloat64
+                                                                                : torch::kFloat32));
+  };
+  const Tensor logits = random({2, 3, 101}, 5);
+  expect_like_doubles([&](const Inputs& in, bool) { return rows(in).cross_entropy; }, {logits},
+                      {true}, "cross-entropy");
+  const LawRows got = rows({logits.to(torch::kFloat32)});
+  const LawRows expected = rows({logits.to(torch::kFloat32).to(torch::kFloat64)});
+  EXPECT_LT(distance(got.entropy, expected.entropy), 3e-6);
+  EXPECT_LT(distance(got.overlap, expected.overlap), 3e-6);
+  const Tensor prob = torch::softmax(logits, -1);
+  EXPECT_LT(distance(got.overlap,
+                     torch::minimum(prob, torch::softmax(target.to(torch::kFloat64), -1)).sum(-1)),
+            3e-6);
+}
+
 // Far beyond where an f32's exponential ends, and what is no number stays none.
 TEST_F(FusedSteps, KeepToWhatExponentialsCan) {
   const Tensor far = torch::tensor({{-1e4F, 1e4F, 0.0F}});
@@ -149,6 +169,12 @@ TEST_F(FusedSteps, KeepToWhatExponentialsCan) {
     EXPECT_TRUE(causal_softmax(ruined.view({1, 3})).isnan().all().item<bool>());
     EXPECT_TRUE(cross_entropy_rows(ruined.view({1, 3}), torch::tensor({0}, torch::kInt64))
                     .isnan()
+                    .all()
+                    .item<bool>());
+    const Tensor sound = torch::tensor({{1.0F, 3.0F, 2.0F}});
+    EXPECT_TRUE(compare_laws(ruined.view({1, 3}), sound).cross_entropy.isnan().all().item<bool>());
+    EXPECT_TRUE(compare_laws(sound.to(type), ruined.view({1, 3}).to(torch::kFloat32))
+                    .cross_entropy.isnan()
                     .all()
                     .item<bool>());
   }

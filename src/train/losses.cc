@@ -45,6 +45,16 @@ Tensor overlap_rows(const Tensor& draft_logits, const Tensor& target_logits) {
       .sum(-1);
 }
 
+Judged judge_rows(Divergence divergence, const Tensor& draft_logits, const Tensor& target_logits) {
+  if (divergence == Divergence::forward_kl) {
+    const LawRows rows = compare_laws(draft_logits, target_logits);
+    return {rows.cross_entropy - rows.entropy, rows.overlap};
+  }
+  const Tensor rows = divergence_rows(divergence, draft_logits, target_logits);
+  const torch::NoGradGuard no_grad;
+  return {rows, overlap_rows(draft_logits, target_logits)};
+}
+
 Tensor coarsened_logprobs(const Tensor& logits, const Tensor& ids) {
   const Tensor listed = torch::log_softmax(logits, -1).gather(-1, ids);
   if (ids.size(-1) == logits.size(-1)) return listed;
@@ -54,10 +64,6 @@ Tensor coarsened_logprobs(const Tensor& logits, const Tensor& ids) {
       logits.scatter(-1, ids, -std::numeric_limits<double>::infinity()).logsumexp(-1, true) -
       logits.logsumexp(-1, true);
   return torch::cat({listed, others}, -1);
-}
-
-Tensor soft_cross_entropy_rows(const Tensor& logits, const Tensor& prob) {
-  return -(prob * torch::log_softmax(logits, -1)).sum(-1);
 }
 
 }  // namespace outrider::train

@@ -1,5 +1,5 @@
-// The losses of the trainer, over rows of logits. That of tokens, cross_entropy_rows(), is among
-// the fused steps.
+// The losses of the trainer, over rows of logits. Those of tokens and of a target's law,
+// cross_entropy_rows() and compare_laws(), are among the fused steps.
 #ifndef OUTRIDER_TRAIN_LOSSES_H_
 #define OUTRIDER_TRAIN_LOSSES_H_
 
@@ -24,6 +24,14 @@ torch::Tensor divergence_rows(Divergence divergence, const torch::Tensor& draft_
 // token at temperature 1 (Leviathan et al. 2023, theorem 3.5).
 torch::Tensor overlap_rows(const torch::Tensor& draft_logits, const torch::Tensor& target_logits);
 
+// Both at once.
+struct Judged {
+  torch::Tensor divergence;
+  torch::Tensor overlap;  // without gradients
+};
+Judged judge_rows(Divergence divergence, const torch::Tensor& draft_logits,
+                  const torch::Tensor& target_logits);
+
 // A law over "one of these tokens, or any other": the log-probabilities of the listed tokens and,
 // in a last column, of all others together. logits (n, vocabulary), ids (n, k) int64, distinct in a
 // row
@@ -31,10 +39,6 @@ torch::Tensor overlap_rows(const torch::Tensor& draft_logits, const torch::Tenso
 // coarsened alike bounds that of the laws themselves, from below and from above (the
 // data-processing inequality of f-divergences), and equals it where all tokens are listed.
 torch::Tensor coarsened_logprobs(const torch::Tensor& logits, const torch::Tensor& ids);
-
-// sum over v of -prob[v] log softmax(logits)[v], per row: the cross-entropy from a distribution.
-// logits, prob (..., vocabulary) -> (...)
-torch::Tensor soft_cross_entropy_rows(const torch::Tensor& logits, const torch::Tensor& prob);
 
 }  // namespace outrider::train
 

@@ -17,8 +17,7 @@ namespace outrider::train {
 // Not thread-safe.
 class Teacher {
  public:
-  // PATH: a Hugging Face directory or a .gguf file; its weights are used as stored, f16 and bf16
-  // widened to f32 (that costs memory and makes features exact). Throws Error.
+  // PATH: a Hugging Face directory or a .gguf file; its weights are used as stored. Throws Error.
   Teacher(const std::filesystem::path& path, int n_threads);
 
   const ModelConfig& config() const { return model_->config(); }

@@ -81,6 +81,10 @@ TEST(Divergence, IsItsFormula) {
     EXPECT_TRUE(
         near(divergence_rows(divergence, target_logits, target_logits)[0].item<double>(), 0, 1e-15))
         << name;
+    const Judged judged = judge_rows(divergence, draft_logits, target_logits);
+    EXPECT_TRUE(near(judged.divergence[0].item<double>(), expected, 1e-14)) << name;
+    EXPECT_EQ(judged.overlap[0].item<double>(),
+              overlap_rows(draft_logits, target_logits)[0].item<double>());
   }
   // What stands of a draft is what the two laws share.
   EXPECT_TRUE(near(overlap_rows(draft_logits, target_logits)[0].item<double>(),
@@ -101,6 +105,21 @@ TEST(Divergence, ATargetMayExcludeTokens) {
     EXPECT_TRUE(std::isfinite(loss.item<double>())) << name;
     loss.backward();
     EXPECT_TRUE(torch::isfinite(draft_logits.grad()).all().item<bool>()) << name;
+  }
+  for (const torch::ScalarType type : {torch::kFloat32, torch::kFloat64}) {
+    Tensor draft_logits = torch::tensor({{0.1, 0.2, 0.3}}, type).requires_grad_();
+    const LawRows rows = compare_laws(draft_logits, target_logits.to(type));
+    const Tensor kl = rows.cross_entropy - rows.entropy;
+    const Tensor expected =
+        divergence_rows(Divergence::forward_kl, draft_logits.to(torch::kFloat64), target_logits);
+    EXPECT_NEAR(kl[0].item<double>(), expected[0].item<double>(), 1e-6);
+    kl.sum().backward();
+    EXPECT_TRUE(torch::isfinite(draft_logits.grad()).all().item<bool>());
+    EXPECT_FALSE(rows.overlap.requires_grad());
+    // And a drafter that excludes what the target says is infinitely far.
+    const LawRows apart =
+        compare_laws(target_logits.to(type), torch::tensor({{0.1, 0.2, 0.3}}, type));
+    EXPECT_EQ(apart.cross_entropy[0].item<double>(), inf);
   }
 }
 

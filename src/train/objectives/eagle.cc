@@ -130,9 +130,10 @@ EagleObjective::Parts EagleObjective::judge(const Tensor& predicted, const Targe
   const auto mean_of = [&](const Tensor& rows) { return weighted_mean(rows, weights); };
   Parts parts;
   parts.feature_loss = mean_of(regression);
-  parts.token_loss = mean_of(soft_cross_entropy_rows(logits, torch::softmax(target_logits, -1)));
+  const LawRows laws = compare_laws(logits, target_logits);
+  parts.token_loss = mean_of(laws.cross_entropy);
+  parts.overlap = mean_of(laws.overlap);
   const torch::NoGradGuard no_grad;
-  parts.overlap = mean_of(overlap_rows(logits, target_logits));
   parts.agreement =
       mean_of((logits.argmax(-1) == target_logits.argmax(-1)).to(weights.scalar_type()));
   parts.weight = weights.sum();

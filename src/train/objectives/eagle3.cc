@@ -145,8 +145,7 @@ Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits, const T
   const Tensor drafted_logits = target_logits.index_select(-1, vocabulary_);
   const Tensor counts = is_drafted_.index_select(0, best.flatten()).view_as(best);
   Parts parts;
-  parts.loss = weighted_mean(
-      soft_cross_entropy_rows(logits, torch::softmax(drafted_logits, -1)) * counts, weights);
+  parts.loss = weighted_mean(compare_laws(logits, drafted_logits).cross_entropy * counts, weights);
   const torch::NoGradGuard no_grad;
   const Tensor all_logits =
       torch::full_like(target_logits, -std::numeric_limits<double>::infinity())

@@ -1,0 +1,83 @@
+// The models that ship with the project, models/: they load, their sizes are what is promised,
+// every drafter among them drafts, and what it drafts changes nothing.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outrider/generate.h"
+#include "outrider/model.h"
+
+namespace outrider {
+namespace {
+
+std::filesystem::path family() { return std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models"; }
+
+std::string in_family(const char* kind, const char* model) {
+  return std::string(kind) + ":" + (family() / model).string();
+}
+
+constexpr const char* kPrompts[] = {
+    "The old gentleman looked at her for a moment, and then",
+    "It was a dark evening in November, when the coach",
+    "“My dear,” said his mother,",
+};
+constexpr int kTokens = 64;
+
+std::vector<GenerateResult> generate(const std::shared_ptr<const Model>& target,
+                                     const SpeculationOptions& speculation) {
+  Generator generator(target, speculation);
+  std::vector<GenerateResult> texts;
+  for (const char* prompt : kPrompts) {
+    texts.push_back(generator.generate(
+        prompt, {.max_tokens = kTokens, .ignore_eos = true, .keep_logits = true}));
+  }
+  return texts;
+}
+
+TEST(Family, TakesAtMostTwentyFourMegabytes) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(family())) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  EXPECT_GT(bytes, 0U);
+  EXPECT_LE(bytes, 24'000'000U);
+}
+
+struct FamilyDrafter {
+  const char* kind;
+  const char* model;
+  const char* tree;
+  double least_tau;  // on these prompts: a drafter that was mixed up with another's files has 1
+};
+
+TEST(Family, DraftersChangeNoIdAndNoLogit) {
+  const auto target = Model::load(family() / "target", {.threads = 1});
+  const std::vector<GenerateResult> plain = generate(target, {});
+  for (const auto& [kind, model, tree, least_tau] : {
+           FamilyDrafter{"model", "drafter", "chain:length=4", 2.0},
+           FamilyDrafter{"model", "drafter", "dynamic:total=12,depth=5,topk=4", 2.2},
+           FamilyDrafter{"eagle", "eagle", "chain:length=4", 2.0},
+           FamilyDrafter{"eagle", "eagle", "dynamic:total=12,depth=5,topk=4", 2.2},
+       }) {
+    const std::vector<GenerateResult> drafted =
+        generate(target, {.drafter = in_family(kind, model), .tree = tree});
+    std::int64_t emitted = 0;
+    std::int64_t passes = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(drafted[i].ids, plain[i].ids) << kind << " " << tree;
+      EXPECT_EQ(drafted[i].logits, plain[i].logits) << kind << " " << tree;
+      emitted += drafted[i].statistics.emitted;
+      passes += drafted[i].statistics.target_passes;
+    }
+    EXPECT_GE(static_cast<double>(emitted) / static_cast<double>(passes), least_tau)
+        << kind << " " << tree;
+  }
+}
+
+}  // namespace
+}  // namespace outrider
