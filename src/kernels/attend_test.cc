@@ -160,7 +160,7 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     const Cache cache(kind, kDim, kKeys, 9);
     for (const int n_shared : {0, 64, 128}) {
-      for (const auto [n_rows, n_alike] :
+      for (const auto& [n_rows, n_alike] :
            {std::pair{2, 0}, {5, 1}, {5, 16}, {3, 50}, {kMostAttendRows, 63}}) {
         const std::size_t out_size = kQueries * (kDim + 2);
         std::vector<std::vector<float>> queries;
