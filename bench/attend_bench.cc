@@ -61,6 +61,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                     .n_shared = n_keys,
                     .shared_keys = keys.data(),
                     .shared_values = values.data(),
+                    .n_alike = 0,
                     .head_offset = shape.head_at(head),
                     .head_scale = KvShape::scale_at(head)});
     }
