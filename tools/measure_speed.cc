@@ -118,11 +118,17 @@ int main_of(std::span<char*> arguments) {
   for (; rest.size() > 2 && rest[0][0] == '-'; rest = rest.subspan(2)) {
     const std::string_view flag = rest[0];
     const int value = std::atoi(rest[1]);
-    if (flag == "-n") settings.n_texts = static_cast<std::size_t>(value);
-    if (flag == "-r") settings.n_rounds = value;
-    if (flag == "-t") settings.n_threads = value;
+    if (flag == "-n" && value > 0) {
+      settings.n_texts = static_cast<std::size_t>(value);
+    } else if (flag == "-r" && value > 0) {
+      settings.n_rounds = value;
+    } else if (flag == "-t" && value >= 0) {
+      settings.n_threads = value;
+    } else {
+      break;
+    }
   }
-  if (rest.size() < 3 || settings.n_rounds < 1) {
+  if (rest.size() < 3 || rest[0][0] == '-') {
     std::fprintf(stderr,
                  "usage: measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...\n");
     return 2;

@@ -14,45 +14,35 @@ Tensor weighted_mean(const Tensor& row_losses, const Tensor& weights) {
 
 Tensor divergence_rows(Divergence divergence, const Tensor& draft_logits,
                        const Tensor& target_logits) {
+  if (divergence == Divergence::forward_kl) {
+    const LawRows laws = compare_laws(draft_logits, target_logits);
+    return laws.cross_entropy - laws.entropy;
+  }
   const Tensor draft_logprob = torch::log_softmax(draft_logits, -1);
   const Tensor target_logprob = torch::log_softmax(target_logits, -1);
   const Tensor draft_prob = draft_logprob.exp();
   const Tensor target_prob = target_logprob.exp();
+  if (divergence == Divergence::total_variation) {
+    return 0.5 * (target_prob - draft_prob).abs().sum(-1);
+  }
   // sum a log(a / b), with 0 log 0 = 0.
   const auto kl = [](const Tensor& prob, const Tensor& logprob, const Tensor& other_logprob) {
     const Tensor terms = prob * (logprob - other_logprob);
     return torch::where(prob > 0, terms, torch::zeros_like(terms)).sum(-1);
   };
-  switch (divergence) {
-    case Divergence::forward_kl:
-      return kl(target_prob, target_logprob, draft_logprob);
-    case Divergence::reverse_kl:
-      return kl(draft_prob, draft_logprob, target_logprob);
-    case Divergence::jensen_shannon: {
-      // log((t + d) / 2) without leaving logarithms.
-      const Tensor mean_logprob = torch::logaddexp(draft_logprob, target_logprob) - std::log(2.0);
-      return 0.5 * (kl(target_prob, target_logprob, mean_logprob) +
-                    kl(draft_prob, draft_logprob, mean_logprob));
-    }
-    case Divergence::total_variation:
-      return 0.5 * (target_prob - draft_prob).abs().sum(-1);
-  }
-  return {};
-}
-
-Tensor overlap_rows(const Tensor& draft_logits, const Tensor& target_logits) {
-  return torch::minimum(torch::softmax(draft_logits, -1), torch::softmax(target_logits, -1))
-      .sum(-1);
+  if (divergence == Divergence::reverse_kl) return kl(draft_prob, draft_logprob, target_logprob);
+  // Jensen and Shannon's: log((t + d) / 2) without leaving logarithms.
+  const Tensor mean_logprob = torch::logaddexp(draft_logprob, target_logprob) - std::log(2.0);
+  return 0.5 * (kl(target_prob, target_logprob, mean_logprob) +
+                kl(draft_prob, draft_logprob, mean_logprob));
 }
 
 Judged judge_rows(Divergence divergence, const Tensor& draft_logits, const Tensor& target_logits) {
-  if (divergence == Divergence::forward_kl) {
-    const LawRows rows = compare_laws(draft_logits, target_logits);
-    return {rows.cross_entropy - rows.entropy, rows.overlap};
-  }
-  const Tensor rows = divergence_rows(divergence, draft_logits, target_logits);
-  const torch::NoGradGuard no_grad;
-  return {rows, overlap_rows(draft_logits, target_logits)};
+  const LawRows laws = compare_laws(draft_logits, target_logits);
+  return {divergence == Divergence::forward_kl
+              ? laws.cross_entropy - laws.entropy
+              : divergence_rows(divergence, draft_logits, target_logits),
+          laws.overlap};
 }
 
 Tensor coarsened_logprobs(const Tensor& logits, const Tensor& ids) {

@@ -20,11 +20,9 @@ torch::Tensor weighted_mean(const torch::Tensor& row_losses, const torch::Tensor
 torch::Tensor divergence_rows(Divergence divergence, const torch::Tensor& draft_logits,
                               const torch::Tensor& target_logits);
 
-// sum over tokens of min(target_prob, draft_prob), per row: the expected acceptance of one drafted
-// token at temperature 1 (Leviathan et al. 2023, theorem 3.5).
-torch::Tensor overlap_rows(const torch::Tensor& draft_logits, const torch::Tensor& target_logits);
-
-// Both at once.
+// Both per row, from one look at the laws. The overlap, sum over tokens of min(target_prob,
+// draft_prob), is the expected acceptance of one drafted token at temperature 1 (Leviathan et al.
+// 2023, theorem 3.5).
 struct Judged {
   torch::Tensor divergence;
   torch::Tensor overlap;  // without gradients

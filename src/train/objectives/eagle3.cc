@@ -150,7 +150,7 @@ Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits, const T
   const Tensor all_logits =
       torch::full_like(target_logits, -std::numeric_limits<double>::infinity())
           .index_copy(-1, vocabulary_, logits);
-  parts.overlap = weighted_mean(overlap_rows(all_logits, target_logits), weights);
+  parts.overlap = weighted_mean(compare_laws(all_logits, target_logits).overlap, weights);
   parts.agreement =
       weighted_mean((all_logits.argmax(-1) == best).to(weights.scalar_type()), weights);
   parts.weight = weights.sum();
