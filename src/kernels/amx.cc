@@ -277,35 +277,6 @@ void matmul_quantized_amx(const MatmulArgs& args) {
 // --- bf16 --------------------------------------------------------------------------------------
 
 // A tile of weights is 32 of k: [16 pairs of k][16 outputs][2].
-constexpr std::size_t kBf16StepBytes = std::size_t{kGroup} * kTileColumns * 2;
-
-std::size_t tile_bytes_bf16_pairs(int k) {
-  return static_cast<std::size_t>(group_count(k)) * kBf16StepBytes;
-}
-
-void pack_tile_bf16_pairs(const TileSource& source, void* tile) {
-  auto* out = static_cast<std::uint16_t*>(tile);
-  const std::size_t n = tile_bytes_bf16_pairs(source.k) / 2;
-  for (std::size_t i = 0; i < n; ++i) out[i] = 0;
-  for (int column = 0; column < kTileColumns; ++column) {
-    const auto* row = static_cast<const std::uint16_t*>(source.values[column]);
-    if (row == nullptr) continue;
-    for (int i = 0; i < source.k; ++i) {
-      out[std::size_t{2 * kTileColumns} * (i / 2) + 2 * column + i % 2] = row[i];
-    }
-  }
-}
-
-void round_row_to_bf16(const float* x, int k, std::uint16_t* out, int slots) {
-  for (int group = 0; group < group_count(k); ++group) {
-    std::uint16_t* place = out + static_cast<std::size_t>(group) * slots * kGroup;
-    const int left = k - group * kGroup;
-    const int n = left < kGroup ? left : kGroup;
-    round_to_bf16<Vector>(x + group * kGroup, n, place);
-    for (int i = n; i < kGroup; ++i) place[i] = 0;
-  }
-}
-
 // Weights to call for while others are multiplied: so many lines at every group.
 struct Ahead {
   const std::byte* weights = nullptr;
@@ -316,7 +287,7 @@ struct Ahead {
 template <int kRowTiles, int kColumnTiles>
 void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead ahead = {}) {
   static_assert(kRowTiles == 1 ? kColumnTiles <= 4 : kRowTiles == 2 && kColumnTiles <= 2);
-  const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
+  const std::size_t tile_bytes = packed_pairs_bytes(args.k);
   const std::byte* weights =
       static_cast<const std::byte*>(args.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
   const std::uint16_t* inputs = args.rounded + static_cast<std::size_t>(row) * kGroup;
@@ -348,7 +319,7 @@ void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead 
       _tile_dpbf16ps(3, 6, 5);
     }
     inputs += next_group;
-    weights += kBf16StepBytes;
+    weights += kPairsGroupBytes;
   }
   alignas(64) float sums[4][16][kTileColumns];
   _tile_stored(0, sums[0], kLineBytes);
@@ -397,10 +368,10 @@ void multiply_bf16_row_tile(const MatmulArgs& args, int row, int height) {
 // is begun long before its tile is due: so every pair calls for its part of the next columns.
 void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_row_tiles,
                              int height) {
-  const std::size_t tile_bytes = tile_bytes_bf16_pairs(args.k);
+  const std::size_t tile_bytes = packed_pairs_bytes(args.k);
   const int n_groups = group_count(args.k);
   const int n_row_pairs = (n_row_tiles + 1) / 2;
-  const int lines_of_group = static_cast<int>(2 * kBf16StepBytes / kLineBytes);
+  const int lines_of_group = static_cast<int>(2 * kPairsGroupBytes / kLineBytes);
   const int end = args.first_tile + args.n_tiles;
   for (int tile = args.first_tile; tile < end; tile += 2) {
     const bool two_columns = tile + 1 < end;
@@ -456,7 +427,7 @@ constexpr KernelTable make_amx_table() {
   table.matmul[static_cast<int>(WeightKind::bf16)] = matmul_bf16_amx;
   table.matmul[static_cast<int>(WeightKind::int8)] = matmul_quantized_amx<WeightKind::int8>;
   table.matmul[static_cast<int>(WeightKind::int4)] = matmul_quantized_amx<WeightKind::int4>;
-  table.round_row = round_row_to_bf16;
+  table.round_row = round_row<Vector>;
   return table;
 }
 

@@ -1,5 +1,5 @@
-// AVX-512 F, BW, VL and DQ. Where the machine has VNNI too, dispatch.cc replaces the integer
-// products by those of avx512_vnni.cc.
+// AVX-512 F, BW, VL and DQ. Where the machine has VNNI or BF16 too, dispatch.cc replaces the
+// products by those of avx512_vnni.cc and avx512_bf16.cc.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/vector512.h"

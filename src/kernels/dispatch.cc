@@ -19,6 +19,7 @@ struct Features {
   bool avx2 = false;    // with FMA and F16C, as the table needs them
   bool avx512 = false;  // F, BW, VL and DQ
   bool avx512_vnni = false;
+  bool avx512_bf16 = false;
   bool amx = false;  // tiles with INT8 and BF16, and the system's leave to use them
 };
 
@@ -46,6 +47,7 @@ Features ask_processor() {
   constexpr unsigned kYmmState = 0x6;   // XCR0: SSE and AVX
   constexpr unsigned kZmmState = 0xe6;  // and the masks, the upper halves, registers 16 to 31
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  unsigned eax7_1 = 0, ignored = 0;
   Features features;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
   constexpr unsigned kLeaf1 = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
@@ -56,6 +58,8 @@ Features ask_processor() {
   constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
   features.avx512 = features.avx2 && (state & kZmmState) == kZmmState && (ebx & kAvx512) == kAvx512;
   features.avx512_vnni = features.avx512 && (ecx & bit_AVX512VNNI) != 0;
+  const bool has_leaf_7_1 = __get_cpuid_count(7, 1, &eax7_1, &ignored, &ignored, &ignored) != 0;
+  features.avx512_bf16 = features.avx512 && has_leaf_7_1 && (eax7_1 & bit_AVX512BF16) != 0;
   constexpr unsigned kTileState = 0x60000;  // XCR0: tile configuration and tile data
   constexpr unsigned kAmx = 1U << 22 | 1U << 24 | 1U << 25;  // BF16, tiles, INT8
   features.amx = features.avx512_vnni && (state & kTileState) == kTileState &&
@@ -80,6 +84,13 @@ std::span<const KernelTable* const> compiled_tables() {
     if (features().avx512_vnni) {
       table.matmul[static_cast<int>(WeightKind::int8)] = matmul_int8_vnni;
       table.matmul[static_cast<int>(WeightKind::int4)] = matmul_int4_vnni;
+    }
+    if (features().avx512_bf16) {
+      constexpr int kBf16 = static_cast<int>(WeightKind::bf16);
+      table.tile_bytes[kBf16] = tile_bytes_bf16_pairs;
+      table.pack_tile[kBf16] = pack_tile_bf16_pairs;
+      table.matmul[kBf16] = matmul_bf16_pairs;
+      table.round_row = round_row_to_pairs;
     }
     return table;
   }();

@@ -56,6 +56,14 @@ static_assert(kInt8PairBytes % kLineBytes == 0 && kInt4GroupBytes % kLineBytes =
   return 0;
 }
 
+// bf16 in pairs along K, (k / 2, 16, 2), whole groups: for instructions that add two products at a
+// time.
+constexpr std::size_t kPairsGroupBytes = std::size_t{kGroup} * kTileColumns * 2;
+
+[[maybe_unused]] constexpr std::size_t packed_pairs_bytes(int k) {
+  return static_cast<std::size_t>(group_count(k)) * kPairsGroupBytes;
+}
+
 // Offsets within an int8 tile.
 [[maybe_unused]] constexpr std::size_t int8_weights_at(int group) {
   const auto g = static_cast<std::size_t>(group);

@@ -282,7 +282,7 @@ TEST(Matmul, DeepProductsGiveTheScalarTablesSingleRows) {
 // rows, and these lie within the rounding of k products (of bf16 inputs, exact in f32) added in any
 // order. What is below the smallest normal number, 2^-126, may be flushed to zero, inputs and
 // weights (of up to some hundreds) too.
-TEST(Matmul, Bf16OfMatrixUnitsIsBatchInvariantAndNear) {
+TEST(Matmul, Bf16OfPairsIsBatchInvariantAndNear) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     if (table->round_row == nullptr) continue;
     for (const int k : kDepths) {

@@ -32,6 +32,7 @@ std::size_t quad_place(int index, int column) {
 
 std::size_t tile_bytes_f32(int k) { return packed_tile_bytes(WeightKind::f32, k); }
 std::size_t tile_bytes_bf16(int k) { return packed_tile_bytes(WeightKind::bf16, k); }
+std::size_t tile_bytes_bf16_pairs(int k) { return packed_pairs_bytes(k); }
 std::size_t tile_bytes_int8(int k) { return packed_tile_bytes(WeightKind::int8, k); }
 std::size_t tile_bytes_int4(int k) { return packed_tile_bytes(WeightKind::int4, k); }
 
@@ -41,6 +42,18 @@ void pack_tile_f32(const TileSource& source, void* tile) {
 
 void pack_tile_bf16(const TileSource& source, void* tile) {
   pack_plain<std::uint16_t>(source, tile_bytes_bf16(source.k), tile);
+}
+
+void pack_tile_bf16_pairs(const TileSource& source, void* tile) {
+  std::memset(tile, 0, tile_bytes_bf16_pairs(source.k));
+  auto* out = static_cast<std::uint16_t*>(tile);
+  for (int column = 0; column < kTileColumns; ++column) {
+    const auto* row = static_cast<const std::uint16_t*>(source.values[column]);
+    if (row == nullptr) continue;
+    for (int i = 0; i < source.k; ++i) {
+      out[std::size_t{2 * kTileColumns} * (i / 2) + 2 * column + i % 2] = row[i];
+    }
+  }
 }
 
 void pack_tile_int8(const TileSource& source, void* tile) {

@@ -15,12 +15,13 @@ namespace {
 
 // How far ahead of the loads the weights are called for: about 100 ns of latency at 20 GB/s a
 // thread are 2 KB, and as much again for its spread. (A page boundary stops the hardware's own
-// prefetcher.)
+// prefetcher.) Streams side by side share it.
 constexpr std::size_t kPrefetchBytes = 4608;
 
+template <int kStreams>
 inline void prefetch_lines(const std::byte* from, std::size_t n_bytes) {
   for (std::size_t at = 0; at < n_bytes; at += kLineBytes) {
-    __builtin_prefetch(from + kPrefetchBytes + at);
+    __builtin_prefetch(from + kPrefetchBytes / kStreams + at);
   }
 }
 
@@ -60,7 +61,7 @@ void multiply_plain(const MatmulArgs& args, int tile, int row) {
     V w[T];
     for (int t = 0; t < T; ++t) {
       const std::byte* at = weights + t * tile_bytes + i * (sizeof(Element) * kTileColumns);
-      __builtin_prefetch(at + kPrefetchBytes);
+      __builtin_prefetch(at + kPrefetchBytes / T);
       w[t] = V::load(reinterpret_cast<const Element*>(at));
     }
     for (int r = 0; r < R; ++r) {
@@ -134,7 +135,7 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row) {
     const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
     for (int t = 0; t < T; ++t) {
       const std::byte* at = weights + t * tile_bytes;
-      prefetch_lines(at + weights_at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
+      prefetch_lines<T>(at + weights_at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
       V dots[R];
       if constexpr (kInt8) {
         Dots::template int8<R>(at + weights_at, inputs, dots);

@@ -102,6 +102,18 @@ void round_to_bf16(const float* x, int n, std::uint16_t* out) {
   }
 }
 
+// A row of bf16 in groups, as round_row (table.h).
+template <class V>
+void round_row(const float* x, int k, std::uint16_t* out, int slots) {
+  for (int group = 0; group < group_count(k); ++group) {
+    std::uint16_t* place = out + static_cast<std::size_t>(group) * slots * kGroup;
+    const int left = k - group * kGroup;
+    const int n = left < kGroup ? left : kGroup;
+    round_to_bf16<V>(x + group * kGroup, n, place);
+    for (int i = n; i < kGroup; ++i) place[i] = 0;
+  }
+}
+
 template <class V>
 void round_to_int8(const float* x, int n, std::int8_t* out, float* scale) {
   V largest_lanes = V::zero();

@@ -11,8 +11,8 @@
 //     and bf16 weights add the K products of an output in the order of K, each with one fused
 //     multiply-add. Quantised ones go group by group with the exact integer dot: sum = fma(dot,
 //     scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum).
-//   * One exception: a table with round_row has its own arithmetic for bf16 weights (the matrix
-//     units'), batch-invariant like all else.
+//   * One exception: a table with round_row has its own arithmetic for bf16 weights (that of
+//     instructions that add products in pairs), batch-invariant like all else.
 //   * No allocation, no exceptions, no globals: any thread may call any slot. The float environment
 //     must be the default (round to nearest, no flush to zero): tensor/team.h sees to it.
 #ifndef OUTRIDER_KERNELS_TABLE_H_

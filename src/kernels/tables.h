@@ -13,21 +13,27 @@ namespace outrider::kernels {
 extern const KernelTable kScalarTable;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Table;
-extern const KernelTable kAvx512Table;  // without VNNI
+extern const KernelTable kAvx512Table;  // without VNNI and BF16
 extern const KernelTable kAmxTable;     // needs VNNI too
 
 // The products that gain from VNNI; dispatch.cc puts them into the avx512 table it lists.
 void matmul_int8_vnni(const MatmulArgs& args);
 void matmul_int4_vnni(const MatmulArgs& args);
+
+// Likewise of AVX512_BF16, with weights packed in pairs.
+void matmul_bf16_pairs(const MatmulArgs& args);
+void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots);
 #endif
 
 // Size and filling of a packed tile (layout.h), the same for all tables.
 std::size_t tile_bytes_f32(int k);
 std::size_t tile_bytes_bf16(int k);
+std::size_t tile_bytes_bf16_pairs(int k);  // of tables with round_row
 std::size_t tile_bytes_int8(int k);
 std::size_t tile_bytes_int4(int k);
 void pack_tile_f32(const TileSource& source, void* tile);
 void pack_tile_bf16(const TileSource& source, void* tile);
+void pack_tile_bf16_pairs(const TileSource& source, void* tile);
 void pack_tile_int8(const TileSource& source, void* tile);
 void pack_tile_int4(const TileSource& source, void* tile);
 

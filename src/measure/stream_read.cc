@@ -36,7 +36,9 @@ std::uint64_t read_blocks(const std::uint64_t* words, std::int64_t n_blocks) {
     __builtin_prefetch(block + kAheadWords + kLineWords);
     for (int i = 0; i < kSums; ++i) sums[i] += block[i];
   };
-  const std::int64_t per_stream = n_blocks / kStreams;
+  // Odd, so that the streams never meet in the same sets of the first cache: some processors then
+  // read all four at a third of the speed of one.
+  const std::int64_t per_stream = kStreams == 1 ? n_blocks : (n_blocks / kStreams - 1) | 1;
   for (std::int64_t block = 0; block < per_stream; ++block) {
     for (int stream = 0; stream < kStreams; ++stream) {
       add(words + (stream * per_stream + block) * kSums);

@@ -87,7 +87,7 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
   return result;
 }
 
-// In a quantised model nothing runs as bf16: matrix units round bf16 products in ways of their own,
+// In a quantised model nothing runs as bf16: some tables round bf16 products in ways of their own,
 // and its bits must be the same on every table. So what the file left unquantised (often the head)
 // is widened to f32.
 WeightKind WeightLoader::kind_for(const TensorView& view) const {

@@ -22,7 +22,7 @@ struct NamedTable {
   const kernels::KernelTable* table;
 };
 
-// Every table this machine can run, the avx512 one also without VNNI.
+// Every table this machine can run, the avx512 one also without VNNI and BF16.
 inline std::vector<NamedTable> runnable_tables() {
   std::vector<NamedTable> tables;
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
@@ -30,7 +30,7 @@ inline std::vector<NamedTable> runnable_tables() {
     tables.push_back({table->name, table});
 #if defined(__x86_64__)
     if (tables.back().name == "avx512") {
-      tables.push_back({"avx512 without vnni", &kernels::kAvx512Table});
+      tables.push_back({"avx512 without vnni and bf16", &kernels::kAvx512Table});
     }
 #endif
   }

@@ -1,0 +1,84 @@
+// The product with bf16 weights of the avx512 table on machines with AVX512_BF16: one instruction
+// multiplies sixteen pairs of bf16 and adds both products to sixteen floats, twice the work of a
+// multiply-add and no widening. Inputs are rounded to bf16 (round_row); the instruction rounds to
+// nearest and takes what is below the smallest normal number for zero, whatever the environment
+// says. An output adds its pairs in the order of K, for every number of rows alike.
+#if defined(__x86_64__)
+#include "kernels/algorithms.h"
+#include "kernels/vector512.h"
+
+namespace outrider::kernels {
+namespace {
+
+constexpr int kPairs = kGroup / 2;
+
+// R rows times T adjacent tiles. The tiles are streams of weights that the hardware's prefetcher
+// follows by itself.
+template <int R, int T>
+void multiply_pairs(const MatmulArgs& args, int tile, int row) {
+  const std::size_t tile_bytes = packed_pairs_bytes(args.k);
+  const std::byte* weights =
+      static_cast<const std::byte*>(args.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
+  const std::uint16_t* inputs = args.rounded + static_cast<std::size_t>(row) * kGroup;
+  const std::size_t next_group = static_cast<std::size_t>(args.slots) * kGroup;
+  __m512 sums[R][T];
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_ps();
+  }
+  for (int group = 0; group < group_count(args.k); ++group) {
+    for (int pair = 0; pair < kPairs; ++pair) {
+      __m512bh w[T];
+      for (int t = 0; t < T; ++t) {
+        w[t] = __builtin_bit_cast(__m512bh,
+                                  _mm512_load_si512(weights + t * tile_bytes + pair * kLineBytes));
+      }
+      for (int r = 0; r < R; ++r) {
+        int two;
+        __builtin_memcpy(&two, inputs + r * kGroup + pair * 2, 4);
+        const auto input = __builtin_bit_cast(__m512bh, _mm512_set1_epi32(two));
+        for (int t = 0; t < T; ++t) sums[r][t] = _mm512_dpbf16_ps(sums[r][t], input, w[t]);
+      }
+    }
+    weights += kPairsGroupBytes;
+    inputs += next_group;
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) store_tile(Vector{sums[r][t]}, args, row + r, tile + t);
+  }
+}
+
+// Sums and a row of tiles' weights in the 32 registers.
+constexpr int kMostSums = 24;
+
+template <int kTiles>
+struct PairsStep {
+  const MatmulArgs& args;
+  int tile;
+  template <int R>
+  void run(int row) const {
+    constexpr int kRoom = kMostSums / R;
+    constexpr int kTogether = kRoom >= kTiles ? kTiles : kRoom >= 2 && kTiles % 2 == 0 ? 2 : 1;
+    for (int t = 0; t < kTiles; t += kTogether) {
+      multiply_pairs<R, kTogether>(args, tile + t, row);
+    }
+  }
+};
+
+}  // namespace
+
+void matmul_bf16_pairs(const MatmulArgs& args) {
+  constexpr int kMostRows = 8;
+  const int end = args.first_tile + args.n_tiles;
+  int tile = args.first_tile;
+  for (; tile + kMostStreams <= end; tile += kMostStreams) {
+    for_row_blocks<kMostRows>(args.n_rows, PairsStep<kMostStreams>{args, tile});
+  }
+  for (; tile < end; ++tile) for_row_blocks<kMostRows>(args.n_rows, PairsStep<1>{args, tile});
+}
+
+void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots) {
+  round_row<Vector>(x, k, out, slots);
+}
+
+}  // namespace outrider::kernels
+#endif  // __x86_64__
