@@ -63,6 +63,7 @@ TEST(Family, DraftersChangeNoIdAndNoLogit) {
            FamilyDrafter{"model", "drafter", "dynamic:total=12,depth=5,topk=4", 2.2},
            FamilyDrafter{"eagle", "eagle", "chain:length=4", 2.0},
            FamilyDrafter{"eagle", "eagle", "dynamic:total=12,depth=5,topk=4", 2.2},
+           FamilyDrafter{"medusa", "medusa", "chain:length=2", 1.15},
        }) {
     const std::vector<GenerateResult> drafted =
         generate(target, {.drafter = in_family(kind, model), .tree = tree});

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   const Ratio tau = ratio_of(emitted, passes);
   std::printf("| %g | `%s` | %.3f ± %.3f |", temperature, drafter, tau.value, tau.half_width);
   for (std::size_t place = 0; place < kLength; ++place) {
+    if (std::accumulate(reached[place].begin(), reached[place].end(), 0.0) == 0) {
+      std::printf(" – |");
+      continue;
+    }
     const Ratio alpha = ratio_of(stood[place], reached[place]);
     std::printf(" %.3f ± %.3f |", alpha.value, alpha.half_width);
   }
