@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
 
@@ -26,15 +27,25 @@ float scale_of(const void* at, const AttendArgs& args) {
   return scale;
 }
 
+// Rows of keys (or values) that are called for ahead of the one that is read: they lie in pages of
+// some kilobytes, and at the beginning of each the hardware's prefetcher would start anew.
+constexpr int kRowsAhead = 16;
+
 // Keys (or values) [first, end) of a chunk as the loops read them: rows[i] is the elements of the
-// one at at[i]. Narrow ones are widened into room first.
+// one at at[i]; of n_at altogether. Narrow ones are widened into room first.
 template <class V, class Element, class Read>
-void read_part(const void* const* at, int first, int end, const AttendArgs& args, float* room,
-               const Read** rows) {
+void read_part(const void* const* at, int first, int end, int n_at, const AttendArgs& args,
+               float* room, const Read** rows) {
   const int dim = args.head_dim;
   const int stride = (dim + kLanes - 1) / kLanes * kLanes;
   for (int i = first; i < end; ++i) {
     const auto* from = static_cast<const Element*>(at[i]) + args.head_offset;
+    if (i + kRowsAhead < n_at) {
+      const auto* ahead = static_cast<const Element*>(at[i + kRowsAhead]) + args.head_offset;
+      for (int d = 0; d < dim; d += static_cast<int>(kLineBytes / sizeof(Element))) {
+        __builtin_prefetch(ahead + d);
+      }
+    }
     if constexpr (sizeof(Element) == sizeof(Read)) {
       rows[i] = from;
     } else {
@@ -58,9 +69,9 @@ void fill_group(const Read** rows, int n) {
 }
 
 template <class V, class Element, class Read>
-void read_chunk(const void* const* at, int n, const AttendArgs& args, float* room,
+void read_chunk(const void* const* at, int n, int n_at, const AttendArgs& args, float* room,
                 const Read** rows) {
-  read_part<V, Element, Read>(at, 0, n, args, room, rows);
+  read_part<V, Element, Read>(at, 0, n, n_at, args, room, rows);
   fill_group(rows, n);
 }
 
@@ -206,19 +217,20 @@ void attend_to_parting_chunk(const AttendArgs& args, int first_query, int n_quer
     const int left = row.n_keys - args.n_shared;
     return left < kChunkKeys ? left : kChunkKeys;
   };
-  read_part<V, Element, Read>(args.rows[0].keys, 0, args.n_alike, args, room, parts);
+  read_part<V, Element, Read>(args.rows[0].keys, 0, args.n_alike, args.n_alike, args, room, parts);
   for (int r = 0; r < args.n_rows; ++r) {
     const AttendRow& row = args.rows[r];
     const int n = n_here(row);
-    read_part<V, Element, Read>(row.keys, args.n_alike, n, args, room, parts);
+    read_part<V, Element, Read>(row.keys, args.n_alike, n, n, args, room, parts);
     fill_group(parts, n);
     score_chunk<V, Read>(args, row, first_query, n_queries, parts, n, walks[r], weights[r]);
   }
-  read_part<V, Element, Read>(args.rows[0].values, 0, args.n_alike, args, room, parts);
+  read_part<V, Element, Read>(args.rows[0].values, 0, args.n_alike, args.n_alike, args, room,
+                              parts);
   for (int r = 0; r < args.n_rows; ++r) {
     const AttendRow& row = args.rows[r];
     const int n = n_here(row);
-    read_part<V, Element, Read>(row.values, args.n_alike, n, args, room, parts);
+    read_part<V, Element, Read>(row.values, args.n_alike, n, n, args, room, parts);
     sum_chunk<V, Read>(args, row, first_query, n_queries, parts, n, weights[r]);
   }
 }
@@ -242,12 +254,14 @@ void attend_to(const AttendArgs& args, int first_query, int n_queries) {
     }
   }
   for (int first = 0; first < args.n_shared; first += kChunkKeys) {
-    read_chunk<V, Element, Read>(args.shared_keys + first, kChunkKeys, args, room, parts);
+    read_chunk<V, Element, Read>(args.shared_keys + first, kChunkKeys, args.n_shared - first, args,
+                                 room, parts);
     for (int r = 0; r < args.n_rows; ++r) {
       score_chunk<V, Read>(args, args.rows[r], first_query, n_queries, parts, kChunkKeys, walks[r],
                            weights[r]);
     }
-    read_chunk<V, Element, Read>(args.shared_values + first, kChunkKeys, args, room, parts);
+    read_chunk<V, Element, Read>(args.shared_values + first, kChunkKeys, args.n_shared - first,
+                                 args, room, parts);
     for (int r = 0; r < args.n_rows; ++r) {
       sum_chunk<V, Read>(args, args.rows[r], first_query, n_queries, parts, kChunkKeys, weights[r]);
     }
@@ -263,9 +277,9 @@ void attend_to(const AttendArgs& args, int first_query, int n_queries) {
       const int left = row.n_keys - first;
       const int n = left < kChunkKeys ? left : kChunkKeys;
       const int at = first - args.n_shared;
-      read_chunk<V, Element, Read>(row.keys + at, n, args, room, parts);
+      read_chunk<V, Element, Read>(row.keys + at, n, left, args, room, parts);
       score_chunk<V, Read>(args, row, first_query, n_queries, parts, n, walks[r], weights[r]);
-      read_chunk<V, Element, Read>(row.values + at, n, args, room, parts);
+      read_chunk<V, Element, Read>(row.values + at, n, left, args, room, parts);
       sum_chunk<V, Read>(args, row, first_query, n_queries, parts, n, weights[r]);
     }
     for (int q = 0; q < n_queries; ++q) {
