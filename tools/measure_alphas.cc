@@ -48,7 +48,8 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
   const Ratio tau = ratio_of(emitted, passes);
   std::printf("| %g | `%s` | %.3f ± %.3f |", temperature, drafter, tau.value, tau.half_width);
   for (std::size_t place = 0; place < kLength; ++place) {
-    if (std::accumulate(reached[place].begin(), reached[place].end(), 0.0) == 0) {
+    // Never reached, or past what the drafter drafts at most.
+    if (std::accumulate(stood[place].begin(), stood[place].end(), 0.0) == 0) {
       std::printf(" – |");
       continue;
     }

@@ -1,5 +1,5 @@
 // measure_speed [-n N] [-r ROUNDS] [-t THREADS] TARGET TEXTS WAY...: how much faster than plain
-// decoding, as the tables of the model cards. A way is a drafter, DRAFTER[@TREE[@VERIFICATION]], a
+// decoding. A way is a drafter, DRAFTER[@TREE[@VERIFICATION]], a
 // spec or the path of a model. In every round each of N (20) texts (measured_texts.h) is continued
 // plainly and then every way, in turn, at temperature 0, then at 1; a round's ratio is of all its
 // texts, and the median of ROUNDS (7) counts. THREADS: of the target; 0 (the default) takes every

@@ -276,7 +276,6 @@ void matmul_quantized_amx(const MatmulArgs& args) {
 
 // --- bf16 --------------------------------------------------------------------------------------
 
-// A tile of weights is 32 of k: [16 pairs of k][16 outputs][2].
 // Weights to call for while others are multiplied: so many lines at every group.
 struct Ahead {
   const std::byte* weights = nullptr;

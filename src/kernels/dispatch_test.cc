@@ -97,6 +97,9 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
   const KernelTable& listed = *find_table("avx512");
   EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int8)] == matmul_int8_vnni, vnni);
   EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int4)] == matmul_int4_vnni, vnni);
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::bf16)] == matmul_bf16_pairs, bf16);
+  EXPECT_EQ(listed.round_row == round_row_to_pairs, bf16);
   EXPECT_EQ(listed.attend, kAvx512Table.attend);
 }
 #endif

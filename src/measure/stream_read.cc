@@ -22,7 +22,7 @@ constexpr std::size_t kPage_bytes = std::size_t{2} << 20;
 // spill, which would time the stack instead. They are two cache lines.
 constexpr int kSums = 16;
 constexpr int kLineWords = 8;
-// As far ahead as the products prefetch.
+// About as far ahead as the products call for a single stream.
 constexpr std::size_t kAheadWords = 4096 / sizeof(std::uint64_t);
 // What a thread takes at least: a large page, so that its streams are long.
 constexpr std::int64_t kLeastBlocks = kPage_bytes / sizeof(std::uint64_t) / kSums;
@@ -36,9 +36,10 @@ std::uint64_t read_blocks(const std::uint64_t* words, std::int64_t n_blocks) {
     __builtin_prefetch(block + kAheadWords + kLineWords);
     for (int i = 0; i < kSums; ++i) sums[i] += block[i];
   };
+  std::int64_t per_stream = n_blocks / kStreams;
   // Odd, so that the streams never meet in the same sets of the first cache: some processors then
   // read all four at a third of the speed of one.
-  const std::int64_t per_stream = kStreams == 1 ? n_blocks : (n_blocks / kStreams - 1) | 1;
+  if (kStreams > 1 && per_stream > 0) per_stream = (per_stream - 1) | 1;
   for (std::int64_t block = 0; block < per_stream; ++block) {
     for (int stream = 0; stream < kStreams; ++stream) {
       add(words + (stream * per_stream + block) * kSums);
