@@ -56,8 +56,7 @@ struct PairsStep {
   int tile;
   template <int R>
   void run(int row) const {
-    constexpr int kRoom = kMostSums / R;
-    constexpr int kTogether = kRoom >= kTiles ? kTiles : kRoom >= 2 && kTiles % 2 == 0 ? 2 : 1;
+    constexpr int kTogether = tiles_together(kMostSums / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
       multiply_pairs<R, kTogether>(args, tile + t, row);
     }

@@ -165,6 +165,12 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row) {
 // four streams: 1.35 times the bytes a second).
 constexpr int kMostStreams = 4;
 
+// How many of n_tiles adjacent tiles go together where registers have room for so many.
+constexpr int tiles_together(int room, int n_tiles) {
+  if (room >= n_tiles) return n_tiles;
+  return room >= 2 && n_tiles % 2 == 0 ? 2 : 1;
+}
+
 // kTiles adjacent tiles, as many of them together as the registers hold sums for.
 template <class V, class Dots, WeightKind kKind, int kTiles>
 struct QuantizedStep {
@@ -172,8 +178,7 @@ struct QuantizedStep {
   int tile;
   template <int R>
   void run(int row) const {
-    constexpr int kRoom = Dots::kMaxRows / R;
-    constexpr int kTogether = kRoom >= kTiles ? kTiles : kRoom >= 2 && kTiles % 2 == 0 ? 2 : 1;
+    constexpr int kTogether = tiles_together(Dots::kMaxRows / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
       multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row);
     }
