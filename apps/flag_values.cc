@@ -54,6 +54,23 @@ void parse_real(const std::string& shown, const std::string& text, const RealRan
   value = number;
 }
 
+// Value: what a number can be assigned to.
+template <typename Value>
+CLI::Option* add_real_to(CLI::App& app, const std::string& name, Value& value,
+                         const RealRange& range, const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, range, shown](const std::string& text) {
+            double number = 0;
+            parse_real(shown, text, range, number);
+            value = number;
+          },
+          description)
+      ->type_name("X");
+}
+
 // parse(part, value) for each part of a list.
 template <typename Value, typename Parse>
 void parse_list(const std::string& text, std::vector<Value>& values, Parse&& parse) {
@@ -100,15 +117,12 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& val
 
 CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
                       const std::string& description) {
-  const std::string shown = display_name(name);
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, range, shown](const std::string& text) {
-            parse_real(shown, text, range, value);
-          },
-          description)
-      ->type_name("X");
+  return add_real_to(app, name, value, range, description);
+}
+
+CLI::Option* add_real(CLI::App& app, const std::string& name, std::optional<double>& value,
+                      const RealRange& range, const std::string& description) {
+  return add_real_to(app, name, value, range, description);
 }
 
 CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,

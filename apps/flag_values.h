@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& val
                       const std::string& description);
 CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
                       const std::string& description);
+// Left alone where the flag is not given.
+CLI::Option* add_real(CLI::App& app, const std::string& name, std::optional<double>& value,
+                      const RealRange& range, const std::string& description);
 // Lists, separated by commas; an empty list is refused.
 CLI::Option* add_integers(CLI::App& app, const std::string& name, std::vector<int>& values,
                           int least, const std::string& description);

@@ -52,32 +52,51 @@ struct FamilyDrafter {
   const char* kind;
   const char* model;
   const char* tree;
-  double least_tau;  // on these prompts: a drafter that was mixed up with another's files has 1
+  double tau;  // measured on these prompts with the table avx512
 };
+// Of what drafts add to a pass: another table rounds bf16 in another way and writes other texts, on
+// which they stand more or less often. A drafter mixed up with another's files adds nothing.
+constexpr double kLeastShare = 0.7;
 
 TEST(Family, DraftersChangeNoIdAndNoLogit) {
   const auto target = Model::load(family() / "target", {.threads = 1});
   const std::vector<GenerateResult> plain = generate(target, {});
-  for (const auto& [kind, model, tree, least_tau] : {
-           FamilyDrafter{"model", "drafter", "chain:length=4", 2.0},
-           FamilyDrafter{"model", "drafter", "dynamic:total=12,depth=5,topk=4", 2.2},
-           FamilyDrafter{"eagle", "eagle", "chain:length=4", 2.0},
-           FamilyDrafter{"eagle", "eagle", "dynamic:total=12,depth=5,topk=4", 2.2},
-           FamilyDrafter{"medusa", "medusa", "chain:length=2", 1.15},
+  for (const auto& [kind, model, tree, tau] : {
+           FamilyDrafter{"model", "drafter", "chain:length=4", 2.87},
+           FamilyDrafter{"model", "drafter", "dynamic:total=12,depth=5,topk=4", 3.10},
+           FamilyDrafter{"eagle", "eagle", "chain:length=4", 2.63},
+           FamilyDrafter{"eagle", "eagle", "dynamic:total=12,depth=5,topk=4", 3.15},
+           // With a copy of the target's output matrix in fewer bits, too.
+           FamilyDrafter{"eagle", "eagle,weights=int8", "chain:length=4", 2.60},
+           FamilyDrafter{"medusa", "medusa", "chain:length=2", 1.26},
+           FamilyDrafter{"medusa", "medusa,weights=int8", "chain:length=2", 1.26},
        }) {
     const std::vector<GenerateResult> drafted =
         generate(target, {.drafter = in_family(kind, model), .tree = tree});
     std::int64_t emitted = 0;
     std::int64_t passes = 0;
     for (std::size_t i = 0; i < plain.size(); ++i) {
-      EXPECT_EQ(drafted[i].ids, plain[i].ids) << kind << " " << tree;
-      EXPECT_EQ(drafted[i].logits, plain[i].logits) << kind << " " << tree;
+      EXPECT_EQ(drafted[i].ids, plain[i].ids) << model << " " << tree;
+      EXPECT_EQ(drafted[i].logits, plain[i].logits) << model << " " << tree;
       emitted += drafted[i].statistics.emitted;
       passes += drafted[i].statistics.target_passes;
     }
-    EXPECT_GE(static_cast<double>(emitted) / static_cast<double>(passes), least_tau)
-        << kind << " " << tree;
+    const double reached = static_cast<double>(emitted) / static_cast<double>(passes);
+    EXPECT_GE(reached, 1 + kLeastShare * (tau - 1)) << model << " " << tree;
   }
+}
+
+// Half of the tokens on the novels it was measured on.
+TEST(Family, RouterLeavesSomeTokensToTheTarget) {
+  const auto target = Model::load(family() / "target", {.threads = 1});
+  Generator generator(target,
+                      {.drafter = in_family("model", "drafter"),
+                       .rule = "router:path=" + (family() / "router" / "router.json").string()});
+  const GenerateResult text = generator.generate(
+      kPrompts[0], {.max_tokens = 128, .sampling = {.temperature = 1}, .ignore_eos = true});
+  EXPECT_GT(text.statistics.deferral_rate, 0.2);
+  EXPECT_LT(text.statistics.deferral_rate, 0.8);
+  EXPECT_GT(text.statistics.rule_kl, 0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct RouterFlags {
   std::string drafter;
   TextFlags text;
   std::string out;
-  double price = 0.1;
+  std::optional<double> price;  // none: the balanced one
   int tokens = 100'000;
   int length = 256;
   int threads = 0;
@@ -91,7 +92,8 @@ int run_router(const RouterFlags& flags) {
   train::Teacher target(flags.target, n_threads);
   train::Teacher drafter(flags.drafter, n_threads);
   const auto samples = collect(flags, "text", flags.text.text, target, drafter, *tokenizer);
-  const RouterWeights router = train::fit_router(samples, flags.price);
+  const double price = flags.price.value_or(train::balanced_price(samples));
+  const RouterWeights router = train::fit_router(samples, price);
 
   nlohmann::ordered_json weights;
   for (std::size_t i = 0; i < kRouterFeatures.size(); ++i) {
@@ -106,8 +108,10 @@ int run_router(const RouterFlags& flags) {
   out.commit();
 
   Output output;
-  output.write(fmt::format("On {} tokens of text it was fitted to:\n{}", samples.size(),
-                           table(samples, router)));
+  output.write(
+      fmt::format("Price of a rejection: {:.3g} nats\nOn {} tokens of text it was "
+                  "fitted to:\n{}",
+                  price, samples.size(), table(samples, router)));
   if (!flags.text.held_out.empty()) {
     const auto held_out =
         collect(flags, "held out", flags.text.held_out, target, drafter, *tokenizer);
@@ -145,13 +149,12 @@ CLI::App* add_train_router(CLI::App& program, Run& run) {
   add_real(*command, "--price", flags->price,
            {0, true, std::numeric_limits<double>::infinity(), false, "a number, 0 or more"},
            "Of a rejected token, in nats: the higher, the more is left to the drafter "
-           "(default: 0.1)");
+           "(default: that at which neither model alone costs less)");
   add_integer(*command, "--threads", flags->threads, 0,
               "Threads; 0 takes every processor (default: 0)");
   command->footer(
       "Examples:\n"
-      "  outrider train router --target LARGE --drafter SMALL --text held.txt --price 0.2 --out "
-      "router.json\n"
+      "  outrider train router --target LARGE --drafter SMALL --text held.txt --out router.json\n"
       "  outrider generate --model LARGE --draft SMALL --rule router:path=router.json --prompt "
       "\"Once upon a time\"\n");
   run = [flags] { return run_router(*flags); };

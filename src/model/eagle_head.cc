@@ -13,6 +13,7 @@
 #include "io/safetensors.h"
 #include "model/config_section.h"
 #include "model/one_layer_head.h"
+#include "model/shared_output.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -64,9 +65,10 @@ struct FirstInputs {
 
 class FirstEagleHead final : public OneLayerHead {
  public:
-  FirstEagleHead(Parts parts, Linear fc, const FirstInputs& inputs)
+  FirstEagleHead(Parts parts, Linear fc, SharedOutput output, const FirstInputs& inputs)
       : OneLayerHead(std::move(parts)),
         fc_(std::move(fc)),
+        output_(std::move(output)),
         inputs_(inputs),
         feature_layers_{this->parts().target->config().n_layers} {}
 
@@ -102,10 +104,11 @@ class FirstEagleHead final : public OneLayerHead {
   }
 
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
-    parts().target->project(states, output);
+    output_.project(states, output);
   }
 
   Linear fc_;
+  SharedOutput output_;
   FirstInputs inputs_;
   std::array<int, 1> feature_layers_;
   Activations joined_;  // (n_rows, inputs of fc)
@@ -303,7 +306,8 @@ std::unique_ptr<FeatureHead> load_first(const HeadFiles& files, LanguageModel& t
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
-  return std::make_unique<FirstEagleHead>(std::move(parts), std::move(weights.fc), inputs);
+  return std::make_unique<FirstEagleHead>(std::move(parts), std::move(weights.fc),
+                                          SharedOutput(target, loader.options()), inputs);
 }
 
 std::unique_ptr<FeatureHead> load_third(const HeadFiles& files, LanguageModel& target,

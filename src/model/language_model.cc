@@ -16,4 +16,6 @@ void LanguageModel::project(std::span<const float>, ForwardOutput&) {
   throw Error("project", "model", "one that lends its output matrix", "one that does not");
 }
 
+std::optional<Matrix> LanguageModel::narrower_output(WeightKind) const { return std::nullopt; }
+
 }  // namespace outrider

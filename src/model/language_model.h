@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "model/config.h"
 #include "outrider/types.h"
+#include "tensor/matrix.h"
 
 namespace outrider {
 
@@ -145,6 +147,10 @@ class LanguageModel {
   // default).
   virtual void embed(std::span<const TokenId> tokens, std::span<float> out);
   virtual void project(std::span<const float> features, ForwardOutput& output);
+  // The output matrix (vocabulary_size, dim) once more, in that kind of weights, if that takes
+  // fewer bytes than the one that project() reads; made anew from what was stored. None otherwise,
+  // and where a model lends nothing (the default).
+  virtual std::optional<Matrix> narrower_output(WeightKind kind) const;
 };
 
 }  // namespace outrider

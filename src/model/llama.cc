@@ -5,9 +5,29 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/shared_output.h"
+#include "model/stored_weights.h"
 #include "outrider/error.h"
 
 namespace outrider {
+namespace {
+
+// Of a weight, its share of what a group has in common left out.
+int bits_of(WeightKind kind) {
+  switch (kind) {
+    case WeightKind::f32:
+      return 32;
+    case WeightKind::bf16:
+      return 16;
+    case WeightKind::int8:
+      return 8;
+    case WeightKind::int4:
+      return 4;
+  }
+  return 0;
+}
+
+}  // namespace
 
 LlamaModel::LlamaModel(Parts parts)
     : parts_(std::move(parts)),
@@ -77,32 +97,15 @@ void LlamaModel::embed(std::span<const TokenId> tokens, std::span<float> out) {
 }
 
 void LlamaModel::project(std::span<const float> features, ForwardOutput& output) {
-  const ModelConfig& config = parts_.config;
-  const auto dim = static_cast<std::size_t>(config.dim);
-  if (features.size() % dim != 0) {
-    throw Error("project", "features", fmt::format("a multiple of {} floats", dim),
-                fmt::format("{}", features.size()));
-  }
-  const auto n_rows = static_cast<int>(features.size() / dim);
-  asked_.resize(n_rows, config.dim, parts_.weights.input_forms);
-  const std::size_t n_logits =
-      static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.vocabulary_size);
-  if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-  output.n_rows = n_rows;
-  output.vocabulary_size = config.vocabulary_size;
-  output.feature_width = 0;
-  if (n_rows == 0) return;
-  run_team(layers_.n_threads(n_rows), [&](const Team& team) {
-    const Range mine = team.share(n_rows);
-    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      std::copy_n(features.data() + static_cast<std::size_t>(i) * dim, dim,
-                  asked_.row(static_cast<int>(i)));
-      asked_.finish_row(*parts_.table, static_cast<int>(i));
-    }
-    team.barrier();
-    parts_.weights.head.multiply(team, asked_, output.logits.data(),
-                                 static_cast<std::size_t>(config.vocabulary_size));
-  });
+  const auto dim = static_cast<std::size_t>(parts_.config.dim);
+  const int n_threads = layers_.n_threads(static_cast<int>(features.size() / dim));
+  project_features(parts_.weights.head, *parts_.table, n_threads, features, asked_, output);
+}
+
+std::optional<Matrix> LlamaModel::narrower_output(WeightKind kind) const {
+  if (bits_of(kind) >= bits_of(parts_.weights.head.kind())) return std::nullopt;
+  const StoredWeights stored(parts_.weights.head_as_stored, kind, 0);
+  return Matrix::pack(stored, *parts_.table, parts_.n_threads);
 }
 
 // Rows are shared out over the team as in DecoderLayers.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "io/tensor_source.h"
@@ -22,7 +23,7 @@ class LlamaModel final : public LanguageModel {
  public:
   struct Parts {
     ModelConfig config;
-    std::unique_ptr<TensorSource> source;  // what weights.embedding looks into
+    std::unique_ptr<TensorSource> source;  // what weights look into
     LlamaWeights weights;
     const KernelTable* table = nullptr;  // the one the weights are packed for
     kernels::KvKind kv = kernels::KvKind::f32;
@@ -39,6 +40,7 @@ class LlamaModel final : public LanguageModel {
                ForwardOutput& output) override;
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
+  std::optional<Matrix> narrower_output(WeightKind kind) const override;
 
   // As in DecoderLayers.
   void set_least_share_ns(std::int64_t share_ns) { layers_.set_least_share_ns(share_ns); }

@@ -105,6 +105,7 @@ LlamaWeights load_llama_weights(const TensorSource& source, const ModelConfig& c
     read.final_norm = walk.vector(weight_of(names.final_norm), config.dim);
     const char* head = config.tied_head ? names.embedding : names.head;
     read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
+    read.head_as_stored = walk.tensor(weight_of(head), {config.vocabulary_size, config.dim});
     return read;
   });
   weights.input_forms = loader.input_forms();

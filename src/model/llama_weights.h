@@ -32,6 +32,7 @@ struct LlamaWeights {
   std::vector<LlamaLayer> layers;
   std::vector<float> final_norm;  // (dim)
   Matrix head;                    // (vocabulary_size, dim)
+  TensorView head_as_stored;      // the same, as long as the source lives
 
   InputForms input_forms;  // what the matrices read, all together
   bool all_f32 = false;    // every matrix is f32

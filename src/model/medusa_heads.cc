@@ -66,7 +66,7 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
     take_rows();
     its.output.multiply(team, x_, output.logits.data(), static_cast<std::size_t>(n_tokens));
   });
-  if (!own_output) parts_.target->project(given_, output);
+  if (!own_output) parts_.output->project(given_, output);
 }
 
 std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path,
@@ -101,6 +101,10 @@ std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path
     return heads;
   });
   parts.target = &target;
+  const auto has_none = [](const MedusaHeads::Head& head) { return head.output.n_columns() == 0; };
+  if (std::any_of(parts.heads.begin(), parts.heads.end(), has_none)) {
+    parts.output.emplace(target, weight_options);
+  }
   parts.table = weight_options.table;
   parts.n_threads = weight_options.n_threads;
   parts.input_forms = loader.input_forms();

@@ -6,11 +6,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "model/language_model.h"
 #include "model/load_model.h"
+#include "model/shared_output.h"
 #include "model/weight_loader.h"
 
 namespace outrider {
@@ -23,11 +25,12 @@ class MedusaHeads {
  public:
   struct Head {
     std::vector<Linear> blocks;  // (dim, dim), one at least
-    Matrix output;               // (vocabulary_size, dim); no columns: the target's
+    Matrix output;               // (vocabulary_size, dim); no columns: the shared one
   };
   struct Parts {
     std::vector<Head> heads;
-    LanguageModel* target = nullptr;  // outlives the heads
+    LanguageModel* target = nullptr;     // outlives the heads
+    std::optional<SharedOutput> output;  // there if a head has no output matrix of its own
     const KernelTable* table = nullptr;
     int n_threads = 1;
     InputForms input_forms;

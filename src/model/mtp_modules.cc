@@ -11,6 +11,7 @@
 #include "io/safetensors.h"
 #include "model/config_section.h"
 #include "model/one_layer_head.h"
+#include "model/shared_output.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -31,9 +32,10 @@ struct ModuleWeights {
 class MtpModule final : public OneLayerHead {
  public:
   // The weights but those of the layer, which are among the parts.
-  MtpModule(Parts parts, ModuleWeights weights)
+  MtpModule(Parts parts, ModuleWeights weights, std::shared_ptr<SharedOutput> output)
       : OneLayerHead(std::move(parts)),
         weights_(std::move(weights)),
+        output_(std::move(output)),
         feature_layers_{this->parts().target->config().n_layers} {}
 
   std::span<const int> feature_layers() const override { return feature_layers_; }
@@ -76,10 +78,11 @@ class MtpModule final : public OneLayerHead {
       parts().table->rms_norm(states.data() + at, weights_.head_norm.data(), config.dim,
                               config.norm_epsilon, normed_.data() + at);
     }
-    parts().target->project(normed_, output);
+    output_->project(normed_, output);
   }
 
   ModuleWeights weights_;
+  std::shared_ptr<SharedOutput> output_;  // of all modules
   std::array<int, 1> feature_layers_;
   Activations joined_;         // (n_rows, 2 dim)
   std::vector<float> normed_;  // (n_asked, dim)
@@ -126,6 +129,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     }
     return modules;
   });
+  const auto output = std::make_shared<SharedOutput>(target, weight_options);
   std::vector<std::unique_ptr<FeatureHead>> heads;
   for (ModuleWeights& weights : all) {
     OneLayerHead::Parts parts;
@@ -136,7 +140,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.kv = kv_kind(options, loader.all_f32());
     parts.n_threads = weight_options.n_threads;
     parts.input_forms = loader.input_forms();
-    heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights)));
+    heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights), output));
   }
   return heads;
 }

@@ -78,6 +78,16 @@ std::vector<RouterSample> collect_router_samples(Teacher& target, Teacher& draft
   return samples;
 }
 
+double balanced_price(const std::vector<RouterSample>& samples) {
+  double gain = 0;
+  double rejections = 0;
+  for (const RouterSample& sample : samples) {
+    gain += sample.draft_loss - sample.target_loss;
+    rejections += sample.total_variation;
+  }
+  return gain > 0 && rejections > 0 ? gain / rejections : 0;
+}
+
 RouterWeights fit_router(const std::vector<RouterSample>& samples, double price) {
   if (samples.empty()) throw Error("fit router", "samples", "at least one", "none");
   std::vector<double> rows;

@@ -28,6 +28,12 @@ std::vector<RouterSample> collect_router_samples(Teacher& target, Teacher& draft
                                                  std::int64_t n,
                                                  const std::function<void()>& on_batch = {});
 
+// The price of a rejection, nats, at which neither model alone costs less than the other:
+// what the target gains a token over what it is rejected. Far below it a router leaves everything
+// to the target, far above everything to the drafter. 0 if the target gains nothing, or never
+// differs.
+double balanced_price(const std::vector<RouterSample>& samples);
+
 // The deferral that costs least is the target's wherever
 //   target_loss + price * total_variation < draft_loss,
 // since a position left to the target is rejected with a probability of total_variation

@@ -49,6 +49,24 @@ TEST(FitRouter, ThePriceOfRejectionsKeepsTextWithTheDrafter) {
   EXPECT_LT(last, 0.02);
 }
 
+TEST(FitRouter, TheBalancedPriceMakesItChoose) {
+  const auto samples = separable(4000);
+  const double price = balanced_price(samples);
+  RouterWeights alone;
+  const auto cost_at = [&](double threshold) {
+    alone.threshold = threshold;
+    const RouterOutcome outcome = judge_router(samples, alone);
+    return outcome.loss + price * outcome.rejection;
+  };
+  EXPECT_NEAR(cost_at(0), cost_at(1), 1e-12);
+  const RouterOutcome outcome = judge_router(samples, fit_router(samples, price));
+  EXPECT_LT(outcome.loss + price * outcome.rejection, 0.9 * cost_at(0));
+  auto worse = samples;
+  for (RouterSample& sample : worse) sample.target_loss = sample.draft_loss + 1;
+  EXPECT_EQ(balanced_price(worse), 0);
+  EXPECT_EQ(balanced_price({}), 0);
+}
+
 // At the minimum the weighted residuals are orthogonal to every feature, but for the ridge.
 TEST(FitRouter, StopsAtTheMinimum) {
   std::mt19937_64 random(2);

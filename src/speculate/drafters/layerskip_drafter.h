@@ -38,6 +38,9 @@ class ShortenedModel final : public LanguageModel {
   void project(std::span<const float> features, ForwardOutput& output) override {
     model_->project(features, output);
   }
+  std::optional<Matrix> narrower_output(WeightKind kind) const override {
+    return model_->narrower_output(kind);
+  }
 
  private:
   LanguageModel* model_;
