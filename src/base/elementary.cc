@@ -93,23 +93,20 @@ void portable_exp_each(std::span<double> values) {
   }
 }
 
-double portable_log(double x) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (!(x > 0)) return x == 0 ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
-  if (x == kInfinity) return x;
-  double exponent = 0;
-  if (x < std::numeric_limits<double>::min()) {  // subnormal: scale up first
-    x *= 0x1p54;
-    exponent = -54;
-  }
+namespace {
+
+// log(x 2^exponent) for a normal x > 0. No branches and no calls: the loop over it vectorises.
+inline double log_of_normal(double x, double exponent) {
   // x = 2^e m, sqrt(1/2) <= m < sqrt(2): adding the bits of 1 less those of sqrt(1/2) carries into
   // the exponent exactly when the fraction reaches sqrt(2).
   constexpr std::uint64_t kSqrtHalfBits = 0x3fe6a09e667f3bcdu;
   constexpr std::uint64_t kOneBits = 0x3ff0000000000000u;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x) + (kOneBits - kSqrtHalfBits);
-  const auto e = static_cast<std::int64_t>(bits >> 52) - 1023;
+  // e + 1023, as a double: 2^52 with that number in its lowest bits, less 2^52.
+  const double biased =
+      std::bit_cast<double>((bits >> 52) | std::bit_cast<std::uint64_t>(0x1p52)) - 0x1p52;
   const double m = std::bit_cast<double>((bits & 0x000fffffffffffffu) + kSqrtHalfBits);
-  exponent += static_cast<double>(e);
+  exponent += biased - 1023;
   // log(1 + f) = 2 atanh(s) with s = f / (2 + f), |s| <= 0.1716; f itself is exact.
   // 2 atanh(s) = 2s + s R with R = 2z/3 + 2z^2/5 + ... + 2z^10/21, z = s^2; the next term is below
   // 2^-60 of 2s. Since 2s = f - s f and f - s f + s R = f - (f^2/2 - s (f^2/2 + R)), the large
@@ -131,6 +128,33 @@ double portable_log(double x) {
   const double half_square = 0.5 * f * f;
   const double correction = s * (half_square + remainder) + exponent * kLog2Lower;
   return exponent * kLog2Upper - ((half_square - correction) - f);
+}
+
+}  // namespace
+
+double portable_log(double x) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (!(x > 0)) return x == 0 ? -kInfinity : std::numeric_limits<double>::quiet_NaN();
+  if (x == kInfinity) return x;
+  if (x >= std::numeric_limits<double>::min()) return log_of_normal(x, 0);
+  return log_of_normal(x * 0x1p54, -54);  // subnormal: scaled up first
+}
+
+void portable_log_each(std::span<double> values) {
+  constexpr std::size_t kBlock = 256;
+  while (!values.empty()) {
+    const std::span<double> block = values.first(std::min(kBlock, values.size()));
+    values = values.subspan(block.size());
+    // NaN fails the comparison.
+    const bool normal = std::all_of(block.begin(), block.end(), [](double x) {
+      return x >= std::numeric_limits<double>::min() && x <= std::numeric_limits<double>::max();
+    });
+    if (normal) {
+      for (double& x : block) x = log_of_normal(x, 0);
+    } else {
+      for (double& x : block) x = portable_log(x);
+    }
+  }
 }
 
 SineCosine portable_sincos(double x) {

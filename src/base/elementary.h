@@ -16,6 +16,8 @@ double portable_exp(double x);
 void portable_exp_each(std::span<double> values);
 // Natural logarithm for x > 0 (0 gives -infinity, below it NaN).
 double portable_log(double x);
+// The same for every element, in place and with the same bits: a loop compilers vectorise.
+void portable_log_each(std::span<double> values);
 
 struct SineCosine {
   double sine;

@@ -147,6 +147,29 @@ TEST(PortableLog, Extremes) {
             kMaxUlps);
 }
 
+TEST(PortableLog, EachIsTheSame) {
+  std::mt19937_64 engine(8);
+  // All normal in one block, and what is not in another.
+  for (std::size_t n : {0u, 1u, 2u, 3u, 5u, 8u, 17u, 4099u}) {
+    std::vector<double> values(n);
+    for (double& value : values) {
+      value = std::bit_cast<double>((engine() >> 12) | (engine() % 2046 + 1) << 52);
+    }
+    if (n > 8) values[0] = kNan, values[1] = -1, values[2] = 0, values[3] = kInfinity;
+    if (n > 8) values[4] = 5e-324, values[5] = 1;
+    std::vector<double> got = values;
+    portable_log_each(got);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double want = portable_log(values[i]);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got[i]));
+      } else {
+        EXPECT_EQ(std::bit_cast<std::uint64_t>(got[i]), std::bit_cast<std::uint64_t>(want));
+      }
+    }
+  }
+}
+
 TEST(PortableSincos, StaysWithinItsBound) {
   Sweep sine, cosine;
   const auto add = [&](double x) {

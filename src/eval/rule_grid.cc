@@ -16,6 +16,9 @@ namespace {
 // What is swept where the spec does not say. Probabilities and differences of them span their range
 // evenly; divergences, entropies and prices go by steps that look even on a curve.
 const std::vector<double> kShares = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
+// Of the likeliest token's probability: much of a law lies at a hundredth of that and below.
+const std::vector<double> kSharesOfLargest = {0,   0.1, 0.2, 0.3,  0.4,  0.5,   0.6,
+                                              0.7, 0.8, 0.9, 0.97, 0.99, 0.999, 1};
 const std::vector<double> kSharesBelowOne = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95};
 const std::vector<double> kDifferences = {-1,  -0.4, -0.2, -0.1, 0,   0.05, 0.1,
                                           0.2, 0.3,  0.4,  0.5,  0.6, 0.8,  1};
@@ -41,9 +44,8 @@ Sweep sweep_of(const Spec& spec) {
   if (name == "chow") return {"alpha", log ? &kEntropies : &kShares};
   if (name == "diff" || name == "opt") return {"alpha", log ? &kEntropyDifferences : &kDifferences};
   if (name == "token-v1") return {"alpha", &kDifferences};
-  if (name == "token-v2" || name == "token-v3" || name == "lossy-greedy") {
-    return {"alpha", &kShares};
-  }
+  if (name == "token-v2") return {"alpha", &kShares};
+  if (name == "token-v3" || name == "lossy-greedy") return {"alpha", &kSharesOfLargest};
   if (name == "lossy") {
     return spec.text("kl") ? Sweep{"kl", &kDivergences} : Sweep{"alpha", &kSharesBelowOne};
   }

@@ -7,19 +7,21 @@
 namespace outrider {
 namespace {
 
-// Is the support 0..n-1? The ids ascend strictly from 0 on, so the last one tells.
-bool covers_its_range(const Distribution& distribution) {
-  return !distribution.ids.empty() && distribution.ids.front() == 0 &&
-         static_cast<std::size_t>(distribution.ids.back()) == distribution.ids.size() - 1;
-}
-
-// What is left of from[i] after `taken` took its share; j walks taken's support along with i.
-double remainder_at(const Distribution& from, std::size_t i, const Distribution& taken,
-                    std::size_t& j) {
-  const TokenId id = from.ids[i];
-  while (j < taken.ids.size() && taken.ids[j] < id) ++j;
-  const bool shared = j < taken.ids.size() && taken.ids[j] == id;
-  return std::max(0.0, shared ? from.probs[i] - taken.probs[j] : from.probs[i]);
+// Calls visit(i, what is left of from[i] after `taken` took its share) for every i.
+template <class Visit>
+void for_each_remainder(const Distribution& from, const Distribution& taken, const Visit& visit) {
+  const std::size_t n = from.ids.size();
+  if (n == taken.ids.size() && from.covers_range() && taken.covers_range()) {
+    for (std::size_t i = 0; i < n; ++i) visit(i, std::max(0.0, from.probs[i] - taken.probs[i]));
+    return;
+  }
+  std::size_t j = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const TokenId id = from.ids[i];
+    while (j < taken.ids.size() && taken.ids[j] < id) ++j;
+    const bool shared = j < taken.ids.size() && taken.ids[j] == id;
+    visit(i, std::max(0.0, shared ? from.probs[i] - taken.probs[j] : from.probs[i]));
+  }
 }
 
 }  // namespace
@@ -32,10 +34,7 @@ Distribution Distribution::dense(std::span<const double> probs) {
   return result;
 }
 
-double Distribution::prob(TokenId id) const {
-  if (covers_its_range(*this)) {
-    return id >= 0 && id <= ids.back() ? probs[static_cast<std::size_t>(id)] : 0.0;
-  }
+double Distribution::searched_prob(TokenId id) const {
   const auto found = std::lower_bound(ids.begin(), ids.end(), id);
   return found != ids.end() && *found == id ? probs[static_cast<std::size_t>(found - ids.begin())]
                                             : 0.0;
@@ -60,33 +59,23 @@ TokenId Distribution::argmax() const {
 
 double overlap(const Distribution& a, const Distribution& b) {
   double sum = 0;
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.ids.size() && j < b.ids.size()) {
-    if (a.ids[i] < b.ids[j]) {
-      ++i;
-    } else if (b.ids[j] < a.ids[i]) {
-      ++j;
-    } else {
-      sum += std::min(a.probs[i++], b.probs[j++]);
-    }
-  }
+  for_each_in_either(a, b, [&](TokenId, double in_a, double in_b) { sum += std::min(in_a, in_b); });
   return sum;
 }
 
 double subtract_and_normalise(Distribution& from, const Distribution& taken) {
   // Twice the same walk: the first finds the mass, for nothing may change if there is none.
   double mass = 0;
-  for (std::size_t i = 0, j = 0; i < from.ids.size(); ++i) mass += remainder_at(from, i, taken, j);
+  for_each_remainder(from, taken, [&](std::size_t, double left) { mass += left; });
   if (!(mass > 0)) return 0;
   std::size_t n_kept = 0;
-  for (std::size_t i = 0, j = 0; i < from.ids.size(); ++i) {
-    const double left = remainder_at(from, i, taken, j) / mass;
-    if (left > 0) {
-      from.ids[n_kept] = from.ids[i];
-      from.probs[n_kept++] = left;
-    }
-  }
+  // What is kept moves to the front, where the walk has been.
+  for_each_remainder(from, taken, [&](std::size_t i, double left) {
+    const double prob = left / mass;
+    from.ids[n_kept] = from.ids[i];
+    from.probs[n_kept] = prob;
+    n_kept += prob > 0 ? 1 : 0;
+  });
   from.ids.resize(n_kept);
   from.probs.resize(n_kept);
   return mass;

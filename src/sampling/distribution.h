@@ -20,8 +20,17 @@ struct Distribution {
   static Distribution point_mass(TokenId id) { return {{id}, {1.0}}; }
   static Distribution dense(std::span<const double> probs);  // ids 0..n-1
 
+  // Is the support 0..n-1, as softmax leaves it? Then probs[id] belongs to id.
+  bool covers_range() const {
+    // The ids ascend strictly, so the first and the last one tell.
+    return !ids.empty() && ids.front() == 0 &&
+           static_cast<std::size_t>(ids.back()) == ids.size() - 1;
+  }
   // Probability of one token: O(log support), O(1) where the support is 0..n-1.
-  double prob(TokenId id) const;
+  double prob(TokenId id) const {
+    if (!covers_range()) return searched_prob(id);
+    return id >= 0 && id <= ids.back() ? probs[static_cast<std::size_t>(id)] : 0.0;
+  }
   // The likeliest token, the lowest id among equals. The support must not be empty.
   TokenId argmax() const;
   void clear() {
@@ -34,7 +43,57 @@ struct Distribution {
   void reserve(std::size_t n);
   // What the other is, with as much room.
   void become(const Distribution& other);
+
+ private:
+  double searched_prob(TokenId id) const;
 };
+
+// Calls visit(id, prob in a, prob in b) for every id in either support, ids ascending.
+template <class Visit>
+void for_each_in_either(const Distribution& a, const Distribution& b, Visit&& visit) {
+  if (a.ids.size() == b.ids.size() && a.covers_range() && b.covers_range()) {
+    for (std::size_t i = 0; i < a.ids.size(); ++i) {
+      visit(static_cast<TokenId>(i), a.probs[i], b.probs[i]);
+    }
+    return;
+  }
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.ids.size() || j < b.ids.size()) {
+    if (j == b.ids.size() || (i < a.ids.size() && a.ids[i] < b.ids[j])) {
+      visit(a.ids[i], a.probs[i], 0.0);
+      ++i;
+    } else if (i == a.ids.size() || b.ids[j] < a.ids[i]) {
+      visit(b.ids[j], 0.0, b.probs[j]);
+      ++j;
+    } else {
+      visit(a.ids[i], a.probs[i], b.probs[j]);
+      ++i;
+      ++j;
+    }
+  }
+}
+
+// out <- combine(id, prob in a, prob in b) for every id in either support, but for those that get
+// nothing. out is neither a nor b.
+template <class Combine>
+void combine(const Distribution& a, const Distribution& b, const Combine& combined,
+             Distribution& out) {
+  const bool dense = a.ids.size() == b.ids.size() && a.covers_range() && b.covers_range();
+  const std::size_t most = dense ? a.ids.size() : a.ids.size() + b.ids.size();
+  out.ids.resize(most);
+  out.probs.resize(most);
+  // Written in any case and kept by counting: which tokens get nothing no processor foresees.
+  std::size_t n = 0;
+  for_each_in_either(a, b, [&](TokenId id, double in_a, double in_b) {
+    const double prob = combined(id, in_a, in_b);
+    out.ids[n] = id;
+    out.probs[n] = prob;
+    n += prob > 0 ? 1 : 0;
+  });
+  out.ids.resize(n);
+  out.probs.resize(n);
+}
 
 // sum over x of min(a[x], b[x]): the chance that one draft token from b is accepted for a.
 double overlap(const Distribution& a, const Distribution& b);

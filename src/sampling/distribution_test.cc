@@ -67,8 +67,10 @@ TEST(Distribution, MergesAgreeWithDenseReferences) {
   std::mt19937_64 engine(3);
   for (int round = 0; round < 3000; ++round) {
     const std::size_t n = 1 + engine() % 40;
-    const Pair a = random_pair(engine, n, random_unit(engine));
-    const Pair b = round % 10 == 0 ? a : random_pair(engine, n, random_unit(engine));
+    // Supports that cover 0..n-1 are walked in a way of their own.
+    const Pair a = random_pair(engine, n, round % 3 == 0 ? 1.0 : random_unit(engine));
+    const Pair b =
+        round % 10 == 0 ? a : random_pair(engine, n, round % 2 == 0 ? 1.0 : random_unit(engine));
 
     double want_overlap = 0;
     double want_mass = 0;
@@ -102,6 +104,32 @@ TEST(Distribution, MergesAgreeWithDenseReferences) {
     // The identity behind rejection sampling: what overlaps and what is left make the whole. Both
     // sums carry n roundings, and the inputs sum to 1 within as many.
     EXPECT_NEAR(want_overlap + want_mass, 1.0, 4 * static_cast<double>(n) * 0x1p-53);
+  }
+}
+
+TEST(Distribution, CombinesWhatEitherHas) {
+  std::mt19937_64 engine(4);
+  Distribution got{{3}, {7.0}};
+  for (int round = 0; round < 1000; ++round) {
+    const std::size_t n = 1 + engine() % 40;
+    const Pair a = random_pair(engine, n, round % 3 == 0 ? 1.0 : random_unit(engine));
+    const Pair b = random_pair(engine, n, round % 2 == 0 ? 1.0 : random_unit(engine));
+    combine(
+        a.sparse, b.sparse,
+        [](TokenId id, double in_a, double in_b) { return in_a - 2 * in_b + (id == 2 ? 1 : 0); },
+        got);
+    const auto in = [](const Pair& pair, std::size_t i) {
+      return std::find(pair.sparse.ids.begin(), pair.sparse.ids.end(), i) != pair.sparse.ids.end();
+    };
+    Distribution want;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double prob = a.dense[i] - 2 * b.dense[i] + (i == 2 ? 1 : 0);
+      if (!(prob > 0) || !(in(a, i) || in(b, i))) continue;
+      want.ids.push_back(static_cast<TokenId>(i));
+      want.probs.push_back(prob);
+    }
+    ASSERT_EQ(got.ids, want.ids);
+    ASSERT_EQ(got.probs, want.probs);
   }
 }
 

@@ -1,12 +1,44 @@
 #include "sampling/divergence.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <span>
 
 #include "base/elementary.h"
 
 namespace outrider {
+namespace {
+
+// The sum of weight * log(x), one after the other, logarithms taken some at a time.
+class LogSum {
+ public:
+  void add(double weight, double x) {
+    weights_[n_] = weight;
+    logs_[n_] = x;
+    if (++n_ == kBlock) flush();
+  }
+  double total() {
+    flush();
+    return total_;
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 256;
+  void flush() {
+    portable_log_each(std::span(logs_).first(n_));
+    for (std::size_t i = 0; i < n_; ++i) total_ += weights_[i] * logs_[i];
+    n_ = 0;
+  }
+  std::array<double, kBlock> weights_;
+  std::array<double, kBlock> logs_;
+  std::size_t n_ = 0;
+  double total_ = 0;
+};
+
+}  // namespace
 
 double largest_prob(const Distribution& distribution) {
   return distribution.probs.empty()
@@ -15,11 +47,11 @@ double largest_prob(const Distribution& distribution) {
 }
 
 double entropy(const Distribution& distribution) {
-  double sum = 0;
+  LogSum sum;
   for (const double prob : distribution.probs) {
-    if (prob > 0) sum -= prob * portable_log(prob);
+    if (prob > 0) sum.add(prob, prob);
   }
-  return std::max(0.0, sum);
+  return std::max(0.0, -sum.total());
 }
 
 double total_variation(const Distribution& a, const Distribution& b) {
@@ -30,12 +62,17 @@ double total_variation(const Distribution& a, const Distribution& b) {
 }
 
 double kl_divergence(const Distribution& a, const Distribution& b) {
-  double sum = 0;
+  LogSum sum;
+  bool finite = true;
   for_each_in_either(a, b, [&](TokenId, double in_a, double in_b) {
     if (in_a <= 0 || in_a == in_b) return;
-    sum += in_b > 0 ? in_a * portable_log(in_a / in_b) : std::numeric_limits<double>::infinity();
+    if (in_b > 0) {
+      sum.add(in_a, in_a / in_b);
+    } else {
+      finite = false;
+    }
   });
-  return std::max(0.0, sum);
+  return finite ? std::max(0.0, sum.total()) : std::numeric_limits<double>::infinity();
 }
 
 double jensen_shannon(const Distribution& a, const Distribution& b) {

@@ -3,31 +3,9 @@
 #ifndef OUTRIDER_SAMPLING_DIVERGENCE_H_
 #define OUTRIDER_SAMPLING_DIVERGENCE_H_
 
-#include <cstddef>
-
 #include "sampling/distribution.h"
 
 namespace outrider {
-
-// Calls visit(id, prob in a, prob in b) for every id in either support, ids ascending.
-template <class Visit>
-void for_each_in_either(const Distribution& a, const Distribution& b, Visit&& visit) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.ids.size() || j < b.ids.size()) {
-    if (j == b.ids.size() || (i < a.ids.size() && a.ids[i] < b.ids[j])) {
-      visit(a.ids[i], a.probs[i], 0.0);
-      ++i;
-    } else if (i == a.ids.size() || b.ids[j] < a.ids[i]) {
-      visit(b.ids[j], 0.0, b.probs[j]);
-      ++j;
-    } else {
-      visit(a.ids[i], a.probs[i], b.probs[j]);
-      ++i;
-      ++j;
-    }
-  }
-}
 
 // The largest probability; 0 of an empty support.
 double largest_prob(const Distribution& distribution);

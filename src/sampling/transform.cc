@@ -356,6 +356,10 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
   }
 }
 
+bool Transform::keeps_raw() const {
+  return params_.temperature == 1 && params_.top_k == 0 && params_.top_p == 1 && params_.min_p == 0;
+}
+
 void Transform::raw_distribution(std::span<const float> penalised, Distribution& out) const {
   LogitBlocks& blocks = scratch_of_thread().blocks;
   blocks.scan(penalised);

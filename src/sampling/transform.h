@@ -55,6 +55,9 @@ class Transform {
   void penalise(std::span<float> logits, const TokenHistory& history,
                 std::span<const TokenId> path) const;
 
+  // distribution() is raw_distribution(), to the bit.
+  bool keeps_raw() const;
+
   // The softmax of penalised logits, nothing else: the "raw" distribution of deferral decisions.
   // Strange logits as in distribution().
   void raw_distribution(std::span<const float> penalised, Distribution& out) const;

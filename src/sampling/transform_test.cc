@@ -293,6 +293,26 @@ TEST(Transform, RawIsThePlainSoftmax) {
 }
 
 // Powers of two, so that every step is exact.
+TEST(Transform, KnowsWhetherItKeepsTheRawLaw) {
+  const std::vector<float> logits = {0.5F, -1.0F, -kInfinity, 3.0F, -2000.0F};
+  const auto same = [&](const SamplingParams& params) {
+    const Transform transform(params, 5);
+    Distribution raw;
+    Distribution law;
+    transform.raw_distribution(logits, raw);
+    transform.distribution(logits, law);
+    return transform.keeps_raw() && raw.ids == law.ids && raw.probs == law.probs;
+  };
+  EXPECT_TRUE(same({.temperature = 1}));
+  for (const SamplingParams& params :
+       {SamplingParams{.temperature = 0}, SamplingParams{.temperature = 0.5},
+        SamplingParams{.temperature = 1, .top_k = 3},
+        SamplingParams{.temperature = 1, .top_p = 0.9},
+        SamplingParams{.temperature = 1, .min_p = 0.1}}) {
+    EXPECT_FALSE(Transform(params, 5).keeps_raw());
+  }
+}
+
 TEST(Transform, PenaltiesInTheirOrder) {
   SamplingParams params;
   params.logit_bias = {{0, 1.0F}, {3, -2.0F}, {3, -4.0F}};

@@ -54,6 +54,7 @@ const Distribution& LogitsViews::target(int node) {
 }
 
 const Distribution& LogitsViews::raw_target(int node) {
+  if (transform_->keeps_raw()) return target(node);
   Cached& cached = raw_targets_[static_cast<std::size_t>(node)];
   if (!cached.known) {
     transform_->raw_distribution(penalised(node), cached.distribution);

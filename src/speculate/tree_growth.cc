@@ -28,7 +28,12 @@ void distributions_at(const Context& context, const DraftTree& tree, int node,
                       Distribution& draft_prob, Distribution* raw_draft) {
   logits = penalised_at(context, tree, node, logits, storage);
   context.transform->distribution(logits, draft_prob);
-  if (raw_draft != nullptr) context.transform->raw_distribution(logits, *raw_draft);
+  if (raw_draft == nullptr) return;
+  if (context.transform->keeps_raw()) {
+    raw_draft->become(draft_prob);
+  } else {
+    context.transform->raw_distribution(logits, *raw_draft);
+  }
 }
 
 void TreeGrowth::start(const DraftJob& job, int depth) {
@@ -51,11 +56,16 @@ void TreeGrowth::expand(int node, std::span<const float> logits) {
   const int law = tree.add_distribution();
   transform.distribution(logits, tree.distribution(law));
   tree.set_draft_prob(node, law);
-  if (needs_raw_) transform.raw_distribution(logits, raw_);
-  if (job_->record_raw) {
-    const int raw = tree.add_distribution();
-    tree.distribution(raw) = raw_;
-    tree.set_raw_draft(node, raw);
+  if (needs_raw_ && transform.keeps_raw()) {
+    if (job_->stop != nullptr) raw_.become(tree.distribution(law));
+    if (job_->record_raw) tree.set_raw_draft(node, law);
+  } else if (needs_raw_) {
+    transform.raw_distribution(logits, raw_);
+    if (job_->record_raw) {
+      const int raw = tree.add_distribution();
+      tree.distribution(raw).become(raw_);
+      tree.set_raw_draft(node, raw);
+    }
   }
   const TreeShape::Children children =
       job_->shape->children(nodes_[static_cast<std::size_t>(node)], job_->budget.n_nodes);

@@ -27,14 +27,13 @@ void capped_draft(const Distribution& draft_prob, const Distribution& target_pro
   const double cut_off = std::max(0.0, 1 - kept);
   // No residual means that nothing was cut off, but for rounding.
   const double share = residual > 0 ? cut_off / residual : 0.0;
-  out.clear();
-  for_each_in_either(draft_prob, target_prob, [&](TokenId id, double in_draft, double in_target) {
-    const double prob =
-        std::min(in_draft, cap(in_target)) + share * std::max(0.0, floor * in_target - in_draft);
-    if (prob <= 0) return;
-    out.ids.push_back(id);
-    out.probs.push_back(prob);
-  });
+  combine(
+      draft_prob, target_prob,
+      [&](TokenId, double in_draft, double in_target) {
+        return std::min(in_draft, cap(in_target)) +
+               share * std::max(0.0, floor * in_target - in_draft);
+      },
+      out);
 }
 
 }  // namespace outrider

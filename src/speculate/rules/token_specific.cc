@@ -41,30 +41,31 @@ void TokenSpecificRule::interleave(NodeViews& views, int node, const Distributio
                                    Distribution& out) const {
   const Distribution& target_prob = views.target(node);
   const Bar bar = this->bar(views, node);
-  Distribution accepted;
   double deferred = 0;
+  bool any_accepted = false;
   for (std::size_t i = 0; i < draft_prob.ids.size(); ++i) {
     if (bar.refuses(draft_prob.ids[i])) {
       deferred += draft_prob.probs[i];
     } else {
-      accepted.ids.push_back(draft_prob.ids[i]);
-      accepted.probs.push_back(draft_prob.probs[i]);
+      any_accepted = true;
     }
   }
   // The end points to the last bit.
-  if (accepted.ids.empty()) {
-    out = target_prob;
+  if (!any_accepted) {
+    out.become(target_prob);
     return;
   }
   if (deferred <= 0) {
-    out = draft_prob;
+    out.become(draft_prob);
     return;
   }
-  out.clear();
-  for_each_in_either(accepted, target_prob, [&](TokenId id, double in_draft, double in_target) {
-    out.ids.push_back(id);
-    out.probs.push_back(in_draft + in_target * deferred);
-  });
+  combine(
+      draft_prob, target_prob,
+      [&](TokenId id, double in_draft, double in_target) {
+        const bool accepted = in_draft > 0 && !bar.refuses(id);
+        return (accepted ? in_draft : 0.0) + in_target * deferred;
+      },
+      out);
 }
 
 double TokenSpecificRule::deferred_share(NodeViews& views, int node, const Distribution& draft_prob,
