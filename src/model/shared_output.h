@@ -18,8 +18,8 @@ void project_features(const Matrix& head, const KernelTable& table, int n_thread
                       std::span<const float> features, Activations& room, ForwardOutput& output);
 
 // The target's own matrix or, where a head's weights are asked for in fewer bits than that has, a
-// copy in these: a head of one layer spends most of a step on the vocabulary, and what it drafts is
-// judged in any case. Not thread-safe.
+// copy in these: a head of one layer spends half of a step and more on the vocabulary, and what it
+// drafts is judged in any case. Not thread-safe.
 class SharedOutput {
  public:
   // options: those of the head. The target outlives this.

@@ -74,7 +74,7 @@ void for_each_in_either(const Distribution& a, const Distribution& b, Visit&& vi
   }
 }
 
-// out <- combine(id, prob in a, prob in b) for every id in either support, but for those that get
+// out <- combined(id, prob in a, prob in b) for every id in either support, but for those that get
 // nothing. out is neither a nor b.
 template <class Combine>
 void combine(const Distribution& a, const Distribution& b, const Combine& combined,

@@ -292,7 +292,6 @@ TEST(Transform, RawIsThePlainSoftmax) {
   EXPECT_EQ(raw.ids, std::vector<TokenId>{0});
 }
 
-// Powers of two, so that every step is exact.
 TEST(Transform, KnowsWhetherItKeepsTheRawLaw) {
   const std::vector<float> logits = {0.5F, -1.0F, -kInfinity, 3.0F, -2000.0F};
   const auto same = [&](const SamplingParams& params) {
@@ -313,6 +312,7 @@ TEST(Transform, KnowsWhetherItKeepsTheRawLaw) {
   }
 }
 
+// Powers of two, so that every step is exact.
 TEST(Transform, PenaltiesInTheirOrder) {
   SamplingParams params;
   params.logit_bias = {{0, 1.0F}, {3, -2.0F}, {3, -4.0F}};

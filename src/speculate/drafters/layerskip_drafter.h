@@ -12,6 +12,7 @@
 #define OUTRIDER_SPECULATE_DRAFTERS_LAYERSKIP_DRAFTER_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 

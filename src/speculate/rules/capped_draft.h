@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "sampling/divergence.h"
+#include "sampling/distribution.h"
 
 namespace outrider {
 
