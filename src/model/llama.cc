@@ -10,25 +10,6 @@
 #include "outrider/error.h"
 
 namespace outrider {
-namespace {
-
-// Of a weight, its share of what a group has in common left out.
-int bits_of(WeightKind kind) {
-  switch (kind) {
-    case WeightKind::f32:
-      return 32;
-    case WeightKind::bf16:
-      return 16;
-    case WeightKind::int8:
-      return 8;
-    case WeightKind::int4:
-      return 4;
-  }
-  return 0;
-}
-
-}  // namespace
-
 LlamaModel::LlamaModel(Parts parts)
     : parts_(std::move(parts)),
       layers_({.config = &parts_.config,
@@ -103,7 +84,10 @@ void LlamaModel::project(std::span<const float> features, ForwardOutput& output)
 }
 
 std::optional<Matrix> LlamaModel::narrower_output(WeightKind kind) const {
-  if (bits_of(kind) >= bits_of(parts_.weights.head.kind())) return std::nullopt;
+  const auto tile_bytes = [&](WeightKind of) {
+    return parts_.table->tile_bytes[static_cast<int>(of)](parts_.config.dim);
+  };
+  if (tile_bytes(kind) >= tile_bytes(parts_.weights.head.kind())) return std::nullopt;
   const StoredWeights stored(parts_.weights.head_as_stored, kind, 0);
   return Matrix::pack(stored, *parts_.table, parts_.n_threads);
 }

@@ -2,15 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "model/eagle_head.h"
 #include "model/load_model.h"
+#include "model/medusa_heads.h"
+#include "model/mtp_modules.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_model.h"
 
 namespace outrider {
@@ -22,10 +29,9 @@ constexpr int kVocabulary = 300;
 class SharedOutputs : public ::testing::Test {
  protected:
   void SetUp() override {
-    testing::TinyShape shape;
-    shape.vocabulary_size = kVocabulary;
-    shape.dim = kDim;
-    testing::write_hugging_face(testing::make_tiny_model(shape), files_.path());
+    shape_.vocabulary_size = kVocabulary;
+    shape_.dim = kDim;
+    testing::write_hugging_face(testing::make_tiny_model(shape_), files_.path());
     for (std::size_t i = 0; i < 3 * kDim; ++i) {
       features_.push_back(static_cast<float>(i % 17) / 8.0F - 1.0F);
     }
@@ -50,6 +56,19 @@ class SharedOutputs : public ::testing::Test {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
   }
 
+  // What a head of these weights gives for the token behind one of that state.
+  static std::vector<float> logits_of_head(FeatureHead& head, std::span<const float> state) {
+    const auto sequence = head.open({});
+    const std::vector<TokenId> token = {5};
+    const TokenBlock block{
+        .sequence = sequence.get(), .tokens = token, .parents = {}, .features = state};
+    ForwardOutput output;
+    head.forward({&block, 1}, {}, output);
+    output.logits.resize(kVocabulary);
+    return output.logits;
+  }
+
+  testing::TinyShape shape_;
   testing::TemporaryDirectory files_;
   std::vector<float> features_;  // (3, kDim)
 };
@@ -79,6 +98,33 @@ TEST_F(SharedOutputs, InFewerBitsAreThoseOfATargetOfTheseBits) {
     const std::vector<float> logits = logits_of(output);
     EXPECT_TRUE(same_bits(logits, logits_of(*narrow)));
     EXPECT_FALSE(same_bits(logits, logits_of(*target)));
+  }
+}
+
+// A head in int8 gives the same logits whether its target has its matrix in int8 or the head a
+// copy.
+TEST_F(SharedOutputs, InFewerBitsAreWhatHeadsDraftFrom) {
+  const std::filesystem::path eagle = files_.path() / "eagle";
+  const std::filesystem::path medusa = files_.path() / "medusa";
+  testing::write_eagle_head(shape_, eagle);
+  testing::write_medusa_heads(shape_, 1, false, medusa);
+  testing::write_mtp_modules(shape_, 1, files_.path());
+  const std::span<const float> state = std::span(features_).first(kDim);
+  const LoadOptions narrow = {.weights = WeightKind::int8, .n_threads = 1};
+  const auto all_kinds = [&](LanguageModel& target) {
+    ForwardOutput output;
+    load_medusa_heads(medusa, target, narrow)->forward(0, state, output);
+    output.logits.resize(kVocabulary);
+    return std::array{logits_of_head(*load_eagle_head(eagle, target, narrow), state),
+                      logits_of_head(*load_mtp_modules(files_.path(), target, narrow)[0], state),
+                      output.logits};
+  };
+  const auto wide_target = target_as(WeightKind::f32);
+  const auto narrow_target = target_as(WeightKind::int8);
+  const auto copied = all_kinds(*wide_target);
+  const auto lent = all_kinds(*narrow_target);
+  for (std::size_t kind = 0; kind < copied.size(); ++kind) {
+    EXPECT_TRUE(same_bits(copied[kind], lent[kind])) << kind;
   }
 }
 
