@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "outrider/error.h"
@@ -43,6 +44,21 @@ MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  // Memory that is nobody's file would be lost.
+  const std::less_equal<const std::byte*> up_to;
+  const bool inside = up_to(bytes_.data(), part.data()) &&
+                      up_to(part.data() + part.size(), bytes_.data() + bytes_.size());
+  if (part.empty() || !inside) return;
+  // Whole pages, of which the mapping begins with one: a neighbour's bytes on the first and the
+  // last come again like these.
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = static_cast<std::size_t>(part.data() - bytes_.data());
+  const std::size_t begin = at / page * page;
+  auto* const first = const_cast<std::byte*>(bytes_.data()) + begin;
+  ::madvise(static_cast<void*>(first), at + part.size() - begin, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -23,6 +23,11 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // Gives the memory behind a part of these bytes back to the system; whoever reads them, meanwhile
+  // or afterwards, has them fetched from the file again. A wish: nothing happens where the system
+  // does not listen, nor to bytes from elsewhere.
+  void release(std::span<const std::byte> part) const;
+
  private:
   std::span<const std::byte> bytes_;
 };

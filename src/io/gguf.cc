@@ -453,6 +453,10 @@ class ParsedGguf : public GgufFile {
     return found == index_.end() ? nullptr : found->second;
   }
 
+  void release(const TensorView& tensor) const override {
+    if (mapping_) mapping_->release(tensor.data);
+  }
+
  private:
   const std::optional<MappedFile> mapping_;  // none over bytes in memory
   const std::string description_;

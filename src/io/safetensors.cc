@@ -291,6 +291,9 @@ class SafetensorsFile : public TensorSource {
   std::span<const TensorView> tensors() const override { return table_.tensors(); }
   const TensorView* find(std::string_view name) const override { return table_.find(name); }
   std::string description() const override { return description_; }
+  void release(const TensorView& tensor) const override {
+    if (mapping_) mapping_->release(tensor.data);
+  }
 
  private:
   std::optional<MappedFile> mapping_;  // none over bytes in memory

@@ -117,6 +117,11 @@ class ShardedSafetensors : public TensorSource {
   std::span<const TensorView> tensors() const override { return table_.tensors(); }
   const TensorView* find(std::string_view name) const override { return table_.find(name); }
   std::string description() const override { return description_; }
+  void release(const TensorView& tensor) const override {
+    for (const auto& part : parts_) {
+      if (part->find(tensor.name) != nullptr) return part->release(tensor);
+    }
+  }
 
  private:
   static std::vector<TensorView> all_tensors(

@@ -51,6 +51,10 @@ class TensorSource {
   virtual std::span<const TensorView> tensors() const = 0;          // in file order
   virtual const TensorView* find(std::string_view name) const = 0;  // null if absent; O(1)
   virtual std::string description() const = 0;                      // the path, for error messages
+  // Says that the bytes of one of these tensors will not be read soon. Those of a mapped file give
+  // their memory back and come from the file again if they are read after all; bytes in memory
+  // stay.
+  virtual void release(const TensorView& tensor) const = 0;
 };
 
 // Decodes one row-major row range of a float-like tensor (f32, f16, bf16, q8_0, q4_0, q4_1, q6_k)

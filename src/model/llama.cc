@@ -89,7 +89,9 @@ std::optional<Matrix> LlamaModel::narrower_output(WeightKind kind) const {
   };
   if (tile_bytes(kind) >= tile_bytes(parts_.weights.head.kind())) return std::nullopt;
   const StoredWeights stored(parts_.weights.head_as_stored, kind, 0);
-  return Matrix::pack(stored, *parts_.table, parts_.n_threads);
+  Matrix narrower = Matrix::pack(stored, *parts_.table, parts_.n_threads);
+  if (parts_.source != nullptr) parts_.source->release(parts_.weights.head_as_stored);
+  return narrower;
 }
 
 // Rows are shared out over the team as in DecoderLayers.

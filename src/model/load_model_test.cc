@@ -11,6 +11,7 @@
 #include "base/float16.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
+#include "tests/support/resident_bytes.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 
@@ -57,6 +58,28 @@ TEST(LoadModel, TellsGgufByItsFirstBytes) {
   for (const char* name : {"model.GGUF", "model.Gguf", "sha256-5d1e"}) {
     testing::write_gguf(model, directory.path() / name);
     EXPECT_EQ(load_model(directory.path() / name)->config().dim, model.shape.dim) << name;
+  }
+}
+
+// A model stands in memory once, packed: what it was packed from has left, but for some pages that
+// the system brought in around its neighbours.
+TEST(LoadModel, KeepsNoSecondCopyInMemory) {
+  const testing::TemporaryDirectory directory;
+  testing::TinyShape shape;
+  shape.dim = 512;
+  shape.head_dim = 128;
+  shape.hidden_dim = 1536;
+  shape.tied_head = true;
+  const TinyModel model = testing::make_tiny_model(shape);
+  testing::write_hugging_face(model, directory.path());
+  testing::write_gguf(model, directory.path() / "model.gguf");
+  for (const char* weights : {"model.safetensors", "model.gguf"}) {
+    const auto file = directory.path() / weights;
+    ASSERT_GT(std::filesystem::file_size(file), 20u << 20);
+    const auto loaded = load_model(file.extension() == ".gguf" ? file : directory.path());
+    const auto resident = testing::resident_bytes(file);
+    if (!resident) GTEST_SKIP() << "no /proc/self/smaps that names the file";
+    EXPECT_LT(*resident, std::filesystem::file_size(file) / 2) << weights;
   }
 }
 

@@ -77,6 +77,7 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
   if (reading_) {
     const StoredWeights stored(view, kind_for(view), interleaved_head_dim);
     result.matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
+    source_.release(view);  // or the model would stand in memory twice
     input_forms_ |= InputForms::of(stored.kind(), *options_.table);
   } else {
     const WeightKind kind = options_.kind.value_or(native_kind(view.type));
