@@ -33,7 +33,7 @@ const std::vector<Layer>& layers() {
       {"io", {"base"}},
       {"tensor", {"kernels", "base"}},
       {"tokenizer", {"base", "io"}},
-      {"sampling", {"base"}},
+      {"sampling", {"kernels", "base"}},
       {"model", {"tensor", "io"}},
       {"speculate", {"sampling", "model"}},
       {"engine", {"speculate", "tokenizer"}},

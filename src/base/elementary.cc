@@ -4,14 +4,10 @@
 // the half unit that the last rounding costs anyway.
 #include "base/elementary.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
-
-#include "base/lanes.h"
 
 namespace outrider {
 namespace {
@@ -25,7 +21,7 @@ constexpr double kRoundingShift = 0x1.8p52;
 constexpr double kLog2Upper = 0x1.62e42fefa3800p-1;
 constexpr double kLog2Lower = 0x1.ef35793c76730p-45;
 
-// For -746 <= x <= 710. No branches and no calls: the loop over it vectorises.
+// For -746 <= x <= 710.
 inline double exp_in_range(double x) {
   constexpr double kLog2E = 0x1.71547652b82fep+0;
   // x = k log 2 + r, |r| <= log(2) / 2. The upper difference is exact; `tail` is what rounding r
@@ -68,34 +64,13 @@ double clamped(double x) {
   return above > 710.0 ? 710.0 : above;
 }
 
-void clamp_each(std::span<double> values) {
-  std::size_t i = 0;
-  for (; i + 2 <= values.size(); i += 2) {
-    auto x = load_lanes<Double2>(&values[i]);
-    x = x < -746.0 ? Double2{-746.0, -746.0} : x;
-    x = x > 710.0 ? Double2{710.0, 710.0} : x;
-    store_lanes(x, &values[i]);
-  }
-  if (i < values.size()) values[i] = clamped(values[i]);
-}
-
 }  // namespace
 
 double portable_exp(double x) { return exp_in_range(clamped(x)); }
 
-void portable_exp_each(std::span<double> values) {
-  constexpr std::size_t kBlock = 256;  // 2 KiB: still in the first cache on the second walk
-  while (!values.empty()) {
-    const std::span<double> block = values.first(std::min(kBlock, values.size()));
-    values = values.subspan(block.size());
-    clamp_each(block);
-    for (double& x : block) x = exp_in_range(x);
-  }
-}
-
 namespace {
 
-// log(x 2^exponent) for a normal x > 0. No branches and no calls: the loop over it vectorises.
+// log(x 2^exponent) for a normal x > 0.
 inline double log_of_normal(double x, double exponent) {
   // x = 2^e m, sqrt(1/2) <= m < sqrt(2): adding the bits of 1 less those of sqrt(1/2) carries into
   // the exponent exactly when the fraction reaches sqrt(2).
@@ -138,23 +113,6 @@ double portable_log(double x) {
   if (x == kInfinity) return x;
   if (x >= std::numeric_limits<double>::min()) return log_of_normal(x, 0);
   return log_of_normal(x * 0x1p54, -54);  // subnormal: scaled up first
-}
-
-void portable_log_each(std::span<double> values) {
-  constexpr std::size_t kBlock = 256;
-  while (!values.empty()) {
-    const std::span<double> block = values.first(std::min(kBlock, values.size()));
-    values = values.subspan(block.size());
-    // NaN fails the comparison.
-    const bool normal = std::all_of(block.begin(), block.end(), [](double x) {
-      return x >= std::numeric_limits<double>::min() && x <= std::numeric_limits<double>::max();
-    });
-    if (normal) {
-      for (double& x : block) x = log_of_normal(x, 0);
-    } else {
-      for (double& x : block) x = portable_log(x);
-    }
-  }
 }
 
 SineCosine portable_sincos(double x) {

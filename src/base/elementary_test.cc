@@ -92,35 +92,6 @@ TEST(PortableExp, Extremes) {
   EXPECT_TRUE(std::isnan(portable_exp(kNan)));
 }
 
-// The vectorised loop must give the bits of the scalar function, at every alignment of its tail.
-// What `each` leaves in the place of the values, and `one` makes of every one: any NaN is like
-// another.
-void expect_same_each(const std::vector<double>& values, void (*each)(std::span<double>),
-                      double (*one)(double)) {
-  std::vector<double> got = values;
-  each(got);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double want = one(values[i]);
-    if (std::isnan(want)) {
-      EXPECT_TRUE(std::isnan(got[i]));
-    } else {
-      EXPECT_EQ(std::bit_cast<std::uint64_t>(got[i]), std::bit_cast<std::uint64_t>(want));
-    }
-  }
-}
-
-TEST(PortableExp, EachIsTheSame) {
-  std::mt19937_64 engine(7);
-  for (std::size_t n : {0u, 1u, 2u, 3u, 5u, 8u, 17u, 4099u}) {
-    std::vector<double> values(n);
-    for (double& value : values) {
-      value = (static_cast<double>(engine() >> 11) * 0x1p-53 - 0.5) * 1600;
-    }
-    if (n > 4) values[1] = kNan, values[2] = -kInfinity, values[3] = kInfinity;
-    expect_same_each(values, portable_exp_each, portable_exp);
-  }
-}
-
 TEST(PortableLog, StaysWithinItsBound) {
   Sweep unit, around_one, everywhere;
   std::mt19937_64 engine(11);
@@ -153,20 +124,6 @@ TEST(PortableLog, Extremes) {
   EXPECT_TRUE(std::isnan(portable_log(kNan)));
   EXPECT_LE(error_in_ulps(portable_log(5e-324), std::log(static_cast<long double>(5e-324))),
             kMaxUlps);
-}
-
-TEST(PortableLog, EachIsTheSame) {
-  std::mt19937_64 engine(8);
-  // All normal in one block, and what is not in another.
-  for (std::size_t n : {0u, 1u, 2u, 3u, 5u, 8u, 17u, 4099u}) {
-    std::vector<double> values(n);
-    for (double& value : values) {
-      value = std::bit_cast<double>((engine() >> 12) | (engine() % 2046 + 1) << 52);
-    }
-    if (n > 8) values[0] = kNan, values[1] = -1, values[2] = 0, values[3] = kInfinity;
-    if (n > 8) values[4] = 5e-324, values[5] = 1;
-    expect_same_each(values, portable_log_each, portable_log);
-  }
 }
 
 TEST(PortableSincos, StaysWithinItsBound) {

@@ -12,7 +12,6 @@ namespace outrider {
 
 using Float4 = float __attribute__((vector_size(16)));
 using Int4 = std::int32_t __attribute__((vector_size(16)));
-using Double2 = double __attribute__((vector_size(16)));
 
 // Any alignment.
 template <class Lanes, class Element>

@@ -8,19 +8,20 @@
 // (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of the bits;
 // reduce_add by the tree of table.h, reduce_add_each (of sixteen V at once: lane i is the i-th's
 // sum) and reduce_max; kAccumulators, how many V the registers hold beside the operands of a
-// product, and kMaxRows <= kAccumulators.
+// product, and kMaxRows <= kAccumulators; kDoubles, how many doubles go together.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
 //
-// The algorithms stand in products.h, rows.h and attention.h; here they become a table. Everything
-// in them has internal linkage, and no function of the standard library is used that could be
-// emitted out of line: a copy compiled with AVX flags must never be linked into code that runs
-// everywhere.
+// The algorithms stand in products.h, rows.h, attention.h and double_functions.h; here they become
+// a table. Everything in them has internal linkage, and no function of the standard library is used
+// that could be emitted out of line: a copy compiled with AVX flags must never be linked into code
+// that runs everywhere.
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
 #include "kernels/attention.h"
+#include "kernels/double_functions.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
 #include "kernels/table.h"
@@ -43,6 +44,8 @@ constexpr KernelTable make_table(const char* name) {
       .rms_norm = rms_norm<V>,
       .rotate = rotate<V>,
       .silu_multiply = silu_multiply<V>,
+      .exponentials = exponentials<V::kDoubles>,
+      .logarithms = logarithms<V::kDoubles>,
       .add = add_to<V>,
       .to_bf16 = round_to_bf16<V>,
       .to_int8 = round_to_int8<V>,

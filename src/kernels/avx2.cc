@@ -12,6 +12,7 @@ struct Vector {
   // temporaries.
   static constexpr int kAccumulators = 4;
   static constexpr int kMaxRows = 4;
+  static constexpr int kDoubles = 4;
 
   __m256 low, high;  // lanes 0..7 and 8..15
 

@@ -151,6 +151,11 @@ struct KernelTable {
   // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate.
   void (*silu_multiply)(const float* gate, const float* up, int n, float* out);
 
+  // values[i] = e^values[i], and log(values[i]) of normal values above 0, in double and in place:
+  // portable_exp and portable_log of base/elementary.h, bit by bit.
+  void (*exponentials)(double* values, int n);
+  void (*logarithms)(double* values, int n);
+
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);
 

@@ -23,6 +23,7 @@ struct Vector {
   // 32 registers: 16 sums leave enough for two tiles' weights and the inputs.
   static constexpr int kAccumulators = 16;
   static constexpr int kMaxRows = 8;
+  static constexpr int kDoubles = 8;
 
   __m512 lanes;
 

@@ -30,6 +30,7 @@ struct Vector {
   // Nothing to gain from many rows at once here; these keep the code small.
   static constexpr int kAccumulators = 4;
   static constexpr int kMaxRows = 4;
+  static constexpr int kDoubles = 2;
 
   float lane[kLanes];
 

@@ -1,12 +1,17 @@
 #include "sampling/counter_chance.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/elementary.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
+
+using Block = std::array<std::uint32_t, 4>;
 
 // Tells Gumbel blocks from decisions that carry Purpose::token.
 constexpr std::uint32_t kGumbelBit = 1u << 31;
@@ -15,17 +20,23 @@ constexpr std::uint32_t kGumbelBit = 1u << 31;
 // and rounding would reach 1.
 double to_uniform(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t k = ((static_cast<std::uint64_t>(high) << 32) | low) >> 12;
-  return (static_cast<double>(k) + 0.5) * 0x1p-52;
+  // As the fraction of a number from 1 to 2: 1 + k 2^-52. Both steps are exact, and cheaper than
+  // turning an integer into a double.
+  const std::uint64_t one = std::bit_cast<std::uint64_t>(1.0);
+  return std::bit_cast<double>(one | k) - (1 - 0x1p-53);
 }
 
-[[noreturn]] void throw_no_mass() {
-  throw Error("draw a token", "distribution", "a positive probability", "none");
+// Of the two numbers that a block of Gumbel noise makes, the token's.
+double noise_of(TokenId token, const Block& words) {
+  const bool odd = (static_cast<std::uint32_t>(token) & 1u) != 0;
+  return odd ? to_uniform(words[2], words[3]) : to_uniform(words[0], words[1]);
 }
 
-}  // namespace
+// Half a token's id, which is its block's index.
+std::uint32_t noise_index(TokenId token) { return static_cast<std::uint32_t>(token) >> 1; }
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
-                                        std::array<std::uint32_t, 2> key) {
+// In place where whole vocabularies draw: blocks do not wait for one another.
+inline Block philox(Block counter, std::array<std::uint32_t, 2> key) {
   // The multipliers of the paper's table 2; the keys step by the fractions of the golden ratio and
   // of sqrt(3), its section 3.3.
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
@@ -45,24 +56,34 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-std::array<std::uint32_t, 4> CounterChance::block(std::int64_t position, std::uint32_t index,
-                                                  std::uint32_t purpose) const {
+// The block of a key as the header lays it out.
+inline Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
+                      std::uint32_t purpose) {
   const auto wide = static_cast<std::uint64_t>(position);
-  return philox4x32(
+  return philox(
       {static_cast<std::uint32_t>(wide), static_cast<std::uint32_t>(wide >> 32), index, purpose},
-      {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+}
+
+[[noreturn]] void throw_no_mass() {
+  throw Error("draw a token", "distribution", "a positive probability", "none");
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
+  return philox(counter, key);
 }
 
 double CounterChance::uniform(const Draw& draw) const {
-  const auto words = block(draw.position, static_cast<std::uint32_t>(draw.node),
-                           static_cast<std::uint32_t>(draw.purpose));
+  const auto words = block_of(seed_, draw.position, static_cast<std::uint32_t>(draw.node),
+                              static_cast<std::uint32_t>(draw.purpose));
   return to_uniform(words[0], words[1]);
 }
 
 double CounterChance::gumbel(const Draw& draw, TokenId token) const {
-  const auto id = static_cast<std::uint32_t>(token);
-  const auto words = block(draw.position, id >> 1, kGumbelBit);
-  const double u = (id & 1u) ? to_uniform(words[2], words[3]) : to_uniform(words[0], words[1]);
+  const double u = noise_of(token, block_of(seed_, draw.position, noise_index(token), kGumbelBit));
   return -portable_log(-portable_log(u));
 }
 
@@ -89,6 +110,27 @@ TokenId CounterChance::categorical(const Distribution& distribution, const Draw&
   return last;
 }
 
+void CounterChance::noise(std::int64_t position, std::span<const TokenId> ids,
+                          std::span<double, kRaceTokens> out) const {
+  const std::uint32_t first = noise_index(ids.front());
+  const std::size_t n_blocks = noise_index(ids.back()) - first + std::size_t{1};
+  if (n_blocks > ids.size()) {  // far apart: each its own
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      out[i] = noise_of(ids[i], block_of(seed_, position, noise_index(ids[i]), kGumbelBit));
+    }
+    return;
+  }
+  std::array<double, 2 * kRaceTokens> all;  // of tokens 2 * first and on
+  for (std::size_t i = 0; i < n_blocks; ++i) {
+    const auto words = block_of(seed_, position, first + static_cast<std::uint32_t>(i), kGumbelBit);
+    all[2 * i] = to_uniform(words[0], words[1]);
+    all[2 * i + 1] = to_uniform(words[2], words[3]);
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    out[i] = all[static_cast<std::uint32_t>(ids[i]) - std::size_t{2} * first];
+  }
+}
+
 // Gumbel-max as a race: with u uniform, -log u is exponential, and the largest log(prob) -
 // log(-log u) is the largest prob / -log u.
 TokenId CounterChance::race(const Distribution& distribution, std::int64_t position) const {
@@ -98,22 +140,19 @@ TokenId CounterChance::race(const Distribution& distribution, std::int64_t posit
   constexpr double kMargin = 1 + 0x1p-50;
   double best = -1;
   TokenId winner = kNoToken;
-  std::array<std::uint32_t, 4> words{};
-  std::int64_t words_of = -1;  // the half id whose block `words` is
-  for (std::size_t i = 0; i < distribution.ids.size(); ++i) {
-    const double prob = distribution.probs[i];
-    if (!(prob > 0)) continue;
-    const auto id = static_cast<std::uint32_t>(distribution.ids[i]);
-    if (words_of != static_cast<std::int64_t>(id >> 1)) {
-      words_of = static_cast<std::int64_t>(id >> 1);
-      words = block(position, id >> 1, kGumbelBit);
-    }
-    const double u = (id & 1u) ? to_uniform(words[2], words[3]) : to_uniform(words[0], words[1]);
-    if (prob * kMargin < best * (1 - u)) continue;
-    const double score = prob / -portable_log(u);
-    if (score > best) {  // ids ascend: of equals the first stays
-      best = score;
-      winner = distribution.ids[i];
+  std::array<double, kRaceTokens> uniforms;
+  for (std::size_t first = 0; first < distribution.ids.size(); first += kRaceTokens) {
+    const std::size_t n = std::min(kRaceTokens, distribution.ids.size() - first);
+    noise(position, std::span(distribution.ids).subspan(first, n), uniforms);
+    for (std::size_t i = 0; i < n; ++i) {
+      const double prob = distribution.probs[first + i];
+      const double u = uniforms[i];
+      if (prob * kMargin < best * (1 - u) || !(prob > 0)) continue;
+      const double score = prob / -portable_log(u);
+      if (score > best) {  // ids ascend: of equals the first stays
+        best = score;
+        winner = distribution.ids[first + i];
+      }
     }
   }
   if (winner == kNoToken) throw_no_mass();

@@ -13,7 +13,9 @@
 #define OUTRIDER_SAMPLING_COUNTER_CHANCE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "sampling/chance.h"
 
@@ -39,8 +41,11 @@ class CounterChance : public Chance {
   double gumbel(const Draw& draw, TokenId token) const;
 
  private:
-  std::array<std::uint32_t, 4> block(std::int64_t position, std::uint32_t index,
-                                     std::uint32_t purpose) const;
+  // Tokens whose noise is made at a time: 3 KiB, in the first cache until they have raced.
+  static constexpr std::size_t kRaceTokens = 128;
+  // The uniform numbers behind the Gumbel noise of one to so many tokens, ids ascending.
+  void noise(std::int64_t position, std::span<const TokenId> ids,
+             std::span<double, kRaceTokens> out) const;
   TokenId race(const Distribution& distribution, std::int64_t position) const;
 
   std::uint64_t seed_;

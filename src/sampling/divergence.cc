@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/elementary.h"
+#include "sampling/elementary_rows.h"
 
 namespace outrider {
 namespace {
@@ -28,7 +29,7 @@ class LogSum {
  private:
   static constexpr std::size_t kBlock = 256;
   void flush() {
-    portable_log_each(std::span(logs_).first(n_));
+    logarithms(std::span(logs_).first(n_));
     for (std::size_t i = 0; i < n_; ++i) total_ += weights_[i] * logs_[i];
     n_ = 0;
   }

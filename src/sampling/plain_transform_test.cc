@@ -165,7 +165,7 @@ void weigh(std::span<const float> logits, float largest, double temperature, Dis
       const double logit = logits[static_cast<std::size_t>(out.ids[i])];
       out.probs[i] = (logit - static_cast<double>(largest)) / temperature;
     }
-    portable_exp_each(out.probs);
+    for (double& prob : out.probs) prob = portable_exp(prob);
   }
   const auto positive = [](TokenId, double weight) { return weight > 0; };  // NaN leaves as well
   const bool complete =

@@ -13,6 +13,7 @@
 
 #include "base/elementary.h"
 #include "outrider/error.h"
+#include "sampling/elementary_rows.h"
 #include "sampling/logit_blocks.h"
 
 namespace outrider {
@@ -126,7 +127,7 @@ double weigh(std::span<const float> logits, float largest, double temperature,
         chunk[i] = logits[static_cast<std::size_t>(id)] == largest ? 1.0 : 0.0;
       }
     } else {
-      portable_exp_each(chunk);
+      exponentials(chunk);
     }
     for (double& weight : chunk) {
       const bool positive = weight > 0;  // NaN is not

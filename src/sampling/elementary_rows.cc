@@ -1,0 +1,54 @@
+#include "sampling/elementary_rows.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "base/elementary.h"
+#include "kernels/dispatch.h"
+
+namespace outrider {
+namespace {
+
+// Asked once: the processor takes its time to answer, a virtual one most of all.
+const kernels::KernelTable& fastest() {
+  static const kernels::KernelTable& table = kernels::best_table();
+  return table;
+}
+
+// What a call to a kernel takes: an int's worth, and of logarithms no more than stays in the first
+// cache between the look at it and the work.
+constexpr std::size_t kMostTogether = 512;
+
+template <class Work>
+void in_blocks(std::span<double> values, const Work& work) {
+  while (!values.empty()) {
+    const std::span<double> block = values.first(std::min(kMostTogether, values.size()));
+    values = values.subspan(block.size());
+    work(block);
+  }
+}
+
+bool is_normal_and_positive(double x) {  // NaN is not
+  return x >= std::numeric_limits<double>::min() && x <= std::numeric_limits<double>::max();
+}
+
+}  // namespace
+
+void exponentials(std::span<double> values) {
+  in_blocks(values, [](std::span<double> block) {
+    fastest().exponentials(block.data(), static_cast<int>(block.size()));
+  });
+}
+
+void logarithms(std::span<double> values) {
+  in_blocks(values, [](std::span<double> block) {
+    if (std::all_of(block.begin(), block.end(), is_normal_and_positive)) {
+      fastest().logarithms(block.data(), static_cast<int>(block.size()));
+    } else {
+      for (double& x : block) x = portable_log(x);
+    }
+  });
+}
+
+}  // namespace outrider
