@@ -49,11 +49,43 @@ class TileShape {
   ~TileShape() { _tile_release(); }
 };
 
-void prefetch(const std::byte* from, int n_lines) {
-  for (int i = 0; i < n_lines; ++i) {
-    __builtin_prefetch(from + i * static_cast<std::ptrdiff_t>(kLineBytes));
+// Weights that will be multiplied soon, called for into the second cache while others are. Calling
+// for every line in turn moves no more than a core's few miss buffers hold (16 lines in 90 ns are
+// 11 GB/s); the second cache's own prefetcher has three times as many requests under way, but it
+// follows lines within a page and no further. So four parts of what is to come are called for side
+// by side: the prefetcher runs ahead in all of them, and most calls find their line there. (16 rows
+// of int8 over 1 GB, beside one row's 33 ms: one stream 47 ms, two 44, four 40, eight 39.)
+class CallAhead {
+ public:
+  // A share of the n_bytes at `from`, the share-th of n_shares, in n_steps steps.
+  CallAhead(const std::byte* from, std::size_t n_bytes, int share, int n_shares, int n_steps)
+      : n_steps_(n_steps) {
+    const auto n_lines = static_cast<int>(n_bytes / kLineBytes);
+    const int of_stream = (n_lines + kStreams - 1) / kStreams;
+    const int begin = of_stream * share / n_shares;
+    n_lines_ = of_stream * (share + 1) / n_shares - begin;
+    next_ = from + static_cast<std::size_t>(begin) * kLineBytes;
+    stride_ = static_cast<std::size_t>(of_stream) * kLineBytes;
   }
-}
+
+  void step() {
+    for (due_ += n_lines_; due_ >= n_steps_; due_ -= n_steps_) {
+      for (int i = 0; i < kStreams; ++i) {
+        __builtin_prefetch(next_ + static_cast<std::size_t>(i) * stride_, 0, 2);
+      }
+      next_ += kLineBytes;
+    }
+  }
+
+ private:
+  static constexpr int kStreams = 4;
+
+  int n_steps_;
+  int n_lines_;  // of each stream
+  int due_ = 0;  // lines times steps
+  const std::byte* next_;
+  std::size_t stride_;
+};
 
 // Row tiles that go together over the weights. int8, int4: 64 rows' inputs and running sums stay in
 // the second cache beside a block of weights.
@@ -99,7 +131,6 @@ class QuantizedProduct {
   static constexpr bool kInt8 = kKind == WeightKind::int8;
   static constexpr int kGroups = kBlockGroups<kKind>;
   static constexpr std::size_t kGroupBytes = kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes;
-  static constexpr int kGroupLines = static_cast<int>((kGroupBytes + kLineBytes - 1) / kLineBytes);
   static constexpr int kDots = kAhead + 1;
   static_assert(kGroups % 2 == 0, "groups of int8 lie in pairs");
 
@@ -111,11 +142,9 @@ class QuantizedProduct {
     const float* input_scales;
     const float* scaled_sums;
     std::size_t slots;
-    int n;                       // groups
-    int unpacked;                // of them, by an earlier row tile
-    const std::byte* ahead;      // weights to call for, so many lines at every group
-    const std::byte* ahead_end;  // and no further
-    int lines;
+    int n;            // groups
+    int unpacked;     // of them, by an earlier row tile
+    CallAhead ahead;  // for this row tile's share of the next block
   };
 
   // All row tiles past the groups of a tile that begin at `first`.
@@ -144,30 +173,20 @@ class QuantizedProduct {
     const auto slots = static_cast<std::size_t>(args_.slots);
     const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
     const std::size_t n_bytes = static_cast<std::size_t>(n) * kGroupBytes;
-    Place place{.weights = block,
-                .inputs = args_.quantized + at * kGroup,
-                .input_scales = args_.quantized_scales + at,
-                .scaled_sums = args_.scaled_sums + at,
-                .slots = slots,
-                .n = n,
-                .unpacked = row_tile > 0 ? n : 0,
-                .ahead = block + kPrefetchBytes,
-                .ahead_end = block + kPrefetchBytes + n_bytes,
-                .lines = kGroupLines};
-    // One row tile of int8 calls for what it will soon multiply; else each calls for its part of as
-    // much as this block is, behind it.
-    if (!kInt8 || n_row_tiles_ > 1) {
-      place.lines = (kGroupLines + n_row_tiles_ - 1) / n_row_tiles_;
-      place.ahead =
-          block + n_bytes + static_cast<std::size_t>(row_tile * n * place.lines) * kLineBytes;
-      place.ahead_end = block + 2 * n_bytes;
-    }
-    return place;
+    return {.weights = block,
+            .inputs = args_.quantized + at * kGroup,
+            .input_scales = args_.quantized_scales + at,
+            .scaled_sums = args_.scaled_sums + at,
+            .slots = slots,
+            .n = n,
+            .unpacked = row_tile > 0 ? n : 0,
+            .ahead = CallAhead(block + n_bytes, n_bytes, row_tile, n_row_tiles_, n)};
   }
 
   void multiply_and_scale(const Place& place, Vector (&result)[R]) {
     Vector sums[R];
     for (int r = 0; r < R; ++r) sums[r] = result[r];
+    CallAhead ahead = place.ahead;
     for (int i = 0; i < kUnpackAhead; ++i) unpack(place, i);
     // Loading a tile is an instruction of which the compiler does not know that it reads memory.
     __asm__ volatile("" ::: "memory");
@@ -175,8 +194,7 @@ class QuantizedProduct {
     for (int i = 0; i < place.n; ++i) {
       unpack(place, i + kUnpackAhead);
       if (i + kAhead < place.n) multiply(place, i + kAhead, dots_[(i + kAhead) % kDots]);
-      const std::byte* ahead = place.ahead + static_cast<std::size_t>(i * place.lines) * kLineBytes;
-      if (ahead < place.ahead_end) prefetch(ahead, place.lines);
+      ahead.step();
       scale(place, i, dots_[i % kDots], sums);
     }
     for (int r = 0; r < R; ++r) result[r] = sums[r];
@@ -252,13 +270,15 @@ void multiply_quantized_tiles(const MatmulArgs& args) {
 }
 
 // Up to so many rows one vector instruction per four products is as quick as the way into the
-// tiles and back; the bits are the same. (Whole passes of 1.1B: int8 alike from 5 to 8 rows, int4
-// quicker with tiles from 7 on.)
-constexpr int kFewRows = 6;
+// tiles and back; the bits are the same. (1 GB of weights, milliseconds by vectors and by tiles:
+// int8 34 and 37 for 2 rows, 38 and 37 for 3, 37 and 37 for 4, 47 and 37 for 5; int4 40 and 44 for
+// 4, 48 and 48 for 6, 53 and 49 for 7.)
+template <WeightKind kKind>
+constexpr int kFewRows = kKind == WeightKind::int8 ? 3 : 6;
 
 template <WeightKind kKind>
 void matmul_quantized_amx(const MatmulArgs& args) {
-  if (args.n_rows <= kFewRows) {
+  if (args.n_rows <= kFewRows<kKind>) {
     kKind == WeightKind::int8 ? matmul_int8_vnni(args) : matmul_int4_vnni(args);
     return;
   }
@@ -276,14 +296,13 @@ void matmul_quantized_amx(const MatmulArgs& args) {
 
 // --- bf16 --------------------------------------------------------------------------------------
 
-// Weights to call for while others are multiplied: so many lines at every group.
-struct Ahead {
-  const std::byte* weights = nullptr;
-  int lines = 0;
+// Where a row tile's weights come from the memory by themselves, and nothing is called for.
+struct NothingAhead {
+  void step() {}
 };
 
 // kRowTiles x kColumnTiles tiles of the product, at most four in all.
-template <int kRowTiles, int kColumnTiles>
+template <int kRowTiles, int kColumnTiles, class Ahead = NothingAhead>
 void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead ahead = {}) {
   static_assert(kRowTiles == 1 ? kColumnTiles <= 4 : kRowTiles == 2 && kColumnTiles <= 2);
   const std::size_t tile_bytes = packed_pairs_bytes(args.k);
@@ -302,8 +321,7 @@ void multiply_bf16(const MatmulArgs& args, int tile, int row, int height, Ahead 
     _tile_loadd(4, weights, kLineBytes);
     _tile_dpbf16ps(0, 6, 4);
     if constexpr (kRowTiles == 2) _tile_dpbf16ps(2, 7, 4);
-    prefetch(ahead.weights, ahead.lines);
-    ahead.weights += static_cast<std::size_t>(ahead.lines) * kLineBytes;
+    ahead.step();
     if constexpr (kColumnTiles > 1) {
       _tile_loadd(5, weights + tile_bytes, kLineBytes);
       _tile_dpbf16ps(1, 6, 5);
@@ -368,18 +386,16 @@ void multiply_bf16_row_tile(const MatmulArgs& args, int row, int height) {
 void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_row_tiles,
                              int height) {
   const std::size_t tile_bytes = packed_pairs_bytes(args.k);
-  const int n_groups = group_count(args.k);
   const int n_row_pairs = (n_row_tiles + 1) / 2;
-  const int lines_of_group = static_cast<int>(2 * kPairsGroupBytes / kLineBytes);
   const int end = args.first_tile + args.n_tiles;
   for (int tile = args.first_tile; tile < end; tile += 2) {
     const bool two_columns = tile + 1 < end;
-    Ahead ahead{.weights = static_cast<const std::byte*>(args.tiles) +
-                           static_cast<std::size_t>(tile + 2) * tile_bytes,
-                .lines = (lines_of_group + n_row_pairs - 1) / n_row_pairs};
-    for (int i = 0; i < n_row_tiles; i += 2) {
-      const int row = (first_row_tile + i) * height;
-      const bool two_rows = i + 1 < n_row_tiles;
+    const std::byte* next =
+        static_cast<const std::byte*>(args.tiles) + static_cast<std::size_t>(tile + 2) * tile_bytes;
+    for (int pair = 0; pair < n_row_pairs; ++pair) {
+      const int row = (first_row_tile + 2 * pair) * height;
+      const bool two_rows = 2 * pair + 1 < n_row_tiles;
+      const CallAhead ahead(next, 2 * tile_bytes, pair, n_row_pairs, group_count(args.k));
       if (two_rows && two_columns) {
         multiply_bf16<2, 2>(args, tile, row, height, ahead);
       } else if (two_rows) {
@@ -389,7 +405,6 @@ void multiply_bf16_row_tiles(const MatmulArgs& args, int first_row_tile, int n_r
       } else {
         multiply_bf16<1, 1>(args, tile, row, height);
       }
-      ahead.weights += static_cast<std::size_t>(ahead.lines * n_groups) * kLineBytes;
     }
   }
 }
