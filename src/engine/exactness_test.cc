@@ -350,7 +350,7 @@ struct ResidualNotClipped : MultiRoundSteps {
 };
 struct ResidualNotRenormalised : MultiRoundSteps {
   static double reject(Distribution& rule_prob, const Distribution& proposal) {
-    return scale_and_subtract(rule_prob, 1.0, proposal);
+    return testing::subtract_without_normalising(rule_prob, proposal);
   }
 };
 // The mistake of a published tutorial: after a rejection, a second sample of the target itself.

@@ -126,7 +126,7 @@ struct BonusSkipsTransform : MultiRoundSteps {
 };
 struct ResidualNotRenormalised : MultiRoundSteps {
   static double reject(Distribution& rule_prob, const Distribution& proposal) {
-    return scale_and_subtract(rule_prob, 1.0, proposal);
+    return testing::subtract_without_normalising(rule_prob, proposal);
   }
 };
 

@@ -350,12 +350,12 @@ struct WeightOfTokenAlone : TraversalSteps {
 };
 struct ResidualNotScaled : TraversalSteps {
   static double reject(Distribution& rule_prob, double, const Distribution& proposal) {
-    return scale_subtract_and_normalise(rule_prob, 1.0, proposal);
+    return subtract_and_normalise(rule_prob, proposal);
   }
 };
 struct ResidualNotRenormalised : TraversalSteps {
   static double reject(Distribution& rule_prob, double weight, const Distribution& proposal) {
-    return scale_and_subtract(rule_prob, weight, proposal);
+    return testing::subtract_without_normalising(rule_prob, proposal, weight);
   }
 };
 struct SiblingNotRemoved : TraversalSteps {

@@ -98,10 +98,13 @@ void combine(const Distribution& a, const Distribution& b, const Combine& combin
 // sum over x of min(a[x], b[x]): the chance that one draft token from b is accepted for a.
 double overlap(const Distribution& a, const Distribution& b);
 
-// from <- normalise(max(0, from - taken)) in place, keeping only positive entries.
+// sum over x of max(0, weight * from[x] - taken[x]).
+double remainder_mass(const Distribution& from, const Distribution& taken, double weight = 1);
+
+// from <- normalise(max(0, weight * from - taken)) in place, keeping only positive entries.
 // Returns the mass before normalisation; if that is 0 (nothing left but rounding) `from` stays as
 // it was.
-double subtract_and_normalise(Distribution& from, const Distribution& taken);
+double subtract_and_normalise(Distribution& from, const Distribution& taken, double weight = 1);
 
 }  // namespace outrider
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/elementary.h"
+#include "base/lane_sum.h"
 #include "sampling/transform.h"
 
 namespace outrider {
@@ -133,8 +134,12 @@ std::uint64_t top_p_cutoff(std::span<const float> logits, float largest, double 
   return candidates.back().key;  // rounding again: this order's sum fell short of the bucket's
 }
 
-double sum_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
+double sum_of(const Distribution& weighted) {
+  LaneSum sum;
+  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
+    sum.add(static_cast<std::size_t>(weighted.ids[i]), weighted.probs[i]);
+  }
+  return sum.total();
 }
 
 // Drops the entries for which keep(id, weight) is false.
@@ -174,8 +179,8 @@ void weigh(std::span<const float> logits, float largest, double temperature, Dis
 }
 
 void normalise(Distribution& weighted) {
-  const double total = sum_of(weighted.probs);
-  for (double& prob : weighted.probs) prob /= total;
+  const double scale = 1 / sum_of(weighted);
+  for (double& prob : weighted.probs) prob *= scale;
 }
 
 void every_id(std::size_t n, Distribution& out) {
@@ -216,7 +221,7 @@ void distribution(const SamplingParams& params, std::span<const float> penalised
   weigh(penalised, largest, params.temperature, out);
   if (params.top_p < 1) {
     const std::uint64_t cutoff =
-        top_p_cutoff(penalised, largest, params.temperature, out, sum_of(out.probs), params.top_p);
+        top_p_cutoff(penalised, largest, params.temperature, out, sum_of(out), params.top_p);
     filter(out, [&](TokenId id, double) {
       return rank_key(penalised[static_cast<std::size_t>(id)], id) >= cutoff;
     });

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/elementary.h"
+#include "base/lane_sum.h"
 #include "outrider/error.h"
 #include "sampling/elementary_rows.h"
 #include "sampling/logit_blocks.h"
@@ -68,8 +69,12 @@ Scratch& scratch_of_thread() {
   return scratch;
 }
 
-double sum_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
+double sum_of(const Distribution& weighted) {
+  LaneSum sum;
+  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
+    sum.add(static_cast<std::size_t>(weighted.ids[i]), weighted.probs[i]);
+  }
+  return sum.total();
 }
 
 // Brings the first n entries for which keep(index) holds to the front and returns how many those
@@ -88,30 +93,33 @@ std::size_t bring_forward(std::size_t n, Distribution& weighted, const Keep& kee
 
 // Fills weighted.probs, not yet normalised, for the ids already there: e^((logit - largest) /
 // temperature), which is 1 at the largest; and buckets, unless that is null, with the bucket of
-// each. Tokens of weight 0 leave. Returns the sum of the weights, in the order of ids.
+// each. Tokens of weight 0 leave. Returns the sum of the weights.
 double weigh(std::span<const float> logits, float largest, double temperature,
              Distribution& weighted, std::vector<std::uint16_t>* buckets) {
   const std::size_t n = weighted.ids.size();
   weighted.probs.resize(n);
   if (buckets != nullptr) buckets->resize(n);
   const bool whole_row = n == logits.size();
-  double total = 0;
-  bool complete = true;
+  LaneSum total;
+  LaneSum n_weightless;
   // In chunks that stay in the first cache from step to step.
   constexpr std::size_t kChunk = 512;
   for (std::size_t first = 0; first < n; first += kChunk) {
     const std::span<double> chunk =
         std::span(weighted.probs).subspan(first, std::min(kChunk, n - first));
     // Divided, not multiplied by a reciprocal: temperatures down to the least double work.
-    const auto exponent = [largest, temperature](float logit) {
-      return (static_cast<double>(logit) - static_cast<double>(largest)) / temperature;
+    const auto below = [largest](float logit) {
+      return static_cast<double>(logit) - static_cast<double>(largest);
     };
     if (whole_row) {
-      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = exponent(logits[first + i]);
+      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = below(logits[first + i]);
     } else {
       for (std::size_t i = 0; i < chunk.size(); ++i) {
-        chunk[i] = exponent(logits[static_cast<std::size_t>(weighted.ids[first + i])]);
+        chunk[i] = below(logits[static_cast<std::size_t>(weighted.ids[first + i])]);
       }
+    }
+    if (temperature != 1) {
+      for (double& exponent : chunk) exponent /= temperature;
     }
     if (buckets != nullptr) {
       for (std::size_t i = 0; i < chunk.size(); ++i) {
@@ -129,14 +137,19 @@ double weigh(std::span<const float> logits, float largest, double temperature,
     } else {
       exponentials(chunk);
     }
-    for (double& weight : chunk) {
-      const bool positive = weight > 0;  // NaN is not
-      complete &= positive;
-      weight = positive ? weight : 0.0;
-      total += weight;
+    for (double& weight : chunk) weight = weight > 0 ? weight : 0.0;  // NaN is not
+    if (whole_row) {
+      static_assert(kChunk % LaneSum::kLanes == 0);
+      total.add_each(chunk.size(), [chunk](std::size_t i) { return chunk[i]; });
+    } else {
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        total.add(static_cast<std::size_t>(weighted.ids[first + i]), chunk[i]);
+      }
     }
+    n_weightless.add_each(chunk.size(),
+                          [chunk](std::size_t i) { return chunk[i] > 0 ? 0.0 : 1.0; });
   }
-  if (!complete) {
+  if (n_weightless.total() > 0) {
     const auto stays = [&weighted](std::size_t i) { return weighted.probs[i] > 0; };
     if (buckets != nullptr) {
       std::size_t n_kept = 0;
@@ -149,7 +162,7 @@ double weigh(std::span<const float> logits, float largest, double temperature,
     weighted.ids.resize(n_kept);
     weighted.probs.resize(n_kept);
   }
-  return total;
+  return total.total();
 }
 
 // Where the nucleus ends: the likeliest tokens, the last of which brings their weight to a goal.
@@ -254,8 +267,10 @@ std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch
   return 0;
 }
 
+// total is at least 1, the likeliest token's weight: its reciprocal is a number.
 void normalise(double total, Distribution& weighted) {
-  for (double& prob : weighted.probs) prob /= total;
+  const double scale = 1 / total;
+  for (double& prob : weighted.probs) prob *= scale;
 }
 
 }  // namespace
@@ -415,7 +430,7 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
   const auto end = static_cast<std::ptrdiff_t>(n);
   out.ids.assign(weighted.ids.begin(), weighted.ids.begin() + end);
   out.probs.assign(weighted.probs.begin(), weighted.probs.begin() + end);
-  normalise(sum_of(out.probs), out);
+  normalise(sum_of(out), out);
 }
 
 std::size_t Transform::most_tokens(std::size_t n_logits) const {

@@ -9,12 +9,12 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/elementary.h"
+#include "base/lane_sum.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -148,8 +148,11 @@ Distribution by_sorting(const SamplingParams& params, const std::vector<float>& 
     out.ids.push_back(id);
     out.probs.push_back(portable_exp((logit(id) - largest) / params.temperature));
   }
-  const double sum = std::accumulate(out.probs.begin(), out.probs.end(), 0.0);
-  for (double& prob : out.probs) prob /= sum;
+  LaneSum sum;
+  for (std::size_t i = 0; i < out.ids.size(); ++i) {
+    sum.add(static_cast<std::size_t>(out.ids[i]), out.probs[i]);
+  }
+  for (double& prob : out.probs) prob *= 1 / sum.total();
   return out;
 }
 

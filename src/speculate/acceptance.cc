@@ -1,7 +1,5 @@
 #include "speculate/acceptance.h"
 
-#include <algorithm>
-
 #include "base/elementary.h"
 #include "speculate/block.h"
 #include "speculate/coupled.h"
@@ -9,46 +7,6 @@
 #include "speculate/traversal.h"
 
 namespace outrider {
-namespace {
-
-// What is left of from[index], scaled, after `taken` took its share; `other` walks taken's support
-// along with index.
-double scaled_remainder(const Distribution& from, std::size_t index, double weight,
-                        const Distribution& taken, std::size_t& other) {
-  while (other < taken.ids.size() && taken.ids[other] < from.ids[index]) ++other;
-  const bool shared = other < taken.ids.size() && taken.ids[other] == from.ids[index];
-  return std::max(0.0, weight * from.probs[index] - (shared ? taken.probs[other] : 0.0));
-}
-
-}  // namespace
-
-double scale_and_subtract(Distribution& from, double weight, const Distribution& taken) {
-  double sum = 0;
-  std::size_t kept = 0;
-  std::size_t other = 0;
-  for (std::size_t index = 0; index < from.ids.size(); ++index) {
-    const double left = scaled_remainder(from, index, weight, taken, other);
-    if (left <= 0) continue;
-    from.ids[kept] = from.ids[index];
-    from.probs[kept++] = left;
-    sum += left;
-  }
-  from.ids.resize(kept);
-  from.probs.resize(kept);
-  return sum;
-}
-
-double scale_subtract_and_normalise(Distribution& from, double weight, const Distribution& taken) {
-  double mass = 0;
-  std::size_t other = 0;
-  for (std::size_t index = 0; index < from.ids.size(); ++index) {
-    mass += scaled_remainder(from, index, weight, taken, other);
-  }
-  if (!(mass > 0)) return 0;
-  scale_and_subtract(from, weight, taken);
-  for (double& prob : from.probs) prob /= mass;
-  return mass;
-}
 
 void cost_given_draft(const DraftTree& tree, NodeViews& views, Verdict& verdict) {
   verdict.costs.clear();

@@ -37,12 +37,6 @@ struct BlockSteps {
   }
 };
 
-// from <- max(0, weight * from - taken), not normalised; returns its sum.
-double scale_and_subtract(Distribution& from, double weight, const Distribution& taken);
-
-// The same, normalised; returns its sum before. If that is 0, `from` stays as it was.
-double scale_subtract_and_normalise(Distribution& from, double weight, const Distribution& taken);
-
 template <class Steps>
 class Block final : public Acceptance {
  public:
@@ -55,51 +49,58 @@ class Block final : public Acceptance {
               Verdict& verdict) const override {
     if (!tree.is_chain())
       throw Error("verify block", "draft tree", "a chain", "a tree with siblings");
-    verdict.path.clear();
-    verdict.costs.clear();
-    Distribution& rule_prob = verdict.next_prob;
+    // The laws and weights of the nodes up to the last one that can stand: nothing behind a weight
+    // of 0 does, and what the target says there need not be looked at.
+    std::vector<Verdict::Judged>& judged = verdict.judged;
     const int last = tree.n_drafted();
+    if (judged.size() <= static_cast<std::size_t>(last)) {
+      judged.resize(static_cast<std::size_t>(last) + 1);
+    }
+    const auto at = [&judged](int node) -> Verdict::Judged& {
+      return judged[static_cast<std::size_t>(node)];
+    };
     Distribution& storage = verdict.proposal;
-    double weight = 1;
-    double accepted_weight = 1;
+    at(0).weight = 1;
     int accepted = 0;
     for (int node = 1; node <= last; ++node) {
-      rule_->rule_prob(views, node - 1, rule_prob);
-      verdict.costs.push_back(cost_of(*rule_, views, node - 1, rule_prob));
+      rule_->rule_prob(views, node - 1, at(node - 1).rule_prob);
       const TokenId token = tree.node(node).token;
       const double proposal_prob = tree.proposal_prob(node, storage).prob(token);
-      weight = Steps::weight(weight, rule_prob.prob(token), proposal_prob);
-      // Nothing from here on can stand: what the target says there need not be looked at.
-      if (weight <= 0) break;
-      double accept = weight;
-      if (node < last) {
-        rule_->rule_prob(views, node, rule_prob);
-        const double mass =
-            scale_and_subtract(rule_prob, weight, tree.proposal_prob(node + 1, storage));
-        accept = Steps::accept_prob(mass, weight);
-      }
-      if (chance.bernoulli(accept, Steps::accept_draw(tree, node))) {
-        accepted = node;
-        accepted_weight = weight;
-      }
+      at(node).weight =
+          Steps::weight(at(node - 1).weight, at(node - 1).rule_prob.prob(token), proposal_prob);
+      if (at(node).weight <= 0) break;
+      accepted = node;
     }
-    for (int node = 1; node <= accepted; ++node) verdict.path.push_back(node);
-    rule_->rule_prob(views, accepted, rule_prob);
-    verdict.costs.resize(static_cast<std::size_t>(accepted));
-    verdict.costs.push_back(cost_of(*rule_, views, accepted, rule_prob));
+    const int known = accepted == last ? last - 1 : accepted;  // the last node with a law
+    // From the back: each has a uniform of its own, and the first to stand is the largest.
+    const auto stands = [&](int node) {
+      const double accept =
+          node == last ? at(node).weight
+                       : Steps::accept_prob(
+                             remainder_mass(at(node).rule_prob,
+                                            tree.proposal_prob(node + 1, storage), at(node).weight),
+                             at(node).weight);
+      return chance.bernoulli(accept, Steps::accept_draw(tree, node));
+    };
+    while (accepted > 0 && !stands(accepted)) --accepted;
+
+    if (accepted > known) rule_->rule_prob(views, accepted, at(accepted).rule_prob);
+    verdict.path.clear();
+    verdict.costs.clear();
+    for (int node = 0; node <= accepted; ++node) {
+      if (node > 0) verdict.path.push_back(node);
+      verdict.costs.push_back(cost_of(*rule_, views, node, at(node).rule_prob));
+    }
+    std::swap(verdict.next_prob, at(accepted).rule_prob);
     verdict.corrected = accepted < last;
     if (verdict.corrected) {
-      const double mass =
-          scale_and_subtract(rule_prob, accepted_weight, tree.proposal_prob(accepted + 1, storage));
-      // Nothing left: the two laws are equal there, and only rounding could end the path at them.
-      if (mass > 0) {
-        for (double& prob : rule_prob.probs) prob /= mass;
-      } else {
-        rule_->rule_prob(views, accepted, rule_prob);
-      }
+      // If nothing is left, the two laws are equal there, and only rounding could end the path at
+      // them: the law stays as it is.
+      subtract_and_normalise(verdict.next_prob, tree.proposal_prob(accepted + 1, storage),
+                             at(accepted).weight);
     }
     verdict.next = chance.categorical(
-        rule_prob,
+        verdict.next_prob,
         {tree.n_committed(), accepted, verdict.corrected ? Purpose::residual : Purpose::bonus});
   }
 

@@ -44,7 +44,7 @@ struct TraversalSteps : BlockSteps {
   // rule_prob <- normalise(max(0, weight * rule_prob - proposal)); returns the mass before. If that
   // is 0, rule_prob is as it was.
   static double reject(Distribution& rule_prob, double weight, const Distribution& proposal) {
-    return scale_subtract_and_normalise(rule_prob, weight, proposal);
+    return subtract_and_normalise(rule_prob, proposal, weight);
   }
 };
 

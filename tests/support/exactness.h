@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "outrider/sampling.h"
+#include "sampling/distribution.h"
 #include "speculate/drafter.h"
 
 namespace outrider::testing {
@@ -36,6 +37,16 @@ inline std::vector<std::pair<std::string, SamplingParams>> transforms() {
             .frequency_penalty = 0.3,
             .logit_bias = {{1, 0.5F}}}},
           {"greedy", {.temperature = 0}}};
+}
+
+// For mutants: from <- max(0, weight * from - taken), its sum as large as it came out; returns it.
+inline double subtract_without_normalising(Distribution& from, const Distribution& taken,
+                                           double weight = 1) {
+  const double mass = subtract_and_normalise(from, taken, weight);
+  if (mass > 0) {
+    for (double& prob : from.probs) prob *= mass;
+  }
+  return mass;
 }
 
 }  // namespace outrider::testing
