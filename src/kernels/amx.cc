@@ -118,11 +118,23 @@ class QuantizedProduct {
 
   void run() {
     const std::size_t tile_bytes = packed_tile_bytes(kKind, args_.k);
+    const int n_groups = group_count(args_.k);
+    // Weights are called for a block ahead, short tiles several together: streams within one would
+    // end before the prefetcher has caught up with them.
+    const int together = n_groups < kGroups ? kGroups / n_groups : 1;
     for (int tile = args_.first_tile; tile < args_.first_tile + args_.n_tiles; ++tile) {
       const std::byte* weights =
           static_cast<const std::byte*>(args_.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
-      for (int first = 0; first < group_count(args_.k); first += kGroups) {
-        run_block(weights, tile, first);
+      const int part = (tile - args_.first_tile) % together;
+      for (int first = 0; first < n_groups; first += kGroups) {
+        const int n = n_groups - first < kGroups ? n_groups - first : kGroups;
+        const std::size_t n_bytes = static_cast<std::size_t>(n) * kGroupBytes;
+        const std::byte* block = weights + static_cast<std::size_t>(first) * kGroupBytes;
+        const Next next =
+            together == 1 ? Next{block + n_bytes, n_bytes, 0, 1}
+                          : Next{weights + static_cast<std::size_t>(together - part) * tile_bytes,
+                                 static_cast<std::size_t>(together) * tile_bytes, part, together};
+        run_block(block, tile, first, n, next);
       }
     }
   }
@@ -133,6 +145,14 @@ class QuantizedProduct {
   static constexpr std::size_t kGroupBytes = kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes;
   static constexpr int kDots = kAhead + 1;
   static_assert(kGroups % 2 == 0, "groups of int8 lie in pairs");
+
+  // The weights to call for during a block: one of some shares of these.
+  struct Next {
+    const std::byte* weights;
+    std::size_t n_bytes;
+    int share;
+    int n_shares;
+  };
 
   // Where a row tile's operands of a block stand. Values of their own in registers, not members:
   // what lies in memory is read again after every instruction that stores a tile.
@@ -147,18 +167,16 @@ class QuantizedProduct {
     CallAhead ahead;  // for this row tile's share of the next block
   };
 
-  // All row tiles past the groups of a tile that begin at `first`.
-  void run_block(const std::byte* weights, int tile, int first) {
+  // All row tiles past the n groups of a tile that begin at `first`.
+  void run_block(const std::byte* block, int tile, int first, int n, const Next& next) {
     const int n_groups = group_count(args_.k);
-    const int n = n_groups - first < kGroups ? n_groups - first : kGroups;
-    const std::byte* block = weights + static_cast<std::size_t>(first) * kGroupBytes;
     for (int row_tile = 0; row_tile < n_row_tiles_; ++row_tile) {
       const int row = (first_row_tile_ + row_tile) * R;
       Vector sums[R];
       for (int r = 0; r < R; ++r) {
         sums[r] = first == 0 ? Vector::zero() : Vector::load(running_[row_tile][r]);
       }
-      multiply_and_scale(place_of(block, row, row_tile, first, n), sums);
+      multiply_and_scale(place_of(block, row, row_tile, first, n, next), sums);
       if (first + n < n_groups) {
         for (int r = 0; r < R; ++r) sums[r].store(running_[row_tile][r]);
       } else {
@@ -169,10 +187,10 @@ class QuantizedProduct {
     }
   }
 
-  Place place_of(const std::byte* block, int row, int row_tile, int first, int n) const {
+  Place place_of(const std::byte* block, int row, int row_tile, int first, int n,
+                 const Next& next) const {
     const auto slots = static_cast<std::size_t>(args_.slots);
     const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
-    const std::size_t n_bytes = static_cast<std::size_t>(n) * kGroupBytes;
     return {.weights = block,
             .inputs = args_.quantized + at * kGroup,
             .input_scales = args_.quantized_scales + at,
@@ -180,7 +198,8 @@ class QuantizedProduct {
             .slots = slots,
             .n = n,
             .unpacked = row_tile > 0 ? n : 0,
-            .ahead = CallAhead(block + n_bytes, n_bytes, row_tile, n_row_tiles_, n)};
+            .ahead = CallAhead(next.weights, next.n_bytes, next.share * n_row_tiles_ + row_tile,
+                               next.n_shares * n_row_tiles_, n)};
   }
 
   void multiply_and_scale(const Place& place, Vector (&result)[R]) {
