@@ -49,44 +49,6 @@ class TileShape {
   ~TileShape() { _tile_release(); }
 };
 
-// Weights that will be multiplied soon, called for into the second cache while others are. Calling
-// for every line in turn moves no more than a core's few miss buffers hold (16 lines in 90 ns are
-// 11 GB/s); the second cache's own prefetcher has three times as many requests under way, but it
-// follows lines within a page and no further. So four parts of what is to come are called for side
-// by side: the prefetcher runs ahead in all of them, and most calls find their line there. (16 rows
-// of int8 over 1 GB, beside one row's 33 ms: one stream 47 ms, two 44, four 40, eight 39.)
-class CallAhead {
- public:
-  // A share of the n_bytes at `from`, the share-th of n_shares, in n_steps steps.
-  CallAhead(const std::byte* from, std::size_t n_bytes, int share, int n_shares, int n_steps)
-      : n_steps_(n_steps) {
-    const auto n_lines = static_cast<int>(n_bytes / kLineBytes);
-    const int of_stream = (n_lines + kStreams - 1) / kStreams;
-    const int begin = of_stream * share / n_shares;
-    n_lines_ = of_stream * (share + 1) / n_shares - begin;
-    next_ = from + static_cast<std::size_t>(begin) * kLineBytes;
-    stride_ = static_cast<std::size_t>(of_stream) * kLineBytes;
-  }
-
-  void step() {
-    for (due_ += n_lines_; due_ >= n_steps_; due_ -= n_steps_) {
-      for (int i = 0; i < kStreams; ++i) {
-        __builtin_prefetch(next_ + static_cast<std::size_t>(i) * stride_, 0, 2);
-      }
-      next_ += kLineBytes;
-    }
-  }
-
- private:
-  static constexpr int kStreams = 4;
-
-  int n_steps_;
-  int n_lines_;  // of each stream
-  int due_ = 0;  // lines times steps
-  const std::byte* next_;
-  std::size_t stride_;
-};
-
 // Row tiles that go together over the weights. int8, int4: 64 rows' inputs and running sums stay in
 // the second cache beside a block of weights.
 // bf16: 128 rows, whose inputs, half a megabyte or more, still stay in the second.
@@ -289,11 +251,11 @@ void multiply_quantized_tiles(const MatmulArgs& args) {
 }
 
 // Up to so many rows one vector instruction per four products is as quick as the way into the
-// tiles and back; the bits are the same. (1 GB of weights, milliseconds by vectors and by tiles:
-// int8 34 and 37 for 2 rows, 38 and 37 for 3, 37 and 37 for 4, 47 and 37 for 5; int4 40 and 44 for
-// 4, 48 and 48 for 6, 53 and 49 for 7.)
+// tiles and back; the bits are the same. (Whole passes, milliseconds by vectors and by tiles. int8:
+// 1.1 billion parameters alike from 4 to 8 rows; 125 million 6.5 and 6.1 for 6, 7.5 and 6.8 for 8;
+// 7 million 0.33 and 0.37 for 5, 0.44 and 0.44 for 8. int4: 1.1 billion 32 and 37 for 8.)
 template <WeightKind kKind>
-constexpr int kFewRows = kKind == WeightKind::int8 ? 3 : 6;
+constexpr int kFewRows = kKind == WeightKind::int8 ? 6 : 8;
 
 template <WeightKind kKind>
 void matmul_quantized_amx(const MatmulArgs& args) {
@@ -314,11 +276,6 @@ void matmul_quantized_amx(const MatmulArgs& args) {
 }
 
 // --- bf16 --------------------------------------------------------------------------------------
-
-// Where a row tile's weights come from the memory by themselves, and nothing is called for.
-struct NothingAhead {
-  void step() {}
-};
 
 // kRowTiles x kColumnTiles tiles of the product, at most four in all.
 template <int kRowTiles, int kColumnTiles, class Ahead = NothingAhead>
