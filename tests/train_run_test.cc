@@ -109,26 +109,35 @@ bool killed_after(const Words& words, std::chrono::microseconds delay) {
 
 TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   using Clock = std::chrono::steady_clock;
-  const auto began = Clock::now();
   const ProgramRun whole = run_program(lm("whole"));
   ASSERT_EQ(whole.status, 0) << whole.err;
-  const std::chrono::duration<double> seconds = Clock::now() - began;
   // Steps that the log has heard of.
   const auto n_steps = [&](const char* run) {
     const std::string log = read_file(root_.path() / run / "training" / "log.jsonl");
     return std::count(log.begin(), log.end(), '\n');
   };
+  // Once more to see how long a run takes, and how much of that are steps: the program may take
+  // longer to start than to train.
+  const auto began = Clock::now();
+  auto first_step = began;
+  EXPECT_FALSE(killed_when(lm("timed"), [&] {
+    if (n_steps("timed") == 0) first_step = Clock::now();
+    return false;
+  }));
+  const std::chrono::duration<double> seconds = Clock::now() - began;
+  const std::chrono::duration<double> step = (Clock::now() - first_step) / 60;
   std::mt19937 random(1);
-  const auto uniform = [&](double end) {
+  const auto uniform = [&](std::chrono::duration<double> end) {
     return std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::duration<double>(std::uniform_real_distribution<double>(0, end)(random)));
+        end * std::uniform_real_distribution<double>(0, 1)(random));
   };
-  // Most kills come some steps on and a moment later: while a step is made, logged or saved.
+  // Most kills come some steps on and a moment later: while a step is made, logged or saved. How
+  // many fit into the run depends on how long this process has to wait for its turn.
   int n_in_steps = 0;
-  for (int attempt = 0; attempt < 14; ++attempt) {
+  for (int attempt = 0; attempt < 14 && n_steps("parts") < 45; ++attempt) {
     const auto before = n_steps("parts");
     const auto until = std::uniform_int_distribution<long>(1, 6)(random);
-    const auto moment = uniform(seconds.count() / 60);
+    const auto moment = uniform(step);
     std::optional<Clock::time_point> end;
     // The log is cut back to the checkpoint first, and then grows.
     bool was_cut = before % 3 == 0;
@@ -139,12 +148,11 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
       return end && Clock::now() >= *end;
     });
   }
-  EXPECT_GE(n_in_steps, 10);
-  EXPECT_LT(n_steps("parts"), 60);
+  EXPECT_GE(n_in_steps, 3);
   // The others anywhere: before the steps, and in the writing of the result.
   int n_killed = n_in_steps;
   for (int attempt = 0; attempt < 200 && n_killed < 20; ++attempt) {
-    n_killed += killed_after(lm("parts", {"--resume"}), uniform(seconds.count()));
+    n_killed += killed_after(lm("parts", {"--resume"}), uniform(seconds));
   }
   EXPECT_EQ(n_killed, 20);
   const ProgramRun last = run_program(lm("parts", {"--resume"}));

@@ -175,8 +175,7 @@ template <class V, class Dots, WeightKind kKind, int R, int T, class Ahead>
 void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
   constexpr bool kInt8 = kKind == WeightKind::int8;
   // One row reads as fast as the memory gives, and its streams share the distance. Between the
-  // lines of more rows there is arithmetic, behind which what was called for early has time to
-  // come: four rows of a small model took a twentieth less from the whole distance.
+  // lines of two there is arithmetic, behind which what was called for early has time to come.
   constexpr std::size_t kAhead = R == 1 ? kPrefetchBytes / T : kPrefetchBytes;
   const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
   const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
