@@ -43,7 +43,8 @@ inline void prefetch_stream(const std::byte* tile, std::size_t tile_bytes, std::
 // 11 GB/s); the second cache's own prefetcher has three times as many requests under way, but it
 // follows lines within a page and no further. So four parts of what is to come are called for side
 // by side: the prefetcher runs ahead in all of them, and most calls find their line there. (16 rows
-// of int8 over 1 GB, beside one row's 33 ms: one stream 47 ms, two 44, four 40, eight 39.)
+// of int8 over 1 GB, beside one row's 33 ms: one stream 48 ms, two 44, four 40; eight 39, but a
+// short block has too few lines for so many.)
 class CallAhead {
  public:
   // A share of the n_bytes at `from`, the share-th of n_shares, in n_steps steps.
@@ -170,6 +171,10 @@ struct GroupInputs {
   std::int32_t sum(int r) const { return sums[r]; }
 };
 
+// Up to so many rows call for each stream's own weights a fixed way ahead; with more, of which the
+// registers hold fewer streams, CallAhead's four are quicker.
+constexpr int kMostRollingRows = 2;
+
 // R rows times T adjacent tiles of int8 or int4 weights.
 template <class V, class Dots, WeightKind kKind, int R, int T, class Ahead>
 void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
@@ -195,7 +200,7 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
     const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
     for (int t = 0; t < T; ++t) {
       const std::byte* at = weights + t * tile_bytes;
-      if constexpr (T == kMostStreams) {
+      if constexpr (R <= kMostRollingRows) {
         prefetch_stream<T>(at, tile_bytes, weights_at, kAhead,
                            kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
       }
@@ -238,8 +243,8 @@ struct QuantizedStep {
   void run(int row) const {
     constexpr int kTogether = tiles_together(Dots::kMaxRows / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
-      if constexpr (kTogether == kMostStreams) {
-        multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile, row, NothingAhead{});
+      if constexpr (R <= kMostRollingRows) {
+        multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row, NothingAhead{});
       } else {
         multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row,
                                                          behind<kTogether>(t, row));

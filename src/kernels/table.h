@@ -76,7 +76,7 @@ struct MatmulArgs {
   int first_tile;
   int n_tiles;
   int n_columns;  // outputs of the whole matrix: the last tile may be ragged
-  int k;
+  int k;          // at least 1
   int n_rows;
   // f32 and bf16 weights read x; int8 and int4 read what quantize_row made of it, bf16 what
   // round_row made of it where the table has one.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/lane_sum.h"
+
 namespace outrider {
 namespace {
 

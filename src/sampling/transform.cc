@@ -101,7 +101,7 @@ double weigh(std::span<const float> logits, float largest, double temperature,
   if (buckets != nullptr) buckets->resize(n);
   const bool whole_row = n == logits.size();
   LaneSum total;
-  LaneSum n_weightless;
+  LaneSum n_weightless;  // a count, as a sum that compilers make vectors of
   // In chunks that stay in the first cache from step to step.
   constexpr std::size_t kChunk = 512;
   for (std::size_t first = 0; first < n; first += kChunk) {

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_SPECULATE_ACCEPTANCE_H_
 #define OUTRIDER_SPECULATE_ACCEPTANCE_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -39,6 +41,7 @@ struct Verdict {
   void reserve(int n_drafted) {
     path.reserve(static_cast<std::size_t>(n_drafted));
     costs.reserve(static_cast<std::size_t>(n_drafted) + 1);
+    judged.resize(std::max(judged.size(), static_cast<std::size_t>(n_drafted) + 1));
   }
 };
 

@@ -71,7 +71,6 @@ class Block final : public Acceptance {
       if (at(node).weight <= 0) break;
       accepted = node;
     }
-    const int known = accepted == last ? last - 1 : accepted;  // the last node with a law
     // From the back: each has a uniform of its own, and the first to stand is the largest.
     const auto stands = [&](int node) {
       const double accept =
@@ -84,14 +83,19 @@ class Block final : public Acceptance {
     };
     while (accepted > 0 && !stands(accepted)) --accepted;
 
-    if (accepted > known) rule_->rule_prob(views, accepted, at(accepted).rule_prob);
     verdict.path.clear();
     verdict.costs.clear();
-    for (int node = 0; node <= accepted; ++node) {
+    const auto record = [&](int node, const Distribution& law) {
       if (node > 0) verdict.path.push_back(node);
-      verdict.costs.push_back(cost_of(*rule_, views, node, at(node).rule_prob));
+      verdict.costs.push_back(cost_of(*rule_, views, node, law));
+    };
+    for (int node = 0; node < accepted; ++node) record(node, at(node).rule_prob);
+    if (accepted < last) {
+      std::swap(verdict.next_prob, at(accepted).rule_prob);
+    } else {
+      rule_->rule_prob(views, accepted, verdict.next_prob);
     }
-    std::swap(verdict.next_prob, at(accepted).rule_prob);
+    record(accepted, verdict.next_prob);
     verdict.corrected = accepted < last;
     if (verdict.corrected) {
       // If nothing is left, the two laws are equal there, and only rounding could end the path at
