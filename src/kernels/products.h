@@ -257,9 +257,12 @@ struct QuantizedStep {
   template <int T>
   CallAhead behind(int t, int row) const {
     const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
-    const bool shared = kTiles * tile_bytes <= kMostSharedBytes;
-    const int begin = shared ? 0 : t;
-    const int n_tiles = shared ? kTiles : T;
+    int begin = t;
+    int n_tiles = T;
+    if (kTiles * tile_bytes <= kMostSharedBytes) {
+      begin = 0;
+      n_tiles = kTiles;
+    }
     const auto* from = static_cast<const std::byte*>(args.tiles) +
                        static_cast<std::size_t>(tile + begin + n_tiles) * tile_bytes;
     // The first rows call for all the others.
