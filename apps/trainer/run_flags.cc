@@ -66,8 +66,10 @@ void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_o
               "Threads; 0 takes every processor (default: 0)")
       ->group(kRun);
   add_choice(
-      command, "--precision", flags.precision, {"bf16", "f32"},
-      "Of the matrix products; weights in training are always f32 " + or_default(flags.precision))
+      command, "--precision", flags.precision, {"auto", "bf16", "f32"},
+      "Of the matrix products; auto takes bf16 where the device has instructions for it. Weights "
+      "in training are always f32 " +
+          or_default(flags.precision))
       ->group(kRun);
   add_choice(command, "--device", flags.device, {"auto", "cpu", "cuda"},
              "Where to train; auto takes a CUDA device if libtorch has one. A target runs on the "
@@ -145,6 +147,7 @@ train::BatchShape batch_shape(const RunFlags& flags) {
 }
 
 train::Products products_of(const RunFlags& flags) {
+  if (flags.precision == "auto") return train::quickest_products();
   return flags.precision == "bf16" ? train::Products::bf16 : train::Products::full;
 }
 
@@ -170,6 +173,15 @@ int set_up_training(const RunFlags& flags) {
   return train::set_training_threads(flags.threads);
 }
 
+namespace {
+
+// As a run's settings have it: a run goes on in the precision it began in.
+std::string precision_of(const RunFlags& flags) {
+  return products_of(flags) == train::Products::bf16 ? "bf16" : "f32";
+}
+
+}  // namespace
+
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
                       train::RunSettings settings, std::string summary,
                       const std::function<void(const std::function<bool()>&)>& prepare) {
@@ -182,7 +194,7 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
                                   {"seed", fmt::format("{}", flags.seed)},
                                   {"threads", fmt::format("{}", n_threads)},
                                   {"device", device},
-                                  {"precision", flags.precision},
+                                  {"precision", precision_of(flags)},
                                   {train::kLearningRate, fmt::format("{}", flags.learning_rate)},
                                   {"final-rate", fmt::format("{}", flags.final_rate)},
                                   {"warmup", fmt::format("{}", flags.warmup)},

@@ -36,7 +36,7 @@ struct RunFlags {
   int export_every = 0;
   std::uint64_t seed = 0;
   int threads = 0;
-  std::string precision = "bf16";
+  std::string precision = "auto";
   std::string device = "auto";
   std::string export_type = "bf16";
   bool resume = false;

@@ -7,8 +7,11 @@
 // fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b
 // (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of the bits;
 // reduce_add by the tree of table.h, reduce_add_each (of sixteen V at once: lane i is the i-th's
-// sum) and reduce_max; kAccumulators, how many V the registers hold beside the operands of a
-// product, and kMaxRows <= kAccumulators; kDoubles, how many doubles go together.
+// sum) and reduce_max; load_mixed, of weights in whatever order of lanes is quickest, and
+// in_order<Element>, which puts right what was computed from it. And how much of it the registers
+// hold: kMaxRows, rows of a product with one tile; kAccumulators, sums of a product with several
+// adjacent tiles, of which kPlainTiles go together; kDotKeys, a divisor of 16, keys of a dot
+// product; kValueSums, even, sums over values; kDoubles, how many doubles go together.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.

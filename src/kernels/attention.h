@@ -75,23 +75,30 @@ void read_chunk(const void* const* at, int n, int n_at, const AttendArgs& args, 
   fill_group(rows, n);
 }
 
-// The dot products of a query with sixteen keys: each over 16 lanes, added up by the one tree.
+// The dot products of a query with sixteen keys: each over 16 lanes, added up by the one tree. As
+// many keys at a time as the registers hold sums for.
 template <class V, class Read>
 [[gnu::always_inline]] inline V dot_sixteen(const float* query, const Read* const* keys, int dim) {
-  V sums[kLanes];
-  for (int i = 0; i < kLanes; ++i) sums[i] = V::zero();
-  int d = 0;
-  for (; d + kLanes <= dim; d += kLanes) {
-    const V q = V::load(query + d);
-    for (int i = 0; i < kLanes; ++i) sums[i] = fma(q, V::load(keys[i] + d), sums[i]);
-  }
-  if (d < dim) {
-    const V q = V::load_first(query + d, dim - d);
-    for (int i = 0; i < kLanes; ++i) {
-      sums[i] = fma(q, V::load_first(keys[i] + d, dim - d), sums[i]);
+  V each[kLanes];
+  for (int first = 0; first < kLanes; first += V::kDotKeys) {
+    V sums[V::kDotKeys];
+    for (int i = 0; i < V::kDotKeys; ++i) sums[i] = V::zero();
+    int d = 0;
+    for (; d + kLanes <= dim; d += kLanes) {
+      const V q = V::load(query + d);
+      for (int i = 0; i < V::kDotKeys; ++i) {
+        sums[i] = fma(q, V::load(keys[first + i] + d), sums[i]);
+      }
     }
+    if (d < dim) {
+      const V q = V::load_first(query + d, dim - d);
+      for (int i = 0; i < V::kDotKeys; ++i) {
+        sums[i] = fma(q, V::load_first(keys[first + i] + d, dim - d), sums[i]);
+      }
+    }
+    for (int i = 0; i < V::kDotKeys; ++i) each[first + i] = sums[i];
   }
-  return reduce_add_each(sums);
+  return reduce_add_each(each);
 }
 
 // sums (Q queries, dim) += weights (Q rows of kChunkKeys) times n values, value after value, for
@@ -117,10 +124,10 @@ template <class V, class Read, int Q, int kMany>
   }
 }
 
-template <class V, class Read, int Q>
+template <class V, class Read, int Q>  // Q is 1 or 2
 void add_values(const Read* const* values, int n, int dim, const float* weights, float* sums,
                 std::size_t stride) {
-  constexpr int kMany = V::kAccumulators / (2 * Q) > 0 ? V::kAccumulators / (2 * Q) : 1;
+  constexpr int kMany = V::kValueSums / Q;
   int d = 0;
   for (; d + kMany * kLanes <= dim; d += kMany * kLanes) {
     add_values_at<V, Read, Q, kMany>(values, n, d, weights, sums, stride);

@@ -8,10 +8,14 @@ namespace outrider::kernels {
 namespace {
 
 struct Vector {
-  // 16 registers, two to a vector: 4 vectors of sums leave 8 for weights, inputs and addresses'
-  // temporaries.
+  // 16 registers, two to a vector: beside the sums of six rows there is room for one tile's weights
+  // and an input; with two tiles, for the sums of two rows.
   static constexpr int kAccumulators = 4;
-  static constexpr int kMaxRows = 4;
+  static constexpr int kMaxRows = 6;
+  // One row: two chains of additions a tile, each addition four cycles long, two a cycle.
+  static constexpr int kPlainTiles = 4;
+  static constexpr int kDotKeys = 4;
+  static constexpr int kValueSums = 4;
   static constexpr int kDoubles = 4;
 
   __m256 low, high;  // lanes 0..7 and 8..15
@@ -24,6 +28,23 @@ struct Vector {
     const __m256i high = _mm256_cvtepu16_epi32(load_half(p + 8));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
             _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
+  }
+  // Even elements in the low register, odd ones in the high one: half the work of widening them in
+  // order.
+  static Vector load_mixed(const std::uint16_t* p) {
+    const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m256i odd_bits = _mm256_set1_epi32(static_cast<int>(0xffff0000U));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)),
+            _mm256_castsi256_ps(_mm256_and_si256(pairs, odd_bits))};
+  }
+  static Vector load_mixed(const float* p) { return load(p); }
+  template <class Element>
+  static Vector in_order(Vector mixed) {
+    if constexpr (sizeof(Element) == 4) return mixed;
+    const __m256 first = _mm256_unpacklo_ps(mixed.low, mixed.high);   // 0..3, 8..11
+    const __m256 second = _mm256_unpackhi_ps(mixed.low, mixed.high);  // 4..7, 12..15
+    return {_mm256_permute2f128_ps(first, second, 0x20),
+            _mm256_permute2f128_ps(first, second, 0x31)};
   }
   static Vector load(const std::int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -114,10 +135,23 @@ float reduce_add(Vector a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+// The same additions as reduce_add's of eight sums at once: halves of two side by side, quarters of
+// four, singles of eight.
+__m256 reduce_add_eight(const Vector* sums) {
+  __m256 v[8];
+  for (int i = 0; i < 8; ++i) v[i] = _mm256_add_ps(sums[i].low, sums[i].high);
+  for (int i = 0; i < 4; ++i) {  // i in the low half, 4 + i in the high one
+    v[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[i], v[4 + i], 0x20),
+                         _mm256_permute2f128_ps(v[i], v[4 + i], 0x31));
+  }
+  for (int i = 0; i < 2; ++i) {
+    v[i] = _mm256_add_ps(_mm256_shuffle_ps(v[2 * i], v[2 * i + 1], 0x44),
+                         _mm256_shuffle_ps(v[2 * i], v[2 * i + 1], 0xee));
+  }
+  return _mm256_add_ps(_mm256_shuffle_ps(v[0], v[1], 0x88), _mm256_shuffle_ps(v[0], v[1], 0xdd));
+}
 Vector reduce_add_each(const Vector (&sums)[kLanes]) {
-  float each[kLanes];
-  for (int i = 0; i < kLanes; ++i) each[i] = reduce_add(sums[i]);
-  return Vector::load(each);
+  return {reduce_add_eight(sums), reduce_add_eight(sums + 8)};
 }
 float reduce_max(Vector a) {
   const __m256 eight = _mm256_max_ps(a.low, a.high);
@@ -126,65 +160,76 @@ float reduce_max(Vector a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
-// Bytes widened to 16 bits and multiplied in pairs: (-128) * (-127) * 2 fits 32 bits with ease, and
-// nothing saturates on the way, as it could with the instruction that multiplies bytes.
+// Bytes multiplied by the instruction that wants one side unsigned and adds pairs of products in 16
+// bits, saturating. Eight columns at a time, half of a tile: then the sums of eight rows stay in
+// registers, as long as the loops over quads are left rolled.
 struct Avx2Dots {
-  static constexpr int kMaxRows = 2;
+  static constexpr int kMaxRows = 8;
 
-  // 16 bytes: one quad of four columns.
-  static __m128i load_bytes(const std::byte* p) {
-    return _mm_load_si128(reinterpret_cast<const __m128i*>(p));
+  static __m256i load_bytes(const std::byte* p) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static __m256i broadcast_quad(const std::int8_t* p) {
+    int four;
+    __builtin_memcpy(&four, p, 4);
+    return _mm256_set1_epi32(four);
   }
 
-  // quads(quad, part): the quad of columns 4 * part .. 4 * part + 3 as bytes.
-  template <int R, class Quads>
-  static void multiply(Quads quads, const GroupInputs& inputs, Vector (&dots)[R]) {
-    __m256i sums[R][4];  // per column two sums, of its quads' first and second halves
-    for (int r = 0; r < R; ++r) {
-      for (int part = 0; part < 4; ++part) sums[r][part] = _mm256_setzero_si256();
-    }
+  // The weights' signs go over to the inputs, which are never -128. A pair is at most
+  // 2 * 128 * 127, below 2^15, but two of them are not: 32 bits from there on.
+  template <int R>
+  static void eight_int8(const std::byte* weights, const GroupInputs& inputs, __m256i (&sums)[R]) {
+    const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 1
     for (int quad = 0; quad < kQuads; ++quad) {
-      __m256i input[R];
+      const __m256i weight = load_bytes(weights + quad * kRowBytes);
+      const __m256i size = _mm256_abs_epi8(weight);
       for (int r = 0; r < R; ++r) {
-        int four;
-        __builtin_memcpy(&four, inputs.row(r) + quad * kQuad, 4);
-        input[r] = _mm256_cvtepi8_epi16(_mm_set1_epi32(four));
+        const __m256i input = broadcast_quad(inputs.row(r) + quad * kQuad);
+        const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(input, weight));
+        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, ones));
       }
-      for (int part = 0; part < 4; ++part) {
-        const __m256i weights = _mm256_cvtepi8_epi16(quads(quad, part));
-        for (int r = 0; r < R; ++r) {
-          sums[r][part] = _mm256_add_epi32(sums[r][part], _mm256_madd_epi16(weights, input[r]));
-        }
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      dots[r] = {columns(sums[r][0], sums[r][1]), columns(sums[r][2], sums[r][3])};
     }
   }
 
-  // The two sums of each of eight columns, added. The horizontal add works within 128-bit halves:
-  // columns (0, 1, 4, 5, 2, 3, 6, 7), put in order by the permute.
-  static __m256 columns(__m256i first, __m256i second) {
-    return _mm256_cvtepi32_ps(_mm256_permute4x64_epi64(_mm256_hadd_epi32(first, second), 0xd8));
+  // Weights of four bits are unsigned and small: the eight pairs of a whole group fit 16 bits,
+  // 8 * 2 * 15 * 127 < 2^15.
+  template <int R>
+  static void eight_int4(const std::byte* weights, const GroupInputs& inputs, __m256i (&sums)[R]) {
+    const __m256i low_bits = _mm256_set1_epi8(15);
+#pragma GCC unroll 1
+    for (int quad = 0; quad < kQuads / 2; ++quad) {
+      const __m256i both = load_bytes(weights + quad * kRowBytes);
+      const __m256i low = _mm256_and_si256(both, low_bits);
+      const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), low_bits);
+      for (int r = 0; r < R; ++r) {
+        const std::int8_t* input = inputs.row(r) + quad * kQuad;
+        const __m256i first = _mm256_maddubs_epi16(low, broadcast_quad(input));
+        const __m256i second = _mm256_maddubs_epi16(high, broadcast_quad(input + kGroup / 2));
+        sums[r] = _mm256_add_epi16(sums[r], _mm256_add_epi16(first, second));
+      }
+    }
+    for (int r = 0; r < R; ++r) sums[r] = _mm256_madd_epi16(sums[r], _mm256_set1_epi16(1));
   }
 
   template <int R>
   static void int8(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    const auto quads = [=](int quad, int part) {
-      return load_bytes(weights + quad * kRowBytes + part * 16);
-    };
-    multiply(quads, inputs, dots);
+    __m256i low[R] = {};
+    eight_int8(weights, inputs, low);
+    for (int r = 0; r < R; ++r) dots[r].low = _mm256_cvtepi32_ps(low[r]);
+    __m256i high[R] = {};
+    eight_int8(weights + kRowBytes / 2, inputs, high);
+    for (int r = 0; r < R; ++r) dots[r].high = _mm256_cvtepi32_ps(high[r]);
   }
 
   template <int R>
   static void int4(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    const auto quads = [=](int quad, int part) {
-      const int half = quad % (kQuads / 2);
-      const __m128i both = load_bytes(weights + half * kRowBytes + part * 16);
-      const __m128i low_bits = _mm_set1_epi8(15);
-      return _mm_and_si128(quad == half ? both : _mm_srli_epi16(both, 4), low_bits);
-    };
-    multiply(quads, inputs, dots);
+    __m256i low[R] = {};
+    eight_int4(weights, inputs, low);
+    for (int r = 0; r < R; ++r) dots[r].low = _mm256_cvtepi32_ps(low[r]);
+    __m256i high[R] = {};
+    eight_int4(weights + kRowBytes / 2, inputs, high);
+    for (int r = 0; r < R; ++r) dots[r].high = _mm256_cvtepi32_ps(high[r]);
   }
 };
 

@@ -94,12 +94,24 @@ void store_tile(V value, const MatmulArgs& args, int row, int tile) {
   store_at(value, y, tile * kTileColumns, tile * kTileColumns + tile_columns(args, tile));
 }
 
-// Calls step<R>(row) over all rows, R = Most while there are so many left, then the exact rest.
+// step.run<n_rows>(row), n_rows in 1..Most.
 template <int Most, class Step>
-void for_row_blocks(int n_rows, const Step& step, int row = 0) {
-  for (; n_rows - row >= Most; row += Most) step.template run<Most>(row);
+void run_rows(int n_rows, int row, const Step& step) {
   if constexpr (Most > 1) {
-    if (row < n_rows) for_row_blocks<Most - 1>(n_rows, step, row);
+    if (n_rows < Most) return run_rows<Most - 1>(n_rows, row, step);
+  }
+  step.template run<Most>(row);
+}
+
+// Calls step.run<R>(row) over all rows in as few blocks of at most Most as there can be, all of one
+// height or one less: a last block of few rows would read all weights for them alone.
+template <int Most, class Step>
+void for_row_blocks(int n_rows, const Step& step) {
+  int row = 0;
+  for (int n_blocks = (n_rows + Most - 1) / Most; n_blocks > 0; --n_blocks) {
+    const int height = (n_rows - row + n_blocks - 1) / n_blocks;
+    run_rows<Most>(height, row, step);
+    row += height;
   }
 }
 
@@ -119,7 +131,7 @@ void multiply_plain(const MatmulArgs& args, int tile, int row) {
     for (int t = 0; t < T; ++t) {
       const std::byte* at = weights + t * tile_bytes + i * (sizeof(Element) * kTileColumns);
       __builtin_prefetch(at + kPrefetchBytes / T);
-      w[t] = V::load(reinterpret_cast<const Element*>(at));
+      w[t] = V::load_mixed(reinterpret_cast<const Element*>(at));
     }
     for (int r = 0; r < R; ++r) {
       const V input = V::broadcast(x[static_cast<std::size_t>(r) * args.x_stride + i]);
@@ -127,38 +139,43 @@ void multiply_plain(const MatmulArgs& args, int tile, int row) {
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t);
+    for (int t = 0; t < T; ++t) {
+      store_tile(V::template in_order<Element>(sums[r][t]), args, row + r, tile + t);
+    }
   }
 }
 
-template <class V, class Element, bool TwoTiles>
+// How many of n_tiles adjacent tiles go together where registers have room for so many.
+constexpr int tiles_together(int room, int n_tiles) {
+  if (room >= n_tiles) return n_tiles;
+  return room >= 2 && n_tiles % 2 == 0 ? 2 : 1;
+}
+
+// kTiles adjacent tiles, as many of them together as the registers hold sums for.
+template <class V, class Element, int kTiles>
 struct PlainStep {
   const MatmulArgs& args;
   int tile;
   template <int R>
   void run(int row) const {
-    if constexpr (!TwoTiles) {
-      multiply_plain<V, Element, R, 1>(args, tile, row);
-    } else if constexpr (2 * R <= V::kAccumulators) {
-      multiply_plain<V, Element, R, 2>(args, tile, row);
-    } else {
-      multiply_plain<V, Element, R, 1>(args, tile, row);
-      multiply_plain<V, Element, R, 1>(args, tile + 1, row);
+    constexpr int kTogether = tiles_together(V::kAccumulators / R, kTiles);
+    for (int t = 0; t < kTiles; t += kTogether) {
+      multiply_plain<V, Element, R, kTogether>(args, tile + t, row);
     }
   }
 };
 
-// Two tiles at a time: with one row, a single chain of dependent additions would be slower than the
-// memory.
+// Several tiles at a time: with one row, a single chain of dependent additions would be slower than
+// the memory.
 template <class V, class Element>
 void matmul_plain(const MatmulArgs& args) {
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
-  for (; tile + 1 < end; tile += 2) {
-    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, true>{args, tile});
+  for (; tile + V::kPlainTiles <= end; tile += V::kPlainTiles) {
+    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, V::kPlainTiles>{args, tile});
   }
-  if (tile < end) {
-    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, false>{args, tile});
+  for (; tile < end; ++tile) {
+    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, 1>{args, tile});
   }
 }
 
@@ -226,12 +243,6 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t);
   }
-}
-
-// How many of n_tiles adjacent tiles go together where registers have room for so many.
-constexpr int tiles_together(int room, int n_tiles) {
-  if (room >= n_tiles) return n_tiles;
-  return room >= 2 && n_tiles % 2 == 0 ? 2 : 1;
 }
 
 // kTiles adjacent tiles, as many of them together as the registers hold sums for.

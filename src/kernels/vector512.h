@@ -23,6 +23,9 @@ struct Vector {
   // 32 registers: 16 sums leave enough for two tiles' weights and the inputs.
   static constexpr int kAccumulators = 16;
   static constexpr int kMaxRows = 8;
+  static constexpr int kPlainTiles = 2;
+  static constexpr int kDotKeys = 16;
+  static constexpr int kValueSums = 8;
   static constexpr int kDoubles = 8;
 
   __m512 lanes;
@@ -44,6 +47,14 @@ struct Vector {
   }
   static Vector load_first(const std::int8_t* p, int n) {
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first(n), p)))};
+  }
+  template <class Element>
+  static Vector load_mixed(const Element* p) {
+    return load(p);
+  }
+  template <class Element>
+  static Vector in_order(Vector value) {
+    return value;
   }
   static Vector load_f16(const std::uint16_t* p) { return {_mm512_cvtph_ps(load_half(p))}; }
   void store(float* p) const { _mm512_storeu_ps(p, lanes); }

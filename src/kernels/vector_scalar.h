@@ -30,6 +30,9 @@ struct Vector {
   // Nothing to gain from many rows at once here; these keep the code small.
   static constexpr int kAccumulators = 4;
   static constexpr int kMaxRows = 4;
+  static constexpr int kPlainTiles = 2;
+  static constexpr int kDotKeys = 16;
+  static constexpr int kValueSums = 2;
   static constexpr int kDoubles = 2;
 
   float lane[kLanes];
@@ -58,6 +61,14 @@ struct Vector {
     Element all[kLanes] = {};
     for (int i = 0; i < n; ++i) all[i] = p[i];
     return load(all);
+  }
+  template <class Element>
+  static Vector load_mixed(const Element* p) {
+    return load(p);
+  }
+  template <class Element>
+  static Vector in_order(const Vector& value) {
+    return value;
   }
   static Vector load_f16(const std::uint16_t* p) {
     return from([=](int i) { return from_f16(p[i]); });

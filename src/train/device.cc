@@ -29,6 +29,16 @@ std::string set_training_device(const std::string& name) {
   return training_device().str();
 }
 
+Products quickest_products() {
+  if (training_device().is_cuda()) return Products::bf16;
+#if defined(__x86_64__)
+  // The matrix units' bf16 comes with it too.
+  return __builtin_cpu_supports("avx512bf16") ? Products::bf16 : Products::full;
+#else
+  return Products::full;
+#endif
+}
+
 int set_training_threads(int n_threads) {
   const auto n_processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   torch::set_num_threads(n_threads > 0 ? n_threads : n_processors);
