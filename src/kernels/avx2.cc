@@ -8,9 +8,10 @@ namespace outrider::kernels {
 namespace {
 
 struct Vector {
-  // 16 registers, two to a vector: beside the sums of six rows there is room for one tile's weights
-  // and an input; with two tiles, for the sums of two rows.
-  static constexpr int kAccumulators = 4;
+  // 16 registers, two to a vector: beside six sums there is room for one tile's weights and an
+  // input, beside four for two tiles' weights.
+  static constexpr int kAccumulators = 6;
+  static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 6;
   // One row: two chains of additions a tile, each addition four cycles long, two a cycle.
   static constexpr int kPlainTiles = 4;
@@ -22,6 +23,12 @@ struct Vector {
 
   static Vector zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static Vector broadcast(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
+  // Read where it is needed: the compiler does not know that the pointer stays as it was, so it
+  // merges the load with no other, whose result it would have to keep.
+  static Vector broadcast_anew(const float* p) {
+    __asm__ volatile("" : "+r"(p));
+    return broadcast(*p);
+  }
   static Vector load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
   static Vector load(const std::uint16_t* p) {
     const __m256i low = _mm256_cvtepu16_epi32(load_half(p));

@@ -126,16 +126,27 @@ void multiply_plain(const MatmulArgs& args, int tile, int row) {
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
   }
+  const auto weights_at = [&](int t, int i) {
+    const std::byte* at = weights + t * tile_bytes + i * (sizeof(Element) * kTileColumns);
+    __builtin_prefetch(at + kPrefetchBytes / T);
+    return V::load_mixed(reinterpret_cast<const Element*>(at));
+  };
   for (int i = 0; i < args.k; ++i) {
-    V w[T];
-    for (int t = 0; t < T; ++t) {
-      const std::byte* at = weights + t * tile_bytes + i * (sizeof(Element) * kTileColumns);
-      __builtin_prefetch(at + kPrefetchBytes / T);
-      w[t] = V::load_mixed(reinterpret_cast<const Element*>(at));
-    }
-    for (int r = 0; r < R; ++r) {
-      const V input = V::broadcast(x[static_cast<std::size_t>(r) * args.x_stride + i]);
-      for (int t = 0; t < T; ++t) sums[r][t] = fma(input, w[t], sums[r][t]);
+    if constexpr (T > 1 && R * T > V::kSumsBesideInputs) {
+      for (int t = 0; t < T; ++t) {
+        const V w = weights_at(t, i);
+        for (int r = 0; r < R; ++r) {
+          const float* input = x + static_cast<std::size_t>(r) * args.x_stride + i;
+          sums[r][t] = fma(V::broadcast_anew(input), w, sums[r][t]);
+        }
+      }
+    } else {
+      V w[T];
+      for (int t = 0; t < T; ++t) w[t] = weights_at(t, i);
+      for (int r = 0; r < R; ++r) {
+        const V input = V::broadcast(x[static_cast<std::size_t>(r) * args.x_stride + i]);
+        for (int t = 0; t < T; ++t) sums[r][t] = fma(input, w[t], sums[r][t]);
+      }
     }
   }
   for (int r = 0; r < R; ++r) {

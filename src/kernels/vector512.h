@@ -22,6 +22,7 @@ namespace {
 struct Vector {
   // 32 registers: 16 sums leave enough for two tiles' weights and the inputs.
   static constexpr int kAccumulators = 16;
+  static constexpr int kSumsBesideInputs = 16;
   static constexpr int kMaxRows = 8;
   static constexpr int kPlainTiles = 2;
   static constexpr int kDotKeys = 16;
@@ -32,6 +33,7 @@ struct Vector {
 
   static Vector zero() { return {_mm512_setzero_ps()}; }
   static Vector broadcast(float value) { return {_mm512_set1_ps(value)}; }
+  static Vector broadcast_anew(const float* p) { return broadcast(*p); }
   static Vector load(const float* p) { return {_mm512_loadu_ps(p)}; }
   static Vector load(const std::uint16_t* p) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(p)), 16))};

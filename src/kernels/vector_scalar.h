@@ -29,6 +29,7 @@ float from_f16(std::uint16_t bits) {
 struct Vector {
   // Nothing to gain from many rows at once here; these keep the code small.
   static constexpr int kAccumulators = 4;
+  static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 4;
   static constexpr int kPlainTiles = 2;
   static constexpr int kDotKeys = 16;
@@ -47,6 +48,7 @@ struct Vector {
   static Vector broadcast(float value) {
     return from([=](int) { return value; });
   }
+  static Vector broadcast_anew(const float* p) { return broadcast(*p); }
   static Vector load(const float* p) {
     return from([=](int i) { return p[i]; });
   }
