@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "outrider/error.h"
@@ -86,6 +89,16 @@ TEST(TrainingDevice, ACudaDeviceThatIsNotThereIsRefused) {
   EXPECT_THROW(set_training_device("cuda"), UsageError);
   EXPECT_EQ(set_training_device("auto"), "cpu");
   EXPECT_EQ(set_training_device("cpu"), "cpu");
+}
+
+// As the system describes the processor, not the processor itself.
+TEST(TrainingDevice, ProductsAreInBf16WhereTheProcessorHasInstructionsForThem) {
+  std::ifstream file("/proc/cpuinfo");
+  if (!file) GTEST_SKIP() << "no /proc/cpuinfo here";
+  const std::string cpuinfo((std::istreambuf_iterator<char>(file)), {});
+  set_training_device("cpu");
+  EXPECT_EQ(quickest_products() == Products::bf16,
+            cpuinfo.find("avx512_bf16") != std::string::npos);
 }
 
 }  // namespace
