@@ -294,5 +294,21 @@ TEST_F(TrainRun, ADivergedRunGoesOnAtALowerRateButNotOnAnotherText) {
   EXPECT_THAT(changed.err, HasSubstr("tokens"));
 }
 
+// What is quickest differs from machine to machine; of the two at least one is not it here.
+TEST_F(TrainRun, GoesOnInThePrecisionItBeganIn) {
+  for (const std::string precision : {"f32", "bf16"}) {
+    ASSERT_TRUE(killed_when(lm(precision, {"--precision", precision}),
+                            [&] { return fs::exists(at(precision) + "/training/checkpoint.pt"); }));
+    const ProgramRun rest = run_program(lm(precision, {"--resume"}));
+    EXPECT_EQ(rest.status, 0) << rest.err;
+    const std::string settings = read_file(root_.path() / precision / "training/settings.json");
+    EXPECT_THAT(settings, HasSubstr("\"precision\": \"" + precision + "\""));
+    const std::string other = precision == "f32" ? "bf16" : "f32";
+    const ProgramRun refused = run_program(lm(precision, {"--resume", "--precision", other}));
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("precision"), HasSubstr(precision)));
+  }
+}
+
 }  // namespace
 }  // namespace outrider::testing

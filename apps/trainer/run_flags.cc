@@ -67,8 +67,8 @@ void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_o
       ->group(kRun);
   add_choice(
       command, "--precision", flags.precision, {"auto", "bf16", "f32"},
-      "Of the matrix products; auto takes bf16 where the device has instructions for it. Weights "
-      "in training are always f32 " +
+      "Of the matrix products; auto takes bf16 on CUDA devices and processors with AVX512_BF16. "
+      "Weights in training are always f32 " +
           or_default(flags.precision))
       ->group(kRun);
   add_choice(command, "--device", flags.device, {"auto", "cpu", "cuda"},
@@ -147,8 +147,13 @@ train::BatchShape batch_shape(const RunFlags& flags) {
 }
 
 train::Products products_of(const RunFlags& flags) {
-  if (flags.precision == "auto") return train::quickest_products();
-  return flags.precision == "bf16" ? train::Products::bf16 : train::Products::full;
+  std::string precision = flags.precision;
+  if (precision == "auto" && flags.resume) {
+    // A run goes on in the precision it began in, whatever machine it moved to.
+    precision = train::begun_setting(flags.out, "precision").value_or(precision);
+  }
+  if (precision == "auto") return train::quickest_products();
+  return precision == "bf16" ? train::Products::bf16 : train::Products::full;
 }
 
 ElementType export_type_of(const RunFlags& flags) {
@@ -175,7 +180,7 @@ int set_up_training(const RunFlags& flags) {
 
 namespace {
 
-// As a run's settings have it: a run goes on in the precision it began in.
+// As a run's settings have it: what "auto" came to.
 std::string precision_of(const RunFlags& flags) {
   return products_of(flags) == train::Products::bf16 ? "bf16" : "f32";
 }

@@ -10,10 +10,10 @@
 // sum) and reduce_max; load_mixed, of weights in whatever order of lanes is quickest, and
 // in_order<Element>, which puts right what was computed from it. And how much of it the registers
 // hold: kMaxRows, rows of a product with one tile; kAccumulators, sums of a product with several
-// adjacent tiles, of which kPlainTiles go together; kSumsBesideInputs, up to how many sums inputs
-// stay in registers from tile to tile, while above that they are read with broadcast_anew;
-// kDotKeys, a divisor of 16, keys of a dot product; kValueSums, even, sums over values; kDoubles,
-// how many doubles go together.
+// adjacent tiles; kOneRowTiles, tiles that one row takes together; kSumsBesideInputs, up to how
+// many sums inputs stay in registers from tile to tile, while above that they are read with
+// broadcast_anew; kDotKeys, a divisor of 16, keys of a dot product; kValueSums, even, sums over
+// values; kDoubles, how many doubles go together.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.

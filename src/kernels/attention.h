@@ -79,6 +79,7 @@ void read_chunk(const void* const* at, int n, int n_at, const AttendArgs& args, 
 // many keys at a time as the registers hold sums for.
 template <class V, class Read>
 [[gnu::always_inline]] inline V dot_sixteen(const float* query, const Read* const* keys, int dim) {
+  static_assert(kLanes % V::kDotKeys == 0);
   V each[kLanes];
   for (int first = 0; first < kLanes; first += V::kDotKeys) {
     V sums[V::kDotKeys];
@@ -128,6 +129,7 @@ template <class V, class Read, int Q>  // Q is 1 or 2
 void add_values(const Read* const* values, int n, int dim, const float* weights, float* sums,
                 std::size_t stride) {
   constexpr int kMany = V::kValueSums / Q;
+  static_assert(kMany > 0);
   int d = 0;
   for (; d + kMany * kLanes <= dim; d += kMany * kLanes) {
     add_values_at<V, Read, Q, kMany>(values, n, d, weights, sums, stride);

@@ -14,7 +14,7 @@ struct Vector {
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 6;
   // One row: two chains of additions a tile, each addition four cycles long, two a cycle.
-  static constexpr int kPlainTiles = 4;
+  static constexpr int kOneRowTiles = 4;
   static constexpr int kDotKeys = 4;
   static constexpr int kValueSums = 4;
   static constexpr int kDoubles = 4;
@@ -47,11 +47,14 @@ struct Vector {
   static Vector load_mixed(const float* p) { return load(p); }
   template <class Element>
   static Vector in_order(Vector mixed) {
-    if constexpr (sizeof(Element) == 4) return mixed;
-    const __m256 first = _mm256_unpacklo_ps(mixed.low, mixed.high);   // 0..3, 8..11
-    const __m256 second = _mm256_unpackhi_ps(mixed.low, mixed.high);  // 4..7, 12..15
-    return {_mm256_permute2f128_ps(first, second, 0x20),
-            _mm256_permute2f128_ps(first, second, 0x31)};
+    if constexpr (sizeof(Element) == 4) {
+      return mixed;
+    } else {
+      const __m256 first = _mm256_unpacklo_ps(mixed.low, mixed.high);   // 0..3, 8..11
+      const __m256 second = _mm256_unpackhi_ps(mixed.low, mixed.high);  // 4..7, 12..15
+      return {_mm256_permute2f128_ps(first, second, 0x20),
+              _mm256_permute2f128_ps(first, second, 0x31)};
+    }
   }
   static Vector load(const std::int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));

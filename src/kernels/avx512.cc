@@ -7,7 +7,7 @@
 namespace outrider::kernels {
 namespace {
 
-// As in avx2.cc: bytes widened to 16 bits and multiplied in pairs; nothing saturates.
+// Bytes widened to 16 bits and multiplied in pairs; nothing saturates.
 struct Avx512Dots {
   static constexpr int kMaxRows = 4;
 

@@ -177,17 +177,21 @@ struct PlainStep {
 };
 
 // Several tiles at a time: with one row, a single chain of dependent additions would be slower than
-// the memory.
+// the memory. Many rows read tiles again for each of their blocks, out of the cache if they are
+// few.
 template <class V, class Element>
 void matmul_plain(const MatmulArgs& args) {
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
-  for (; tile + V::kPlainTiles <= end; tile += V::kPlainTiles) {
-    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, V::kPlainTiles>{args, tile});
+  if (args.n_rows == 1) {
+    for (; tile + V::kOneRowTiles <= end; tile += V::kOneRowTiles) {
+      multiply_plain<V, Element, 1, V::kOneRowTiles>(args, tile, 0);
+    }
   }
-  for (; tile < end; ++tile) {
-    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, 1>{args, tile});
+  for (; tile + 2 <= end; tile += 2) {
+    for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, 2>{args, tile});
   }
+  if (tile < end) for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, 1>{args, tile});
 }
 
 // The quantised inputs of R adjacent rows at one group.

@@ -24,7 +24,7 @@ struct Vector {
   static constexpr int kAccumulators = 16;
   static constexpr int kSumsBesideInputs = 16;
   static constexpr int kMaxRows = 8;
-  static constexpr int kPlainTiles = 2;
+  static constexpr int kOneRowTiles = 2;
   static constexpr int kDotKeys = 16;
   static constexpr int kValueSums = 8;
   static constexpr int kDoubles = 8;

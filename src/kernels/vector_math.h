@@ -42,7 +42,7 @@ V power_of_two(V n) {
 // e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2) / 2. e^r is its Taylor polynomial of
 // degree 7, whose remainder r^8 / 8! is below 6e-9, a tenth of the float rounding at 1. Right for
 // all x: subnormal results are rounded once, -inf gives 0, large x infinity, NaN stays NaN.
-template <class V>
+template <class V>  // a call would pass a V of two registers through memory
 [[gnu::always_inline]] inline V exponential(V x) {
   x = max(V::broadcast(-104.0F), x);                         // e^-104 < 2^-150, which rounds to 0
   x = min(V::broadcast(89.0F), x);                           // e^89 > 2^128, which is infinity

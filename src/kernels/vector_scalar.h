@@ -31,7 +31,7 @@ struct Vector {
   static constexpr int kAccumulators = 4;
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 4;
-  static constexpr int kPlainTiles = 2;
+  static constexpr int kOneRowTiles = 2;
   static constexpr int kDotKeys = 16;
   static constexpr int kValueSums = 2;
   static constexpr int kDoubles = 2;

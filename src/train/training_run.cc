@@ -50,6 +50,17 @@ void write_settings(const fs::path& file, const RunSettings& settings) {
   write_file_atomically(file, json.dump(2) + "\n");
 }
 
+// Null for a file that is not there or says nothing.
+nlohmann::json read_settings(const fs::path& file) {
+  std::ifstream in(file);
+  return nlohmann::json::parse(in, nullptr, false);
+}
+
+std::optional<std::string> setting_of(const nlohmann::json& json, const std::string& name) {
+  if (!json.is_object() || !json.contains(name) || !json[name].is_string()) return std::nullopt;
+  return json[name].get<std::string>();
+}
+
 // Written on a fresh start, compared on resuming.
 // Returns the learning rate that the run had, where it is another.
 std::string settle(const fs::path& file, const RunSettings& settings, bool is_there) {
@@ -57,13 +68,11 @@ std::string settle(const fs::path& file, const RunSettings& settings, bool is_th
     write_settings(file, settings);
     return {};
   }
-  std::ifstream in(file);
-  const auto json = nlohmann::json::parse(in, nullptr, false);
+  const nlohmann::json json = read_settings(file);
   if (!json.is_object()) throw Error("resume training", file.string(), "its settings", "none");
   std::string other_rate;
   for (const auto& [name, value] : settings) {
-    const std::string before =
-        json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "none";
+    const std::string before = setting_of(json, name).value_or("none");
     if (before != value && name == kLearningRate) {
       other_rate = before;
     } else if (before != value) {
@@ -221,6 +230,10 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
   }
   plot_training_log(folder / "log.jsonl", folder / "loss.svg");
   return outcome;
+}
+
+std::optional<std::string> begun_setting(const fs::path& directory, const std::string& name) {
+  return setting_of(read_settings(directory / "training" / "settings.json"), name);
 }
 
 std::int64_t n_trained_parameters(Objective& objective) {

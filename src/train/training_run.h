@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,10 @@ struct RunOutcome {
 // rate; a loss, a gradient, a parameter or a held-out figure that is no finite number; files that
 // cannot be written. The last good checkpoint stands then.
 RunOutcome run_training(Objective& objective, const RunOptions& options, const RunHooks& hooks);
+
+// What the run in that directory was begun with under that name, if there is a run that says so.
+std::optional<std::string> begun_setting(const std::filesystem::path& directory,
+                                         const std::string& name);
 
 std::int64_t n_trained_parameters(Objective& objective);
 
