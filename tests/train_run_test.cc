@@ -14,6 +14,7 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -169,6 +170,31 @@ TEST_F(TrainRun, KilledTwentyTimesItEndsWithTheSameBits) {
   const ProgramRun said = run_program(
       {"generate", "--model", at("parts"), "--prompt", "The", "--max-tokens", "5", "--ignore-eos"});
   EXPECT_EQ(said.status, 0) << said.err;
+}
+
+// OpenBLAS names the kernels it takes whenever it is loaded; those of the last start count.
+TEST_F(TrainRun, MultipliesWithKernelsThatFitTheProcessor) {
+  const std::string trainer =
+      (fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider-train").string();
+  const auto cores_with = [&](const std::string& setting) {
+    const ProgramRun run =
+        run_program({"-c", "unset OPENBLAS_CORETYPE; " + setting + " OPENBLAS_VERBOSE=2 exec '" +
+                               trainer + "' lm --help"},
+                    {.program = "/bin/sh"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    Words cores;
+    std::istringstream lines(run.err);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("Core: ", 0) == 0) cores.push_back(line.substr(6));
+    }
+    return cores;
+  };
+  const Words taken = cores_with("");
+  if (taken.empty()) GTEST_SKIP() << "no OpenBLAS that names its kernels";
+  EXPECT_EQ(cores_with("OPENBLAS_CORETYPE=Nehalem"), Words{"Nehalem"}) << "a user's word stands";
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return;
+  EXPECT_THAT((Words{"Haswell", "Excavator", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids"}),
+              ::testing::Contains(taken.back()));
 }
 
 TEST_F(TrainRun, RefusesWhatCannotBeMeant) {

@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "help_format.h"
 #include "terminal.h"
+#include "trainer/blas_core.h"
 #include "trainer/train_commands.h"
 #include "version.h"
 
@@ -77,5 +78,6 @@ int run_program(int argc, char** argv) {
 }  // namespace outrider::cli
 
 int main(int argc, char** argv) {
+  outrider::cli::take_fitting_blas_core(argv);
   return outrider::cli::enter("outrider-train", argc, argv, outrider::cli::run_program);
 }

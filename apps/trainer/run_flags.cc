@@ -146,14 +146,23 @@ train::BatchShape batch_shape(const RunFlags& flags) {
   return {.n_sequences = flags.batch, .length = flags.length, .seed = flags.seed};
 }
 
-train::Products products_of(const RunFlags& flags) {
+namespace {
+
+// What --precision comes to, as a run's settings have it.
+std::string precision_of(const RunFlags& flags) {
   std::string precision = flags.precision;
   if (precision == "auto" && flags.resume) {
     // A run goes on in the precision it began in, whatever machine it moved to.
     precision = train::begun_setting(flags.out, "precision").value_or(precision);
   }
-  if (precision == "auto") return train::quickest_products();
-  return precision == "bf16" ? train::Products::bf16 : train::Products::full;
+  if (precision != "auto") return precision;
+  return train::quickest_products() == train::Products::bf16 ? "bf16" : "f32";
+}
+
+}  // namespace
+
+train::Products products_of(const RunFlags& flags) {
+  return precision_of(flags) == "bf16" ? train::Products::bf16 : train::Products::full;
 }
 
 ElementType export_type_of(const RunFlags& flags) {
@@ -177,15 +186,6 @@ int set_up_training(const RunFlags& flags) {
   train::set_training_device(flags.device);
   return train::set_training_threads(flags.threads);
 }
-
-namespace {
-
-// As a run's settings have it: what "auto" came to.
-std::string precision_of(const RunFlags& flags) {
-  return products_of(flags) == train::Products::bf16 ? "bf16" : "f32";
-}
-
-}  // namespace
 
 int run_with_progress(train::Objective& objective, const RunFlags& flags,
                       train::RunSettings settings, std::string summary,

@@ -18,9 +18,9 @@ int set_training_threads(int n_threads);
 std::string set_training_device(const std::string& name);
 
 // What products are quickest in on that device: bf16 on a CUDA device and on a processor that has
-// instructions for it (AVX512_BF16). (Elsewhere
-// libtorch's take 18 times as long as in f32: 23 tokens a second instead of 409, 8.4 million
-// parameters on one thread of a processor with AVX2.) Call it after set_training_device.
+// instructions for it (AVX512_BF16). (Elsewhere libtorch's take 18 times as long as in f32: 23
+// tokens a second instead of 409, 8.4 million parameters on one thread of a processor with AVX2.)
+// Call it after set_training_device.
 Products quickest_products();
 
 }  // namespace outrider::train
