@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "eval/frontier_report.h"
 #include "eval/frontier_settings.h"
+#include "eval/json_text.h"
 #include "eval/record.h"
 #include "eval/sequential_generator.h"
 #include "flag_values.h"
@@ -78,8 +79,10 @@ class SettingRun {
     first = eval::ask(answerer_, *model, question, metrics, asking);
     if (!plain_first) second = eval::ask(plain, *model, question, metrics, asking);
     if (!first || !second) return std::nullopt;
-    if (!answers_->done().contains(question.item.number)) answers_->append(*first);
-    if (!plains_->done().contains(question.item.number)) plains_->append(*second);
+    // Both, even if a killed run left the answer alone: their times belong together, and of two
+    // lines for one item the later counts.
+    answers_->append(*first);
+    plains_->append(*second);
     return eval::FrontierItem{*std::move(first), *std::move(second)};
   }
 
@@ -203,7 +206,7 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
   const std::vector<std::string> undrawn =
       eval::write_frontier_report(points, run, where.directory, where.picture);
   Output output;
-  output.write(where.json ? eval::frontier_json(points, run).dump(1) + "\n"
+  output.write(where.json ? eval::json_text(eval::frontier_json(points, run), 1) + "\n"
                           : eval::frontier_text(points, run));
   output.check();
   for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);

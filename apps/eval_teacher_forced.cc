@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "eval/forced_run.h"
+#include "eval/json_text.h"
 #include "flag_values.h"
 #include "interrupt.h"
 #include "outrider/error.h"
@@ -109,8 +110,9 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
         eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
   }
   Output output;
-  output.write(where.json ? eval::forced_json(measured.rows, measured.run).dump(1) + "\n"
-                          : eval::forced_table(measured.rows, measured.run.lengths));
+  output.write(where.json
+                   ? eval::json_text(eval::forced_json(measured.rows, measured.run), 1) + "\n"
+                   : eval::forced_table(measured.rows, measured.run.lengths));
   output.check();
   for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
   // What could not be read was told of and left out.

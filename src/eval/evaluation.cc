@@ -109,6 +109,23 @@ std::string line_of(const ScoreSummary& score) {
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+// The text as it goes on behind its prompt: decoders of the SentencePiece kind take a blank off the
+// beginning of what they take for a text of its own, and a program needs its indentation.
+std::string behind_prompt(const Tokenizer& tokenizer, std::span<const TokenId> prompt,
+                          const GenerateResult& result) {
+  std::string before;
+  std::string behind;
+  const auto decoding = tokenizer.start_decoding(false);
+  for (const TokenId id : prompt) decoding->push(id, before);
+  for (const TokenId id : result.ids) decoding->push(id, behind);
+  decoding->finish(behind);
+  const std::string alone = tokenizer.decode(result.ids);
+  if (behind.size() != alone.size() + 1 || !behind.starts_with(' ') || !behind.ends_with(alone)) {
+    return result.text;
+  }
+  return " " + result.text;
+}
+
 }  // namespace
 
 std::optional<Record> ask(Generator& generator, const Model& model, const Question& question,
@@ -133,7 +150,7 @@ std::optional<Record> ask(const Answerer& answerer, const Model& model, const Qu
                                             .options = generate};
       const GenerateResult result = answerer(request);
       if (result.finish_reason == FinishReason::cancelled) return std::nullopt;
-      record.texts.push_back(result.text);
+      record.texts.push_back(behind_prompt(model.tokenizer(), request.prompt, result));
       record.finishes.emplace_back(result.finish_reason == FinishReason::stop ? "stop" : "length");
       record.effort.add(result.statistics, request.prompt.size());
     }

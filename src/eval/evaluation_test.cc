@@ -71,6 +71,29 @@ TEST_F(Asking, AnAnswerDependsOnItsItemAndTheSeedAlone) {
             two->texts);
 }
 
+// The family's tokenizer is of the kind that takes a blank off what begins a text.
+TEST_F(Asking, AnAnswerKeepsTheBlankItBeginsWith) {
+  const auto family = Model::load(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models" / "drafter",
+                                  {.threads = 1});
+  const Tokenizer& tokenizer = family->tokenizer();
+  const auto answer_with = [&](const std::string& text) {
+    const std::string prompt = "There was a house";
+    const auto whole = tokenizer.encode(prompt + text, false);
+    const std::size_t n_prompt = tokenizer.encode(prompt, false).size();
+    const auto answerer = [&](const GenerateRequest&) {
+      GenerateResult result;
+      result.ids.assign(whole.begin() + static_cast<std::ptrdiff_t>(n_prompt), whole.end());
+      result.text = tokenizer.decode(result.ids);
+      result.finish_reason = FinishReason::stop;
+      return result;
+    };
+    return ask(answerer, *family, question(1, prompt), metrics_, options_)->texts.at(0);
+  };
+  EXPECT_EQ(answer_with(" that stood"), " that stood");
+  EXPECT_EQ(answer_with("    return 1"), "    return 1");
+  EXPECT_EQ(answer_with("\nthat stood"), "\nthat stood");
+}
+
 TEST_F(Asking, SamplesDifferAndTheirCostAddsUp) {
   options_.n_samples = 3;
   Generator asked = generator();

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "eval/bootstrap.h"
+#include "eval/json_text.h"
 #include "eval/report_pictures.h"
 #include "eval/report_text.h"
 #include "outrider/error.h"
@@ -191,7 +192,8 @@ std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, co
   std::filesystem::create_directories(directory, failed);
   if (failed) throw Error("write report", directory.string(), failed.message());
   write_file_atomically(directory / "teacher-forced.csv", forced_csv(rows, run.lengths));
-  write_file_atomically(directory / "teacher-forced.json", forced_json(rows, run).dump(1) + "\n");
+  write_file_atomically(directory / "teacher-forced.json",
+                        json_text(forced_json(rows, run), 1) + "\n");
 
   ReportPictures pictures(directory, {"teacher-forced-rejection-", "teacher-forced-tau-"}, picture);
   for (const SamplingParams& transform : transforms_of(rows)) {

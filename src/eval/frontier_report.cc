@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "eval/json_text.h"
 #include "eval/report_pictures.h"
 #include "eval/report_text.h"
 #include "outrider/error.h"
@@ -174,7 +175,8 @@ std::vector<std::string> write_frontier_report(std::span<const FrontierPoint> po
                                                const std::filesystem::path& directory,
                                                const std::string& picture) {
   write_file_atomically(directory / "frontier.csv", frontier_csv(points));
-  write_file_atomically(directory / "frontier.json", frontier_json(points, run).dump(1) + "\n");
+  write_file_atomically(directory / "frontier.json",
+                        json_text(frontier_json(points, run), 1) + "\n");
 
   // One picture for each transform, slice and axis.
   std::vector<std::string> beginnings;

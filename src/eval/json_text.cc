@@ -15,4 +15,8 @@ nlohmann::json parse_json(std::string_view text) {
   }
 }
 
+std::string json_text(const nlohmann::ordered_json& value, int indentation) {
+  return value.dump(indentation, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace outrider::eval

@@ -119,6 +119,14 @@ TEST(ExactMatch, TakesTheWordForNoAnswerAsNone) {
   EXPECT_EQ(count_of(ExactMatch(), "unanswerable", {""})[0], 0);
 }
 
+// As SQuAD 2.0's program has it: [a for a in answers if normalize(a)] or [""].
+TEST(ExactMatch, AReferenceOfArticlesAloneIsNone) {
+  EXPECT_EQ(count_of(ExactMatch(), "", {"The", "The Who"})[0], 0);
+  EXPECT_EQ(count_of(ExactMatch(), "", {"The", "The Who"})[1], 0);
+  EXPECT_EQ(count_of(ExactMatch(), "the who", {"The", "The Who"})[0], 1);
+  EXPECT_EQ(count_of(ExactMatch(), "", {"The"})[0], 1);
+}
+
 TEST(NumericAnswer, FindsTheNumberAnAnswerEndsIn) {
   struct Sample {
     const char* text;
@@ -132,6 +140,13 @@ TEST(NumericAnswer, FindsTheNumberAnAnswerEndsIn) {
       {"it fell to -$3,000", "-3000"},
       {"pages 10-15", "15"},
       {"5-3", "3"},
+      {"####-5", "-5"},
+      {"**-5**", "-5"},
+      {"it is $-5", "-5"},
+      {"the change:\t-5", "-5"},
+      {"\u22125 degrees", "-5"},
+      {"7 \u2212 5", "5"},
+      {"f(x)-5", "5"},
       {"145.0", "145"},
       {"0007", "7"},
       {"-0.0", "0"},
@@ -183,6 +198,11 @@ TEST(PassAt, FindsTheFencedProgram) {
   EXPECT_EQ(code_of("Here:\n```python\nx = 1\n```\nand ```y```"), "x = 1\n");
   EXPECT_EQ(code_of("```\nx = 1\n"), "x = 1\n");
   EXPECT_EQ(code_of("    return 1\n```"), "    return 1\n");
+  // The prompt began the block.
+  EXPECT_EQ(code_of("    return 1\n```\nThis works."), "    return 1\n");
+  EXPECT_EQ(code_of("x = 1\n```\nSo:\n```python\nx\n```\n"), "x = 1\n");
+  EXPECT_EQ(code_of("Here:\n```python\nx = 1\n"), "x = 1\n");
+  EXPECT_EQ(code_of("\n``` \nx = 1\n"), "x = 1\n");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "eval/json_text.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {
@@ -118,8 +119,7 @@ std::string to_line(const Record& record) {
   line["counts"] = record.counts;
   ordered_json& stats = line["stats"];
   visit_effort(record.effort, [&](const char* name, const auto& value) { stats[name] = value; });
-  // Texts are valid UTF-8 already; should one not be, a record with U+FFFD beats none.
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(line);
 }
 
 Record parse_record(std::string_view line, std::string_view place) {
@@ -182,10 +182,13 @@ void RecordFile::read(const ordered_json& configuration) {
     if (n_read < 0) throw Error("read records", path_.string(), std::strerror(errno));
     text.append(buffer.data(), static_cast<std::size_t>(n_read));
   }
-  const ordered_json head = {{"format", "outrider-eval"}, {"version", 1}, {"run", configuration}};
+  // As it is written: a path or a flag may hold bytes that JSON cannot.
+  const std::string head_line =
+      json_text({{"format", "outrider-eval"}, {"version", 1}, {"run", configuration}});
+  const ordered_json head = ordered_json::parse(head_line);
   // What stands behind the last newline was being written when its writer ended.
   const std::size_t last = text.rfind('\n');
-  if (last == std::string::npos && !head.dump().starts_with(text)) {
+  if (last == std::string::npos && !head_line.starts_with(text)) {
     throw Error("read records", path_.string(), "records of outrider eval", "another file");
   }
   text.resize(last == std::string::npos ? 0 : last + 1);
@@ -216,7 +219,7 @@ void RecordFile::read(const ordered_json& configuration) {
   if (::ftruncate(descriptor_, n_bytes_) != 0) {
     throw Error("write records", path_.string(), std::strerror(errno));
   }
-  if (n_bytes_ == 0) write_line(head.dump());
+  if (n_bytes_ == 0) write_line(head_line);
 }
 
 void RecordFile::append(const Record& record) { write_line(to_line(record)); }

@@ -85,6 +85,25 @@ TEST_F(RecordFileTest, GoesOnWhereAnEarlierRunEnded) {
   EXPECT_EQ(text(), whole);
 }
 
+TEST_F(RecordFileTest, OfTwoRecordsOfOneItemTheLaterCounts) {
+  {
+    RecordFile file(path_, run_);
+    file.append(sample(1));
+    Record again = sample(1);
+    again.effort.emitted = 8;
+    file.append(again);
+  }
+  const RecordFile file(path_, run_);
+  EXPECT_EQ(file.done().at(1).effort.emitted, 8);
+}
+
+// Paths and flags may hold any bytes.
+TEST_F(RecordFileTest, ARunMayBeDescribedInBytesThatAreNoText) {
+  run_["stop"] = "\xff";
+  { RecordFile(path_, run_).append(sample(0)); }
+  EXPECT_EQ(RecordFile(path_, run_).done().size(), 1U);
+}
+
 TEST_F(RecordFileTest, CutAnywhereLosesOneRecordAtMost) {
   {
     RecordFile file(path_, run_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "base/spec.h"
@@ -32,9 +33,20 @@ const std::vector<double> kSurprises = {0, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4
 const std::vector<double> kLeniences = {1,   0.9, 0.8, 0.7,  0.6,  0.5, 0.4,
                                         0.3, 0.2, 0.1, 0.05, 0.01, 1e-6};
 
+std::optional<double> number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Of the difference between two decimal fractions.
+constexpr double kRounding = 1e-12;
+
 struct Sweep {
   std::string key;
   const std::vector<double>* values;
+  double least = -std::numeric_limits<double>::infinity();  // values below it are left out
 };
 
 // The key that is swept, and through what. No key: the rule is one setting.
@@ -47,7 +59,10 @@ Sweep sweep_of(const Spec& spec) {
   if (name == "token-v2") return {"alpha", &kShares};
   if (name == "token-v3" || name == "lossy-greedy") return {"alpha", &kSharesOfLargest};
   if (name == "lossy") {
-    return spec.text("kl") ? Sweep{"kl", &kDivergences} : Sweep{"alpha", &kSharesBelowOne};
+    if (spec.text("kl")) return {"kl", &kDivergences};
+    // beta is at least 1 - alpha.
+    const double beta = number(spec.text("beta").value_or("")).value_or(1.0);
+    return {"alpha", &kSharesBelowOne, 1 - beta - kRounding};
   }
   if (name == "lenience") return {"eps", &kLeniences};
   if (name == "budget" && !spec.text("total")) return {"kl", &kDivergences};
@@ -81,13 +96,6 @@ std::vector<std::string> split_values(const std::string& text) {
   return values;
 }
 
-std::optional<double> number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 void add_settings(const std::string& text, std::span<const double> alphas,
                   std::vector<RuleSetting>& settings) {
   const Spec spec = Spec::parse("rule", text);
@@ -100,7 +108,7 @@ void add_settings(const std::string& text, std::span<const double> alphas,
   } else if (!key.empty()) {
     const bool takes_alphas = key == "alpha" && !alphas.empty();
     for (const double value : takes_alphas ? alphas : std::span<const double>(*sweep.values)) {
-      values.push_back(fmt::format("{}", value));
+      if (takes_alphas || value >= sweep.least) values.push_back(fmt::format("{}", value));
     }
   }
   const auto add = [&](RuleSetting setting) {

@@ -31,6 +31,12 @@ TEST(RuleGrid, PutsAlphasWhereARuleTakesThem) {
   EXPECT_EQ(settings[0].value, 0.25);
 }
 
+TEST(RuleGrid, SweepsLossyWhereItsBetaAllows) {
+  EXPECT_THAT(rules_of("lossy:beta=0.3"),
+              ElementsAre("lossy:beta=0.3,alpha=0.7", "lossy:beta=0.3,alpha=0.8",
+                          "lossy:beta=0.3,alpha=0.9", "lossy:beta=0.3,alpha=0.95"));
+}
+
 TEST(RuleGrid, TakesValuesFromTheSpecFirst) {
   EXPECT_THAT(rules_of("chow:alpha=0.1|0.9,loss=log,diff:alpha=0.3", {0.5}),
               ElementsAre("chow:loss=log,alpha=0.1", "chow:loss=log,alpha=0.9", "diff:alpha=0.3"));

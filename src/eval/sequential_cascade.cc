@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -290,7 +291,10 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
   const bool defers = given_up || (log_loss_ ? doubt > alpha_ : portable_exp(-doubt) < 1 - alpha_);
   if (!defers) return text;
 
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point started = Clock::now();
   Reader target(*target_, vocabulary, job.prompt);
+  text.second_prompt_seconds = std::chrono::duration<double>(Clock::now() - started).count();
   Writing written(job, target_->config().context_length);
   while (written.goes_on() && !cancelled()) {
     (void)write(target, static_cast<std::size_t>(vocabulary), written, Purpose::token);

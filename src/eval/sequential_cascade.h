@@ -43,6 +43,7 @@ struct SequentialText {
   std::int64_t drafter_passes = 0;  // likewise
   RuleCost cost;  // summed over ids; of a token or sequence cascade the deferral alone is known
   bool cancelled = false;
+  double second_prompt_seconds = 0;  // reading the prompt again, for a sequence cascade's target
 };
 
 // What a text needs besides its prompt.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -161,6 +162,9 @@ TEST(SequentialCascade, EndsWhereItIsToldAndWhereTheContextDoes) {
     // The target goes on where the drafter's context is full.
     const SequentialText text = cascade.generate(job);
     EXPECT_EQ(text.ids.size(), 5U) << spec;
+    // Only a text that is written anew reads its prompt a second time.
+    EXPECT_EQ(text.second_prompt_seconds > 0, std::string_view(spec).starts_with("sequence"))
+        << spec;
     EXPECT_GT(text.target_passes, 0) << spec;
     int n_texts = 0;
     SequentialJob ended = job;

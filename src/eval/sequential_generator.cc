@@ -90,9 +90,10 @@ GenerateResult SequentialGenerator::generate(const GenerateRequest& request) {
   check(request, *model_, transform, cascade_.greedy());
   CounterChance chance(options.seed);
   std::shared_ptr<Ending> ending = std::make_shared<Ending>(*model_, options);
-  // Prompts are read before the clock starts, as Generator does it.
+  // Reading prompts is no part of decoding, as in Generator.
   using Clock = std::chrono::steady_clock;
-  Clock::time_point started = Clock::now();
+  const Clock::time_point begun = Clock::now();
+  Clock::time_point started = begun;
   bool read_prompt = false;
   const SequentialText written = cascade_.generate(
       {.prompt = request.prompt,
@@ -124,7 +125,11 @@ GenerateResult SequentialGenerator::generate(const GenerateRequest& request) {
   statistics.rule_tv = written.cost.total_variation;
   statistics.deferral_rate =
       written.ids.empty() ? 0 : written.cost.deferral / static_cast<double>(written.ids.size());
-  statistics.decode_seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  statistics.prefill_seconds = seconds(started - begun) + written.second_prompt_seconds;
+  statistics.decode_seconds = seconds(Clock::now() - started) - written.second_prompt_seconds;
   return result;
 }
 

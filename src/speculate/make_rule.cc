@@ -51,7 +51,10 @@ RulePointer make_lossy(const Spec& spec) {
   }
   const double alpha = required_number(spec, "alpha", 0, std::nextafter(1.0, 0.0));
   if (spec.text("beta") == "auto") return std::make_unique<LossyRule>(alpha, std::nullopt);
-  return std::make_unique<LossyRule>(alpha, spec.number("beta", 1 - alpha, 1).value_or(1.0));
+  // 1 - 0.7 is more than 0.3 in binary: what was meant is what has a dozen digits.
+  const double least = std::min(1.0, std::round((1 - alpha) * 1e12) / 1e12);
+  const double beta = spec.number("beta", least, 1).value_or(1.0);
+  return std::make_unique<LossyRule>(alpha, std::max(beta, 1 - alpha));
 }
 
 RulePointer make_lossy_greedy(const Spec& spec) {

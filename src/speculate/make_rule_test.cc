@@ -32,6 +32,7 @@ TEST(MakeRule, TakesEveryName) {
                            "token-v3:alpha=0.5,bonus=target",
                            "lossy:alpha=0",
                            "lossy:alpha=0.5,beta=0.5",
+                           "lossy:alpha=0.7,beta=0.3",
                            "lossy:alpha=0.5,beta=auto",
                            "lossy:kl=0.1",
                            "lossy-greedy:alpha=0.2",

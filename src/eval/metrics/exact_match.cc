@@ -54,9 +54,15 @@ ExactMatch::ExactMatch(std::string_view no_answer) : no_answer_(normalize_answer
 std::vector<double> ExactMatch::count(const Judged& judged) const {
   Words answer = normalize_answer(judged.texts.front());
   if (answer == no_answer_) answer.clear();
-  std::vector<double> counts = {0, 0, 1};
+  // A reference of articles and punctuation alone is none (SQuAD 2.0's own program drops it).
+  std::vector<Words> references;
   for (const std::string& given : judged.references) {
-    const Words reference = normalize_answer(given);
+    Words reference = normalize_answer(given);
+    if (!reference.empty()) references.push_back(std::move(reference));
+  }
+  if (references.empty()) references.emplace_back();
+  std::vector<double> counts = {0, 0, 1};
+  for (const Words& reference : references) {
     counts[0] = std::max(counts[0], answer == reference ? 1.0 : 0.0);
     counts[1] = std::max(counts[1], f1_of(answer, reference));
   }

@@ -24,14 +24,27 @@ bool group_at(std::string_view text, std::size_t at) {
          !digit_at(text, at + 3);
 }
 
+// Whether a number or a name may end here, from which a minus behind it subtracts.
+bool ends_operand(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ')' || c == ']' ||
+         c == '.' || (c & 0x80) != 0;
+}
+
+// Where the minus that ends before text[at] begins, a hyphen or U+2212; `at` if there is none.
+std::size_t sign_before(std::string_view text, std::size_t at) {
+  for (const std::string_view sign : {"-", "\u2212"}) {
+    if (text.substr(0, at).ends_with(sign)) return at - sign.size();
+  }
+  return at;
+}
+
 // The number that begins at text[at], which is a digit, or a point before one.
 Number read_number(std::string_view text, std::size_t at) {
   // A sign counts where nothing stands before it that it could subtract from.
   const bool dollar = at > 0 && text[at - 1] == '$';
   const std::size_t before = at - (dollar ? 1 : 0);
-  const bool negative = before > 0 && text[before - 1] == '-' &&
-                        (before == 1 || text[before - 2] == ' ' || text[before - 2] == '\n' ||
-                         text[before - 2] == '=' || text[before - 2] == '(');
+  const std::size_t sign = sign_before(text, before);
+  const bool negative = sign < before && (sign == 0 || !ends_operand(text[sign - 1]));
   std::string whole;
   while (at < text.size()) {
     if (is_digit(text[at])) {

@@ -21,6 +21,16 @@ std::string_view code_of(std::string_view answer) {
   if (fence == std::string_view::npos) return answer;
   const std::size_t line_end = answer.find('\n', fence);
   if (line_end == std::string_view::npos) return answer.substr(0, fence);
+  // Of an odd number one stands alone: the end of a block that the prompt began, if text stands
+  // before it and no language behind it.
+  int n_fences = 0;
+  for (std::size_t at = fence; at != std::string_view::npos;
+       at = answer.find(kFence, at + kFence.size())) {
+    ++n_fences;
+  }
+  const bool has_language = answer.find_first_not_of(" \t\r", fence + kFence.size()) != line_end;
+  const bool has_text = answer.find_first_not_of(" \t\r\n") != fence;
+  if (n_fences % 2 == 1 && has_text && !has_language) return answer.substr(0, fence);
   const std::string_view code = answer.substr(line_end + 1);
   return code.substr(0, code.find(kFence));
 }
