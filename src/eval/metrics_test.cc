@@ -119,7 +119,7 @@ TEST(ExactMatch, TakesTheWordForNoAnswerAsNone) {
   EXPECT_EQ(count_of(ExactMatch(), "unanswerable", {""})[0], 0);
 }
 
-// As SQuAD 2.0's program has it: [a for a in answers if normalize(a)] or [""].
+// SQuAD 2.0's program leaves such references out, unless there are no others.
 TEST(ExactMatch, AReferenceOfArticlesAloneIsNone) {
   EXPECT_EQ(count_of(ExactMatch(), "", {"The", "The Who"})[0], 0);
   EXPECT_EQ(count_of(ExactMatch(), "", {"The", "The Who"})[1], 0);

@@ -19,7 +19,8 @@ namespace outrider::eval {
 double pass_at_k(int n, int c, int k);
 
 // The program in a model's answer: what stands in its first fenced block (``` to ``` or the end),
-// or all of it if it has none.
+// or all of it if it has none. A fence without a partner or a language, behind text, ends a block
+// that the prompt began: then what stands before it.
 std::string_view code_of(std::string_view answer);
 
 // Runs programs, so it takes its time; not thread-safe.
