@@ -19,6 +19,7 @@
 #include "line_reader.h"
 #include "model_flags.h"
 #include "outrider/error.h"
+#include "outrider/tokenizer.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
@@ -39,6 +40,7 @@ struct ChatFlags {
 // Indented for --help; /help shows it as it is.
 constexpr const char* kHelp =
     "  /system TEXT  set the system message and begin anew (no TEXT: none)\n"
+    "  /help         this list\n"
     "  /reset        forget the conversation, keep the system message\n"
     "  /exit         leave (so does the end of input, Ctrl-D)\n"
     "  //...         a message that begins with a slash\n"
@@ -77,6 +79,12 @@ class Conversation {
         return status_;
       }
       if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      try {
+        require_text(line, "message");
+      } catch (const Error& error) {
+        complain(error.what());
+        continue;
+      }
       if (line.front() == '/' && line.substr(0, 2) != "//") {
         if (!obey(line)) return status_;
         continue;
@@ -180,9 +188,9 @@ class Conversation {
     printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
     verdict_log_.warn_of_failure();
     if (result.finish_reason == FinishReason::length) {
-      const bool asked = static_cast<std::int64_t>(result.ids.size()) >= flags_->options.max_tokens;
-      notice(asked ? fmt::format("(cut off at --max-tokens {})", flags_->options.max_tokens)
-                   : "(cut off: the context is full)");
+      notice(was_cut_off_by_context(result, options)
+                 ? std::string(kCutOffByContext)
+                 : fmt::format("(cut off at --max-tokens {})", options.max_tokens));
     }
     turns_.push_back({"assistant", std::move(result.text)});
   }
@@ -232,6 +240,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
       kHelp));
   run_command = [flags, app] {
     check_verdict_log_flags(flags->verdict_log, *app);
+    require_text(flags->system, "--system");
     Interrupt interrupt;
     return Conversation(*flags, interrupt).run();
   };

@@ -52,26 +52,70 @@ int fail(int status, std::string_view message) {
   return status;
 }
 
-// CLI11's own errors: the words differ per version, the form is ours.
-int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
-  std::string command = program_name;
-  for (const CLI::App* chosen : program.get_subcommands()) command += " " + chosen->get_name();
-  std::string problem = error.what();
-  // A word in the place of a command.
-  const CLI::App* last = &program;
-  while (!last->get_subcommands().empty()) last = last->get_subcommands().back();
-  const std::vector<const CLI::App*> known =
-      last->get_subcommands([](const CLI::App*) { return true; });
-  const std::vector<std::string> rest = last->remaining();
-  if (!known.empty() && !rest.empty() && !rest.front().starts_with('-')) {
+namespace {
+
+// The program and the commands in it that were chosen, each within the one before.
+std::vector<const CLI::App*> chosen_of(const CLI::App& program) {
+  std::vector<const CLI::App*> chosen = {&program};
+  while (!chosen.back()->get_subcommands().empty()) {
+    chosen.push_back(chosen.back()->get_subcommands().back());
+  }
+  return chosen;
+}
+
+// What is wrong with the first word in the place of a command; empty if nothing is.
+std::string unknown_command(const std::vector<const CLI::App*>& chosen) {
+  for (const CLI::App* app : chosen) {
+    const std::vector<const CLI::App*> known =
+        app->get_subcommands([](const CLI::App*) { return true; });
+    const std::vector<std::string> rest = app->remaining();
+    if (known.empty() || rest.empty() || rest.front().starts_with('-')) continue;
     std::vector<std::string> names;
     names.reserve(known.size());
     for (const CLI::App* one : known) names.push_back(one->get_name());
-    problem =
-        fmt::format("command: expected one of {}, got {}", fmt::join(names, ", "), rest.front());
+    return fmt::format("command: expected one of {}, got {}", fmt::join(names, ", "), rest.front());
+  }
+  return {};
+}
+
+int refuse(const std::vector<const CLI::App*>& chosen, const std::string& problem) {
+  std::string command = program_name;
+  for (std::size_t i = 1; i < chosen.size(); ++i) command += " " + chosen[i]->get_name();
+  return fail(kExitUsage, fmt::format("[read flags] {} (see {} --help)", problem, command));
+}
+
+// "--prompt: At Most 1 required but received 2", as the library has it.
+std::string in_our_words(std::string problem) {
+  constexpr std::string_view kMost = ": At Most ";
+  constexpr std::string_view kCame = " required but received ";
+  if (const std::size_t at = problem.find(kMost); at != std::string::npos) {
+    problem.replace(at, kMost.size(), ": expected at most ");
+    if (const std::size_t came = problem.find(kCame, at); came != std::string::npos) {
+      problem.replace(came, kCame.size(), ", got ");
+    }
   }
   while (!problem.empty() && (problem.back() == '\n' || problem.back() == '.')) problem.pop_back();
-  return fail(kExitUsage, fmt::format("[read flags] {} (see {} --help)", problem, command));
+  return problem;
+}
+
+}  // namespace
+
+// CLI11's own errors: the words differ per version, the form is ours.
+int fail_usage(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<const CLI::App*> chosen = chosen_of(program);
+  const std::string problem = unknown_command(chosen);
+  return refuse(chosen, problem.empty() ? in_our_words(error.what()) : problem);
+}
+
+int show_help(const CLI::App& program) {
+  const std::vector<const CLI::App*> chosen = chosen_of(program);
+  if (const std::string problem = unknown_command(chosen); !problem.empty()) {
+    return refuse(chosen, problem);
+  }
+  Output output;
+  output.write(program.help());
+  output.check();
+  return 0;
 }
 
 int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**)) {

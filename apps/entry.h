@@ -16,6 +16,8 @@ int fail(int status, std::string_view message);
 
 // CLI11's own errors: the words differ per version, the form is ours.
 int fail_usage(const CLI::App& program, const CLI::ParseError& error);
+// Writes the chosen command's help; a word before it that is no command is a usage error.
+int show_help(const CLI::App& program);
 
 }  // namespace outrider::cli
 

@@ -70,6 +70,14 @@ std::vector<eval::Passage> passages_of(const PreparedTask& prepared) {
   return passages;
 }
 
+std::string state_of(const eval::ForcedProgress& done) {
+  std::string state = fmt::format("{} of {} texts", done.n_texts, done.n_all_texts);
+  if (done.n_all_tokens > 0) {
+    state += fmt::format(", {} of {} tokens of the next", done.n_tokens, done.n_all_tokens);
+  }
+  return state;
+}
+
 }  // namespace
 
 int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const GridFlags& grid,
@@ -98,10 +106,10 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
   StateLine state;
-  auto measured = eval::run_teacher_forced(
-      *model, speculation, request, [&](std::size_t n_done, std::size_t n_texts) {
+  auto measured =
+      eval::run_teacher_forced(*model, speculation, request, [&](const eval::ForcedProgress& done) {
         interrupt.throw_if_raised();
-        state.show(fmt::format("{} of {} texts", n_done, n_texts));
+        state.show(state_of(done));
       });
   measured.run.target = model_flags.model;
   std::vector<std::string> undrawn;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "outrider/error.h"
+#include "outrider/tokenizer.h"
 
 namespace outrider::cli {
 namespace {
@@ -211,13 +212,15 @@ std::string read_text(const std::string& file) {
   char buffer[1 << 16];
   for (;;) {
     const ssize_t n_read = ::read(descriptor, buffer, sizeof(buffer));
-    if (n_read == 0) return text;
+    if (n_read == 0) break;
     if (n_read < 0) fail();
     text.append(buffer, static_cast<std::size_t>(n_read));
     if (text.size() > kLongest_bytes) {
       throw Error("read text", shown, fmt::format("at most {} bytes", kLongest_bytes), "more");
     }
   }
+  require_text(text, shown);
+  return text;
 }
 
 }  // namespace outrider::cli

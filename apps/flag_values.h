@@ -48,7 +48,7 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value
 CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& placeholder, const std::string& description);
 
-// The whole of a file, or of standard input for "-"; at most 256 MiB. Throws Error.
+// The whole of a file of UTF-8 text, or of standard input for "-"; at most 256 MiB. Throws Error.
 std::string read_text(const std::string& file);
 
 }  // namespace outrider::cli

@@ -17,6 +17,7 @@
 #include "model_flags.h"
 #include "outrider/chat.h"
 #include "outrider/error.h"
+#include "outrider/tokenizer.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
@@ -94,6 +95,7 @@ GenerateResult generate(Generator& generator, const Model& model, const Generate
 int run(const GenerateFlags& flags) {
   // Everything that can be refused is refused before the model is loaded.
   const std::string text = flags.has_prompt_file ? read_text(flags.prompt_file) : flags.prompt;
+  if (!flags.has_prompt_file) require_text(text, "--prompt");
   std::optional<LogitsFile> logits_file;
   if (!flags.logits.empty()) logits_file.emplace(flags.logits);
 
@@ -133,6 +135,9 @@ int run(const GenerateFlags& flags) {
     if (logits_file) logits_file->write(result.logits);
   }
   if (logits_file) logits_file->commit();
+  if (!flags.json && was_cut_off_by_context(result, options)) {
+    fmt::print(stderr, "{}\n", kCutOffByContext);
+  }
   if (!flags.json && is_terminal(STDERR_FILENO)) {
     const bool speculative = speculation_of(flags.model).drafter != "none";
     fmt::print(stderr, "{}\n", summary_line(result, speculative));
@@ -148,10 +153,11 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   constexpr const char* kPrompt = "Prompt (one of the two)";
   CLI::Option* prompt =
       add_text(*app, "-p,--prompt", flags->prompt, "TEXT", "The text to continue")->group(kPrompt);
-  CLI::Option* prompt_file = add_text(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
-                                      "A file with that text, taken as it is; - is standard input")
-                                 ->group(kPrompt)
-                                 ->excludes(prompt);
+  CLI::Option* prompt_file =
+      add_text(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
+               "A file with that text (UTF-8), taken as it is; - is standard input")
+          ->group(kPrompt)
+          ->excludes(prompt);
   CLI::Option* raw =
       app->add_flag("--raw", flags->raw, "The prompt is the text's beginning (default)")
           ->group(kPrompt);

@@ -53,6 +53,7 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter = add_text(app, "--drafter", speculation.drafter, "SPEC",
                                   "What rides ahead (default: none): " + drafters_for_help())
+                             ->each([&flags](const std::string&) { flags.says_drafter = true; })
                              ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
            "Short for --drafter model:PATH: a small model with the same vocabulary")
@@ -80,7 +81,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "chow:alpha=A, diff:alpha=A, opt:alpha=A, token-v1:alpha=A, token-v2:alpha=A, "
       "token-v3:alpha=A, lossy:alpha=A[,beta=B], lossy:kl=D, lossy-greedy:alpha=A, "
       "lenience:eps=E[,f=F], budget:kl=D or budget:total=D, bild-sampled:alpha=A[,distance=D], "
-      "router:path=FILE, typical[:epsilon=E,delta=D], bild[:fallback=F,rollback=R]; "
+      "router:path=PATH, typical[:epsilon=E,delta=D], bild[:fallback=F,rollback=R]; "
       "docs/cascades.md describes them (default: exact)")
       ->group(kSpeculation);
   add_choice(app, "--verify", speculation.verify, {"exact", "block", "traversal", "coupled"},
@@ -126,8 +127,23 @@ SpeculationOptions speculation_of(const ModelFlags& flags) {
   return speculation;
 }
 
+namespace {
+
+// Whoever shapes drafts and names no drafter has forgotten it. Who says there is none, may.
+void require_drafter_for_drafts(const ModelFlags& flags) {
+  if (flags.says_drafter || !flags.draft_path.empty() || !flags.cascade.empty()) return;
+  const auto refuse = [](const char* flag) {
+    throw UsageError("read flags", flag, "a drafter (--drafter SPEC or --draft PATH)", "none");
+  };
+  if (!flags.speculation.tree.empty()) refuse("--tree");
+  if (flags.speculation.verify != SpeculationOptions().verify) refuse("--verify");
+}
+
+}  // namespace
+
 std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt) {
   check_speculation(speculation_of(flags));
+  require_drafter_for_drafts(flags);
   LoadProgress progress("loading model", interrupt);
   ModelOptions options = flags.options;
   options.progress = [&progress](double share_done) { progress.show(share_done); };

@@ -14,10 +14,11 @@
 namespace outrider::cli {
 
 struct ModelFlags {
-  std::string model;       // PATH
-  ModelOptions options;    // of the target; the drafter's are the same
-  std::string draft_path;  // --draft; excludes --drafter
-  std::string cascade;     // --cascade; excludes both and --model, which it fills in
+  std::string model;          // PATH
+  ModelOptions options;       // of the target; the drafter's are the same
+  std::string draft_path;     // --draft; excludes --drafter
+  std::string cascade;        // --cascade; excludes both and --model, which it fills in
+  bool says_drafter = false;  // --drafter was given, be it none
   SpeculationOptions speculation;
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace outrider::cli {
 namespace {
 
@@ -74,6 +76,11 @@ void TokenPrinter::write(std::string_view text, TokenOrigin origin) {
   decorated += around.after;
   // One write: a colour is never left on, whenever the program is stopped.
   output_->write(decorated);
+}
+
+bool was_cut_off_by_context(const GenerateResult& result, const GenerateOptions& options) {
+  return result.finish_reason == FinishReason::length &&
+         std::cmp_less(result.ids.size(), options.max_tokens);
 }
 
 std::string summary_line(const GenerateResult& result, bool speculative) {

@@ -48,6 +48,10 @@ class TokenPrinter {
   std::size_t n_bytes_ = 0;
 };
 
+// Whether a text ended for want of room, not where it was asked to.
+bool was_cut_off_by_context(const GenerateResult& result, const GenerateOptions& options);
+inline constexpr const char* kCutOffByContext = "(cut off: the context is full)";
+
 // What was generated and how fast, on one line, for standard error.
 std::string summary_line(const GenerateResult& result, bool speculative);
 

@@ -65,6 +65,8 @@ int run(const TokenizeFlags& flags, bool decode, bool from_file) {
     ids = parse_ids(flags.decode == "-" ? read_text("-") : flags.decode);
   } else if (from_file) {
     text = read_text(flags.text_file);
+  } else {
+    require_text(text, "--text");
   }
   const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model);
   Output output;

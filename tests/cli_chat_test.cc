@@ -71,6 +71,16 @@ TEST(Chat, AMessageTooLongIsRefusedAndTheConversationGoesOn) {
   EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hello\n"}).out);
 }
 
+TEST(Chat, BytesThatAreNoTextAreRefusedAndTheConversationGoesOn) {
+  const ProgramRun run =
+      run_program(chat_words(), {.standard_input = "caf\xe9\n/system \xe9\nhello\n"});
+  EXPECT_EQ(run.status, 1);
+  const std::string line =
+      "outrider: [read text] message: expected UTF-8 text, got byte 0xE9 in line 1\n";
+  EXPECT_THAT(run.err, StartsWith(line + line));
+  EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hello\n"}).out);
+}
+
 TEST(Chat, AMessageTooLongForgetsNothing) {
   const std::string longer(5000, '~');
   const ProgramRun with =

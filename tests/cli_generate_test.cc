@@ -102,6 +102,13 @@ TEST(Generate, DraftsChangeNothingButTheFigures) {
 }
 
 // A path may hold what the spec language reads as punctuation.
+TEST(Generate, WhoSaysThereIsNoDrafterMayShapeDrafts) {
+  const json plain = generate_json({"--prompt", "ab"});
+  const json shaped = generate_json(
+      {"--prompt", "ab", "--drafter", "none", "--tree", "chain:length=3", "--verify", "block"});
+  EXPECT_EQ(shaped["ids"], plain["ids"]);
+}
+
 TEST(Generate, DraftTakesAnyPath) {
   const fs::path odd = CliModels::get().root() / "odd,key=value\\end";
   fs::create_directory_symlink(CliModels::get().draft(), odd);
@@ -184,8 +191,8 @@ TEST(Generate, PromptsComeFromFilesAndStandardInputToo) {
 }
 
 TEST(Generate, TakesOddPrompts) {
-  for (const std::string prompt : {"", "--help", "[x]", "-1", "\xff\xfe half \xe2\x82",
-                                   "\xef\xbf\xbd", "\xf0\x9f\x98\x80", "chat"}) {
+  for (const std::string prompt :
+       {"", "--help", "[x]", "-1", "\xef\xbf\xbd", "\xf0\x9f\x98\x80", "chat"}) {
     SCOPED_TRACE(::testing::PrintToString(prompt));
     const json object = generate_json({"--prompt", prompt, "--ignore-eos"});
     EXPECT_EQ(object["ids"].size(), 12U);
@@ -222,6 +229,12 @@ TEST(Generate, EndsWithTheContext) {
   const json object = generate_json({"--prompt", "ab", "--ignore-eos", "--max-tokens", "100000"});
   EXPECT_EQ(object["finish_reason"], "length");
   EXPECT_LT(object["ids"].size(), static_cast<std::size_t>(kContext));
+  // Who reads the text is told that it is no end of its own.
+  const ProgramRun cut =
+      run_program(generate_words({"--prompt", "ab", "--ignore-eos", "--max-tokens", "100000"}));
+  EXPECT_EQ(cut.status, 0);
+  EXPECT_EQ(cut.err, "(cut off: the context is full)\n");
+  EXPECT_EQ(run_program(generate_words({"--prompt", "ab", "--ignore-eos"})).err, "");
 
   std::string longer;
   for (int word = 0; word < kContext; ++word) longer += " ~" + std::to_string(word);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -109,6 +110,14 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {{"datastore", "--bogus"}, "--bogus"},
       {{"train", "bogus"}, "expected one of tokenizer, lm, distill"},
       {{"inspect", "--kernels", "--model", model}, "--kernels"},
+      {{"frob", "--help"}, "expected one of generate, chat"},
+      {{"frob", "generate", "--help"}, "expected one of generate, chat"},
+      {{"datastore", "frob", "--help"},
+       "expected one of build, inspect, got frob (see outrider datas"},
+      {{"datastore", "inspect"}, "see outrider datastore inspect --help"},
+      {with({"--prompt", "b"}), "--prompt: expected at most 1, got 2"},
+      {with({"--tree", "chain:length=3"}), "--tree: expected a drafter (--drafter SPEC or --draft"},
+      {with({"--verify", "block"}), "--verify: expected a drafter"},
       {{"chat"}, "--model"},
       {{"chat", "--model", model, "--json"}, "--json"},
   };
@@ -121,6 +130,8 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
 TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
   const std::string model = CliModels::get().target();
   const std::string nowhere = (CliModels::get().root() / "nowhere").string();
+  const std::string latin = (CliModels::get().root() / "latin").string();
+  std::ofstream(latin) << "caf\xe9";
   const std::vector<UsageCase> cases = {
       {{"generate", "--model", nowhere, "--prompt", "a"}, "nowhere"},
       {{"generate", "--model", "", "--prompt", "a"}, ""},
@@ -135,6 +146,15 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
       {{"tokenize", "--model", nowhere, "--text", "a"}, "nowhere"},
       {{"tokenize", "--model", model, "--decode", "1 100000"}, "100000"},
       {{"tokenize", "--model", model, "--decode", "-- -5"}, ""},
+      {{"generate", "--model", model, "--prompt", "a\nb\xe9"},
+       "UTF-8 text, got byte 0xE9 in line 2"},
+      {{"generate", "--model", model, "--prompt-file", latin},
+       "UTF-8 text, got byte 0xE9 in line 1"},
+      {{"generate", "--model", model, "--prompt", "a", "--drafter", "reference:file=" + latin},
+       "latin: expected UTF-8 text, got byte 0xE9 in line 1"},
+      {{"tokenize", "--model", model, "--text", "\xe9"}, "UTF-8 text, got byte 0xE9"},
+      {{"tokenize", "--model", model, "--text-file", latin}, "UTF-8 text, got byte 0xE9"},
+      {{"chat", "--model", model, "--system", "\xe9"}, "UTF-8 text, got byte 0xE9"},
       {{"inspect", "--model", nowhere}, "nowhere"},
       {{"inspect", "--model", CliModels::get().root().string()}, "config.json"},
   };

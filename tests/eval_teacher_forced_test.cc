@@ -127,7 +127,9 @@ TEST_F(EvalTeacherForced, RefusesInOneLine) {
   for (const Case& bad :
        {Case{{"--rules", "cow"}, "expected one of exact, chow"},
         Case{{"--alphas", "2"}, "alpha: expected a number from -1 to 1, got 2"},
-        Case{{"--rules", "typical"}, "typical"}, Case{{"--rules", "lossy-greedy"}, "temperature 0"},
+        Case{{"--rules", "typical"}, "got typical, which judges whole drafts"},
+        Case{{"--rules", "bild"}, "got bild, which judges whole drafts"},
+        Case{{"--rules", "lossy-greedy"}, "temperature 0"},
         Case{{"--temperatures", "-1"}, "--temperatures"},
         Case{{"--temperatures", "1,,2"}, "--temperatures"}, Case{{"--window", "1000000"}, "window"},
         Case{{"--rule", "chow:alpha=1"}, "--rule: expected no such flag with --teacher-forced"},

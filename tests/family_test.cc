@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "outrider/generate.h"
+#include "outrider/inspect.h"
 #include "outrider/model.h"
 
 namespace outrider {
@@ -83,6 +84,14 @@ TEST(Family, DraftersChangeNoIdAndNoLogit) {
     }
     const double reached = static_cast<double>(emitted) / static_cast<double>(passes);
     EXPECT_GE(reached, 1 + kLeastShare * (tau - 1)) << model << " " << tree;
+  }
+}
+
+TEST(Family, EveryModelCanBeInspected) {
+  for (const char* model : {"target", "drafter", "eagle", "medusa"}) {
+    const FileSummary summary = inspect_file(family() / model);
+    EXPECT_FALSE(summary.metadata.empty()) << model;
+    EXPECT_FALSE(summary.tensors.empty()) << model;
   }
 }
 

@@ -79,7 +79,8 @@ TEST_P(DraftersOnRealPair, EmittedTokensFollowTheTarget) {
       .load = {.n_threads = 1},
       .load_model = [](const std::filesystem::path& path,
                        const LoadOptions& as) { return load_model(path, as); },
-      .tokenize = [&](std::string_view text) { return files.tokenizer().encode(text, false); },
+      .tokenize = [&](std::string_view text,
+                      std::string_view) { return files.tokenizer().encode(text, false); },
       .vocabulary_id = [&] { return vocabulary_id(files.tokenizer()); }};
   const DrafterPlan plan = read_drafter(spec);
   const std::size_t n_tokens = nightly() ? 1'000'000 : 10'000;

@@ -124,7 +124,7 @@ TEST_F(TuneCommand, SaysInALineWhatIsWrong) {
            {"tree",
             {"--draft", path("draft"), "--out", out, "--text", path("text.txt")},
             1,
-            "40 documents"},
+            "expected 40 places"},
            {"tree", on_text({"--draft", path("draft"), "--out", path("no/folder.json")}), 1,
             "folder.json"},
            {"tree", on_text({"--draft", path("draft"), "--out", path("draft")}), 1, "a folder"},

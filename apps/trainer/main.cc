@@ -52,9 +52,7 @@ int run_program(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    output.write(program.help());
-    output.check();
-    return 0;
+    return show_help(program);
   } catch (const CLI::CallForVersion& version) {
     output.write(fmt::format("{}\n", version.what()));
     output.check();

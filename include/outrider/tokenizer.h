@@ -65,6 +65,10 @@ class Tokenizer {
   virtual const std::string& chat_template() const = 0;
 };
 
+// Throws Error unless `text` is UTF-8, naming its first other byte, that byte's line, and `name`:
+// for whoever would rather be told than have encode() read U+FFFD there. Thread-safe.
+void require_text(std::string_view text, std::string_view name);
+
 // Decodes a stream of ids piece by piece: the concatenation of all that push() and finish() return
 // equals decode() of all ids, and no returned piece ever ends within a UTF-8 character. What cannot
 // be known yet is held back: an unfinished character; where the tokenizer spells unknown characters

@@ -12,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "model/medusa_heads.h"
 #include "outrider/error.h"
 #include "outrider/inspect.h"
 
@@ -121,7 +122,9 @@ FileSummary inspect_file(const fs::path& path) {
   if (fs::is_directory(path)) {
     summary.format = "safetensors";
     summary.metadata = read_config(path / "config.json");
-    summary.tensors = summarise(*open_safetensors_directory(path));
+    summary.tensors =
+        summarise(holds_medusa_heads_alone(path) ? *open_safetensors(path / kMedusaFile)
+                                                 : *open_safetensors_directory(path));
     return summary;
   }
   if (path.extension() == ".safetensors") {

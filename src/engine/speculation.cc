@@ -15,6 +15,7 @@
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "outrider/tokenizer.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/drafter_weights.h"
 #include "speculate/make_rule.h"
@@ -35,7 +36,8 @@ void require_distributions(const Judging& judging, const std::string& drafter,
     if (kind.has_draft_prob) fitting.push_back(usage.substr(0, usage.find_first_of("[ ")));
   }
   throw UsageError("use rule", judging.rule,
-                   fmt::format("a drafter that has distributions ({})", fmt::join(fitting, ", ")),
+                   fmt::format("a drafter that has distributions ({}; first: and relay: of these)",
+                               fmt::join(fitting, ", ")),
                    fmt::format("the drafter {}", drafter));
 }
 
@@ -173,7 +175,8 @@ DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load)
   materials.load_foreign = [&target](const std::filesystem::path& path, const LoadOptions& as) {
     return load_foreign(target, as, path);
   };
-  materials.tokenize = [&target](std::string_view text) {
+  materials.tokenize = [&target](std::string_view text, std::string_view name) {
+    require_text(text, name);
     return target.tokenizer().encode(text, false);
   };
   materials.vocabulary_id = [&target] { return vocabulary_id(target.tokenizer()); };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/files_below.h"
 #include "outrider/error.h"
 #include "tokenizer/utf8.h"
 
@@ -17,25 +18,9 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (auto entry = fs::recursive_directory_iterator(folder);
-       entry != fs::recursive_directory_iterator(); ++entry) {
-    if (is_hidden(entry->path())) {
-      if (entry->is_directory()) entry.disable_recursion_pending();
-    } else if (entry->is_regular_file()) {
-      files.push_back(entry->path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// How much of a text of more than kPiece_bytes the next piece takes.
-std::size_t piece_end(std::string_view text) {
-  const std::string_view piece = text.substr(0, TextDocuments::kPiece_bytes);
+// How much of a text of more than n_bytes the next piece takes.
+std::size_t piece_end(std::string_view text, std::size_t n_bytes) {
+  const std::string_view piece = text.substr(0, n_bytes);
   const std::size_t line = piece.rfind('\n');
   if (line != std::string_view::npos) return line + 1;
   const std::size_t blank = piece.rfind(' ');
@@ -47,8 +32,9 @@ std::size_t piece_end(std::string_view text) {
 
 }  // namespace
 
-TextDocuments::TextDocuments(std::span<const fs::path> texts, std::string separator)
-    : separator_(std::move(separator)) {
+TextDocuments::TextDocuments(std::span<const fs::path> texts, std::string separator,
+                             std::size_t piece_bytes)
+    : separator_(std::move(separator)), piece_bytes_(piece_bytes) {
   for (const fs::path& text : texts) {
     if (fs::is_directory(text)) {
       const std::vector<fs::path> files = files_below(text);
@@ -90,7 +76,8 @@ bool TextDocuments::start_document() {
 std::optional<TextDocuments::Piece> TextDocuments::next() {
   const bool first = rest_.empty();
   if (first && !start_document()) return std::nullopt;
-  const std::size_t end = rest_.size() <= kPiece_bytes ? rest_.size() : piece_end(rest_);
+  const std::size_t end =
+      rest_.size() <= piece_bytes_ ? rest_.size() : piece_end(rest_, piece_bytes_);
   const Piece piece{.text = rest_.substr(0, end), .first = first, .last = end == rest_.size()};
   rest_.remove_prefix(end);
   return piece;

@@ -20,13 +20,16 @@ namespace outrider {
 class TextDocuments {
  public:
   // Pieces end behind a line, or else before a blank, or else between characters. A tokenizer may
-  // cut the words at the seam otherwise than in a running text: one seam in this many bytes.
+  // cut the words at the seam otherwise than in a running text: one seam in this many bytes, where
+  // nothing else is asked for.
   static constexpr std::size_t kPiece_bytes = std::size_t{1} << 16;
 
   // `texts`: files and folders; of a folder all files, in sub-folders too, in the order of their
   // paths, but for names that begin with a dot. Documents end at `separator` (empty: a file is
-  // one). Throws Error if there is no file, or one cannot be read or is not UTF-8.
-  TextDocuments(std::span<const std::filesystem::path> texts, std::string separator);
+  // one). Pieces have at most piece_bytes, at least a character's 4. Throws Error if there is no
+  // file, or one cannot be read or is not UTF-8.
+  TextDocuments(std::span<const std::filesystem::path> texts, std::string separator,
+                std::size_t piece_bytes = kPiece_bytes);
 
   struct Piece {
     std::string_view text;  // never empty; valid until the next call
@@ -43,6 +46,7 @@ class TextDocuments {
   bool start_document();
 
   std::string separator_;
+  std::size_t piece_bytes_;
   std::vector<std::filesystem::path> files_;
   std::uint64_t n_bytes_ = 0;
   std::size_t next_file_ = 0;

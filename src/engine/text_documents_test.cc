@@ -57,6 +57,21 @@ TEST_F(TextDocumentsTest, AreWhatSeparatorsLeave) {
   EXPECT_THAT(documents({write("empty", ""), write("end", "x<end>")}, "<end>"), ElementsAre("x"));
 }
 
+TEST_F(TextDocumentsTest, PiecesAreAsShortAsAskedFor) {
+  const std::string text = "\xf0\x9f\x98\x80\xf0\x9f\x98\x80 one two\nthree";
+  const std::vector<fs::path> files = {write("a", text)};
+  for (const std::size_t n_bytes : {4U, 5U, 8U, 12U, 100U}) {
+    TextDocuments source(files, "", n_bytes);
+    std::string whole;
+    while (const auto piece = source.next()) {
+      EXPECT_LE(piece->text.size(), n_bytes);
+      EXPECT_NE(static_cast<unsigned char>(piece->text.front()) & 0xC0, 0x80);
+      whole += piece->text;
+    }
+    EXPECT_EQ(whole, text) << n_bytes;
+  }
+}
+
 TEST_F(TextDocumentsTest, FoldersGiveTheirFilesInOrder) {
   write("folder/b", "2");
   write("folder/a/z", "1");

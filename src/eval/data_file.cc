@@ -12,6 +12,7 @@
 #include "eval/json_text.h"
 #include "eval/words.h"
 #include "outrider/error.h"
+#include "tokenizer/utf8.h"
 
 namespace outrider::eval {
 namespace {
@@ -31,29 +32,42 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
+void add_problem(DataSet& set, const Error& problem) {
+  set.problems.push_back({.number = set.n_items++, .text = problem.what()});
+}
+
 // The item if it is an object, else a problem.
 void add(DataSet& set, json fields, std::string place) {
-  const int number = set.n_items++;
-  if (fields.is_object()) {
-    set.items.push_back({.number = number, .place = std::move(place), .fields = std::move(fields)});
+  if (!fields.is_object()) {
+    add_problem(set, Error(kOperation, place, "a JSON object",
+                           fields.is_discarded() ? "malformed JSON" : fields.type_name()));
     return;
   }
-  const Error problem(kOperation, place, "a JSON object",
-                      fields.is_discarded() ? "malformed JSON" : fields.type_name());
-  set.problems.push_back({.number = number, .text = problem.what()});
+  set.items.push_back(
+      {.number = set.n_items++, .place = std::move(place), .fields = std::move(fields)});
+}
+
+// Whether the text of an item is UTF-8; if not, that is the item's problem.
+bool is_text(std::string_view text, const std::string& place, DataSet& set) {
+  const Utf8Scan scan = scan_utf8(text);
+  if (scan.n_bad == 0) return true;
+  const auto byte = static_cast<unsigned char>(text[scan.n_valid]);
+  add_problem(set, Error(kOperation, place, "UTF-8 text", fmt::format("byte 0x{:02X}", byte)));
+  return false;
 }
 
 void read_jsonl(std::string_view text, const std::string& file, DataSet& set) {
   for (int line = 1; !text.empty(); ++line) {
     const std::string_view bytes = take_line(text);
     if (is_blank(bytes)) continue;
-    add(set, parse_json(bytes), fmt::format("{}, line {}", file, line));
+    const std::string place = fmt::format("{}, line {}", file, line);
+    if (is_text(bytes, place, set)) add(set, parse_json(bytes), place);
   }
 }
 
 // Compressed and other binary files, which have no lines that could be named. Text has no zero
 // bytes; binary formats have one within their first few hundred bytes.
-void require_text(std::string_view bytes, const std::string& file) {
+void refuse_binary(std::string_view bytes, const std::string& file) {
   constexpr std::size_t kLooked_bytes = 4096;
   if (bytes.starts_with("\x1f\x8b")) {
     throw Error("read data", file, "text", "gzip's format (gzip -d makes it text)");
@@ -64,6 +78,7 @@ void require_text(std::string_view bytes, const std::string& file) {
 }
 
 json parse_whole(std::string_view text, const std::string& file, const char* expected) {
+  require_utf8(text, "read data", file);
   json value = parse_json(text);
   if (value.is_discarded()) throw Error("read data", file, expected, "malformed JSON");
   return value;
@@ -95,10 +110,13 @@ void read_lines(const std::vector<std::string>& texts, const std::vector<std::st
                   fmt::format("{}", line - 1));
     }
     json item = json::object();
+    bool is_whole = true;
     for (std::size_t f = 0; f < rest.size(); ++f) {
-      item[fields[f]] = to_utf8(characters(take_line(rest[f])));
+      const std::string_view text = take_line(rest[f]);
+      is_whole = is_whole && is_text(text, fmt::format("{}, line {}", files[f], line), set);
+      if (is_whole) item[fields[f]] = text;
     }
-    add(set, std::move(item), fmt::format("{}, line {}", files.front(), line));
+    if (is_whole) add(set, std::move(item), fmt::format("{}, line {}", files.front(), line));
   }
 }
 
@@ -106,11 +124,13 @@ void read_documents(std::string_view text, const std::string& file, const std::s
                     DataSet& set) {
   while (!text.empty()) {
     const std::size_t end = text.find(separator);
-    const std::u32string document = characters(text.substr(0, end));
+    const std::string_view whole = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + separator.size());
+    const std::u32string document = characters(whole);
     const std::u32string_view stripped = strip(document);
     if (stripped.empty()) continue;
-    add(set, {{"text", to_utf8(stripped)}}, fmt::format("{}, document {}", file, set.n_items + 1));
+    const std::string place = fmt::format("{}, document {}", file, set.n_items + 1);
+    if (is_text(whole, place, set)) add(set, {{"text", to_utf8(stripped)}}, place);
   }
 }
 
@@ -188,7 +208,7 @@ DataSet read_data(const DataLayout& layout, const std::vector<std::string>& file
   std::vector<std::string> texts;
   for (const std::string& file : files) {
     texts.push_back(read_data_file(file));
-    require_text(texts.back(), file);
+    refuse_binary(texts.back(), file);
     for (const char c : texts.back()) {
       set.digest = (set.digest ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
     }

@@ -27,9 +27,9 @@ int window_of(const ForcedRequest& request, const LanguageModel& target,
 
 }  // namespace
 
-ForcedMeasurement run_teacher_forced(
-    const Model& target, const SpeculationOptions& speculation, const ForcedRequest& request,
-    const std::function<void(std::size_t, std::size_t)>& progress) {
+ForcedMeasurement run_teacher_forced(const Model& target, const SpeculationOptions& speculation,
+                                     const ForcedRequest& request,
+                                     const std::function<void(const ForcedProgress&)>& progress) {
   const auto drafter = load_drafter_model(target, speculation);
   ForcedOptions options = request.options;
   if (options.n_threads == 0) options.n_threads = default_threads();
@@ -41,17 +41,27 @@ ForcedMeasurement run_teacher_forced(
   run.files = request.sources;
   run.window = window_of(request, target.language_model(), *drafter);
   run.lengths = options.lengths;
-  std::size_t n_done = 0;
+  ForcedProgress done{.n_all_texts = request.passages.size()};
+  const auto tell = [&] {
+    if (progress) progress(done);
+  };
   for (const Passage& passage : request.passages) {
     const std::vector<Window> windows = windows_of(passage, target.tokenizer(), run.window);
     if (!windows.empty()) {
-      measured.add_text(windows);
-      ++run.n_texts;
+      done.n_all_tokens = 0;
       for (const Window& window : windows) {
-        run.n_tokens += static_cast<std::int64_t>(window.tokens.size()) - window.n_given;
+        done.n_all_tokens += static_cast<std::int64_t>(window.tokens.size()) - window.n_given;
       }
+      measured.add_text(windows, [&](std::int64_t n_tokens) {
+        done.n_tokens = n_tokens;
+        tell();
+      });
+      ++run.n_texts;
+      run.n_tokens += done.n_all_tokens;
     }
-    if (progress) progress(++n_done, request.passages.size());
+    ++done.n_texts;
+    done.n_tokens = done.n_all_tokens = 0;
+    tell();
   }
   if (run.n_texts == 0) {
     throw Error("measure rules", "texts", "one of at least two tokens", "none");

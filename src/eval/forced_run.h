@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_EVAL_FORCED_RUN_H_
 #define OUTRIDER_EVAL_FORCED_RUN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,6 +15,14 @@
 
 namespace outrider::eval {
 
+// How far a run is.
+struct ForcedProgress {
+  std::size_t n_texts = 0;  // measured
+  std::size_t n_all_texts = 0;
+  std::int64_t n_tokens = 0;  // predicted of the text under way
+  std::int64_t n_all_tokens = 0;
+};
+
 struct ForcedRequest {
   std::vector<Passage> passages;
   std::vector<std::string> sources = {};  // where they come from, for the report
@@ -22,15 +31,15 @@ struct ForcedRequest {
 };
 
 // Runs measured passages of at least one token to predict. `speculation` names the drafter, a
-// model. `progress`, if given, is called with texts done and texts in all, and may throw to end the
-// run. Throws Error and UsageError for what cannot be read, meant or measured.
+// model. `progress`, if given, is called after every text and some times in each, and may throw to
+// end the run. Throws Error and UsageError for what cannot be read, meant or measured.
 struct ForcedMeasurement {
   ForcedRun run;
   std::vector<ForcedRow> rows;
 };
 ForcedMeasurement run_teacher_forced(
     const Model& target, const SpeculationOptions& speculation, const ForcedRequest& request,
-    const std::function<void(std::size_t, std::size_t)>& progress = {});
+    const std::function<void(const ForcedProgress&)>& progress = {});
 
 }  // namespace outrider::eval
 

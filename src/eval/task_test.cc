@@ -184,6 +184,16 @@ TEST_F(Files, OtherLayouts) {
   EXPECT_EQ(documents.items[0].fields["text"], "One.");
   EXPECT_EQ(documents.items[1].fields["text"], "Two");
 
+  // Bytes that are no text cost their item alone.
+  const DataSet latin = read_data(lines, {english, write("latin", "eins\nzw\xe9i\nleer")});
+  ASSERT_EQ(latin.items.size(), 2U);
+  EXPECT_EQ(latin.items[1].number, 2);
+  EXPECT_THAT(latin.problems,
+              ElementsAre(problem_with("latin, line 2: expected UTF-8 text, got byte 0xE9")));
+  const DataSet odd = read_data(cut, {write("odd", "One.<|end|>Tw\xff<|end|>Three")});
+  ASSERT_EQ(odd.items.size(), 2U);
+  EXPECT_THAT(odd.problems, ElementsAre(problem_with("document 2: expected UTF-8 text")));
+
   const DataSet squad = read_data({.format = DataLayout::Format::squad}, {write("squad.json", R"(
     {"data": [{"title": "T", "paragraphs": [{"context": "C", "qas": [
       {"question": "Q1", "id": "1", "answers": [{"text": "A"}, {"text": "B"}]},

@@ -106,12 +106,17 @@ TeacherForced::TeacherForced(LanguageModel& target, LanguageModel& drafter,
 
 TeacherForced::~TeacherForced() = default;
 
-void TeacherForced::add_text(std::span<const Window> windows) {
+void TeacherForced::add_text(std::span<const Window> windows, const Progress& progress) {
+  std::int64_t n_positions = 0;
+  const auto add_done = [&](int n) {
+    n_positions += n;
+    if (progress) progress(n_positions);
+  };
   for (std::size_t index = 0; index < settings_.size(); ++index) {
     settings_[index].texts.emplace_back();
     acceptance_[index].clear();
   }
-  for (const Window& window : windows) run_window(window);
+  for (const Window& window : windows) run_window(window, add_done);
   for (std::size_t index = 0; index < settings_.size(); ++index) {
     ForcedSums& sums = settings_[index].texts.back();
     for (const int length : lengths_) {
@@ -120,7 +125,7 @@ void TeacherForced::add_text(std::span<const Window> windows) {
   }
 }
 
-void TeacherForced::run_window(const Window& window) {
+void TeacherForced::run_window(const Window& window, const std::function<void(int)>& add_done) {
   const int n_tokens = static_cast<int>(window.tokens.size());
   const int context = target_->config().context_length;
   if (n_tokens > context) {
@@ -131,6 +136,7 @@ void TeacherForced::run_window(const Window& window) {
   const std::span<const TokenId> read = std::span(window.tokens).first(window.tokens.size() - 1);
   if (n_tokens - window.n_given < 1) return;
   run(*target_, read, laws_->target_output);
+  add_done(0);
   const int shared =
       std::min(target_->config().vocabulary_size, drafter_->config().vocabulary_size);
   n_drafted_ = n_known(*drafter_, shared, read);
@@ -139,7 +145,9 @@ void TeacherForced::run_window(const Window& window) {
   }
   const int n_at_once = static_cast<int>(laws_->positions.size());
   for (int first = window.n_given - 1; first + 1 < n_tokens; first += n_at_once) {
-    add_positions(window, first, std::min(n_at_once, n_tokens - 1 - first));
+    const int n = std::min(n_at_once, n_tokens - 1 - first);
+    add_positions(window, first, n);
+    add_done(n);
   }
 }
 

@@ -16,6 +16,7 @@
 #define OUTRIDER_EVAL_TEACHER_FORCED_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,15 +72,18 @@ class TeacherForced {
   // Where the drafter has no distribution (a token in the window that it does not know, a context
   // shorter than the window) the rule does what it does without one, and a draft counts as
   // rejected. Throws Error if a window is longer than the target's context, and on logits that are
-  // no numbers.
-  void add_text(std::span<const Window> windows);
+  // no numbers. `progress`, if given, is called between passes and after some positions at a time
+  // with how many of the text's are done; what it throws ends the measurement, which is then not to
+  // be used.
+  using Progress = std::function<void(std::int64_t n_positions)>;
+  void add_text(std::span<const Window> windows, const Progress& progress = {});
 
   std::span<const ForcedSetting> settings() const { return settings_; }
   std::span<const int> lengths() const { return lengths_; }
 
  private:
   struct Laws;
-  void run_window(const Window& window);
+  void run_window(const Window& window, const std::function<void(int)>& add_done);
   void add_positions(const Window& window, int first, int n);
 
   LanguageModel* target_;

@@ -185,6 +185,28 @@ TEST(TeacherForced, WindowsOfATextAddUp) {
   EXPECT_LE(sum.passes[0], first.passes[0] + second.passes[0]);
 }
 
+// A document may have as many windows as a novel: whoever waits sees that it moves, and may end it.
+TEST(TeacherForced, SaysHowFarATextIs) {
+  TableModel target(kVocabulary, 5);
+  TableModel drafter(kVocabulary, 6);
+  const std::vector<Window> windows = {{.tokens = some_text(9), .n_given = 1},
+                                       {.tokens = some_text(12), .n_given = 5}};
+  TeacherForced forced(
+      target, drafter,
+      {.rules = rules("exact"), .samplings = {{.temperature = 1}}, .lengths = {3}});
+  std::vector<std::int64_t> told;
+  forced.add_text(windows, [&](std::int64_t n_positions) { told.push_back(n_positions); });
+  EXPECT_EQ(told, (std::vector<std::int64_t>{0, 8, 8, 15}));
+  struct Ended {};
+  int n_calls = 0;
+  EXPECT_THROW(forced.add_text(windows,
+                               [&](std::int64_t) {
+                                 if (++n_calls == 3) throw Ended();
+                               }),
+               Ended);
+  EXPECT_EQ(n_calls, 3);
+}
+
 TEST(TeacherForced, WhereTheDrafterKnowsNothingThePositionIsTheTargets) {
   TableModel target(kVocabulary, 7);
   TableModel small(3, 8);                      // does not know tokens 3 and 4

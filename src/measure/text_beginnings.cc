@@ -16,6 +16,9 @@ namespace {
 // More bytes than n tokens of running text have; a beginning is cut there before it is tokenised.
 constexpr std::size_t kBytesPerToken = 16;
 
+// Pieces are never cut shorter: a few words.
+constexpr std::size_t kLeastPiece_bytes = 64;
+
 // So many beginnings are held at a time. Where there are more, every second is kept, then every
 // fourth, and so on.
 constexpr std::size_t kMostPlaces = 65'536;
@@ -27,24 +30,36 @@ std::string beginning(std::string_view text, std::size_t n_bytes) {
   return std::string(text.substr(0, n_bytes));
 }
 
-}  // namespace
+// Beginnings of documents, and of the pieces of long ones.
+struct Places {
+  std::vector<std::string> beginnings;
+  std::size_t longest_bytes = 0;  // piece
+};
 
-std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
-                                                  const ContinuedTexts& texts,
-                                                  const char* operation) {
-  const auto n_tokens = static_cast<std::size_t>(texts.prompt_tokens);
-  TextDocuments documents(texts.paths, texts.separator);
-  std::vector<std::string> places;
+Places places_of(const ContinuedTexts& texts, std::size_t piece_bytes) {
+  const std::size_t n_bytes = kBytesPerToken * static_cast<std::size_t>(texts.prompt_tokens);
+  TextDocuments documents(texts.paths, texts.separator, piece_bytes);
+  Places all;
+  std::vector<std::string>& places = all.beginnings;
   std::size_t step = 1;
   for (std::size_t number = 0; const auto piece = documents.next(); ++number) {
+    all.longest_bytes = std::max(all.longest_bytes, piece->text.size());
     if (number % step != 0) continue;
-    places.push_back(beginning(piece->text, kBytesPerToken * n_tokens));
+    places.push_back(beginning(piece->text, n_bytes));
     if (places.size() < kMostPlaces) continue;
     for (std::size_t at = 1; 2 * at < places.size(); ++at) places[at] = std::move(places[2 * at]);
     places.resize(places.size() / 2);
     step *= 2;
   }
+  return all;
+}
+
+// As many as are asked for, evenly chosen, or as there are.
+std::vector<std::vector<TokenId>> beginnings_of(const std::vector<std::string>& places,
+                                                const Tokenizer& tokenizer,
+                                                const ContinuedTexts& texts) {
   const auto wanted = static_cast<std::size_t>(texts.count);
+  const auto n_tokens = static_cast<std::size_t>(texts.prompt_tokens);
   std::vector<std::vector<TokenId>> found;
   std::vector<bool> tried(places.size(), false);
   const auto try_place = [&](std::size_t at) {
@@ -57,12 +72,31 @@ std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
   };
   for (std::size_t i = 0; i < wanted && !places.empty(); ++i) try_place(i * places.size() / wanted);
   for (std::size_t at = 0; at < places.size(); ++at) try_place(at);
-  if (found.size() < wanted) {
-    throw Error(operation, "texts",
-                fmt::format("{} documents, or long ones, of at least {} tokens", wanted, n_tokens),
-                fmt::format("{}", found.size()));
-  }
   return found;
+}
+
+}  // namespace
+
+std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
+                                                  const ContinuedTexts& texts,
+                                                  const char* operation) {
+  // A piece as short as this rarely has the tokens that are asked for.
+  const std::size_t shortest =
+      std::max(kLeastPiece_bytes, static_cast<std::size_t>(texts.prompt_tokens));
+  std::size_t most = 0;
+  for (std::size_t piece_bytes = TextDocuments::kPiece_bytes; piece_bytes >= shortest;) {
+    const Places places = places_of(texts, piece_bytes);
+    auto found = beginnings_of(places.beginnings, tokenizer, texts);
+    if (found.size() == static_cast<std::size_t>(texts.count)) return found;
+    most = std::max(most, found.size());
+    // What is shorter than this is not cut.
+    piece_bytes = std::min(piece_bytes, places.longest_bytes) / 2;
+  }
+  throw Error(operation, "texts",
+              fmt::format("{} places with {} tokens each (--texts and --prompt-tokens ask for "
+                          "fewer)",
+                          texts.count, texts.prompt_tokens),
+              fmt::format("{}", most));
 }
 
 void check_texts(const Model& model, const ContinuedTexts& texts, int least_tokens, int n_rows,

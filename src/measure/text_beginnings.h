@@ -23,7 +23,8 @@ std::int64_t middle_of(const ContinuedTexts& texts);
 
 // The first tokens, those the tokenizer puts before a text counted, of places in the texts: of
 // documents, and of every piece that a long one is cut into (text_documents.h), evenly chosen from
-// all; those too short are replaced by others. `operation` is named in errors.
+// all; those too short are replaced by others. Pieces are as long as they may be for so many
+// places, so that a text of a few pages will do. `operation` is named in errors.
 // Throws Error where texts cannot be read or have fewer such places.
 std::vector<std::vector<TokenId>> text_beginnings(const Tokenizer& tokenizer,
                                                   const ContinuedTexts& texts,

@@ -155,8 +155,10 @@ TEST_F(MeasureTreeProfile, RefusesWhatCannotBeMeant) {
   };
   EXPECT_THAT(with([](auto& options) { options.texts.paths.clear(); }), HasSubstr("texts"));
   EXPECT_THAT(with([](auto& options) { options.texts.count = 0; }), HasSubstr("texts"));
-  EXPECT_THAT(with([](auto& options) { options.texts.count = 31; }),
-              HasSubstr("expected 31 documents, or long ones, of at least 5 tokens, got 30"));
+  EXPECT_THAT(
+      with([](auto& options) { options.texts.count = 31; }),
+      HasSubstr("expected 31 places with 5 tokens each (--texts and --prompt-tokens ask for "
+                "fewer), got 30"));
   EXPECT_THAT(with([](auto& options) { options.texts.prompt_tokens = 0; }), HasSubstr("prompt"));
   EXPECT_THAT(with([](auto& options) { options.texts.max_tokens = 7; }), HasSubstr("max_tokens"));
   EXPECT_THAT(with([](auto& options) { options.ranks = 64; }), HasSubstr("ranks"));
@@ -228,6 +230,27 @@ TEST_F(MeasureTreeProfile, BeginningsComeFromAllOverALongText) {
   const auto second = std::count(spread.begin(), spread.end(), spread.back());
   EXPECT_NE(spread.front(), spread.back());
   EXPECT_THAT(second, ::testing::AllOf(::testing::Ge(19), ::testing::Le(21)));
+
+  // A page is enough where so many places fit into it.
+  std::ofstream page(folder_.path() / "page.txt");
+  for (int line = 0; line < 150; ++line) page << line << " bottles on the wall\n";
+  page.close();
+  const ContinuedTexts short_text = {
+      .paths = {folder_.path() / "page.txt"}, .count = 20, .prompt_tokens = 8};
+  const auto on_page = text_beginnings(model_->tokenizer(), short_text, "test");
+  ASSERT_THAT(on_page, SizeIs(20));
+  for (std::size_t i = 1; i < on_page.size(); ++i) EXPECT_NE(on_page[i], on_page[i - 1]);
+
+  // Where there are too few, the error says how many there are, not how many the last cut left.
+  ContinuedTexts too_many = short_text;
+  too_many.prompt_tokens = 400;
+  try {
+    (void)text_beginnings(model_->tokenizer(), too_many, "test");
+    FAIL() << "a page has not twenty times 400 tokens";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::MatchesRegex(".*20 places with 400 tokens each.*, got [1-9][0-9]?"));
+  }
 
   const ContinuedTexts files = {
       .paths = {folder_.path() / "long.txt"}, .count = 10, .prompt_tokens = 8};

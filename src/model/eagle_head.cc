@@ -12,6 +12,7 @@
 
 #include "io/safetensors.h"
 #include "model/config_section.h"
+#include "model/medusa_heads.h"
 #include "model/one_layer_head.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
@@ -30,6 +31,10 @@ struct HeadFiles {
 };
 
 HeadFiles open_head(const std::filesystem::path& path, const ModelConfig& target) {
+  if (holds_medusa_heads_alone(path)) {
+    throw Error(kOperation, path.string(), "a directory with config.json and model.safetensors",
+                fmt::format("Medusa heads (medusa:{})", path.string()));
+  }
   if (!std::filesystem::exists(path / "config.json")) {
     throw Error(kOperation, path.string(), "a directory with config.json and model.safetensors",
                 std::filesystem::exists(path) ? "no config.json" : "nothing there");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "io/safetensors.h"
@@ -69,16 +70,24 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
   if (!own_output) parts_.output->project(given_, output);
 }
 
+bool holds_medusa_heads_alone(const std::filesystem::path& path) {
+  const auto holds = [&path](const char* name) {
+    std::error_code ignored;
+    return std::filesystem::exists(path / name, ignored);
+  };
+  return holds(kMedusaFile) && !holds("model.safetensors") &&
+         !holds("model.safetensors.index.json");
+}
+
 std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path,
                                                LanguageModel& target, const LoadOptions& options) {
   constexpr const char* kOperation = "load Medusa heads";
-  constexpr const char* kFile = "medusa_lm_head.safetensors";
   const WeightOptions weight_options = make_weight_options(options);
-  if (!std::filesystem::exists(path / kFile)) {
-    throw Error(kOperation, path.string(), fmt::format("a directory with {}", kFile),
+  if (!std::filesystem::exists(path / kMedusaFile)) {
+    throw Error(kOperation, path.string(), fmt::format("a directory with {}", kMedusaFile),
                 std::filesystem::exists(path) ? "none" : "nothing there");
   }
-  const auto source = open_safetensors(path / kFile);
+  const auto source = open_safetensors(path / kMedusaFile);
   const int dim = target.config().dim;
   WeightLoader loader(*source, weight_options);
   MedusaHeads::Parts parts;

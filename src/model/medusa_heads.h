@@ -55,7 +55,13 @@ class MedusaHeads {
   std::vector<float> given_;   // (n, dim)
 };
 
-// PATH: a directory with medusa_lm_head.safetensors under the public checkpoints' names, as
+// What Medusa heads are called in their directory.
+inline constexpr const char* kMedusaFile = "medusa_lm_head.safetensors";
+
+// Whether a directory holds these and no model.
+bool holds_medusa_heads_alone(const std::filesystem::path& path);
+
+// PATH: a directory with kMedusaFile under the public checkpoints' names, as
 // `outrider train medusa` writes it too: "{k}.{j}.linear.weight" and ".bias" for block j of head k,
 // and "{k}.{blocks}.weight" for its output matrix, left out where that is the target's. There are
 // as many heads, and blocks, as the file has. Throws Error naming the tensor, what was expected and

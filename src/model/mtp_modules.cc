@@ -97,6 +97,11 @@ int read_n_modules(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   const nlohmann::json json = parse_config(file);
   const ConfigSection keys(json, file.string());
+  if (!json.contains(kKey)) {
+    throw Error(kOperation, path.string(),
+                fmt::format("a model with modules behind its layers ({} in config.json)", kKey),
+                "one without");
+  }
   const int n_modules = keys.whole_or(kKey, 0);
   if (n_modules < 1 || n_modules > kMostModules) {
     keys.fail(kKey, fmt::format("1 to {}", kMostModules), fmt::format("{}", n_modules));

@@ -43,7 +43,7 @@ struct DrafterMaterials {
   // A model of whatever vocabulary.
   std::function<ForeignModel(const std::filesystem::path&, const LoadOptions&)> load_foreign = {};
   // Ids of a text in the target's vocabulary, without the special tokens around a prompt.
-  std::function<std::vector<TokenId>(std::string_view)> tokenize = {};
+  std::function<std::vector<TokenId>(std::string_view text, std::string_view name)> tokenize = {};
   // Which vocabulary that is, for files of tokens.
   std::function<VocabularyId()> vocabulary_id = {};
 };

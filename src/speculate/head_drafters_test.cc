@@ -85,6 +85,10 @@ TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {
   fs::create_directories(head_path());
   EXPECT_NE(refusal_of("eagle").find("got no config.json"), std::string::npos);
 
+  testing::write_medusa_heads(golden_shape(), 1, false, head_path());
+  EXPECT_NE(refusal_of("eagle").find("got Medusa heads (medusa:"), std::string::npos);
+  fs::remove_all(head_path());
+
   const auto refused = [&](const TinyShape& shape) {
     testing::write_eagle_head(shape, head_path());
     return refusal_of("eagle");
@@ -174,7 +178,8 @@ TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
     }
     return std::string();
   };
-  EXPECT_NE(refusal().find("num_nextn_predict_layers to be 1 to 64, got 0"), std::string::npos);
+  EXPECT_NE(refusal().find("num_nextn_predict_layers in config.json), got one without"),
+            std::string::npos);
   TinyShape narrow = golden_shape();
   narrow.hidden_dim = 10;
   testing::write_mtp_modules(narrow, 1, target_path());

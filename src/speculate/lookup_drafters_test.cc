@@ -258,7 +258,9 @@ TEST(LookupDrafterSpecs, ReferencesAreFilesAndFolders) {
   std::ofstream(directory.path() / "a.txt") << "bce";
   DrafterMaterials materials;
   materials.vocabulary_size = 256;
-  materials.tokenize = [](std::string_view text) { return Tokens(text.begin(), text.end()); };
+  materials.tokenize = [](std::string_view text, std::string_view) {
+    return Tokens(text.begin(), text.end());
+  };
   const std::string folder = (directory.path() / "texts").string();
   const std::string file = (directory.path() / "a.txt").string();
   const auto drafted = [&](const std::string& spec, const Tokens& text) {

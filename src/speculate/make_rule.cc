@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/spec.h"
@@ -46,10 +48,16 @@ using RulePointer = std::unique_ptr<const Rule>;
 RulePointer make_lossy(const Spec& spec) {
   spec.require_keys({"alpha", "beta", "kl", "bonus"});
   if (const auto kl = spec.number("kl", 0, kLargest)) {
-    spec.require_keys({"kl", "bonus"});
+    for (const char* key : {"alpha", "beta"}) {
+      if (!spec.text(key)) continue;
+      throw UsageError(kOperation, spec.name(), "kl= alone, which finds alpha and beta itself",
+                       fmt::format("{}= beside it", key));
+    }
     return std::make_unique<BudgetRule>(KlBudget{.per_token = *kl}, "lossy");
   }
-  const double alpha = required_number(spec, "alpha", 0, std::nextafter(1.0, 0.0));
+  const double alpha = required_number(spec, "alpha", 0, 1);
+  if (alpha == 1)
+    throw UsageError(kOperation, "lossy:alpha=1 alpha", "a number from 0 to below 1", "1");
   if (spec.text("beta") == "auto") return std::make_unique<LossyRule>(alpha, std::nullopt);
   // 1 - 0.7 is more than 0.3 in binary: what was meant is what has a dozen digits.
   const double least = std::min(1.0, std::round((1 - alpha) * 1e12) / 1e12);
@@ -120,9 +128,13 @@ RulePointer make_budget(const Spec& spec) {
 RulePointer make_router(const Spec& spec) {
   spec.require_keys({"path", "threshold", "bonus"});
   const auto path = spec.text("path");
-  if (!path || path->empty()) refuse_missing(spec, "path=, a router's JSON file");
+  if (!path || path->empty())
+    refuse_missing(spec, "path=, a router's JSON file or the folder of its router.json");
   const auto threshold = spec.number("threshold", 0, 1);
-  RouterWeights weights = read_router(*path);
+  std::filesystem::path file = *path;
+  std::error_code ignored;  // reading it says what is wrong
+  if (std::filesystem::is_directory(file, ignored)) file /= "router.json";
+  RouterWeights weights = read_router(file);
   if (threshold) weights.threshold = *threshold;
   return std::make_unique<RouterRule>(weights);
 }
@@ -221,7 +233,16 @@ std::vector<std::string_view> rule_names() {
 }
 
 std::shared_ptr<const Rule> make_rule(const std::string& rule) {
-  return make_rule(parse_rule(rule, names_of_rules()));
+  const std::vector<std::string_view> known = names_of_rules();
+  const std::string name = Spec::parse("rule", rule).name();
+  for (const AcceptanceEntry& entry : kAcceptances) {
+    if (name != entry.name) continue;
+    throw UsageError(kOperation, rule,
+                     fmt::format("a rule that says what is emitted at every position (one of {})",
+                                 fmt::join(known, ", ")),
+                     fmt::format("{}, which judges whole drafts", name));
+  }
+  return make_rule(parse_rule(rule, known));
 }
 
 Judging make_judging(const std::string& rule, const std::string& verify) {

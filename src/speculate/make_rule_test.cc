@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 #include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
 
 namespace outrider {
 namespace {
@@ -76,13 +78,17 @@ TEST(MakeRule, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(refusal("token-v3:alpha=-2"), HasSubstr("a number from -1 to 1"));
   EXPECT_THAT(refusal("lossy:alpha=1"), HasSubstr("a number from 0"));
   EXPECT_THAT(refusal("lossy:alpha=0.5,beta=0.4"), HasSubstr("a number from 0.5 to 1"));
-  EXPECT_THAT(refusal("lossy:kl=0.1,alpha=0.2"), HasSubstr("keys among kl, bonus"));
+  EXPECT_THAT(refusal("lossy:kl=0.1,alpha=0.2"),
+              HasSubstr("kl= alone, which finds alpha and beta itself, got alpha="));
+  EXPECT_THAT(refusal("lossy:alpha=2"), HasSubstr("a number from 0 to 1, got 2"));
+  EXPECT_THAT(refusal("lossy:alpha=1"), HasSubstr("a number from 0 to below 1, got 1"));
   EXPECT_THAT(refusal("lenience:eps=0"), HasSubstr("a number from 1e-06 to 1"));
   EXPECT_THAT(refusal("lenience:f=cubic,eps=1"), HasSubstr("linear, square, exp"));
   EXPECT_THAT(refusal("budget"), HasSubstr("kl= (nats per token) or total= (per text), got none"));
   EXPECT_THAT(refusal("budget:kl=-1"), HasSubstr("a number from 0"));
   EXPECT_THAT(refusal("bild-sampled:alpha=1,distance=l2"), HasSubstr("surprise, tv, kl, js"));
-  EXPECT_THAT(refusal("router"), HasSubstr("path=, a router's JSON file, got none"));
+  EXPECT_THAT(refusal("router"),
+              HasSubstr("path=, a router's JSON file or the folder of its router.json, got none"));
   EXPECT_THAT(refusal("typical:epsilon=2"), HasSubstr("a number from 0 to 1"));
   EXPECT_THAT(refusal("bild:fallback=-1"), HasSubstr("a number from 0 to 1"));
   EXPECT_THAT(refusal("chow:alpha=0,bonus=none"), HasSubstr("rule, target"));
@@ -90,6 +96,20 @@ TEST(MakeRule, RefusesWhatCannotBeMeant) {
   EXPECT_THAT(refusal("exact", "hope"), HasSubstr("exact, block, traversal, coupled"));
   EXPECT_THAT(refusal("typical", "block"), HasSubstr("exact with the rule typical"));
   EXPECT_THROW(make_judging("router:path=/nowhere/router.json", "exact"), Error);
+  try {
+    (void)make_rule("typical");
+    FAIL() << "typical follows no rule";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("one of exact, chow"));
+    EXPECT_THAT(error.what(), HasSubstr("got typical, which judges whole drafts"));
+  }
+}
+
+TEST(MakeRule, TakesARoutersFolder) {
+  const testing::TemporaryDirectory directory;
+  std::ofstream(directory.path() / "router.json")
+      << R"({"format": "outrider-router", "version": 1, "bias": 0.5, "weights": {"draft_max": 1}})";
+  EXPECT_EQ(make_judging("router:path=" + directory.path().string(), "exact").rule, "router");
 }
 
 TEST(MakeRule, SaysWhatItNeeds) {

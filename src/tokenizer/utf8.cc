@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "outrider/error.h"
+#include "outrider/tokenizer.h"
 
 namespace outrider {
 namespace {
@@ -70,6 +71,10 @@ void require_utf8(std::string_view text, std::string_view operation, std::string
       operation, object, "UTF-8 text",
       fmt::format("byte 0x{:02X} in line {}", static_cast<unsigned char>(text[scan.n_valid]),
                   std::count(before.begin(), before.end(), '\n') + 1));
+}
+
+void require_text(std::string_view text, std::string_view name) {
+  require_utf8(text, "read text", name);
 }
 
 std::string repair_utf8(std::string_view text) {

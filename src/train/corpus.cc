@@ -66,6 +66,7 @@ std::vector<TokenId> encode_text_files(std::span<const std::filesystem::path> fi
   std::vector<TokenId> stream;
   for (const std::filesystem::path& path : files) {
     const std::string text = read_file(path);
+    require_text(text, path.string());
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end =
           separator.empty() ? text.size() : std::min(text.find(separator, begin), text.size());
@@ -133,6 +134,7 @@ Batch WindowSource::batch(std::int64_t number) {
 std::vector<Example> read_examples(const std::filesystem::path& file, const Tokenizer& tokenizer) {
   constexpr const char* kOperation = "read examples";
   const std::string text = read_file(file);
+  require_text(text, file.string());
   std::vector<Example> examples;
   std::size_t begin = 0;
   for (int line = 1; begin < text.size(); ++line) {

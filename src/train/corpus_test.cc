@@ -118,7 +118,7 @@ TEST_F(TextFiles, DocumentsAreEncodedOneByOne) {
 }
 
 TEST_F(TextFiles, EmptyOrMissingIsAnError) {
-  for (const auto& file : {write("blank", " \n\t "), write("empty", ""),
+  for (const auto& file : {write("blank", " \n\t "), write("empty", ""), write("latin", "caf\xe9"),
                            directory_.path() / "missing", directory_.path()}) {
     const std::filesystem::path files[] = {file};
     EXPECT_THROW(encode_text_files(files, *tokenizer_, ""), Error) << file;

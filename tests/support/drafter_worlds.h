@@ -214,7 +214,7 @@ inline World table_world(std::uint32_t seed) {
             .forth = {.spelled = {{2}, {0, 3}, {1}}, .shared = {kNoToken, 2, 0, kNoToken}},
             .back = {.spelled = {{1}, {2}, {0}, {1, 1}}, .shared = {2, kNoToken, 1}}};
   };
-  world.materials.tokenize = [](std::string_view text) {
+  world.materials.tokenize = [](std::string_view text, std::string_view) {
     std::vector<TokenId> tokens;
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte) % kVocabulary);
     return tokens;
@@ -256,7 +256,7 @@ inline World stored_world(std::uint32_t seed) {
     foreign.back = translate_vocabulary(drafter, target);
     return foreign;
   };
-  world.materials.tokenize = [&files](std::string_view text) {
+  world.materials.tokenize = [&files](std::string_view text, std::string_view) {
     return files.tokenizer()->encode(text, false);
   };
   world.materials.vocabulary_id = [&files] { return files.vocabulary(); };

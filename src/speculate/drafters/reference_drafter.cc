@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/files_below.h"
 #include "base/mapped_file.h"
 #include "outrider/error.h"
 #include "speculate/tree_shapes/fixed_shape.h"
@@ -19,14 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "read reference";
 
-// The file, or every file below the folder, in the order of their paths.
 std::vector<fs::path> files_of(const std::string& path) {
   if (!fs::is_directory(path)) return {path};
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::vector<fs::path> files = files_below(path);
   if (files.empty()) throw Error(kOperation, path, "files in it", "none");
   return files;
 }
@@ -39,7 +35,8 @@ std::unique_ptr<Drafter> make(const std::vector<std::string>& paths,
     for (const fs::path& file : files_of(path)) {
       const MappedFile mapped(file);
       documents.push_back(materials.tokenize(
-          {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}));
+          {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
+          file.string()));
     }
   }
   return std::make_unique<ReferenceDrafter>(documents, materials.vocabulary_size, options);
