@@ -15,6 +15,8 @@ double quantile(const std::vector<double>& sorted, double share) {
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   const double between = place - static_cast<double>(below);
+  // Infinities (a rule that cannot emit the text) have no difference to take a part of.
+  if (between == 0 || sorted[below] == sorted[above]) return sorted[below];
   return sorted[below] + between * (sorted[above] - sorted[below]);
 }
 

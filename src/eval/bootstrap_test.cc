@@ -43,6 +43,20 @@ TEST(Bootstrap, LeavesOutWhatIsNoNumberAndGivesNoneForNothing) {
   EXPECT_TRUE(std::isnan(bootstrap_intervals(nothing, 2, mean)[0].low));
 }
 
+TEST(Bootstrap, OfInfinitiesIsInfinite) {
+  // A text that a rule cannot emit, in every resample.
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> all = {kInfinity, 1, kInfinity, 1};
+  const auto intervals = bootstrap_intervals(all, 2, mean);
+  EXPECT_EQ(intervals[0].low, kInfinity);
+  EXPECT_EQ(intervals[0].high, kInfinity);
+  // In some of them.
+  const std::vector<double> some = {kInfinity, 1, 3, 1};
+  const auto mixed = bootstrap_intervals(some, 2, mean);
+  EXPECT_EQ(mixed[0].low, 3);
+  EXPECT_EQ(mixed[0].high, kInfinity);
+}
+
 TEST(Bootstrap, IsTheSameForTheSameSeedOnly) {
   std::vector<double> counts;
   for (int i = 0; i < 30; ++i) counts.insert(counts.end(), {std::sqrt(i), 1.0});
