@@ -134,7 +134,7 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
     throw UsageError("read flags", "--frontier", "--out DIR, where its records are kept", "none");
   }
   const std::vector<eval::FrontierSetting> settings = eval::frontier_settings(
-      rules_of(grid), flags.cascades, grid.alphas, grid.lengths, samplings_of(grid));
+      rules_of(grid), flags.cascades, grid.alphas, lengths_of(grid), samplings_of(grid));
   for (const eval::FrontierSetting& setting : settings) {
     check_speculation(speculation_of(flags_of(setting, model_flags)));
   }
@@ -168,20 +168,24 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
   int n_failed = static_cast<int>(prepared.set.problems.size());
   std::vector<eval::FrontierPoint> points;
   ItemProgress progress(static_cast<int>(settings.size() * n_questions), 0);
+  const auto interrupted = [&] {
+    progress.complain("interrupted; the same command goes on where this one was");
+    return kExitInterrupted;
+  };
   for (const eval::FrontierSetting& setting : settings) {
     set_sampling(setting.sampling, prepared.options);
     SettingRun run(setting, records, model_flags, task_flags, prepared);
     const eval::AskOptions asking = asking_of(task_flags, *loaded.model, prepared.options);
     std::vector<eval::FrontierItem> items;
     for (const eval::Question& question : prepared.set.questions) {
-      if (interrupt.raised()) return kExitInterrupted;
+      if (interrupt.raised()) return interrupted();
       if (run.is_done(question)) {
         items.push_back(run.done(question));
       } else {
         try {
           auto item =
               run.ask(loaded.model, *loaded.plain, question, prepared.metrics, asking, interrupt);
-          if (!item) return kExitInterrupted;
+          if (!item) return interrupted();
           items.push_back(*std::move(item));
         } catch (const eval::ItemError& error) {
           ++n_failed;

@@ -1,5 +1,7 @@
 #include "eval_grid_flags.h"
 
+#include <algorithm>
+
 #include "flag_values.h"
 
 namespace outrider::cli {
@@ -25,19 +27,35 @@ void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group) {
   add_integers(app, "--lengths", flags.lengths, 1, "Lengths of drafts (default: 5)")->group(group);
 }
 
+namespace {
+
+// In the order given.
+template <class T>
+std::vector<T> each_once(const std::vector<T>& values) {
+  std::vector<T> once;
+  for (const T value : values) {
+    if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
+  }
+  return once;
+}
+
+}  // namespace
+
 std::vector<eval::RuleSetting> rules_of(const GridFlags& flags) {
   return eval::expand_rules(flags.rules, flags.alphas);
 }
 
+std::vector<int> lengths_of(const GridFlags& flags) { return each_once(flags.lengths); }
+
 std::vector<SamplingParams> samplings_of(const GridFlags& flags) {
   std::vector<SamplingParams> samplings;
-  for (const double temperature : flags.temperatures) {
+  for (const double temperature : each_once(flags.temperatures)) {
     if (temperature == 0) {
       samplings.push_back({.temperature = 0});
       continue;
     }
-    for (const int top_k : flags.top_ks) {
-      for (const double top_p : flags.top_ps) {
+    for (const int top_k : each_once(flags.top_ks)) {
+      for (const double top_p : each_once(flags.top_ps)) {
         samplings.push_back({.temperature = temperature, .top_k = top_k, .top_p = top_p});
       }
     }

@@ -32,8 +32,11 @@ void add_grid_flags(CLI::App& app, GridFlags& flags, const char* group);
 // Throws what eval::expand_rules throws.
 std::vector<eval::RuleSetting> rules_of(const GridFlags& flags);
 
-// Every temperature with every truncation; at temperature 0 without any, since there nothing is
-// left to truncate.
+// Each once.
+std::vector<int> lengths_of(const GridFlags& flags);
+
+// Every temperature with every truncation, each once; at temperature 0 without any, since there
+// nothing is left to truncate.
 std::vector<SamplingParams> samplings_of(const GridFlags& flags);
 
 }  // namespace outrider::cli

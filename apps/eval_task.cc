@@ -127,7 +127,8 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
       ->group(kTask);
   app.add_flag("--list", flags.list, "Print the installed tasks and what data they want, and exit")
       ->group(kTask);
-  add_integer(app, "--limit", flags.limit, 1, "Ask the first N items only")->group(kTask);
+  add_integer(app, "--limit", flags.limit, 1, "Ask the first N items that can be read only")
+      ->group(kTask);
   add_integer(app, "--examples", flags.examples, 0,
               "Show the first N of the task's examples in a prompt (default: all)")
       ->group(kTask);
@@ -253,6 +254,9 @@ PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags) {
   prepared.set = eval::prepare(prepared.task, std::move(data), flags.examples,
                                static_cast<std::size_t>(flags.limit));
   complain_of(prepared.set.problems);
+  if (prepared.set.questions.empty() && prepared.set.problems.empty()) {
+    throw Error("read data", flags.data.front(), "an item", "none");
+  }
   return prepared;
 }
 

@@ -94,7 +94,7 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
       .window = flags.window,
       .options = {.rules = rules_of(grid),
                   .samplings = samplings_of(grid),
-                  .lengths = grid.lengths,
+                  .lengths = lengths_of(grid),
                   .n_threads = model_flags.options.threads},
   };
   eval::check_forced(request.options);
@@ -102,6 +102,9 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
   if (speculation.drafter == "none") {
     throw UsageError("read flags", "--draft", "a drafter's model", "none");
   }
+
+  // A wrong place is better known before all is measured.
+  if (!where.directory.empty()) eval::make_report_folder(where.directory);
 
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
@@ -112,16 +115,17 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
         state.show(state_of(done));
       });
   measured.run.target = model_flags.model;
-  std::vector<std::string> undrawn;
-  if (!where.directory.empty()) {
-    undrawn =
-        eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
-  }
+  // The table first: it is there even if the folder cannot be written by now.
   Output output;
   output.write(where.json
                    ? eval::json_text(eval::forced_json(measured.rows, measured.run), 1) + "\n"
                    : eval::forced_table(measured.rows, measured.run.lengths));
   output.check();
+  std::vector<std::string> undrawn;
+  if (!where.directory.empty()) {
+    undrawn =
+        eval::write_forced_report(measured.rows, measured.run, where.directory, where.picture);
+  }
   for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
   // What could not be read was told of and left out.
   return prepared && !prepared->set.problems.empty() ? kExitError : 0;

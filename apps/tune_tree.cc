@@ -125,10 +125,11 @@ int run(const TuneTreeFlags& flags) {
     profile = measure_tree_profile(model, speculation, options);
   }
   interrupt.throw_if_raised();
-  write_tree_profile(profile, flags.out);
+  // The figures first: they are there even if the file cannot be written by now.
   Output output;
   output.write(flags.json ? to_json(profile, flags.out) : to_table(profile, flags.out));
   output.check();
+  write_tree_profile(profile, flags.out);
   return 0;
 }
 

@@ -199,6 +199,9 @@ TEST_F(EvalCommand, RefusesWhatItCannotDoInOneLine) {
       {{"eval", "--model", path("target"), "--task", wrong, "--data", items()}, 1, "\"prompt\""},
       {{"eval", "--model", path("target"), "--task", task(), "--data", "/nowhere"}, 1, "No such"},
       {{"eval", "--model", "/nowhere", "--task", task(), "--data", items()}, 1, "/nowhere"},
+      {{"eval", "--model", path("target"), "--task", task(), "--data", write("empty.jsonl", "")},
+       1,
+       "empty.jsonl: expected an item, got none"},
       {{"eval", "--model", path("target"), "--task", task(), "--data", items(), items()},
        2,
        "one file, got 2"}};

@@ -119,6 +119,24 @@ TEST_F(EvalTeacherForced, ReadsATasksReferences) {
   EXPECT_THAT(on_task({}).err, HasSubstr("a task with references"));
 }
 
+TEST_F(EvalTeacherForced, AValueGivenTwiceCountsOnce) {
+  const ProgramRun done = run_pair({"--rules", "exact", "--lengths", "5,2,5", "--temperatures",
+                                    "1,0,1", "--top-ps", "1,1", "--json"});
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  EXPECT_EQ(json["lengths"], (std::vector<int>{5, 2}));
+  EXPECT_EQ(json["settings"].size(), 2U);
+}
+
+TEST_F(EvalTeacherForced, AFolderThatCannotBeMadeIsKnownBeforeAModelIsLoaded) {
+  std::ofstream(path("file")) << "x";
+  const ProgramRun refused =
+      run_program({"eval", "--teacher-forced", "--model", path("nowhere"), "--draft",
+                   path("nowhere"), "--text", path("text"), "--out", path("file")});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("write report"));
+}
+
 TEST_F(EvalTeacherForced, RefusesInOneLine) {
   struct Case {
     std::vector<std::string> words;
@@ -128,6 +146,8 @@ TEST_F(EvalTeacherForced, RefusesInOneLine) {
        {Case{{"--rules", "cow"}, "expected one of exact, chow"},
         Case{{"--alphas", "2"}, "alpha: expected a number from -1 to 1, got 2"},
         Case{{"--rules", "typical"}, "got typical, which judges whole drafts"},
+        Case{{"--rules", ""}, "rules: expected at least one, got none"},
+        Case{{"--lengths", "256"}, "lengths: expected drafts of 1 to 255, got 256"},
         Case{{"--rules", "bild"}, "got bild, which judges whole drafts"},
         Case{{"--rules", "lossy-greedy"}, "temperature 0"},
         Case{{"--temperatures", "-1"}, "--temperatures"},

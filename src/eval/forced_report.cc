@@ -185,12 +185,16 @@ nlohmann::ordered_json forced_json(std::span<const ForcedRow> rows, const Forced
           {"settings", std::move(settings)}};
 }
 
-std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, const ForcedRun& run,
-                                             const std::filesystem::path& directory,
-                                             const std::string& picture) {
+void make_report_folder(const std::filesystem::path& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) throw Error("write report", directory.string(), failed.message());
+}
+
+std::vector<std::string> write_forced_report(std::span<const ForcedRow> rows, const ForcedRun& run,
+                                             const std::filesystem::path& directory,
+                                             const std::string& picture) {
+  make_report_folder(directory);
   write_file_atomically(directory / "teacher-forced.csv", forced_csv(rows, run.lengths));
   write_file_atomically(directory / "teacher-forced.json",
                         json_text(forced_json(rows, run), 1) + "\n");

@@ -46,6 +46,9 @@ std::string forced_table(std::span<const ForcedRow> rows, std::span<const int> l
 std::string forced_csv(std::span<const ForcedRow> rows, std::span<const int> lengths);
 nlohmann::ordered_json forced_json(std::span<const ForcedRow> rows, const ForcedRun& run);
 
+// So that a place where nothing can be written is known before all is measured. Throws Error.
+void make_report_folder(const std::filesystem::path& directory);
+
 // Writes teacher-forced.csv and teacher-forced.json, and for each transform a picture of quality
 // against the rejection rate and one against the longest length's tau: the negative log-likelihood,
 // or, where that is infinite for some rule (temperature 0, truncation), the hits. Pictures of an

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -162,6 +163,10 @@ RecordFile::RecordFile(std::filesystem::path path, const ordered_json& configura
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw Error("open records", path_.string(), std::strerror(errno));
   try {
+    struct stat state = {};
+    if (::fstat(descriptor_, &state) != 0 || !S_ISREG(state.st_mode)) {
+      throw Error("open records", path_.string(), "a regular file", "a device or a pipe");
+    }
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       throw Error("open records", path_.string(), "no other process that writes it", "one");
     }

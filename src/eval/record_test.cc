@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <filesystem>
@@ -149,6 +150,13 @@ TEST_F(RecordFileTest, LeavesFilesOfOthersAlone) {
     EXPECT_THAT(error_of([&] { RecordFile(path_, run_); }), HasSubstr("another file")) << bytes;
     EXPECT_EQ(text(), bytes);
   }
+}
+
+// They have no end, or none that comes.
+TEST_F(RecordFileTest, RefusesDevicesAndPipes) {
+  EXPECT_THAT(error_of([&] { RecordFile("/dev/null", run_); }), HasSubstr("a regular file"));
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { RecordFile(path_, run_); }), HasSubstr("a regular file"));
 }
 
 TEST_F(RecordFileTest, NamesALineThatIsNoRecord) {

@@ -132,6 +132,7 @@ void add_settings(const std::string& text, std::span<const double> alphas,
 std::vector<RuleSetting> expand_rules(std::string_view list, std::span<const double> alphas) {
   std::vector<RuleSetting> settings;
   for (const std::string& text : split_specs(list, ',')) add_settings(text, alphas, settings);
+  if (settings.empty()) throw UsageError("read rules", "rules", "at least one", "none");
   return settings;
 }
 

@@ -11,6 +11,7 @@
 #include "eval/forced_views.h"
 #include "outrider/error.h"
 #include "speculate/make_rule.h"
+#include "speculate/tree_shape.h"
 #include "tensor/team.h"
 
 namespace outrider::eval {
@@ -56,6 +57,11 @@ struct TeacherForced::Laws {
 };
 
 void check_forced(const ForcedOptions& options) {
+  for (const int length : options.lengths) {
+    if (length >= 1 && length <= kMostDraftNodes) continue;
+    throw UsageError(kOperation, "lengths", fmt::format("drafts of 1 to {}", kMostDraftNodes),
+                     fmt::format("{}", length));
+  }
   bool some_greedy = false;
   for (const SamplingParams& sampling : options.samplings) {
     const Transform transform(sampling, std::numeric_limits<int>::max());

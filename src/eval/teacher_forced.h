@@ -53,12 +53,13 @@ struct ForcedSetting {
 struct ForcedOptions {
   std::vector<RuleSetting> rules;
   std::vector<SamplingParams> samplings;  // temperature and truncation; penalties are refused
-  std::vector<int> lengths = {};          // of drafts, each at least 1
+  std::vector<int> lengths = {};          // of drafts, each from 1 to kMostDraftNodes
   int n_threads = 1;                      // of the rules; the models have their own
 };
 
-// Throws UsageError for what cannot be meant, without any model: a transform out of its range or
-// with penalties; typical and bild, which follow no rule; a rule that fits none of the transforms.
+// Throws UsageError for what cannot be meant, without any model: lengths out of range; a transform
+// out of its range or with penalties; typical and bild, which follow no rule; a rule that fits none
+// of the transforms.
 void check_forced(const ForcedOptions& options);
 
 class TeacherForced {
