@@ -126,7 +126,8 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       return run_frontier(*app, flags->model, flags->grid, flags->task, flags->frontier, where);
     }
     refuse_others(*app, "without --teacher-forced or --frontier", [](const std::string& name) {
-      return !kText.contains(name) && !kGrid.contains(name) && name != "--cascades";
+      return !kText.contains(name) && !kGrid.contains(name) && name != "--cascades" &&
+             name != "--timed";
     });
     require(*app, {"--model", "--task", "--data"});
     check_verdict_log_flags(flags->task.verdict_log, *app);

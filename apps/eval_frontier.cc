@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "eval/frontier_settings.h"
 #include "eval/json_text.h"
 #include "eval/record.h"
+#include "eval/report_text.h"
 #include "eval/sequential_generator.h"
 #include "flag_values.h"
 #include "interrupt.h"
@@ -40,8 +43,40 @@ void set_sampling(const SamplingParams& sampling, GenerateOptions& options) {
   options.sampling.top_p = sampling.top_p;
 }
 
-// Answers of one setting beside plain ones, question by question; those in the files are not asked
-// again.
+// What asking a question takes.
+struct Asking {
+  std::shared_ptr<const Model> model;
+  Generator* plain;
+  const eval::Metrics* metrics;
+  const Interrupt* interrupt;
+};
+
+// Plain decoding's answers behind one transform to questions that are not timed: they are the same
+// beside every setting, so that each question is asked once. Those in the file are not asked again.
+class PlainAnswers {
+ public:
+  PlainAnswers(const fs::path& file, const nlohmann::ordered_json& configuration)
+      : file_(file, configuration), answers_(file_.done()) {}
+
+  // Nothing if it was interrupted.
+  std::optional<eval::Record> answer(const eval::Question& question, const Asking& asking,
+                                     const eval::AskOptions& options) {
+    const auto known = answers_.find(question.item.number);
+    if (known != answers_.end()) return known->second;
+    std::optional<eval::Record> record =
+        eval::ask(*asking.plain, *asking.model, question, *asking.metrics, options);
+    if (!record) return std::nullopt;
+    file_.append(*record);
+    answers_.emplace(question.item.number, *record);
+    return record;
+  }
+
+ private:
+  eval::RecordFile file_;
+  std::map<int, eval::Record> answers_;
+};
+
+// Answers of one setting, question by question; those in the files are not asked again.
 class SettingRun {
  public:
   SettingRun(const eval::FrontierSetting& setting, const fs::path& records,
@@ -56,28 +91,26 @@ class SettingRun {
     plains_.emplace(records / (name + ".plain.jsonl"), configuration);
   }
 
-  bool is_done(const eval::Question& question) const {
-    return answers_->done().contains(question.item.number) &&
-           plains_->done().contains(question.item.number);
-  }
-  eval::FrontierItem done(const eval::Question& question) const {
-    return {answers_->done().at(question.item.number), plains_->done().at(question.item.number)};
-  }
-
-  // Nothing if it was interrupted.
-  std::optional<eval::FrontierItem> ask(const std::shared_ptr<const Model>& model, Generator& plain,
-                                        const eval::Question& question,
-                                        const eval::Metrics& metrics,
-                                        const eval::AskOptions& asking,
-                                        const Interrupt& interrupt) {
-    if (!answerer_) answerer_ = make_answerer(model, interrupt);
+  // The answer beside plain decoding's, one made right after the other. Nothing if it was
+  // interrupted.
+  std::optional<eval::FrontierItem> ask_timed(const eval::Question& question, const Asking& asking,
+                                              const eval::AskOptions& options) {
+    const auto& answers = answers_->done();
+    const auto& plains = plains_->done();
+    const int number = question.item.number;
+    if (answers.contains(number) && plains.contains(number)) {
+      return eval::FrontierItem{answers.at(number), plains.at(number)};
+    }
     // Every other time the other way round: what the first run leaves in the caches helps both.
     std::optional<eval::Record> first;
     std::optional<eval::Record> second;
-    const bool plain_first = question.item.number % 2 == 1;
-    if (plain_first) second = eval::ask(plain, *model, question, metrics, asking);
-    first = eval::ask(answerer_, *model, question, metrics, asking);
-    if (!plain_first) second = eval::ask(plain, *model, question, metrics, asking);
+    const auto ask_plain = [&] {
+      second = eval::ask(*asking.plain, *asking.model, question, *asking.metrics, options);
+    };
+    const bool plain_first = number % 2 == 1;
+    if (plain_first) ask_plain();
+    first = eval::ask(answerer(asking), *asking.model, question, *asking.metrics, options);
+    if (!plain_first) ask_plain();
     if (!first || !second) return std::nullopt;
     // Both, even if a killed run left the answer alone: their times belong together, and of two
     // lines for one item the later counts.
@@ -86,7 +119,31 @@ class SettingRun {
     return eval::FrontierItem{*std::move(first), *std::move(second)};
   }
 
+  // The answer alone, beside the one that plain decoding gives to this question everywhere. Nothing
+  // if it was interrupted.
+  std::optional<eval::FrontierItem> ask_untimed(const eval::Question& question,
+                                                const Asking& asking,
+                                                const eval::AskOptions& options,
+                                                PlainAnswers& plain) {
+    std::optional<eval::Record> beside = plain.answer(question, asking, options);
+    if (!beside) return std::nullopt;
+    const auto known = answers_->done().find(question.item.number);
+    if (known != answers_->done().end()) {
+      return eval::FrontierItem{known->second, *std::move(beside), false};
+    }
+    std::optional<eval::Record> answer =
+        eval::ask(answerer(asking), *asking.model, question, *asking.metrics, options);
+    if (!answer) return std::nullopt;
+    answers_->append(*answer);
+    return eval::FrontierItem{*std::move(answer), *std::move(beside), false};
+  }
+
  private:
+  const eval::Answerer& answerer(const Asking& asking) {
+    if (!answerer_) answerer_ = make_answerer(asking.model, *asking.interrupt);
+    return answerer_;
+  }
+
   eval::Answerer make_answerer(const std::shared_ptr<const Model>& model,
                                const Interrupt& interrupt) {
     if (setting_->sequential) {
@@ -107,23 +164,27 @@ class SettingRun {
   eval::Answerer answerer_;
 };
 
-// Models that are loaded when the first question is really asked.
-struct LoadedModels {
-  std::shared_ptr<const Model> model;
-  std::optional<Generator> plain;
-};
+ModelFlags without_drafter(ModelFlags flags) {
+  flags.draft_path.clear();
+  flags.speculation = {};
+  return flags;
+}
 
 }  // namespace
 
 void add_frontier_flags(CLI::App& app, FrontierFlags& flags) {
   constexpr const char* kGroup = "Frontier";
   app.add_flag("--frontier", flags.chosen,
-               "Ask the task in every setting, each answer timed beside plain decoding's: quality "
+               "Ask the task in every setting, answers timed beside plain decoding's: quality "
                "against latency, passes, rejections, deferral and compute")
       ->group(kGroup);
   add_text(app, "--cascades", flags.cascades, "SPEC,...",
            "Sequential cascades as baselines: token:chow, sequence:chow, oracle:RULE, with "
            "alpha=A or through a range of it (default: none)")
+      ->group(kGroup);
+  add_integer(app, "--timed", flags.n_timed, 0,
+              "Questions that are timed in every setting; the rest are answered there for quality "
+              "and counts, and by plain decoding once for all settings (default: all)")
       ->group(kGroup);
 }
 
@@ -152,17 +213,12 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
   Interrupt interrupt;
   prepared.options.cancel = interrupt.flag();
   const auto n_questions = prepared.set.questions.size();
-  LoadedModels loaded;
-  const auto load = [&] {
-    if (loaded.model) return;
-    loaded.model = load_model(model_flags, interrupt);
-    ModelFlags alone = model_flags;
-    alone.draft_path.clear();
-    alone.speculation = {};
-    loaded.plain.emplace(make_generator(loaded.model, alone, interrupt));
-  };
-  load();
-  const eval::PairSize size = eval::size_of_pair(*loaded.model, speculation_of(model_flags));
+  const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
+  const ModelFlags plain_flags = without_drafter(model_flags);
+  Generator plain = make_generator(model, plain_flags, interrupt);
+  const Asking asking{
+      .model = model, .plain = &plain, .metrics = &prepared.metrics, .interrupt = &interrupt};
+  const eval::PairSize size = eval::size_of_pair(*model, speculation_of(model_flags));
 
   const eval::Metric& metric = *prepared.metrics.front();
   int n_failed = static_cast<int>(prepared.set.problems.size());
@@ -172,25 +228,32 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
     progress.complain("interrupted; the same command goes on where this one was");
     return kExitInterrupted;
   };
+  std::optional<PlainAnswers> plain_answers;  // behind one transform after the other
+  std::string transform;
   for (const eval::FrontierSetting& setting : settings) {
     set_sampling(setting.sampling, prepared.options);
+    if (const std::string name = eval::name_of(setting.sampling);
+        !plain_answers || name != transform) {
+      auto configuration = configuration_of(plain_flags, task_flags, prepared);
+      configuration["plain"] = true;
+      plain_answers.emplace(records / (eval::file_part("plain-" + name) + ".jsonl"), configuration);
+      transform = name;
+    }
     SettingRun run(setting, records, model_flags, task_flags, prepared);
-    const eval::AskOptions asking = asking_of(task_flags, *loaded.model, prepared.options);
+    const eval::AskOptions options = asking_of(task_flags, *model, prepared.options);
     std::vector<eval::FrontierItem> items;
+    int n_asked = 0;
     for (const eval::Question& question : prepared.set.questions) {
       if (interrupt.raised()) return interrupted();
-      if (run.is_done(question)) {
-        items.push_back(run.done(question));
-      } else {
-        try {
-          auto item =
-              run.ask(loaded.model, *loaded.plain, question, prepared.metrics, asking, interrupt);
-          if (!item) return interrupted();
-          items.push_back(*std::move(item));
-        } catch (const eval::ItemError& error) {
-          ++n_failed;
-          progress.complain(error.what());
-        }
+      try {
+        auto item = n_asked++ < flags.n_timed
+                        ? run.ask_timed(question, asking, options)
+                        : run.ask_untimed(question, asking, options, *plain_answers);
+        if (!item) return interrupted();
+        items.push_back(*std::move(item));
+      } catch (const eval::ItemError& error) {
+        ++n_failed;
+        progress.complain(error.what());
       }
       progress.step();
     }

@@ -3,6 +3,7 @@
 #define OUTRIDER_APPS_EVAL_FRONTIER_H_
 
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <string>
 
 #include "eval_grid_flags.h"
@@ -14,6 +15,7 @@ namespace outrider::cli {
 struct FrontierFlags {
   bool chosen = false;
   std::string cascades;
+  int n_timed = std::numeric_limits<int>::max();  // questions
 };
 
 // --frontier, and what it alone takes.

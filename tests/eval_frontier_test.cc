@@ -107,6 +107,50 @@ TEST_F(EvalFrontier, MeasuresSettingsBesideThePlainTarget) {
   }
 }
 
+// Whether questions are timed decides how often plain decoding answers them and nothing else.
+TEST_F(EvalFrontier, TimesTheFirstQuestionsAndAsksPlainDecodingTheOthersOnce) {
+  const auto command = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--rules",        "exact,token-v3:alpha=0.3",
+                                      "--temperatures", "1,0",
+                                      "--lengths",      "2,4",
+                                      "--out",          path(out),
+                                      "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const ProgramRun all = run(command("all", {}));
+  ASSERT_EQ(all.status, 0) << all.err;
+  const ProgramRun one = run(command("one", {"--timed", "1"}));
+  ASSERT_EQ(one.status, 0) << one.err;
+  const json timed = json::parse(all.out)["points"];
+  const json mostly_not = json::parse(one.out)["points"];
+  ASSERT_EQ(mostly_not.size(), timed.size());
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    json a = timed[i];
+    json b = mostly_not[i];
+    SCOPED_TRACE(b.dump());
+    // The second slice's only question is the third.
+    EXPECT_EQ(b["latency"][0].is_null(), b["slice"] == "large");
+    a.erase("latency");
+    b.erase("latency");
+    EXPECT_EQ(a, b);
+  }
+  const auto n_lines = [&](const std::string& file) {
+    const std::string lines = read(path("one/records/" + file));
+    return std::count(lines.begin(), lines.end(), '\n');
+  };
+  EXPECT_EQ(n_lines("exact-K2-T=1.jsonl"), 1 + 3);  // what was run, and the questions
+  EXPECT_EQ(n_lines("exact-K2-T=1.plain.jsonl"), 1 + 1);
+  EXPECT_EQ(n_lines("exact-K4-T=1.plain.jsonl"), 1 + 1);
+  EXPECT_EQ(n_lines("plain-T=1.jsonl"), 1 + 2);
+  EXPECT_EQ(n_lines("plain-T=0.jsonl"), 1 + 2);
+
+  // Again nothing is asked; and who wants more times afterwards gets them.
+  EXPECT_EQ(run(command("one", {"--timed", "1"})).out, one.out);
+  const json more = json::parse(run(command("one", {"--timed", "3"})).out)["points"];
+  for (const json& point : more) EXPECT_FALSE(point["latency"][0].is_null());
+}
+
 TEST_F(EvalFrontier, PrintsTheTable) {
   const ProgramRun done = run({"--rules", "exact", "--temperatures", "0", "--out", path("report")});
   EXPECT_EQ(done.status, 0) << done.err;
@@ -130,7 +174,7 @@ TEST_F(EvalFrontier, RefusesInOneLine) {
         Case{{"--out", out, "--drafter", "none", "--rules", "chow"}, "--draft"},
         Case{{"--out", out, "--temperature", "1"}, "no such flag with --frontier"},
         Case{{"--out", out, "--text", "x"}, "no such flag with --frontier"},
-        Case{{}, "--out DIR"}}) {
+        Case{{"--out", out, "--timed", "-1"}, "--timed"}, Case{{}, "--out DIR"}}) {
     const ProgramRun refused = run(bad.words);
     EXPECT_EQ(refused.status, 2) << bad.problem << refused.err;
     EXPECT_THAT(refused.out, IsEmpty());

@@ -60,7 +60,8 @@ Figure latency(std::span<const FrontierItem* const> items) {
   for (const FrontierItem* item : items) {
     const Effort& answer = item->answer.effort;
     const Effort& plain = item->plain.effort;
-    if (answer.emitted == 0 || plain.emitted == 0 || !(plain.decode_seconds > 0)) continue;
+    if (!item->timed || answer.emitted == 0 || plain.emitted == 0) continue;
+    if (!(plain.decode_seconds > 0)) continue;
     ratios.push_back((answer.decode_seconds / emitted(answer)) /
                      (plain.decode_seconds / emitted(plain)));
   }

@@ -25,10 +25,11 @@ struct FrontierSetting {
   SamplingParams sampling = {};
 };
 
-// The answers to one question, made one right after the other.
+// The answers to one question.
 struct FrontierItem {
-  Record answer;  // in the setting
-  Record plain;   // by the target alone, with the same transform and seed
+  Record answer;      // in the setting
+  Record plain;       // by the target alone, with the same transform and seed
+  bool timed = true;  // made one right after the other: their times can be compared
 };
 
 // The paper's axes (Narasimhan et al. 2024, figures 1 to 3), and two of ours.
@@ -38,9 +39,9 @@ struct FrontierPoint {
   int n_items = 0;
   Figure quality;        // the metric's headline score
   Figure plain_quality;  // of the target alone
-  // The median over items of (seconds a token) / (plain decoding's seconds a token, taken right
-  // after), prompts left out: what a busy machine does to both, it does to neither. NaN without
-  // items in which both wrote something.
+  // The median over timed items of (seconds a token) / (plain decoding's seconds a token, taken
+  // right after), prompts left out: what a busy machine does to both, it does to neither. NaN
+  // without timed items in which both wrote something.
   Figure latency;
   Figure passes;     // of the target, a token; plain decoding takes 1
   Figure rejection;  // share of judged drafted tokens that were rejected; NaN without any

@@ -149,6 +149,18 @@ TEST(Frontier, KnowsNoLatencyOfNothing) {
   EXPECT_TRUE(std::isnan(measure_points({}, silent, Share(), {1, 1})[0].latency.value));
 }
 
+TEST(Frontier, TakesTimesOfTimedItemsAlone) {
+  std::vector<FrontierItem> some = items();
+  some[1].timed = some[3].timed = false;
+  const FrontierPoint point = measure_points({}, some, Share(), {1, 1})[0];
+  EXPECT_EQ(point.latency.value, (0.5 + 0.75) / 2);
+  EXPECT_EQ(point.quality.value, 0.75);  // everything else is of all
+  EXPECT_EQ(point.plain_quality.value, 0.5);
+  EXPECT_EQ(point.passes.value, 0.25);
+  for (FrontierItem& item : some) item.timed = false;
+  EXPECT_TRUE(std::isnan(measure_points({}, some, Share(), {1, 1})[0].latency.value));
+}
+
 TEST(FrontierReport, SaysTheSameInEveryForm) {
   const FrontierSetting setting{.rule = {.rule = "lossy:beta=auto,alpha=0.5",
                                          .family = "lossy:beta=auto",

@@ -12,8 +12,10 @@
 // hold: kMaxRows, rows of a product with one tile; kAccumulators, sums of a product with several
 // adjacent tiles; kOneRowTiles, tiles that one row takes together; kSumsBesideInputs, up to how
 // many sums inputs stay in registers from tile to tile, while above that they are read with
-// broadcast_anew; kDotKeys, a divisor of 16, keys of a dot product; kValueSums, even, sums over
-// values; kDoubles, how many doubles go together.
+// broadcast_anew; kDotSums, a divisor of 16, sums of dot products with keys, and kDotQueries, 1, 2
+// or 4 and no more than these, queries that meet each key; kValueSums, sums over values, and
+// kValueQueries, of how many queries; kWidensInPlace, whether there is room for bf16 to be widened
+// where it is used; kDoubles, how many doubles go together.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.

@@ -32,7 +32,8 @@ float scale_of(const void* at, const AttendArgs& args) {
 constexpr int kRowsAhead = 16;
 
 // Keys (or values) [first, end) of a chunk as the loops read them: rows[i] is the elements of the
-// one at at[i]; of n_at altogether. Narrow ones are widened into room first.
+// one at at[i]; of n_at altogether. Those that the loops do not read as they stand (Read is another
+// type than Element) are widened into room first.
 template <class V, class Element, class Read>
 void read_part(const void* const* at, int first, int end, int n_at, const AttendArgs& args,
                float* room, const Read** rows) {
@@ -62,101 +63,98 @@ void read_part(const void* const* at, int first, int end, int n_at, const Attend
   }
 }
 
-// Up to whole groups of kLanes, the last of n again.
-template <class Read>
-void fill_group(const Read** rows, int n) {
-  for (int i = n; i % kLanes != 0; ++i) rows[i] = rows[n - 1];
+// One query's way over the keys.
+struct Walk {
+  const float* query;
+  float* out;     // the running, unnormalised sum of values
+  float highest;  // of the scores so far
+  float total;    // of the weights
+  // Of the chunk at hand: its scores, then what its values count for. Scores come in groups, which
+  // may go beyond the chunk.
+  alignas(kLineBytes) float weights[kChunkKeys + kLanes];
+};
+
+// step.run<Q>(walks) over all n walks, Q of them at a time: Most, and fewer for the last.
+template <int Most, class Step>
+void for_walks(Walk* walks, int n, const Step& step) {
+  for (; n >= Most; n -= Most, walks += Most) step.template run<Most>(walks);
+  if constexpr (Most > 1) {
+    if (n > 0) for_walks<Most / 2>(walks, n, step);
+  }
 }
 
-template <class V, class Element, class Read>
-void read_chunk(const void* const* at, int n, int n_at, const AttendArgs& args, float* room,
-                const Read** rows) {
-  read_part<V, Element, Read>(at, 0, n, n_at, args, room, rows);
-  fill_group(rows, n);
-}
-
-// The dot products of a query with sixteen keys: each over 16 lanes, added up by the one tree. As
-// many keys at a time as the registers hold sums for.
-template <class V, class Read>
-[[gnu::always_inline]] inline V dot_sixteen(const float* query, const Read* const* keys, int dim) {
-  static_assert(kLanes % V::kDotKeys == 0);
+// The dot products of Q queries with 16 / Q keys each, query after query: each over 16 lanes, added
+// up by the one tree. As many keys at a time as the registers hold sums for.
+template <class V, class Read, int Q>
+[[gnu::always_inline]] inline V dot_sixteen(const Walk* walks, const Read* const* keys, int dim) {
+  constexpr int kKeys = kLanes / Q;
+  constexpr int kTogether = V::kDotSums / Q;
+  static_assert(kTogether > 0 && kKeys % kTogether == 0);
   V each[kLanes];
-  for (int first = 0; first < kLanes; first += V::kDotKeys) {
-    V sums[V::kDotKeys];
-    for (int i = 0; i < V::kDotKeys; ++i) sums[i] = V::zero();
+  for (int first = 0; first < kKeys; first += kTogether) {
+    V sums[Q][kTogether];
+    for (int q = 0; q < Q; ++q) {
+      for (int i = 0; i < kTogether; ++i) sums[q][i] = V::zero();
+    }
+    // (Written out twice: a lambda that adds would keep the sums in memory where there are few
+    // registers.)
     int d = 0;
     for (; d + kLanes <= dim; d += kLanes) {
-      const V q = V::load(query + d);
-      for (int i = 0; i < V::kDotKeys; ++i) {
-        sums[i] = fma(q, V::load(keys[first + i] + d), sums[i]);
+      V queries[Q];
+      for (int q = 0; q < Q; ++q) queries[q] = V::load(walks[q].query + d);
+      for (int i = 0; i < kTogether; ++i) {
+        const V key = V::load(keys[first + i] + d);
+        for (int q = 0; q < Q; ++q) sums[q][i] = fma(queries[q], key, sums[q][i]);
       }
     }
     if (d < dim) {
-      const V q = V::load_first(query + d, dim - d);
-      for (int i = 0; i < V::kDotKeys; ++i) {
-        sums[i] = fma(q, V::load_first(keys[first + i] + d, dim - d), sums[i]);
+      V queries[Q];
+      for (int q = 0; q < Q; ++q) queries[q] = V::load_first(walks[q].query + d, dim - d);
+      for (int i = 0; i < kTogether; ++i) {
+        const V key = V::load_first(keys[first + i] + d, dim - d);
+        for (int q = 0; q < Q; ++q) sums[q][i] = fma(queries[q], key, sums[q][i]);
       }
     }
-    for (int i = 0; i < V::kDotKeys; ++i) each[first + i] = sums[i];
+    for (int q = 0; q < Q; ++q) {
+      for (int i = 0; i < kTogether; ++i) each[q * kKeys + first + i] = sums[q][i];
+    }
   }
   return reduce_add_each(each);
 }
 
-// sums (Q queries, dim) += weights (Q rows of kChunkKeys) times n values, value after value, for
-// kMany vectors of dims from d on: enough side by side that no addition waits for the one before.
-template <class V, class Read, int Q, int kMany>
-[[gnu::always_inline]] inline void add_values_at(const Read* const* values, int n, int d,
-                                                 const float* weights, float* sums,
-                                                 std::size_t stride) {
-  V parts[Q][kMany];
-  for (int q = 0; q < Q; ++q) {
-    for (int v = 0; v < kMany; ++v) parts[q][v] = V::load(sums + q * stride + d + v * kLanes);
-  }
-  for (int i = 0; i < n; ++i) {
-    V weight[Q];
-    for (int q = 0; q < Q; ++q) weight[q] = V::broadcast(weights[q * kChunkKeys + i]);
-    for (int v = 0; v < kMany; ++v) {
-      const V value = V::load(values[i] + d + v * kLanes);
-      for (int q = 0; q < Q; ++q) parts[q][v] = fma(weight[q], value, parts[q][v]);
+// Scores of the keys [first, n) of a chunk, and of what stands up to kLanes - 1 behind them.
+template <class V, class Read>
+struct ScoreStep {
+  const AttendArgs& args;
+  const Read* const* keys;
+  int first;
+  int n;
+
+  template <int Q>
+  void run(Walk* walks) const {
+    constexpr int kKeys = kLanes / Q;
+    for (int at = first; at < n; at += kKeys) {
+      const V scores =
+          dot_sixteen<V, Read, Q>(walks, keys + at, args.head_dim) * V::broadcast(args.scale);
+      if constexpr (Q == 1) {
+        scores.store(walks->weights + at);
+      } else {
+        alignas(kLineBytes) float each[kLanes];
+        scores.store(each);
+        for (int q = 0; q < Q; ++q) {
+          __builtin_memcpy(walks[q].weights + at, each + q * kKeys, kKeys * sizeof(float));
+        }
+      }
     }
   }
-  for (int q = 0; q < Q; ++q) {
-    for (int v = 0; v < kMany; ++v) parts[q][v].store(sums + q * stride + d + v * kLanes);
-  }
-}
-
-template <class V, class Read, int Q>  // Q is 1 or 2
-void add_values(const Read* const* values, int n, int dim, const float* weights, float* sums,
-                std::size_t stride) {
-  constexpr int kMany = V::kValueSums / Q;
-  static_assert(kMany > 0);
-  int d = 0;
-  for (; d + kMany * kLanes <= dim; d += kMany * kLanes) {
-    add_values_at<V, Read, Q, kMany>(values, n, d, weights, sums, stride);
-  }
-  for (; d + kLanes <= dim; d += kLanes) {
-    add_values_at<V, Read, Q, 1>(values, n, d, weights, sums, stride);
-  }
-  if (d == dim) return;
-  for (int q = 0; q < Q; ++q) {
-    V part = V::load_first(sums + q * stride + d, dim - d);
-    for (int i = 0; i < n; ++i) {
-      part = fma(V::broadcast(weights[q * kChunkKeys + i]), V::load_first(values[i] + d, dim - d),
-                 part);
-    }
-    part.store_first(sums + q * stride + d, dim - d);
-  }
-}
-
-// Where one query's walk stands; its unnormalised sum is in out.
-struct Walk {
-  float highest;
-  float total;
 };
 
-// The scores of a chunk become weights, and the walk's sum is brought to the new highest score.
+// The scores of a chunk of n keys become weights, and the walk's sum is brought to the new highest
+// score.
 template <class V>
-void weigh(float* scores, const AttendArgs& args, Walk& walk, float* out) {
+void weigh(const AttendArgs& args, int n, Walk& walk) {
+  float* scores = walk.weights;
+  for (int i = n; i < kChunkKeys; ++i) scores[i] = -__builtin_inff();
   V highest_lanes = V::broadcast(walk.highest);
   for (int i = 0; i < kChunkKeys; i += kLanes) {
     highest_lanes = max(highest_lanes, V::load(scores + i));
@@ -168,152 +166,211 @@ void weigh(float* scores, const AttendArgs& args, Walk& walk, float* out) {
     weight.store(scores + i);
     sums = sums + weight;
   }
-  // What the chunks before count for now that the highest score is known better: 0 at first.
-  const V shrink = exponential(V::broadcast(walk.highest - highest));
-  float factor[kLanes];
-  shrink.store(factor);
-  walk.total = __builtin_fmaf(walk.total, factor[0], reduce_add(sums));
-  walk.highest = highest;
-  const int dim = args.head_dim;
-  for (int d = 0; d < dim; d += kLanes) store_at(load_at<V>(out, d, dim) * shrink, out, d, dim);
-}
-
-// Query heads that are worked on together: their weights stay in the first cache.
-constexpr int kMostQueries = 8;
-
-// Takes one row's n_queries heads (from first_query on, at most kMostQueries) over a chunk of n
-// keys, then over its values.
-template <class V, class Read>
-void score_chunk(const AttendArgs& args, const AttendRow& row, int first_query, int n_queries,
-                 const Read* const* keys, int n, Walk* walks,
-                 float (&weights)[kMostQueries][kChunkKeys]) {
-  for (int q = 0; q < n_queries; ++q) {
-    const float* query =
-        row.queries + static_cast<std::size_t>(first_query + q) * args.query_stride;
-    float* scores = weights[q];
-    for (int at = 0; at < n; at += kLanes) {
-      (dot_sixteen<V>(query, keys + at, args.head_dim) * V::broadcast(args.scale))
-          .store(scores + at);
+  float factor = 1.0F;
+  if (highest != walk.highest) {
+    // What the chunks before count for now that the highest score is known better: 0 at first.
+    const V shrink = exponential(V::broadcast(walk.highest - highest));
+    float lanes[kLanes];
+    shrink.store(lanes);
+    factor = lanes[0];
+    walk.highest = highest;
+    const int dim = args.head_dim;
+    for (int d = 0; d < dim; d += kLanes) {
+      store_at(load_at<V>(walk.out, d, dim) * shrink, walk.out, d, dim);
     }
-    for (int i = n; i < kChunkKeys; ++i) scores[i] = -__builtin_inff();
-    weigh<V>(scores, args, walks[q],
-             row.out + static_cast<std::size_t>(first_query + q) * args.out_stride);
   }
+  walk.total = __builtin_fmaf(walk.total, factor, reduce_add(sums));
 }
 
+// Sums += weights times the values [first, n) of a chunk, value after value.
 template <class V, class Read>
-void sum_chunk(const AttendArgs& args, const AttendRow& row, int first_query, int n_queries,
-               const Read* const* values, int n, const float (&weights)[kMostQueries][kChunkKeys]) {
-  float* out = row.out + static_cast<std::size_t>(first_query) * args.out_stride;
-  int q = 0;
-  for (; q + 2 <= n_queries; q += 2) {
-    add_values<V, Read, 2>(values, n, args.head_dim, weights[q], out + q * args.out_stride,
-                           args.out_stride);
-  }
-  if (q < n_queries) {
-    add_values<V, Read, 1>(values, n, args.head_dim, weights[q], out + q * args.out_stride,
-                           args.out_stride);
-  }
-}
+struct SumStep {
+  const AttendArgs& args;
+  const Read* const* values;
+  int first;
+  int n;
 
-// The chunk in which the rows' walks part: what they still share is read, and widened, once.
-template <class V, class Element, class Read>
-void attend_to_parting_chunk(const AttendArgs& args, int first_query, int n_queries, float* room,
-                             Walk (&walks)[kMostAttendRows][kMostQueries],
-                             float (&weights)[kMostAttendRows][kMostQueries][kChunkKeys]) {
-  const Read* parts[kChunkKeys];
-  const auto n_here = [&](const AttendRow& row) {
-    const int left = row.n_keys - args.n_shared;
-    return left < kChunkKeys ? left : kChunkKeys;
-  };
-  read_part<V, Element, Read>(args.rows[0].keys, 0, args.n_alike, args.n_alike, args, room, parts);
-  for (int r = 0; r < args.n_rows; ++r) {
-    const AttendRow& row = args.rows[r];
-    const int n = n_here(row);
-    read_part<V, Element, Read>(row.keys, args.n_alike, n, n, args, room, parts);
-    fill_group(parts, n);
-    score_chunk<V, Read>(args, row, first_query, n_queries, parts, n, walks[r], weights[r]);
+  template <int Q>
+  void run(Walk* walks) const {
+    const int dim = args.head_dim;
+    const int d = add<Q, V::kValueSums / Q>(walks, 0);
+    if (d == dim) return;
+    for (int q = 0; q < Q; ++q) {
+      V part = V::load_first(walks[q].out + d, dim - d);
+      for (int i = first; i < n; ++i) {
+        part = fma(V::broadcast(walks[q].weights[i]), V::load_first(values[i] + d, dim - d), part);
+      }
+      part.store_first(walks[q].out + d, dim - d);
+    }
   }
-  read_part<V, Element, Read>(args.rows[0].values, 0, args.n_alike, args.n_alike, args, room,
-                              parts);
-  for (int r = 0; r < args.n_rows; ++r) {
-    const AttendRow& row = args.rows[r];
-    const int n = n_here(row);
-    read_part<V, Element, Read>(row.values, args.n_alike, n, n, args, room, parts);
-    sum_chunk<V, Read>(args, row, first_query, n_queries, parts, n, weights[r]);
+
+  // From dim d on, kMany vectors of dims at a time, enough side by side that no addition waits for
+  // the one before; then fewer. Returns the first dim that makes up no vector.
+  template <int Q, int kMany>
+  int add(Walk* walks, int d) const {
+    static_assert(kMany > 0);
+    for (; d + kMany * kLanes <= args.head_dim; d += kMany * kLanes) add_at<Q, kMany>(walks, d);
+    if constexpr (kMany > 1) d = add<Q, kMany / 2>(walks, d);
+    return d;
   }
-}
+
+  template <int Q, int kMany>
+  [[gnu::always_inline]] void add_at(Walk* walks, int d) const {
+    V parts[Q][kMany];
+    for (int q = 0; q < Q; ++q) {
+      for (int v = 0; v < kMany; ++v) parts[q][v] = V::load(walks[q].out + d + v * kLanes);
+    }
+    for (int i = first; i < n; ++i) {
+      V weight[Q];
+      for (int q = 0; q < Q; ++q) weight[q] = V::broadcast(walks[q].weights[i]);
+      for (int v = 0; v < kMany; ++v) {
+        const V value = V::load(values[i] + d + v * kLanes);
+        for (int q = 0; q < Q; ++q) parts[q][v] = fma(weight[q], value, parts[q][v]);
+      }
+    }
+    for (int q = 0; q < Q; ++q) {
+      for (int v = 0; v < kMany; ++v) parts[q][v].store(walks[q].out + d + v * kLanes);
+    }
+  }
+};
+
+// Query heads that are worked on together.
+constexpr int kMostQueries = 8;
 
 // Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
 // one chunk of positions at a time. Chunks begin at fixed positions, so that a position's
-// arithmetic does not depend on how the keys came to be there, nor on who walks along; out holds
-// the running, unnormalised sums. Element: as stored; Read: as the loops read it.
+// arithmetic does not depend on how the keys came to be there, nor on who walks along. Element: as
+// stored; Read: as the loops read it.
 template <class V, class Element, class Read>
-void attend_to(const AttendArgs& args, int first_query, int n_queries) {
-  constexpr int kRoom = sizeof(Element) == sizeof(Read) ? 1 : kChunkKeys * kMostWidenedDim;
-  alignas(64) float room[kRoom];
-  alignas(64) float weights[kMostAttendRows][kMostQueries][kChunkKeys];
-  Walk walks[kMostAttendRows][kMostQueries];
-  const Read* parts[kChunkKeys];
-  for (int r = 0; r < args.n_rows; ++r) {
-    for (int q = 0; q < n_queries; ++q) {
-      walks[r][q] = {-__builtin_inff(), 0.0F};
-      float* out = args.rows[r].out + static_cast<std::size_t>(first_query + q) * args.out_stride;
-      for (int d = 0; d < args.head_dim; ++d) out[d] = 0.0F;
-    }
-  }
-  for (int first = 0; first < args.n_shared; first += kChunkKeys) {
-    read_chunk<V, Element, Read>(args.shared_keys + first, kChunkKeys, args.n_shared - first, args,
-                                 room, parts);
+class Attention {
+ public:
+  // n_queries heads from first_query on, at most kMostQueries.
+  Attention(const AttendArgs& args, int first_query, int n_queries)
+      : args_(args), n_queries_(n_queries) {
     for (int r = 0; r < args.n_rows; ++r) {
-      score_chunk<V, Read>(args, args.rows[r], first_query, n_queries, parts, kChunkKeys, walks[r],
-                           weights[r]);
-    }
-    read_chunk<V, Element, Read>(args.shared_values + first, kChunkKeys, args.n_shared - first,
-                                 args, room, parts);
-    for (int r = 0; r < args.n_rows; ++r) {
-      sum_chunk<V, Read>(args, args.rows[r], first_query, n_queries, parts, kChunkKeys, weights[r]);
-    }
-  }
-  int own = args.n_shared;
-  if (args.n_rows > 1 && args.n_alike > 0) {
-    attend_to_parting_chunk<V, Element, Read>(args, first_query, n_queries, room, walks, weights);
-    own += kChunkKeys;
-  }
-  for (int r = 0; r < args.n_rows; ++r) {
-    const AttendRow& row = args.rows[r];
-    for (int first = own; first < row.n_keys; first += kChunkKeys) {
-      const int left = row.n_keys - first;
-      const int n = left < kChunkKeys ? left : kChunkKeys;
-      const int at = first - args.n_shared;
-      read_chunk<V, Element, Read>(row.keys + at, n, left, args, room, parts);
-      score_chunk<V, Read>(args, row, first_query, n_queries, parts, n, walks[r], weights[r]);
-      read_chunk<V, Element, Read>(row.values + at, n, left, args, room, parts);
-      sum_chunk<V, Read>(args, row, first_query, n_queries, parts, n, weights[r]);
-    }
-    for (int q = 0; q < n_queries; ++q) {
-      float* out = row.out + static_cast<std::size_t>(first_query + q) * args.out_stride;
-      const V inverse = V::broadcast(1.0F / walks[r][q].total);
-      const int dim = args.head_dim;
-      for (int d = 0; d < dim; d += kLanes) {
-        store_at(load_at<V>(out, d, dim) * inverse, out, d, dim);
+      const AttendRow& row = args.rows[r];
+      for (int q = 0; q < n_queries; ++q) {
+        Walk& walk = walks_of(r)[q];
+        const int head = first_query + q;
+        walk.query = row.queries + static_cast<std::size_t>(head) * args.query_stride;
+        walk.out = row.out + static_cast<std::size_t>(head) * args.out_stride;
+        walk.highest = -__builtin_inff();
+        walk.total = 0.0F;
+        for (int d = 0; d < args.head_dim; ++d) walk.out[d] = 0.0F;
       }
     }
   }
-}
 
+  void run() {
+    for (int first = 0; first < args_.n_shared; first += kChunkKeys) {
+      const int n_at = args_.n_shared - first;
+      read(args_.shared_keys + first, 0, kChunkKeys, n_at);
+      score(0, args_.n_rows, 0, kChunkKeys);
+      for (int r = 0; r < args_.n_rows; ++r) weigh_row(r, kChunkKeys);
+      read(args_.shared_values + first, 0, kChunkKeys, n_at);
+      sum(0, args_.n_rows, 0, kChunkKeys);
+    }
+    int own = args_.n_shared;
+    if (args_.n_rows > 1 && args_.n_alike > 0) {
+      parting_chunk();
+      own += kChunkKeys;
+    }
+    for (int r = 0; r < args_.n_rows; ++r) {
+      for (int first = own; first < args_.rows[r].n_keys; first += kChunkKeys) own_chunk(r, first);
+      finish(r);
+    }
+  }
+
+ private:
+  Walk* walks_of(int row) { return walks_ + static_cast<std::size_t>(row) * n_queries_; }
+
+  void read(const void* const* at, int first, int end, int n_at) {
+    read_part<V, Element, Read>(at, first, end, n_at, args_, room_, parts_);
+    // Groups of keys are whole: the last one again.
+    for (int i = end; i > first && i < end + kLanes - 1; ++i) parts_[i] = parts_[end - 1];
+  }
+  // For n_rows rows from `row` on, the keys or values [first, n) that parts_ shows.
+  void score(int row, int n_rows, int first, int n) {
+    for_walks<V::kDotQueries>(walks_of(row), n_rows * n_queries_,
+                              ScoreStep<V, Read>{args_, parts_, first, n});
+  }
+  void sum(int row, int n_rows, int first, int n) {
+    for_walks<V::kValueQueries>(walks_of(row), n_rows * n_queries_,
+                                SumStep<V, Read>{args_, parts_, first, n});
+  }
+  void weigh_row(int row, int n) {
+    for (int q = 0; q < n_queries_; ++q) weigh<V>(args_, n, walks_of(row)[q]);
+  }
+
+  // The chunk in which the rows' walks part: what they still share is read once.
+  void parting_chunk() {
+    const auto n_here = [&](int row) {
+      const int left = args_.rows[row].n_keys - args_.n_shared;
+      return left < kChunkKeys ? left : kChunkKeys;
+    };
+    const int n_alike = args_.n_alike;
+    read(args_.rows[0].keys, 0, n_alike, n_alike);
+    score(0, args_.n_rows, 0, n_alike);
+    for (int r = 0; r < args_.n_rows; ++r) {
+      const int n = n_here(r);
+      read(args_.rows[r].keys, n_alike, n, n);
+      score(r, 1, n_alike, n);
+      weigh_row(r, n);
+    }
+    read(args_.rows[0].values, 0, n_alike, n_alike);
+    sum(0, args_.n_rows, 0, n_alike);
+    for (int r = 0; r < args_.n_rows; ++r) {
+      const int n = n_here(r);
+      read(args_.rows[r].values, n_alike, n, n);
+      sum(r, 1, n_alike, n);
+    }
+  }
+
+  void own_chunk(int row, int first) {
+    const int left = args_.rows[row].n_keys - first;
+    const int n = left < kChunkKeys ? left : kChunkKeys;
+    const int at = first - args_.n_shared;
+    read(args_.rows[row].keys + at, 0, n, left);
+    score(row, 1, 0, n);
+    weigh_row(row, n);
+    read(args_.rows[row].values + at, 0, n, left);
+    sum(row, 1, 0, n);
+  }
+
+  void finish(int row) {
+    for (int q = 0; q < n_queries_; ++q) {
+      Walk& walk = walks_of(row)[q];
+      const V inverse = V::broadcast(1.0F / walk.total);
+      const int dim = args_.head_dim;
+      for (int d = 0; d < dim; d += kLanes) {
+        store_at(load_at<V>(walk.out, d, dim) * inverse, walk.out, d, dim);
+      }
+    }
+  }
+
+  static constexpr int kRoom = sizeof(Element) == sizeof(Read) ? 1 : kChunkKeys * kMostWidenedDim;
+
+  const AttendArgs& args_;
+  int n_queries_;
+  Walk walks_[kMostAttendRows * kMostQueries];
+  const Read* parts_[kChunkKeys + kLanes];
+  alignas(kLineBytes) float room_[kRoom];
+};
+
+// With registers enough to widen bf16 where it is used, that costs less than the way to memory and
+// back; else keys and values are widened once for all who read them, as int8 always is.
 template <class V>
 void attend(const AttendArgs& args) {
   for (int q = 0; q < args.n_queries; q += kMostQueries) {
     const int n = args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries;
     if (args.kv == KvKind::f32) {
-      attend_to<V, float, float>(args, q, n);
+      Attention<V, float, float>(args, q, n).run();
     } else if (args.kv == KvKind::int8) {
-      attend_to<V, std::int8_t, float>(args, q, n);
-    } else if (args.head_dim <= kMostWidenedDim) {
-      attend_to<V, std::uint16_t, float>(args, q, n);
+      Attention<V, std::int8_t, float>(args, q, n).run();
+    } else if (!V::kWidensInPlace && args.head_dim <= kMostWidenedDim) {
+      Attention<V, std::uint16_t, float>(args, q, n).run();
     } else {
-      attend_to<V, std::uint16_t, std::uint16_t>(args, q, n);
+      Attention<V, std::uint16_t, std::uint16_t>(args, q, n).run();
     }
   }
 }

@@ -15,8 +15,11 @@ struct Vector {
   static constexpr int kMaxRows = 6;
   // One row: two chains of additions a tile, each addition four cycles long, two a cycle.
   static constexpr int kOneRowTiles = 4;
-  static constexpr int kDotKeys = 4;
+  static constexpr int kDotSums = 4;
+  static constexpr int kDotQueries = 1;
   static constexpr int kValueSums = 4;
+  static constexpr int kValueQueries = 2;
+  static constexpr bool kWidensInPlace = false;
   static constexpr int kDoubles = 4;
 
   __m256 low, high;  // lanes 0..7 and 8..15

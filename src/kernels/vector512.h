@@ -25,8 +25,11 @@ struct Vector {
   static constexpr int kSumsBesideInputs = 16;
   static constexpr int kMaxRows = 8;
   static constexpr int kOneRowTiles = 2;
-  static constexpr int kDotKeys = 16;
-  static constexpr int kValueSums = 8;
+  static constexpr int kDotSums = 16;
+  static constexpr int kDotQueries = 4;
+  static constexpr int kValueSums = 16;
+  static constexpr int kValueQueries = 4;
+  static constexpr bool kWidensInPlace = true;
   static constexpr int kDoubles = 8;
 
   __m512 lanes;

@@ -32,8 +32,11 @@ struct Vector {
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 4;
   static constexpr int kOneRowTiles = 2;
-  static constexpr int kDotKeys = 16;
+  static constexpr int kDotSums = 16;
+  static constexpr int kDotQueries = 1;
   static constexpr int kValueSums = 2;
+  static constexpr int kValueQueries = 2;
+  static constexpr bool kWidensInPlace = false;
   static constexpr int kDoubles = 2;
 
   float lane[kLanes];

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <chrono>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -48,24 +49,23 @@ Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_t
   }
 }
 
-void Team::barrier() const {
-  if (size_ == 1) return;
-#pragma omp barrier
-}
-
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
-  Deals deals;
+  // Where threads share processors, who looks on keeps out whoever is waited for.
+  static const int n_processors = omp_get_num_procs();
+  const std::chrono::nanoseconds patience =
+      n_threads <= n_processors ? Barrier::kPatience : std::chrono::nanoseconds(0);
+  TeamRoom room{.deals = {}, .barrier = Barrier(patience)};
   // GCC's OpenMP allocates a team of one for every such region, and keeps larger ones.
   if (n_threads == 1) {
     const DefaultFloats floats;
-    body(Team(0, 1, &deals));
+    body(Team(0, 1, &room));
     return;
   }
 #pragma omp parallel num_threads(n_threads)
   {
     const DefaultFloats floats;
     // Asked, not assumed: OpenMP may give fewer threads than it is asked for.
-    body(Team(omp_get_thread_num(), omp_get_num_threads(), &deals));
+    body(Team(omp_get_thread_num(), omp_get_num_threads(), &room));
   }
 }
 

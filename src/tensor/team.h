@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "tensor/barrier.h"
+
 namespace outrider {
 
 struct Range {
@@ -33,10 +35,16 @@ class Deals {
   std::array<Slot, 8> slots_;
 };
 
+// What the threads of a team share.
+struct TeamRoom {
+  Deals deals;
+  Barrier barrier;
+};
+
 // One thread's view of the team it runs in. Valid only inside run_team.
 class Team {
  public:
-  Team(int index, int size, Deals* deals) : index_(index), size_(size), deals_(deals) {}
+  Team(int index, int size, TeamRoom* room) : index_(index), size_(size), room_(room) {}
   int index() const { return index_; }
   int size() const { return size_; }
 
@@ -54,19 +62,21 @@ class Team {
       if (n > 0) work(Range{0, n});
       return;
     }
-    for (Range part = deals_->next(n_deals_, n, least, size_); part.begin < part.end;
-         part = deals_->next(n_deals_, n, least, size_)) {
+    for (Range part = room_->deals.next(n_deals_, n, least, size_); part.begin < part.end;
+         part = room_->deals.next(n_deals_, n, least, size_)) {
       work(part);
     }
   }
 
   // Waits for all threads; what they wrote before is seen after. All threads must call it.
-  void barrier() const;
+  void barrier() const {
+    if (size_ > 1) room_->barrier.wait(size_);
+  }
 
  private:
   int index_;
   int size_;
-  Deals* deals_;
+  TeamRoom* room_;
   mutable std::int64_t n_deals_ = 0;  // this thread's own count
 };
 
