@@ -98,27 +98,33 @@ struct Vector {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 // The same additions as reduce_add's, two vectors' in one instruction: halves of two vectors side
-// by side, then quarters of four, pairs of eight, singles of sixteen.
+// by side, then quarters of four, pairs of eight, singles of sixteen. What stays in its place is
+// blended, which any unit does, and only the other half is shuffled, which one does. Each step
+// leaves its vectors in an order of its own; they start so that they end in theirs.
 [[maybe_unused, gnu::always_inline]] inline Vector reduce_add_each(const Vector (&sums)[16]) {
+  constexpr int kStart[16] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+  const __m512i other_quarters =
+      _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
   __m512 v[16];
-  for (int i = 0; i < 16; ++i) v[i] = sums[i].lanes;
+  for (int i = 0; i < 16; ++i) v[i] = sums[kStart[i]].lanes;
   for (int i = 0; i < 8; ++i) {
-    v[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x44),
-                         _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xee));
+    const __m512 a = v[2 * i];
+    const __m512 b = v[2 * i + 1];
+    v[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, a, b), _mm512_shuffle_f32x4(a, b, 0x4e));
   }
   for (int i = 0; i < 4; ++i) {
-    v[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x88),
-                         _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xdd));
+    const __m512 a = v[2 * i];
+    const __m512 b = v[2 * i + 1];
+    v[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, a, b),
+                         _mm512_permutex2var_ps(a, other_quarters, b));
   }
   for (int i = 0; i < 2; ++i) {
-    v[i] = _mm512_add_ps(_mm512_shuffle_ps(v[2 * i], v[2 * i + 1], 0x44),
-                         _mm512_shuffle_ps(v[2 * i], v[2 * i + 1], 0xee));
+    const __m512 a = v[2 * i];
+    const __m512 b = v[2 * i + 1];
+    v[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps(a, b, 0x4e));
   }
-  const __m512 one =
-      _mm512_add_ps(_mm512_shuffle_ps(v[0], v[1], 0x88), _mm512_shuffle_ps(v[0], v[1], 0xdd));
-  // Quarter j of the register holds vectors j, 4 + j, 8 + j, 12 + j.
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return {_mm512_permutexvar_ps(order, one)};
+  return {_mm512_add_ps(_mm512_mask_blend_ps(0xaaaa, v[0], v[1]),
+                        _mm512_permute_ps(_mm512_mask_blend_ps(0x5555, v[0], v[1]), 0xb1))};
 }
 [[maybe_unused]] float reduce_max(Vector a) {
   const __m256 eight =
