@@ -164,6 +164,13 @@ class SettingRun {
   eval::Answerer answerer_;
 };
 
+nlohmann::ordered_json plain_configuration(const ModelFlags& flags, const TaskFlags& task_flags,
+                                           const PreparedTask& prepared) {
+  auto configuration = configuration_of(flags, task_flags, prepared);
+  configuration["plain"] = true;
+  return configuration;
+}
+
 ModelFlags without_drafter(ModelFlags flags) {
   flags.draft_path.clear();
   flags.speculation = {};
@@ -228,15 +235,14 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
     progress.complain("interrupted; the same command goes on where this one was");
     return kExitInterrupted;
   };
-  std::optional<PlainAnswers> plain_answers;  // behind one transform after the other
+  std::optional<PlainAnswers> plain_answers;  // behind the transform named
   std::string transform;
   for (const eval::FrontierSetting& setting : settings) {
     set_sampling(setting.sampling, prepared.options);
-    if (const std::string name = eval::name_of(setting.sampling);
-        !plain_answers || name != transform) {
-      auto configuration = configuration_of(plain_flags, task_flags, prepared);
-      configuration["plain"] = true;
-      plain_answers.emplace(records / (eval::file_part("plain-" + name) + ".jsonl"), configuration);
+    const std::string name = eval::name_of(setting.sampling);
+    if (!plain_answers || name != transform) {
+      plain_answers.emplace(records / (eval::file_part("plain-" + name) + ".jsonl"),
+                            plain_configuration(plain_flags, task_flags, prepared));
       transform = name;
     }
     SettingRun run(setting, records, model_flags, task_flags, prepared);

@@ -131,8 +131,12 @@ TEST_F(EvalFrontier, TimesTheFirstQuestionsAndAsksPlainDecodingTheOthersOnce) {
     SCOPED_TRACE(b.dump());
     // The second slice's only question is the third.
     EXPECT_EQ(b["latency"][0].is_null(), b["slice"] == "large");
-    a.erase("latency");
-    b.erase("latency");
+    EXPECT_EQ(a["timed_items"], a["items"]);
+    EXPECT_EQ(b["timed_items"], b["slice"] == "large" ? 0 : 1);
+    for (const char* member : {"latency", "timed_items"}) {
+      a.erase(member);
+      b.erase(member);
+    }
     EXPECT_EQ(a, b);
   }
   const auto n_lines = [&](const std::string& file) {

@@ -77,6 +77,8 @@ FrontierPoint point_of(const FrontierSetting& setting, std::string slice,
   point.setting = setting;
   point.slice = std::move(slice);
   point.n_items = static_cast<int>(items.size());
+  point.n_timed = static_cast<int>(std::count_if(
+      items.begin(), items.end(), [](const FrontierItem* item) { return item->timed; }));
   const auto score = [&](std::span<const double> sums) { return metric.scores(sums).front(); };
   point.quality = of_sums(
       items, [&](const FrontierItem& item) { return counts_of(item.answer, metric); }, score);

@@ -1,5 +1,5 @@
-// Quality against what it costs, setting by setting: what a set of answers, each timed beside plain
-// decoding of the same question, says of a rule.
+// Quality against what it costs, setting by setting: what a set of answers, each beside plain
+// decoding's to the same question, says of a rule.
 #ifndef OUTRIDER_EVAL_FRONTIER_H_
 #define OUTRIDER_EVAL_FRONTIER_H_
 
@@ -37,6 +37,7 @@ struct FrontierPoint {
   FrontierSetting setting;
   std::string slice;  // empty: all items
   int n_items = 0;
+  int n_timed = 0;       // of these, what latency is taken from
   Figure quality;        // the metric's headline score
   Figure plain_quality;  // of the target alone
   // The median over timed items of (seconds a token) / (plain decoding's seconds a token, taken

@@ -100,7 +100,8 @@ nlohmann::ordered_json to_json(const FrontierPoint& point) {
                                  {"top_k", setting.sampling.top_k},
                                  {"top_p", setting.sampling.top_p},
                                  {"slice", point.slice},
-                                 {"items", point.n_items}};
+                                 {"items", point.n_items},
+                                 {"timed_items", point.n_timed}};
   if (setting.rule.value) json[setting.rule.parameter] = *setting.rule.value;
   json["quality"] = to_json(point.quality);
   json["plain_quality"] = to_json(point.plain_quality);
@@ -117,7 +118,8 @@ std::string frontier_text(std::span<const FrontierPoint> points, const FrontierR
 
 std::string frontier_csv(std::span<const FrontierPoint> points) {
   std::string csv =
-      "temperature,top_k,top_p,rule,family,parameter,value,sequential,length,slice,items,quality,"
+      "temperature,top_k,top_p,rule,family,parameter,value,sequential,length,slice,items,"
+      "timed_items,quality,"
       "quality_low,quality_high,plain_quality,plain_quality_low,plain_quality_high";
   for (const Axis& axis : kCosts) csv += fmt::format(",{0},{0}_low,{0}_high", axis.name);
   csv += '\n';
@@ -126,11 +128,12 @@ std::string frontier_csv(std::span<const FrontierPoint> points) {
   };
   for (const FrontierPoint& point : points) {
     const FrontierSetting& setting = point.setting;
-    csv += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{}", setting.sampling.temperature, setting.sampling.top_k,
-        setting.sampling.top_p, csv_field(setting.rule.rule), csv_field(setting.rule.family),
-        setting.rule.parameter, setting.rule.value ? fmt::format("{}", *setting.rule.value) : "",
-        setting.sequential ? 1 : 0, setting.length, csv_field(point.slice), point.n_items);
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", setting.sampling.temperature,
+                       setting.sampling.top_k, setting.sampling.top_p, csv_field(setting.rule.rule),
+                       csv_field(setting.rule.family), setting.rule.parameter,
+                       setting.rule.value ? fmt::format("{}", *setting.rule.value) : "",
+                       setting.sequential ? 1 : 0, setting.length, csv_field(point.slice),
+                       point.n_items, point.n_timed);
     csv += figure(point.quality) + figure(point.plain_quality);
     for (const Axis& axis : kCosts) csv += figure(point.*axis.figure);
     csv += '\n';

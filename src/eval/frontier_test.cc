@@ -154,6 +154,8 @@ TEST(Frontier, TakesTimesOfTimedItemsAlone) {
   some[1].timed = some[3].timed = false;
   const FrontierPoint point = measure_points({}, some, Share(), {1, 1})[0];
   EXPECT_EQ(point.latency.value, (0.5 + 0.75) / 2);
+  EXPECT_EQ(point.n_items, 4);
+  EXPECT_EQ(point.n_timed, 2);
   EXPECT_EQ(point.quality.value, 0.75);  // everything else is of all
   EXPECT_EQ(point.plain_quality.value, 0.5);
   EXPECT_EQ(point.passes.value, 0.25);

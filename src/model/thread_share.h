@@ -6,11 +6,12 @@
 
 namespace outrider {
 
-// Its price are the ten barriers of a layer: 12 us a layer, measured as the difference of one and
-// two threads on models of 64 to 384 wide, on a busy machine with OMP_WAIT_POLICY=passive. A
-// thread's share must be longer than that to gain anything, and should be clearly longer, since the
-// estimate of it is rough.
-inline constexpr std::int64_t kLeastShare_ns = 20'000;
+// Its price are the ten barriers of a layer, a microsecond with the waiting (tensor/barrier.h), and
+// the beginning and end of the team, another for all layers. A thread's share should be clearly
+// longer than that, since the estimate of it is rough. (Layers of 6 us a thread, the family's
+// drafter in int8: two threads take 0.86 of one's time; of 10 us, the same in bf16, 0.72. On two
+// cores of an AMD EPYC, eight turns.)
+inline constexpr std::int64_t kLeastShare_ns = 5'000;
 
 // Of at most n_threads, as many as leave each least_share_ns of work that reads so many bytes of
 // weights once and makes so many products. 0: all. Bits never depend on it.

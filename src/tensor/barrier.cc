@@ -22,9 +22,10 @@ void pause() {
 
 void Barrier::wait(int n_threads) {
   using Clock = std::chrono::steady_clock;
+  // No round ends before this thread has arrived.
   const std::int32_t round = round_.load(std::memory_order_relaxed);
   if (n_arrived_.fetch_add(1, std::memory_order_acq_rel) == n_threads - 1) {
-    n_arrived_.store(0, std::memory_order_relaxed);
+    n_arrived_.store(0, std::memory_order_relaxed);  // published by round_
     // Sequentially consistent, so that it is seen before notify_all asks who sleeps.
     round_.fetch_add(1);
     round_.notify_all();
