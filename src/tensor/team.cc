@@ -1,9 +1,11 @@
 #include "tensor/team.h"
 
 #include <omp.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -31,6 +33,18 @@ class DefaultFloats {
 #endif
 };
 
+// None where threads share processors, since who looks on keeps out whoever is waited for, and none
+// where the user wants it so, as OpenMP reads it.
+std::chrono::nanoseconds patience_of(int n_threads) {
+  static const int n_processors = omp_get_num_procs();
+  static const bool is_passive = [] {
+    const char* policy = std::getenv("OMP_WAIT_POLICY");
+    return policy != nullptr && ::strcasecmp(policy, "passive") == 0;
+  }();
+  if (is_passive || n_threads > n_processors) return std::chrono::nanoseconds(0);
+  return Barrier::kPatience;
+}
+
 }  // namespace
 
 Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_threads) {
@@ -50,11 +64,7 @@ Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_t
 }
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {
-  // Where threads share processors, who looks on keeps out whoever is waited for.
-  static const int n_processors = omp_get_num_procs();
-  const std::chrono::nanoseconds patience =
-      n_threads <= n_processors ? Barrier::kPatience : std::chrono::nanoseconds(0);
-  TeamRoom room{.deals = {}, .barrier = Barrier(patience)};
+  TeamRoom room{.deals = {}, .barrier = Barrier(patience_of(n_threads))};
   // GCC's OpenMP allocates a team of one for every such region, and keeps larger ones.
   if (n_threads == 1) {
     const DefaultFloats floats;
