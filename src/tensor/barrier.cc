@@ -1,9 +1,5 @@
 #include "tensor/barrier.h"
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 namespace outrider {
 namespace {
 
@@ -12,7 +8,7 @@ constexpr int kLooks = 32;
 
 void pause() {
 #if defined(__x86_64__)
-  _mm_pause();
+  __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
