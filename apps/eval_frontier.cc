@@ -191,7 +191,7 @@ void add_frontier_flags(CLI::App& app, FrontierFlags& flags) {
       ->group(kGroup);
   add_integer(app, "--timed", flags.n_timed, 0,
               "Questions that are timed in every setting; the rest are answered there for quality "
-              "and counts, and by plain decoding once for all settings (default: all)")
+              "and counts, and by plain decoding once behind each transform (default: all)")
       ->group(kGroup);
 }
 
