@@ -81,18 +81,19 @@ class SettingRun {
  public:
   SettingRun(const eval::FrontierSetting& setting, const fs::path& records,
              const ModelFlags& model_flags, const TaskFlags& task_flags,
-             const PreparedTask& prepared)
+             const PreparedTask& prepared, bool timed)
       : setting_(&setting), flags_(flags_of(setting, model_flags)) {
     const std::string name = eval::name_of(setting);
     auto configuration = configuration_of(flags_, task_flags, prepared);
     if (setting.sequential) configuration["cascade"] = setting.rule.rule;
     answers_.emplace(records / (name + ".jsonl"), configuration);
+    if (!timed) return;
     configuration["plain"] = true;
     plains_.emplace(records / (name + ".plain.jsonl"), configuration);
   }
 
-  // The answer beside plain decoding's, one made right after the other. Nothing if it was
-  // interrupted.
+  // The answer beside plain decoding's, one made right after the other; of a run that is timed.
+  // Nothing if it was interrupted.
   std::optional<eval::FrontierItem> ask_timed(const eval::Question& question, const Asking& asking,
                                               const eval::AskOptions& options) {
     const auto& answers = answers_->done();
@@ -160,7 +161,7 @@ class SettingRun {
   const eval::FrontierSetting* setting_;
   ModelFlags flags_;
   std::optional<eval::RecordFile> answers_;
-  std::optional<eval::RecordFile> plains_;
+  std::optional<eval::RecordFile> plains_;  // of a run that is timed
   eval::Answerer answerer_;
 };
 
@@ -175,6 +176,48 @@ ModelFlags without_drafter(ModelFlags flags) {
   flags.draft_path.clear();
   flags.speculation = {};
   return flags;
+}
+
+// Every setting asked for; a rule that does not go with the drafter is refused before any is run.
+std::vector<eval::FrontierSetting> checked_settings(const ModelFlags& model_flags,
+                                                    const GridFlags& grid,
+                                                    const FrontierFlags& flags) {
+  std::vector<eval::FrontierSetting> settings = eval::frontier_settings(
+      rules_of(grid), flags.cascades, grid.alphas, lengths_of(grid), samplings_of(grid));
+  for (const eval::FrontierSetting& setting : settings) {
+    check_speculation(speculation_of(flags_of(setting, model_flags)));
+  }
+  return settings;
+}
+
+PreparedTask prepare_judged_task(const CLI::App& app, const TaskFlags& task_flags) {
+  PreparedTask prepared = prepare_task(app, task_flags);
+  if (prepared.metrics.empty() || reads_likelihood(prepared.metrics)) {
+    throw UsageError("measure frontier", task_flags.task,
+                     "a task whose answers are judged (likelihoods: --teacher-forced)",
+                     prepared.metrics.empty() ? "one without a metric" : "one of likelihood");
+  }
+  return prepared;
+}
+
+fs::path make_records_folder(const fs::path& directory) {
+  fs::path records = directory / "records";
+  std::error_code failed;
+  fs::create_directories(records, failed);
+  if (failed) throw Error("measure frontier", records.string(), failed.message());
+  return records;
+}
+
+// Tables and pictures into the folder, the summary to the terminal.
+void report(const std::vector<eval::FrontierPoint>& points, const eval::FrontierRun& run,
+            const ReportWhere& where) {
+  const std::vector<std::string> undrawn =
+      eval::write_frontier_report(points, run, where.directory, where.picture);
+  Output output;
+  output.write(where.json ? eval::json_text(eval::frontier_json(points, run), 1) + "\n"
+                          : eval::frontier_text(points, run));
+  output.check();
+  for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
 }
 
 }  // namespace
@@ -201,21 +244,9 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
   if (where.directory.empty()) {
     throw UsageError("read flags", "--frontier", "--out DIR, where its records are kept", "none");
   }
-  const std::vector<eval::FrontierSetting> settings = eval::frontier_settings(
-      rules_of(grid), flags.cascades, grid.alphas, lengths_of(grid), samplings_of(grid));
-  for (const eval::FrontierSetting& setting : settings) {
-    check_speculation(speculation_of(flags_of(setting, model_flags)));
-  }
-  PreparedTask prepared = prepare_task(app, task_flags);
-  if (prepared.metrics.empty() || reads_likelihood(prepared.metrics)) {
-    throw UsageError("measure frontier", task_flags.task,
-                     "a task whose answers are judged (likelihoods: --teacher-forced)",
-                     prepared.metrics.empty() ? "one without a metric" : "one of likelihood");
-  }
-  const fs::path records = fs::path(where.directory) / "records";
-  std::error_code failed;
-  fs::create_directories(records, failed);
-  if (failed) throw Error("measure frontier", records.string(), failed.message());
+  const std::vector<eval::FrontierSetting> settings = checked_settings(model_flags, grid, flags);
+  PreparedTask prepared = prepare_judged_task(app, task_flags);
+  const fs::path records = make_records_folder(where.directory);
 
   Interrupt interrupt;
   prepared.options.cancel = interrupt.flag();
@@ -245,7 +276,7 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
                             plain_configuration(plain_flags, task_flags, prepared));
       transform = name;
     }
-    SettingRun run(setting, records, model_flags, task_flags, prepared);
+    SettingRun run(setting, records, model_flags, task_flags, prepared, flags.n_timed > 0);
     const eval::AskOptions options = asking_of(task_flags, *model, prepared.options);
     std::vector<eval::FrontierItem> items;
     int n_asked = 0;
@@ -270,19 +301,14 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
   }
   if (points.empty()) throw Error("measure frontier", task_flags.task, "an item answered", "none");
 
-  const eval::FrontierRun run{.task = prepared.task.name,
-                              .metric = std::string(metric.name()),
-                              .score = std::string(metric.score_names().front()),
-                              .larger_is_better = metric.larger_is_better(),
-                              .target = model_flags.model,
-                              .drafter = speculation_of(model_flags).drafter};
-  const std::vector<std::string> undrawn =
-      eval::write_frontier_report(points, run, where.directory, where.picture);
-  Output output;
-  output.write(where.json ? eval::json_text(eval::frontier_json(points, run), 1) + "\n"
-                          : eval::frontier_text(points, run));
-  output.check();
-  for (const std::string& problem : undrawn) fmt::print(stderr, "outrider: {}\n", problem);
+  report(points,
+         {.task = prepared.task.name,
+          .metric = std::string(metric.name()),
+          .score = std::string(metric.score_names().front()),
+          .larger_is_better = metric.larger_is_better(),
+          .target = model_flags.model,
+          .drafter = speculation_of(model_flags).drafter},
+         where);
   return n_failed > 0 ? kExitError : 0;
 }
 
