@@ -17,19 +17,23 @@ namespace {
 struct MtpFlags {
   HeadFlags head;
   int modules = 1;
+  bool alone = false;
 };
 
 int run_mtp(const MtpFlags& flags) {
   // It would hide the shards and their index from every loader.
-  if (std::filesystem::exists(std::filesystem::path(flags.head.run.out) / "model.safetensors")) {
-    throw UsageError("read flags", "out", "a directory that holds no model", flags.head.run.out);
+  const std::filesystem::path out = flags.head.run.out;
+  if (!flags.alone && std::filesystem::exists(out / "model.safetensors")) {
+    throw UsageError("read flags", "out", "a directory that holds no model", out.string());
   }
   const train::HeadRun run = head_run_of(flags.head);
   train::RunSettings settings = settings_of(flags.head, run);
   settings.insert(settings.begin(),
                   {{"command", "mtp"}, {"modules", fmt::format("{}", flags.modules)}});
-  const auto objective = train::make_mtp(
-      {.run = run, .target_directory = flags.head.target, .n_modules = flags.modules});
+  const auto objective = train::make_mtp({.run = run,
+                                          .target_directory = flags.head.target,
+                                          .n_modules = flags.modules,
+                                          .alone = flags.alone});
   return run_head(*objective, flags.head, run, std::move(settings));
 }
 
@@ -39,13 +43,22 @@ CLI::App* add_train_mtp(CLI::App& program, Run& run) {
   auto flags = std::make_shared<MtpFlags>();
   CLI::App* command = program.add_subcommand(
       "mtp", "Add multi-token prediction modules to a model: a chain of layers that predict on");
-  add_integer(*command, "--modules", flags->modules, 1, "How many (default: 1)")->group("Modules");
+  constexpr const char* kModules = "Modules";
+  add_integer(*command, "--modules", flags->modules, 1, "How many (default: 1)")->group(kModules);
+  command
+      ->add_flag(
+          "--alone", flags->alone,
+          "Write the modules by themselves, for --drafter mtp:DIR, and no copy of the target")
+      ->group(kModules);
   add_head_flags(*command, flags->head);
   command->footer(
-      "--out becomes a copy of the target with the modules added; --export is their type.\n"
+      "--out becomes a copy of the target with the modules added, for --drafter mtp, or with "
+      "--alone "
+      "holds them by themselves; --export is their type.\n"
       "Examples:\n"
       "  outrider train mtp --target stories260K --text stories.txt --separator "
       "\"<|endoftext|>\" --modules 2 --steps 2000 --out stories260K-mtp\n"
+      "  outrider train mtp ... --alone --out modules\n"
       "  outrider train mtp ... --resume\n");
   run = [flags] { return run_mtp(*flags); };
   return command;

@@ -1,5 +1,5 @@
-// Multi-token prediction modules of a model's own checkpoint (DeepSeek-AI, "DeepSeek-V3 Technical
-// Report", arXiv 2412.19437, section 2.2).
+// Multi-token prediction modules of a model (DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv
+// 2412.19437, section 2.2).
 #ifndef OUTRIDER_MODEL_MTP_MODULES_H_
 #define OUTRIDER_MODEL_MTP_MODULES_H_
 
@@ -12,10 +12,10 @@
 
 namespace outrider {
 
-// The modules that stand behind the n layers of the target's directory, in their order: module k of
-// config.json's "num_nextn_predict_layers" has the tensors "model.layers.{n + k}.*", as
-// `outrider train mtp` and `train lm --mtp` write them and DeepSeek-V3's checkpoints name them. The
-// layers are of the target's own kind.
+// The modules that stand behind the target's n layers, in their order: in the target's own
+// directory or in one that holds them alone. Module k of config.json's "num_nextn_predict_layers"
+// has the tensors "model.layers.{n + k}.*", as `outrider train mtp` and `train lm --mtp` write them
+// and DeepSeek-V3's checkpoints name them. The layers are of the target's own kind.
 //
 // Module k, from 0, is a head whose row i reads a state of place i and token i + k + 1:
 // x = eh_proj [norm(embedding); norm(state)], the layer gives the state, and logits are the

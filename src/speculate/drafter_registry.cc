@@ -39,9 +39,11 @@ constexpr DrafterKind kKinds[] = {
     {"medusa", "medusa:PATH[,confidence=C,weights=W]",
      "Medusa heads on the target's last hidden state: outrider train medusa", true,
      read_medusa_drafter},
-    {"mtp", "mtp[:confidence=C,weights=W]",
-     "multi-token prediction modules in the target's own directory: outrider train mtp", true,
-     read_mtp_drafter},
+    {"mtp", "mtp[:PATH][,confidence=C,weights=W]",
+     "multi-token prediction modules in PATH, or else in the target's own directory: outrider "
+     "train "
+     "mtp",
+     true, read_mtp_drafter},
     {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
      "prompt lookup: what followed the last tokens where they stood before", false,
      read_ngram_drafter},

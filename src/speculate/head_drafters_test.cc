@@ -169,10 +169,16 @@ TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {
   }
 }
 
+TEST_F(HeadDrafters, ModulesMayStandInAFolderOfTheirOwn) {
+  testing::write_hugging_face(testing::golden_target(), head_path());
+  testing::write_mtp_modules(golden_shape(), 2, head_path());
+  expect_golden_drafts(*target_, *make_of("mtp"), golden_drafts().at("mtp").at("2"));
+}
+
 TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
-  const auto refusal = [&] {
+  const auto refusal = [&](const std::string& spec = "mtp") {
     try {
-      (void)make("mtp");
+      (void)make(spec);
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -185,7 +191,10 @@ TEST_F(HeadDrafters, ModulesRefuseWhatDoesNotFit) {
   testing::write_mtp_modules(narrow, 1, target_path());
   EXPECT_NE(refusal().find("tensor model.layers.3.mlp.gate_proj.weight of shape (12, 8)"),
             std::string::npos);
-  EXPECT_THROW(make("mtp:x"), UsageError);
+  EXPECT_NE(refusal("mtp:nowhere").find("nowhere: expected a Hugging Face directory with modules"),
+            std::string::npos)
+      << refusal("mtp:nowhere");
+  EXPECT_THROW(make("mtp:x,y"), UsageError);
 }
 
 using Path = std::vector<TokenId>;

@@ -77,9 +77,7 @@ void write_extended_directory(const fs::path& from, const fs::path& directory,
   enter(n_shards);
 
   copy_tokenizer(from, directory);
-  for (const char* name : {"generation_config.json", "tokenizer.model"}) {
-    if (fs::exists(from / name)) copy_whole(from / name, directory / name);
-  }
+  copy_file_whole(from / "generation_config.json", directory);
   Json config = read_json(from / "config.json");
   for (const auto& [key, value] : added_keys.items()) config[key] = value;
   write_json(directory, "config.json", config);

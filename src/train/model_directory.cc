@@ -104,7 +104,8 @@ void copy_file_whole(const fs::path& file, const fs::path& directory) {
 void copy_tokenizer(const fs::path& from, const fs::path& directory) {
   fs::create_directories(directory);
   const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"}) {
     copy_file_whole(folder / name, directory);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <numeric>
 #include <utility>
 
@@ -245,14 +246,15 @@ void MtpDrafter::observe(std::span<const RoundResult> results) {
 void MtpDrafter::end(SequenceId id) { texts_.erase(id); }
 
 DrafterPlan read_mtp_drafter(const Spec& spec) {
-  spec.require_no_value();
   spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
-            return std::make_unique<MtpDrafter>(load_mtp_modules(
-                materials.target_path, *materials.target, weights.options(materials.load)));
+          .make = [path = std::filesystem::path(spec.value()),
+                   weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
+            return std::make_unique<MtpDrafter>(
+                load_mtp_modules(path.empty() ? materials.target_path : path, *materials.target,
+                                 weights.options(materials.load)));
           }};
 }
 

@@ -1,4 +1,4 @@
-// Multi-token prediction modules of the target's own checkpoint as drafter, chained
+// Multi-token prediction modules of the target as drafter, chained
 // (model/mtp_modules.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
@@ -98,7 +98,8 @@ class MtpDrafter final : public Drafter {
   PenalisedRow penalised_;
 };
 
-// "mtp[:confidence=C]".
+// "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's own
+// directory.
 DrafterPlan read_mtp_drafter(const Spec& spec);
 
 }  // namespace outrider

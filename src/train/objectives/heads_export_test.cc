@@ -263,7 +263,8 @@ testing::Rows logits_of(const fs::path& directory) {
 }
 
 TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
-  std::ofstream(target_path() / "tokenizer.json") << "{}";
+  constexpr const char* kBeside[] = {"tokenizer.json", "tokenizer.model", "generation_config.json"};
+  for (const char* name : kBeside) std::ofstream(target_path() / name) << "{}";
   mtp()->export_to(out());
   EXPECT_FALSE(fs::exists(out() / "model.safetensors"));
   const auto source = open_safetensors_directory(out());
@@ -275,7 +276,7 @@ TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
   EXPECT_EQ(config["num_nextn_predict_layers"], 2);
   config.erase("num_nextn_predict_layers");
   EXPECT_EQ(config, config_of(target_path()));
-  EXPECT_TRUE(fs::exists(out() / "tokenizer.json"));
+  for (const char* name : kBeside) EXPECT_TRUE(fs::exists(out() / name)) << name;
   // Those who know no modules see the target.
   EXPECT_EQ(logits_of(out()), logits_of(target_path()));
 
@@ -290,6 +291,21 @@ TEST_F(GoldenHeads, ModulesAreAddedToACopyOfTheTarget) {
   }
   EXPECT_THROW(make_mtp({.run = run_, .target_directory = "model.gguf", .n_modules = 1}),
                UsageError);
+}
+
+TEST_F(GoldenHeads, ModulesAloneDraftForATargetThatStaysWhereItIs) {
+  const MtpOptions options{
+      .run = run_, .target_directory = "model.gguf", .n_modules = 2, .alone = true};
+  const auto objective = make_mtp(options);  // no directory to copy is asked for
+  fill_with_golden_values(objective->trained());
+  objective->export_to(out());
+  std::map<std::string, Shape> expected = module_shapes(3);
+  expected.merge(module_shapes(4));
+  EXPECT_EQ(shapes_of(*open_safetensors(out() / "model.safetensors")), expected);
+  EXPECT_EQ(config_of(out())["num_nextn_predict_layers"], 2);
+  EXPECT_FALSE(fs::exists(out() / "tokenizer.json"));
+  expect_drafts(target_path(), "mtp:" + out().string(), testing::golden_drafts()["mtp"]["2"]);
+  objective->export_to(out());  // as a run that exports as it goes does
 }
 
 TEST_F(GoldenHeads, AModelTrainedWithModulesCarriesThem) {

@@ -25,19 +25,14 @@ class MtpObjective final : public Objective {
     if (options.n_modules < 1) {
       throw UsageError("train mtp", "modules", "at least 1", fmt::format("{}", options.n_modules));
     }
-    if (!std::filesystem::is_directory(options.target_directory)) {
-      throw UsageError("train mtp", "target", "a Hugging Face directory, to copy and add to",
+    if (!options.alone && !std::filesystem::is_directory(options.target_directory)) {
+      throw UsageError("train mtp", "target",
+                       "a Hugging Face directory, to copy and add to (or --alone)",
                        options.target_directory.string());
     }
     torch::manual_seed(options.run.seed);
     modules_ = MtpModules(options.run.target->config(), options.run.products, options.n_modules);
-    const auto stored = open_safetensors_directory(options.target_directory);
-    for (const NamedTensor& tensor : modules_->named_tensors()) {
-      if (stored->find(tensor.name) == nullptr) continue;
-      throw UsageError(
-          "train mtp", "target", "a model without modules of its own",
-          fmt::format("{}, which has {}", options.target_directory.string(), tensor.name));
-    }
+    if (!options.alone) check_that_they_are_new();
   }
 
   torch::nn::Module& trained() override { return *modules_; }
@@ -46,12 +41,23 @@ class MtpObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
+  void check_that_they_are_new() const;
   std::vector<MtpParts> judge(const Batch& batch);
 
   MtpOptions options_;
   SharedMatrices shared_;
   MtpModules modules_{nullptr};
 };
+
+void MtpObjective::check_that_they_are_new() const {
+  const auto stored = open_safetensors_directory(options_.target_directory);
+  for (const NamedTensor& tensor : modules_->named_tensors()) {
+    if (stored->find(tensor.name) == nullptr) continue;
+    throw UsageError(
+        "train mtp", "target", "a model without modules of its own",
+        fmt::format("{}, which has {}", options_.target_directory.string(), tensor.name));
+  }
+}
 
 std::vector<MtpParts> MtpObjective::judge(const Batch& batch) {
   const torch::ScalarType type = modules_->parameters().front().scalar_type();
@@ -100,9 +106,18 @@ std::vector<Metric> MtpObjective::evaluate() {
 }
 
 void MtpObjective::export_to(const std::filesystem::path& directory) {
-  write_extended_directory(options_.target_directory, directory, modules_->named_tensors(),
-                           options_.run.export_type,
-                           {{"num_nextn_predict_layers", options_.n_modules}});
+  constexpr const char* kKey = "num_nextn_predict_layers";
+  const std::vector<NamedTensor> tensors = modules_->named_tensors();
+  const ElementType type = options_.run.export_type;
+  if (!options_.alone) {
+    write_extended_directory(options_.target_directory, directory, tensors, type,
+                             {{kKey, options_.n_modules}});
+    return;
+  }
+  write_tensors(directory, "model.safetensors", tensors, type);
+  nlohmann::ordered_json json = llama_config_json(options_.run.target->config(), type);
+  json[kKey] = options_.n_modules;
+  write_json(directory, "config.json", json);
 }
 
 }  // namespace

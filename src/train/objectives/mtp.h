@@ -15,6 +15,7 @@ struct MtpOptions {
   HeadRun run = {};
   std::filesystem::path target_directory = {};  // what run.target was loaded from
   int n_modules = 1;
+  bool alone = false;  // export the modules by themselves
 };
 
 // loss = mean over the modules of their mean cross-entropies (eq. 25 of arXiv 2412.19437 without
@@ -25,7 +26,8 @@ struct MtpOptions {
 // Exports a copy of the target's directory with the modules added: the target's files of weights as
 // they are, under the names of shards, one more shard, an index, and "num_nextn_predict_layers" in
 // config.json. Loaders that know no modules read it as the target. Throws UsageError if the target
-// is no Hugging Face directory.
+// is no Hugging Face directory or has modules already. `alone`: a model.safetensors of the modules
+// and a config.json, the target's with that key, beside any target.
 std::shared_ptr<Objective> make_mtp(const MtpOptions& options);
 
 }  // namespace outrider::train
