@@ -11,7 +11,7 @@ CTEST_FLAGS ?=
 .PHONY: build demo test format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
-	@command -v cmake ninja >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
+	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
 	cmake --preset release
 	cmake --build --preset release --parallel $(JOBS) $(BUILD_FLAGS)
 
