@@ -71,6 +71,7 @@ TEST(Family, DraftersChangeNoIdAndNoLogit) {
            FamilyDrafter{"eagle", "eagle,weights=int8", "chain:length=4", 2.60},
            FamilyDrafter{"medusa", "medusa", "chain:length=2", 1.26},
            FamilyDrafter{"medusa", "medusa,weights=int8", "chain:length=2", 1.26},
+           FamilyDrafter{"mtp", "mtp", "chain:length=1", 1.70},
        }) {
     const std::vector<GenerateResult> drafted =
         generate(target, {.drafter = in_family(kind, model), .tree = tree});
@@ -88,7 +89,7 @@ TEST(Family, DraftersChangeNoIdAndNoLogit) {
 }
 
 TEST(Family, EveryModelCanBeInspected) {
-  for (const char* model : {"target", "drafter", "eagle", "medusa"}) {
+  for (const char* model : {"target", "drafter", "eagle", "medusa", "mtp"}) {
     const FileSummary summary = inspect_file(family() / model);
     EXPECT_FALSE(summary.metadata.empty()) << model;
     EXPECT_FALSE(summary.tensors.empty()) << model;
