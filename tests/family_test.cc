@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,28 @@ TEST(Family, TakesAtMostTwentyFourMegabytes) {
   }
   EXPECT_GT(bytes, 0U);
   EXPECT_LE(bytes, 24'000'000U);
+}
+
+// tests/golden/make_family_golden.py wrote what transformers makes of them.
+TEST(Family, SaysInF32WhatTransformersSays) {
+  std::ifstream file(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden/family.json");
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  for (const auto& [name, texts] : golden.at("models").items()) {
+    const auto model = Model::load(family() / name, {.weights = "f32", .threads = 1});
+    Generator generator(model);
+    for (const nlohmann::json& text : texts) {
+      const auto prompt = text.at("prompt").get<std::string>();
+      SCOPED_TRACE(name + ": " + prompt);
+      const auto ids = text.at("ids").get<std::vector<TokenId>>();
+      EXPECT_EQ(model->tokenizer().encode(prompt, true),
+                text.at("prompt_ids").get<std::vector<TokenId>>());
+      EXPECT_EQ(
+          generator
+              .generate(prompt, {.max_tokens = static_cast<int>(ids.size()), .ignore_eos = true})
+              .ids,
+          ids);
+    }
+  }
 }
 
 struct FamilyDrafter {
