@@ -264,6 +264,62 @@ TEST_F(TrainRun, ADistilledDrafterHasItsTargetsVocabulary) {
   EXPECT_THAT(said.out, HasSubstr("\"drafted\""));
 }
 
+// Written by themselves, gone on with, and used; and neither a copy of the target nor modules alone
+// is begun as the one and ended as the other.
+TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
+  write_hugging_face(make_tiny_model(TinyShape{}), root_.path() / "target");
+  const auto mtp = [&](const std::string& out, const char* steps, const Words& more) {
+    Words words = {"train",
+                   "mtp",
+                   "--target",
+                   at("target"),
+                   "--text",
+                   at("text"),
+                   "--steps",
+                   steps,
+                   "--batch",
+                   "2",
+                   "--length",
+                   "16",
+                   "--threads",
+                   "1",
+                   "--checkpoint-every",
+                   "2",
+                   "--export-every",
+                   "2",
+                   "--out",
+                   at(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const ProgramRun begun = mtp("modules", "4", {"--alone"});
+  ASSERT_EQ(begun.status, 0) << begun.err;
+  EXPECT_TRUE(fs::exists(at("modules") + "/model.safetensors"));
+  const ProgramRun again = mtp("modules", "4", {"--alone", "--resume"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  const auto generate = [&](const Words& more) {
+    Words words = {"generate", "--model",      at("target"), "--prompt",
+                   "The",      "--max-tokens", "12",         "--ignore-eos"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const ProgramRun drafted = generate({"--drafter", "mtp:" + at("modules")});
+  EXPECT_EQ(drafted.status, 0) << drafted.err;
+  EXPECT_EQ(drafted.out, generate({}).out);
+
+  const auto expect_refused = [](const ProgramRun& run, int status, const std::string& what) {
+    EXPECT_EQ(run.status, status) << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(what));
+  };
+  expect_refused(mtp("modules", "4", {"--resume"}), 2, "a directory that holds no model");
+  ASSERT_EQ(mtp("copy", "4", {}).status, 0);
+  expect_refused(mtp("copy", "4", {"--alone", "--resume"}), 2, "a directory that holds no model");
+  fs::remove(at("copy") + "/model.safetensors.index.json");
+  expect_refused(mtp("copy", "4", {"--alone", "--resume"}), 1, "as the run was begun");
+  EXPECT_FALSE(fs::exists(at("copy") + "/model.safetensors"));
+}
+
 // A file-size limit stands in for a full disk.
 TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
   Words first = lm("full", {"--resume"});

@@ -28,13 +28,14 @@ with open(arguments.run) as file:
 with tempfile.TemporaryDirectory() as folder:
     gguf = str(pathlib.Path(folder) / "model.gguf")
     subprocess.run([sys.executable, arguments.converter, arguments.model, "--outtype", "f32",
-                    "--outfile", gguf], check=True, capture_output=True)
+                    "--outfile", gguf], check=True, stdout=subprocess.DEVNULL)
     # Its own attention and cache in f32, too; no conversation, the prompt not printed again.
     theirs = subprocess.run(
         [arguments.program, "-m", gguf, "-p", arguments.prompt, "-n", str(len(run["ids"])),
          "--temp", "0", "--ignore-eos", "-fa", "off", "-ctk", "f32", "-ctv", "f32", "-t", "1",
          "-no-cnv", "--no-display-prompt", "--simple-io"],
-        check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout.decode()
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL).stdout.decode(errors="replace")
 ours = run["text"]
 # It closes its answer with line ends, and may leave out a blank before the first word.
 if theirs.strip() == ours.strip():

@@ -21,15 +21,18 @@ struct MtpFlags {
 };
 
 int run_mtp(const MtpFlags& flags) {
-  // It would hide the shards and their index from every loader.
+  // A model.safetensors hides shards and their index from every loader.
   const std::filesystem::path out = flags.head.run.out;
-  if (!flags.alone && std::filesystem::exists(out / "model.safetensors")) {
+  const char* other = flags.alone ? "model.safetensors.index.json" : "model.safetensors";
+  if (std::filesystem::exists(out / other)) {
     throw UsageError("read flags", "out", "a directory that holds no model", out.string());
   }
   const train::HeadRun run = head_run_of(flags.head);
   train::RunSettings settings = settings_of(flags.head, run);
   settings.insert(settings.begin(),
                   {{"command", "mtp"}, {"modules", fmt::format("{}", flags.modules)}});
+  // What a copy was begun as does not go on as modules alone.
+  if (flags.alone) settings.emplace_back("alone", "yes");
   const auto objective = train::make_mtp({.run = run,
                                           .target_directory = flags.head.target,
                                           .n_modules = flags.modules,
@@ -46,15 +49,12 @@ CLI::App* add_train_mtp(CLI::App& program, Run& run) {
   constexpr const char* kModules = "Modules";
   add_integer(*command, "--modules", flags->modules, 1, "How many (default: 1)")->group(kModules);
   command
-      ->add_flag(
-          "--alone", flags->alone,
-          "Write the modules by themselves, for --drafter mtp:DIR, and no copy of the target")
+      ->add_flag("--alone", flags->alone, "Write the modules by themselves, for --drafter mtp:DIR")
       ->group(kModules);
   add_head_flags(*command, flags->head);
   command->footer(
-      "--out becomes a copy of the target with the modules added, for --drafter mtp, or with "
-      "--alone "
-      "holds them by themselves; --export is their type.\n"
+      "--out becomes a copy of the target with the modules added, for --drafter mtp; with\n"
+      "--alone it holds them by themselves. --export is their type.\n"
       "Examples:\n"
       "  outrider train mtp --target stories260K --text stories.txt --separator "
       "\"<|endoftext|>\" --modules 2 --steps 2000 --out stories260K-mtp\n"

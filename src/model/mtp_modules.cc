@@ -99,7 +99,9 @@ int read_n_modules(const std::filesystem::path& path) {
   const ConfigSection keys(json, file.string());
   if (!json.contains(kKey)) {
     throw Error(kOperation, path.string(),
-                fmt::format("a model with modules behind its layers ({} in config.json)", kKey),
+                fmt::format("a model with modules behind its layers ({} in config.json; modules in "
+                            "a folder of their own are mtp:PATH)",
+                            kKey),
                 "one without");
   }
   const int n_modules = keys.whole_or(kKey, 0);

@@ -41,8 +41,7 @@ constexpr DrafterKind kKinds[] = {
      read_medusa_drafter},
     {"mtp", "mtp[:PATH][,confidence=C,weights=W]",
      "multi-token prediction modules in PATH, or else in the target's own directory: outrider "
-     "train "
-     "mtp",
+     "train mtp",
      true, read_mtp_drafter},
     {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
      "prompt lookup: what followed the last tokens where they stood before", false,

@@ -42,6 +42,8 @@ def continuation(model, prompt):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     models, output = map(pathlib.Path, sys.argv[1:])
     golden = {"transformers": transformers.__version__, "torch": torch.__version__, "models": {}}
     for name in ("target", "drafter"):

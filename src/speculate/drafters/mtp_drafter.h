@@ -1,5 +1,4 @@
-// Multi-token prediction modules of the target as drafter, chained
-// (model/mtp_modules.h).
+// Multi-token prediction modules of the target as drafter, chained (model/mtp_modules.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 

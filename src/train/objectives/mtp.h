@@ -27,7 +27,7 @@ struct MtpOptions {
 // they are, under the names of shards, one more shard, an index, and "num_nextn_predict_layers" in
 // config.json. Loaders that know no modules read it as the target. Throws UsageError if the target
 // is no Hugging Face directory or has modules already. `alone`: a model.safetensors of the modules
-// and a config.json, the target's with that key, beside any target.
+// and a config.json of the target's shape with that key, beside any target.
 std::shared_ptr<Objective> make_mtp(const MtpOptions& options);
 
 }  // namespace outrider::train
