@@ -15,20 +15,22 @@
 // broadcast_anew; kDotSums, a divisor of 16, sums of dot products with keys, and kDotQueries, 1, 2
 // or 4 and no more than these, queries that meet each key; kValueSums, sums over values, and
 // kValueQueries, of how many queries; kWidensInPlace, whether there is room for bf16 to be widened
-// where it is used; kDoubles, how many doubles go together.
+// where it is used; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
+// integers.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
 //
-// The algorithms stand in products.h, rows.h, attention.h and double_functions.h; here they become
-// a table. Everything in them has internal linkage, and no function of the standard library is used
-// that could be emitted out of line: a copy compiled with AVX flags must never be linked into code
-// that runs everywhere.
+// The algorithms stand in products.h, rows.h, attention.h, double_functions.h and philox.h; here
+// they become a table. Everything in them has internal linkage, and no function of the standard
+// library is used that could be emitted out of line: a copy compiled with AVX flags must never be
+// linked into code that runs everywhere.
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
 #include "kernels/attention.h"
 #include "kernels/double_functions.h"
+#include "kernels/philox.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
 #include "kernels/table.h"
@@ -53,6 +55,7 @@ constexpr KernelTable make_table(const char* name) {
       .silu_multiply = silu_multiply<V>,
       .exponentials = exponentials<V::kDoubles>,
       .logarithms = logarithms<V::kDoubles>,
+      .philox_uniforms = philox_uniforms<V>,
       .add = add_to<V>,
       .to_bf16 = round_to_bf16<V>,
       .to_int8 = round_to_int8<V>,

@@ -21,6 +21,11 @@ struct Vector {
   static constexpr int kValueQueries = 2;
   static constexpr bool kWidensInPlace = false;
   static constexpr int kDoubles = 4;
+  template <class Bits>
+  static Bits multiply_low_halves(Bits a, Bits b) {
+    return __builtin_bit_cast(
+        Bits, _mm256_mul_epu32(__builtin_bit_cast(__m256i, a), __builtin_bit_cast(__m256i, b)));
+  }
 
   __m256 low, high;  // lanes 0..7 and 8..15
 

@@ -156,6 +156,12 @@ struct KernelTable {
   void (*exponentials)(double* values, int n);
   void (*logarithms)(double* values, int n);
 
+  // out (2 n_blocks): of each block of Philox4x32-10 whose key is `seed` and whose counter is
+  // position (two words), first + i, purpose, the two uniform numbers between 0 and 1 that
+  // sampling/counter_chance.h makes of it.
+  void (*philox_uniforms)(std::uint64_t seed, std::int64_t position, std::uint32_t first,
+                          std::uint32_t purpose, int n_blocks, double* out);
+
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);
 

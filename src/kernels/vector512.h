@@ -31,6 +31,11 @@ struct Vector {
   static constexpr int kValueQueries = 4;
   static constexpr bool kWidensInPlace = true;
   static constexpr int kDoubles = 8;
+  template <class Bits>
+  static Bits multiply_low_halves(Bits a, Bits b) {
+    return __builtin_bit_cast(
+        Bits, _mm512_mul_epu32(__builtin_bit_cast(__m512i, a), __builtin_bit_cast(__m512i, b)));
+  }
 
   __m512 lanes;
 

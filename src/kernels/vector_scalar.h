@@ -38,6 +38,11 @@ struct Vector {
   static constexpr int kValueQueries = 2;
   static constexpr bool kWidensInPlace = false;
   static constexpr int kDoubles = 2;
+  template <class Bits>
+  static Bits multiply_low_halves(Bits a, Bits b) {
+    for (int i = 0; i < kDoubles; ++i) a[i] = (a[i] & 0xFFFFFFFFU) * (b[i] & 0xFFFFFFFFU);
+    return a;
+  }
 
   float lane[kLanes];
 

@@ -7,6 +7,7 @@
 
 #include "base/elementary.h"
 #include "outrider/error.h"
+#include "sampling/elementary_rows.h"
 
 namespace outrider {
 namespace {
@@ -35,8 +36,7 @@ double noise_of(TokenId token, const Block& words) {
 // Half a token's id, which is its block's index.
 std::uint32_t noise_index(TokenId token) { return static_cast<std::uint32_t>(token) >> 1; }
 
-// In place where whole vocabularies draw: blocks do not wait for one another.
-inline Block philox(Block counter, std::array<std::uint32_t, 2> key) {
+Block philox(Block counter, std::array<std::uint32_t, 2> key) {
   // The multipliers of the paper's table 2; the keys step by the fractions of the golden ratio and
   // of sqrt(3), its section 3.3.
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
@@ -57,8 +57,8 @@ inline Block philox(Block counter, std::array<std::uint32_t, 2> key) {
 }
 
 // The block of a key as the header lays it out.
-inline Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
-                      std::uint32_t purpose) {
+Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
+               std::uint32_t purpose) {
   const auto wide = static_cast<std::uint64_t>(position);
   return philox(
       {static_cast<std::uint32_t>(wide), static_cast<std::uint32_t>(wide >> 32), index, purpose},
@@ -121,11 +121,7 @@ void CounterChance::noise(std::int64_t position, std::span<const TokenId> ids,
     return;
   }
   std::array<double, 2 * kRaceTokens> all;  // of tokens 2 * first and on
-  for (std::size_t i = 0; i < n_blocks; ++i) {
-    const auto words = block_of(seed_, position, first + static_cast<std::uint32_t>(i), kGumbelBit);
-    all[2 * i] = to_uniform(words[0], words[1]);
-    all[2 * i + 1] = to_uniform(words[2], words[3]);
-  }
+  philox_uniforms(seed_, position, first, kGumbelBit, std::span(all).first(2 * n_blocks));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     out[i] = all[static_cast<std::uint32_t>(ids[i]) - std::size_t{2} * first];
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 #include "base/elementary.h"
@@ -34,6 +35,12 @@ bool is_normal_and_positive(double x) {  // NaN is not
 }
 
 }  // namespace
+
+void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
+                     std::uint32_t purpose, std::span<double> out) {
+  fastest().philox_uniforms(seed, position, first, purpose, static_cast<int>(out.size() / 2),
+                            out.data());
+}
 
 void exponentials(std::span<double> values) {
   in_blocks(values, [](std::span<double> block) {

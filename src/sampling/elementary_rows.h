@@ -1,9 +1,11 @@
-// e^x and log x of many numbers at once, by the fastest kernels this machine has. All tables give
-// the bits of portable_exp and portable_log (base/elementary.h), so that which one it is shows in
-// the time alone, and it need not be the one that a model was told to use. Thread-safe.
+// e^x and log x of many numbers at once, and many random numbers, by the fastest kernels this
+// machine has. All tables give the bits of portable_exp and portable_log (base/elementary.h) and of
+// CounterChance, so that which one it is shows in the time alone, and it need not be the one that a
+// model was told to use. Thread-safe.
 #ifndef OUTRIDER_SAMPLING_ELEMENTARY_ROWS_H_
 #define OUTRIDER_SAMPLING_ELEMENTARY_ROWS_H_
 
+#include <cstdint>
 #include <span>
 
 namespace outrider {
@@ -11,6 +13,11 @@ namespace outrider {
 // In place; any values.
 void exponentials(std::span<double> values);
 void logarithms(std::span<double> values);
+
+// The two uniform numbers of each block from index `first` on, as many blocks as fill `out`, whose
+// length is even (counter_chance.h says what a block's counter is made of).
+void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t first,
+                     std::uint32_t purpose, std::span<double> out);
 
 }  // namespace outrider
 
