@@ -36,7 +36,23 @@ double noise_of(TokenId token, const Block& words) {
 // Half a token's id, which is its block's index.
 std::uint32_t noise_index(TokenId token) { return static_cast<std::uint32_t>(token) >> 1; }
 
-Block philox(Block counter, std::array<std::uint32_t, 2> key) {
+// The block of a key as the header lays it out.
+Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
+               std::uint32_t purpose) {
+  const auto wide = static_cast<std::uint64_t>(position);
+  return philox4x32(
+      {static_cast<std::uint32_t>(wide), static_cast<std::uint32_t>(wide >> 32), index, purpose},
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+}
+
+[[noreturn]] void throw_no_mass() {
+  throw Error("draw a token", "distribution", "a positive probability", "none");
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
   // The multipliers of the paper's table 2; the keys step by the fractions of the golden ratio and
   // of sqrt(3), its section 3.3.
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
@@ -54,26 +70,6 @@ Block philox(Block counter, std::array<std::uint32_t, 2> key) {
     key[1] += kStep1;
   }
   return counter;
-}
-
-// The block of a key as the header lays it out.
-Block block_of(std::uint64_t seed, std::int64_t position, std::uint32_t index,
-               std::uint32_t purpose) {
-  const auto wide = static_cast<std::uint64_t>(position);
-  return philox(
-      {static_cast<std::uint32_t>(wide), static_cast<std::uint32_t>(wide >> 32), index, purpose},
-      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
-}
-
-[[noreturn]] void throw_no_mass() {
-  throw Error("draw a token", "distribution", "a positive probability", "none");
-}
-
-}  // namespace
-
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
-                                        std::array<std::uint32_t, 2> key) {
-  return philox(counter, key);
 }
 
 double CounterChance::uniform(const Draw& draw) const {
