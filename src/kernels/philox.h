@@ -20,7 +20,9 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
   using Bits = typename D::Bits;
   using Value = typename D::Value;
   constexpr int kLanes = V::kDoubles;
-  constexpr int kVectors = 4;  // side by side: each round of one waits for its products
+  // Side by side: each round of one waits for its products. (1, 2, 4 and 8 on a Zen 4, 4,096
+  // numbers: 5.5, 4.8, 4.3 and 4.5 us with AVX-512, 7.2, 5.9, 5.5 and 6.0 with AVX2.)
+  constexpr int kVectors = 4;
   constexpr int kTogether = kVectors * kLanes;
   // The paper's table 2, and the steps of the keys (section 3.3).
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53u;
