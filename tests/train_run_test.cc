@@ -268,7 +268,7 @@ TEST_F(TrainRun, ADistilledDrafterHasItsTargetsVocabulary) {
 // is begun as the one and ended as the other.
 TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
   write_hugging_face(make_tiny_model(TinyShape{}), root_.path() / "target");
-  const auto mtp = [&](const std::string& out, const char* steps, const Words& more) {
+  const auto mtp = [&](const std::string& out, const Words& more) {
     Words words = {"train",
                    "mtp",
                    "--target",
@@ -276,7 +276,7 @@ TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
                    "--text",
                    at("text"),
                    "--steps",
-                   steps,
+                   "4",
                    "--batch",
                    "2",
                    "--length",
@@ -292,10 +292,10 @@ TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   };
-  const ProgramRun begun = mtp("modules", "4", {"--alone"});
+  const ProgramRun begun = mtp("modules", {"--alone"});
   ASSERT_EQ(begun.status, 0) << begun.err;
   EXPECT_TRUE(fs::exists(at("modules") + "/model.safetensors"));
-  const ProgramRun again = mtp("modules", "4", {"--alone", "--resume"});
+  const ProgramRun again = mtp("modules", {"--alone", "--resume"});
   EXPECT_EQ(again.status, 0) << again.err;
   const auto generate = [&](const Words& more) {
     Words words = {"generate", "--model",      at("target"), "--prompt",
@@ -312,11 +312,11 @@ TEST_F(TrainRun, ModulesAloneDraftForTheirTarget) {
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
     EXPECT_THAT(run.err, HasSubstr(what));
   };
-  expect_refused(mtp("modules", "4", {"--resume"}), 2, "a directory that holds no model");
-  ASSERT_EQ(mtp("copy", "4", {}).status, 0);
-  expect_refused(mtp("copy", "4", {"--alone", "--resume"}), 2, "a directory that holds no model");
+  expect_refused(mtp("modules", {"--resume"}), 2, "a directory that holds no model");
+  ASSERT_EQ(mtp("copy", {}).status, 0);
+  expect_refused(mtp("copy", {"--alone", "--resume"}), 2, "a directory that holds no model");
   fs::remove(at("copy") + "/model.safetensors.index.json");
-  expect_refused(mtp("copy", "4", {"--alone", "--resume"}), 1, "as the run was begun");
+  expect_refused(mtp("copy", {"--alone", "--resume"}), 1, "as the run was begun");
   EXPECT_FALSE(fs::exists(at("copy") + "/model.safetensors"));
 }
 
