@@ -50,20 +50,19 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
   const auto begun = std::chrono::steady_clock::now();
   for (auto _ : state) {
     for (int head = 0; head < kKvHeads; ++head) {
-      table.attend({.rows = rows.data(),
-                    .n_rows = static_cast<int>(n_rows),
-                    .n_queries = kQueriesPerHead,
-                    .query_stride = kHeadDim,
-                    .out_stride = kHeadDim,
-                    .head_dim = kHeadDim,
-                    .scale = 0.125F,
-                    .kv = kv,
-                    .n_shared = n_keys,
-                    .shared_keys = keys.data(),
-                    .shared_values = values.data(),
-                    .n_alike = 0,
-                    .head_offset = shape.head_at(head),
-                    .head_scale = KvShape::scale_at(head)});
+      table.attend[static_cast<int>(kv)]({.rows = rows.data(),
+                                          .n_rows = static_cast<int>(n_rows),
+                                          .n_queries = kQueriesPerHead,
+                                          .query_stride = kHeadDim,
+                                          .out_stride = kHeadDim,
+                                          .head_dim = kHeadDim,
+                                          .scale = 0.125F,
+                                          .n_shared = n_keys,
+                                          .shared_keys = keys.data(),
+                                          .shared_values = values.data(),
+                                          .n_alike = 0,
+                                          .head_offset = shape.head_at(head),
+                                          .head_scale = KvShape::scale_at(head)});
     }
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();

@@ -1,9 +1,10 @@
-// Every kernel, once, over a vector type V of 16 floats and a type Dots of integer dot products.
-// Each instruction set's file defines its V and Dots and calls make_table<V, Dots>(name).
+// Every kernel, once, over a vector type V of 16 floats and types Dots and Words of integer dot
+// products. Each instruction set's file defines these and calls make_table<V, Dots, Words>(name).
 //
 // V offers: zero, broadcast(float), load(const float*), load(const uint16_t* bf16),
 // load_first and store_first of n < 16 elements (zeros behind what is loaded),
-// load_f16(const uint16_t*), store(float*), store_int8(int8_t*) of integers in -128..127; + - * /;
+// load_f16(const uint16_t*), store(float*), store_int8(int8_t*) of integers in -128..127,
+// store_int16(int16_t*) of numbers in that range of 16 bits, rounded to nearest even; + - * /;
 // fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b
 // (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of the bits;
 // reduce_add by the tree of table.h, reduce_add_each (of sixteen V at once: lane i is the i-th's
@@ -21,15 +22,22 @@
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
 //
-// The algorithms stand in products.h, rows.h, attention.h, double_functions.h and philox.h; here
-// they become a table. Everything in them has internal linkage, and no function of the standard
-// library is used that could be emitted out of line: a copy compiled with AVX flags must never be
-// linked into code that runs everywhere.
+// Words offers exact dot products of words, two of which make a pair: lay_keys, sixteen keys'
+// kKeyDims bytes each -> (kKeyDims / 2, 16, 2) words, pairs a stride apart; lay_values, kValueDims
+// dims of two values -> (kValueDims, 2) words; and dots, of R <= kRows rows of words with T <=
+// kVectors vectors of 16 columns (pairs, T, 16, 2), as floats, rounded once. kRows and kVectors are
+// powers of two.
+//
+// The algorithms stand in products.h, rows.h, float_attention.h, int8_attention.h,
+// double_functions.h and philox.h; here they become a table. Everything in them has internal
+// linkage, and no function of the standard library is used that could be emitted out of line: a
+// copy compiled with AVX flags must never be linked into code that runs everywhere.
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
-#include "kernels/attention.h"
 #include "kernels/double_functions.h"
+#include "kernels/float_attention.h"
+#include "kernels/int8_attention.h"
 #include "kernels/philox.h"
 #include "kernels/products.h"
 #include "kernels/rows.h"
@@ -39,7 +47,7 @@
 namespace outrider::kernels {
 namespace {
 
-template <class V, class Dots>
+template <class V, class Dots, class Words>
 constexpr KernelTable make_table(const char* name) {
   return KernelTable{
       .name = name,
@@ -59,7 +67,7 @@ constexpr KernelTable make_table(const char* name) {
       .add = add_to<V>,
       .to_bf16 = round_to_bf16<V>,
       .to_int8 = round_to_int8<V>,
-      .attend = attend<V>,
+      .attend = {attend_f32<V>, attend_bf16<V>, attend_int8<V, Words>},
   };
 }
 

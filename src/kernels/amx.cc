@@ -406,7 +406,7 @@ void matmul_bf16_amx(const MatmulArgs& args) {
   }
 }
 
-// The vector table's integer dots are never used here, only its other slots.
+// The vector table's integer products are never used here, only its other slots.
 struct NoDots {
   static constexpr int kMaxRows = 1;
   template <int R>
@@ -415,8 +415,21 @@ struct NoDots {
   static void int4(const std::byte*, const GroupInputs&, Vector (&)[R]) {}
 };
 
+struct NoWords {
+  static constexpr int kRows = 1;
+  static constexpr int kVectors = 1;
+  static constexpr int kKeyDims = 2;
+  static constexpr int kValueDims = kLanes;
+  static void lay_keys(const std::int8_t* const (&)[kLanes], std::int16_t*, int) {}
+  static void lay_values(const std::int8_t*, const std::int8_t*, std::int16_t*) {}
+  template <int R, int T>
+  static void dots(const std::int16_t*, int, int, const std::int16_t* const (&)[R],
+                   Vector (&)[R][T]) {}
+};
+
 constexpr KernelTable make_amx_table() {
-  KernelTable table = make_table<Vector, NoDots>("amx");
+  KernelTable table = make_table<Vector, NoDots, NoWords>("amx");
+  table.attend[static_cast<int>(KvKind::int8)] = attend_int8_vnni;
   table.tile_bytes[static_cast<int>(WeightKind::bf16)] = tile_bytes_bf16_pairs;
   table.pack_tile[static_cast<int>(WeightKind::bf16)] = pack_tile_bf16_pairs;
   table.matmul[static_cast<int>(WeightKind::bf16)] = matmul_bf16_amx;

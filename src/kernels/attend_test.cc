@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
@@ -26,12 +27,13 @@ constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272};
 constexpr int kMostQueries = 9;  // more than go together
 
 struct Call {
+  KvKind kv = KvKind::f32;
   AttendArgs args{};
   std::vector<AttendRow> rows;
 
   void run(const KernelTable& table) {
     args.rows = rows.data();
-    table.attend(args);
+    table.attend[static_cast<int>(kv)](args);
   }
 };
 
@@ -95,7 +97,7 @@ struct Cache {
     args.n_queries = n_queries;
     args.head_dim = dim;
     args.scale = 1 / std::sqrt(static_cast<float>(dim));
-    args.kv = kind;
+    call.kv = kind;
     args.shared_keys = key_at.data();
     args.shared_values = value_at.data();
     args.n_shared = n_shared;
@@ -223,9 +225,13 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
 // A score is off by at most delta = (dim + 2) u sum |q| |k| scale and, as a difference from the
 // highest, by u times the spread of the scores, once more for each chunk that rescales; e^x turns
 // an absolute error into a relative one, with another 2 ulp of its own, in numerator and
-// denominator. Sums over n keys, twice, add 2 n u.
+// denominator. Sums over n keys, twice, add 2 n u. A weight below 2^-126 may be 0.
+//
+// With keys and values in int8 a query is off by half a step of its words, and so is, in every
+// chunk, each weight times the scale of its value, which then counts for at most 127.
 TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
   constexpr double kUnit = 0x1p-24;
+  constexpr double kHalfStep = 0.5 / 16256;  // of the largest
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
     for (const int dim : kHeadDims) {
       if (kind == KvKind::int8 && dim > kMostInt8HeadDim) continue;
@@ -236,19 +242,27 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
         Call call = cache.call(queries, 1, 0, out);
         const AttendArgs& args = call.args;
         call.run(kScalarTable);
+        double largest_query = 0;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(dim); ++j) {
+          largest_query = std::max(largest_query, std::fabs(double{queries[j]}));
+        }
         std::vector<double> scores;
         double delta = 0;
         for (int i = 0; i < n_keys; ++i) {
           double score = 0;
           double magnitudes = 0;
+          double key_magnitudes = 0;
           for (int j = 0; j < dim; ++j) {
             const double term = double{queries[static_cast<std::size_t>(j)]} *
                                 cache.keys[static_cast<std::size_t>(i * dim + j)];
             score += term;
             magnitudes += std::fabs(term);
+            key_magnitudes += std::fabs(double{cache.keys[static_cast<std::size_t>(i * dim + j)]});
           }
           scores.push_back(score * args.scale);
-          delta = std::max(delta, (dim + 2) * kUnit * magnitudes * args.scale);
+          double off = (dim + 2) * kUnit * magnitudes;
+          if (kind == KvKind::int8) off += 1.01 * kHalfStep * largest_query * key_magnitudes;
+          delta = std::max(delta, off * args.scale);
         }
         const auto bounds = std::minmax_element(scores.begin(), scores.end());
         const double highest = *bounds.second;
@@ -259,6 +273,25 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
                                 (2 * n_keys + 16 * n_chunks) * kUnit;
         double total = 0;
         for (double& score : scores) total += score = std::exp(score - highest);
+        // Of each chunk, the largest weight times its value's largest element.
+        std::vector<double> largest(static_cast<std::size_t>(n_chunks));
+        double largest_value = 0;
+        for (int i = 0; i < n_keys; ++i) {
+          for (int j = 0; j < dim; ++j) {
+            const double value =
+                std::fabs(double{cache.values[static_cast<std::size_t>(i * dim + j)]});
+            double& of_chunk = largest[static_cast<std::size_t>(i / kChunkKeys)];
+            of_chunk = std::max(of_chunk, scores[static_cast<std::size_t>(i)] / total * value);
+            largest_value = std::max(largest_value, value);
+          }
+        }
+        double rounded = n_keys * (0x1p-149 + 0x1p-126 * largest_value);
+        if (kind == KvKind::int8) {
+          for (int i = 0; i < n_keys; ++i) {
+            rounded += (1.01 + 2 * relative) * kHalfStep *
+                       largest[static_cast<std::size_t>(i / kChunkKeys)];
+          }
+        }
         for (int j = 0; j < dim; ++j) {
           double expected = 0;
           double magnitudes = 0;
@@ -268,8 +301,8 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
             expected += term;
             magnitudes += std::fabs(term);
           }
-          ASSERT_TRUE(near(out[static_cast<std::size_t>(j)], expected,
-                           relative * magnitudes + n_keys * 0x1p-149))
+          ASSERT_TRUE(
+              near(out[static_cast<std::size_t>(j)], expected, relative * magnitudes + rounded))
               << "dim " << dim << " keys " << n_keys;
         }
       }
@@ -304,9 +337,55 @@ TEST(Attend, SurvivesExtremeScores) {
       call.args.n_queries = 1;
       call.args.head_dim = 1;
       call.args.scale = 1.0F;
-      call.args.kv = KvKind::f32;
       call.run(*table);
       EXPECT_EQ(out, direction > 0 ? static_cast<float>(kKeys - 1) : 0.0F) << name;
+    }
+  }
+}
+
+// What is no number in a query, in keys or in values shows in whoever reads it, and in nobody else.
+TEST(Attend, NotANumberShowsWhereItIsRead) {
+  constexpr int kDim = 24;
+  constexpr int kKeys = 100;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
+    for (const int bad : {3, kKeys - 1}) {
+      for (const bool in_keys : {true, false}) {
+        Cache cache(kind, kDim, kKeys, 3);
+        const void*& at = (in_keys ? cache.key_at : cache.value_at)[static_cast<std::size_t>(bad)];
+        std::vector<float> f32(2 * kDim, nan);
+        std::vector<std::uint16_t> bf16(2 * kDim, to_bf16(nan).bits);
+        std::vector<std::byte> int8(2 * (sizeof(float) + kDim));
+        for (const std::size_t head : {0, 1}) {
+          std::memcpy(&int8[head * sizeof(float)], &nan, sizeof nan);
+        }
+        at = f32.data();
+        if (kind == KvKind::bf16) at = bf16.data();
+        if (kind == KvKind::int8) at = int8.data();
+        for (const auto& [name, table] : test_support::runnable_tables()) {
+          for (const int n_keys : {bad, bad + 1, kKeys}) {
+            std::vector<float> out;
+            const std::vector<float> queries = queries_for(kDim, 1);
+            Call call = cache.call(queries, 1, 0, out);
+            call.rows[0].n_keys = n_keys;
+            call.run(*table);
+            for (std::size_t i = 0; i < kDim; ++i) {
+              ASSERT_EQ(std::isnan(out[i]), n_keys > bad) << name << " key " << bad;
+            }
+          }
+        }
+      }
+    }
+    const Cache cache(kind, kDim, kKeys, 3);
+    std::vector<float> queries = queries_for(kDim, 1);
+    queries[5] = nan;
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> out;
+      cache.call(queries, 2, kChunkKeys, out).run(*table);
+      for (std::size_t i = 0; i < kDim; ++i) {
+        ASSERT_TRUE(std::isnan(out[i])) << name;
+        ASSERT_FALSE(std::isnan(out[i + kDim + 2])) << name;
+      }
     }
   }
 }

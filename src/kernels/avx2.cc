@@ -64,16 +64,6 @@ struct Vector {
               _mm256_permute2f128_ps(first, second, 0x31)};
     }
   }
-  static Vector load(const std::int8_t* p) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
-            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
-  }
-  static Vector load_first(const std::int8_t* p, int n) {
-    std::int8_t all[16] = {};
-    for (int i = 0; i < n; ++i) all[i] = p[i];
-    return load(all);
-  }
   static Vector load_first(const float* p, int n) {
     return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
   }
@@ -105,6 +95,11 @@ struct Vector {
     const __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  }
+  void store_int16(std::int16_t* p) const {
+    const __m256i words = _mm256_permute4x64_epi64(
+        _mm256_packs_epi32(_mm256_cvtps_epi32(low), _mm256_cvtps_epi32(high)), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
   }
 
  private:
@@ -251,9 +246,92 @@ struct Avx2Dots {
   }
 };
 
+// Two products of words summed into 32 bits by one instruction, without saturation: 16 registers
+// hold eight sums, two vectors of columns and what is multiplied with them.
+struct Avx2Words {
+  static constexpr int kRows = 4;
+  static constexpr int kVectors = 1;
+  static constexpr int kKeyDims = 32;
+  static constexpr int kValueDims = kLanes;
+
+  // Eight keys at a time: rows of eight quads become columns, each of which is two pairs.
+  static void lay_keys(const std::int8_t* const (&keys)[kLanes], std::int16_t* to, int stride) {
+    for (int half = 0; half < kLanes; half += 8) {
+      lay_eight(keys + half, to + half * 2, stride);
+    }
+  }
+
+  static void lay_values(const std::int8_t* first, const std::int8_t* second, std::int16_t* to) {
+    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first));
+    const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(second));
+    store(to, _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)));
+    store(to + kLanes, _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b)));
+  }
+
+  template <int R, int T>
+  static void dots(const std::int16_t* columns, int stride, int n_pairs,
+                   const std::int16_t* const (&rows)[R], Vector (&dots)[R][T]) {
+    static_assert(T == 1);
+    __m256i low[R] = {};
+    __m256i high[R] = {};
+    for (int pair = 0; pair < n_pairs; ++pair) {
+      const __m256i first = load(columns);
+      const __m256i second = load(columns + kLanes);
+      columns += stride;
+      for (int r = 0; r < R; ++r) {
+        int two;
+        __builtin_memcpy(&two, rows[r] + 2 * pair, 4);
+        const __m256i row = _mm256_set1_epi32(two);
+        low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(first, row));
+        high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(second, row));
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      dots[r][0] = {_mm256_cvtepi32_ps(low[r]), _mm256_cvtepi32_ps(high[r])};
+    }
+  }
+
+ private:
+  static __m256i load(const std::int16_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static void store(std::int16_t* p, __m256i words) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
+  }
+
+  static void lay_eight(const std::int8_t* const* keys, std::int16_t* to, int stride) {
+    // A quad's bytes 0, 2, 1, 3: its even bytes are one pair then, its odd ones the other.
+    const __m256i even_odd = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
+    __m256i v[8];
+    __m256i w[8];
+    for (int i = 0; i < 8; ++i) {
+      const __m256i key = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys[i]));
+      v[i] = _mm256_shuffle_epi8(key, even_odd);
+    }
+    for (int i = 0; i < 8; i += 2) {  // quads 0 1 | 4 5 of two keys, then 2 3 | 6 7
+      w[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
+      w[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {  // quad 0 | 4 of four keys, then 1 | 5, 2 | 6, 3 | 7
+      v[i] = _mm256_unpacklo_epi64(w[i], w[i + 2]);
+      v[i + 1] = _mm256_unpackhi_epi64(w[i], w[i + 2]);
+      v[i + 2] = _mm256_unpacklo_epi64(w[i + 1], w[i + 3]);
+      v[i + 3] = _mm256_unpackhi_epi64(w[i + 1], w[i + 3]);
+    }
+    for (int quad = 0; quad < 8; ++quad) {
+      const int i = quad % 4;
+      const __m256i all = quad < 4 ? _mm256_permute2x128_si256(v[i], v[i + 4], 0x20)
+                                   : _mm256_permute2x128_si256(v[i], v[i + 4], 0x31);
+      store(to + 2 * quad * stride, _mm256_srai_epi16(_mm256_slli_epi16(all, 8), 8));
+      store(to + (2 * quad + 1) * stride, _mm256_srai_epi16(all, 8));
+    }
+  }
+};
+
 }  // namespace
 
-constinit const KernelTable kAvx2Table = make_table<Vector, Avx2Dots>("avx2");
+constinit const KernelTable kAvx2Table = make_table<Vector, Avx2Dots, Avx2Words>("avx2");
 
 }  // namespace outrider::kernels
 #endif  // __x86_64__

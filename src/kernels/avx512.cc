@@ -3,6 +3,7 @@
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/vector512.h"
+#include "kernels/words512.h"
 
 namespace outrider::kernels {
 namespace {
@@ -63,9 +64,16 @@ struct Avx512Dots {
   }
 };
 
+struct MultiplyThenAdd {
+  static __m512i of(__m512i sum, __m512i a, __m512i b) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+  }
+};
+
 }  // namespace
 
-constinit const KernelTable kAvx512Table = make_table<Vector, Avx512Dots>("avx512");
+constinit const KernelTable kAvx512Table =
+    make_table<Vector, Avx512Dots, Words512<MultiplyThenAdd>>("avx512");
 
 }  // namespace outrider::kernels
 #endif  // __x86_64__

@@ -1,8 +1,9 @@
-// The integer products of the avx512 table on machines with VNNI: four products of bytes summed
-// into 32 bits by one instruction, without saturation.
+// The integer products of the avx512 table on machines with VNNI: four products of bytes, or two of
+// words, summed into 32 bits by one instruction, without saturation.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/vector512.h"
+#include "kernels/words512.h"
 
 namespace outrider::kernels {
 namespace {
@@ -57,6 +58,10 @@ struct VnniDots {
   }
 };
 
+struct MultiplyAdd {
+  static __m512i of(__m512i sum, __m512i a, __m512i b) { return _mm512_dpwssd_epi32(sum, a, b); }
+};
+
 }  // namespace
 
 void matmul_int8_vnni(const MatmulArgs& args) {
@@ -65,6 +70,7 @@ void matmul_int8_vnni(const MatmulArgs& args) {
 void matmul_int4_vnni(const MatmulArgs& args) {
   matmul_quantized<Vector, VnniDots, WeightKind::int4>(args);
 }
+void attend_int8_vnni(const AttendArgs& args) { attend_int8<Vector, Words512<MultiplyAdd>>(args); }
 
 }  // namespace outrider::kernels
 #endif  // __x86_64__

@@ -84,6 +84,7 @@ std::span<const KernelTable* const> compiled_tables() {
     if (features().avx512_vnni) {
       table.matmul[static_cast<int>(WeightKind::int8)] = matmul_int8_vnni;
       table.matmul[static_cast<int>(WeightKind::int4)] = matmul_int4_vnni;
+      table.attend[static_cast<int>(KvKind::int8)] = attend_int8_vnni;
     }
     if (features().avx512_bf16) {
       constexpr int kBf16 = static_cast<int>(WeightKind::bf16);

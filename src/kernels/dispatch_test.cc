@@ -49,7 +49,8 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
       EXPECT_NE(a->silu_multiply, b->silu_multiply);
       EXPECT_NE(a->add, b->add);
       EXPECT_NE(a->to_bf16, b->to_bf16);
-      EXPECT_NE(a->attend, b->attend);
+      EXPECT_NE(a->attend[0], b->attend[0]);
+      EXPECT_NE(a->attend[1], b->attend[1]);
     }
   }
 }
@@ -61,7 +62,7 @@ TEST(Dispatch, NoSlotIsEmpty) {
       EXPECT_NE(table->pack_tile[kind], nullptr);
       EXPECT_NE(table->matmul[kind], nullptr);
     }
-    EXPECT_NE(table->attend, nullptr);
+    for (int kind = 0; kind < kKvKinds; ++kind) EXPECT_NE(table->attend[kind], nullptr);
   }
 }
 
@@ -100,7 +101,9 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::bf16)] == matmul_bf16_pairs, bf16);
   EXPECT_EQ(listed.round_row == round_row_to_pairs, bf16);
-  EXPECT_EQ(listed.attend, kAvx512Table.attend);
+  EXPECT_EQ(listed.attend[static_cast<int>(KvKind::int8)] == attend_int8_vnni, vnni);
+  EXPECT_EQ(listed.attend[static_cast<int>(KvKind::bf16)],
+            kAvx512Table.attend[static_cast<int>(KvKind::bf16)]);
 }
 #endif
 

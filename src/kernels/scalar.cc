@@ -41,8 +41,39 @@ struct ScalarDots {
   }
 };
 
+struct ScalarWords {
+  static constexpr int kRows = 1;
+  static constexpr int kVectors = 1;
+  static constexpr int kKeyDims = 2;
+  static constexpr int kValueDims = kLanes;
+
+  static void lay_keys(const std::int8_t* const (&keys)[kLanes], std::int16_t* to, int) {
+    for (int i = 0; i < kLanes; ++i) {
+      for (int d = 0; d < 2; ++d) to[2 * i + d] = keys[i][d];
+    }
+  }
+  static void lay_values(const std::int8_t* first, const std::int8_t* second, std::int16_t* to) {
+    for (int i = 0; i < kLanes; ++i) {
+      to[2 * i] = first[i];
+      to[2 * i + 1] = second[i];
+    }
+  }
+  template <int R, int T>
+  static void dots(const std::int16_t* columns, int stride, int n_pairs,
+                   const std::int16_t* const (&rows)[R], Vector (&dots)[R][T]) {
+    static_assert(R == 1 && T == 1);
+    for (int column = 0; column < kLanes; ++column) {
+      std::int32_t sum = 0;
+      for (int i = 0; i < 2 * n_pairs; ++i) {
+        sum += columns[i / 2 * stride + 2 * column + i % 2] * rows[0][i];
+      }
+      dots[0][0].lane[column] = static_cast<float>(sum);
+    }
+  }
+};
+
 }  // namespace
 
-constinit const KernelTable kScalarTable = make_table<Vector, ScalarDots>("scalar");
+constinit const KernelTable kScalarTable = make_table<Vector, ScalarDots, ScalarWords>("scalar");
 
 }  // namespace outrider::kernels

@@ -35,6 +35,7 @@ enum class WeightKind : int { f32, bf16, int8, int4 };
 inline constexpr int kWeightKinds = 4;
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
+inline constexpr int kKvKinds = 3;
 inline constexpr int kMostInt8HeadDim = 256;  // of keys and values in int8
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
@@ -112,8 +113,7 @@ struct AttendArgs {
   std::size_t query_stride;
   std::size_t out_stride;
   int head_dim;
-  float scale;  // 1 / sqrt(head_dim) as a rule
-  KvKind kv;
+  float scale;                       // 1 / sqrt(head_dim) as a rule
   int n_shared;                      // positions, whole chunks; no more than any row's n_keys
   const void* const* shared_keys;    // (n_shared)
   const void* const* shared_values;  // (n_shared)
@@ -173,10 +173,12 @@ struct KernelTable {
   // 127 / largest overflows; an infinity or a NaN makes the bytes zero and the scale NaN.
   void (*to_int8)(const float* x, int n, std::int8_t* out, float* scale);
 
-  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys. An int8
-  // element is its byte times its scale, rounded to float. head_dim of int8: at most
-  // kMostInt8HeadDim.
-  void (*attend)(const AttendArgs& args);
+  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys. f32,
+  // bf16: a score is a dot product over 16 lanes, values are added one by one. int8, heads of at
+  // most kMostInt8HeadDim: a query, and a chunk's weights times the scales of their values, are
+  // rounded to integers, the largest in size becoming 127 * 128; scores and a chunk's sums of
+  // values are exact integers, rounded to float once and multiplied by the scales.
+  void (*attend[kKvKinds])(const AttendArgs& args);
 };
 
 }  // namespace outrider::kernels

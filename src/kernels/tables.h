@@ -16,9 +16,10 @@ extern const KernelTable kAvx2Table;
 extern const KernelTable kAvx512Table;  // without VNNI and BF16
 extern const KernelTable kAmxTable;     // needs VNNI too
 
-// The products that gain from VNNI; dispatch.cc puts them into the avx512 table it lists.
+// What gains from VNNI; dispatch.cc puts it into the avx512 table it lists.
 void matmul_int8_vnni(const MatmulArgs& args);
 void matmul_int4_vnni(const MatmulArgs& args);
+void attend_int8_vnni(const AttendArgs& args);
 
 // Likewise of AVX512_BF16, with weights packed in pairs.
 void matmul_bf16_pairs(const MatmulArgs& args);

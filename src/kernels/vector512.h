@@ -51,13 +51,6 @@ struct Vector {
     const __m256i half = _mm256_maskz_loadu_epi16(first(n), p);
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
   }
-  static Vector load(const std::int8_t* p) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
-  }
-  static Vector load_first(const std::int8_t* p, int n) {
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first(n), p)))};
-  }
   template <class Element>
   static Vector load_mixed(const Element* p) {
     return load(p);
@@ -72,6 +65,10 @@ struct Vector {
   void store_int8(std::int8_t* p) const {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(lanes)));
+  }
+  void store_int16(std::int16_t* p) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(lanes)));
   }
 
  private:

@@ -39,14 +39,10 @@ V power_of_two(V n) {
   return shift_left_23(n + V::broadcast(kRoundingShift + 127.0F));
 }
 
-// e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2) / 2. e^r is its Taylor polynomial of
-// degree 7, whose remainder r^8 / 8! is below 6e-9, a tenth of the float rounding at 1. Right for
-// all x: subnormal results are rounded once, -inf gives 0, large x infinity, NaN stays NaN.
-template <class V>  // a call would pass a V of two registers through memory
-[[gnu::always_inline]] inline V exponential(V x) {
-  x = max(V::broadcast(-104.0F), x);                         // e^-104 < 2^-150, which rounds to 0
-  x = min(V::broadcast(89.0F), x);                           // e^89 > 2^128, which is infinity
-  const V n = round_even(x * V::broadcast(0x1.715476p+0F));  // 1 / ln 2
+// e^r of |r| <= ln(2) / 2, x being n ln 2 + r: its Taylor polynomial of degree 7, whose remainder
+// r^8 / 8! is below 6e-9, a tenth of the float rounding at 1.
+template <class V>
+[[gnu::always_inline]] inline V exponential_of_rest(V x, V n) {
   // ln 2 in two parts; the first has 16 bits, so that its product with n is exact.
   V r = fma(n, V::broadcast(-0x1.62e4p-1F), x);
   r = fma(n, V::broadcast(-0x1.7f7d1cp-20F), r);
@@ -57,11 +53,32 @@ template <class V>  // a call would pass a V of two registers through memory
   e = fma(e, r, V::broadcast(1.0F / 6));
   e = fma(e, r, V::broadcast(0.5F));
   e = fma(e, r, V::broadcast(1.0F));
-  e = fma(e, r, V::broadcast(1.0F));
+  return fma(e, r, V::broadcast(1.0F));
+}
+
+constexpr float kInverseOfLn2 = 0x1.715476p+0F;
+
+// e^x = 2^n * e^r with n = round(x / ln 2). Right for all x: subnormal results are rounded once,
+// -inf gives 0, large x infinity, NaN stays NaN.
+template <class V>  // a call would pass a V of two registers through memory
+[[gnu::always_inline]] inline V exponential(V x) {
+  x = max(V::broadcast(-104.0F), x);  // e^-104 < 2^-150, which rounds to 0
+  x = min(V::broadcast(89.0F), x);    // e^89 > 2^128, which is infinity
+  const V n = round_even(x * V::broadcast(kInverseOfLn2));
+  const V e = exponential_of_rest(x, n);
   // n goes down to -150 and up to 128, past what one exponent holds: two exact powers, of which
   // only the second multiplication can round.
   const V half = round_even(n * V::broadcast(0.5F));
   return e * power_of_two(half) * power_of_two(n - half);
+}
+
+// e^x of x <= 0 (or NaN, which stays NaN) where 0 will do for results below 2^-126: one power is
+// enough, n = -127 making it 0.
+template <class V>
+[[gnu::always_inline]] inline V exponential_of_negative(V x) {
+  x = max(V::broadcast(-88.0F), x);  // -126.96 ln 2
+  const V n = round_even(x * V::broadcast(kInverseOfLn2));
+  return exponential_of_rest(x, n) * power_of_two(n);
 }
 
 }  // namespace

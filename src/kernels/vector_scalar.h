@@ -63,9 +63,6 @@ struct Vector {
   static Vector load(const std::uint16_t* p) {
     return from([=](int i) { return from_bf16(p[i]); });
   }
-  static Vector load(const std::int8_t* p) {
-    return from([=](int i) { return static_cast<float>(p[i]); });
-  }
   template <class Element>
   static Vector load_first(const Element* p, int n) {
     Element all[kLanes] = {};
@@ -91,6 +88,12 @@ struct Vector {
   }
   void store_int8(std::int8_t* p) const {
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(lane[i]);
+  }
+  void store_int16(std::int16_t* p) const {
+    constexpr float kShift = 0x1.8p23F;  // leaves no bit for a fraction
+    for (int i = 0; i < kLanes; ++i) {
+      p[i] = static_cast<std::int16_t>((lane[i] + kShift) - kShift);
+    }
   }
 };
 

@@ -182,9 +182,10 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
   args.out_stride = static_cast<std::size_t>(config.head_dim);
   args.head_dim = config.head_dim;
   args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim)));
-  args.kv = parts_.kv;
   args.shared_keys = shared_keys.data();
   args.shared_values = shared_values.data();
+
+  const auto attend = parts_.table->attend[static_cast<int>(parts_.kv)];
 
   std::int64_t gathered = -1;
   const auto n_units = static_cast<std::int64_t>(blocks_.size()) * config.n_kv_heads;
@@ -216,7 +217,7 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
                    .values = values.data()};
       }
       gathered = which;
-      parts_.table->attend(args);
+      attend(args);
     }
   });
   if (!parts_.input_forms.any()) return;

@@ -1,0 +1,101 @@
+// The products of words (algorithms.h) of the files compiled for AVX-512: MultiplyAdd says how two
+// products are added to each of sixteen sums. Internal linkage, as everything compiled with
+// instruction-set flags.
+#ifndef OUTRIDER_KERNELS_WORDS512_H_
+#define OUTRIDER_KERNELS_WORDS512_H_
+
+#include <cstdint>
+
+#include "kernels/table.h"
+#include "kernels/vector512.h"
+
+namespace outrider::kernels {
+namespace {
+
+template <class MultiplyAdd>
+struct Words512 {
+  // 16 sums, four vectors of columns and what is multiplied with them.
+  static constexpr int kRows = 4;
+  static constexpr int kVectors = 4;
+  static constexpr int kKeyDims = 64;
+  static constexpr int kValueDims = 64;
+
+  // Rows of sixteen quads become columns, each of which is two pairs.
+  static void lay_keys(const std::int8_t* const (&keys)[kLanes], std::int16_t* to, int stride) {
+    // A quad's bytes 0, 2, 1, 3: its even bytes are one pair then, its odd ones the other.
+    const __m512i even_odd =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
+    __m512i v[16];
+    __m512i w[16];
+    for (int i = 0; i < 16; ++i) {
+      v[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(keys[i]), even_odd);
+    }
+    for (int i = 0; i < 16; i += 2) {  // of two keys
+      w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+      w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {  // of four: v[i + j] has quads j, j + 4, j + 8, j + 12
+      v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
+      v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
+      v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
+      v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
+    }
+    for (int j = 0; j < 4; ++j) {
+      const __m512i first = _mm512_shuffle_i32x4(v[j], v[j + 4], 0x88);   // j, j + 8 of eight
+      const __m512i second = _mm512_shuffle_i32x4(v[j], v[j + 4], 0xdd);  // j + 4, j + 12
+      const __m512i third = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0x88);
+      const __m512i fourth = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0xdd);
+      store_quad(_mm512_shuffle_i32x4(first, third, 0x88), j, to, stride);
+      store_quad(_mm512_shuffle_i32x4(second, fourth, 0x88), j + 4, to, stride);
+      store_quad(_mm512_shuffle_i32x4(first, third, 0xdd), j + 8, to, stride);
+      store_quad(_mm512_shuffle_i32x4(second, fourth, 0xdd), j + 12, to, stride);
+    }
+  }
+
+  static void lay_values(const std::int8_t* first, const std::int8_t* second, std::int16_t* to) {
+    // Dims 0 to 31 into the low halves of the four quarters, from which they are dealt first.
+    const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m512i a = _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(first));
+    const __m512i b = _mm512_permutexvar_epi64(halves, _mm512_loadu_si512(second));
+    store_words(_mm512_unpacklo_epi8(a, b), to);
+    store_words(_mm512_unpackhi_epi8(a, b), to + 64);
+  }
+
+  template <int R, int T>
+  static void dots(const std::int16_t* columns, int stride, int n_pairs,
+                   const std::int16_t* const (&rows)[R], Vector (&dots)[R][T]) {
+    __m512i sums[R][T];
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_si512();
+    }
+    for (int pair = 0; pair < n_pairs; ++pair) {
+      __m512i column[T];
+      for (int t = 0; t < T; ++t) column[t] = _mm512_loadu_si512(columns + t * 2 * kLanes);
+      columns += stride;
+      for (int r = 0; r < R; ++r) {
+        int two;
+        __builtin_memcpy(&two, rows[r] + 2 * pair, 4);
+        const __m512i row = _mm512_set1_epi32(two);
+        for (int t = 0; t < T; ++t) sums[r][t] = MultiplyAdd::of(sums[r][t], column[t], row);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) dots[r][t] = {_mm512_cvtepi32_ps(sums[r][t])};
+    }
+  }
+
+ private:
+  static void store_words(__m512i bytes, std::int16_t* to) {
+    _mm512_storeu_si512(to, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(bytes)));
+    _mm512_storeu_si512(to + 32, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(bytes, 1)));
+  }
+  static void store_quad(__m512i quads, int quad, std::int16_t* to, int stride) {
+    _mm512_storeu_si512(to + 2 * quad * stride, _mm512_srai_epi16(_mm512_slli_epi16(quads, 8), 8));
+    _mm512_storeu_si512(to + (2 * quad + 1) * stride, _mm512_srai_epi16(quads, 8));
+  }
+};
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_WORDS512_H_
