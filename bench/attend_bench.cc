@@ -21,20 +21,23 @@ constexpr int kKvHeads = 4;
 constexpr int kQueriesPerHead = 8;
 constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
-// All heads of some tokens over keys and values that they share, a row of all heads per position.
+// All heads of some tokens over keys and values that they share, in pages of one layer.
 void attend(benchmark::State& state, const kernels::KernelTable& table, kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));
   const auto n_rows = static_cast<std::size_t>(state.range(1));
   const KvShape shape{.n_layers = 1, .n_heads = kKvHeads, .head_dim = kHeadDim, .kind = kv};
-  const std::size_t row_bytes = shape.row_bytes();
+  const std::size_t half = shape.half_layer_bytes();
   constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
   // Ordinary numbers of any type: what the values are costs nothing.
-  const std::vector<std::uint8_t> cache(2 * static_cast<std::size_t>(n_keys) * row_bytes, 0x3F);
+  const int n_pages = (n_keys + kPageTokens - 1) / kPageTokens;
+  const std::vector<std::uint8_t> cache(static_cast<std::size_t>(n_pages) * 2 * half, 0x3F);
   std::vector<const void*> keys;
   std::vector<const void*> values;
   for (int key = 0; key < n_keys; ++key) {
-    keys.push_back(&cache[2 * static_cast<std::size_t>(key) * row_bytes]);
-    values.push_back(&cache[(2 * static_cast<std::size_t>(key) + 1) * row_bytes]);
+    const std::size_t at = static_cast<std::size_t>(key / kPageTokens) * 2 * half +
+                           static_cast<std::size_t>(key % kPageTokens) * shape.head_bytes();
+    keys.push_back(&cache[at]);
+    values.push_back(&cache[at + half]);
   }
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());
@@ -62,7 +65,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                                           .shared_values = values.data(),
                                           .n_alike = 0,
                                           .head_offset = shape.head_at(head),
-                                          .head_scale = KvShape::scale_at(head)});
+                                          .head_scale = shape.scale_at(head)});
     }
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();

@@ -101,7 +101,8 @@ struct Cache {
     args.shared_keys = key_at.data();
     args.shared_values = value_at.data();
     args.n_shared = n_shared;
-    args.head_offset = static_cast<std::size_t>(dim);
+    const std::size_t element = kind == KvKind::f32 ? 4 : (kind == KvKind::bf16 ? 2 : 1);
+    args.head_offset = static_cast<std::size_t>(dim) * element;
     if (kind == KvKind::int8) args.head_offset += kHeads * sizeof(float);
     args.head_scale = sizeof(float);
     args.out_stride = static_cast<std::size_t>(dim) + 2;

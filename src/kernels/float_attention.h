@@ -183,9 +183,9 @@ class FloatSteps {
     const int dim = args_.head_dim;
     const int stride = (dim + kLanes - 1) / kLanes * kLanes;
     for (int i = first; i < end; ++i) {
-      const auto* from = static_cast<const Element*>(at[i]) + args_.head_offset;
+      const Element* from = head(at[i]);
       if (i + kRowsAhead < n_at) {
-        const auto* ahead = static_cast<const Element*>(at[i + kRowsAhead]) + args_.head_offset;
+        const Element* ahead = head(at[i + kRowsAhead]);
         for (int d = 0; d < dim; d += static_cast<int>(kLineBytes / sizeof(Element))) {
           __builtin_prefetch(ahead + d);
         }
@@ -202,6 +202,9 @@ class FloatSteps {
     }
     // Groups of keys are whole: the last one again.
     for (int i = end; i > first && i < end + kLanes - 1; ++i) parts_[i] = parts_[end - 1];
+  }
+  const Element* head(const void* at) const {
+    return reinterpret_cast<const Element*>(static_cast<const char*>(at) + args_.head_offset);
   }
   // For n_rows rows from `row` on, the keys [first, n) that parts_ shows.
   void score(int row, int n_rows, int first, int n) {

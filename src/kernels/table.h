@@ -119,7 +119,7 @@ struct AttendArgs {
   const void* const* shared_values;  // (n_shared)
   int n_alike;  // positions behind those, fewer than kChunkKeys, that are the same for all rows
                 // too: the beginning of every row's keys and values
-  std::size_t head_offset;  // elements from those addresses to this key-value head
+  std::size_t head_offset;  // bytes from those addresses to this key-value head
   std::size_t head_scale;   // int8: bytes from those addresses to the head's scale, a float
 };
 

@@ -72,8 +72,7 @@ void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& lo
 }
 
 std::int64_t DecoderLayers::kv_bytes_per_token() const {
-  return static_cast<std::int64_t>(parts_.layers.size()) * 2 *
-         static_cast<std::int64_t>(pool_->shape().row_bytes());
+  return static_cast<std::int64_t>(pool_->shape().token_bytes());
 }
 
 void DecoderLayers::turn(const Team& team) {
@@ -118,21 +117,23 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   const KernelTable& table = *parts_.table;
   const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
   const int head_dim = parts_.config->head_dim;
+  const KvShape& shape = pool_->shape();
   const auto store = [&](const float* values, std::byte* slot) {
-    switch (parts_.kv) {
-      case kernels::KvKind::f32:
-        std::memcpy(slot, values, static_cast<std::size_t>(kv_width_) * sizeof(float));
-        break;
-      case kernels::KvKind::bf16:
-        table.to_bf16(values, kv_width_, reinterpret_cast<std::uint16_t*>(slot));
-        break;
-      case kernels::KvKind::int8:
-        for (int head = 0; head < parts_.config->n_kv_heads; ++head) {
-          table.to_int8(values + head * head_dim, head_dim,
-                        reinterpret_cast<std::int8_t*>(slot + pool_->shape().head_at(head)),
-                        reinterpret_cast<float*>(slot + KvShape::scale_at(head)));
-        }
-        break;
+    for (int head = 0; head < shape.n_heads; ++head) {
+      const float* from = values + head * head_dim;
+      std::byte* to = slot + shape.head_at(head);
+      switch (shape.kind) {
+        case kernels::KvKind::f32:
+          std::memcpy(to, from, shape.head_bytes());
+          break;
+        case kernels::KvKind::bf16:
+          table.to_bf16(from, head_dim, reinterpret_cast<std::uint16_t*>(to));
+          break;
+        case kernels::KvKind::int8:
+          table.to_int8(from, head_dim, reinterpret_cast<std::int8_t*>(to),
+                        reinterpret_cast<float*>(slot + shape.scale_at(head)));
+          break;
+      }
     }
   };
 
@@ -199,7 +200,7 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
       args.n_shared = block.n_shared;
       args.n_alike = block.n_alike;
       args.head_offset = pool_->shape().head_at(kv_head);
-      args.head_scale = KvShape::scale_at(kv_head);
+      args.head_scale = pool_->shape().scale_at(kv_head);
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
         const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];

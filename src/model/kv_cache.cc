@@ -82,7 +82,7 @@ void KvSequence::gather(int node, int layer, int first, std::span<const void*> k
     for (; slot < end; ++slot, ++at) {
       keys[at] = row;
       values[at] = row + shape.half_layer_bytes();
-      row += shape.row_bytes();
+      row += shape.head_bytes();
     }
   }
   // The path lies backwards: from the node to its ancestors.
@@ -174,8 +174,11 @@ void KvSequence::own_pages(int first_slot, int end_slot) {
 void KvSequence::move_slot(int from, int to) {
   const KvShape& shape = pool_->shape();
   for (int layer = 0; layer < shape.n_layers; ++layer) {
-    std::memcpy(key(to, layer), key(from, layer), shape.row_bytes());
-    std::memcpy(value(to, layer), value(from, layer), shape.row_bytes());
+    for (int head = 0; head < shape.n_heads; ++head) {
+      const std::size_t at = shape.head_at(head);
+      std::memcpy(key(to, layer) + at, key(from, layer) + at, shape.head_bytes());
+      std::memcpy(value(to, layer) + at, value(from, layer) + at, shape.head_bytes());
+    }
   }
 }
 

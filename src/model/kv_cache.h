@@ -26,9 +26,9 @@ namespace outrider {
 // Tokens in one page. What a page costs is half a page of empty slots per sequence and one copied
 // page per fork; what it saves is one look-up for each further slot. At 16 a sequence wastes 8
 // slots on average, no more than a draft leaves behind in every round, and the list of addresses
-// of a context takes a sixteenth of its length in look-ups. A layer's keys in a page are then
-// 16 * n_kv_heads * head_dim elements in a row, several kilobytes in any model worth the name:
-// long enough for the prefetchers.
+// of a context takes a sixteenth of its length in look-ups. A head's keys in a page are then
+// 16 * head_dim elements in a row, a kilobyte or more in any model worth the name: whoever attends
+// to one head reads whole lines, one after the other, and nothing of the other heads.
 inline constexpr int kPageTokens = 16;
 
 struct KvShape {
@@ -40,26 +40,27 @@ struct KvShape {
   std::size_t element_bytes() const {
     return kind == kernels::KvKind::f32 ? 4 : (kind == kernels::KvKind::bf16 ? 2 : 1);
   }
-  // A row is a token's keys or values of all heads; in int8 their scales, floats, stand before
-  // them.
-  std::size_t head_at(int head) const {  // in elements
-    return head_scales_bytes() +
-           static_cast<std::size_t>(head) * static_cast<std::size_t>(head_dim);
+  // One head's keys, or values, of a token; in int8 their scale, a float, behind them.
+  std::size_t head_bytes() const {
+    const std::size_t bytes = static_cast<std::size_t>(head_dim) * element_bytes();
+    return kind == kernels::KvKind::int8 ? scale_in_head() + sizeof(float) : bytes;
   }
-  static std::size_t scale_at(int head) { return static_cast<std::size_t>(head) * sizeof(float); }
-  std::size_t row_bytes() const {
-    const std::size_t bytes = head_at(n_heads) * element_bytes();
-    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
+  // A page is (n_layers, 2, n_heads, kPageTokens, head): all keys of a layer, then all its values.
+  // A token's address is that of its first head; from there on, in bytes:
+  std::size_t head_at(int head) const {
+    return static_cast<std::size_t>(head) * kPageTokens * head_bytes();
   }
-  // A page is (n_layers, 2, kPageTokens, row): all keys of a layer, then all its values.
-  std::size_t half_layer_bytes() const { return kPageTokens * row_bytes(); }
+  std::size_t scale_at(int head) const { return head_at(head) + scale_in_head(); }
+  std::size_t half_layer_bytes() const { return head_at(n_heads); }
   std::size_t page_bytes() const {
     return 2 * half_layer_bytes() * static_cast<std::size_t>(n_layers);
   }
+  // Keys and values of one token in all layers.
+  std::size_t token_bytes() const { return page_bytes() / kPageTokens; }
 
  private:
-  std::size_t head_scales_bytes() const {
-    return kind == kernels::KvKind::int8 ? scale_at(n_heads) : 0;
+  std::size_t scale_in_head() const {
+    return (static_cast<std::size_t>(head_dim) + sizeof(float) - 1) / sizeof(float) * sizeof(float);
   }
 };
 
@@ -133,6 +134,7 @@ class KvSequence final : public Sequence {
   int parent(int node) const { return parents_[static_cast<std::size_t>(node)]; }
   int depth(int node) const { return depths_[static_cast<std::size_t>(node)]; }
 
+  // Of the first head (KvShape).
   std::byte* key(int slot, int layer) const { return address(slot, layer, 0); }
   std::byte* value(int slot, int layer) const { return address(slot, layer, 1); }
 
@@ -150,7 +152,7 @@ class KvSequence final : public Sequence {
     return pool_->bytes(pages_[static_cast<std::size_t>(slot / kPageTokens)]) +
            (2 * static_cast<std::size_t>(layer) + static_cast<std::size_t>(half)) *
                shape.half_layer_bytes() +
-           static_cast<std::size_t>(slot % kPageTokens) * shape.row_bytes();
+           static_cast<std::size_t>(slot % kPageTokens) * shape.head_bytes();
   }
   void own_pages(int first_slot, int end_slot);
   void move_slot(int from, int to);
