@@ -3,6 +3,7 @@
 // comparison is memcmp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <tuple>
@@ -78,11 +79,11 @@ std::span<const TokenId> part(const std::vector<TokenId>& tokens, std::size_t fi
 }
 
 class BitIdentity
-    : public ::testing::TestWithParam<std::tuple<const kernels::KernelTable*, WeightKind, KvKind>> {
+    : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, WeightKind, KvKind>> {
  protected:
   void SetUp() override {
-    const auto [table, weights, kv] = GetParam();
-    model_ = load(*table, weights, kv, 1);
+    const auto& [table, weights, kv] = GetParam();
+    model_ = load(*table.table, weights, kv, 1);
     tokens_ = some_tokens(150, 1);
     const auto sequence = model_->open({});
     decoded_ = testing::decode_one_by_one(*model_, *sequence, tokens_);
@@ -204,8 +205,8 @@ TEST_P(BitIdentity, SequencesBatchedInOnePass) {
 }
 
 TEST_P(BitIdentity, TwoThreads) {
-  const auto [table, weights, kv] = GetParam();
-  const auto two = load(*table, weights, kv, 2);
+  const auto& [table, weights, kv] = GetParam();
+  const auto two = load(*table.table, weights, kv, 2);
   const auto sequence = two->open({});
   testing::expect_same_bits(decoded_, 0,
                             testing::run_and_keep(*two, *sequence, part(tokens_, 0, 70)));
@@ -235,29 +236,23 @@ TEST_P(BitIdentity, ForksAndTruncation) {
                             testing::run_and_keep(*model_, *fork, part(tokens_, 0, 18)));
 }
 
-std::vector<const kernels::KernelTable*> supported_tables() {
-  std::vector<const kernels::KernelTable*> tables;
-  for (const kernels::KernelTable* table : kernels::compiled_tables()) {
-    if (kernels::is_supported(*table)) tables.push_back(table);
-  }
-  return tables;
-}
-
 const char* name_of(WeightKind kind) {
   constexpr const char* kNames[] = {"f32", "bf16", "int8", "int4"};
   return kNames[static_cast<int>(kind)];
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BitIdentity,
-                         ::testing::Combine(::testing::ValuesIn(supported_tables()),
+                         ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
                                             ::testing::Values(WeightKind::f32, WeightKind::bf16,
                                                               WeightKind::int8, WeightKind::int4),
                                             ::testing::Values(KvKind::f32, KvKind::bf16,
                                                               KvKind::int8)),
                          [](const auto& info) {
+                           std::string table = std::get<0>(info.param).name;
+                           std::replace(table.begin(), table.end(), ' ', '_');
                            const KvKind kv = std::get<2>(info.param);
-                           return std::string(std::get<0>(info.param)->name) + "_" +
-                                  name_of(std::get<1>(info.param)) + "_kv" + outrider::name_of(kv);
+                           return table + "_" + name_of(std::get<1>(info.param)) + "_kv" +
+                                  outrider::name_of(kv);
                          });
 
 // Quantised products are exact integer arithmetic, and so no table can tell itself from another.

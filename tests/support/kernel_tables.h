@@ -14,6 +14,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/table.h"
 #include "kernels/tables.h"
+#include "tests/support/tile_emulator.h"
 
 namespace outrider::test_support {
 
@@ -22,7 +23,17 @@ struct NamedTable {
   const kernels::KernelTable* table;
 };
 
-// Every table this machine can run, the avx512 one also without VNNI and BF16.
+#if defined(__x86_64__)
+// All of what the amx table wants (kernels/dispatch.cc) but the tiles.
+inline bool has_all_but_tiles() {
+  const kernels::KernelTable& avx512 = *kernels::find_table("avx512");
+  constexpr int kInt8 = static_cast<int>(kernels::WeightKind::int8);
+  return kernels::is_supported(avx512) && avx512.matmul[kInt8] == kernels::matmul_int8_vnni;
+}
+#endif
+
+// Every table this machine can run, the avx512 one also without VNNI and BF16, the amx one with
+// emulated tiles where it lacks nothing else.
 inline std::vector<NamedTable> runnable_tables() {
   std::vector<NamedTable> tables;
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
@@ -34,6 +45,11 @@ inline std::vector<NamedTable> runnable_tables() {
     }
 #endif
   }
+#if defined(__x86_64__)
+  if (!kernels::is_supported(kernels::kAmxTable) && has_all_but_tiles() && emulate_tiles()) {
+    tables.push_back({"amx emulated", &kernels::kAmxTable});
+  }
+#endif
   return tables;
 }
 
