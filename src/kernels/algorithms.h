@@ -16,8 +16,9 @@
 // broadcast_anew; kDotSums, a divisor of 16, sums of dot products with keys, and kDotQueries, 1, 2
 // or 4 and no more than these, queries that meet each key; kValueSums, sums over values, and
 // kValueQueries, of how many queries; kWidensInPlace, whether there is room for bf16 to be widened
-// where it is used; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
-// integers.
+// where it is used; kColumnDims and lay_columns, so many dims of sixteen rows of bf16 -> floats
+// (kColumnDims, 16), dims a stride apart, 0 where there is no such thing; kDoubles, how many
+// doubles go together; multiply_low_halves of so many 64-bit integers.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
@@ -67,7 +68,8 @@ constexpr KernelTable make_table(const char* name) {
       .add = add_to<V>,
       .to_bf16 = round_to_bf16<V>,
       .to_int8 = round_to_int8<V>,
-      .attend = {attend_f32<V>, attend_bf16<V>, attend_int8<V, Words>},
+      .attend = {attend_in_floats<V, float>, attend_in_floats<V, std::uint16_t>,
+                 attend_int8<V, Words>},
   };
 }
 

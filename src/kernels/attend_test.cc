@@ -156,28 +156,30 @@ TEST(Attend, EveryTableAndQueryCountGivesTheScalarTablesSingleQueries) {
 
 // Rows of a tree: what they share is read once, the rest is each row's own. Every row gets the bits
 // it gets alone.
-TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
-  constexpr int kDim = 24;
+class RowsTogether : public ::testing::TestWithParam<int> {};
+
+TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
+  const int dim = GetParam();
   constexpr int kQueries = kMostQueries;
   constexpr int kKeys = 300;
   std::mt19937 generator(5);
   for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
-    const Cache cache(kind, kDim, kKeys, 9);
+    const Cache cache(kind, dim, kKeys, 9);
     for (const int n_shared : {0, 64, 128}) {
       for (const auto& [n_rows, n_alike] :
            {std::pair{2, 0}, {5, 1}, {5, 16}, {3, 50}, {kMostAttendRows, 63}}) {
-        const std::size_t out_size = kQueries * (kDim + 2);
+        const std::size_t out_size = kQueries * (static_cast<std::size_t>(dim) + 2);
         std::vector<std::vector<float>> queries;
         std::vector<std::vector<float>> outs(static_cast<std::size_t>(n_rows));
         std::vector<std::vector<const void*>> keys(static_cast<std::size_t>(n_rows));
         std::vector<std::vector<const void*>> values(static_cast<std::size_t>(n_rows));
         std::vector<float> ignored;
-        Call together = cache.call(queries_for(kDim, 0), kQueries, n_shared, ignored);
+        Call together = cache.call(queries_for(dim, 0), kQueries, n_shared, ignored);
         together.args.n_rows = n_rows;
         together.args.n_alike = n_alike;
         together.rows.clear();
         for (std::size_t r = 0; r < outs.size(); ++r) {
-          queries.push_back(queries_for(kDim, static_cast<unsigned>(r)));
+          queries.push_back(queries_for(dim, static_cast<unsigned>(r)));
           outs[r].assign(out_size, 777.0F);
           // Behind what is shared, what is still alike; then a walk of its own, of any length, the
           // first one's of none.
@@ -222,6 +224,8 @@ TEST(Attend, RowsTogetherGetTheBitsOfSingleRows) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(HeadDims, RowsTogether, ::testing::Values(1, 24, 64, 80, 256));
 
 // A score is off by at most delta = (dim + 2) u sum |q| |k| scale and, as a difference from the
 // highest, by u times the spread of the scores, once more for each chunk that rescales; e^x turns

@@ -125,9 +125,9 @@ template <class Steps>
 void attend_by_chunks(const AttendArgs& args, Steps& steps) {
   for (int first = 0; first < args.n_shared; first += kChunkKeys) {
     const int n_at = args.n_shared - first;
-    steps.keys(args.shared_keys + first, 0, kChunkKeys, n_at);
+    steps.keys(args.shared_keys + first, 0, kChunkKeys, n_at, args.n_rows);
     steps.weights(0, args.n_rows, 0, kChunkKeys);
-    steps.values(args.shared_values + first, 0, kChunkKeys, n_at);
+    steps.values(args.shared_values + first, 0, kChunkKeys, n_at, args.n_rows);
     steps.sums(0, args.n_rows, 0, kChunkKeys);
   }
   int own = args.n_shared;
@@ -138,18 +138,18 @@ void attend_by_chunks(const AttendArgs& args, Steps& steps) {
       const int left = row.n_keys - args.n_shared;
       return left < kChunkKeys ? left : kChunkKeys;
     };
-    steps.keys(args.rows[0].keys, 0, n_alike, n_alike);
+    steps.keys(args.rows[0].keys, 0, n_alike, n_alike, args.n_rows);
     steps.alike_scores(n_alike);
     for (int r = 0; r < args.n_rows; ++r) {
       const int n = n_here(args.rows[r]);
-      steps.keys(args.rows[r].keys, n_alike, n, n);
+      steps.keys(args.rows[r].keys, n_alike, n, n, 1);
       steps.weights(r, 1, n_alike, n);
     }
-    steps.values(args.rows[0].values, 0, n_alike, n_alike);
+    steps.values(args.rows[0].values, 0, n_alike, n_alike, args.n_rows);
     steps.alike_sums(n_alike);
     for (int r = 0; r < args.n_rows; ++r) {
       const int n = n_here(args.rows[r]);
-      steps.values(args.rows[r].values, n_alike, n, n);
+      steps.values(args.rows[r].values, n_alike, n, n, 1);
       steps.sums(r, 1, n_alike, n);
     }
     own += kChunkKeys;
@@ -160,9 +160,9 @@ void attend_by_chunks(const AttendArgs& args, Steps& steps) {
       const int left = row.n_keys - first;
       const int n = left < kChunkKeys ? left : kChunkKeys;
       const int at = first - args.n_shared;
-      steps.keys(row.keys + at, 0, n, left);
+      steps.keys(row.keys + at, 0, n, left, 1);
       steps.weights(r, 1, 0, n);
-      steps.values(row.values + at, 0, n, left);
+      steps.values(row.values + at, 0, n, left, 1);
       steps.sums(r, 1, 0, n);
     }
     steps.finish(r);

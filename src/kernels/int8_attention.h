@@ -111,7 +111,7 @@ class Int8Steps {
 
   // Whole groups of sixteen: before `first` those that stand in its group, at the end the last one
   // again.
-  void keys(const void* const* at, int first, int end, int n_at) {
+  void keys(const void* const* at, int first, int end, int n_at, int) {
     for (int group = first / kLanes * kLanes; group < end; group += kLanes) {
       const std::int8_t* heads[kLanes];
       for (int i = 0; i < kLanes; ++i) {
@@ -124,7 +124,7 @@ class Int8Steps {
     }
   }
 
-  void values(const void* const* at, int first, int end, int n_at) {
+  void values(const void* const* at, int first, int end, int n_at, int) {
     for (int i = first / 2 * 2; i < end; i += 2) {
       const int second = i + 1 < end ? i + 1 : i;  // which then counts for nothing
       call_ahead(at, i, n_at);

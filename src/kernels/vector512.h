@@ -19,6 +19,33 @@
 namespace outrider::kernels {
 namespace {
 
+// Sixteen rows of sixteen dwords -> their columns.
+[[maybe_unused, gnu::always_inline]] inline void transpose(__m512i (&v)[16]) {
+  __m512i w[16];
+  for (int i = 0; i < 16; i += 2) {  // of two rows
+    w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {  // of four: v[i + j] has columns j, j + 4, j + 8, j + 12
+    v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
+    v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
+    v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
+    v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
+  }
+  for (int j = 0; j < 4; ++j) {
+    w[j] = _mm512_shuffle_i32x4(v[j], v[j + 4], 0x88);      // j and j + 8 of eight
+    w[j + 4] = _mm512_shuffle_i32x4(v[j], v[j + 4], 0xdd);  // j + 4 and j + 12
+    w[j + 8] = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0x88);
+    w[j + 12] = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0xdd);
+  }
+  for (int j = 0; j < 4; ++j) {
+    v[j] = _mm512_shuffle_i32x4(w[j], w[j + 8], 0x88);
+    v[j + 4] = _mm512_shuffle_i32x4(w[j + 4], w[j + 12], 0x88);
+    v[j + 8] = _mm512_shuffle_i32x4(w[j], w[j + 8], 0xdd);
+    v[j + 12] = _mm512_shuffle_i32x4(w[j + 4], w[j + 12], 0xdd);
+  }
+}
+
 struct Vector {
   // 32 registers: 16 sums leave enough for two tiles' weights and the inputs.
   static constexpr int kAccumulators = 16;
@@ -30,6 +57,7 @@ struct Vector {
   static constexpr int kValueSums = 16;
   static constexpr int kValueQueries = 4;
   static constexpr bool kWidensInPlace = true;
+  static constexpr int kColumnDims = 32;
   static constexpr int kDoubles = 8;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {
@@ -58,6 +86,16 @@ struct Vector {
   template <class Element>
   static Vector in_order(Vector value) {
     return value;
+  }
+  static void lay_columns(const std::uint16_t* const (&rows)[16], float* to, int stride) {
+    __m512i pairs[16];
+    for (int i = 0; i < 16; ++i) pairs[i] = _mm512_loadu_si512(rows[i]);
+    transpose(pairs);
+    const __m512i odd_bits = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
+    for (int i = 0; i < 16; ++i) {
+      _mm512_storeu_si512(to + 2 * i * stride, _mm512_slli_epi32(pairs[i], 16));
+      _mm512_storeu_si512(to + (2 * i + 1) * stride, _mm512_and_si512(pairs[i], odd_bits));
+    }
   }
   static Vector load_f16(const std::uint16_t* p) { return {_mm512_cvtph_ps(load_half(p))}; }
   void store(float* p) const { _mm512_storeu_ps(p, lanes); }

@@ -37,6 +37,7 @@ struct Vector {
   static constexpr int kValueSums = 2;
   static constexpr int kValueQueries = 2;
   static constexpr bool kWidensInPlace = false;
+  static constexpr int kColumnDims = 0;
   static constexpr int kDoubles = 2;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {

@@ -25,30 +25,15 @@ struct Words512 {
     // A quad's bytes 0, 2, 1, 3: its even bytes are one pair then, its odd ones the other.
     const __m512i even_odd =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
-    __m512i v[16];
-    __m512i w[16];
+    __m512i quads[16];
     for (int i = 0; i < 16; ++i) {
-      v[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(keys[i]), even_odd);
+      quads[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(keys[i]), even_odd);
     }
-    for (int i = 0; i < 16; i += 2) {  // of two keys
-      w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-      w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4) {  // of four: v[i + j] has quads j, j + 4, j + 8, j + 12
-      v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
-      v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
-      v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
-      v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
-    }
-    for (int j = 0; j < 4; ++j) {
-      const __m512i first = _mm512_shuffle_i32x4(v[j], v[j + 4], 0x88);   // j, j + 8 of eight
-      const __m512i second = _mm512_shuffle_i32x4(v[j], v[j + 4], 0xdd);  // j + 4, j + 12
-      const __m512i third = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0x88);
-      const __m512i fourth = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0xdd);
-      store_quad(_mm512_shuffle_i32x4(first, third, 0x88), j, to, stride);
-      store_quad(_mm512_shuffle_i32x4(second, fourth, 0x88), j + 4, to, stride);
-      store_quad(_mm512_shuffle_i32x4(first, third, 0xdd), j + 8, to, stride);
-      store_quad(_mm512_shuffle_i32x4(second, fourth, 0xdd), j + 12, to, stride);
+    transpose(quads);
+    for (int i = 0; i < 16; ++i) {
+      _mm512_storeu_si512(to + 2 * i * stride,
+                          _mm512_srai_epi16(_mm512_slli_epi16(quads[i], 8), 8));
+      _mm512_storeu_si512(to + (2 * i + 1) * stride, _mm512_srai_epi16(quads[i], 8));
     }
   }
 
@@ -88,10 +73,6 @@ struct Words512 {
   static void store_words(__m512i bytes, std::int16_t* to) {
     _mm512_storeu_si512(to, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(bytes)));
     _mm512_storeu_si512(to + 32, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(bytes, 1)));
-  }
-  static void store_quad(__m512i quads, int quad, std::int16_t* to, int stride) {
-    _mm512_storeu_si512(to + 2 * quad * stride, _mm512_srai_epi16(_mm512_slli_epi16(quads, 8), 8));
-    _mm512_storeu_si512(to + (2 * quad + 1) * stride, _mm512_srai_epi16(quads, 8));
   }
 };
 
