@@ -21,6 +21,8 @@ constexpr int kMostWidenedDim = 256;
 // side by side, once for all (avx512, heads of 64: for 8 walks 1.03 to 1.05 times as long as
 // without).
 constexpr int kManyWalks = 16;
+// So what a single row reads behind what it shares never is.
+static_assert(kManyWalks > kMostQueries);
 
 // A chunk's scores for each walk, then what its values count for. Scores come in groups, which may
 // go beyond the chunk.
@@ -119,21 +121,20 @@ template <class V, int Q, int kLane, int kStep>
   }
 }
 
-// Scores of whole groups of sixteen keys, those that hold [first, n) of a chunk.
+// Scores of the first n keys of a chunk, in whole groups of sixteen.
 template <class V>
 struct ColumnScoreStep {
   const AttendArgs& args;
   Walks& walks;
   ChunkWeights* weights;
   const float* columns;
-  int first;
   int n;
 
   template <int Q>
   void run(int walk) const {
     const float* queries[Q];
     for (int q = 0; q < Q; ++q) queries[q] = walks[walk + q].query;
-    for (int at = first / kLanes * kLanes; at < n; at += kLanes) {
+    for (int at = 0; at < n; at += kLanes) {
       V scores[Q];
       add_lanes<V, Q, 0, 1>(queries, columns + at, args.head_dim, scores);
       for (int q = 0; q < Q; ++q) {
@@ -253,7 +254,7 @@ class FloatSteps {
 
   void read(const void* const* at, int first, int end, int n_at) {
     if constexpr (sizeof(Element) == 2 && V::kColumnDims > 0) {
-      if (form_ == Form::columns) return lay_columns(at, first, end, n_at);
+      if (form_ == Form::columns) return lay_columns(at, end, n_at);
     }
     if (form_ == Form::stored) {
       for (int i = first; i < end; ++i) {
@@ -282,12 +283,11 @@ class FloatSteps {
     if (d < dim) V::load_first(from + d, dim - d).store_first(to + d, dim - d);
     return to;
   }
-  // Whole groups of sixteen: before `first` those that stand in its group, at the end the last one
-  // again.
-  void lay_columns(const void* const* at, int first, int end, int n_at) {
+  // Whole groups of sixteen: at the end the last one again.
+  void lay_columns(const void* const* at, int end, int n_at) {
     constexpr int kTogether = V::kColumnDims;
     const int dim = args_.head_dim;
-    for (int group = first / kLanes * kLanes; group < end; group += kLanes) {
+    for (int group = 0; group < end; group += kLanes) {
       const Element* keys[kLanes];
       for (int i = 0; i < kLanes; ++i) {
         const int key = group + i < end ? group + i : end - 1;
@@ -335,7 +335,7 @@ class FloatSteps {
         break;
       case Form::columns:
         for_walks<V::kDotQueries>(walk, n_walks,
-                                  ColumnScoreStep<V>{args_, walks_, weights_, room_, first, n});
+                                  ColumnScoreStep<V>{args_, walks_, weights_, room_, n});
         break;
     }
   }
