@@ -68,8 +68,8 @@ constexpr KernelTable make_table(const char* name) {
       .add = add_to<V>,
       .to_bf16 = round_to_bf16<V>,
       .to_int8 = round_to_int8<V>,
-      .attend = {attend_in_floats<V, float>, attend_in_floats<V, std::uint16_t>,
-                 attend_int8<V, Words>},
+      .attend = {attend_with<FloatSteps<V, float>>, attend_with<FloatSteps<V, std::uint16_t>>,
+                 attend_with<Int8Steps<V, Words>>},
   };
 }
 

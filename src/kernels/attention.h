@@ -169,6 +169,15 @@ void attend_by_chunks(const AttendArgs& args, Steps& steps) {
   }
 }
 
+template <class Steps>
+void attend_with(const AttendArgs& args) {
+  for (int q = 0; q < args.n_queries; q += kMostQueries) {
+    const int n = args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries;
+    Steps steps(args, q, n);
+    attend_by_chunks(args, steps);
+  }
+}
+
 }  // namespace
 }  // namespace outrider::kernels
 

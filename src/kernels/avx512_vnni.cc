@@ -70,7 +70,9 @@ void matmul_int8_vnni(const MatmulArgs& args) {
 void matmul_int4_vnni(const MatmulArgs& args) {
   matmul_quantized<Vector, VnniDots, WeightKind::int4>(args);
 }
-void attend_int8_vnni(const AttendArgs& args) { attend_int8<Vector, Words512<MultiplyAdd>>(args); }
+void attend_int8_vnni(const AttendArgs& args) {
+  attend_with<Int8Steps<Vector, Words512<MultiplyAdd>>>(args);
+}
 
 }  // namespace outrider::kernels
 #endif  // __x86_64__

@@ -351,15 +351,6 @@ class FloatSteps {
   alignas(kLineBytes) float room_[kRoom];
 };
 
-template <class V, class Element>
-void attend_in_floats(const AttendArgs& args) {
-  for (int q = 0; q < args.n_queries; q += kMostQueries) {
-    const int n = args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries;
-    FloatSteps<V, Element> steps(args, q, n);
-    attend_by_chunks(args, steps);
-  }
-}
-
 }  // namespace
 }  // namespace outrider::kernels
 

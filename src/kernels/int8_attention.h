@@ -276,15 +276,6 @@ class Int8Steps {
   alignas(kLineBytes) std::int16_t queries_[kMostWalks * kMostInt8HeadDim];
 };
 
-template <class V, class Words>
-void attend_int8(const AttendArgs& args) {
-  for (int q = 0; q < args.n_queries; q += kMostQueries) {
-    const int n = args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries;
-    Int8Steps<V, Words> steps(args, q, n);
-    attend_by_chunks(args, steps);
-  }
-}
-
 }  // namespace
 }  // namespace outrider::kernels
 
