@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
 
@@ -20,6 +21,14 @@ constexpr int kMostWalks = kMostAttendRows * kMostQueries;
 // Rows of keys (or values) that are called for ahead of the one that is read: they lie in pages of
 // some kilobytes, and at the beginning of each the hardware's prefetcher would start anew.
 constexpr int kRowsAhead = 16;
+
+// Calls for the head, so many bytes at that offset, that stands so far behind at[i], of n_at.
+inline void call_row_ahead(const void* const* at, int i, int n_at, std::size_t head_offset,
+                           std::size_t n_bytes) {
+  if (i + kRowsAhead >= n_at) return;
+  const char* ahead = static_cast<const char*>(at[i + kRowsAhead]) + head_offset;
+  for (std::size_t line = 0; line < n_bytes; line += kLineBytes) __builtin_prefetch(ahead + line);
+}
 
 // One query's way over the keys.
 struct Walk {

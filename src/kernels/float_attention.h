@@ -314,11 +314,8 @@ class FloatSteps {
     return reinterpret_cast<const Element*>(static_cast<const char*>(at) + args_.head_offset);
   }
   void call_ahead(const void* const* at, int i, int n_at) const {
-    if (i + kRowsAhead >= n_at) return;
-    const Element* ahead = head(at[i + kRowsAhead]);
-    for (int d = 0; d < args_.head_dim; d += static_cast<int>(kLineBytes / sizeof(Element))) {
-      __builtin_prefetch(ahead + d);
-    }
+    call_row_ahead(at, i, n_at, args_.head_offset,
+                   static_cast<std::size_t>(args_.head_dim) * sizeof(Element));
   }
   // For n_rows rows from `row` on, the keys [first, n) that have been read.
   void score(int row, int n_rows, int first, int n) {

@@ -214,11 +214,7 @@ class Int8Steps {
     return scale;
   }
   void call_ahead(const void* const* at, int i, int n_at) const {
-    if (i + kRowsAhead >= n_at) return;
-    const std::int8_t* ahead = head(at[i + kRowsAhead]);
-    for (int d = 0; d < args_.head_dim; d += static_cast<int>(kLineBytes)) {
-      __builtin_prefetch(ahead + d);
-    }
+    call_row_ahead(at, i, n_at, args_.head_offset, static_cast<std::size_t>(args_.head_dim));
   }
 
   // Sixteen keys -> (pairs of dims, 16, 2), pairs kKeyStride apart.
