@@ -22,7 +22,8 @@ constexpr int kQueriesPerHead = 8;
 constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
 // All heads of some tokens over keys and values that they share, in pages of one layer.
-void attend(benchmark::State& state, const kernels::KernelTable& table, kernels::KvKind kv) {
+void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs& args),
+            kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));
   const auto n_rows = static_cast<std::size_t>(state.range(1));
   const KvShape shape{.n_layers = 1, .n_heads = kKvHeads, .head_dim = kHeadDim, .kind = kv};
@@ -53,19 +54,19 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
   const auto begun = std::chrono::steady_clock::now();
   for (auto _ : state) {
     for (int head = 0; head < kKvHeads; ++head) {
-      table.attend[static_cast<int>(kv)]({.rows = rows.data(),
-                                          .n_rows = static_cast<int>(n_rows),
-                                          .n_queries = kQueriesPerHead,
-                                          .query_stride = kHeadDim,
-                                          .out_stride = kHeadDim,
-                                          .head_dim = kHeadDim,
-                                          .scale = 0.125F,
-                                          .n_shared = n_keys,
-                                          .shared_keys = keys.data(),
-                                          .shared_values = values.data(),
-                                          .n_alike = 0,
-                                          .head_offset = shape.head_at(head),
-                                          .head_scale = shape.scale_at(head)});
+      attend_to({.rows = rows.data(),
+                 .n_rows = static_cast<int>(n_rows),
+                 .n_queries = kQueriesPerHead,
+                 .query_stride = kHeadDim,
+                 .out_stride = kHeadDim,
+                 .head_dim = kHeadDim,
+                 .scale = 0.125F,
+                 .n_shared = n_keys,
+                 .shared_keys = keys.data(),
+                 .shared_values = values.data(),
+                 .n_alike = 0,
+                 .head_offset = shape.head_at(head),
+                 .head_scale = shape.scale_at(head)});
     }
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
@@ -81,13 +82,19 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
 void register_benchmarks() {
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
     if (!kernels::is_supported(*table)) continue;
-    for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {
-      const std::string name = std::string("attend/") + table->name + "/" + name_of(kv);
-      benchmark::RegisterBenchmark(
-          name.c_str(), [table, kv](benchmark::State& state) { attend(state, *table, kv); })
+    const auto add = [&](const std::string& keys, auto attend_to, kernels::KvKind kv) {
+      const std::string name = std::string("attend/") + table->name + "/" + keys;
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [=](benchmark::State& state) { attend(state, attend_to, kv); })
           ->ArgNames({"keys", "rows"})
           ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
           ->Unit(benchmark::kMicrosecond);
+    };
+    for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {
+      add(name_of(kv), table->attend[static_cast<int>(kv)], kv);
+    }
+    if (table->attend_bf16_pairs != nullptr) {
+      add("bf16_pairs", table->attend_bf16_pairs, kernels::KvKind::bf16);
     }
   }
 }

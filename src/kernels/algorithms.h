@@ -4,35 +4,39 @@
 // V offers: zero, broadcast(float), load(const float*), load(const uint16_t* bf16),
 // load_first and store_first of n < 16 elements (zeros behind what is loaded),
 // load_f16(const uint16_t*), store(float*), store_int8(int8_t*) of integers in -128..127,
-// store_int16(int16_t*) of numbers in that range of 16 bits, rounded to nearest even; + - * /;
-// fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b
-// (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of the bits;
-// reduce_add by the tree of table.h, reduce_add_each (of sixteen V at once: lane i is the i-th's
-// sum) and reduce_max; load_mixed, of weights in whatever order of lanes is quickest, and
-// in_order<Element>, which puts right what was computed from it. And how much of it the registers
-// hold: kMaxRows, rows of a product with one tile; kAccumulators, sums of a product with several
-// adjacent tiles; kOneRowTiles, tiles that one row takes together; kSumsBesideInputs, up to how
-// many sums inputs stay in registers from tile to tile, while above that they are read with
-// broadcast_anew; kDotSums, a divisor of 16, sums of dot products with keys, and kDotQueries, 1, 2
-// or 4 and no more than these, queries that meet each key; kValueSums, sums over values, and
-// kValueQueries, of how many queries; kWidensInPlace, whether there is room for bf16 to be widened
-// where it is used; kColumnDims and lay_columns, so many dims of sixteen rows of bf16 -> floats
-// (kColumnDims, 16), dims a stride apart, 0 where there is no such thing; kDoubles, how many
-// doubles go together; multiply_low_halves of so many 64-bit integers.
+// store_int16(int16_t*) of numbers in that range of 16 bits, rounded to nearest even; where there
+// are products of bf16, store_bf16(uint16_t*) of what bf16 holds; + - * /; fma(a, b, c) = a * b + c
+// rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b (so a NaN in b passes, as
+// in the x86 instructions); absolute; shift_left_23 of the bits; reduce_add by the tree of table.h,
+// reduce_add_each (of sixteen V at once: lane i is the i-th's sum) and reduce_max; load_mixed, of
+// weights in whatever order of lanes is quickest, and in_order<Element>, which puts right what was
+// computed from it. And how much of it the registers hold: kMaxRows, rows of a product with one
+// tile; kAccumulators, sums of a product with several adjacent tiles; kOneRowTiles, tiles that one
+// row takes together; kSumsBesideInputs, up to how many sums inputs stay in registers from tile to
+// tile, while above that they are read with broadcast_anew; kDotSums, a divisor of 16, sums of dot
+// products with keys, and kDotQueries, 1, 2 or 4 and no more than these, queries that meet each
+// key; kValueSums, sums over values, and kValueQueries, of how many queries; kWidensInPlace,
+// whether there is room for bf16 to be widened where it is used; kColumnDims and lay_columns, so
+// many dims of sixteen rows of bf16 -> floats (kColumnDims, 16), dims a stride apart, 0 where there
+// is no such thing; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
+// integers.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
 //
-// Words offers exact dot products of words, two of which make a pair: lay_keys, sixteen keys'
-// kKeyDims bytes each -> (kKeyDims / 2, 16, 2) words, pairs a stride apart; lay_values, kValueDims
-// dims of two values -> (kValueDims, 2) words; and dots, of R <= kRows rows of words with T <=
-// kVectors vectors of 16 columns (pairs, T, 16, 2), as floats, rounded once. kRows and kVectors are
-// powers of two.
+// Words offers dot products of words of 16 bits, two of which make a pair: Stored and Word, what
+// keys and values are in the cache and in products; lay_keys, kKeyDims of sixteen keys each ->
+// (kKeyDims / 2, 16, 2) words, pairs a stride apart; lay_values, kValueDims dims of two values ->
+// (kValueDims, 2) words; and dots, of R rows of words, a stride apart, with T <= kVectors vectors
+// of 16 columns (pairs, T, 16, 2), as floats, for a multiple of kPairsTogether pairs. R is at most
+// kRows, and so many rows may be read. kRows and kVectors are powers of two. Those that make_table
+// takes are of int8 and exact, rounded once.
 //
-// The algorithms stand in products.h, rows.h, float_attention.h, int8_attention.h,
-// double_functions.h and philox.h; here they become a table. Everything in them has internal
-// linkage, and no function of the standard library is used that could be emitted out of line: a
-// copy compiled with AVX flags must never be linked into code that runs everywhere.
+// The algorithms stand in products.h, rows.h, float_attention.h, laid_attention.h,
+// int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.
+// Everything in them has internal linkage, and no function of the standard library is used that
+// could be emitted out of line: a copy compiled with AVX flags must never be linked into code that
+// runs everywhere.
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
@@ -70,6 +74,7 @@ constexpr KernelTable make_table(const char* name) {
       .to_int8 = round_to_int8<V>,
       .attend = {attend_with<FloatSteps<V, float>>, attend_with<FloatSteps<V, std::uint16_t>>,
                  attend_with<Int8Steps<V, Words>>},
+      .attend_bf16_pairs = nullptr,
   };
 }
 

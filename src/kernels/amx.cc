@@ -12,42 +12,11 @@
 // bf16: the units' own order of additions, the same for every number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
+#include "kernels/tile_shape.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
 namespace {
-
-// What the eight tile registers are for: 0 to 3 sums, 4 and 5 weights, 6 and 7 inputs. (The
-// instructions take their registers as literals.)
-struct alignas(64) TileConfig {
-  std::uint8_t palette;
-  std::uint8_t start_row;
-  std::uint8_t reserved[14];
-  std::uint16_t row_bytes[16];
-  std::uint8_t rows[16];
-};
-
-// The shape of the tiles for as long as it lives. Released at the end: a thread with tiles in use
-// has 8 KB more to save at every context switch.
-class TileShape {
- public:
-  TileShape(int input_rows, int input_row_bytes, int weight_rows) {
-    TileConfig config = {};
-    config.palette = 1;
-    for (int tile = 0; tile < 8; ++tile) {
-      const bool weights = tile == 4 || tile == 5;
-      const bool inputs = tile == 6 || tile == 7;
-      config.rows[tile] = static_cast<std::uint8_t>(weights ? weight_rows : input_rows);
-      config.row_bytes[tile] = static_cast<std::uint16_t>(inputs ? input_row_bytes : 64);
-    }
-    // GCC before 13.2.1 takes the instruction to read 8 bytes and drops the other stores.
-    __asm__ volatile("" ::"m"(config));
-    _tile_loadconfig(&config);
-  }
-  TileShape(const TileShape&) = delete;
-  TileShape& operator=(const TileShape&) = delete;
-  ~TileShape() { _tile_release(); }
-};
 
 // Row tiles that go together over the weights. int8, int4: 64 rows' inputs and running sums stay in
 // the second cache beside a block of weights.
@@ -416,15 +385,17 @@ struct NoDots {
 };
 
 struct NoWords {
+  using Stored = std::int8_t;
+  using Word = std::int16_t;
   static constexpr int kRows = 1;
   static constexpr int kVectors = 1;
+  static constexpr int kPairsTogether = 1;
   static constexpr int kKeyDims = 2;
   static constexpr int kValueDims = kLanes;
   static void lay_keys(const std::int8_t* const (&)[kLanes], std::int16_t*, int) {}
   static void lay_values(const std::int8_t*, const std::int8_t*, std::int16_t*) {}
   template <int R, int T>
-  static void dots(const std::int16_t*, int, int, const std::int16_t* const (&)[R],
-                   Vector (&)[R][T]) {}
+  static void dots(const std::int16_t*, int, int, const std::int16_t*, int, Vector (&)[R][T]) {}
 };
 
 constexpr KernelTable make_amx_table() {
@@ -436,6 +407,7 @@ constexpr KernelTable make_amx_table() {
   table.matmul[static_cast<int>(WeightKind::int8)] = matmul_quantized_amx<WeightKind::int8>;
   table.matmul[static_cast<int>(WeightKind::int4)] = matmul_quantized_amx<WeightKind::int4>;
   table.round_row = round_row<Vector>;
+  table.attend_bf16_pairs = attend_bf16_amx;
   return table;
 }
 

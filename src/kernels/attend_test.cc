@@ -1,5 +1,5 @@
 // Attention of every table against the scalar table bit by bit, and the scalar table against
-// double.
+// double; by products of bf16, which are each table's own, against itself and double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,14 +26,40 @@ constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200};
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272};
 constexpr int kMostQueries = 9;  // more than go together
 
+// What a table does with keys and values of some kind.
+struct Arithmetic {
+  KvKind kv;
+  bool pairs = false;  // attend_bf16_pairs
+
+  auto of(const KernelTable& table) const {
+    return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(kv)];
+  }
+  // Whose bits those of a table are, which it has this arithmetic for.
+  const KernelTable& reference(const KernelTable& table) const {
+    return pairs ? table : kScalarTable;
+  }
+};
+constexpr Arithmetic kArithmetics[] = {
+    {KvKind::f32}, {KvKind::bf16}, {KvKind::int8}, {KvKind::bf16, true}};
+
+bool takes(const Arithmetic& arithmetic, int head_dim) {
+  return head_dim <= kMostLaidHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
+}
+
+std::vector<test_support::NamedTable> tables_with(const Arithmetic& arithmetic) {
+  std::vector<test_support::NamedTable> tables = test_support::runnable_tables();
+  std::erase_if(tables, [&](const auto& named) { return arithmetic.of(*named.table) == nullptr; });
+  return tables;
+}
+
 struct Call {
-  KvKind kv = KvKind::f32;
+  Arithmetic arithmetic{KvKind::f32};
   AttendArgs args{};
   std::vector<AttendRow> rows;
 
   void run(const KernelTable& table) {
     args.rows = rows.data();
-    table.attend[static_cast<int>(kv)](args);
+    arithmetic.of(table)(args);
   }
 };
 
@@ -47,10 +73,11 @@ struct Cache {
   std::vector<std::uint16_t> bf16;
   std::vector<std::byte> int8;  // of each row the heads' scales, then their bytes
   std::vector<const void*> key_at, value_at;
-  KvKind kind;
+  Arithmetic arithmetic;
 
-  Cache(KvKind the_kind, int head_dim, int n, unsigned seed) : dim(head_dim), n_keys(n) {
-    kind = the_kind;
+  Cache(const Arithmetic& read_by, int head_dim, int n, unsigned seed)
+      : dim(head_dim), n_keys(n), arithmetic(read_by) {
+    const KvKind kind = arithmetic.kv;
     const auto row = static_cast<std::size_t>(kHeads * dim);
     f32 = test_support::awkward_floats(2 * static_cast<std::size_t>(n) * row, seed);
     for (float& value : f32) {
@@ -97,7 +124,8 @@ struct Cache {
     args.n_queries = n_queries;
     args.head_dim = dim;
     args.scale = 1 / std::sqrt(static_cast<float>(dim));
-    call.kv = kind;
+    call.arithmetic = arithmetic;
+    const KvKind kind = arithmetic.kv;
     args.shared_keys = key_at.data();
     args.shared_values = value_at.data();
     args.n_shared = n_shared;
@@ -121,22 +149,22 @@ std::vector<float> queries_for(int dim, unsigned seed) {
   return test_support::awkward_floats(kMostQueries * (static_cast<std::size_t>(dim) + 1), seed);
 }
 
-TEST(Attend, EveryTableAndQueryCountGivesTheScalarTablesSingleQueries) {
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
+TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
+  for (const Arithmetic& arithmetic : kArithmetics) {
     for (const int dim : kHeadDims) {
-      if (kind == KvKind::int8 && dim > kMostInt8HeadDim) continue;
+      if (!takes(arithmetic, dim)) continue;
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {
-        const Cache cache(kind, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
-        std::vector<float> singles;
-        for (int q = 0; q < kMostQueries; ++q) {
-          std::vector<float> out;
-          Call call = cache.call(queries, 1, 0, out);
-          call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
-          call.run(kScalarTable);
-          singles.insert(singles.end(), out.begin(), out.end());  // the gap stays 777
-        }
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        const Cache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
+        for (const auto& [name, table] : tables_with(arithmetic)) {
+          std::vector<float> singles;
+          for (int q = 0; q < kMostQueries; ++q) {
+            std::vector<float> out;
+            Call call = cache.call(queries, 1, 0, out);
+            call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
+            call.run(arithmetic.reference(*table));
+            singles.insert(singles.end(), out.begin(), out.end());  // the gap stays 777
+          }
           for (int n_queries = 1; n_queries <= kMostQueries; ++n_queries) {
             std::vector<float> out;
             const int n_chunks = n_keys / kChunkKeys;
@@ -163,8 +191,8 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
   constexpr int kQueries = kMostQueries;
   constexpr int kKeys = 300;
   std::mt19937 generator(5);
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
-    const Cache cache(kind, dim, kKeys, 9);
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    const Cache cache(arithmetic, dim, kKeys, 9);
     for (const int n_shared : {0, 64, 128}) {
       for (const auto& [n_rows, n_alike] :
            {std::pair{2, 0}, {5, 1}, {5, 16}, {3, 50}, {kMostAttendRows, 63}}) {
@@ -200,7 +228,7 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
                                    .keys = keys[r].data(),
                                    .values = values[r].data()});
         }
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        for (const auto& [name, table] : tables_with(arithmetic)) {
           together.run(*table);
           for (std::size_t r = 0; r < outs.size(); ++r) {
             std::vector<const void*> all_keys(cache.key_at.begin(),
@@ -214,7 +242,7 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
             alone.rows[0].n_keys = together.rows[r].n_keys;
             alone.rows[0].keys = all_keys.data();
             alone.rows[0].values = all_values.data();
-            alone.run(kScalarTable);
+            alone.run(arithmetic.reference(*table));
             ASSERT_TRUE(same_bits(outs[r], expected))
                 << name << " shared " << n_shared << " alike " << n_alike << " rows " << n_rows
                 << " row " << r;
@@ -234,19 +262,23 @@ INSTANTIATE_TEST_SUITE_P(HeadDims, RowsTogether, ::testing::Values(1, 24, 64, 80
 //
 // With keys and values in int8 a query is off by half a step of its words, and so is, in every
 // chunk, each weight times the scale of its value, which then counts for at most 127.
-TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
+//
+// By products of bf16 each element of a query and each weight is off by 2^-8 of its size (a weight
+// in the sum of values and in the total alike; by 2^-14 before it is rounded), and subnormal
+// numbers are 0.
+TEST(Attend, MatchesDoubleArithmetic) {
   constexpr double kUnit = 0x1p-24;
+  constexpr double kBf16Unit = 0x1p-8;
   constexpr double kHalfStep = 0.5 / 16256;  // of the largest
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    const KvKind kind = arithmetic.kv;
     for (const int dim : kHeadDims) {
-      if (kind == KvKind::int8 && dim > kMostInt8HeadDim) continue;
+      if (!takes(arithmetic, dim)) continue;
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {
-        const Cache cache(kind, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
-        std::vector<float> out;
-        Call call = cache.call(queries, 1, 0, out);
-        const AttendArgs& args = call.args;
-        call.run(kScalarTable);
+        const Cache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
+        std::vector<float> ignored;
+        const AttendArgs args = cache.call(queries, 1, 0, ignored).args;
         double largest_query = 0;
         for (std::size_t j = 0; j < static_cast<std::size_t>(dim); ++j) {
           largest_query = std::max(largest_query, std::fabs(double{queries[j]}));
@@ -267,6 +299,10 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
           scores.push_back(score * args.scale);
           double off = (dim + 2) * kUnit * magnitudes;
           if (kind == KvKind::int8) off += 1.01 * kHalfStep * largest_query * key_magnitudes;
+          if (arithmetic.pairs) {
+            off +=
+                1.01 * kBf16Unit * magnitudes + 0x1p-126 * (key_magnitudes + dim * largest_query);
+          }
           delta = std::max(delta, off * args.scale);
         }
         const auto bounds = std::minmax_element(scores.begin(), scores.end());
@@ -274,8 +310,9 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
         // Beyond 104 below the highest a weight is 0 and its error without effect.
         const double spread = std::min(highest - *bounds.first, 104.0);
         const int n_chunks = (n_keys + kChunkKeys - 1) / kChunkKeys;
-        const double relative = 2 * (2 * delta + spread * kUnit * (n_chunks + 1)) +
-                                (2 * n_keys + 16 * n_chunks) * kUnit;
+        double relative = 2 * (2 * delta + spread * kUnit * (n_chunks + 1)) +
+                          (2 * n_keys + 16 * n_chunks) * kUnit;
+        if (arithmetic.pairs) relative += 2 * 1.01 * (kBf16Unit + 0x1p-14);
         double total = 0;
         for (double& score : scores) total += score = std::exp(score - highest);
         // Of each chunk, the largest weight times its value's largest element.
@@ -291,24 +328,31 @@ TEST(Attend, ScalarTableMatchesDoubleArithmetic) {
           }
         }
         double rounded = n_keys * (0x1p-149 + 0x1p-126 * largest_value);
+        if (arithmetic.pairs) rounded += 0x1p-125;
         if (kind == KvKind::int8) {
           for (int i = 0; i < n_keys; ++i) {
             rounded += (1.01 + 2 * relative) * kHalfStep *
                        largest[static_cast<std::size_t>(i / kChunkKeys)];
           }
         }
-        for (int j = 0; j < dim; ++j) {
-          double expected = 0;
-          double magnitudes = 0;
-          for (int i = 0; i < n_keys; ++i) {
-            const double term = scores[static_cast<std::size_t>(i)] / total *
-                                cache.values[static_cast<std::size_t>(i * dim + j)];
-            expected += term;
-            magnitudes += std::fabs(term);
+        // Tables that share their bits share their errors: the scalar one stands for them.
+        for (const auto& [name, table] : tables_with(arithmetic)) {
+          if (&arithmetic.reference(*table) != table) continue;
+          std::vector<float> out;
+          cache.call(queries, 1, 0, out).run(*table);
+          for (int j = 0; j < dim; ++j) {
+            double expected = 0;
+            double magnitudes = 0;
+            for (int i = 0; i < n_keys; ++i) {
+              const double term = scores[static_cast<std::size_t>(i)] / total *
+                                  cache.values[static_cast<std::size_t>(i * dim + j)];
+              expected += term;
+              magnitudes += std::fabs(term);
+            }
+            ASSERT_TRUE(
+                near(out[static_cast<std::size_t>(j)], expected, relative * magnitudes + rounded))
+                << name << " dim " << dim << " keys " << n_keys;
           }
-          ASSERT_TRUE(
-              near(out[static_cast<std::size_t>(j)], expected, relative * magnitudes + rounded))
-              << "dim " << dim << " keys " << n_keys;
         }
       }
     }
@@ -353,10 +397,11 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
   constexpr int kDim = 24;
   constexpr int kKeys = 100;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    const KvKind kind = arithmetic.kv;
     for (const int bad : {3, kKeys - 1}) {
       for (const bool in_keys : {true, false}) {
-        Cache cache(kind, kDim, kKeys, 3);
+        Cache cache(arithmetic, kDim, kKeys, 3);
         const void*& at = (in_keys ? cache.key_at : cache.value_at)[static_cast<std::size_t>(bad)];
         std::vector<float> f32(2 * kDim, nan);
         std::vector<std::uint16_t> bf16(2 * kDim, to_bf16(nan).bits);
@@ -367,7 +412,7 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
         at = f32.data();
         if (kind == KvKind::bf16) at = bf16.data();
         if (kind == KvKind::int8) at = int8.data();
-        for (const auto& [name, table] : test_support::runnable_tables()) {
+        for (const auto& [name, table] : tables_with(arithmetic)) {
           for (const int n_keys : {bad, bad + 1, kKeys}) {
             std::vector<float> out;
             const std::vector<float> queries = queries_for(kDim, 1);
@@ -381,10 +426,10 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
         }
       }
     }
-    const Cache cache(kind, kDim, kKeys, 3);
+    const Cache cache(arithmetic, kDim, kKeys, 3);
     std::vector<float> queries = queries_for(kDim, 1);
     queries[5] = nan;
-    for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const auto& [name, table] : tables_with(arithmetic)) {
       std::vector<float> out;
       cache.call(queries, 2, kChunkKeys, out).run(*table);
       for (std::size_t i = 0; i < kDim; ++i) {

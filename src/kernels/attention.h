@@ -1,7 +1,7 @@
 // What attention does whatever its keys and values are: the online softmax over a vector type V
 // (algorithms.h), and the order in which several rows, whose walks over the keys begin alike, read
 // what they share once. The arithmetic on keys and values stands in float_attention.h and
-// int8_attention.h.
+// laid_attention.h.
 #ifndef OUTRIDER_KERNELS_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_H_
 
@@ -29,6 +29,11 @@ inline void call_row_ahead(const void* const* at, int i, int n_at, std::size_t h
   const char* ahead = static_cast<const char*>(at[i + kRowsAhead]) + head_offset;
   for (std::size_t line = 0; line < n_bytes; line += kLineBytes) __builtin_prefetch(ahead + line);
 }
+
+template <class V>
+struct PlainWeight {
+  [[gnu::always_inline]] static V of(V x) { return exponential_of_negative(x); }
+};
 
 // One query's way over the keys.
 struct Walk {
@@ -90,8 +95,8 @@ void for_walks(int at, int n, const Step& step) {
 }
 
 // The scores of a chunk of n keys (room for kChunkKeys) become weights, and the walk's sum is
-// brought to the new highest score.
-template <class V>
+// brought to the new highest score. Weight::of(V): e^x, as exactly as it is to count.
+template <class V, class Weight>
 void weigh(int head_dim, int n, float* scores, Walk& walk) {
   for (int i = n; i < kChunkKeys; ++i) scores[i] = -__builtin_inff();
   V highest_lanes = V::broadcast(walk.highest);
@@ -101,7 +106,7 @@ void weigh(int head_dim, int n, float* scores, Walk& walk) {
   const float highest = reduce_max(highest_lanes);
   V sums = V::zero();
   for (int i = 0; i < kChunkKeys; i += kLanes) {
-    const V weight = exponential_of_negative(V::load(scores + i) - V::broadcast(highest));
+    const V weight = Weight::of(V::load(scores + i) - V::broadcast(highest));
     weight.store(scores + i);
     sums = sums + weight;
   }

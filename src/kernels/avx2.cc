@@ -250,8 +250,11 @@ struct Avx2Dots {
 // Two products of words summed into 32 bits by one instruction, without saturation: 16 registers
 // hold eight sums, two vectors of columns and what is multiplied with them.
 struct Avx2Words {
+  using Stored = std::int8_t;
+  using Word = std::int16_t;
   static constexpr int kRows = 4;
   static constexpr int kVectors = 1;
+  static constexpr int kPairsTogether = 1;
   static constexpr int kKeyDims = 32;
   static constexpr int kValueDims = kLanes;
 
@@ -270,8 +273,8 @@ struct Avx2Words {
   }
 
   template <int R, int T>
-  static void dots(const std::int16_t* columns, int stride, int n_pairs,
-                   const std::int16_t* const (&rows)[R], Vector (&dots)[R][T]) {
+  static void dots(const std::int16_t* columns, int stride, int n_pairs, const std::int16_t* rows,
+                   int row_stride, Vector (&dots)[R][T]) {
     static_assert(T == 1);
     __m256i low[R] = {};
     __m256i high[R] = {};
@@ -281,7 +284,7 @@ struct Avx2Words {
       columns += stride;
       for (int r = 0; r < R; ++r) {
         int two;
-        __builtin_memcpy(&two, rows[r] + 2 * pair, 4);
+        __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
         const __m256i row = _mm256_set1_epi32(two);
         low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(first, row));
         high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(second, row));

@@ -5,6 +5,8 @@
 // says. An output adds its pairs in the order of K, for every number of rows alike.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
+#include "kernels/bf16_attention.h"
+#include "kernels/bf16_columns512.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
@@ -63,6 +65,38 @@ struct PairsStep {
   }
 };
 
+struct Bf16Pairs : Bf16Columns512 {
+  // 16 sums, four vectors of columns and what is multiplied with them.
+  static constexpr int kRows = 4;
+  static constexpr int kVectors = 4;
+  static constexpr int kPairsTogether = 1;
+
+  template <int R, int T>
+  static void dots(const std::uint16_t* columns, int stride, int n_pairs, const std::uint16_t* rows,
+                   int row_stride, Vector (&dots)[R][T]) {
+    __m512 sums[R][T];
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_ps();
+    }
+    for (int pair = 0; pair < n_pairs; ++pair) {
+      __m512bh column[T];
+      for (int t = 0; t < T; ++t) {
+        column[t] = __builtin_bit_cast(__m512bh, _mm512_loadu_si512(columns + t * 2 * kLanes));
+      }
+      columns += stride;
+      for (int r = 0; r < R; ++r) {
+        int two;
+        __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
+        const auto row = __builtin_bit_cast(__m512bh, _mm512_set1_epi32(two));
+        for (int t = 0; t < T; ++t) sums[r][t] = _mm512_dpbf16_ps(sums[r][t], row, column[t]);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) dots[r][t] = {sums[r][t]};
+    }
+  }
+};
+
 }  // namespace
 
 void matmul_bf16_pairs(const MatmulArgs& args) {
@@ -77,6 +111,10 @@ void matmul_bf16_pairs(const MatmulArgs& args) {
 
 void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots) {
   round_row<Vector>(x, k, out, slots);
+}
+
+void attend_bf16_pairs(const AttendArgs& args) {
+  attend_with<LaidSteps<Vector, Bf16Pairs, Bf16Numbers<Vector>>>(args);
 }
 
 }  // namespace outrider::kernels

@@ -92,6 +92,7 @@ std::span<const KernelTable* const> compiled_tables() {
       table.pack_tile[kBf16] = pack_tile_bf16_pairs;
       table.matmul[kBf16] = matmul_bf16_pairs;
       table.round_row = round_row_to_pairs;
+      table.attend_bf16_pairs = attend_bf16_pairs;
     }
     return table;
   }();

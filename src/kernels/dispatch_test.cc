@@ -51,6 +51,9 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
       EXPECT_NE(a->to_bf16, b->to_bf16);
       EXPECT_NE(a->attend[0], b->attend[0]);
       EXPECT_NE(a->attend[1], b->attend[1]);
+      if (a->attend_bf16_pairs != nullptr) {
+        EXPECT_NE(a->attend_bf16_pairs, b->attend_bf16_pairs);
+      }
     }
   }
 }
@@ -63,6 +66,7 @@ TEST(Dispatch, NoSlotIsEmpty) {
       EXPECT_NE(table->matmul[kind], nullptr);
     }
     for (int kind = 0; kind < kKvKinds; ++kind) EXPECT_NE(table->attend[kind], nullptr);
+    EXPECT_EQ(table->attend_bf16_pairs == nullptr, table->round_row == nullptr);
   }
 }
 
@@ -104,6 +108,7 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::bf16)] == matmul_bf16_pairs, bf16);
   EXPECT_EQ(listed.round_row == round_row_to_pairs, bf16);
+  EXPECT_EQ(listed.attend_bf16_pairs == attend_bf16_pairs, bf16);
   EXPECT_EQ(listed.attend[static_cast<int>(KvKind::int8)] == attend_int8_vnni, vnni);
   EXPECT_EQ(listed.attend[static_cast<int>(KvKind::bf16)],
             kAvx512Table.attend[static_cast<int>(KvKind::bf16)]);

@@ -222,7 +222,7 @@ class FloatSteps {
     score(row, n_rows, first, n);
     const int begin = walks_.first_of(row);
     for (int i = begin; i < begin + walks_.of_rows(n_rows); ++i) {
-      weigh<V>(args_.head_dim, n, weights_[i].of, walks_[i]);
+      weigh<V, PlainWeight<V>>(args_.head_dim, n, weights_[i].of, walks_[i]);
     }
   }
   void alike_sums(int n) { sums(0, args_.n_rows, 0, n); }

@@ -42,8 +42,11 @@ struct ScalarDots {
 };
 
 struct ScalarWords {
+  using Stored = std::int8_t;
+  using Word = std::int16_t;
   static constexpr int kRows = 1;
   static constexpr int kVectors = 1;
+  static constexpr int kPairsTogether = 1;
   static constexpr int kKeyDims = 2;
   static constexpr int kValueDims = kLanes;
 
@@ -59,13 +62,13 @@ struct ScalarWords {
     }
   }
   template <int R, int T>
-  static void dots(const std::int16_t* columns, int stride, int n_pairs,
-                   const std::int16_t* const (&rows)[R], Vector (&dots)[R][T]) {
+  static void dots(const std::int16_t* columns, int stride, int n_pairs, const std::int16_t* rows,
+                   int, Vector (&dots)[R][T]) {
     static_assert(R == 1 && T == 1);
     for (int column = 0; column < kLanes; ++column) {
       std::int32_t sum = 0;
       for (int i = 0; i < 2 * n_pairs; ++i) {
-        sum += columns[i / 2 * stride + 2 * column + i % 2] * rows[0][i];
+        sum += columns[i / 2 * stride + 2 * column + i % 2] * rows[i];
       }
       dots[0][0].lane[column] = static_cast<float>(sum);
     }

@@ -11,8 +11,9 @@
 //     and bf16 weights add the K products of an output in the order of K, each with one fused
 //     multiply-add. Quantised ones go group by group with the exact integer dot: sum = fma(dot,
 //     scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum).
-//   * One exception: a table with round_row has its own arithmetic for bf16 weights (that of
-//     instructions that add products in pairs), batch-invariant like all else.
+//   * One exception: a table with round_row has its own arithmetic for bf16 weights and, with them,
+//     for keys and values in bf16 (that of instructions that add products in pairs),
+//     batch-invariant like all else.
 //   * No allocation, no exceptions, no globals: any thread may call any slot. The float environment
 //     must be the default (round to nearest, no flush to zero): tensor/team.h sees to it.
 #ifndef OUTRIDER_KERNELS_TABLE_H_
@@ -36,7 +37,7 @@ inline constexpr int kWeightKinds = 4;
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
-inline constexpr int kMostInt8HeadDim = 256;  // of keys and values in int8
+inline constexpr int kMostLaidHeadDim = 256;  // of attend[int8] and attend_bf16_pairs
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -175,10 +176,15 @@ struct KernelTable {
 
   // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys. f32,
   // bf16: a score is a dot product over 16 lanes, values are added one by one. int8, heads of at
-  // most kMostInt8HeadDim: a query, and a chunk's weights times the scales of their values, are
+  // most kMostLaidHeadDim: a query, and a chunk's weights times the scales of their values, are
   // rounded to integers, the largest in size becoming 127 * 128; scores and a chunk's sums of
   // values are exact integers, rounded to float once and multiplied by the scales.
   void (*attend[kKvKinds])(const AttendArgs& args);
+
+  // The same of bf16, for passes whose weights are bf16 and heads of at most kMostLaidHeadDim, by
+  // the products of those: queries are rounded to bf16, and so are weights, before they are added
+  // up. Null where there is no round_row.
+  void (*attend_bf16_pairs)(const AttendArgs& args);
 };
 
 }  // namespace outrider::kernels

@@ -24,6 +24,10 @@ void attend_int8_vnni(const AttendArgs& args);
 // Likewise of AVX512_BF16, with weights packed in pairs.
 void matmul_bf16_pairs(const MatmulArgs& args);
 void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots);
+void attend_bf16_pairs(const AttendArgs& args);
+
+// Of the amx table.
+void attend_bf16_amx(const AttendArgs& args);
 #endif
 
 // Size and filling of a packed tile (layout.h), the same for all tables.

@@ -108,6 +108,10 @@ struct Vector {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(lanes)));
   }
+  void store_bf16(std::uint16_t* p) const {
+    const __m512i bits = _mm512_srli_epi32(_mm512_castps_si512(lanes), 16);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(bits));
+  }
 
  private:
   static __mmask16 first(int n) { return static_cast<__mmask16>((1U << n) - 1U); }

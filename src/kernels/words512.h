@@ -14,9 +14,12 @@ namespace {
 
 template <class MultiplyAdd>
 struct Words512 {
+  using Stored = std::int8_t;
+  using Word = std::int16_t;
   // 16 sums, four vectors of columns and what is multiplied with them.
   static constexpr int kRows = 4;
   static constexpr int kVectors = 4;
+  static constexpr int kPairsTogether = 1;
   static constexpr int kKeyDims = 64;
   static constexpr int kValueDims = 64;
 
@@ -48,7 +51,7 @@ struct Words512 {
 
   template <int R, int T>
   static void dots(const std::int16_t* columns, int stride, int n_pairs,
-                   const std::int16_t* const (&rows)[R], Vector (&dots)[R][T]) {
+                   const std::int16_t* rows, int row_stride, Vector (&dots)[R][T]) {
     __m512i sums[R][T];
     for (int r = 0; r < R; ++r) {
       for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_si512();
@@ -59,7 +62,7 @@ struct Words512 {
       columns += stride;
       for (int r = 0; r < R; ++r) {
         int two;
-        __builtin_memcpy(&two, rows[r] + 2 * pair, 4);
+        __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
         const __m512i row = _mm512_set1_epi32(two);
         for (int t = 0; t < T; ++t) sums[r][t] = MultiplyAdd::of(sums[r][t], column[t], row);
       }

@@ -27,9 +27,9 @@ DecoderLayers::DecoderLayers(const Parts& parts)
                                                .head_dim = parts.config->head_dim,
                                                .kind = parts.kv})),
       least_share_ns_(kLeastShare_ns) {
-  if (parts_.kv == kernels::KvKind::int8 && parts_.config->head_dim > kernels::kMostInt8HeadDim) {
+  if (parts_.kv == kernels::KvKind::int8 && parts_.config->head_dim > kernels::kMostLaidHeadDim) {
     throw UsageError("load model", "kv int8",
-                     fmt::format("heads of at most {} elements", kernels::kMostInt8HeadDim),
+                     fmt::format("heads of at most {} elements", kernels::kMostLaidHeadDim),
                      fmt::format("{}", parts_.config->head_dim));
   }
   const LlamaLayer& layer = parts_.layers.front();
@@ -161,6 +161,17 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   }
 }
 
+// Weights that are bf16 bring their own arithmetic, where the table has one, to keys and values.
+auto DecoderLayers::attend_of(int layer_index) const -> Attend {
+  const KernelTable& table = *parts_.table;
+  const WeightKind weights =
+      parts_.layers[static_cast<std::size_t>(layer_index)].query.matrix.kind();
+  const bool pairs = table.attend_bf16_pairs != nullptr && weights == WeightKind::bf16 &&
+                     parts_.kv == kernels::KvKind::bf16 &&
+                     parts_.config->head_dim <= kernels::kMostLaidHeadDim;
+  return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(parts_.kv)];
+}
+
 // softmax(q k^T / sqrt(head_dim)) v: over (rows that attend together, key-value head), each with
 // the query heads that share it.
 void DecoderLayers::attend(const Team& team, int layer_index) {
@@ -186,7 +197,7 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
   args.shared_keys = shared_keys.data();
   args.shared_values = shared_values.data();
 
-  const auto attend = parts_.table->attend[static_cast<int>(parts_.kv)];
+  const auto attend = attend_of(layer_index);
 
   std::int64_t gathered = -1;
   const auto n_units = static_cast<std::int64_t>(blocks_.size()) * config.n_kv_heads;

@@ -130,6 +130,8 @@ class DecoderLayers {
   void store_keys_and_values(const Team& team, int layer_index);
   void share_out_attention();
   std::size_t addresses_per_thread() const;
+  using Attend = void (*)(const kernels::AttendArgs&);
+  Attend attend_of(int layer_index) const;
   void attend(const Team& team, int layer_index);
   void add_to_stream(const Team& team, const std::vector<float>& bias);
   void make_room();

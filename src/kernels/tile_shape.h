@@ -1,0 +1,48 @@
+// The shape of the tile registers of matrix units (Intel AMX), for the files that use them.
+// Internal linkage, as everything compiled with instruction-set flags.
+#ifndef OUTRIDER_KERNELS_TILE_SHAPE_H_
+#define OUTRIDER_KERNELS_TILE_SHAPE_H_
+
+#include <cstdint>
+
+#include "kernels/vector512.h"
+
+namespace outrider::kernels {
+namespace {
+
+// What the eight tile registers are for: 0 to 3 sums, 4 and 5 weights, 6 and 7 inputs. (The
+// instructions take their registers as literals.)
+struct alignas(64) TileConfig {
+  std::uint8_t palette;
+  std::uint8_t start_row;
+  std::uint8_t reserved[14];
+  std::uint16_t row_bytes[16];
+  std::uint8_t rows[16];
+};
+
+// The shape of the tiles for as long as it lives. Released at the end: a thread with tiles in use
+// has 8 KB more to save at every context switch.
+class TileShape {
+ public:
+  TileShape(int input_rows, int input_row_bytes, int weight_rows) {
+    TileConfig config = {};
+    config.palette = 1;
+    for (int tile = 0; tile < 8; ++tile) {
+      const bool weights = tile == 4 || tile == 5;
+      const bool inputs = tile == 6 || tile == 7;
+      config.rows[tile] = static_cast<std::uint8_t>(weights ? weight_rows : input_rows);
+      config.row_bytes[tile] = static_cast<std::uint16_t>(inputs ? input_row_bytes : 64);
+    }
+    // GCC before 13.2.1 takes the instruction to read 8 bytes and drops the other stores.
+    __asm__ volatile("" ::"m"(config));
+    _tile_loadconfig(&config);
+  }
+  TileShape(const TileShape&) = delete;
+  TileShape& operator=(const TileShape&) = delete;
+  ~TileShape() { _tile_release(); }
+};
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_TILE_SHAPE_H_
