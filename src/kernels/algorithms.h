@@ -66,7 +66,7 @@ constexpr KernelTable make_table(const char* name) {
       .rms_norm = rms_norm<V>,
       .rotate = rotate<V>,
       .silu_multiply = silu_multiply<V>,
-      .exponentials = exponentials<V::kDoubles>,
+      .softmax_weights = softmax_weights<V::kDoubles>,
       .logarithms = logarithms<V::kDoubles>,
       .philox_uniforms = philox_uniforms<V>,
       .add = add_to<V>,

@@ -1,5 +1,5 @@
-// e^x and log x in double over as many lanes as the instruction set has: portable_exp and
-// portable_log of base/elementary.h, operation for operation, so that the bits are the same
+// Softmax weights and log x in double over as many lanes as the instruction set has: portable_exp
+// and portable_log of base/elementary.h, operation for operation, so that the bits are the same
 // (double_functions_test.cc compares them). What the steps are for stands in base/elementary.cc.
 // In GCC's and Clang's notation for vectors, which each file's flags turn into its own
 // instructions.
@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/table.h"
+
 namespace outrider::kernels {
 namespace {
 
@@ -16,8 +18,11 @@ template <int kLanesOfDoubles>
 struct Doubles {
   static constexpr int kLanes = kLanesOfDoubles;
   // No `using`: there GCC 12 ignores an attribute that depends on a parameter.
-  typedef double Value __attribute__((vector_size(8 * kLanesOfDoubles)));        // NOLINT
-  typedef std::uint64_t Bits __attribute__((vector_size(8 * kLanesOfDoubles)));  // NOLINT
+  typedef double Value __attribute__((vector_size(8 * kLanesOfDoubles)));           // NOLINT
+  typedef std::uint64_t Bits __attribute__((vector_size(8 * kLanesOfDoubles)));     // NOLINT
+  typedef float Floats __attribute__((vector_size(4 * kLanesOfDoubles)));           // NOLINT
+  typedef std::int32_t Integers __attribute__((vector_size(4 * kLanesOfDoubles)));  // NOLINT
+  typedef std::uint16_t Halves __attribute__((vector_size(2 * kLanesOfDoubles)));   // NOLINT
   static_assert(sizeof(Value) == 8 * kLanesOfDoubles && sizeof(Bits) == sizeof(Value));
 };
 
@@ -106,11 +111,55 @@ void each_in_place(double* values, int n, double filler, const Function& functio
   __builtin_memcpy(values + i, &x, n_bytes);
 }
 
+// A vector of weights from one of logits, and its buckets if anybody wants them; adds what weighs
+// nothing to n_weightless, lane by lane.
+template <class D>
+void weigh_logits(const SoftmaxArgs& args, const float* logits, double* weights,
+                  std::uint16_t* buckets, typename D::Bits& n_weightless) {
+  using Value = typename D::Value;
+  typename D::Floats narrow;
+  __builtin_memcpy(&narrow, logits, sizeof narrow);
+  Value x = __builtin_convertvector(narrow, Value) - static_cast<double>(args.largest);
+  if (args.temperature != 1) x = x / args.temperature;
+  if (buckets != nullptr) {
+    const Value last = Value{} + static_cast<double>(args.last_bucket);
+    Value bucket = x * -args.buckets_per_unit;
+    bucket = bucket < last ? bucket : last;  // NaN is not
+    const auto words = __builtin_convertvector(bucket, typename D::Integers);
+    const auto halves = __builtin_convertvector(words, typename D::Halves);
+    __builtin_memcpy(buckets, &halves, sizeof halves);
+  }
+  Value weight = exponential_of_doubles<D>(x);
+  weight = weight > 0.0 ? weight : Value{};  // NaN is not
+  n_weightless += weight > 0.0 ? typename D::Bits{} : typename D::Bits{} + 1;
+  __builtin_memcpy(weights, &weight, sizeof weight);
+}
+
 template <int kDoubles>
-void exponentials(double* values, int n) {
+int softmax_weights(const SoftmaxArgs& args) {
   using D = Doubles<kDoubles>;
-  each_in_place<D>(values, n, 0.0,
-                   [](const typename D::Value& x) { return exponential_of_doubles<D>(x); });
+  typename D::Bits n_weightless = {};
+  int i = 0;
+  for (; i + kDoubles <= args.n; i += kDoubles) {
+    weigh_logits<D>(args, args.logits + i, args.weights + i,
+                    args.buckets == nullptr ? nullptr : args.buckets + i, n_weightless);
+  }
+  if (i < args.n) {
+    // Behind the last logit the largest, which is weightless for nobody.
+    float logits[kDoubles];
+    double weights[kDoubles];
+    std::uint16_t buckets[kDoubles];
+    const auto left = static_cast<std::size_t>(args.n - i);
+    for (float& logit : logits) logit = args.largest;
+    __builtin_memcpy(logits, args.logits + i, left * sizeof(float));
+    weigh_logits<D>(args, logits, weights, args.buckets == nullptr ? nullptr : buckets,
+                    n_weightless);
+    __builtin_memcpy(args.weights + i, weights, left * sizeof(double));
+    if (args.buckets != nullptr) __builtin_memcpy(args.buckets + i, buckets, left * 2);
+  }
+  std::uint64_t total = 0;
+  for (int lane = 0; lane < kDoubles; ++lane) total += n_weightless[lane];
+  return static_cast<int>(total);
 }
 
 template <int kDoubles>

@@ -15,8 +15,6 @@
 namespace outrider::kernels {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Every length around the vectors' own: whole ones and what is left over.
 void expect_bits(const std::vector<double>& x, double (*expected)(double),
                  void (*KernelTable::*slot)(double*, int)) {
@@ -40,15 +38,63 @@ void expect_bits(const std::vector<double>& x, double (*expected)(double),
   }
 }
 
-TEST(DoubleFunctions, ExponentialsArePortableExp) {
-  std::vector<double> x = {0.0,    -0.0,   1.0,    -1.0,  709.78, 709.79,    -745.1,     -745.2,
-                           -708.4, -708.3, 1e-300, 1e300, -1e300, kInfinity, -kInfinity, NAN};
+// Written down as table.h says it; NaN is nobody's weight.
+double expected_weight(double x) {
+  const double weight = portable_exp(x);
+  return weight > 0 ? weight : 0;
+}
+int expected_bucket(double x, double per_unit, int last) {
+  return -x * per_unit < last ? static_cast<int>(-x * per_unit) : last;
+}
+
+TEST(DoubleFunctions, SoftmaxWeightsArePortableExp) {
+  constexpr double kPerUnit = 64;
+  constexpr int kLast = 4095;
+  constexpr float kLargest = 3.5F;
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> logits = {kLargest, 3.4999998F, 0.0F,   -0.0F,     -700.0F,
+                               -742.0F,  -743.0F,    -1e30F, -infinity, std::nanf("")};
   std::mt19937_64 engine(1);
   for (int i = 0; i < 200'000; ++i) {
     const double u = static_cast<double>(engine() >> 11) * 0x1p-53;
-    x.push_back(-1500 * u * u * u + 710 * (i % 8 == 0 ? u : 0));
+    logits.push_back(static_cast<float>(kLargest - 800 * u * u * u));
   }
-  expect_bits(x, portable_exp, &KernelTable::exponentials);
+  for (const KernelTable* table : compiled_tables()) {
+    if (!is_supported(*table)) continue;
+    for (const double temperature : {1.0, 0.8, 1e-3}) {
+      for (const bool with_buckets : {true, false}) {
+        // Every length around the vectors' own: whole ones and what is left over.
+        for (std::size_t n = 1, first = 0; first < logits.size(); first += n, n = n % 19 + 1) {
+          n = std::min(n, logits.size() - first);
+          std::vector<double> weights(n + 1, 7);  // the last one nobody's
+          std::vector<std::uint16_t> buckets(n + 1, 7);
+          const int n_weightless =
+              table->softmax_weights({.logits = &logits[first],
+                                      .n = static_cast<int>(n),
+                                      .largest = kLargest,
+                                      .temperature = temperature,
+                                      .weights = weights.data(),
+                                      .buckets = with_buckets ? buckets.data() : nullptr,
+                                      .buckets_per_unit = kPerUnit,
+                                      .last_bucket = kLast});
+          int expected_weightless = 0;
+          for (std::size_t i = 0; i < n; ++i) {
+            const double x = (double{logits[first + i]} - double{kLargest}) / temperature;
+            const double weight = expected_weight(x);
+            ASSERT_EQ(std::memcmp(&weights[i], &weight, sizeof weight), 0)
+                << table->name << ", " << n << " together: of " << x << " " << weights[i]
+                << ", expected " << weight;
+            const int bucket = with_buckets ? expected_bucket(x, kPerUnit, kLast) : 7;
+            ASSERT_EQ(buckets[i], bucket) << table->name << " " << x;
+            expected_weightless += weight > 0 ? 0 : 1;
+          }
+          ASSERT_EQ(n_weightless, expected_weightless) << table->name;
+          ASSERT_EQ(weights[n], 7) << table->name;
+          ASSERT_EQ(buckets[n], 7) << table->name;
+        }
+      }
+    }
+  }
 }
 
 TEST(DoubleFunctions, LogarithmsArePortableLog) {

@@ -124,6 +124,18 @@ struct AttendArgs {
   std::size_t head_scale;   // int8: bytes from those addresses to the head's scale, a float
 };
 
+// Logits on their way to a distribution.
+struct SoftmaxArgs {
+  const float* logits;  // (n)
+  int n;
+  float largest;            // of the whole row, finite
+  double temperature;       // above 0
+  double* weights;          // (n), out
+  std::uint16_t* buckets;   // (n), out: -x * buckets_per_unit rounded down, last_bucket at most and
+  double buckets_per_unit;  // for NaN; or null
+  int last_bucket;          // below 2^16
+};
+
 struct KernelTable {
   const char* name;  // "scalar", "avx2", "avx512", "amx"
 
@@ -152,9 +164,11 @@ struct KernelTable {
   // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate.
   void (*silu_multiply)(const float* gate, const float* up, int n, float* out);
 
-  // values[i] = e^values[i], and log(values[i]) of normal values above 0, in double and in place:
-  // portable_exp and portable_log of base/elementary.h, bit by bit.
-  void (*exponentials)(double* values, int n);
+  // weights[i] = e^x, 0 where that is NaN, of x = (logits[i] - largest) / temperature, in double:
+  // portable_exp of base/elementary.h, bit by bit. Returns how many are 0.
+  int (*softmax_weights)(const SoftmaxArgs& args);
+
+  // values[i] = log(values[i]) of normal values above 0, in place: portable_log, bit by bit.
   void (*logarithms)(double* values, int n);
 
   // out (2 n_blocks): of each block of Philox4x32-10 whose key is `seed` and whose counter is

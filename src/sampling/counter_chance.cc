@@ -7,7 +7,7 @@
 
 #include "base/elementary.h"
 #include "outrider/error.h"
-#include "sampling/elementary_rows.h"
+#include "sampling/row_kernels.h"
 
 namespace outrider {
 namespace {

@@ -9,22 +9,56 @@
 namespace outrider {
 namespace {
 
-// Calls visit(i, what is left of weight * from[i] after `taken` took its share) for every i of two
-// supports that are not the same range.
-template <class Visit>
-void for_each_remainder(const Distribution& from, const Distribution& taken, double weight,
-                        const Visit& visit) {
-  std::size_t j = 0;
-  for (std::size_t i = 0; i < from.ids.size(); ++i) {
-    const TokenId id = from.ids[i];
-    while (j < taken.ids.size() && taken.ids[j] < id) ++j;
-    const bool shared = j < taken.ids.size() && taken.ids[j] == id;
-    visit(i, std::max(0.0, weight * from.probs[i] - (shared ? taken.probs[j] : 0.0)));
-  }
-}
-
 bool same_range(const Distribution& a, const Distribution& b) {
   return a.ids.size() == b.ids.size() && a.covers_range() && b.covers_range();
+}
+
+// left[i] = what remains of weight * from[i] after `taken` took its share.
+void find_remainders(const Distribution& from, const Distribution& taken, double weight,
+                     std::vector<double>& left) {
+  const std::size_t n = from.ids.size();
+  left.reserve(from.probs.capacity());  // supports vary: as much room as the law's own
+  left.resize(n);
+  const double* const probs = from.probs.data();
+  const double* const shares = taken.probs.data();
+  double* const out = left.data();
+  if (same_range(from, taken)) {
+    for (std::size_t i = 0; i < n; ++i) out[i] = weight * probs[i] - shares[i];
+  } else {
+    // Written whether it is the last word on i or not, and cut off at 0 afterwards: of two large
+    // supports nobody could foretell whose token comes next, nor whose share is the larger.
+    const std::size_t n_taken = taken.ids.size();
+    std::size_t i = 0;
+    std::size_t j = 0;
+    while (i < n && j < n_taken) {
+      const TokenId id = from.ids[i];
+      const TokenId other = taken.ids[j];
+      out[i] = weight * probs[i] - shares[j] * (id == other ? 1.0 : 0.0);
+      i += id <= other ? 1 : 0;
+      j += other <= id ? 1 : 0;
+    }
+    for (; i < n; ++i) out[i] = weight * probs[i];
+  }
+  for (std::size_t i = 0; i < n; ++i) out[i] = out[i] > 0 ? out[i] : 0.0;
+}
+
+// Each thread's own, as large as the laws it has met.
+std::vector<double>& remainders_of_thread() {
+  thread_local std::vector<double> remainders;
+  return remainders;
+}
+
+// Over the ids as over a whole vocabulary.
+double sum_by_id(const Distribution& law, std::span<const double> values) {
+  LaneSum sum;
+  if (law.covers_range()) {
+    sum.add_each(values.size(), [=](std::size_t i) { return values[i]; });
+  } else {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      sum.add(static_cast<std::size_t>(law.ids[i]), values[i]);
+    }
+  }
+  return sum.total();
 }
 
 }  // namespace
@@ -67,36 +101,26 @@ double overlap(const Distribution& a, const Distribution& b) {
 }
 
 double remainder_mass(const Distribution& from, const Distribution& taken, double weight) {
-  LaneSum mass;
-  if (same_range(from, taken)) {
-    mass.add_each(from.probs.size(), [&, weight](std::size_t i) {
-      return std::max(0.0, weight * from.probs[i] - taken.probs[i]);
-    });
-  } else {
-    for_each_remainder(from, taken, weight, [&](std::size_t i, double left) {
-      mass.add(static_cast<std::size_t>(from.ids[i]), left);
-    });
-  }
-  return mass.total();
+  std::vector<double>& left = remainders_of_thread();
+  find_remainders(from, taken, weight, left);
+  return sum_by_id(from, left);
 }
 
 double subtract_and_normalise(Distribution& from, const Distribution& taken, double weight) {
-  const double mass = remainder_mass(from, taken, weight);
+  std::vector<double>& left = remainders_of_thread();
+  find_remainders(from, taken, weight, left);
+  const double mass = sum_by_id(from, left);
   if (!(mass > 0)) return 0;  // nothing may change
+  const std::span<double> probs = left;
+  for (double& prob : probs) prob /= mass;
   std::size_t n_kept = 0;
   // What is kept moves to the front, where the walk has been.
-  const auto keep = [&](std::size_t i, double left) {
-    const double prob = left / mass;
-    from.ids[n_kept] = from.ids[i];
-    from.probs[n_kept] = prob;
-    n_kept += prob > 0 ? 1 : 0;
-  };
-  if (same_range(from, taken)) {
-    for (std::size_t i = 0, n = from.ids.size(); i < n; ++i) {
-      keep(i, std::max(0.0, weight * from.probs[i] - taken.probs[i]));
-    }
-  } else {
-    for_each_remainder(from, taken, weight, keep);
+  TokenId* const ids = from.ids.data();
+  double* const kept = from.probs.data();
+  for (std::size_t i = 0; i < probs.size(); ++i) {
+    ids[n_kept] = ids[i];
+    kept[n_kept] = probs[i];
+    n_kept += probs[i] > 0 ? 1 : 0;
   }
   from.ids.resize(n_kept);
   from.probs.resize(n_kept);

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/elementary.h"
-#include "sampling/elementary_rows.h"
+#include "sampling/row_kernels.h"
 
 namespace outrider {
 namespace {

@@ -14,8 +14,8 @@
 #include "base/elementary.h"
 #include "base/lane_sum.h"
 #include "outrider/error.h"
-#include "sampling/elementary_rows.h"
 #include "sampling/logit_blocks.h"
+#include "sampling/row_kernels.h"
 
 namespace outrider {
 namespace {
@@ -81,14 +81,42 @@ double sum_of(const Distribution& weighted) {
 // are. The vectors stay as long as they are.
 template <typename Keep>
 std::size_t bring_forward(std::size_t n, Distribution& weighted, const Keep& keep) {
+  TokenId* const ids = weighted.ids.data();
+  double* const probs = weighted.probs.data();
   std::size_t n_kept = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const bool kept = keep(i);  // asked first: it may look at what is overwritten
-    weighted.ids[n_kept] = weighted.ids[i];
-    weighted.probs[n_kept] = weighted.probs[i];
+    ids[n_kept] = ids[i];
+    probs[n_kept] = probs[i];
     n_kept += kept ? 1 : 0;  // no branch: for flat distributions nobody could foretell it
   }
   return n_kept;
+}
+
+// The weights of some logits, and their buckets unless that is null; returns how many weigh
+// nothing. At largest = infinity it is the limit of growing logits: those at infinity share
+// everything.
+std::size_t weigh_chunk(const float* logits, float largest, double temperature,
+                        std::span<double> weights, std::uint16_t* buckets) {
+  const int n = static_cast<int>(weights.size());
+  if (largest < kInfinity) {
+    return static_cast<std::size_t>(softmax_weights({.logits = logits,
+                                                     .n = n,
+                                                     .largest = largest,
+                                                     .temperature = temperature,
+                                                     .weights = weights.data(),
+                                                     .buckets = buckets,
+                                                     .buckets_per_unit = kBucketsPerUnit,
+                                                     .last_bucket = kLastBucket}));
+  }
+  std::size_t n_weightless = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const bool counts = logits[i] == largest;
+    weights[i] = counts ? 1.0 : 0.0;
+    if (buckets != nullptr) buckets[i] = counts ? 0 : kLastBucket;
+    n_weightless += counts ? 0 : 1;
+  }
+  return n_weightless;
 }
 
 // Fills weighted.probs, not yet normalised, for the ids already there: e^((logit - largest) /
@@ -101,55 +129,32 @@ double weigh(std::span<const float> logits, float largest, double temperature,
   if (buckets != nullptr) buckets->resize(n);
   const bool whole_row = n == logits.size();
   LaneSum total;
-  LaneSum n_weightless;  // a count, as a sum that compilers make vectors of
+  std::size_t n_weightless = 0;
   // In chunks that stay in the first cache from step to step.
   constexpr std::size_t kChunk = 512;
+  static_assert(kChunk % LaneSum::kLanes == 0);
+  float gathered[kChunk];
   for (std::size_t first = 0; first < n; first += kChunk) {
     const std::span<double> chunk =
         std::span(weighted.probs).subspan(first, std::min(kChunk, n - first));
-    // Divided, not multiplied by a reciprocal: temperatures down to the least double work.
-    const auto below = [largest](float logit) {
-      return static_cast<double>(logit) - static_cast<double>(largest);
-    };
+    const float* from = logits.data() + first;
+    if (!whole_row) {
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        gathered[i] = logits[static_cast<std::size_t>(weighted.ids[first + i])];
+      }
+      from = gathered;
+    }
+    n_weightless += weigh_chunk(from, largest, temperature, chunk,
+                                buckets == nullptr ? nullptr : buckets->data() + first);
     if (whole_row) {
-      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = below(logits[first + i]);
-    } else {
-      for (std::size_t i = 0; i < chunk.size(); ++i) {
-        chunk[i] = below(logits[static_cast<std::size_t>(weighted.ids[first + i])]);
-      }
-    }
-    if (temperature != 1) {
-      for (double& exponent : chunk) exponent /= temperature;
-    }
-    if (buckets != nullptr) {
-      for (std::size_t i = 0; i < chunk.size(); ++i) {
-        const double bucket = -chunk[i] * kBucketsPerUnit;  // NaN and infinity go to the last
-        (*buckets)[first + i] = static_cast<std::uint16_t>(
-            static_cast<int>(bucket < kLastBucket ? bucket : kLastBucket));
-      }
-    }
-    if (largest == kInfinity) {
-      // The limit of growing logits: those at infinity share everything.
-      for (std::size_t i = 0; i < chunk.size(); ++i) {
-        const TokenId id = weighted.ids[first + i];
-        chunk[i] = logits[static_cast<std::size_t>(id)] == largest ? 1.0 : 0.0;
-      }
-    } else {
-      exponentials(chunk);
-    }
-    for (double& weight : chunk) weight = weight > 0 ? weight : 0.0;  // NaN is not
-    if (whole_row) {
-      static_assert(kChunk % LaneSum::kLanes == 0);
       total.add_each(chunk.size(), [chunk](std::size_t i) { return chunk[i]; });
     } else {
       for (std::size_t i = 0; i < chunk.size(); ++i) {
         total.add(static_cast<std::size_t>(weighted.ids[first + i]), chunk[i]);
       }
     }
-    n_weightless.add_each(chunk.size(),
-                          [chunk](std::size_t i) { return chunk[i] > 0 ? 0.0 : 1.0; });
   }
-  if (n_weightless.total() > 0) {
+  if (n_weightless > 0) {
     const auto stays = [&weighted](std::size_t i) { return weighted.probs[i] > 0; };
     if (buckets != nullptr) {
       std::size_t n_kept = 0;
@@ -177,16 +182,18 @@ struct Boundary {
 // sorted: O(n) but for flat distributions, which share few buckets. Buckets are summed in the order
 // of ids and walked in their own: the same sums on every machine.
 Boundary find_boundary(double goal, Scratch& scratch) {
-  const Distribution& weighted = scratch.weighted;
+  // Spans of this thread's scratch: a loop would look the thread up at every turn.
+  const std::span<const TokenId> ids = scratch.weighted.ids;
+  const std::span<const double> weights = scratch.weighted.probs;
+  const std::span<const std::uint16_t> buckets = scratch.buckets;
   scratch.bucket_weights.assign(kLastBucket + 1, 0.0);
-  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    scratch.bucket_weights[scratch.buckets[i]] += weighted.probs[i];
-  }
+  const std::span<double> bucket_weights = scratch.bucket_weights;
+  for (std::size_t i = 0; i < ids.size(); ++i) bucket_weights[buckets[i]] += weights[i];
   Boundary boundary;
   double weight = 0;
   std::size_t bucket = 0;
-  while (bucket <= kLastBucket && weight + scratch.bucket_weights[bucket] < goal) {
-    weight += scratch.bucket_weights[bucket++];
+  while (bucket <= kLastBucket && weight + bucket_weights[bucket] < goal) {
+    weight += bucket_weights[bucket++];
   }
   if (bucket > kLastBucket) {  // rounding: the buckets' sum fell short of the whole
     boundary.above = boundary.reached = weight;
@@ -196,9 +203,9 @@ Boundary find_boundary(double goal, Scratch& scratch) {
 
   std::vector<Scratch::Candidate>& candidates = scratch.candidates;
   candidates.clear();
-  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    if (scratch.buckets[i] != boundary.bucket) continue;
-    candidates.push_back({scratch.key(weighted.ids[i]), weighted.probs[i]});
+  const std::uint16_t last = boundary.bucket;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (buckets[i] == last) candidates.push_back({scratch.key(ids[i]), weights[i]});
   }
   std::sort(candidates.begin(), candidates.end(),
             [](const auto& a, const auto& b) { return a.key > b.key; });
@@ -214,9 +221,10 @@ Boundary find_boundary(double goal, Scratch& scratch) {
 
 // Brings the scratch's weighted tokens up to the boundary forward; returns how many they are.
 std::size_t cut(const Boundary& boundary, Scratch& scratch) {
-  return bring_forward(scratch.weighted.ids.size(), scratch.weighted, [&](std::size_t i) {
-    const std::uint16_t bucket = scratch.buckets[i];
-    if (bucket != boundary.bucket) return bucket < boundary.bucket;
+  const std::span<const std::uint16_t> buckets = scratch.buckets;
+  const std::uint16_t last = boundary.bucket;
+  return bring_forward(scratch.weighted.ids.size(), scratch.weighted, [&, last](std::size_t i) {
+    if (buckets[i] != last) return buckets[i] < last;
     return scratch.key(scratch.weighted.ids[i]) >= boundary.key;
   });
 }

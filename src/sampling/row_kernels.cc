@@ -1,4 +1,4 @@
-#include "sampling/elementary_rows.h"
+#include "sampling/row_kernels.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -42,11 +42,7 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
                             out.data());
 }
 
-void exponentials(std::span<double> values) {
-  in_blocks(values, [](std::span<double> block) {
-    fastest().exponentials(block.data(), static_cast<int>(block.size()));
-  });
-}
+int softmax_weights(const kernels::SoftmaxArgs& args) { return fastest().softmax_weights(args); }
 
 void logarithms(std::span<double> values) {
   in_blocks(values, [](std::span<double> block) {

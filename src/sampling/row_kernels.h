@@ -1,17 +1,21 @@
-// e^x and log x of many numbers at once, and many random numbers, by the fastest kernels this
-// machine has. All tables give the bits of portable_exp and portable_log (base/elementary.h) and of
+// Softmax weights, logarithms and random numbers, many at once, by the fastest kernels this machine
+// has. All tables give the bits of portable_exp and portable_log (base/elementary.h) and of
 // CounterChance, so that which one it is shows in the time alone, and it need not be the one that a
 // model was told to use. Thread-safe.
-#ifndef OUTRIDER_SAMPLING_ELEMENTARY_ROWS_H_
-#define OUTRIDER_SAMPLING_ELEMENTARY_ROWS_H_
+#ifndef OUTRIDER_SAMPLING_ROW_KERNELS_H_
+#define OUTRIDER_SAMPLING_ROW_KERNELS_H_
 
 #include <cstdint>
 #include <span>
 
+#include "kernels/table.h"
+
 namespace outrider {
 
+// kernels::KernelTable::softmax_weights.
+int softmax_weights(const kernels::SoftmaxArgs& args);
+
 // In place; any values.
-void exponentials(std::span<double> values);
 void logarithms(std::span<double> values);
 
 // The two uniform numbers of each block from index `first` on, as many blocks as fill `out`, whose
@@ -21,4 +25,4 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_SAMPLING_ELEMENTARY_ROWS_H_
+#endif  // OUTRIDER_SAMPLING_ROW_KERNELS_H_
