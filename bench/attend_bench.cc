@@ -1,9 +1,12 @@
-// Attention of one token and of a draft over a context, by one thread: bytes of keys and values per
-// second, each counted once, and the share of what one thread reads in the same run.
+// Attention of one token and of a draft over a context in all layers of a pass, by one thread:
+// bytes of keys and values per second, each counted once, and the share of what one thread reads in
+// the same run.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,31 +18,37 @@
 namespace outrider {
 namespace {
 
-// TinyLlama's: 32 query heads over 4 key-value heads.
+// TinyLlama's: 32 query heads over 4 key-value heads, a layer's keys and values of 16 tokens among
+// those of all others.
+constexpr int kLayers = 22;
 constexpr int kHeadDim = 64;
 constexpr int kKvHeads = 4;
 constexpr int kQueriesPerHead = 8;
 constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
-// All heads of some tokens over keys and values that they share, in pages of one layer.
+// A sequence of n_keys tokens, in its pages as a model's is.
+std::unique_ptr<KvSequence> make_sequence(kernels::KvKind kv, int n_keys) {
+  const auto pool = std::make_shared<PagePool>(
+      KvShape{.n_layers = kLayers, .n_heads = kKvHeads, .head_dim = kHeadDim, .kind = kv});
+  auto sequence = std::make_unique<KvSequence>(pool);
+  sequence->hold(n_keys);
+  for (int id = 0; id < pool->n_pages(); ++id) {
+    // Ordinary numbers of any type: what the values are costs nothing.
+    std::memset(pool->bytes(id), 0x3F, pool->shape().page_bytes());
+  }
+  return sequence;
+}
+
+// All heads of some tokens over keys and values that they share.
 void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs& args),
             kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));
   const auto n_rows = static_cast<std::size_t>(state.range(1));
-  const KvShape shape{.n_layers = 1, .n_heads = kKvHeads, .head_dim = kHeadDim, .kind = kv};
-  const std::size_t half = shape.half_layer_bytes();
   constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
-  // Ordinary numbers of any type: what the values are costs nothing.
-  const int n_pages = (n_keys + kPageTokens - 1) / kPageTokens;
-  const std::vector<std::uint8_t> cache(static_cast<std::size_t>(n_pages) * 2 * half, 0x3F);
-  std::vector<const void*> keys;
-  std::vector<const void*> values;
-  for (int key = 0; key < n_keys; ++key) {
-    const std::size_t at = static_cast<std::size_t>(key / kPageTokens) * 2 * half +
-                           static_cast<std::size_t>(key % kPageTokens) * shape.head_bytes();
-    keys.push_back(&cache[at]);
-    values.push_back(&cache[at + half]);
-  }
+  const auto sequence = make_sequence(kv, n_keys);
+  const KvShape& shape = sequence->pool()->shape();
+  std::vector<const void*> keys(static_cast<std::size_t>(n_keys));
+  std::vector<const void*> values(keys.size());
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());
   std::vector<kernels::AttendRow> rows;
@@ -53,26 +62,32 @@ void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs
   const double read = StreamRead(kReadBytes, 1).bytes_per_second();
   const auto begun = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    for (int head = 0; head < kKvHeads; ++head) {
-      attend_to({.rows = rows.data(),
-                 .n_rows = static_cast<int>(n_rows),
-                 .n_queries = kQueriesPerHead,
-                 .query_stride = kHeadDim,
-                 .out_stride = kHeadDim,
-                 .head_dim = kHeadDim,
-                 .scale = 0.125F,
-                 .n_shared = n_keys,
-                 .shared_keys = keys.data(),
-                 .shared_values = values.data(),
-                 .n_alike = 0,
-                 .head_offset = shape.head_at(head),
-                 .head_scale = shape.scale_at(head)});
+    for (int layer = 0; layer < kLayers; ++layer) {
+      for (int key = 0; key < n_keys; ++key) {
+        keys[static_cast<std::size_t>(key)] = sequence->key(key, layer);
+        values[static_cast<std::size_t>(key)] = sequence->value(key, layer);
+      }
+      for (int head = 0; head < kKvHeads; ++head) {
+        attend_to({.rows = rows.data(),
+                   .n_rows = static_cast<int>(n_rows),
+                   .n_queries = kQueriesPerHead,
+                   .query_stride = kHeadDim,
+                   .out_stride = kHeadDim,
+                   .head_dim = kHeadDim,
+                   .scale = 0.125F,
+                   .n_shared = n_keys,
+                   .shared_keys = keys.data(),
+                   .shared_values = values.data(),
+                   .n_alike = 0,
+                   .head_offset = shape.head_at(head),
+                   .head_scale = shape.scale_at(head)});
+      }
     }
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begun;
-  const auto bytes = state.iterations() * static_cast<std::int64_t>(cache.size());
+  const auto bytes = state.iterations() * static_cast<std::int64_t>(shape.token_bytes()) * n_keys;
   state.SetBytesProcessed(bytes);
   state.counters["share_of_read"] = static_cast<double>(bytes) / (elapsed.count() * read);
 }
@@ -88,7 +103,7 @@ void register_benchmarks() {
                                    [=](benchmark::State& state) { attend(state, attend_to, kv); })
           ->ArgNames({"keys", "rows"})
           ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
-          ->Unit(benchmark::kMicrosecond);
+          ->Unit(benchmark::kMillisecond);
     };
     for (const kernels::KvKind kv : {kernels::KvKind::bf16, kernels::KvKind::int8}) {
       add(name_of(kv), table->attend[static_cast<int>(kv)], kv);
