@@ -18,17 +18,35 @@ namespace {
 constexpr int kMostQueries = 8;
 constexpr int kMostWalks = kMostAttendRows * kMostQueries;
 
-// Rows of keys (or values) that are called for ahead of the one that is read: they lie in pages of
-// some kilobytes, and at the beginning of each the hardware's prefetcher would start anew.
-constexpr int kRowsAhead = 16;
+// Calls for one head of the keys (or values) that stand a chunk behind those that are read: they
+// lie in pages of some kilobytes, and at the beginning of each the hardware's prefetcher would
+// start anew. A chunk, so that they are under way while this one's scores and sums are computed.
+class HeadsAhead {
+ public:
+  HeadsAhead(std::size_t head_offset, std::size_t n_bytes)
+      : head_offset_(head_offset), n_bytes_(n_bytes) {}
+  // From now on those behind at[i], of n_at.
+  void follow(const void* const* at, int n_at) {
+    at_ = at;
+    n_at_ = n_at;
+  }
+  // kCache: the nearest that they are called into, as __builtin_prefetch counts them: 3 the first,
+  // 2 the second.
+  template <int kCache>
+  void call(int i) const {
+    if (i + kChunkKeys >= n_at_) return;
+    const char* ahead = static_cast<const char*>(at_[i + kChunkKeys]) + head_offset_;
+    for (std::size_t line = 0; line < n_bytes_; line += kLineBytes) {
+      __builtin_prefetch(ahead + line, 0, kCache);
+    }
+  }
 
-// Calls for the head, so many bytes at that offset, that stands so far behind at[i], of n_at.
-inline void call_row_ahead(const void* const* at, int i, int n_at, std::size_t head_offset,
-                           std::size_t n_bytes) {
-  if (i + kRowsAhead >= n_at) return;
-  const char* ahead = static_cast<const char*>(at[i + kRowsAhead]) + head_offset;
-  for (std::size_t line = 0; line < n_bytes; line += kLineBytes) __builtin_prefetch(ahead + line);
-}
+ private:
+  std::size_t head_offset_;
+  std::size_t n_bytes_;
+  const void* const* at_ = nullptr;
+  int n_at_ = 0;
+};
 
 template <class V>
 struct PlainWeight {

@@ -79,6 +79,8 @@ struct ScoreStep {
   const Read* const* keys;
   int first;
   int n;
+  int calling;  // the walk, the first one, that calls for what comes next; or none
+  const HeadsAhead& ahead;
 
   template <int Q>
   void run(int walk) const {
@@ -86,6 +88,9 @@ struct ScoreStep {
     const float* queries[Q];
     for (int q = 0; q < Q; ++q) queries[q] = walks[walk + q].query;
     for (int at = first; at < n; at += kKeys) {
+      if (walk == calling) {
+        for (int i = at; i < at + kKeys && i < n; ++i) ahead.call<2>(i);
+      }
       const V scores =
           dot_sixteen<V, Read, Q>(queries, keys + at, args.head_dim) * V::broadcast(args.scale);
       if constexpr (Q == 1) {
@@ -153,6 +158,8 @@ struct SumStep {
   const Read* const* values;
   int first;
   int n;
+  int calling;  // as in ScoreStep
+  const HeadsAhead& ahead;
 
   template <int Q>
   void run(int walk) const {
@@ -188,7 +195,9 @@ struct SumStep {
       out[q] = walks[walk + q].out + d;
       for (int v = 0; v < kMany; ++v) parts[q][v] = V::load(out[q] + v * kLanes);
     }
+    const bool calls = walk == calling && d == 0;
     for (int i = first; i < n; ++i) {
+      if (calls) ahead.call<2>(i);
       V weight[Q];
       for (int q = 0; q < Q; ++q) weight[q] = V::broadcast(weights[walk + q].of[i]);
       for (int v = 0; v < kMany; ++v) {
@@ -207,15 +216,19 @@ template <class V, class Element>
 class FloatSteps {
  public:
   FloatSteps(const AttendArgs& args, int first_query, int n_queries)
-      : args_(args), walks_(args, first_query, n_queries) {}
+      : args_(args),
+        walks_(args, first_query, n_queries),
+        ahead_(args.head_offset, static_cast<std::size_t>(args.head_dim) * sizeof(Element)) {}
 
   void keys(const void* const* at, int first, int end, int n_at, int n_rows) {
     form_ = form_for(n_rows, V::kColumnDims > 0 ? Form::columns : Form::widened);
-    read(at, first, end, n_at);
+    ahead_.follow(at, n_at);
+    read(at, first, end);
   }
   void values(const void* const* at, int first, int end, int n_at, int n_rows) {
     form_ = form_for(n_rows, Form::widened);
-    read(at, first, end, n_at);
+    ahead_.follow(at, n_at);
+    read(at, first, end);
   }
   void alike_scores(int n) { score(0, args_.n_rows, 0, n); }
   void weights(int row, int n_rows, int first, int n) {
@@ -230,11 +243,13 @@ class FloatSteps {
     const int walk = walks_.first_of(row);
     const int n_walks = walks_.of_rows(n_rows);
     if (form_ == Form::stored) {
-      for_walks<V::kValueQueries>(walk, n_walks,
-                                  SumStep<V, Element>{args_, walks_, weights_, stored_, first, n});
+      for_walks<V::kValueQueries>(
+          walk, n_walks,
+          SumStep<V, Element>{args_, walks_, weights_, stored_, first, n, walk, ahead_});
     } else {
-      for_walks<V::kValueQueries>(walk, n_walks,
-                                  SumStep<V, float>{args_, walks_, weights_, widened_, first, n});
+      for_walks<V::kValueQueries>(
+          walk, n_walks,
+          SumStep<V, float>{args_, walks_, weights_, widened_, first, n, -1, ahead_});
     }
   }
   void finish(int row) { walks_.template normalise<V>(row); }
@@ -252,20 +267,17 @@ class FloatSteps {
     return V::kWidensInPlace ? Form::stored : Form::widened;
   }
 
-  void read(const void* const* at, int first, int end, int n_at) {
+  void read(const void* const* at, int first, int end) {
     if constexpr (sizeof(Element) == 2 && V::kColumnDims > 0) {
-      if (form_ == Form::columns) return lay_columns(at, end, n_at);
+      if (form_ == Form::columns) return lay_columns(at, end);
     }
     if (form_ == Form::stored) {
-      for (int i = first; i < end; ++i) {
-        stored_[i] = head(at[i]);
-        call_ahead(at, i, n_at);
-      }
+      for (int i = first; i < end; ++i) stored_[i] = head(at[i]);
       fill_group(stored_, first, end);
     } else {
       for (int i = first; i < end; ++i) {
         widened_[i] = widen(head(at[i]), i);
-        call_ahead(at, i, n_at);
+        ahead_.template call<2>(i);
       }
       fill_group(widened_, first, end);
     }
@@ -284,14 +296,14 @@ class FloatSteps {
     return to;
   }
   // Whole groups of sixteen: at the end the last one again.
-  void lay_columns(const void* const* at, int end, int n_at) {
+  void lay_columns(const void* const* at, int end) {
     constexpr int kTogether = V::kColumnDims;
     const int dim = args_.head_dim;
     for (int group = 0; group < end; group += kLanes) {
       const Element* keys[kLanes];
       for (int i = 0; i < kLanes; ++i) {
         const int key = group + i < end ? group + i : end - 1;
-        call_ahead(at, key, n_at);
+        ahead_.template call<2>(key);
         keys[i] = head(at[key]);
       }
       const Element* parts[kLanes];
@@ -313,10 +325,6 @@ class FloatSteps {
   const Element* head(const void* at) const {
     return reinterpret_cast<const Element*>(static_cast<const char*>(at) + args_.head_offset);
   }
-  void call_ahead(const void* const* at, int i, int n_at) const {
-    call_row_ahead(at, i, n_at, args_.head_offset,
-                   static_cast<std::size_t>(args_.head_dim) * sizeof(Element));
-  }
   // For n_rows rows from `row` on, the keys [first, n) that have been read.
   void score(int row, int n_rows, int first, int n) {
     const int walk = walks_.first_of(row);
@@ -324,11 +332,13 @@ class FloatSteps {
     switch (form_) {
       case Form::stored:
         for_walks<V::kDotQueries>(
-            walk, n_walks, ScoreStep<V, Element>{args_, walks_, weights_, stored_, first, n});
+            walk, n_walks,
+            ScoreStep<V, Element>{args_, walks_, weights_, stored_, first, n, walk, ahead_});
         break;
       case Form::widened:
-        for_walks<V::kDotQueries>(walk, n_walks,
-                                  ScoreStep<V, float>{args_, walks_, weights_, widened_, first, n});
+        for_walks<V::kDotQueries>(
+            walk, n_walks,
+            ScoreStep<V, float>{args_, walks_, weights_, widened_, first, n, -1, ahead_});
         break;
       case Form::columns:
         for_walks<V::kDotQueries>(walk, n_walks,
@@ -341,6 +351,7 @@ class FloatSteps {
 
   const AttendArgs& args_;
   Walks walks_;
+  HeadsAhead ahead_;
   Form form_ = Form::stored;
   ChunkWeights weights_[kMostWalks];
   const Element* stored_[kChunkKeys + kLanes];

@@ -67,7 +67,8 @@ class LaidSteps {
         query_stride_((2 * n_dim_pairs_ + kLanes - 1) / kLanes * kLanes),
         value_stride_(2 * whole(args.head_dim, Pairs::kValueDims)),
         walks_(args, first_query, n_queries),
-        numbers_(args) {
+        numbers_(args),
+        ahead_(args.head_offset, static_cast<std::size_t>(args.head_dim) * sizeof(Stored)) {
     for (int i = 0; i < walks_.of_rows(args.n_rows); ++i) {
       numbers_.query(i, walks_[i].query, args.head_dim, query_of(i), query_stride_);
     }
@@ -76,11 +77,12 @@ class LaidSteps {
   // Whole groups of sixteen: before `first` those that stand in its group, at the end the last one
   // again.
   void keys(const void* const* at, int first, int end, int n_at, int) {
+    ahead_.follow(at, n_at);
     for (int group = first / kLanes * kLanes; group < end; group += kLanes) {
       const Stored* heads[kLanes];
       for (int i = 0; i < kLanes; ++i) {
         const int key = group + i < end ? group + i : end - 1;
-        call_ahead(at, key, n_at);
+        call_ahead(key);
         heads[i] = head(at[key]);
         numbers_.key(group + i, at[key]);
       }
@@ -91,13 +93,14 @@ class LaidSteps {
   // Whole pairs, and as many as go together: zeros at the end.
   void values(const void* const* at, int first, int end, int n_at, int) {
     static constexpr Stored kZeros[kMostLaidHeadDim] = {};
+    ahead_.follow(at, n_at);
     Word* to = words_ + static_cast<std::size_t>(first / 2) * value_stride_;
     for (int i = first / 2 * 2; i < end; i += 2, to += value_stride_) {
-      call_ahead(at, i, n_at);
+      call_ahead(i);
       numbers_.value(i, at[i]);
       const bool whole = i + 1 < end;
       if (whole) {
-        call_ahead(at, i + 1, n_at);
+        call_ahead(i + 1);
         numbers_.value(i + 1, at[i + 1]);
       }
       lay_values(head(at[i]), whole ? head(at[i + 1]) : kZeros, to);
@@ -170,9 +173,10 @@ class LaidSteps {
   const Stored* head(const void* at) const {
     return reinterpret_cast<const Stored*>(static_cast<const char*>(at) + args_.head_offset);
   }
-  void call_ahead(const void* const* at, int i, int n_at) const {
-    call_row_ahead(at, i, n_at, args_.head_offset,
-                   static_cast<std::size_t>(args_.head_dim) * sizeof(Stored));
+  // Into the second cache, but for int8: a head and its scale lie across lines, and would come from
+  // there twice.
+  [[gnu::always_inline]] void call_ahead(int i) const {
+    ahead_.template call<sizeof(Stored) == 1 ? 3 : 2>(i);
   }
 
   // Sixteen keys -> (pairs of dims, 16, 2), pairs kKeyStride apart; zeros behind the last dim.
@@ -224,6 +228,7 @@ class LaidSteps {
   int value_stride_;
   Walks walks_;
   Numbers numbers_;
+  HeadsAhead ahead_;
   alignas(kLineBytes) float weights_[kMostWalks][kChunkKeys];
   alignas(kLineBytes) Word words_[kChunkKeys * kMostLaidHeadDim];  // keys or values
   // Behind the last walk's, what is read and has no effect where so many rows go together.
