@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
-constexpr std::align_val_t kPageAlignment{64};  // a cache line, and the widest vector
+constexpr std::size_t kLine_bytes = 64;  // of the cache, and the widest vector
+
+// The most that is asked for at once: several huge pages, of which no more than the last one stands
+// half empty.
+constexpr std::size_t kMostAtOnce_bytes = std::size_t{16} << 20;
 
 // Room for n entries, growing in powers of two as push_back would.
 template <typename Vector>
@@ -26,8 +29,18 @@ const char* name_of(kernels::KvKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-void PagePool::Free::operator()(std::byte* bytes) const {
-  ::operator delete(bytes, kPageAlignment);
+PagePool::PagePool(const KvShape& shape)
+    : shape_(shape),
+      stride_((std::max<std::size_t>(shape.page_bytes(), 1) + kLine_bytes - 1) / kLine_bytes *
+              kLine_bytes) {}
+
+void PagePool::extend() {
+  const std::size_t most = std::max<std::size_t>(kMostAtOnce_bytes / stride_, 1);
+  const std::size_t n = std::clamp<std::size_t>(pages_.size(), 1, most);
+  make_room(memory_, memory_.size() + 1);
+  memory_.push_back(allocate_big_memory(n * stride_));
+  unused_ = memory_.back().get();
+  n_unused_ = n;
 }
 
 PageId PagePool::acquire() {
@@ -35,8 +48,10 @@ PageId PagePool::acquire() {
     make_room(free_, pages_.size() + 1);
     make_room(n_users_, pages_.size() + 1);
     make_room(pages_, pages_.size() + 1);
-    pages_.emplace_back(
-        static_cast<std::byte*>(::operator new(shape_.page_bytes(), kPageAlignment)));
+    if (n_unused_ == 0) extend();
+    pages_.push_back(unused_);
+    unused_ += stride_;
+    --n_unused_;
     n_users_.push_back(1);
     return static_cast<PageId>(pages_.size()) - 1;
   }

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "base/big_memory.h"
 #include "kernels/table.h"
 #include "model/language_model.h"
 
@@ -70,10 +71,11 @@ const char* name_of(kernels::KvKind kind);
 using PageId = std::int32_t;
 
 // All pages of a model. Pages that nobody uses any more are handed out again before new memory is
-// asked for.
+// asked for: as many pages again as there are, so that long contexts lie in huge pages
+// (base/big_memory.h) and short ones take little.
 class PagePool {
  public:
-  explicit PagePool(const KvShape& shape) : shape_(shape) {}
+  explicit PagePool(const KvShape& shape);
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
@@ -82,17 +84,20 @@ class PagePool {
   void share(PageId page) { ++n_users_[static_cast<std::size_t>(page)]; }
   void release(PageId page);
   bool is_shared(PageId page) const { return n_users_[static_cast<std::size_t>(page)] > 1; }
-  std::byte* bytes(PageId page) const { return pages_[static_cast<std::size_t>(page)].get(); }
+  std::byte* bytes(PageId page) const { return pages_[static_cast<std::size_t>(page)]; }
 
   int n_pages() const { return static_cast<int>(pages_.size()); }
   int n_free() const { return static_cast<int>(free_.size()); }
 
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const;
-  };
+  void extend();
+
   KvShape shape_;
-  std::vector<std::unique_ptr<std::byte, Free>> pages_;
+  std::size_t stride_;             // bytes from one page to the next, whole cache lines
+  std::vector<BigMemory> memory_;  // each of some pages
+  std::byte* unused_ = nullptr;    // in the last, pages that nobody has asked for yet
+  std::size_t n_unused_ = 0;
+  std::vector<std::byte*> pages_;
   std::vector<int> n_users_;  // (n_pages)
   std::vector<PageId> free_;  // capacity for all pages: release() never allocates
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -9,6 +11,27 @@ namespace outrider {
 namespace {
 
 constexpr KvShape kShape{.n_layers = 2, .n_heads = 1, .head_dim = 3, .kind = kernels::KvKind::f32};
+
+TEST(PagePool, PagesLieApartInWholeCacheLines) {
+  // Of 16,128 and of 9 million bytes: many to what is asked for at once, and more than that.
+  for (const int n_layers : {3, 1700}) {
+    PagePool pool(
+        {.n_layers = n_layers, .n_heads = 2, .head_dim = 21, .kind = kernels::KvKind::f32});
+    std::vector<std::byte*> pages;
+    const int n_pages = n_layers == 3 ? 3000 : 4;
+    for (int i = 0; i < n_pages; ++i) {
+      EXPECT_EQ(pool.n_pages(), i);
+      pages.push_back(pool.bytes(pool.acquire()));
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages.back()) % 64, 0u);
+      // The memory checkers see whether it is there.
+      pages.back()[0] = pages.back()[pool.shape().page_bytes() - 1] = std::byte{1};
+    }
+    std::sort(pages.begin(), pages.end());
+    for (std::size_t i = 1; i < pages.size(); ++i) {
+      ASSERT_GE(static_cast<std::size_t>(pages[i] - pages[i - 1]), pool.shape().page_bytes());
+    }
+  }
+}
 
 // Marks a slot's key and value in every layer with a number of its own.
 void mark(KvSequence& sequence, int slot, float number) {

@@ -5,13 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
-#include <cstdlib>
 #include <exception>
-#include <new>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 #include "base/float16.h"
 #include "outrider/error.h"
@@ -22,23 +16,6 @@ namespace {
 using kernels::groups_of;
 using kernels::kGroup;
 using kernels::kTileColumns;
-
-// Memory for n_bytes of tiles. A matrix that fills several huge pages asks for them: streaming
-// through 4 KB pages costs an address translation every 64 lines. What is left after the last whole
-// one gets one too if it fills half of it: of 9 MB and more a ninth is rounding at most.
-std::byte* allocate_tiles(std::size_t n_bytes) {
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const bool big = n_bytes >= 4 * kHugePage;
-  const std::size_t alignment = big ? kHugePage : 64;
-  const std::size_t whole = (n_bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, whole);
-  if (memory == nullptr) throw std::bad_alloc();
-#if defined(__linux__)
-  // A wish: refusal costs speed only.
-  if (big) madvise(memory, (n_bytes + kHugePage / 2) / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
-  return static_cast<std::byte*>(memory);
-}
 
 // The least that a thread takes of a matrix at once: several microseconds of streaming, beside
 // which taking it (one exchange with another core's cache) is little. Its first block, which nobody
@@ -209,8 +186,6 @@ void Activations::finish_row(const KernelTable& table, int index) {
   }
 }
 
-void Matrix::Free::operator()(std::byte* bytes) const { std::free(bytes); }
-
 Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_threads) {
   const std::int64_t n_rows = reader.n_rows();
   const std::int64_t k = reader.k();
@@ -229,7 +204,7 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
   const std::size_t tile_bytes = table.tile_bytes[kind](matrix.k_);
   const std::int64_t n_tiles = (n_rows + kTileColumns - 1) / kTileColumns;
   matrix.n_bytes_ = tile_bytes * static_cast<std::size_t>(n_tiles);
-  matrix.tiles_.reset(allocate_tiles(matrix.n_bytes_));
+  matrix.tiles_ = allocate_big_memory(matrix.n_bytes_);
 
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(n_threads));
   run_team(n_threads, [&](const Team& team) {

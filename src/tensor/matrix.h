@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/big_memory.h"
 #include "kernels/table.h"
 #include "tensor/team.h"
 
@@ -102,15 +103,12 @@ class Matrix {
   void multiply(const Team& team, const Activations& x, float* y, std::size_t y_stride) const;
 
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const;
-  };
   const KernelTable* table_ = nullptr;
   WeightKind kind_ = WeightKind::f32;
   int n_columns_ = 0;
   int k_ = 0;
   std::size_t n_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> tiles_;
+  BigMemory tiles_;
 };
 
 }  // namespace outrider

@@ -1,0 +1,30 @@
+#include "base/big_memory.h"
+
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace outrider {
+
+// What is left after the last whole huge page gets one too if it fills half of it: of 9 MB and more
+// a ninth is rounding at most.
+BigMemory allocate_big_memory(std::size_t n_bytes) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const bool big = n_bytes >= 4 * kHugePage;
+  const std::size_t alignment = big ? kHugePage : kLine;
+  const std::size_t whole = (n_bytes + alignment - 1) / alignment * alignment;
+  BigMemory memory(static_cast<std::byte*>(std::aligned_alloc(alignment, whole)));
+  if (memory == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+  // A wish: refusal costs speed only.
+  if (big) {
+    madvise(memory.get(), (n_bytes + kHugePage / 2) / kHugePage * kHugePage, MADV_HUGEPAGE);
+  }
+#endif
+  return memory;
+}
+
+}  // namespace outrider
