@@ -50,8 +50,8 @@ struct Words512 {
   }
 
   template <int R, int T>
-  static void dots(const std::int16_t* columns, int stride, int n_pairs,
-                   const std::int16_t* rows, int row_stride, Vector (&dots)[R][T]) {
+  static void dots(const std::int16_t* columns, int stride, int n_pairs, const std::int16_t* rows,
+                   int row_stride, Vector (&dots)[R][T]) {
     __m512i sums[R][T];
     for (int r = 0; r < R; ++r) {
       for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_si512();
