@@ -18,7 +18,8 @@
 // key; kValueSums, sums over values, and kValueQueries, of how many queries; kWidensInPlace,
 // whether there is room for bf16 to be widened where it is used; kColumnDims and lay_columns, so
 // many dims of sixteen rows of bf16 -> floats (kColumnDims, 16), dims a stride apart, 0 where there
-// is no such thing; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
+// is no such thing; kWalksWeighed, a power of two, walks over keys whose scores become weights
+// together; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
 // integers.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs

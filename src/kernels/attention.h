@@ -112,35 +112,52 @@ void for_walks(int at, int n, const Step& step) {
   }
 }
 
-// The scores of a chunk of n keys (room for kChunkKeys) become weights, and the walk's sum is
-// brought to the new highest score. Weight::of(V): e^x, as exactly as it is to count.
-template <class V, class Weight>
-void weigh(int head_dim, int n, float* scores, Walk& walk) {
-  for (int i = n; i < kChunkKeys; ++i) scores[i] = -__builtin_inff();
-  V highest_lanes = V::broadcast(walk.highest);
-  for (int i = 0; i < kChunkKeys; i += kLanes) {
-    highest_lanes = max(highest_lanes, V::load(scores + i));
+// The scores of a chunk of n keys (each walk's stride floats behind the one before, room for
+// kChunkKeys) become weights, and the walks' sums are brought to the new highest scores.
+// Weight::of(V): e^x, as exactly as it is to count. Several walks at a time: each is a long chain
+// of operations that wait for one another, and those of others fill the gaps.
+template <class V, class Weight, int Q>
+void weigh(int head_dim, int n, float* scores, int stride, Walk* walks) {
+  V highest_lanes[Q];
+  for (int q = 0; q < Q; ++q) {
+    for (int i = n; i < kChunkKeys; ++i) scores[q * stride + i] = -__builtin_inff();
+    highest_lanes[q] = V::broadcast(walks[q].highest);
   }
-  const float highest = reduce_max(highest_lanes);
-  V sums = V::zero();
   for (int i = 0; i < kChunkKeys; i += kLanes) {
-    const V weight = Weight::of(V::load(scores + i) - V::broadcast(highest));
-    weight.store(scores + i);
-    sums = sums + weight;
-  }
-  float factor = 1.0F;
-  if (highest != walk.highest) {
-    // What the chunks before count for now that the highest score is known better: 0 at first.
-    const V shrink = exponential_of_negative(V::broadcast(walk.highest - highest));
-    float lanes[kLanes];
-    shrink.store(lanes);
-    factor = lanes[0];
-    walk.highest = highest;
-    for (int d = 0; d < head_dim; d += kLanes) {
-      store_at(load_at<V>(walk.out, d, head_dim) * shrink, walk.out, d, head_dim);
+    for (int q = 0; q < Q; ++q) {
+      highest_lanes[q] = max(highest_lanes[q], V::load(scores + q * stride + i));
     }
   }
-  walk.total = __builtin_fmaf(walk.total, factor, reduce_add(sums));
+  float highest[Q];
+  V sums[Q];
+  for (int q = 0; q < Q; ++q) {
+    highest[q] = reduce_max(highest_lanes[q]);
+    sums[q] = V::zero();
+  }
+  for (int i = 0; i < kChunkKeys; i += kLanes) {
+    for (int q = 0; q < Q; ++q) {
+      float* at = scores + q * stride + i;
+      const V weight = Weight::of(V::load(at) - V::broadcast(highest[q]));
+      weight.store(at);
+      sums[q] = sums[q] + weight;
+    }
+  }
+  for (int q = 0; q < Q; ++q) {
+    Walk& walk = walks[q];
+    float factor = 1.0F;
+    if (highest[q] != walk.highest) {
+      // What the chunks before count for now that the highest score is known better: 0 at first.
+      const V shrink = exponential_of_negative(V::broadcast(walk.highest - highest[q]));
+      float lanes[kLanes];
+      shrink.store(lanes);
+      factor = lanes[0];
+      walk.highest = highest[q];
+      for (int d = 0; d < head_dim; d += kLanes) {
+        store_at(load_at<V>(walk.out, d, head_dim) * shrink, walk.out, d, head_dim);
+      }
+    }
+    walk.total = __builtin_fmaf(walk.total, factor, reduce_add(sums[q]));
+  }
 }
 
 // Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),

@@ -149,6 +149,20 @@ struct ColumnScoreStep {
   }
 };
 
+template <class V>
+struct WeighStep {
+  int head_dim;
+  int n;
+  ChunkWeights* weights;
+  Walks& walks;
+
+  template <int Q>
+  void run(int walk) const {
+    constexpr int kStride = sizeof(ChunkWeights) / sizeof(float);
+    weigh<V, PlainWeight<V>, Q>(head_dim, n, weights[walk].of, kStride, &walks[walk]);
+  }
+};
+
 // Sums += weights times the values [first, n) of a chunk, value after value.
 template <class V, class Read>
 struct SumStep {
@@ -233,10 +247,8 @@ class FloatSteps {
   void alike_scores(int n) { score(0, args_.n_rows, 0, n); }
   void weights(int row, int n_rows, int first, int n) {
     score(row, n_rows, first, n);
-    const int begin = walks_.first_of(row);
-    for (int i = begin; i < begin + walks_.of_rows(n_rows); ++i) {
-      weigh<V, PlainWeight<V>>(args_.head_dim, n, weights_[i].of, walks_[i]);
-    }
+    for_walks<V::kWalksWeighed>(walks_.first_of(row), walks_.of_rows(n_rows),
+                                WeighStep<V>{args_.head_dim, n, weights_, walks_});
   }
   void alike_sums(int n) { sums(0, args_.n_rows, 0, n); }
   void sums(int row, int n_rows, int first, int n) {

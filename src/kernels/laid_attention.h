@@ -146,8 +146,10 @@ class LaidSteps {
         0, [&](int q, int vector, const V& dots) {
           numbers_.score(walk + q, vector, dots).store(weights_[walk + q] + vector * kLanes);
         });
-    for (int q = 0; q < Q; ++q) {
-      weigh<V, typename Numbers::Weight>(args_.head_dim, n, weights_[walk + q], walks_[walk + q]);
+    constexpr int kTogether = Q < V::kWalksWeighed ? Q : V::kWalksWeighed;
+    for (int q = 0; q < Q; q += kTogether) {
+      weigh<V, typename Numbers::Weight, kTogether>(args_.head_dim, n, weights_[walk + q],
+                                                    kChunkKeys, &walks_[walk + q]);
     }
   }
 

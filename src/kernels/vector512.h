@@ -58,6 +58,7 @@ struct Vector {
   static constexpr int kValueQueries = 4;
   static constexpr bool kWidensInPlace = true;
   static constexpr int kColumnDims = 32;
+  static constexpr int kWalksWeighed = 4;
   static constexpr int kDoubles = 8;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {

@@ -38,6 +38,7 @@ struct Vector {
   static constexpr int kValueQueries = 2;
   static constexpr bool kWidensInPlace = false;
   static constexpr int kColumnDims = 0;
+  static constexpr int kWalksWeighed = 1;
   static constexpr int kDoubles = 2;
   template <class Bits>
   static Bits multiply_low_halves(Bits a, Bits b) {
