@@ -12,6 +12,7 @@
 #include <string>
 
 #include "io/safetensors.h"
+#include "kernels/dispatch.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/reference_llama.h"
@@ -197,6 +198,38 @@ TEST(LlamaModel, NothingRunsAsBf16InAQuantisedModel) {
 
 // Stored as bf16 or f16, asked for as f32: the same as the widened numbers stored as f32. And the
 // embedding is read as stored, whatever kind the matrices have.
+int n_attended_by_pairs = 0;
+
+// Products of bf16 in attention are for bf16 weights and bf16 keys alone: a quantised model has the
+// same bits on every table, and a cache of floats is there to be read as floats.
+TEST(LlamaModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
+  const testing::TemporaryDirectory directory;
+  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  kernels::KernelTable table = *kernels::find_table("scalar");
+  table.attend_bf16_pairs = [](const kernels::AttendArgs& args) {
+    ++n_attended_by_pairs;
+    kernels::find_table("scalar")->attend[static_cast<int>(kernels::KvKind::bf16)](args);
+  };
+  for (const WeightKind weights :
+       {WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
+    for (const kernels::KvKind kv :
+         {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {
+      LoadOptions options;
+      options.table = &table;
+      options.weights = weights;
+      options.kv = kv;
+      options.n_threads = 1;
+      const auto model = load_model(directory.path(), options);
+      const auto sequence = model->open({});
+      n_attended_by_pairs = 0;
+      testing::run_block(*model, *sequence, std::vector<TokenId>{1, 2, 3});
+      const bool pairs = weights == WeightKind::bf16 && kv == kernels::KvKind::bf16;
+      EXPECT_EQ(n_attended_by_pairs > 0, pairs)
+          << static_cast<int>(weights) << " " << static_cast<int>(kv);
+    }
+  }
+}
+
 TEST(LlamaModel, StoredTypesWiden) {
   for (const ElementType type : {ElementType::bf16, ElementType::f16}) {
     const testing::TemporaryDirectory directory;
