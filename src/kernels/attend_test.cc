@@ -359,6 +359,40 @@ TEST(Attend, MatchesDoubleArithmetic) {
   }
 }
 
+// Beside a key whose weight is 1, one whose score is lower by -x: what it counts for, by products
+// of bf16, is the bf16 number next to e^x, or the other one where e^x lies between both but for
+// 2^-14.
+TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
+  for (const auto& [name, table] : tables_with({KvKind::bf16, true})) {
+    for (int step = 0; step < 1000; ++step) {
+      const float x = to_float(to_bf16(-0.01F * static_cast<float>(step)));
+      const std::uint16_t keys[] = {to_bf16(0.0F).bits, to_bf16(x).bits};
+      const std::uint16_t values[] = {to_bf16(0.0F).bits, to_bf16(1.0F).bits};
+      const void* key_at[] = {&keys[0], &keys[1]};
+      const void* value_at[] = {&values[0], &values[1]};
+      const float query = 1.0F;
+      float out = -1;
+      Call call;
+      call.arithmetic = {KvKind::bf16, true};
+      call.rows = {
+          {.queries = &query, .out = &out, .n_keys = 2, .keys = key_at, .values = value_at}};
+      call.args.n_rows = 1;
+      call.args.n_queries = 1;
+      call.args.head_dim = 1;
+      call.args.scale = 1.0F;
+      call.run(*table);
+      const auto is_weight = [&](double weight) {
+        const double nearest = double{to_float(to_bf16(static_cast<float>(weight)))};
+        // Three roundings to float; neighbours are 2^-9 of a quarter apart, and more.
+        return std::fabs(out * (1 + nearest) - nearest) <= 4 * 0x1p-24 * nearest;
+      };
+      const double weight = std::exp(double{x});
+      EXPECT_TRUE(is_weight(weight * (1 - 0x1p-14)) || is_weight(weight * (1 + 0x1p-14)))
+          << name << " e^" << x << " " << weight << " " << out / (1 - out);
+    }
+  }
+}
+
 // Scores far apart, in both orders: the highest alone counts, nothing overflows on the way.
 TEST(Attend, SurvivesExtremeScores) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
