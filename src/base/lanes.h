@@ -11,7 +11,8 @@
 namespace outrider {
 
 using Float4 = float __attribute__((vector_size(16)));
-using Int4 = std::int32_t __attribute__((vector_size(16)));
+using Int4 = std::int32_t __attribute__((vector_size(16)));    // what comparisons give
+using Bits4 = std::uint32_t __attribute__((vector_size(16)));  // what may overflow
 
 // Any alignment.
 template <class Lanes, class Element>

@@ -40,8 +40,8 @@ Float4 rough_exp2(const Float4& y) {
   const Float4 c23 = 0x1.ebfbe0p-3F + f * 0x1.c6b08ep-5F;
   const Float4 c45 = 0x1.3b2ab6p-7F + f * 0x1.5d87fep-10F;
   const Float4 mantissa = c01 + f2 * (c23 + f2 * c45);
-  return std::bit_cast<Float4>(std::bit_cast<Int4>(mantissa) +
-                               (std::bit_cast<Int4>(shifted) << 23));
+  return std::bit_cast<Float4>(std::bit_cast<Bits4>(mantissa) +
+                               (std::bit_cast<Bits4>(shifted) << 23));
 }
 
 }  // namespace
