@@ -7,6 +7,7 @@
 #include "kernels/algorithms.h"
 #include "kernels/bf16_attention.h"
 #include "kernels/bf16_columns512.h"
+#include "kernels/pairs512.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
@@ -65,35 +66,20 @@ struct PairsStep {
   }
 };
 
-struct Bf16Pairs : Bf16Columns512 {
-  // 16 sums, four vectors of columns and what is multiplied with them.
-  static constexpr int kRows = 4;
-  static constexpr int kVectors = 4;
-  static constexpr int kPairsTogether = 1;
+struct MultiplyAdd {
+  using Sum = __m512;
+  static Sum zero() { return _mm512_setzero_ps(); }
+  static Sum of(Sum sum, __m512i a, __m512i b) {
+    return _mm512_dpbf16_ps(sum, __builtin_bit_cast(__m512bh, b), __builtin_bit_cast(__m512bh, a));
+  }
+  static Vector in_floats(Sum sum) { return {sum}; }
+};
 
+struct Bf16Pairs : Bf16Columns512, PairsTogether512 {
   template <int R, int T>
   static void dots(const std::uint16_t* columns, int stride, int n_pairs, const std::uint16_t* rows,
                    int row_stride, Vector (&dots)[R][T]) {
-    __m512 sums[R][T];
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_ps();
-    }
-    for (int pair = 0; pair < n_pairs; ++pair) {
-      __m512bh column[T];
-      for (int t = 0; t < T; ++t) {
-        column[t] = __builtin_bit_cast(__m512bh, _mm512_loadu_si512(columns + t * 2 * kLanes));
-      }
-      columns += stride;
-      for (int r = 0; r < R; ++r) {
-        int two;
-        __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
-        const auto row = __builtin_bit_cast(__m512bh, _mm512_set1_epi32(two));
-        for (int t = 0; t < T; ++t) sums[r][t] = _mm512_dpbf16_ps(sums[r][t], row, column[t]);
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) dots[r][t] = {sums[r][t]};
-    }
+    multiply_pairs_of_columns<MultiplyAdd>(columns, stride, n_pairs, rows, row_stride, dots);
   }
 };
 

@@ -58,7 +58,7 @@ struct VnniDots {
   }
 };
 
-struct MultiplyAdd {
+struct MultiplyAdd : IntegerSums512 {
   static __m512i of(__m512i sum, __m512i a, __m512i b) { return _mm512_dpwssd_epi32(sum, a, b); }
 };
 

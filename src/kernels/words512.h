@@ -6,20 +6,24 @@
 
 #include <cstdint>
 
+#include "kernels/pairs512.h"
 #include "kernels/table.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
+// What both kinds of additions have in common.
+struct IntegerSums512 {
+  using Sum = __m512i;
+  static Sum zero() { return _mm512_setzero_si512(); }
+  static Vector in_floats(Sum sum) { return {_mm512_cvtepi32_ps(sum)}; }
+};
+
 template <class MultiplyAdd>
-struct Words512 {
+struct Words512 : PairsTogether512 {
   using Stored = std::int8_t;
   using Word = std::int16_t;
-  // 16 sums, four vectors of columns and what is multiplied with them.
-  static constexpr int kRows = 4;
-  static constexpr int kVectors = 4;
-  static constexpr int kPairsTogether = 1;
   static constexpr int kKeyDims = 64;
   static constexpr int kValueDims = 64;
 
@@ -52,24 +56,7 @@ struct Words512 {
   template <int R, int T>
   static void dots(const std::int16_t* columns, int stride, int n_pairs, const std::int16_t* rows,
                    int row_stride, Vector (&dots)[R][T]) {
-    __m512i sums[R][T];
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_si512();
-    }
-    for (int pair = 0; pair < n_pairs; ++pair) {
-      __m512i column[T];
-      for (int t = 0; t < T; ++t) column[t] = _mm512_loadu_si512(columns + t * 2 * kLanes);
-      columns += stride;
-      for (int r = 0; r < R; ++r) {
-        int two;
-        __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
-        const __m512i row = _mm512_set1_epi32(two);
-        for (int t = 0; t < T; ++t) sums[r][t] = MultiplyAdd::of(sums[r][t], column[t], row);
-      }
-    }
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) dots[r][t] = {_mm512_cvtepi32_ps(sums[r][t])};
-    }
+    multiply_pairs_of_columns<MultiplyAdd>(columns, stride, n_pairs, rows, row_stride, dots);
   }
 
  private:
