@@ -93,24 +93,6 @@ typename D::Value logarithm_of_doubles(typename D::Value x) {
   return exponent * kLog2Upper - ((half_square - correction) - f);
 }
 
-// function(x) of each, in place; behind the last whole vector, of `filler` too.
-template <class D, class Function>
-void each_in_place(double* values, int n, double filler, const Function& function) {
-  int i = 0;
-  for (; i + D::kLanes <= n; i += D::kLanes) {
-    typename D::Value x;
-    __builtin_memcpy(&x, values + i, sizeof x);
-    x = function(x);
-    __builtin_memcpy(values + i, &x, sizeof x);
-  }
-  if (i == n) return;
-  typename D::Value x = typename D::Value{} + filler;
-  const std::size_t n_bytes = static_cast<std::size_t>(n - i) * sizeof(double);
-  __builtin_memcpy(&x, values + i, n_bytes);
-  x = function(x);
-  __builtin_memcpy(values + i, &x, n_bytes);
-}
-
 // A vector of weights from one of logits, and its buckets if anybody wants them; adds what weighs
 // nothing to n_weightless, lane by lane.
 template <class D>
@@ -165,8 +147,15 @@ int softmax_weights(const SoftmaxArgs& args) {
 template <int kDoubles>
 void logarithms(double* values, int n) {
   using D = Doubles<kDoubles>;
-  each_in_place<D>(values, n, 1.0,
-                   [](const typename D::Value& x) { return logarithm_of_doubles<D>(x); });
+  const auto replace = [](double* at, std::size_t n_bytes) {
+    typename D::Value x = typename D::Value{} + 1.0;  // behind the last one: log 1
+    __builtin_memcpy(&x, at, n_bytes);
+    x = logarithm_of_doubles<D>(x);
+    __builtin_memcpy(at, &x, n_bytes);
+  };
+  int i = 0;
+  for (; i + kDoubles <= n; i += kDoubles) replace(values + i, sizeof(typename D::Value));
+  if (i < n) replace(values + i, static_cast<std::size_t>(n - i) * sizeof(double));
 }
 
 }  // namespace

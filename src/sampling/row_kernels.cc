@@ -17,19 +17,6 @@ const kernels::KernelTable& fastest() {
   return table;
 }
 
-// What a call to a kernel takes: an int's worth, and of logarithms no more than stays in the first
-// cache between the look at it and the work.
-constexpr std::size_t kMostTogether = 512;
-
-template <class Work>
-void in_blocks(std::span<double> values, const Work& work) {
-  while (!values.empty()) {
-    const std::span<double> block = values.first(std::min(kMostTogether, values.size()));
-    values = values.subspan(block.size());
-    work(block);
-  }
-}
-
 bool is_normal_and_positive(double x) {  // NaN is not
   return x >= std::numeric_limits<double>::min() && x <= std::numeric_limits<double>::max();
 }
@@ -45,13 +32,17 @@ void philox_uniforms(std::uint64_t seed, std::int64_t position, std::uint32_t fi
 int softmax_weights(const kernels::SoftmaxArgs& args) { return fastest().softmax_weights(args); }
 
 void logarithms(std::span<double> values) {
-  in_blocks(values, [](std::span<double> block) {
+  // No more at once than stays in the first cache between the look at it and the work.
+  constexpr std::size_t kMostTogether = 512;
+  while (!values.empty()) {
+    const std::span<double> block = values.first(std::min(kMostTogether, values.size()));
+    values = values.subspan(block.size());
     if (std::all_of(block.begin(), block.end(), is_normal_and_positive)) {
       fastest().logarithms(block.data(), static_cast<int>(block.size()));
     } else {
       for (double& x : block) x = portable_log(x);
     }
-  });
+  }
 }
 
 }  // namespace outrider
