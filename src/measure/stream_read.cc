@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <new>
 
 #include "outrider/error.h"
 #include "tensor/team.h"
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace outrider {
 namespace {
@@ -57,15 +54,13 @@ std::uint64_t read_blocks(const std::uint64_t* words, std::int64_t n_blocks) {
 
 StreamRead::StreamRead(std::size_t n_bytes, int n_threads)
     : n_bytes_((std::max<std::size_t>(n_bytes, 1) + kPage_bytes - 1) / kPage_bytes * kPage_bytes),
-      n_threads_(n_threads),
-      words_(static_cast<std::uint64_t*>(std::aligned_alloc(kPage_bytes, n_bytes_))) {
-  if (words_ == nullptr) {
+      n_threads_(n_threads) {
+  try {
+    memory_ = allocate_big_memory(n_bytes_);
+  } catch (const std::bad_alloc&) {
     throw Error("measure bandwidth", "memory", fmt::format("{} bytes", n_bytes_), "none");
   }
-#if defined(__linux__)
-  ::madvise(words_.get(), n_bytes_, MADV_HUGEPAGE);
-#endif
-  std::uint64_t* words = words_.get();
+  auto* const words = reinterpret_cast<std::uint64_t*>(memory_.get());
   const auto n_words = static_cast<std::int64_t>(n_bytes_ / sizeof(std::uint64_t));
   run_team(n_threads_, [words, n_words](const Team& team) {
     const Range share = team.share(n_words / kSums);
@@ -74,7 +69,7 @@ StreamRead::StreamRead(std::size_t n_bytes, int n_threads)
 }
 
 std::uint64_t StreamRead::run(Streams streams) const {
-  const std::uint64_t* words = words_.get();
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(memory_.get());
   const auto n_words = static_cast<std::int64_t>(n_bytes_ / sizeof(std::uint64_t));
   std::atomic<std::uint64_t> total{0};
   run_team(n_threads_, [words, n_words, streams, &total](const Team& team) {

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
+
+#include "base/big_memory.h"
 
 namespace outrider {
 
@@ -29,12 +29,9 @@ class StreamRead {
   double bytes_per_second(Streams streams = Streams::four) const;
 
  private:
-  struct Free {
-    void operator()(std::uint64_t* memory) const { std::free(memory); }
-  };
   std::size_t n_bytes_;
   int n_threads_;
-  std::unique_ptr<std::uint64_t, Free> words_;
+  BigMemory memory_;
 };
 
 }  // namespace outrider
