@@ -18,7 +18,7 @@
 namespace outrider {
 namespace {
 
-// TinyLlama's: 32 query heads over 4 key-value heads, a layer's keys and values of 16 tokens among
+// TinyLlama's: 32 query heads over 4 key-value heads, a layer's keys and values of 64 tokens among
 // those of all others.
 constexpr int kLayers = 22;
 constexpr int kHeadDim = 64;
@@ -47,8 +47,7 @@ void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs
   constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
   const auto sequence = make_sequence(kv, n_keys);
   const KvShape& shape = sequence->pool()->shape();
-  std::vector<const void*> keys(static_cast<std::size_t>(n_keys));
-  std::vector<const void*> values(keys.size());
+  std::vector<const void*> chunks(sequence->n_pages());
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());
   std::vector<kernels::AttendRow> rows;
@@ -56,17 +55,14 @@ void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs
     rows.push_back({.queries = queries.data() + row * kQueries,
                     .out = out.data() + row * kQueries,
                     .n_keys = n_keys,
-                    .keys = nullptr,
-                    .values = nullptr});
+                    .n_in_place = n_keys,
+                    .slots = nullptr});
   }
   const double read = StreamRead(kReadBytes, 1).bytes_per_second();
   const auto begun = std::chrono::steady_clock::now();
   for (auto _ : state) {
     for (int layer = 0; layer < kLayers; ++layer) {
-      for (int key = 0; key < n_keys; ++key) {
-        keys[static_cast<std::size_t>(key)] = sequence->key(key, layer);
-        values[static_cast<std::size_t>(key)] = sequence->value(key, layer);
-      }
+      sequence->chunks(layer, chunks);
       for (int head = 0; head < kKvHeads; ++head) {
         attend_to({.rows = rows.data(),
                    .n_rows = static_cast<int>(n_rows),
@@ -75,12 +71,10 @@ void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs
                    .out_stride = kHeadDim,
                    .head_dim = kHeadDim,
                    .scale = 0.125F,
-                   .n_shared = n_keys,
-                   .shared_keys = keys.data(),
-                   .shared_values = values.data(),
-                   .n_alike = 0,
-                   .head_offset = shape.head_at(head),
-                   .head_scale = shape.scale_at(head)});
+                   .chunks = chunks.data(),
+                   .keys_at = shape.keys_at(head),
+                   .values_at = shape.values_at(head),
+                   .room = nullptr});
       }
     }
     benchmark::DoNotOptimize(out.data());

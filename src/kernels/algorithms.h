@@ -8,33 +8,39 @@
 // are products of bf16, store_bf16(uint16_t*) of what bf16 holds; + - * /; fma(a, b, c) = a * b + c
 // rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b (so a NaN in b passes, as
 // in the x86 instructions); absolute; shift_left_23 of the bits; reduce_add by the tree of table.h,
-// reduce_add_each (of sixteen V at once: lane i is the i-th's sum) and reduce_max; load_mixed, of
-// weights in whatever order of lanes is quickest, and in_order<Element>, which puts right what was
-// computed from it. And how much of it the registers hold: kMaxRows, rows of a product with one
+// and reduce_max; load_mixed, of weights in whatever order of lanes is quickest, and
+// in_order<Element>, which puts right what was computed from it; load_even and load_odd, of sixteen
+// pairs of bf16 the first and the second ones. And how much of it the registers hold: kMaxRows, rows of a product with one
 // tile; kAccumulators, sums of a product with several adjacent tiles; kOneRowTiles, tiles that one
 // row takes together; kSumsBesideInputs, up to how many sums inputs stay in registers from tile to
-// tile, while above that they are read with broadcast_anew; kDotSums, a divisor of 16, sums of dot
-// products with keys, and kDotQueries, 1, 2 or 4 and no more than these, queries that meet each
-// key; kValueSums, sums over values, and kValueQueries, of how many queries; kWidensInPlace,
-// whether there is room for bf16 to be widened where it is used; kColumnDims and lay_columns, so
-// many dims of sixteen rows of bf16 -> floats (kColumnDims, 16), dims a stride apart, 0 where there
-// is no such thing; kWalksWeighed, a power of two, walks over keys whose scores become weights
-// together; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
+// tile, while above that they are read with broadcast_anew; kAttentionSums, a power of two, sums of
+// products with keys or values; kWalksWeighed, a power of two, walks over keys whose scores become
+// weights together; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
 // integers.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
 //
-// Words offers dot products of words of 16 bits, two of which make a pair: Stored and Word, what
-// keys and values are in the cache and in products; lay_keys, kKeyDims of sixteen keys each ->
-// (kKeyDims / 2, 16, 2) words, pairs a stride apart; lay_values, kValueDims dims of two values ->
-// (kValueDims, 2) words; and dots, of R rows of words, a stride apart, with T <= kVectors vectors
-// of 16 columns (pairs, T, 16, 2), as floats, for a multiple of kPairsTogether pairs. R is at most
-// kRows, and so many rows may be read. kRows and kVectors are powers of two. Those that make_table
-// takes are of int8 and exact, rounded once.
+// Products of attention, of some kKind of keys and values, offer dots<R, T>(cells, row_bytes, n,
+// rows, ahead, dots): of R rows of n numbers (rows.at(r), the first one's address) with T vectors
+// of 16 columns of cells, side by side in rows row_bytes apart (kv_layout.h), calling ahead.row<T>
+// for every row of cells. R is at most kRows, and so many rows may be read; T at most vectors(R).
+// Both are powers of two. What stands in cells beyond n has no effect. Words, which make_table
+// takes, are those of int8 with words of 16 bits, the last pair and quad of a row filled with zeros:
+// exact, rounded once.
 //
-// The algorithms stand in products.h, rows.h, float_attention.h, laid_attention.h,
-// int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.
+// Numbers of attention say how queries and weights become rows of such numbers:
+//
+//   Weight                     what weigh() takes: the last step of a weight
+//   query(walk, x)             a walk's query, x (head_dim); queries(walk): those from there on
+//   begin_keys(block)          of one chunk
+//   score(walk, vector, dots)  the walk's scores of 16 of its keys
+//   begin_values(block, n)     of n tokens
+//   weights<R>(from)           R walks' weights of a chunk, (R, kChunkKeys)
+//   sum(r, dots, so_far)       so_far and the r-th of those walks' sums of the chunk's values
+//
+// The algorithms stand in products.h, rows.h, attention.h, float_attention.h, int8_attention.h,
+// bf16_attention.h, double_functions.h and philox.h; here they become a table.
 // Everything in them has internal linkage, and no function of the standard library is used that
 // could be emitted out of line: a copy compiled with AVX flags must never be linked into code that
 // runs everywhere.
@@ -71,10 +77,13 @@ constexpr KernelTable make_table(const char* name) {
       .logarithms = logarithms<V::kDoubles>,
       .philox_uniforms = philox_uniforms<V>,
       .add = add_to<V>,
-      .to_bf16 = round_to_bf16<V>,
-      .to_int8 = round_to_int8<V>,
-      .attend = {attend_with<FloatSteps<V, float>>, attend_with<FloatSteps<V, std::uint16_t>>,
-                 attend_with<Int8Steps<V, Words>>},
+      .store_key = {store_key<V, KvKind::f32>, store_key<V, KvKind::bf16>,
+                    store_key<V, KvKind::int8>},
+      .store_value = {store_value<V, KvKind::f32>, store_value<V, KvKind::bf16>,
+                      store_value<V, KvKind::int8>},
+      .attend = {attend_with<V, FloatProducts<V, KvKind::f32>, FloatNumbers<V>>,
+                 attend_with<V, FloatProducts<V, KvKind::bf16>, FloatNumbers<V>>,
+                 attend_with<V, Words, Int8Numbers<V, Words>>},
       .attend_bf16_pairs = nullptr,
   };
 }

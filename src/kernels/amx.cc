@@ -385,17 +385,12 @@ struct NoDots {
 };
 
 struct NoWords {
-  using Stored = std::int8_t;
-  using Word = std::int16_t;
+  static constexpr KvKind kKind = KvKind::int8;
   static constexpr int kRows = 1;
-  static constexpr int kVectors = 1;
-  static constexpr int kPairsTogether = 1;
-  static constexpr int kKeyDims = 2;
-  static constexpr int kValueDims = kLanes;
-  static void lay_keys(const std::int8_t* const (&)[kLanes], std::int16_t*, int) {}
-  static void lay_values(const std::int8_t*, const std::int8_t*, std::int16_t*) {}
-  template <int R, int T>
-  static void dots(const std::int16_t*, int, int, const std::int16_t*, int, Vector (&)[R][T]) {}
+  static constexpr int vectors(int) { return 1; }
+  template <int R, int T, class Rows, class Ahead>
+  static void dots(const std::byte*, std::size_t, int, const Rows&, const Ahead&,
+                   Vector (&)[R][T]) {}
 };
 
 constexpr KernelTable make_amx_table() {

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "base/float16.h"
+#include "kernels/kv_layout.h"
 #include "kernels/table.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/near.h"
@@ -43,7 +44,7 @@ constexpr Arithmetic kArithmetics[] = {
     {KvKind::f32}, {KvKind::bf16}, {KvKind::int8}, {KvKind::bf16, true}};
 
 bool takes(const Arithmetic& arithmetic, int head_dim) {
-  return head_dim <= kMostLaidHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
+  return head_dim <= kMostRoundedHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
 }
 
 std::vector<test_support::NamedTable> tables_with(const Arithmetic& arithmetic) {
@@ -63,87 +64,137 @@ struct Call {
   }
 };
 
-// Keys and values of two heads, the second one in use, positions scattered over the memory.
-struct Cache {
-  static constexpr int kHeads = 2;
-  int dim;
-  int n_keys;
-  std::vector<float> keys, values;  // what the cache stands for: (n_keys, dim), logical order
-  std::vector<float> f32;
-  std::vector<std::uint16_t> bf16;
-  std::vector<std::byte> int8;  // of each row the heads' scales, then their bytes
-  std::vector<const void*> key_at, value_at;
-  Arithmetic arithmetic;
+// Slots with keys and values of two heads, the second one in use, in pages scattered over the
+// memory. What nobody has written to is as bad as it can be.
+class Cache {
+ public:
+  Cache(const Arithmetic& read_by, int head_dim, int n_slots)
+      : arithmetic(read_by),
+        layout{read_by.kv, head_dim},
+        n_pages_((n_slots + kChunkKeys - 1) / kChunkKeys),
+        memory_(static_cast<std::size_t>(n_pages_) * page_bytes() + kLine, kUnwritten),
+        room_(2 * layout.block_bytes() + kLine, kUnwritten) {
+    for (int page = 0; page < n_pages_; ++page) chunks_.push_back(block(page, 0));
+  }
 
-  Cache(const Arithmetic& read_by, int head_dim, int n, unsigned seed)
-      : dim(head_dim), n_keys(n), arithmetic(read_by) {
-    const KvKind kind = arithmetic.kv;
-    const auto row = static_cast<std::size_t>(kHeads * dim);
-    f32 = test_support::awkward_floats(2 * static_cast<std::size_t>(n) * row, seed);
-    for (float& value : f32) {
-      bf16.push_back(to_bf16(value).bits);
-      if (kind == KvKind::bf16) value = to_float(to_bf16(value));
-    }
-    const std::size_t int8_row = kHeads * (sizeof(float) + static_cast<std::size_t>(dim));
-    if (kind == KvKind::int8) {
-      int8.resize(f32.size() / row * int8_row);
-      for (std::size_t head = 0; head < f32.size() / static_cast<std::size_t>(dim); ++head) {
-        std::byte* const begin = &int8[head / kHeads * int8_row];
-        float* const values = &f32[head * static_cast<std::size_t>(dim)];
-        auto* const bytes = reinterpret_cast<std::int8_t*>(
-            begin + kHeads * sizeof(float) + head % kHeads * static_cast<std::size_t>(dim));
-        float scale = 0;
-        kScalarTable.to_int8(values, dim, bytes, &scale);
-        std::memcpy(begin + head % kHeads * sizeof(float), &scale, sizeof scale);
-        for (int i = 0; i < dim; ++i) values[i] = static_cast<float>(bytes[i]) * scale;
-      }
-    }
-    std::vector<std::size_t> slots(2 * static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = i;
-    std::mt19937 generator(seed);
-    std::shuffle(slots.begin(), slots.end(), generator);
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      const std::size_t at = slots[i] * row;
-      const void* address = &f32[at];
-      if (kind == KvKind::bf16) address = &bf16[at];
-      if (kind == KvKind::int8) address = &int8[slots[i] * int8_row];
-      const bool is_key = i < static_cast<std::size_t>(n);
-      (is_key ? key_at : value_at).push_back(address);
-      std::vector<float>& plain = is_key ? keys : values;
-      const auto begin = f32.begin() + static_cast<std::ptrdiff_t>(at) + dim;
-      plain.insert(plain.end(), begin, begin + dim);
+  // x (head_dim) into a slot; back: what the slot holds then.
+  std::vector<float> store_key(int slot, const std::vector<float>& x) {
+    return store(slot, x, 1, kScalarTable.store_key);
+  }
+  std::vector<float> store_value(int slot, const std::vector<float>& x) {
+    return store(slot, x, kHeads + 1, kScalarTable.store_value);
+  }
+  // The slots [0, n) of another one, in this order, into those from 0 on.
+  void copy(const Cache& other, const std::vector<int>& slots) {
+    for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
+      const int slot = slots[static_cast<std::size_t>(i)];
+      layout.copy_key(other.block(slot / kChunkKeys, 1), slot % kChunkKeys,
+                      block(i / kChunkKeys, 1), i % kChunkKeys);
+      layout.copy_value(other.block(slot / kChunkKeys, kHeads + 1), slot % kChunkKeys,
+                        block(i / kChunkKeys, kHeads + 1), i % kChunkKeys);
     }
   }
 
-  // One row, its first n_shared keys handed over as shared.
-  Call call(const std::vector<float>& queries, int n_queries, int n_shared,
-            std::vector<float>& out) const {
+  // Of no rows yet.
+  Call call(int n_queries) {
     Call call;
-    AttendArgs& args = call.args;
-    args.query_stride = static_cast<std::size_t>(dim) + 1;
-    args.n_queries = n_queries;
-    args.head_dim = dim;
-    args.scale = 1 / std::sqrt(static_cast<float>(dim));
     call.arithmetic = arithmetic;
-    const KvKind kind = arithmetic.kv;
-    args.shared_keys = key_at.data();
-    args.shared_values = value_at.data();
-    args.n_shared = n_shared;
-    const std::size_t element = kind == KvKind::f32 ? 4 : (kind == KvKind::bf16 ? 2 : 1);
-    args.head_offset = static_cast<std::size_t>(dim) * element;
-    if (kind == KvKind::int8) args.head_offset += kHeads * sizeof(float);
-    args.head_scale = sizeof(float);
-    args.out_stride = static_cast<std::size_t>(dim) + 2;
-    out.assign(static_cast<std::size_t>(n_queries) * args.out_stride, 777.0F);
-    args.n_rows = 1;
-    call.rows = {{.queries = queries.data(),
-                  .out = out.data(),
-                  .n_keys = n_keys,
-                  .keys = key_at.data() + n_shared,
-                  .values = value_at.data() + n_shared}};
+    AttendArgs& args = call.args;
+    args.n_queries = n_queries;
+    args.head_dim = layout.head_dim;
+    args.query_stride = static_cast<std::size_t>(layout.head_dim) + 1;
+    args.out_stride = static_cast<std::size_t>(layout.head_dim) + 2;
+    args.scale = 1 / std::sqrt(static_cast<float>(layout.head_dim));
+    args.chunks = chunks_.data();
+    args.keys_at = layout.block_bytes();
+    args.values_at = (kHeads + 1) * layout.block_bytes();
+    args.room = on_line(room_);
     return call;
   }
+  // Of one row, all in place.
+  Call call(const std::vector<float>& queries, int n_queries, int n_keys, std::vector<float>& out) {
+    Call one = call(n_queries);
+    out.assign(static_cast<std::size_t>(n_queries) * one.args.out_stride, 777.0F);
+    one.args.n_rows = 1;
+    one.rows = {{.queries = queries.data(),
+                 .out = out.data(),
+                 .n_keys = n_keys,
+                 .n_in_place = n_keys,
+                 .slots = nullptr}};
+    return one;
+  }
+
+  const Arithmetic arithmetic;
+  const KvLayout layout;
+
+ private:
+  static constexpr int kHeads = 2;
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::byte kUnwritten{0xff};  // NaN in f32 and bf16, and as a scale
+
+  std::size_t page_bytes() const { return 2 * kHeads * layout.block_bytes(); }
+  static std::byte* on_line(const std::vector<std::byte>& memory) {
+    const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+    return const_cast<std::byte*>(memory.data()) + (kLine - at % kLine) % kLine;
+  }
+  // Pages lie backwards.
+  std::byte* block(int page, std::size_t i) const {
+    return on_line(memory_) + static_cast<std::size_t>(n_pages_ - 1 - page) * page_bytes() +
+           i * layout.block_bytes();
+  }
+  template <class Store>
+  std::vector<float> store(int slot, const std::vector<float>& x, std::size_t at,
+                           const Store& stores) {
+    std::byte* to = block(slot / kChunkKeys, at);
+    const int token = slot % kChunkKeys;
+    stores[static_cast<int>(layout.kind)](x.data(), layout.head_dim, to, token);
+    std::vector<float> held;
+    for (int dim = 0; dim < layout.head_dim; ++dim) {
+      const std::byte* element =
+          to + (at == 1 ? layout.key_at(token, dim) : layout.value_at(token, dim));
+      float scale = 1;
+      if (layout.kind == KvKind::f32) std::memcpy(&held.emplace_back(), element, sizeof(float));
+      if (layout.kind == KvKind::bf16) {
+        Bf16 bits;
+        std::memcpy(&bits.bits, element, sizeof bits.bits);
+        held.push_back(to_float(bits));
+      }
+      if (layout.kind == KvKind::int8) {
+        std::memcpy(&scale, to + layout.scale_at(token), sizeof scale);
+        held.push_back(static_cast<float>(static_cast<std::int8_t>(*element)) * scale);
+      }
+    }
+    return held;
+  }
+
+  int n_pages_;
+  std::vector<std::byte> memory_;
+  std::vector<std::byte> room_;
+  std::vector<const void*> chunks_;
 };
+
+// One that is full, and what it holds.
+struct FullCache : Cache {
+  std::vector<float> keys, values;  // (n, head_dim)
+
+  FullCache(const Arithmetic& read_by, int head_dim, int n, unsigned seed)
+      : Cache(read_by, head_dim, n) {
+    const auto dim = static_cast<std::size_t>(head_dim);
+    const std::vector<float> all =
+        test_support::awkward_floats(2 * static_cast<std::size_t>(n) * dim, seed);
+    for (int slot = 0; slot < n; ++slot) {
+      const auto from =
+          all.begin() + static_cast<std::ptrdiff_t>(2 * static_cast<std::size_t>(slot) * dim);
+      const auto middle = from + head_dim;
+      const std::vector<float> key = store_key(slot, {from, middle});
+      const std::vector<float> value = store_value(slot, {middle, middle + head_dim});
+      keys.insert(keys.end(), key.begin(), key.end());
+      values.insert(values.end(), value.begin(), value.end());
+    }
+  }
+};
+
+const std::vector<float> kOne = {1.0F};
 
 std::vector<float> queries_for(int dim, unsigned seed) {
   return test_support::awkward_floats(kMostQueries * (static_cast<std::size_t>(dim) + 1), seed);
@@ -155,21 +206,19 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
       if (!takes(arithmetic, dim)) continue;
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {
-        const Cache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
+        FullCache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
         for (const auto& [name, table] : tables_with(arithmetic)) {
           std::vector<float> singles;
           for (int q = 0; q < kMostQueries; ++q) {
             std::vector<float> out;
-            Call call = cache.call(queries, 1, 0, out);
+            Call call = cache.call(queries, 1, n_keys, out);
             call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
             call.run(arithmetic.reference(*table));
             singles.insert(singles.end(), out.begin(), out.end());  // the gap stays 777
           }
           for (int n_queries = 1; n_queries <= kMostQueries; ++n_queries) {
             std::vector<float> out;
-            const int n_chunks = n_keys / kChunkKeys;
-            cache.call(queries, n_queries, n_queries % (n_chunks + 1) * kChunkKeys, out)
-                .run(*table);
+            cache.call(queries, n_queries, n_keys, out).run(*table);
             singles.resize(std::max(singles.size(), out.size()));
             const std::vector<float> expected(
                 singles.begin(), singles.begin() + static_cast<std::ptrdiff_t>(out.size()));
@@ -182,70 +231,55 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
   }
 }
 
-// Rows of a tree: what they share is read once, the rest is each row's own. Every row gets the bits
-// it gets alone.
+// Rows of a tree: what all have in place is read once, the rest is each row's own, in slots of any
+// order. Every row gets the bits it gets alone, with all its keys in place.
 class RowsTogether : public ::testing::TestWithParam<int> {};
 
 TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
   const int dim = GetParam();
   constexpr int kQueries = kMostQueries;
-  constexpr int kKeys = 300;
+  constexpr int kSlots = 330;
   std::mt19937 generator(5);
   for (const Arithmetic& arithmetic : kArithmetics) {
-    const Cache cache(arithmetic, dim, kKeys, 9);
-    for (const int n_shared : {0, 64, 128}) {
-      for (const auto& [n_rows, n_alike] :
-           {std::pair{2, 0}, {5, 1}, {5, 16}, {3, 50}, {kMostAttendRows, 63}}) {
+    FullCache cache(arithmetic, dim, kSlots, 9);
+    for (const int n_in_place : {0, 1, 63, 64, 128, 130}) {
+      for (const int n_rows : {2, 5, kMostAttendRows}) {
         const std::size_t out_size = kQueries * (static_cast<std::size_t>(dim) + 2);
         std::vector<std::vector<float>> queries;
         std::vector<std::vector<float>> outs(static_cast<std::size_t>(n_rows));
-        std::vector<std::vector<const void*>> keys(static_cast<std::size_t>(n_rows));
-        std::vector<std::vector<const void*>> values(static_cast<std::size_t>(n_rows));
-        std::vector<float> ignored;
-        Call together = cache.call(queries_for(dim, 0), kQueries, n_shared, ignored);
+        std::vector<std::vector<int>> slots(static_cast<std::size_t>(n_rows));
+        Call together = cache.call(kQueries);
         together.args.n_rows = n_rows;
-        together.args.n_alike = n_alike;
-        together.rows.clear();
         for (std::size_t r = 0; r < outs.size(); ++r) {
           queries.push_back(queries_for(dim, static_cast<unsigned>(r)));
           outs[r].assign(out_size, 777.0F);
-          // Behind what is shared, what is still alike; then a walk of its own, of any length, the
-          // first one's of none.
-          for (std::size_t i = 0; i < static_cast<std::size_t>(n_alike); ++i) {
-            keys[r].push_back(cache.key_at[static_cast<std::size_t>(n_shared) + i]);
-            values[r].push_back(cache.value_at[static_cast<std::size_t>(n_shared) + i]);
-          }
-          const int n_least = n_shared + n_alike == 0 ? 1 : 0;
+          // In place at least that much; then, but for the first row, slots of any number.
+          const int n_here = n_in_place + static_cast<int>(generator() % 3 * (generator() % 40));
+          const int n_least = n_here == 0 ? 1 : 0;
           const int n_own = n_least + (r == 0 ? 0 : static_cast<int>(generator() % 150));
-          for (int i = 0; i < n_own; ++i) {
-            const std::size_t any = generator() % kKeys;
-            keys[r].push_back(cache.key_at[any]);
-            values[r].push_back(cache.value_at[any]);
-          }
+          for (int i = 0; i < n_own; ++i)
+            slots[r].push_back(static_cast<int>(generator() % kSlots));
           together.rows.push_back({.queries = queries[r].data(),
                                    .out = outs[r].data(),
-                                   .n_keys = n_shared + n_alike + n_own,
-                                   .keys = keys[r].data(),
-                                   .values = values[r].data()});
+                                   .n_keys = n_here + n_own,
+                                   .n_in_place = n_here,
+                                   .slots = slots[r].data()});
         }
         for (const auto& [name, table] : tables_with(arithmetic)) {
           together.run(*table);
           for (std::size_t r = 0; r < outs.size(); ++r) {
-            std::vector<const void*> all_keys(cache.key_at.begin(),
-                                              cache.key_at.begin() + n_shared);
-            std::vector<const void*> all_values(cache.value_at.begin(),
-                                                cache.value_at.begin() + n_shared);
-            all_keys.insert(all_keys.end(), keys[r].begin(), keys[r].end());
-            all_values.insert(all_values.end(), values[r].begin(), values[r].end());
+            const AttendRow& row = together.rows[r];
+            std::vector<int> order(static_cast<std::size_t>(row.n_in_place));
+            for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+            order.insert(order.end(), slots[r].begin(), slots[r].end());
+            Cache committed(arithmetic, dim, row.n_keys);
+            committed.copy(cache, order);
             std::vector<float> expected;
-            Call alone = cache.call(queries[r], kQueries, 0, expected);
-            alone.rows[0].n_keys = together.rows[r].n_keys;
-            alone.rows[0].keys = all_keys.data();
-            alone.rows[0].values = all_values.data();
-            alone.run(arithmetic.reference(*table));
+            committed.call(queries[r], kQueries, row.n_keys, expected)
+                .run(arithmetic.reference(*table));
             ASSERT_TRUE(same_bits(outs[r], expected))
-                << name << " shared " << n_shared << " alike " << n_alike << " rows " << n_rows
-                << " row " << r;
+                << name << " kind " << static_cast<int>(arithmetic.kv) << " in place " << n_in_place
+                << " rows " << n_rows << " row " << r;
           }
         }
       }
@@ -276,9 +310,9 @@ TEST(Attend, MatchesDoubleArithmetic) {
       if (!takes(arithmetic, dim)) continue;
       const std::vector<float> queries = queries_for(dim, static_cast<unsigned>(dim));
       for (const int n_keys : kKeyCounts) {
-        const Cache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
+        FullCache cache(arithmetic, dim, n_keys, static_cast<unsigned>(dim * 1000 + n_keys));
         std::vector<float> ignored;
-        const AttendArgs args = cache.call(queries, 1, 0, ignored).args;
+        const AttendArgs args = cache.call(queries, 1, n_keys, ignored).args;
         double largest_query = 0;
         for (std::size_t j = 0; j < static_cast<std::size_t>(dim); ++j) {
           largest_query = std::max(largest_query, std::fabs(double{queries[j]}));
@@ -339,7 +373,7 @@ TEST(Attend, MatchesDoubleArithmetic) {
         for (const auto& [name, table] : tables_with(arithmetic)) {
           if (&arithmetic.reference(*table) != table) continue;
           std::vector<float> out;
-          cache.call(queries, 1, 0, out).run(*table);
+          cache.call(queries, 1, n_keys, out).run(*table);
           for (int j = 0; j < dim; ++j) {
             double expected = 0;
             double magnitudes = 0;
@@ -366,21 +400,14 @@ TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
   for (const auto& [name, table] : tables_with({KvKind::bf16, true})) {
     for (int step = 0; step < 1000; ++step) {
       const float x = to_float(to_bf16(-0.01F * static_cast<float>(step)));
-      const std::uint16_t keys[] = {to_bf16(0.0F).bits, to_bf16(x).bits};
-      const std::uint16_t values[] = {to_bf16(0.0F).bits, to_bf16(1.0F).bits};
-      const void* key_at[] = {&keys[0], &keys[1]};
-      const void* value_at[] = {&values[0], &values[1]};
-      const float query = 1.0F;
-      float out = -1;
-      Call call;
-      call.arithmetic = {KvKind::bf16, true};
-      call.rows = {
-          {.queries = &query, .out = &out, .n_keys = 2, .keys = key_at, .values = value_at}};
-      call.args.n_rows = 1;
-      call.args.n_queries = 1;
-      call.args.head_dim = 1;
-      call.args.scale = 1.0F;
-      call.run(*table);
+      Cache cache({KvKind::bf16, true}, 1, 2);
+      cache.store_key(0, {0.0F});
+      cache.store_key(1, {x});
+      cache.store_value(0, {0.0F});
+      cache.store_value(1, {1.0F});
+      std::vector<float> outs;
+      cache.call(kOne, 1, 2, outs).run(*table);
+      const float out = outs[0];
       const auto is_weight = [&](double weight) {
         const double nearest = double{to_float(to_bf16(static_cast<float>(weight)))};
         // Three roundings to float; neighbours are 2^-9 of a quarter apart, and more.
@@ -398,61 +425,35 @@ TEST(Attend, SurvivesExtremeScores) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     for (const float direction : {-1.0F, 1.0F}) {
       constexpr int kKeys = 130;
-      std::vector<float> keys(kKeys);
-      std::vector<float> values(kKeys);
-      std::vector<const void*> key_at;
-      std::vector<const void*> value_at;
-      for (std::size_t i = 0; i < kKeys; ++i) {
-        keys[i] = direction * static_cast<float>(i) * 1e30F;
-        values[i] = static_cast<float>(i);
-        key_at.push_back(&keys[i]);
-        value_at.push_back(&values[i]);
+      Cache cache({KvKind::f32}, 1, kKeys);
+      for (int i = 0; i < kKeys; ++i) {
+        cache.store_key(i, {direction * static_cast<float>(i) * 1e30F});
+        cache.store_value(i, {static_cast<float>(i)});
       }
-      const float query = 1.0F;
-      float out = -1;
-      Call call;
-      call.rows = {{.queries = &query,
-                    .out = &out,
-                    .n_keys = kKeys,
-                    .keys = key_at.data(),
-                    .values = value_at.data()}};
-      call.args.n_rows = 1;
-      call.args.n_queries = 1;
-      call.args.head_dim = 1;
-      call.args.scale = 1.0F;
-      call.run(*table);
-      EXPECT_EQ(out, direction > 0 ? static_cast<float>(kKeys - 1) : 0.0F) << name;
+      std::vector<float> out;
+      cache.call(kOne, 1, kKeys, out).run(*table);
+      EXPECT_EQ(out[0], direction > 0 ? static_cast<float>(kKeys - 1) : 0.0F) << name;
     }
   }
 }
 
-// What is no number in a query, in keys or in values shows in whoever reads it, and in nobody else.
+// What is no number in a query, in keys or in values shows in whoever reads it, and in nobody else:
+// nor in those whose last key stands before it.
 TEST(Attend, NotANumberShowsWhereItIsRead) {
   constexpr int kDim = 24;
   constexpr int kKeys = 100;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Arithmetic& arithmetic : kArithmetics) {
-    const KvKind kind = arithmetic.kv;
-    for (const int bad : {3, kKeys - 1}) {
+    for (const int bad : {3, 4, kKeys - 2, kKeys - 1}) {
       for (const bool in_keys : {true, false}) {
-        Cache cache(arithmetic, kDim, kKeys, 3);
-        const void*& at = (in_keys ? cache.key_at : cache.value_at)[static_cast<std::size_t>(bad)];
-        std::vector<float> f32(2 * kDim, nan);
-        std::vector<std::uint16_t> bf16(2 * kDim, to_bf16(nan).bits);
-        std::vector<std::byte> int8(2 * (sizeof(float) + kDim));
-        for (const std::size_t head : {0, 1}) {
-          std::memcpy(&int8[head * sizeof(float)], &nan, sizeof nan);
-        }
-        at = f32.data();
-        if (kind == KvKind::bf16) at = bf16.data();
-        if (kind == KvKind::int8) at = int8.data();
+        FullCache cache(arithmetic, kDim, kKeys, 3);
+        const std::vector<float> nans(kDim, nan);
+        in_keys ? cache.store_key(bad, nans) : cache.store_value(bad, nans);
         for (const auto& [name, table] : tables_with(arithmetic)) {
           for (const int n_keys : {bad, bad + 1, kKeys}) {
             std::vector<float> out;
             const std::vector<float> queries = queries_for(kDim, 1);
-            Call call = cache.call(queries, 1, 0, out);
-            call.rows[0].n_keys = n_keys;
-            call.run(*table);
+            cache.call(queries, 1, n_keys, out).run(*table);
             for (std::size_t i = 0; i < kDim; ++i) {
               ASSERT_EQ(std::isnan(out[i]), n_keys > bad) << name << " key " << bad;
             }
@@ -460,12 +461,12 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
         }
       }
     }
-    const Cache cache(arithmetic, kDim, kKeys, 3);
+    FullCache cache(arithmetic, kDim, kKeys, 3);
     std::vector<float> queries = queries_for(kDim, 1);
     queries[5] = nan;
     for (const auto& [name, table] : tables_with(arithmetic)) {
       std::vector<float> out;
-      cache.call(queries, 2, kChunkKeys, out).run(*table);
+      cache.call(queries, 2, kKeys, out).run(*table);
       for (std::size_t i = 0; i < kDim; ++i) {
         ASSERT_TRUE(std::isnan(out[i])) << name;
         ASSERT_FALSE(std::isnan(out[i + kDim + 2])) << name;

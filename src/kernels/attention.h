@@ -1,12 +1,13 @@
-// What attention does whatever its keys and values are: the online softmax over a vector type V
-// (algorithms.h), and the order in which several rows, whose walks over the keys begin alike, read
-// what they share once. The arithmetic on keys and values stands in float_attention.h and
-// laid_attention.h.
+// Attention over keys and values that stand in the cache as they are multiplied (kv_layout.h): the
+// online softmax over a vector type V, chunk by chunk, and the order in which several rows read
+// what they share once. What the products are, and what numbers they are of, stands in
+// float_attention.h, int8_attention.h and bf16_attention.h (algorithms.h says what they offer).
 #ifndef OUTRIDER_KERNELS_ATTENTION_H_
 #define OUTRIDER_KERNELS_ATTENTION_H_
 
 #include <cstddef>
 
+#include "kernels/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
@@ -17,36 +18,6 @@ namespace {
 // Query heads that are worked on together.
 constexpr int kMostQueries = 8;
 constexpr int kMostWalks = kMostAttendRows * kMostQueries;
-
-// Calls for one head of the keys (or values) that stand a chunk behind those that are read: they
-// lie in pages of some kilobytes, and at the beginning of each the hardware's prefetcher would
-// start anew. A chunk, so that they are under way while this one's scores and sums are computed.
-class HeadsAhead {
- public:
-  HeadsAhead(std::size_t head_offset, std::size_t n_bytes)
-      : head_offset_(head_offset), n_bytes_(n_bytes) {}
-  // From now on those behind at[i], of n_at.
-  void follow(const void* const* at, int n_at) {
-    at_ = at;
-    n_at_ = n_at;
-  }
-  // kCache: the nearest that they are called into, as __builtin_prefetch counts them: 3 the first,
-  // 2 the second.
-  template <int kCache>
-  void call(int i) const {
-    if (i + kChunkKeys >= n_at_) return;
-    const char* ahead = static_cast<const char*>(at_[i + kChunkKeys]) + head_offset_;
-    for (std::size_t line = 0; line < n_bytes_; line += kLineBytes) {
-      __builtin_prefetch(ahead + line, 0, kCache);
-    }
-  }
-
- private:
-  std::size_t head_offset_;
-  std::size_t n_bytes_;
-  const void* const* at_ = nullptr;
-  int n_at_ = 0;
-};
 
 template <class V>
 struct PlainWeight {
@@ -160,70 +131,258 @@ void weigh(int head_dim, int n, float* scores, int stride, Walk* walks) {
   }
 }
 
-// Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
-// one chunk of positions at a time. Chunks begin at fixed positions, so that a position's
-// arithmetic does not depend on how the keys came to be there, nor on who walks along.
-//
-// Steps offers, for one chunk: keys(at, first, end, n_at) and values(...), which make keys (or
-// values) [first, end) of the chunk, at at[first] and so on, the ones that are read from now on,
-// n_at addresses standing there altogether; weights(row, n_rows, first, n), of the chunk's n keys
-// as they count for n_rows rows, and sums(row, n_rows, first, n), which add its values. Of the
-// chunk in which the rows part, [0, first) has been seen by alike_scores(first) and
-// alike_sums(first) before, for all rows; elsewhere first is 0. And finish(row).
-template <class Steps>
-void attend_by_chunks(const AttendArgs& args, Steps& steps) {
-  for (int first = 0; first < args.n_shared; first += kChunkKeys) {
-    const int n_at = args.n_shared - first;
-    steps.keys(args.shared_keys + first, 0, kChunkKeys, n_at, args.n_rows);
-    steps.weights(0, args.n_rows, 0, kChunkKeys);
-    steps.values(args.shared_values + first, 0, kChunkKeys, n_at, args.n_rows);
-    steps.sums(0, args.n_rows, 0, kChunkKeys);
+// Rows of numbers that products take: of one array, a stride apart.
+template <class Number>
+struct StridedRows {
+  const Number* first;
+  int stride;
+  [[gnu::always_inline]] const Number* at(int r) const { return first + r * stride; }
+};
+
+// A block of cells (kv_layout.h), and where the same one of the next chunk stands: keys and values
+// are called for a chunk ahead, row by row, so that they are under way while this one's scores and
+// sums are computed.
+struct Cells {
+  const std::byte* at;
+  std::size_t row_bytes;
+  const std::byte* ahead;
+};
+
+// The calls, for one row of cells each: into the second cache. Where a block is read again nobody
+// calls.
+template <bool kCalls>
+struct CellsAhead {
+  const std::byte* at;
+  template <int T>
+  [[gnu::always_inline]] void row(std::size_t offset) const {
+    if constexpr (kCalls) {
+      for (int t = 0; t < T; ++t) __builtin_prefetch(at + offset + t * kLineBytes, 0, 2);
+    }
   }
-  int own = args.n_shared;
-  if (args.n_rows > 1 && args.n_alike > 0) {
-    // The chunk in which the rows' walks part: what they still share is read once.
-    const int n_alike = args.n_alike;
-    const auto n_here = [&](const AttendRow& row) {
-      const int left = row.n_keys - args.n_shared;
-      return left < kChunkKeys ? left : kChunkKeys;
-    };
-    steps.keys(args.rows[0].keys, 0, n_alike, n_alike, args.n_rows);
-    steps.alike_scores(n_alike);
-    for (int r = 0; r < args.n_rows; ++r) {
-      const int n = n_here(args.rows[r]);
-      steps.keys(args.rows[r].keys, n_alike, n, n, 1);
-      steps.weights(r, 1, n_alike, n);
+};
+
+// use(r, vector, dots): of vectors [vector, n_vectors) of 16 columns of cells, the dot products
+// with R rows of n numbers.
+template <class V, class Products, bool kCalls, int R, int T, class Rows, class Use>
+void for_dots(const Cells& cells, int n, const Rows& rows, int vector, int n_vectors,
+              const Use& use) {
+  for (; vector + T <= n_vectors; vector += T) {
+    const std::size_t at = static_cast<std::size_t>(vector) * kLineBytes;
+    V dots[R][T];
+    Products::template dots<R, T>(cells.at + at, cells.row_bytes, n, rows,
+                                  CellsAhead<kCalls>{cells.ahead + at}, dots);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int t = 0; t < T; ++t) use(r, vector + t, dots[r][t]);
     }
-    steps.values(args.rows[0].values, 0, n_alike, n_alike, args.n_rows);
-    steps.alike_sums(n_alike);
-    for (int r = 0; r < args.n_rows; ++r) {
-      const int n = n_here(args.rows[r]);
-      steps.values(args.rows[r].values, n_alike, n, n, 1);
-      steps.sums(r, 1, n_alike, n);
-    }
-    own += kChunkKeys;
   }
-  for (int r = 0; r < args.n_rows; ++r) {
-    const AttendRow& row = args.rows[r];
-    for (int first = own; first < row.n_keys; first += kChunkKeys) {
-      const int left = row.n_keys - first;
-      const int n = left < kChunkKeys ? left : kChunkKeys;
-      const int at = first - args.n_shared;
-      steps.keys(row.keys + at, 0, n, left, 1);
-      steps.weights(r, 1, 0, n);
-      steps.values(row.values + at, 0, n, left, 1);
-      steps.sums(r, 1, 0, n);
+  if constexpr (T > 1) {
+    if (vector < n_vectors) {
+      for_dots<V, Products, kCalls, R, T / 2>(cells, n, rows, vector, n_vectors, use);
     }
-    steps.finish(r);
   }
 }
 
-template <class Steps>
+// A chunk of which not all positions are slots of their own, put together for one row of a tree.
+class AssembledChunk {
+ public:
+  AssembledChunk(const KvLayout& layout, void* room)
+      : layout_(layout),
+        keys_(static_cast<std::byte*>(room)),
+        values_(keys_ + layout.block_bytes()) {}
+
+  // keys(slot chunk), values(slot chunk): where the blocks of the slots stand. The first n_in_place
+  // of the chunk's n positions are there, the others in the given slots.
+  template <class Keys, class Values>
+  void assemble(int chunk, int n_in_place, int n, const int* slots, const Keys& keys,
+                const Values& values) {
+    if (chunk != chunk_) n_same_ = 0;
+    chunk_ = chunk;
+    // What the row before found in place stands here already.
+    if (n_in_place > n_same_) copy_first(keys(chunk), values(chunk), n_in_place);
+    n_same_ = n_in_place;
+    for (int i = n_in_place; i < n; ++i) {
+      const int slot = slots[i - n_in_place];
+      layout_.copy_key(keys(slot / kChunkKeys), slot % kChunkKeys, keys_, i);
+      layout_.copy_value(values(slot / kChunkKeys), slot % kChunkKeys, values_, i);
+    }
+  }
+  const std::byte* keys() const { return keys_; }
+  const std::byte* values() const { return values_; }
+
+ private:
+  void copy_first(const std::byte* keys, const std::byte* values, int n) {
+    const std::size_t key_bytes = static_cast<std::size_t>(n) * kCellBytes;
+    for (int row = 0; row < layout_.key_rows(); ++row) {
+      const std::size_t at = static_cast<std::size_t>(row) * kKeyRowBytes;
+      __builtin_memcpy(keys_ + at, keys + at, key_bytes);
+    }
+    __builtin_memcpy(values_, values,
+                     static_cast<std::size_t>(layout_.value_rows(n)) * layout_.value_row_bytes());
+    if (layout_.kind == KvKind::int8) {
+      const std::size_t scales = layout_.scales_at();
+      __builtin_memcpy(keys_ + scales, keys + scales, key_bytes);
+      __builtin_memcpy(values_ + scales, values + scales, key_bytes);
+    }
+  }
+
+  const KvLayout& layout_;
+  std::byte* keys_;
+  std::byte* values_;
+  int chunk_ = -1;
+  int n_same_ = 0;
+};
+
+// Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
+// one chunk of positions at a time. Chunks begin at fixed positions, so that a position's
+// arithmetic does not depend on how the keys came to be there, nor on who walks along.
+template <class V, class Products, class Numbers>
+class Attention {
+ public:
+  Attention(const AttendArgs& args, int first_query, int n_queries)
+      : args_(args),
+        layout_{Products::kKind, args.head_dim},
+        n_chunks_(0),
+        walks_(args, first_query, n_queries),
+        numbers_(args, layout_),
+        assembled_(layout_, args.room) {
+    for (int i = 0; i < walks_.of_rows(args.n_rows); ++i) numbers_.query(i, walks_[i].query);
+    for (int r = 0; r < args.n_rows; ++r) {
+      const int n = (args.rows[r].n_keys + kChunkKeys - 1) / kChunkKeys;
+      if (n > n_chunks_) n_chunks_ = n;
+    }
+  }
+
+  void run() {
+    const int n_shared = shared_chunks();
+    for (int chunk = 0; chunk < n_shared; ++chunk) {
+      step(0, args_.n_rows, kChunkKeys, keys(chunk), values(chunk), chunk);
+    }
+    for (int r = 0; r < args_.n_rows; ++r) {
+      for (int chunk = n_shared; chunk * kChunkKeys < args_.rows[r].n_keys; ++chunk) {
+        own_step(r, chunk);
+      }
+      walks_.template normalise<V>(r);
+    }
+  }
+
+ private:
+  static int least(int a, int b) { return a < b ? a : b; }
+
+  // Whole chunks whose positions are their own slots for every row.
+  int shared_chunks() const {
+    int n = args_.rows[0].n_in_place;
+    for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_in_place);
+    return n / kChunkKeys;
+  }
+  const std::byte* keys(int chunk) const {
+    return static_cast<const std::byte*>(args_.chunks[chunk]) + args_.keys_at;
+  }
+  const std::byte* values(int chunk) const {
+    return static_cast<const std::byte*>(args_.chunks[chunk]) + args_.values_at;
+  }
+
+  void own_step(int r, int chunk) {
+    const AttendRow& row = args_.rows[r];
+    const int first = chunk * kChunkKeys;
+    const int n = least(row.n_keys - first, kChunkKeys);
+    if (first + n <= row.n_in_place) return step(r, 1, n, keys(chunk), values(chunk), chunk);
+    const int n_in_place = row.n_in_place > first ? row.n_in_place - first : 0;
+    assembled_.assemble(
+        chunk, n_in_place, n, row.slots + (first + n_in_place - row.n_in_place),
+        [&](int from) { return keys(from); }, [&](int from) { return values(from); });
+    step(r, 1, n, assembled_.keys(), assembled_.values(), chunk);
+  }
+
+  // n_rows rows from `row` on take in a chunk of n positions.
+  void step(int row, int n_rows, int n, const std::byte* keys_at, const std::byte* values_at,
+            int chunk) {
+    const int next = chunk + 1 < n_chunks_ ? chunk + 1 : chunk;
+    const int walk = walks_.first_of(row);
+    const int n_walks = walks_.of_rows(n_rows);
+    numbers_.begin_keys(keys_at);
+    const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
+    for_walks<Products::kRows>(walk, n_walks, WeightStep{*this, key_cells, n, walk});
+    numbers_.begin_values(values_at, n);
+    const Cells value_cells{values_at, layout_.value_row_bytes(), values(next)};
+    for_walks<Products::kRows>(walk, n_walks, SumStep{*this, value_cells, n, walk});
+  }
+
+  struct WeightStep {
+    Attention& attention;
+    const Cells& cells;
+    int n;
+    int calling;  // the walk, the first one, that calls for what comes next
+    template <int R>
+    void run(int walk) const {
+      if (walk == calling) {
+        attention.score<R, true>(cells, walk, n);
+      } else {
+        attention.score<R, false>(cells, walk, n);
+      }
+      constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
+      for (int r = 0; r < R; r += kTogether) {
+        weigh<V, typename Numbers::Weight, kTogether>(attention.args_.head_dim, n,
+                                                      attention.weights_[walk + r], kChunkKeys,
+                                                      &attention.walks_[walk + r]);
+      }
+    }
+  };
+  struct SumStep {
+    Attention& attention;
+    const Cells& cells;
+    int n;
+    int calling;
+    template <int R>
+    void run(int walk) const {
+      if (walk == calling) {
+        attention.sum<R, true>(cells, walk, n);
+      } else {
+        attention.sum<R, false>(cells, walk, n);
+      }
+    }
+  };
+
+  template <int R, bool kCalls>
+  void score(const Cells& cells, int walk, int n) {
+    for_dots<V, Products, kCalls, R, Products::vectors(R)>(
+        cells, args_.head_dim, numbers_.queries(walk), 0, (n + kLanes - 1) / kLanes,
+        [&, scores = &weights_[walk]](int r, int vector, const V& dots) {
+          numbers_.score(walk + r, vector, dots).store(scores[r] + vector * kLanes);
+        });
+  }
+
+  template <int R, bool kCalls>
+  void sum(const Cells& cells, int walk, int n) {
+    const auto rows = numbers_.template weights<R>(&weights_[walk]);
+    const int head_dim = args_.head_dim;
+    float* outs[R];
+    for (int r = 0; r < R; ++r) outs[r] = walks_[walk + r].out;
+    for_dots<V, Products, kCalls, R, Products::vectors(R)>(
+        cells, n, rows, 0, (head_dim + kLanes - 1) / kLanes,
+        [&](int r, int vector, const V& dots) {
+          const int d = vector * kLanes;
+          const V so_far = load_at<V>(outs[r], d, head_dim);
+          store_at(numbers_.sum(r, dots, so_far), outs[r], d, head_dim);
+        });
+  }
+
+  const AttendArgs& args_;
+  KvLayout layout_;
+  int n_chunks_;  // of the longest row
+  Walks walks_;
+  Numbers numbers_;
+  AssembledChunk assembled_;
+  alignas(kLineBytes) float weights_[kMostWalks][kChunkKeys];
+};
+
+template <class V, class Products, class Numbers>
 void attend_with(const AttendArgs& args) {
   for (int q = 0; q < args.n_queries; q += kMostQueries) {
-    const int n = args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries;
-    Steps steps(args, q, n);
-    attend_by_chunks(args, steps);
+    Attention<V, Products, Numbers> attention(
+        args, q, args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries);
+    attention.run();
   }
 }
 

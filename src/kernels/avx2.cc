@@ -15,12 +15,7 @@ struct Vector {
   static constexpr int kMaxRows = 6;
   // One row: two chains of additions a tile, each addition four cycles long, two a cycle.
   static constexpr int kOneRowTiles = 4;
-  static constexpr int kDotSums = 4;
-  static constexpr int kDotQueries = 1;
-  static constexpr int kValueSums = 4;
-  static constexpr int kValueQueries = 2;
-  static constexpr bool kWidensInPlace = false;
-  static constexpr int kColumnDims = 0;
+  static constexpr int kAttentionSums = 4;
   static constexpr int kWalksWeighed = 1;
   static constexpr int kDoubles = 4;
   template <class Bits>
@@ -66,6 +61,15 @@ struct Vector {
               _mm256_permute2f128_ps(first, second, 0x31)};
     }
   }
+  static Vector load_even(const std::uint16_t* p) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(load_pairs(p), 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(load_pairs(p + 16), 16))};
+  }
+  static Vector load_odd(const std::uint16_t* p) {
+    const __m256i odd_bits = _mm256_set1_epi32(static_cast<int>(0xffff0000U));
+    return {_mm256_castsi256_ps(_mm256_and_si256(load_pairs(p), odd_bits)),
+            _mm256_castsi256_ps(_mm256_and_si256(load_pairs(p + 16), odd_bits))};
+  }
   static Vector load_first(const float* p, int n) {
     return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
   }
@@ -109,6 +113,9 @@ struct Vector {
   static __m256i first(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
+  static __m256i load_pairs(const std::uint16_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
   static __m128i load_half(const std::uint16_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }
@@ -149,24 +156,6 @@ float reduce_add(Vector a) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-// The same additions as reduce_add's of eight sums at once: halves of two side by side, quarters of
-// four, singles of eight.
-__m256 reduce_add_eight(const Vector* sums) {
-  __m256 v[8];
-  for (int i = 0; i < 8; ++i) v[i] = _mm256_add_ps(sums[i].low, sums[i].high);
-  for (int i = 0; i < 4; ++i) {  // i in the low half, 4 + i in the high one
-    v[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[i], v[4 + i], 0x20),
-                         _mm256_permute2f128_ps(v[i], v[4 + i], 0x31));
-  }
-  for (int i = 0; i < 2; ++i) {
-    v[i] = _mm256_add_ps(_mm256_shuffle_ps(v[2 * i], v[2 * i + 1], 0x44),
-                         _mm256_shuffle_ps(v[2 * i], v[2 * i + 1], 0xee));
-  }
-  return _mm256_add_ps(_mm256_shuffle_ps(v[0], v[1], 0x88), _mm256_shuffle_ps(v[0], v[1], 0xdd));
-}
-Vector reduce_add_each(const Vector (&sums)[kLanes]) {
-  return {reduce_add_eight(sums), reduce_add_eight(sums + 8)};
 }
 float reduce_max(Vector a) {
   const __m256 eight = _mm256_max_ps(a.low, a.high);
@@ -251,45 +240,23 @@ struct Avx2Dots {
 // Two products of words summed into 32 bits by one instruction, without saturation: 16 registers
 // hold eight sums, two vectors of columns and what is multiplied with them.
 struct Avx2Words {
-  using Stored = std::int8_t;
-  using Word = std::int16_t;
+  static constexpr KvKind kKind = KvKind::int8;
   static constexpr int kRows = 4;
-  static constexpr int kVectors = 1;
-  static constexpr int kPairsTogether = 1;
-  static constexpr int kKeyDims = 32;
-  static constexpr int kValueDims = kLanes;
+  static constexpr int vectors(int) { return 1; }
 
-  // Eight keys at a time: rows of eight quads become columns, each of which is two pairs.
-  static void lay_keys(const std::int8_t* const (&keys)[kLanes], std::int16_t* to, int stride) {
-    for (int half = 0; half < kLanes; half += 8) {
-      lay_eight(keys + half, to + half * 2, stride);
-    }
-  }
-
-  static void lay_values(const std::int8_t* first, const std::int8_t* second, std::int16_t* to) {
-    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first));
-    const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(second));
-    store(to, _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)));
-    store(to + kLanes, _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b)));
-  }
-
-  template <int R, int T>
-  static void dots(const std::int16_t* columns, int stride, int n_pairs, const std::int16_t* rows,
-                   int row_stride, Vector (&dots)[R][T]) {
+  template <int R, int T, class Rows, class Ahead>
+  static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
+                   const Ahead& ahead, Vector (&dots)[R][T]) {
     static_assert(T == 1);
     __m256i low[R] = {};
     __m256i high[R] = {};
-    for (int pair = 0; pair < n_pairs; ++pair) {
-      const __m256i first = load(columns);
-      const __m256i second = load(columns + kLanes);
-      columns += stride;
-      for (int r = 0; r < R; ++r) {
-        int two;
-        __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
-        const __m256i row = _mm256_set1_epi32(two);
-        low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(first, row));
-        high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(second, row));
-      }
+    std::size_t at = 0;
+    for (int i = 0; i < n; i += 4, at += row_bytes) {
+      ahead.template row<T>(at);
+      const __m256i first = load(cells + at);
+      const __m256i second = load(cells + at + kLineBytes / 2);
+      add(even(first), even(second), rows, i, low, high);
+      add(odd(first), odd(second), rows, i + 2, low, high);
     }
     for (int r = 0; r < R; ++r) {
       dots[r][0] = {_mm256_cvtepi32_ps(low[r]), _mm256_cvtepi32_ps(high[r])};
@@ -297,39 +264,21 @@ struct Avx2Words {
   }
 
  private:
-  static __m256i load(const std::int16_t* p) {
+  static __m256i load(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  static void store(std::int16_t* p, __m256i words) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
-  }
+  static __m256i even(__m256i bytes) { return odd(_mm256_slli_epi16(bytes, 8)); }
+  static __m256i odd(__m256i bytes) { return _mm256_srai_epi16(bytes, 8); }
 
-  static void lay_eight(const std::int8_t* const* keys, std::int16_t* to, int stride) {
-    // A quad's bytes 0, 2, 1, 3: its even bytes are one pair then, its odd ones the other.
-    const __m256i even_odd = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
-    __m256i v[8];
-    __m256i w[8];
-    for (int i = 0; i < 8; ++i) {
-      const __m256i key = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys[i]));
-      v[i] = _mm256_shuffle_epi8(key, even_odd);
-    }
-    for (int i = 0; i < 8; i += 2) {  // quads 0 1 | 4 5 of two keys, then 2 3 | 6 7
-      w[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
-      w[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {  // quad 0 | 4 of four keys, then 1 | 5, 2 | 6, 3 | 7
-      v[i] = _mm256_unpacklo_epi64(w[i], w[i + 2]);
-      v[i + 1] = _mm256_unpackhi_epi64(w[i], w[i + 2]);
-      v[i + 2] = _mm256_unpacklo_epi64(w[i + 1], w[i + 3]);
-      v[i + 3] = _mm256_unpackhi_epi64(w[i + 1], w[i + 3]);
-    }
-    for (int quad = 0; quad < 8; ++quad) {
-      const int i = quad % 4;
-      const __m256i all = quad < 4 ? _mm256_permute2x128_si256(v[i], v[i + 4], 0x20)
-                                   : _mm256_permute2x128_si256(v[i], v[i + 4], 0x31);
-      store(to + 2 * quad * stride, _mm256_srai_epi16(_mm256_slli_epi16(all, 8), 8));
-      store(to + (2 * quad + 1) * stride, _mm256_srai_epi16(all, 8));
+  template <int R, class Rows>
+  [[gnu::always_inline]] static void add(__m256i first, __m256i second, const Rows& rows, int i,
+                                         __m256i (&low)[R], __m256i (&high)[R]) {
+    for (int r = 0; r < R; ++r) {
+      int two;
+      __builtin_memcpy(&two, rows.at(r) + i, 4);
+      const __m256i row = _mm256_set1_epi32(two);
+      low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(first, row));
+      high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(second, row));
     }
   }
 };

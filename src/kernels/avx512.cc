@@ -64,7 +64,7 @@ struct Avx512Dots {
   }
 };
 
-struct MultiplyThenAdd : IntegerSums512 {
+struct MultiplyThenAdd {
   static __m512i of(__m512i sum, __m512i a, __m512i b) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
   }

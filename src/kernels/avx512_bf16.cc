@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/bf16_attention.h"
-#include "kernels/bf16_columns512.h"
+#include "kernels/kv_layout.h"
 #include "kernels/pairs512.h"
 #include "kernels/vector512.h"
 
@@ -66,20 +66,49 @@ struct PairsStep {
   }
 };
 
-struct MultiplyAdd {
-  using Sum = __m512;
-  static Sum zero() { return _mm512_setzero_ps(); }
-  static Sum of(Sum sum, __m512i a, __m512i b) {
-    return _mm512_dpbf16_ps(sum, __builtin_bit_cast(__m512bh, b), __builtin_bit_cast(__m512bh, a));
-  }
-  static Vector in_floats(Sum sum) { return {sum}; }
-};
+struct Bf16Pairs : SumsOfPairs512 {
+  static constexpr KvKind kKind = KvKind::bf16;
 
-struct Bf16Pairs : Bf16Columns512, PairsTogether512 {
-  template <int R, int T>
-  static void dots(const std::uint16_t* columns, int stride, int n_pairs, const std::uint16_t* rows,
-                   int row_stride, Vector (&dots)[R][T]) {
-    multiply_pairs_of_columns<MultiplyAdd>(columns, stride, n_pairs, rows, row_stride, dots);
+  template <int R, int T, class Rows, class Ahead>
+  static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
+                   const Ahead& ahead, Vector (&dots)[R][T]) {
+    __m512 sums[R][T];
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_ps();
+    }
+    const auto add = [&](int i, const __m512i(&columns)[T]) {
+      for (int r = 0; r < R; ++r) {
+        const auto pair = __builtin_bit_cast(__m512bh, broadcast_pair(rows.at(r) + i));
+        for (int t = 0; t < T; ++t) {
+          const auto column = __builtin_bit_cast(__m512bh, columns[t]);
+          sums[r][t] = _mm512_dpbf16_ps(sums[r][t], pair, column);
+        }
+      }
+    };
+    std::size_t at = 0;
+    __m512i columns[T];
+    const auto load = [&] {
+      for (int t = 0; t < T; ++t) {
+        columns[t] = _mm512_loadu_si512(cells + at + static_cast<std::size_t>(t) * kLineBytes);
+      }
+    };
+    int i = 0;
+    for (; i + 2 <= n; i += 2, at += row_bytes) {
+      ahead.template row<T>(at);
+      load();
+      add(i, columns);
+    }
+    if (i < n) {
+      // Half a pair: what stands behind it may be anything, and nothing times that be NaN.
+      load();
+      for (int t = 0; t < T; ++t) {
+        columns[t] = _mm512_and_si512(columns[t], _mm512_set1_epi32(0xffff));
+      }
+      add(i, columns);
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) dots[r][t] = {sums[r][t]};
+    }
   }
 };
 
@@ -100,7 +129,7 @@ void round_row_to_pairs(const float* x, int k, std::uint16_t* out, int slots) {
 }
 
 void attend_bf16_pairs(const AttendArgs& args) {
-  attend_with<LaidSteps<Vector, Bf16Pairs, Bf16Numbers<Vector>>>(args);
+  attend_with<Vector, Bf16Pairs, Bf16Numbers<Vector, Bf16Pairs>>(args);
 }
 
 }  // namespace outrider::kernels

@@ -58,7 +58,7 @@ struct VnniDots {
   }
 };
 
-struct MultiplyAdd : IntegerSums512 {
+struct MultiplyAdd {
   static __m512i of(__m512i sum, __m512i a, __m512i b) { return _mm512_dpwssd_epi32(sum, a, b); }
 };
 
@@ -71,7 +71,7 @@ void matmul_int4_vnni(const MatmulArgs& args) {
   matmul_quantized<Vector, VnniDots, WeightKind::int4>(args);
 }
 void attend_int8_vnni(const AttendArgs& args) {
-  attend_with<Int8Steps<Vector, Words512<MultiplyAdd>>>(args);
+  attend_with<Vector, Words512<MultiplyAdd>, Int8Numbers<Vector, Words512<MultiplyAdd>>>(args);
 }
 
 }  // namespace outrider::kernels

@@ -1,4 +1,4 @@
-// The numbers of attention over keys and values in bf16 by products of bf16 (laid_attention.h):
+// The numbers of attention over keys and values in bf16 by products of bf16 (attention.h):
 // queries and weights are rounded to bf16, as inputs of products with bf16 weights are. A weight
 // counts as rounded in the total too, so that what they are divided by is what they add up to.
 #ifndef OUTRIDER_KERNELS_BF16_ATTENTION_H_
@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/laid_attention.h"
+#include "kernels/attention.h"
+#include "kernels/kv_layout.h"
+#include "kernels/layout.h"
 #include "kernels/rows.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
@@ -15,7 +17,7 @@
 namespace outrider::kernels {
 namespace {
 
-template <class V>
+template <class V, class Pairs>
 class Bf16Numbers {
  public:
   // e^x of x <= 0, rounded to eight bits. The Taylor polynomial of degree 4 leaves 0.3466^5 / 120 =
@@ -38,24 +40,40 @@ class Bf16Numbers {
     }
   };
 
-  explicit Bf16Numbers(const AttendArgs& args) : scale_(args.scale) {}
+  Bf16Numbers(const AttendArgs& args, const KvLayout&)
+      : head_dim_(args.head_dim),
+        query_stride_((args.head_dim + kGroup - 1) / kGroup * kGroup),
+        scale_(args.scale) {}
 
-  void query(int, const float* x, int n, std::uint16_t* words, int n_words) {
-    round_to_bf16<V>(x, n, words);
-    for (int i = n; i < n_words; ++i) words[i] = 0;
+  void query(int walk, const float* x) {
+    std::uint16_t* words = queries_ + walk * query_stride_;
+    round_to_bf16<V>(x, head_dim_, words);
+    for (int i = head_dim_; i < query_stride_; ++i) words[i] = 0;
   }
-  void key(int, const void*) {}
-  void value(int, const void*) {}
+  StridedRows<std::uint16_t> queries(int walk) const {
+    return {queries_ + walk * query_stride_, query_stride_};
+  }
+  void begin_keys(const std::byte*) {}
   V score(int, int, const V& dots) const { return dots * V::broadcast(scale_); }
-  void begin_sums(int) {}
-  float weights(const float* from, std::uint16_t* words) const {
-    for (int i = 0; i < kChunkKeys; i += kLanes) V::load(from + i).store_bf16(words + i);
-    return 1.0F;
+  void begin_values(const std::byte*, int) {}
+  template <int R>
+  StridedRows<std::uint16_t> weights(const float (*from)[kChunkKeys]) {
+    for (int r = 0; r < R; ++r) {
+      for (int i = 0; i < kChunkKeys; i += kLanes) {
+        V::load(from[r] + i).store_bf16(weights_[r] + i);
+      }
+    }
+    return {weights_[0], kChunkKeys};
   }
-  static V sum(const V& dots, float, const V& out) { return out + dots; }
+  V sum(int, const V& dots, const V& so_far) const { return so_far + dots; }
 
  private:
+  int head_dim_;
+  int query_stride_;
   float scale_;
+  alignas(kLineBytes) std::uint16_t weights_[Pairs::kRows][kChunkKeys];
+  // Behind the last walk's, what is read and has no effect where so many rows go together.
+  alignas(kLineBytes) std::uint16_t queries_[(kMostWalks + Pairs::kRows - 1) * kMostRoundedHeadDim];
 };
 
 }  // namespace

@@ -48,7 +48,10 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
       EXPECT_NE(a->rotate, b->rotate);
       EXPECT_NE(a->silu_multiply, b->silu_multiply);
       EXPECT_NE(a->add, b->add);
-      EXPECT_NE(a->to_bf16, b->to_bf16);
+      for (int kind = 0; kind < kKvKinds; ++kind) {
+        EXPECT_NE(a->store_key[kind], b->store_key[kind]);
+        EXPECT_NE(a->store_value[kind], b->store_value[kind]);
+      }
       EXPECT_NE(a->attend[0], b->attend[0]);
       EXPECT_NE(a->attend[1], b->attend[1]);
       if (a->attend_bf16_pairs != nullptr) {

@@ -1,4 +1,4 @@
-// The numbers of attention over keys and values in int8 (laid_attention.h): queries, and the
+// The numbers of attention over keys and values in int8 (attention.h): queries, and the
 // weights of a chunk's values, become integers of 14 bits and a scale, so that scores and sums of
 // values are exact sums of integers, converted to floats once. What that takes off a query or a
 // weight is a hundredth of what int8 takes off keys and values.
@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "kernels/attention.h"
-#include "kernels/laid_attention.h"
+#include "kernels/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
@@ -74,53 +74,67 @@ float weights_to_words(const float* weights, const float* scales, std::int16_t* 
   return word.scale;
 }
 
-template <class V>
+// Pairs (algorithms.h): the instruction set's products.
+template <class V, class Pairs>
 class Int8Numbers {
  public:
   using Weight = PlainWeight<V>;
 
-  explicit Int8Numbers(const AttendArgs& args) : args_(args) {}
+  Int8Numbers(const AttendArgs& args, const KvLayout& layout)
+      : args_(args),
+        scales_at_(layout.scales_at()),
+        query_stride_((args.head_dim + kLanes - 1) / kLanes * kLanes) {}
 
-  void query(int walk, const float* x, int n, std::int16_t* words, int n_words) {
-    score_scales_[walk] = query_to_words<V>(x, n, words, n_words) * args_.scale;
+  void query(int walk, const float* x) {
+    std::int16_t* words = queries_ + walk * query_stride_;
+    score_scales_[walk] = query_to_words<V>(x, args_.head_dim, words, query_stride_) * args_.scale;
   }
-  void key(int i, const void* at) { key_scales_[i] = scale(at); }
-  void value(int i, const void* at) { value_scales_[i] = scale(at); }
+  StridedRows<std::int16_t> queries(int walk) const {
+    return {queries_ + walk * query_stride_, query_stride_};
+  }
+  void begin_keys(const std::byte* keys) {
+    key_scales_ = reinterpret_cast<const float*>(keys + scales_at_);
+  }
   V score(int walk, int vector, const V& dots) const {
     const V scaled = dots * V::load(key_scales_ + vector * kLanes);
     return scaled * V::broadcast(score_scales_[walk]);
   }
-  void begin_sums(int n) {
-    for (int i = n; i < kChunkKeys; ++i) value_scales_[i] = 0.0F;
+  // Of n values: 0 for what stands behind them.
+  void begin_values(const std::byte* values, int n) {
+    const auto* const scales = reinterpret_cast<const float*>(values + scales_at_);
     V taint = V::zero();
     for (int i = 0; i < kChunkKeys; i += kLanes) {
-      taint = taint + V::load(value_scales_ + i) * V::zero();
+      const int left = n - i;
+      const V some = left >= kLanes ? V::load(scales + i)
+                                    : (left > 0 ? V::load_first(scales + i, left) : V::zero());
+      some.store(value_scales_ + i);
+      taint = taint + some * V::zero();
     }
     taint_ = reduce_add(taint);
   }
-  float weights(const float* from, std::int16_t* words) const {
-    return weights_to_words<V>(from, value_scales_, words) + taint_;
+  template <int R>
+  StridedRows<std::int16_t> weights(const float (*from)[kChunkKeys]) {
+    for (int r = 0; r < R; ++r) {
+      sum_scales_[r] = weights_to_words<V>(from[r], value_scales_, weights_[r]) + taint_;
+    }
+    return {weights_[0], kChunkKeys};
   }
-  static V sum(const V& dots, float scale, const V& out) {
-    return fma(dots, V::broadcast(scale), out);
+  V sum(int r, const V& dots, const V& so_far) const {
+    return fma(dots, V::broadcast(sum_scales_[r]), so_far);
   }
 
  private:
-  float scale(const void* at) const {
-    float scale;
-    __builtin_memcpy(&scale, static_cast<const char*>(at) + args_.head_scale, sizeof scale);
-    return scale;
-  }
-
   const AttendArgs& args_;
+  std::size_t scales_at_;
+  int query_stride_;
   float score_scales_[kMostWalks];
-  alignas(kLineBytes) float key_scales_[kChunkKeys];
+  const float* key_scales_ = nullptr;
   alignas(kLineBytes) float value_scales_[kChunkKeys];
   float taint_ = 0.0F;  // NaN where a scale of the chunk's values is
+  float sum_scales_[Pairs::kRows];
+  alignas(kLineBytes) std::int16_t weights_[Pairs::kRows][kChunkKeys];
+  alignas(kLineBytes) std::int16_t queries_[kMostWalks * kMostRoundedHeadDim];
 };
-
-template <class V, class Words>
-using Int8Steps = LaidSteps<V, Words, Int8Numbers<V>>;
 
 }  // namespace
 }  // namespace outrider::kernels

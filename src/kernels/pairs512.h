@@ -1,7 +1,9 @@
-// The products of rows with columns of pairs of 16-bit numbers (algorithms.h) of the files compiled
+// The products of rows with cells of pairs of 16-bit numbers (algorithms.h) of the files compiled
 // for AVX-512. Internal linkage, as everything compiled with instruction-set flags.
 #ifndef OUTRIDER_KERNELS_PAIRS512_H_
 #define OUTRIDER_KERNELS_PAIRS512_H_
+
+#include <cstddef>
 
 #include "kernels/table.h"
 #include "kernels/vector512.h"
@@ -10,35 +12,18 @@ namespace outrider::kernels {
 namespace {
 
 // 16 sums, four vectors of columns and what is multiplied with them.
-struct PairsTogether512 {
-  static constexpr int kRows = 4;
-  static constexpr int kVectors = 4;
-  static constexpr int kPairsTogether = 1;
+struct SumsOfPairs512 {
+  static constexpr int kRows = 8;
+  static constexpr int vectors(int n) { return n > 4 ? 2 : 4; }
 };
 
-// MultiplyAdd offers Sum, sixteen of them: zero(), of(sum, a, b), to which the products of a's and
-// b's pairs are added, and in_floats(sum).
-template <class MultiplyAdd, int R, int T, class Word>
-void multiply_pairs_of_columns(const Word* columns, int stride, int n_pairs, const Word* rows,
-                               int row_stride, Vector (&dots)[R][T]) {
-  typename MultiplyAdd::Sum sums[R][T];
-  for (int r = 0; r < R; ++r) {
-    for (int t = 0; t < T; ++t) sums[r][t] = MultiplyAdd::zero();
-  }
-  for (int pair = 0; pair < n_pairs; ++pair) {
-    __m512i column[T];
-    for (int t = 0; t < T; ++t) column[t] = _mm512_loadu_si512(columns + t * 2 * kLanes);
-    columns += stride;
-    for (int r = 0; r < R; ++r) {
-      int two;
-      __builtin_memcpy(&two, rows + r * row_stride + 2 * pair, 4);
-      const __m512i row = _mm512_set1_epi32(two);
-      for (int t = 0; t < T; ++t) sums[r][t] = MultiplyAdd::of(sums[r][t], column[t], row);
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int t = 0; t < T; ++t) dots[r][t] = MultiplyAdd::in_floats(sums[r][t]);
-  }
+// Two 16-bit numbers, sixteen times.
+template <class Number>
+[[gnu::always_inline]] inline __m512i broadcast_pair(const Number* p) {
+  static_assert(sizeof(Number) == 2);
+  int two;
+  __builtin_memcpy(&two, p, 4);
+  return _mm512_set1_epi32(two);
 }
 
 }  // namespace

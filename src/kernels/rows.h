@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
@@ -143,6 +144,52 @@ void round_to_int8(const float* x, int n, std::int8_t* out, float* scale) {
     }
   }
   *scale = largest / 127.0F;
+}
+
+// use(dim, element): of x (head_dim) as it is stored; the return value is the scale, where there is
+// one.
+template <class V, KvKind kind, class Use>
+[[gnu::always_inline]] inline float for_stored(const float* x, int head_dim, const Use& use) {
+  if constexpr (kind == KvKind::f32) {
+    for (int dim = 0; dim < head_dim; ++dim) use(dim, x[dim]);
+    return 1.0F;
+  } else if constexpr (kind == KvKind::bf16) {
+    for (int first = 0; first < head_dim; first += kLanes) {
+      const int n = head_dim - first < kLanes ? head_dim - first : kLanes;
+      std::uint16_t rounded[kLanes];
+      round_to_bf16<V>(x + first, n, rounded);
+      for (int i = 0; i < n; ++i) use(first + i, rounded[i]);
+    }
+    return 1.0F;
+  } else {
+    std::int8_t rounded[kMostRoundedHeadDim];
+    float scale;
+    round_to_int8<V>(x, head_dim, rounded, &scale);
+    for (int dim = 0; dim < head_dim; ++dim) use(dim, rounded[dim]);
+    return scale;
+  }
+}
+
+template <class V, KvKind kind>
+void store_key(const float* x, int head_dim, std::byte* block, int token) {
+  const KvLayout layout{kind, head_dim};
+  const float scale = for_stored<V, kind>(x, head_dim, [&](int dim, auto element) {
+    __builtin_memcpy(block + layout.key_at(token, dim), &element, sizeof element);
+  });
+  if (kind == KvKind::int8) {
+    __builtin_memcpy(block + layout.scale_at(token), &scale, sizeof scale);
+  }
+}
+
+template <class V, KvKind kind>
+void store_value(const float* x, int head_dim, std::byte* block, int token) {
+  const KvLayout layout{kind, head_dim};
+  const float scale = for_stored<V, kind>(x, head_dim, [&](int dim, auto element) {
+    __builtin_memcpy(block + layout.value_at(token, dim), &element, sizeof element);
+  });
+  if (kind == KvKind::int8) {
+    __builtin_memcpy(block + layout.scale_at(token), &scale, sizeof scale);
+  }
 }
 
 }  // namespace

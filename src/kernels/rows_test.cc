@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "base/float16.h"
 #include "kernels/table.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/near.h"
@@ -238,51 +237,6 @@ TEST(Add, EveryTableAddsElementwise) {
       table->add(sum.data(), y.data(), n);
       EXPECT_TRUE(same_bits(sum, expected)) << name << " n " << n;
     }
-  }
-}
-
-TEST(ToInt8, EveryTableFollowsItsDefinition) {
-  for (std::vector<float> row : rows_to_quantize()) {
-    float largest = 0;
-    bool finite = true;
-    for (const float value : row) {
-      largest = std::max(largest, std::fabs(value));
-      finite = finite && std::isfinite(value);
-    }
-    const float inverse = 127.0F / largest;
-    const bool zero = !finite || !std::isfinite(inverse);
-    std::vector<std::int8_t> expected;
-    for (const float value : row) {
-      expected.push_back(zero ? 0 : static_cast<std::int8_t>(std::nearbyint(value * inverse)));
-    }
-    expected.push_back(99);  // nothing is written behind
-    for (const auto& [name, table] : test_support::runnable_tables()) {
-      std::vector<std::int8_t> out(row.size() + 1, 99);
-      float scale = -1;
-      table->to_int8(row.data(), static_cast<int>(row.size()), out.data(), &scale);
-      EXPECT_EQ(out, expected) << name << ", " << row.size() << " elements";
-      if (finite) {
-        EXPECT_EQ(scale, zero ? 0.0F : largest / 127.0F) << name;
-      } else {
-        EXPECT_TRUE(std::isnan(scale)) << name;
-      }
-    }
-  }
-}
-
-TEST(ToBf16, EveryTableRoundsAsBaseDoes) {
-  std::vector<float> x = awkward_floats(257, 3);
-  for (const float value : {kNan, -kNan, kInfinity, -kInfinity, 1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F,
-                            std::numeric_limits<float>::max(), 1e-45F, -0.0F,
-                            std::numeric_limits<float>::signaling_NaN()}) {
-    x.push_back(value);
-  }
-  std::vector<std::uint16_t> expected;
-  for (const float value : x) expected.push_back(to_bf16(value).bits);
-  for (const auto& [name, table] : test_support::runnable_tables()) {
-    std::vector<std::uint16_t> out(x.size());
-    table->to_bf16(x.data(), static_cast<int>(x.size()), out.data());
-    EXPECT_TRUE(same_bits(out, expected)) << name;
   }
 }
 

@@ -42,33 +42,20 @@ struct ScalarDots {
 };
 
 struct ScalarWords {
-  using Stored = std::int8_t;
-  using Word = std::int16_t;
+  static constexpr KvKind kKind = KvKind::int8;
   static constexpr int kRows = 1;
-  static constexpr int kVectors = 1;
-  static constexpr int kPairsTogether = 1;
-  static constexpr int kKeyDims = 2;
-  static constexpr int kValueDims = kLanes;
+  static constexpr int vectors(int) { return 1; }
 
-  static void lay_keys(const std::int8_t* const (&keys)[kLanes], std::int16_t* to, int) {
-    for (int i = 0; i < kLanes; ++i) {
-      for (int d = 0; d < 2; ++d) to[2 * i + d] = keys[i][d];
-    }
-  }
-  static void lay_values(const std::int8_t* first, const std::int8_t* second, std::int16_t* to) {
-    for (int i = 0; i < kLanes; ++i) {
-      to[2 * i] = first[i];
-      to[2 * i + 1] = second[i];
-    }
-  }
-  template <int R, int T>
-  static void dots(const std::int16_t* columns, int stride, int n_pairs, const std::int16_t* rows,
-                   int, Vector (&dots)[R][T]) {
+  template <int R, int T, class Rows, class Ahead>
+  static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
+                   const Ahead&, Vector (&dots)[R][T]) {
     static_assert(R == 1 && T == 1);
+    constexpr int kPlaces[] = {0, 2, 1, 3};  // of a cell's elements (kv_layout.h)
     for (int column = 0; column < kLanes; ++column) {
       std::int32_t sum = 0;
-      for (int i = 0; i < 2 * n_pairs; ++i) {
-        sum += columns[i / 2 * stride + 2 * column + i % 2] * rows[i];
+      for (int i = 0; i < n; ++i) {
+        const std::byte* cell = cells + static_cast<std::size_t>(i / 4) * row_bytes + column * 4;
+        sum += static_cast<std::int8_t>(cell[kPlaces[i % 4]]) * rows.at(0)[i];
       }
       dots[0][0].lane[column] = static_cast<float>(sum);
     }

@@ -8,9 +8,9 @@
 //   * Same bits on every table, for every slot here (a NaN is a NaN, whatever its payload): integer
 //     sums are exact; float reductions use 16 virtual lanes (element i belongs to lane i mod 16)
 //     and one fixed tree (lane j takes in lane j+8, then j+4, j+2, j+1); matrix products with f32
-//     and bf16 weights add the K products of an output in the order of K, each with one fused
-//     multiply-add. Quantised ones go group by group with the exact integer dot: sum = fma(dot,
-//     scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum).
+//     and bf16 weights, and attention, add the products of an output one after the other, each with
+//     one fused multiply-add. Quantised ones go group by group with the exact integer dot: sum =
+//     fma(dot, scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum).
 //   * One exception: a table with round_row has its own arithmetic for bf16 weights and, with them,
 //     for keys and values in bf16 (that of instructions that add products in pairs),
 //     batch-invariant like all else.
@@ -37,7 +37,7 @@ inline constexpr int kWeightKinds = 4;
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
-inline constexpr int kMostLaidHeadDim = 256;  // of attend[int8] and attend_bf16_pairs
+inline constexpr int kMostRoundedHeadDim = 256;  // of attend[int8] and attend_bf16_pairs
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -95,33 +95,32 @@ struct MatmulArgs {
   std::size_t y_stride;  // below n_columns are written
 };
 
-// One token's part in an attention. Key i of its walk stands at logical position i, so that a tree
-// node's ancestors are read exactly as after their commitment.
+// One token's part in an attention: it reads the keys and values at positions 0 to n_keys - 1,
+// which stand in slots of the cache. Those of a draft tree's node may stand anywhere; they are read
+// exactly as after their commitment.
 struct AttendRow {
-  const float* queries;       // (n_queries, head_dim), rows query_stride apart, after RoPE
-  float* out;                 // (n_queries, head_dim), rows out_stride apart
-  int n_keys;                 // at least 1
-  const void* const* keys;    // (n_keys - n_shared): address of each further position's keys of all
-  const void* const* values;  // heads
+  const float* queries;  // (n_queries, head_dim), rows query_stride apart, after RoPE
+  float* out;            // (n_queries, head_dim), rows out_stride apart
+  int n_keys;            // at least 1
+  int n_in_place;        // the first so many positions, at most n_keys, are slots of that number
+  const int* slots;      // (n_keys - n_in_place): where the others stand
 };
 
-// Attention of the query heads that share one key-value head, for several tokens whose walks begin
-// alike: what they share is read once for all of them.
+// Attention of the query heads that share one key-value head, for several tokens of one sequence:
+// what they have in place together is read once for all of them.
 struct AttendArgs {
   const AttendRow* rows;  // (n_rows)
-  int n_rows;             // at most kMostAttendRows
+  int n_rows;             // at least 1, at most kMostAttendRows
   int n_queries;
   std::size_t query_stride;
   std::size_t out_stride;
   int head_dim;
-  float scale;                       // 1 / sqrt(head_dim) as a rule
-  int n_shared;                      // positions, whole chunks; no more than any row's n_keys
-  const void* const* shared_keys;    // (n_shared)
-  const void* const* shared_values;  // (n_shared)
-  int n_alike;  // positions behind those, fewer than kChunkKeys, that are the same for all rows
-                // too: the beginning of every row's keys and values
-  std::size_t head_offset;  // bytes from those addresses to this key-value head
-  std::size_t head_scale;   // int8: bytes from those addresses to the head's scale, a float
+  float scale;                // 1 / sqrt(head_dim) as a rule
+  const void* const* chunks;  // of each kChunkKeys slots, an address
+  std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
+  std::size_t values_at;      // and to that of values
+  void* room;  // for two such blocks, on a cache line, the caller's own; null where every row has
+               // all its keys in place
 };
 
 // Logits on their way to a distribution.
@@ -180,24 +179,25 @@ struct KernelTable {
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);
 
-  // Rounds to bf16 (to nearest even), as base/float16.h does.
-  void (*to_bf16)(const float* x, int n, std::uint16_t* out);
+  // One head's keys (or values) of a token, x (head_dim), into the token's place in a block
+  // (kv_layout.h). bf16: to nearest even, as base/float16.h does. int8: bytes and a scale, as
+  // quantize_row does with a group: largest = max|x|, scale = largest / 127, q =
+  // round-half-even(x * (127 / largest)), all zero when largest is 0 or 127 / largest overflows; an
+  // infinity or a NaN makes the bytes zero and the scale NaN.
+  void (*store_key[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
+  void (*store_value[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
 
-  // x (n) as n bytes and a scale, as quantize_row does with a group: largest = max|x|, scale =
-  // largest / 127, q = round-half-even(x * (127 / largest)), all zero when largest is 0 or
-  // 127 / largest overflows; an infinity or a NaN makes the bytes zero and the scale NaN.
-  void (*to_int8)(const float* x, int n, std::int8_t* out, float* scale);
-
-  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys. f32,
-  // bf16: a score is a dot product over 16 lanes, values are added one by one. int8, heads of at
-  // most kMostLaidHeadDim: a query, and a chunk's weights times the scales of their values, are
-  // rounded to integers, the largest in size becoming 127 * 128; scores and a chunk's sums of
-  // values are exact integers, rounded to float once and multiplied by the scales.
+  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys, whose
+  // sums of values are added up chunk by chunk. f32, bf16: the products of a score are added in the
+  // order of dims, those of a chunk's sum in that of tokens, each with one fused multiply-add.
+  // int8, heads of at most kMostRoundedHeadDim: a query, and a chunk's weights times the scales of
+  // their values, are rounded to integers, the largest in size becoming 127 * 128; scores and a
+  // chunk's sums are exact integers, rounded to float once and multiplied by the scales.
   void (*attend[kKvKinds])(const AttendArgs& args);
 
-  // The same of bf16, for passes whose weights are bf16 and heads of at most kMostLaidHeadDim, by
-  // the products of those: queries are rounded to bf16, and so are weights, before they are added
-  // up. Null where there is no round_row.
+  // The same of bf16, for passes whose weights are bf16 and heads of at most kMostRoundedHeadDim,
+  // by the products of those: queries are rounded to bf16, and so are weights, before they are
+  // added up. Null where there is no round_row.
   void (*attend_bf16_pairs)(const AttendArgs& args);
 };
 

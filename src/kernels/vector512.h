@@ -19,45 +19,13 @@
 namespace outrider::kernels {
 namespace {
 
-// Sixteen rows of sixteen dwords -> their columns.
-[[maybe_unused, gnu::always_inline]] inline void transpose(__m512i (&v)[16]) {
-  __m512i w[16];
-  for (int i = 0; i < 16; i += 2) {  // of two rows
-    w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {  // of four: v[i + j] has columns j, j + 4, j + 8, j + 12
-    v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
-    v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
-    v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
-    v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
-  }
-  for (int j = 0; j < 4; ++j) {
-    w[j] = _mm512_shuffle_i32x4(v[j], v[j + 4], 0x88);      // j and j + 8 of eight
-    w[j + 4] = _mm512_shuffle_i32x4(v[j], v[j + 4], 0xdd);  // j + 4 and j + 12
-    w[j + 8] = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0x88);
-    w[j + 12] = _mm512_shuffle_i32x4(v[j + 8], v[j + 12], 0xdd);
-  }
-  for (int j = 0; j < 4; ++j) {
-    v[j] = _mm512_shuffle_i32x4(w[j], w[j + 8], 0x88);
-    v[j + 4] = _mm512_shuffle_i32x4(w[j + 4], w[j + 12], 0x88);
-    v[j + 8] = _mm512_shuffle_i32x4(w[j], w[j + 8], 0xdd);
-    v[j + 12] = _mm512_shuffle_i32x4(w[j + 4], w[j + 12], 0xdd);
-  }
-}
-
 struct Vector {
   // 32 registers: 16 sums leave enough for two tiles' weights and the inputs.
   static constexpr int kAccumulators = 16;
   static constexpr int kSumsBesideInputs = 16;
   static constexpr int kMaxRows = 8;
   static constexpr int kOneRowTiles = 2;
-  static constexpr int kDotSums = 16;
-  static constexpr int kDotQueries = 4;
-  static constexpr int kValueSums = 16;
-  static constexpr int kValueQueries = 4;
-  static constexpr bool kWidensInPlace = true;
-  static constexpr int kColumnDims = 32;
+  static constexpr int kAttentionSums = 16;
   static constexpr int kWalksWeighed = 4;
   static constexpr int kDoubles = 8;
   template <class Bits>
@@ -88,15 +56,12 @@ struct Vector {
   static Vector in_order(Vector value) {
     return value;
   }
-  static void lay_columns(const std::uint16_t* const (&rows)[16], float* to, int stride) {
-    __m512i pairs[16];
-    for (int i = 0; i < 16; ++i) pairs[i] = _mm512_loadu_si512(rows[i]);
-    transpose(pairs);
+  static Vector load_even(const std::uint16_t* p) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16))};
+  }
+  static Vector load_odd(const std::uint16_t* p) {
     const __m512i odd_bits = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
-    for (int i = 0; i < 16; ++i) {
-      _mm512_storeu_si512(to + 2 * i * stride, _mm512_slli_epi32(pairs[i], 16));
-      _mm512_storeu_si512(to + (2 * i + 1) * stride, _mm512_and_si512(pairs[i], odd_bits));
-    }
+    return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), odd_bits))};
   }
   static Vector load_f16(const std::uint16_t* p) { return {_mm512_cvtph_ps(load_half(p))}; }
   void store(float* p) const { _mm512_storeu_ps(p, lanes); }
@@ -141,35 +106,6 @@ struct Vector {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-// The same additions as reduce_add's, two vectors' in one instruction: halves of two vectors side
-// by side, then quarters of four, pairs of eight, singles of sixteen. What stays in its place is
-// blended, which any unit does, and only the other half is shuffled, which one does. Each step
-// leaves its vectors in an order of its own; they start so that they end in theirs.
-[[maybe_unused, gnu::always_inline]] inline Vector reduce_add_each(const Vector (&sums)[16]) {
-  constexpr int kStart[16] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
-  const __m512i other_quarters =
-      _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
-  __m512 v[16];
-  for (int i = 0; i < 16; ++i) v[i] = sums[kStart[i]].lanes;
-  for (int i = 0; i < 8; ++i) {
-    const __m512 a = v[2 * i];
-    const __m512 b = v[2 * i + 1];
-    v[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xff00, a, b), _mm512_shuffle_f32x4(a, b, 0x4e));
-  }
-  for (int i = 0; i < 4; ++i) {
-    const __m512 a = v[2 * i];
-    const __m512 b = v[2 * i + 1];
-    v[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xf0f0, a, b),
-                         _mm512_permutex2var_ps(a, other_quarters, b));
-  }
-  for (int i = 0; i < 2; ++i) {
-    const __m512 a = v[2 * i];
-    const __m512 b = v[2 * i + 1];
-    v[i] = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps(a, b, 0x4e));
-  }
-  return {_mm512_add_ps(_mm512_mask_blend_ps(0xaaaa, v[0], v[1]),
-                        _mm512_permute_ps(_mm512_mask_blend_ps(0x5555, v[0], v[1]), 0xb1))};
 }
 [[maybe_unused]] float reduce_max(Vector a) {
   const __m256 eight =

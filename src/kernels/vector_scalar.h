@@ -32,12 +32,7 @@ struct Vector {
   static constexpr int kSumsBesideInputs = 4;
   static constexpr int kMaxRows = 4;
   static constexpr int kOneRowTiles = 2;
-  static constexpr int kDotSums = 16;
-  static constexpr int kDotQueries = 1;
-  static constexpr int kValueSums = 2;
-  static constexpr int kValueQueries = 2;
-  static constexpr bool kWidensInPlace = false;
-  static constexpr int kColumnDims = 0;
+  static constexpr int kAttentionSums = 4;
   static constexpr int kWalksWeighed = 1;
   static constexpr int kDoubles = 2;
   template <class Bits>
@@ -65,6 +60,10 @@ struct Vector {
   static Vector load(const std::uint16_t* p) {
     return from([=](int i) { return from_bf16(p[i]); });
   }
+  static Vector load_even(const std::uint16_t* p) {
+    return from([=](int i) { return from_bf16(p[2 * i]); });
+  }
+  static Vector load_odd(const std::uint16_t* p) { return load_even(p + 1); }
   template <class Element>
   static Vector load_first(const Element* p, int n) {
     Element all[kLanes] = {};
@@ -134,11 +133,6 @@ struct Vector {
     for (int i = 0; i < width; ++i) a.lane[i] += a.lane[i + width];
   }
   return a.lane[0];
-}
-[[maybe_unused]] Vector reduce_add_each(const Vector (&sums)[kLanes]) {
-  float each[kLanes];
-  for (int i = 0; i < kLanes; ++i) each[i] = reduce_add(sums[i]);
-  return Vector::load(each);
 }
 [[maybe_unused]] float reduce_max(Vector a) {
   for (int width = kLanes / 2; width > 0; width /= 2) {

@@ -27,11 +27,14 @@ DecoderLayers::DecoderLayers(const Parts& parts)
                                                .head_dim = parts.config->head_dim,
                                                .kind = parts.kv})),
       least_share_ns_(kLeastShare_ns) {
-  if (parts_.kv == kernels::KvKind::int8 && parts_.config->head_dim > kernels::kMostLaidHeadDim) {
+  if (parts_.kv == kernels::KvKind::int8 &&
+      parts_.config->head_dim > kernels::kMostRoundedHeadDim) {
     throw UsageError("load model", "kv int8",
-                     fmt::format("heads of at most {} elements", kernels::kMostLaidHeadDim),
+                     fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
                      fmt::format("{}", parts_.config->head_dim));
   }
+  scratch_.attend_room = allocate_big_memory(static_cast<std::size_t>(parts_.n_threads) * 2 *
+                                             pool_->shape().block_bytes());
   const LlamaLayer& layer = parts_.layers.front();
   for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
                                &layer.up, &layer.down}) {
@@ -113,51 +116,48 @@ void DecoderLayers::attention(const Team& team, int layer_index, const Activatio
 
 // Biases, then the rotation of each head of the queries and keys, then keys and values into their
 // slots, rounded to the cache's type: whoever reads them, this row included, reads them rounded.
+// Head by head, all rows: the tokens of a block of keys share its cache lines.
 void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   const KernelTable& table = *parts_.table;
   const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
   const int head_dim = parts_.config->head_dim;
+  const int n_heads = parts_.config->n_heads;
   const KvShape& shape = pool_->shape();
-  const auto store = [&](const float* values, std::byte* slot) {
-    for (int head = 0; head < shape.n_heads; ++head) {
-      const float* from = values + head * head_dim;
-      std::byte* to = slot + shape.head_at(head);
-      switch (shape.kind) {
-        case kernels::KvKind::f32:
-          std::memcpy(to, from, shape.head_bytes());
-          break;
-        case kernels::KvKind::bf16:
-          table.to_bf16(from, head_dim, reinterpret_cast<std::uint16_t*>(to));
-          break;
-        case kernels::KvKind::int8:
-          table.to_int8(from, head_dim, reinterpret_cast<std::int8_t*>(to),
-                        reinterpret_cast<float*>(slot + shape.scale_at(head)));
-          break;
-      }
-    }
+  const auto kind = static_cast<std::size_t>(shape.kind);
+  const auto add_head_bias = [&](float* y, const std::vector<float>& bias, int head) {
+    if (!bias.empty()) table.add(y, bias.data() + head * head_dim, head_dim);
+  };
+  const auto rotate = [&](float* y, std::int64_t row) {
+    table.rotate(y, row_of(scratch_.cosines, row, head_dim / 2),
+                 row_of(scratch_.sines, row, head_dim / 2), head_dim / 2);
   };
 
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-    float* query = row_of(scratch_.query, i, query_width_);  // (n_heads, head_dim)
-    float* key = row_of(scratch_.key, i, kv_width_);         // (n_kv_heads, head_dim)
-    float* value = row_of(scratch_.value, i, kv_width_);     // (n_kv_heads, head_dim)
-    add_bias(table, query, layer.query.bias);
-    add_bias(table, key, layer.key.bias);
-    add_bias(table, value, layer.value.bias);
-
-    const float* cosines = row_of(scratch_.cosines, i, head_dim / 2);
-    const float* sines = row_of(scratch_.sines, i, head_dim / 2);
-    for (int head = 0; head < parts_.config->n_heads; ++head) {
-      table.rotate(query + head * head_dim, cosines, sines, head_dim / 2);
+  const Range mine = team.share(n_heads + 2 * shape.n_heads);
+  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
+    const bool is_query = unit < n_heads;
+    const int among_stored = static_cast<int>(unit) - n_heads;
+    const int head = is_query ? static_cast<int>(unit) : among_stored / 2;
+    for (int i = 0; i < plan_.n_rows(); ++i) {
+      const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+      if (is_query) {
+        float* query = row_of(scratch_.query, i, query_width_) + head * head_dim;
+        add_head_bias(query, layer.query.bias, head);
+        rotate(query, i);
+        continue;
+      }
+      const int slot = row.sequence->n_kept() + row.node;
+      std::byte* to = row.sequence->layer(slot, layer_index);
+      if (among_stored % 2 == 0) {
+        float* key = row_of(scratch_.key, i, kv_width_) + head * head_dim;
+        add_head_bias(key, layer.key.bias, head);
+        rotate(key, i);
+        table.store_key[kind](key, head_dim, to + shape.keys_at(head), slot % kPageTokens);
+      } else {
+        float* value = row_of(scratch_.value, i, kv_width_) + head * head_dim;
+        add_head_bias(value, layer.value.bias, head);
+        table.store_value[kind](value, head_dim, to + shape.values_at(head), slot % kPageTokens);
+      }
     }
-    for (int head = 0; head < parts_.config->n_kv_heads; ++head) {
-      table.rotate(key + head * head_dim, cosines, sines, head_dim / 2);
-    }
-    const int slot = row.sequence->n_kept() + row.node;
-    store(key, row.sequence->key(slot, layer_index));
-    store(value, row.sequence->value(slot, layer_index));
   }
 }
 
@@ -168,7 +168,7 @@ auto DecoderLayers::attend_of(int layer_index) const -> Attend {
       parts_.layers[static_cast<std::size_t>(layer_index)].query.matrix.kind();
   const bool pairs = table.attend_bf16_pairs != nullptr && weights == WeightKind::bf16 &&
                      parts_.kv == kernels::KvKind::bf16 &&
-                     parts_.config->head_dim <= kernels::kMostLaidHeadDim;
+                     parts_.config->head_dim <= kernels::kMostRoundedHeadDim;
   return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(parts_.kv)];
 }
 
@@ -177,14 +177,10 @@ auto DecoderLayers::attend_of(int layer_index) const -> Attend {
 void DecoderLayers::attend(const Team& team, int layer_index) {
   const ModelConfig& config = *parts_.config;
   const int group = config.n_heads / config.n_kv_heads;
-  const auto longest = static_cast<std::size_t>(plan_.longest_context());
-  const auto tail = static_cast<std::size_t>(longest_tail_);
-  const std::span<const void*> addresses =
-      std::span(scratch_.addresses)
-          .subspan(static_cast<std::size_t>(team.index()) * addresses_per_thread(),
-                   addresses_per_thread());
-  const std::span<const void*> shared_keys = addresses.subspan(0, longest);
-  const std::span<const void*> shared_values = addresses.subspan(longest, longest);
+  const KvShape& shape = pool_->shape();
+  const auto thread = static_cast<std::size_t>(team.index());
+  const std::span<const void*> chunks =
+      std::span(scratch_.chunks).subspan(thread * chunks_per_thread(), chunks_per_thread());
   kernels::AttendRow rows[kernels::kMostAttendRows] = {};
 
   kernels::AttendArgs args{};
@@ -194,8 +190,8 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
   args.out_stride = static_cast<std::size_t>(config.head_dim);
   args.head_dim = config.head_dim;
   args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim)));
-  args.shared_keys = shared_keys.data();
-  args.shared_values = shared_values.data();
+  args.chunks = chunks.data();
+  args.room = scratch_.attend_room.get() + thread * 2 * shape.block_bytes();
 
   const auto attend = attend_of(layer_index);
 
@@ -208,25 +204,23 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
       const int kv_head = static_cast<int>(unit % config.n_kv_heads);
       const int first_query = kv_head * group * config.head_dim;
       args.n_rows = block.n_rows;
-      args.n_shared = block.n_shared;
-      args.n_alike = block.n_alike;
-      args.head_offset = pool_->shape().head_at(kv_head);
-      args.head_scale = pool_->shape().scale_at(kv_head);
+      args.keys_at = shape.keys_at(kv_head);
+      args.values_at = shape.values_at(kv_head);
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
         const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-        const std::size_t at = 2 * longest + static_cast<std::size_t>(r) * 2 * tail;
-        const std::span<const void*> keys = addresses.subspan(at, tail);
-        const std::span<const void*> values = addresses.subspan(at + tail, tail);
-        if (gathered != which) {
-          if (r == 0) row.sequence->gather(row.node, layer_index, 0, shared_keys, shared_values);
-          row.sequence->gather(row.node, layer_index, block.n_shared, keys, values);
-        }
+        const Whereabouts& where = whereabouts_[static_cast<std::size_t>(i)];
         rows[r] = {.queries = row_of(scratch_.query, i, query_width_) + first_query,
                    .out = scratch_.attended.row(i) + first_query,
                    .n_keys = row.position + 1,
-                   .keys = keys.data(),
-                   .values = values.data()};
+                   .n_in_place = where.n_in_place,
+                   .slots = scratch_.slots.data() + where.first_slot};
+      }
+      if (gathered != which) {
+        const KvSequence& sequence =
+            *plan_.rows()[static_cast<std::size_t>(block.first_row)].sequence;
+        sequence.chunks(layer_index,
+                        chunks.subspan(0, std::min(chunks.size(), sequence.n_pages())));
       }
       gathered = which;
       attend(args);
@@ -312,32 +306,48 @@ void DecoderLayers::make_room() {
   scratch_.normed.resize(n_rows, config.dim, parts_.input_forms);
   scratch_.attended.resize(n_rows, query_width_, parts_.input_forms);
   scratch_.hidden.resize(n_rows, config.hidden_dim, parts_.input_forms);
-  longest_tail_ = 0;
-  for (const PassRow& row : plan_.rows()) {
-    // Kept positions are shared in whole chunks.
-    longest_tail_ =
-        std::max(longest_tail_, kernels::kChunkKeys + row.position + 1 - row.sequence->n_kept());
-  }
   if (blocks_.capacity() < static_cast<std::size_t>(n_rows)) {
     blocks_.reserve(static_cast<std::size_t>(n_rows));
   }
-  const std::size_t n_addresses =
-      addresses_per_thread() * static_cast<std::size_t>(parts_.n_threads);
-  if (scratch_.addresses.size() < n_addresses) {
+  grow(whereabouts_, 1);
+  std::size_t n_slots = 0;
+  for (const PassRow& row : plan_.rows()) {
+    const int depth = row.position - row.sequence->n_kept();
+    if (row.node != depth) n_slots += static_cast<std::size_t>(depth) + 1;
+  }
+  if (scratch_.slots.size() < n_slots) {
+    scratch_.slots.resize(std::max(n_slots, 2 * scratch_.slots.size()));
+  }
+  const std::size_t n_chunks = chunks_per_thread() * static_cast<std::size_t>(parts_.n_threads);
+  if (scratch_.chunks.size() < n_chunks) {
     // Doubling, since a decoded sequence grows by a few tokens every pass.
-    scratch_.addresses.resize(std::max(n_addresses, 2 * scratch_.addresses.size()));
+    scratch_.chunks.resize(std::max(n_chunks, 2 * scratch_.chunks.size()));
   }
 }
 
-std::size_t DecoderLayers::addresses_per_thread() const {
-  const int longest = std::max(plan_.longest_context(), longest_reserved_);
-  return 2 * static_cast<std::size_t>(longest) +
-         std::size_t{2} * kernels::kMostAttendRows * static_cast<std::size_t>(longest_tail_);
+std::size_t DecoderLayers::chunks_per_thread() const {
+  const int n_slots = std::max(plan_.n_slots(), longest_reserved_);
+  return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
 }
 
 void DecoderLayers::begin() {
   plan_.append_nodes();
+  find_whereabouts();
   share_out_attention();
+}
+
+void DecoderLayers::find_whereabouts() {
+  int n_slots = 0;
+  for (int i = 0; i < plan_.n_rows(); ++i) {
+    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+    const int n_in_place = row.sequence->n_in_place(row.node);
+    whereabouts_[static_cast<std::size_t>(i)] = {.n_in_place = n_in_place, .first_slot = n_slots};
+    const int n_others = row.position + 1 - n_in_place;
+    row.sequence->others(row.node, std::span(scratch_.slots)
+                                       .subspan(static_cast<std::size_t>(n_slots),
+                                                static_cast<std::size_t>(n_others)));
+    n_slots += n_others;
+  }
 }
 
 // Rows attend together if they follow one another in one sequence. All that may, where the heads
@@ -356,17 +366,12 @@ void DecoderLayers::share_out_attention() {
   blocks_.clear();
   for (int first = 0; first < n_rows;) {
     const PassRow& row = rows[static_cast<std::size_t>(first)];
-    int common = row.node;
     int end = first + 1;
-    for (; end < n_rows && end - first < together; ++end) {
-      const PassRow& next = rows[static_cast<std::size_t>(end)];
-      if (next.sequence != row.sequence) break;
-      common = row.sequence->common_ancestor(common, next.node);
+    while (end < n_rows && end - first < together &&
+           rows[static_cast<std::size_t>(end)].sequence == row.sequence) {
+      ++end;
     }
-    const int n_common =
-        row.sequence->n_kept() + (common < 0 ? 0 : row.sequence->depth(common) + 1);
-    const int n_alike = n_common % kernels::kChunkKeys;
-    blocks_.push_back({first, end - first, n_common - n_alike, n_alike});
+    blocks_.push_back({first, end - first});
     first = end;
   }
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/big_memory.h"
 #include "kernels/table.h"
 #include "model/config.h"
 #include "model/kv_cache.h"
@@ -114,22 +115,31 @@ class DecoderLayers {
     Activations hidden;          // (n_rows, hidden_dim)
     std::vector<float> cosines;  // (n_rows, head_dim / 2)
     std::vector<float> sines;    // (n_rows, head_dim / 2)
-    // Of the rows that attend together, each thread's own: addresses of keys and values that they
-    // share, 2 x longest_context, then of each row's others, kMostAttendRows x 2 x longest_tail.
-    std::vector<const void*> addresses;
+    // Each thread's own: of the sequence whose rows attend, its pages (chunks_per_thread()); and
+    // room for what kernels::AttendArgs asks it for.
+    std::vector<const void*> chunks;
+    BigMemory attend_room;
+    // Row by row, of those that have some: the slots of what is not in place.
+    std::vector<int> slots;
+  };
+
+  // Of what a row attends to: so many positions are slots of that number, the others' slots are
+  // scratch_.slots from there on.
+  struct Whereabouts {
+    int n_in_place;
+    int first_slot;
   };
 
   // Rows of one sequence that attend in one call.
   struct AttendBlock {
     int first_row;
     int n_rows;
-    int n_shared;  // positions, whole chunks, that stand at the same addresses for all of them
-    int n_alike;   // positions behind those that do too
   };
 
   void store_keys_and_values(const Team& team, int layer_index);
   void share_out_attention();
-  std::size_t addresses_per_thread() const;
+  std::size_t chunks_per_thread() const;
+  void find_whereabouts();
   using Attend = void (*)(const kernels::AttendArgs&);
   Attend attend_of(int layer_index) const;
   void attend(const Team& team, int layer_index);
@@ -145,8 +155,8 @@ class DecoderLayers {
   std::int64_t least_share_ns_;
   int longest_reserved_ = 0;  // context of a sequence that was opened so far
   PassPlan plan_;
-  std::vector<AttendBlock> blocks_;  // of this pass
-  int longest_tail_ = 0;             // positions beyond the shared ones that a row may have
+  std::vector<AttendBlock> blocks_;       // of this pass
+  std::vector<Whereabouts> whereabouts_;  // (n_rows)
   Scratch scratch_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/kv_layout.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -27,6 +28,10 @@ void make_room(Vector& vector, std::size_t n) {
 const char* name_of(kernels::KvKind kind) {
   constexpr const char* kNames[] = {"f32", "bf16", "int8"};
   return kNames[static_cast<int>(kind)];
+}
+
+std::size_t KvShape::keys_at(int head) const {
+  return static_cast<std::size_t>(head) * kernels::KvLayout{kind, head_dim}.block_bytes();
 }
 
 PagePool::PagePool(const KvShape& shape)
@@ -87,35 +92,20 @@ void KvSequence::append(int parent) {
   depths_.push_back(parent < 0 ? 0 : depth(parent) + 1);
 }
 
-void KvSequence::gather(int node, int layer, int first, std::span<const void*> keys,
-                        std::span<const void*> values) const {
-  const KvShape& shape = pool_->shape();
-  std::size_t at = 0;
-  for (int slot = first; slot < n_kept_;) {
-    const std::byte* row = key(slot, layer);
-    const int end = std::min(n_kept_, (slot / kPageTokens + 1) * kPageTokens);
-    for (; slot < end; ++slot, ++at) {
-      keys[at] = row;
-      values[at] = row + shape.half_layer_bytes();
-      row += shape.head_bytes();
-    }
-  }
-  // The path lies backwards: from the node to its ancestors.
-  for (int ancestor = node; ancestor >= 0 && n_kept_ + depth(ancestor) >= first;
-       ancestor = parent(ancestor)) {
-    const auto position = static_cast<std::size_t>(n_kept_ + depth(ancestor) - first);
-    keys[position] = key(n_kept_ + ancestor, layer);
-    values[position] = value(n_kept_ + ancestor, layer);
-  }
+void KvSequence::chunks(int layer, std::span<const void*> chunks) const {
+  const std::size_t offset = static_cast<std::size_t>(layer) * pool_->shape().layer_bytes();
+  for (std::size_t i = 0; i < chunks.size(); ++i) chunks[i] = pool_->bytes(pages_[i]) + offset;
 }
 
-int KvSequence::common_ancestor(int a, int b) const {
-  while (a != b) {
-    // A parent comes before its children: the later of the two is no ancestor of the other.
-    int& later = a > b ? a : b;
-    later = parent(later);
-  }
-  return a;
+int KvSequence::n_in_place(int node) const {
+  // A node is never less than its depth, and where it is its depth, so are its ancestors.
+  while (node >= 0 && node != depth(node)) node = parent(node);
+  return n_kept_ + node + 1;
+}
+
+void KvSequence::others(int node, std::span<int> slots) const {
+  // The path lies backwards: from the node to its ancestors.
+  for (std::size_t i = slots.size(); i > 0; --i, node = parent(node)) slots[i - 1] = n_kept_ + node;
 }
 
 void KvSequence::keep(std::span<const int> path) {
@@ -188,11 +178,15 @@ void KvSequence::own_pages(int first_slot, int end_slot) {
 
 void KvSequence::move_slot(int from, int to) {
   const KvShape& shape = pool_->shape();
-  for (int layer = 0; layer < shape.n_layers; ++layer) {
+  const kernels::KvLayout layout{shape.kind, shape.head_dim};
+  for (int l = 0; l < shape.n_layers; ++l) {
+    const std::byte* source = layer(from, l);
+    std::byte* target = layer(to, l);
     for (int head = 0; head < shape.n_heads; ++head) {
-      const std::size_t at = shape.head_at(head);
-      std::memcpy(key(to, layer) + at, key(from, layer) + at, shape.head_bytes());
-      std::memcpy(value(to, layer) + at, value(from, layer) + at, shape.head_bytes());
+      layout.copy_key(source + shape.keys_at(head), from % kPageTokens,
+                      target + shape.keys_at(head), to % kPageTokens);
+      layout.copy_value(source + shape.values_at(head), from % kPageTokens,
+                        target + shape.values_at(head), to % kPageTokens);
     }
   }
 }

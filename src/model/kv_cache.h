@@ -24,13 +24,11 @@
 
 namespace outrider {
 
-// Tokens in one page. What a page costs is half a page of empty slots per sequence and one copied
-// page per fork; what it saves is one look-up for each further slot. At 16 a sequence wastes 8
-// slots on average, no more than a draft leaves behind in every round, and the list of addresses
-// of a context takes a sixteenth of its length in look-ups. A head's keys in a page are then
-// 16 * head_dim elements in a row, a kilobyte or more in any model worth the name: whoever attends
-// to one head reads whole lines, one after the other, and nothing of the other heads.
-inline constexpr int kPageTokens = 16;
+// Tokens in one page: those that a kernel goes over in one step (kernels/kv_layout.h), so that it
+// reads blocks with one stride and the list of a context's pages is short. What that costs is half
+// a page of empty slots per sequence (of 1.1 billion parameters in bf16 0.7 MB, a thousandth of
+// their weights) and one copied page per fork.
+inline constexpr int kPageTokens = kernels::kChunkKeys;
 
 struct KvShape {
   int n_layers = 0;
@@ -38,31 +36,15 @@ struct KvShape {
   int head_dim = 0;  // elements of one token's keys in one layer: n_heads * head_dim
   kernels::KvKind kind = kernels::KvKind::f32;
 
-  std::size_t element_bytes() const {
-    return kind == kernels::KvKind::f32 ? 4 : (kind == kernels::KvKind::bf16 ? 2 : 1);
-  }
-  // One head's keys, or values, of a token; in int8 their scale, a float, behind them.
-  std::size_t head_bytes() const {
-    const std::size_t bytes = static_cast<std::size_t>(head_dim) * element_bytes();
-    return kind == kernels::KvKind::int8 ? scale_in_head() + sizeof(float) : bytes;
-  }
-  // A page is (n_layers, 2, n_heads, kPageTokens, head): all keys of a layer, then all its values.
-  // A token's address is that of its first head; from there on, in bytes:
-  std::size_t head_at(int head) const {
-    return static_cast<std::size_t>(head) * kPageTokens * head_bytes();
-  }
-  std::size_t scale_at(int head) const { return head_at(head) + scale_in_head(); }
-  std::size_t half_layer_bytes() const { return head_at(n_heads); }
-  std::size_t page_bytes() const {
-    return 2 * half_layer_bytes() * static_cast<std::size_t>(n_layers);
-  }
+  // A page is (n_layers, 2, n_heads) blocks (kernels/kv_layout.h): all keys of a layer, then all
+  // its values. From the beginning of a layer, in bytes:
+  std::size_t keys_at(int head) const;
+  std::size_t values_at(int head) const { return keys_at(n_heads + head); }
+  std::size_t layer_bytes() const { return keys_at(2 * n_heads); }
+  std::size_t page_bytes() const { return layer_bytes() * static_cast<std::size_t>(n_layers); }
+  std::size_t block_bytes() const { return keys_at(1); }
   // Keys and values of one token in all layers.
   std::size_t token_bytes() const { return page_bytes() / kPageTokens; }
-
- private:
-  std::size_t scale_in_head() const {
-    return (static_cast<std::size_t>(head_dim) + sizeof(float) - 1) / sizeof(float) * sizeof(float);
-  }
 };
 
 // "f32", "bf16", "int8".
@@ -116,6 +98,7 @@ class KvSequence final : public Sequence {
   std::unique_ptr<Sequence> fork() const override;
 
   const PagePool* pool() const { return pool_.get(); }
+  std::size_t n_pages() const { return pages_.size(); }
 
   bool empty() const { return n_kept_ == 0 && parents_.empty(); }
   // The layers that its tokens were run without (ForwardRequest): they have no keys and values
@@ -139,26 +122,22 @@ class KvSequence final : public Sequence {
   int parent(int node) const { return parents_[static_cast<std::size_t>(node)]; }
   int depth(int node) const { return depths_[static_cast<std::size_t>(node)]; }
 
-  // Of the first head (KvShape).
-  std::byte* key(int slot, int layer) const { return address(slot, layer, 0); }
-  std::byte* value(int slot, int layer) const { return address(slot, layer, 1); }
+  // Where the keys and values stand, in one layer, of the page that a slot lies in; the slot's
+  // place there is slot % kPageTokens.
+  std::byte* layer(int slot, int layer) const {
+    return pool_->bytes(pages_[static_cast<std::size_t>(slot / kPageTokens)]) +
+           static_cast<std::size_t>(layer) * pool_->shape().layer_bytes();
+  }
+  // The same of its first pages, as many as chunks has entries; n_pages() at most.
+  void chunks(int layer, std::span<const void*> chunks) const;
 
-  // The addresses of the keys and values that a pending node attends to in one layer, in order of
-  // position, from `first` on: the kept tokens', then those of its ancestors, then its own. Each
-  // span holds n_kept() + depth(node) + 1 - first entries or more.
-  void gather(int node, int layer, int first, std::span<const void*> keys,
-              std::span<const void*> values) const;
-  // The deepest node that is an ancestor of both or one of them; -1 if they share kept tokens only.
-  int common_ancestor(int a, int b) const;
+  // What a pending node attends to: the kept tokens, its ancestors and itself, n_kept() + depth + 1
+  // positions. Of these the first so many are slots of that number ...
+  int n_in_place(int node) const;
+  // ... and the others stand in these: in order of position, one each.
+  void others(int node, std::span<int> slots) const;
 
  private:
-  std::byte* address(int slot, int layer, int half) const {
-    const KvShape& shape = pool_->shape();
-    return pool_->bytes(pages_[static_cast<std::size_t>(slot / kPageTokens)]) +
-           (2 * static_cast<std::size_t>(layer) + static_cast<std::size_t>(half)) *
-               shape.half_layer_bytes() +
-           static_cast<std::size_t>(slot % kPageTokens) * shape.head_bytes();
-  }
   void own_pages(int first_slot, int end_slot);
   void move_slot(int from, int to);
   void drop_pages_beyond(int n_slots);

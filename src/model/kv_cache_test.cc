@@ -7,18 +7,20 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/kv_layout.h"
+
 namespace outrider {
 namespace {
 
 constexpr KvShape kShape{.n_layers = 2, .n_heads = 1, .head_dim = 3, .kind = kernels::KvKind::f32};
 
 TEST(PagePool, PagesLieApartInWholeCacheLines) {
-  // Of 16,128 and of 9 million bytes: many to what is asked for at once, and more than that.
+  // Of 98,304 and of 56 million bytes: many to what is asked for at once, and more than that.
   for (const int n_layers : {3, 1700}) {
     PagePool pool(
         {.n_layers = n_layers, .n_heads = 2, .head_dim = 21, .kind = kernels::KvKind::f32});
     std::vector<std::byte*> pages;
-    const int n_pages = n_layers == 3 ? 3000 : 4;
+    const int n_pages = n_layers == 3 ? 500 : 3;
     for (int i = 0; i < n_pages; ++i) {
       EXPECT_EQ(pool.n_pages(), i);
       pages.push_back(pool.bytes(pool.acquire()));
@@ -33,30 +35,55 @@ TEST(PagePool, PagesLieApartInWholeCacheLines) {
   }
 }
 
+constexpr kernels::KvLayout kLayout{kShape.kind, kShape.head_dim};
+
 // Marks a slot's key and value in every layer with a number of its own.
 void mark(KvSequence& sequence, int slot, float number) {
   for (int layer = 0; layer < kShape.n_layers; ++layer) {
     const float layered = number + 1000.0F * static_cast<float>(layer);
-    const float key[3] = {layered, layered + 0.25F, layered + 0.5F};
-    const float value[3] = {-layered, -layered - 0.25F, -layered - 0.5F};
-    std::memcpy(sequence.key(slot, layer), key, sizeof key);
-    std::memcpy(sequence.value(slot, layer), value, sizeof value);
+    std::byte* page = sequence.layer(slot, layer);
+    for (int dim = 0; dim < kShape.head_dim; ++dim) {
+      const float key = layered + 0.25F * static_cast<float>(dim);
+      const float value = -key;
+      const int token = slot % kPageTokens;
+      std::memcpy(page + kShape.keys_at(0) + kLayout.key_at(token, dim), &key, sizeof key);
+      std::memcpy(page + kShape.values_at(0) + kLayout.value_at(token, dim), &value, sizeof value);
+    }
   }
 }
 
-// The numbers of the keys that a node attends to, in order; fails where a value is not its key's.
+// The number that a slot of a sequence is marked with in one layer, its page standing there; fails
+// where its key or value is not whole.
+float number_at(const void* page, int slot, int layer) {
+  const auto* const begin = static_cast<const std::byte*>(page);
+  const int token = slot % kPageTokens;
+  float first = 0;
+  for (int dim = 0; dim < kShape.head_dim; ++dim) {
+    float key;
+    float value;
+    std::memcpy(&key, begin + kShape.keys_at(0) + kLayout.key_at(token, dim), sizeof key);
+    std::memcpy(&value, begin + kShape.values_at(0) + kLayout.value_at(token, dim), sizeof value);
+    if (dim == 0) first = key;
+    EXPECT_EQ(key, first + 0.25F * static_cast<float>(dim));
+    EXPECT_EQ(value, -key);
+  }
+  return first - 1000.0F * static_cast<float>(layer);
+}
+
+// The numbers of the keys that a node attends to, in order.
 std::vector<float> walk(const KvSequence& sequence, int node, int layer) {
-  const auto n = static_cast<std::size_t>(sequence.n_kept() + sequence.depth(node) + 1);
-  std::vector<const void*> keys(n);
-  std::vector<const void*> values(n);
-  sequence.gather(node, layer, 0, keys, values);
+  const int n = sequence.n_kept() + sequence.depth(node) + 1;
+  const int n_in_place = sequence.n_in_place(node);
+  std::vector<int> slots;
+  for (int slot = 0; slot < n_in_place; ++slot) slots.push_back(slot);
+  std::vector<int> others(static_cast<std::size_t>(n - n_in_place));
+  sequence.others(node, others);
+  slots.insert(slots.end(), others.begin(), others.end());
+  std::vector<const void*> pages(sequence.n_pages());
+  sequence.chunks(layer, pages);
   std::vector<float> numbers;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto* key = static_cast<const float*>(keys[i]);
-    const auto* value = static_cast<const float*>(values[i]);
-    for (int j = 0; j < 3; ++j) EXPECT_EQ(key[j], -value[j]);
-    EXPECT_EQ(key[2], key[0] + 0.5F);
-    numbers.push_back(key[0] - 1000.0F * static_cast<float>(layer));
+  for (const int slot : slots) {
+    numbers.push_back(number_at(pages[static_cast<std::size_t>(slot / kPageTokens)], slot, layer));
   }
   return numbers;
 }
@@ -79,9 +106,7 @@ void add_kept(KvSequence& sequence, int n, float first) {
 std::vector<float> kept(const KvSequence& sequence, int layer) {
   std::vector<float> numbers;
   for (int slot = 0; slot < sequence.n_kept(); ++slot) {
-    float number;
-    std::memcpy(&number, sequence.key(slot, layer), sizeof number);
-    numbers.push_back(number - 1000.0F * static_cast<float>(layer));
+    numbers.push_back(number_at(sequence.layer(slot, layer), slot, layer));
   }
   return numbers;
 }
@@ -94,14 +119,17 @@ std::vector<float> range(float first, int n) {
 
 TEST(KvSequence, GathersAncestorsInOrderOfPosition) {
   KvSequence sequence(std::make_shared<PagePool>(kShape));
-  add_kept(sequence, 14, 0);
+  add_kept(sequence, kPageTokens - 2, 0);
   add(sequence, {-1, -1, 1, 0, 2, 4}, 100);  // over the border of a page
   EXPECT_EQ(sequence.depth(5), 3);
+  for (const int node : {0, 3, 5}) {
+    EXPECT_EQ(sequence.n_in_place(node), kPageTokens - 2 + (node == 5 ? 0 : 1)) << node;
+  }
   for (int layer = 0; layer < 2; ++layer) {
-    std::vector<float> expected = range(0, 14);
+    std::vector<float> expected = range(0, kPageTokens - 2);
     expected.insert(expected.end(), {101, 102, 104, 105});
     EXPECT_EQ(walk(sequence, 5, layer), expected);
-    expected = range(0, 14);
+    expected = range(0, kPageTokens - 2);
     expected.insert(expected.end(), {100, 103});
     EXPECT_EQ(walk(sequence, 3, layer), expected);
   }
@@ -110,10 +138,10 @@ TEST(KvSequence, GathersAncestorsInOrderOfPosition) {
 TEST(KvSequence, KeepMovesThePathInOrder) {
   const auto pool = std::make_shared<PagePool>(kShape);
   KvSequence sequence(pool);
-  add_kept(sequence, 14, 0);
+  add_kept(sequence, kPageTokens - 2, 0);
   add(sequence, {-1, -1, 1, 0, 2, 4}, 100);
   sequence.keep(std::vector<int>{1, 2, 4, 5});
-  std::vector<float> expected = range(0, 14);
+  std::vector<float> expected = range(0, kPageTokens - 2);
   expected.insert(expected.end(), {101, 102, 104, 105});
   EXPECT_EQ(kept(sequence, 0), expected);
   EXPECT_EQ(kept(sequence, 1), expected);
@@ -127,7 +155,7 @@ TEST(KvSequence, KeepMovesThePathInOrder) {
 TEST(KvSequence, ForksShareUntilOneWrites) {
   const auto pool = std::make_shared<PagePool>(kShape);
   auto sequence = std::make_unique<KvSequence>(pool);
-  add_kept(*sequence, 40, 0);  // three pages, the last half full
+  add_kept(*sequence, 3 * kPageTokens - 8, 0);  // three pages, the last half full
   EXPECT_EQ(pool->n_pages(), 3);
   add(*sequence, {-1, -1, 1}, 100);
   auto fork = sequence->fork();
@@ -138,13 +166,13 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
   // The original compacts its tree into a page that the fork still reads.
   sequence->keep(std::vector<int>{1, 2});
   EXPECT_EQ(pool->n_pages() - pool->n_free(), 4);
-  EXPECT_EQ(kept(copy, 0), range(0, 40));
+  EXPECT_EQ(kept(copy, 0), range(0, 3 * kPageTokens - 8));
   add_kept(copy, 12, 300);
-  std::vector<float> expected = range(0, 40);
+  std::vector<float> expected = range(0, 3 * kPageTokens - 8);
   expected.insert(expected.end(), {101, 102});
   EXPECT_EQ(kept(*sequence, 0), expected);
   EXPECT_EQ(kept(*sequence, 1), expected);
-  std::vector<float> copied = range(0, 40);
+  std::vector<float> copied = range(0, 3 * kPageTokens - 8);
   for (const float number : range(300, 12)) copied.push_back(number);
   EXPECT_EQ(kept(copy, 0), copied);
 

@@ -30,7 +30,7 @@ void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   }
   rows_.clear();
   asked_.clear();
-  longest_context_ = 0;
+  n_slots_ = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     add_block(blocks[i], static_cast<int>(i), skip_layers, config, pool);
   }
@@ -97,7 +97,7 @@ void PassPlan::add_block(const TokenBlock& block, int index, std::span<const int
       fail(index, fmt::format("positions below the context length {}", config.context_length),
            fmt::format("{}", row.position));
     }
-    longest_context_ = std::max(longest_context_, row.position + 1);
+    n_slots_ = std::max(n_slots_, sequence->n_kept() + row.node + 1);
     rows_.push_back(row);
   }
 }

@@ -33,7 +33,7 @@ class PassPlan {
   int n_rows() const { return static_cast<int>(rows_.size()); }
   const std::vector<int>& asked() const { return asked_; }  // rows that get logits, ascending
   int n_asked() const { return static_cast<int>(asked_.size()); }
-  int longest_context() const { return longest_context_; }  // keys that the deepest row attends to
+  int n_slots() const { return n_slots_; }  // of the longest sequence, with the pass's rows
 
  private:
   void add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,
@@ -42,7 +42,7 @@ class PassPlan {
 
   std::vector<PassRow> rows_;
   std::vector<int> asked_;
-  int longest_context_ = 0;
+  int n_slots_ = 0;
 };
 
 }  // namespace outrider
