@@ -10,13 +10,13 @@
 // in the x86 instructions); absolute; shift_left_23 of the bits; reduce_add by the tree of table.h,
 // and reduce_max; load_mixed, of weights in whatever order of lanes is quickest, and
 // in_order<Element>, which puts right what was computed from it; load_even and load_odd, of sixteen
-// pairs of bf16 the first and the second ones. And how much of it the registers hold: kMaxRows, rows of a product with one
-// tile; kAccumulators, sums of a product with several adjacent tiles; kOneRowTiles, tiles that one
-// row takes together; kSumsBesideInputs, up to how many sums inputs stay in registers from tile to
-// tile, while above that they are read with broadcast_anew; kAttentionSums, a power of two, sums of
-// products with keys or values; kWalksWeighed, a power of two, walks over keys whose scores become
-// weights together; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit
-// integers.
+// pairs of bf16 the first and the second ones. And how much of it the registers hold: kMaxRows,
+// rows of a product with one tile; kAccumulators, sums of a product with several adjacent tiles;
+// kOneRowTiles, tiles that one row takes together; kSumsBesideInputs, up to how many sums inputs
+// stay in registers from tile to tile, while above that they are read with broadcast_anew;
+// kAttentionSums, a power of two, sums of products with keys or values; kWalksWeighed, a power of
+// two, walks over keys whose scores become weights together; kDoubles, how many doubles go
+// together; multiply_low_halves of so many 64-bit integers.
 //
 // Dots offers: kMaxRows and, for R rows at a time, the exact dot products of one group's 16 outputs
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
@@ -26,8 +26,8 @@
 // of 16 columns of cells, side by side in rows row_bytes apart (kv_layout.h), calling ahead.row<T>
 // for every row of cells. R is at most kRows, and so many rows may be read; T at most vectors(R).
 // Both are powers of two. What stands in cells beyond n has no effect. Words, which make_table
-// takes, are those of int8 with words of 16 bits, the last pair and quad of a row filled with zeros:
-// exact, rounded once.
+// takes, are those of int8 with words of 16 bits, the last pair and quad of a row filled with
+// zeros: exact, rounded once.
 //
 // Numbers of attention say how queries and weights become rows of such numbers:
 //

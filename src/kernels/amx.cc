@@ -384,8 +384,7 @@ struct NoDots {
   static void int4(const std::byte*, const GroupInputs&, Vector (&)[R]) {}
 };
 
-struct NoWords {
-  static constexpr KvKind kKind = KvKind::int8;
+struct NoWords : WordNumbers {
   static constexpr int kRows = 1;
   static constexpr int vectors(int) { return 1; }
   template <int R, int T, class Rows, class Ahead>
@@ -395,7 +394,7 @@ struct NoWords {
 
 constexpr KernelTable make_amx_table() {
   KernelTable table = make_table<Vector, NoDots, NoWords>("amx");
-  table.attend[static_cast<int>(KvKind::int8)] = attend_int8_vnni;
+  table.attend[static_cast<int>(KvKind::int8)] = attend_int8_amx;
   table.tile_bytes[static_cast<int>(WeightKind::bf16)] = tile_bytes_bf16_pairs;
   table.pack_tile[static_cast<int>(WeightKind::bf16)] = pack_tile_bf16_pairs;
   table.matmul[static_cast<int>(WeightKind::bf16)] = matmul_bf16_amx;

@@ -1,8 +1,10 @@
-// Attention by matrix units (Intel AMX), for the amx table: sixteen walks at a time, what fewer
-// leave free multiplied too, with no effect. A row of sums depends on its own row of inputs alone.
+// Attention by matrix units (Intel AMX), for the amx table: sixteen rows of inputs at a time, what
+// fewer leave free multiplied too, with no effect. A row of sums depends on its own row of inputs
+// alone.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
 #include "kernels/bf16_attention.h"
+#include "kernels/int8_attention.h"
 #include "kernels/kv_layout.h"
 #include "kernels/tile_shape.h"
 
@@ -11,61 +13,59 @@ namespace {
 
 constexpr int kTileRows = 16;
 
-// sums (16, T, 16) += rows times T vectors of columns, sixteen rows of cells at a time.
-struct Bf16Tiles {
-  static constexpr KvKind kKind = KvKind::bf16;
-  static constexpr int kRows = kTileRows;
-  static constexpr int vectors(int) { return 4; }  // tiles of sums
-
-  template <int R, int T, class Rows, class Ahead>
-  static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
-                   const Ahead& ahead, Vector (&dots)[R][T]) {
-    // Loading a tile is an instruction of which the compiler does not know that it reads memory.
-    __asm__ volatile("" ::: "memory");
-    _tile_zero(0);
-    if constexpr (T > 1) _tile_zero(1);
-    if constexpr (T > 2) _tile_zero(2);
-    if constexpr (T > 3) _tile_zero(3);
-    int i = 0;
-    for (; i + kNumbers <= n; i += kNumbers) {
-      const std::size_t at = static_cast<std::size_t>(i / 2) * row_bytes;
-      for (int row = 0; row < kTileRows; ++row) {
-        ahead.template row<T>(at + static_cast<std::size_t>(row) * row_bytes);
-      }
-      multiply<T>(cells + at, row_bytes, rows, i);
+// sums (16, T, 16) = sixteen rows of inputs, input_stride bytes apart, times T vectors of columns
+// of n numbers (kv_layout.h), sixteen rows of cells at a time: those are 64 bytes of a row of
+// inputs. Unit says what a cell holds, what counts of the last one, and multiplies.
+template <class Unit, int T, class Ahead>
+void multiply_tiles(const std::byte* cells, std::size_t row_bytes, int n, const void* inputs,
+                    std::size_t input_stride, const Ahead& ahead, float (&sums)[kTileRows][T][16]) {
+  // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+  __asm__ volatile("" ::: "memory");
+  _tile_zero(0);
+  if constexpr (T > 1) _tile_zero(1);
+  if constexpr (T > 2) _tile_zero(2);
+  if constexpr (T > 3) _tile_zero(3);
+  const auto* input = static_cast<const std::byte*>(inputs);
+  int left = n;
+  for (; left >= kTileRows * Unit::kCell; left -= kTileRows * Unit::kCell) {
+    for (int row = 0; row < kTileRows; ++row) {
+      ahead.template row<T>(static_cast<std::size_t>(row) * row_bytes);
     }
-    if (i < n) {
-      // Fewer than a tile takes, and zeros; of half a pair only that half.
-      alignas(kLineBytes) std::byte rest[kTileRows][T * kLineBytes] = {};
-      for (int row = 0; i + 2 * row < n; ++row) {
-        const std::byte* from = cells + static_cast<std::size_t>(i / 2 + row) * row_bytes;
-        const __m512i kept = _mm512_set1_epi32(i + 2 * row + 1 < n ? -1 : 0xffff);
-        for (std::size_t t = 0; t < T; ++t) {
-          _mm512_storeu_si512(&rest[row][t * kLineBytes],
-                              _mm512_and_si512(_mm512_loadu_si512(from + t * kLineBytes), kept));
-        }
-      }
-      __asm__ volatile("" ::: "memory");
-      multiply<T>(rest[0], sizeof rest[0], rows, i);
-    }
-    Vector all[kTileRows][T];
-    constexpr std::size_t kRowBytesOfSums = sizeof all[0];
-    _tile_stored(0, &all[0][0], kRowBytesOfSums);
-    if constexpr (T > 1) _tile_stored(1, &all[0][1], kRowBytesOfSums);
-    if constexpr (T > 2) _tile_stored(2, &all[0][2], kRowBytesOfSums);
-    if constexpr (T > 3) _tile_stored(3, &all[0][3], kRowBytesOfSums);
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) dots[r][t] = all[r][t];
-    }
+    Unit::template multiply<T>(cells, row_bytes, input, input_stride);
+    cells += kTileRows * row_bytes;
+    input += kLineBytes;
   }
+  if (left > 0) {
+    // Fewer than a tile takes, and zeros.
+    alignas(kLineBytes) std::byte rest[kTileRows][T * kLineBytes] = {};
+    for (int row = 0; left > 0; ++row, left -= Unit::kCell) {
+      const __m512i counts = _mm512_set1_epi32(Unit::counts(left));
+      const std::byte* const from = cells + static_cast<std::size_t>(row) * row_bytes;
+      for (std::size_t t = 0; t < T; ++t) {
+        _mm512_storeu_si512(&rest[row][t * kLineBytes],
+                            _mm512_and_si512(_mm512_loadu_si512(from + t * kLineBytes), counts));
+      }
+    }
+    __asm__ volatile("" ::: "memory");
+    Unit::template multiply<T>(rest[0], sizeof rest[0], input, input_stride);
+  }
+  constexpr std::size_t kRowBytesOfSums = sizeof sums[0];
+  _tile_stored(0, &sums[0][0], kRowBytesOfSums);
+  if constexpr (T > 1) _tile_stored(1, &sums[0][1], kRowBytesOfSums);
+  if constexpr (T > 2) _tile_stored(2, &sums[0][2], kRowBytesOfSums);
+  if constexpr (T > 3) _tile_stored(3, &sums[0][3], kRowBytesOfSums);
+}
 
- private:
-  static constexpr int kNumbers = 2 * kTileRows;  // of a row, at a time
+// (The instructions take their registers as literals.)
+struct Bf16Unit {
+  static constexpr int kCell = 2;
+  // Of half a pair only that half.
+  static int counts(int left) { return left == 1 ? 0xffff : -1; }
 
   template <int T>
   [[gnu::always_inline]] static void multiply(const std::byte* cells, std::size_t row_bytes,
-                                              const StridedRows<std::uint16_t>& rows, int i) {
-    _tile_loadd(6, rows.first + i, static_cast<std::size_t>(rows.stride) * 2);
+                                              const std::byte* inputs, std::size_t input_stride) {
+    _tile_loadd(6, inputs, input_stride);
     _tile_loadd(4, cells, row_bytes);
     _tile_dpbf16ps(0, 6, 4);
     if constexpr (T > 1) {
@@ -83,11 +83,104 @@ struct Bf16Tiles {
   }
 };
 
+struct Int8Unit {
+  static constexpr int kCell = 4;
+  // Whatever stands behind the last one is finite, and multiplied by zero.
+  static int counts(int) { return -1; }
+
+  template <int T>
+  [[gnu::always_inline]] static void multiply(const std::byte* cells, std::size_t row_bytes,
+                                              const std::byte* inputs, std::size_t input_stride) {
+    _tile_loadd(6, inputs, input_stride);
+    _tile_loadd(4, cells, row_bytes);
+    _tile_dpbssd(0, 6, 4);
+    if constexpr (T > 1) {
+      _tile_loadd(5, cells + kLineBytes, row_bytes);
+      _tile_dpbssd(1, 6, 5);
+    }
+    if constexpr (T > 2) {
+      _tile_loadd(4, cells + 2 * kLineBytes, row_bytes);
+      _tile_dpbssd(2, 6, 4);
+    }
+    if constexpr (T > 3) {
+      _tile_loadd(5, cells + 3 * kLineBytes, row_bytes);
+      _tile_dpbssd(3, 6, 5);
+    }
+  }
+};
+
+// A walk is a row of a tile.
+struct Bf16Tiles {
+  static constexpr KvKind kKind = KvKind::bf16;
+  static constexpr int kRows = kTileRows;
+  static constexpr int vectors(int) { return 4; }  // tiles of sums
+
+  template <int R, int T, class Ahead>
+  static void dots(const std::byte* cells, std::size_t row_bytes, int n,
+                   const StridedRows<std::uint16_t>& rows, const Ahead& ahead,
+                   Vector (&dots)[R][T]) {
+    alignas(kLineBytes) float sums[kTileRows][T][16];
+    multiply_tiles<Bf16Unit, T>(cells, row_bytes, n, rows.first,
+                                static_cast<std::size_t>(rows.stride) * 2, ahead, sums);
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) dots[r][t] = Vector::load(sums[r][t]);
+    }
+  }
+};
+
+// A word is two digits to the base 128, high and low, and a walk two rows of a tile: those of its
+// words' high digits, then of the low ones.
+struct Int8Tiles {
+  static constexpr KvKind kKind = KvKind::int8;
+  using Number = std::int8_t;
+  static constexpr int kTogether = 64;  // bytes of a row of a tile
+  static constexpr int kDigits = 2;
+  static constexpr int kRows = kTileRows / kDigits;
+  static constexpr int vectors(int) { return 4; }
+
+  // words (n) -> their high digits (n), then the low ones, in the order in which cells stand. Words
+  // are at most 127 * 128 in size, low digits from -64 to 63.
+  static void to_digits(const std::int16_t* words, int n, std::int8_t* digits) {
+    const __m256i order = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
+    for (int i = 0; i < n; i += 32) {
+      const __m512i word = _mm512_loadu_si512(words + i);
+      const __m512i high = _mm512_srai_epi16(_mm512_add_epi16(word, _mm512_set1_epi16(64)), 7);
+      const __m512i low = _mm512_sub_epi16(word, _mm512_slli_epi16(high, 7));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(digits + i),
+                          _mm256_shuffle_epi8(_mm512_cvtepi16_epi8(high), order));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(digits + n + i),
+                          _mm256_shuffle_epi8(_mm512_cvtepi16_epi8(low), order));
+    }
+  }
+
+  template <int R, int T, class Ahead>
+  static void dots(const std::byte* cells, std::size_t row_bytes, int n,
+                   const StridedRows<std::int8_t>& rows, const Ahead& ahead, Vector (&dots)[R][T]) {
+    alignas(kLineBytes) float sums[kTileRows][T][16];
+    multiply_tiles<Int8Unit, T>(cells, row_bytes, n, rows.first,
+                                static_cast<std::size_t>(rows.stride) / kDigits, ahead, sums);
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) {
+        const __m512i high = _mm512_load_si512(sums[2 * r][t]);
+        const __m512i low = _mm512_load_si512(sums[2 * r + 1][t]);
+        const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 7), low);
+        dots[r][t] = {_mm512_cvtepi32_ps(sum)};
+      }
+    }
+  }
+};
+
 }  // namespace
 
 void attend_bf16_amx(const AttendArgs& args) {
   const TileShape shape(kTileRows, kLineBytes, kTileRows);
   attend_with<Vector, Bf16Tiles, Bf16Numbers<Vector, Bf16Tiles>>(args);
+}
+
+void attend_int8_amx(const AttendArgs& args) {
+  const TileShape shape(kTileRows, kLineBytes, kTileRows);
+  attend_with<Vector, Int8Tiles, Int8Numbers<Vector, Int8Tiles>>(args);
 }
 
 }  // namespace outrider::kernels

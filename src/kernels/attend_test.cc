@@ -265,19 +265,23 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
                                    .n_in_place = n_here,
                                    .slots = slots[r].data()});
         }
+        std::vector<std::vector<float>> alone(outs.size());
+        const KernelTable* alone_on = nullptr;
         for (const auto& [name, table] : tables_with(arithmetic)) {
-          together.run(*table);
-          for (std::size_t r = 0; r < outs.size(); ++r) {
+          const KernelTable& reference = arithmetic.reference(*table);
+          for (std::size_t r = 0; r < outs.size() && alone_on != &reference; ++r) {
             const AttendRow& row = together.rows[r];
             std::vector<int> order(static_cast<std::size_t>(row.n_in_place));
             for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
             order.insert(order.end(), slots[r].begin(), slots[r].end());
             Cache committed(arithmetic, dim, row.n_keys);
             committed.copy(cache, order);
-            std::vector<float> expected;
-            committed.call(queries[r], kQueries, row.n_keys, expected)
-                .run(arithmetic.reference(*table));
-            ASSERT_TRUE(same_bits(outs[r], expected))
+            committed.call(queries[r], kQueries, row.n_keys, alone[r]).run(reference);
+          }
+          alone_on = &reference;
+          together.run(*table);
+          for (std::size_t r = 0; r < outs.size(); ++r) {
+            ASSERT_TRUE(same_bits(outs[r], alone[r]))
                 << name << " kind " << static_cast<int>(arithmetic.kv) << " in place " << n_in_place
                 << " rows " << n_rows << " row " << r;
           }

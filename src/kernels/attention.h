@@ -6,6 +6,7 @@
 #define OUTRIDER_KERNELS_ATTENTION_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/kv_layout.h"
 #include "kernels/layout.h"
@@ -74,10 +75,10 @@ class Walks {
   Walk walks_[kMostWalks];
 };
 
-// step.run<Q>(at) over all walks [at, at + n), Q of them at a time: Most, and fewer for the last.
+// step<R>(at) over all walks [at, at + n), R of them at a time: Most, and fewer for the last.
 template <int Most, class Step>
 void for_walks(int at, int n, const Step& step) {
-  for (; n >= Most; n -= Most, at += Most) step.template run<Most>(at);
+  for (; n >= Most; n -= Most, at += Most) step.template operator()<Most>(at);
   if constexpr (Most > 1) {
     if (n > 0) for_walks<Most / 2>(at, n, step);
   }
@@ -137,6 +138,15 @@ struct StridedRows {
   const Number* first;
   int stride;
   [[gnu::always_inline]] const Number* at(int r) const { return first + r * stride; }
+};
+
+// What products of words take from int8 keys and values: each word as it is, in rows of whole
+// vectors.
+struct WordNumbers {
+  static constexpr KvKind kKind = KvKind::int8;
+  using Number = std::int16_t;
+  static constexpr int kTogether = kLanes;
+  static constexpr int kDigits = 1;
 };
 
 // A block of cells (kv_layout.h), and where the same one of the next chunk stands: keys and values
@@ -301,48 +311,23 @@ class Attention {
     const int next = chunk + 1 < n_chunks_ ? chunk + 1 : chunk;
     const int walk = walks_.first_of(row);
     const int n_walks = walks_.of_rows(n_rows);
+    // The first walk calls for what comes next.
     numbers_.begin_keys(keys_at);
     const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
-    for_walks<Products::kRows>(walk, n_walks, WeightStep{*this, key_cells, n, walk});
+    for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
+      at == walk ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
+      constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
+      for (int r = at; r < at + R; r += kTogether) {
+        weigh<V, typename Numbers::Weight, kTogether>(args_.head_dim, n, weights_[r], kChunkKeys,
+                                                      &walks_[r]);
+      }
+    });
     numbers_.begin_values(values_at, n);
     const Cells value_cells{values_at, layout_.value_row_bytes(), values(next)};
-    for_walks<Products::kRows>(walk, n_walks, SumStep{*this, value_cells, n, walk});
+    for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
+      at == walk ? sum<R, true>(value_cells, at, n) : sum<R, false>(value_cells, at, n);
+    });
   }
-
-  struct WeightStep {
-    Attention& attention;
-    const Cells& cells;
-    int n;
-    int calling;  // the walk, the first one, that calls for what comes next
-    template <int R>
-    void run(int walk) const {
-      if (walk == calling) {
-        attention.score<R, true>(cells, walk, n);
-      } else {
-        attention.score<R, false>(cells, walk, n);
-      }
-      constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
-      for (int r = 0; r < R; r += kTogether) {
-        weigh<V, typename Numbers::Weight, kTogether>(attention.args_.head_dim, n,
-                                                      attention.weights_[walk + r], kChunkKeys,
-                                                      &attention.walks_[walk + r]);
-      }
-    }
-  };
-  struct SumStep {
-    Attention& attention;
-    const Cells& cells;
-    int n;
-    int calling;
-    template <int R>
-    void run(int walk) const {
-      if (walk == calling) {
-        attention.sum<R, true>(cells, walk, n);
-      } else {
-        attention.sum<R, false>(cells, walk, n);
-      }
-    }
-  };
 
   template <int R, bool kCalls>
   void score(const Cells& cells, int walk, int n) {
@@ -360,8 +345,7 @@ class Attention {
     float* outs[R];
     for (int r = 0; r < R; ++r) outs[r] = walks_[walk + r].out;
     for_dots<V, Products, kCalls, R, Products::vectors(R)>(
-        cells, n, rows, 0, (head_dim + kLanes - 1) / kLanes,
-        [&](int r, int vector, const V& dots) {
+        cells, n, rows, 0, (head_dim + kLanes - 1) / kLanes, [&](int r, int vector, const V& dots) {
           const int d = vector * kLanes;
           const V so_far = load_at<V>(outs[r], d, head_dim);
           store_at(numbers_.sum(r, dots, so_far), outs[r], d, head_dim);

@@ -239,8 +239,7 @@ struct Avx2Dots {
 
 // Two products of words summed into 32 bits by one instruction, without saturation: 16 registers
 // hold eight sums, two vectors of columns and what is multiplied with them.
-struct Avx2Words {
-  static constexpr KvKind kKind = KvKind::int8;
+struct Avx2Words : WordNumbers {
   static constexpr int kRows = 4;
   static constexpr int vectors(int) { return 1; }
 

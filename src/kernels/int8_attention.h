@@ -74,24 +74,26 @@ float weights_to_words(const float* weights, const float* scales, std::int16_t* 
   return word.scale;
 }
 
-// Pairs (algorithms.h): the instruction set's products.
-template <class V, class Pairs>
+// Products (algorithms.h): the instruction set's, of words or of their digits.
+template <class V, class Products>
 class Int8Numbers {
  public:
   using Weight = PlainWeight<V>;
+  using Number = typename Products::Number;
 
   Int8Numbers(const AttendArgs& args, const KvLayout& layout)
       : args_(args),
         scales_at_(layout.scales_at()),
-        query_stride_((args.head_dim + kLanes - 1) / kLanes * kLanes) {}
+        n_words_((args.head_dim + Products::kTogether - 1) / Products::kTogether *
+                 Products::kTogether) {}
 
   void query(int walk, const float* x) {
-    std::int16_t* words = queries_ + walk * query_stride_;
-    score_scales_[walk] = query_to_words<V>(x, args_.head_dim, words, query_stride_) * args_.scale;
+    const float scale = fill(&queries_[walk * stride()], n_words_, [&](std::int16_t* words) {
+      return query_to_words<V>(x, args_.head_dim, words, n_words_);
+    });
+    score_scales_[walk] = scale * args_.scale;
   }
-  StridedRows<std::int16_t> queries(int walk) const {
-    return {queries_ + walk * query_stride_, query_stride_};
-  }
+  StridedRows<Number> queries(int walk) const { return {&queries_[walk * stride()], stride()}; }
   void begin_keys(const std::byte* keys) {
     key_scales_ = reinterpret_cast<const float*>(keys + scales_at_);
   }
@@ -113,27 +115,47 @@ class Int8Numbers {
     taint_ = reduce_add(taint);
   }
   template <int R>
-  StridedRows<std::int16_t> weights(const float (*from)[kChunkKeys]) {
+  StridedRows<Number> weights(const float (*from)[kChunkKeys]) {
     for (int r = 0; r < R; ++r) {
-      sum_scales_[r] = weights_to_words<V>(from[r], value_scales_, weights_[r]) + taint_;
+      const float scale = fill(weights_[r], kChunkKeys, [&](std::int16_t* words) {
+        return weights_to_words<V>(from[r], value_scales_, words);
+      });
+      sum_scales_[r] = scale + taint_;
     }
-    return {weights_[0], kChunkKeys};
+    return {weights_[0], kChunkKeys * Products::kDigits};
   }
   V sum(int r, const V& dots, const V& so_far) const {
     return fma(dots, V::broadcast(sum_scales_[r]), so_far);
   }
 
  private:
+  int stride() const { return n_words_ * Products::kDigits; }
+
+  // to_words(words): n of them, which become the row's numbers.
+  template <class ToWords>
+  static float fill(Number* row, int n, const ToWords& to_words) {
+    if constexpr (Products::kDigits == 1) {
+      return to_words(row);
+    } else {
+      alignas(kLineBytes) std::int16_t words[kMostRoundedHeadDim];
+      const float scale = to_words(words);
+      Products::to_digits(words, n, row);
+      return scale;
+    }
+  }
+
   const AttendArgs& args_;
   std::size_t scales_at_;
-  int query_stride_;
+  int n_words_;  // of a query, zeros behind it included
   float score_scales_[kMostWalks];
   const float* key_scales_ = nullptr;
   alignas(kLineBytes) float value_scales_[kChunkKeys];
   float taint_ = 0.0F;  // NaN where a scale of the chunk's values is
-  float sum_scales_[Pairs::kRows];
-  alignas(kLineBytes) std::int16_t weights_[Pairs::kRows][kChunkKeys];
-  alignas(kLineBytes) std::int16_t queries_[kMostWalks * kMostRoundedHeadDim];
+  float sum_scales_[Products::kRows];
+  alignas(kLineBytes) Number weights_[Products::kRows][kChunkKeys * Products::kDigits];
+  // Behind the last walk's, what is read and has no effect where so many rows go together.
+  alignas(kLineBytes)
+      Number queries_[(kMostWalks + Products::kRows - 1) * kMostRoundedHeadDim * Products::kDigits];
 };
 
 }  // namespace

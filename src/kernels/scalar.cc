@@ -41,8 +41,7 @@ struct ScalarDots {
   }
 };
 
-struct ScalarWords {
-  static constexpr KvKind kKind = KvKind::int8;
+struct ScalarWords : WordNumbers {
   static constexpr int kRows = 1;
   static constexpr int vectors(int) { return 1; }
 

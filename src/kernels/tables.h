@@ -28,6 +28,7 @@ void attend_bf16_pairs(const AttendArgs& args);
 
 // Of the amx table.
 void attend_bf16_amx(const AttendArgs& args);
+void attend_int8_amx(const AttendArgs& args);
 #endif
 
 // Size and filling of a packed tile (layout.h), the same for all tables.

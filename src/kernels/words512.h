@@ -16,9 +16,7 @@ namespace outrider::kernels {
 namespace {
 
 template <class MultiplyAdd>
-struct Words512 : SumsOfPairs512 {
-  static constexpr KvKind kKind = KvKind::int8;
-
+struct Words512 : SumsOfPairs512, WordNumbers {
   template <int R, int T, class Rows, class Ahead>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
                    const Ahead& ahead, Vector (&dots)[R][T]) {
