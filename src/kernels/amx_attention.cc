@@ -139,14 +139,14 @@ struct Int8Tiles {
   static constexpr int vectors(int) { return 4; }
 
   // words (n) -> their high digits (n), then the low ones, in the order in which cells stand. Words
-  // are at most 127 * 128 in size, low digits from -64 to 63.
+  // are at most 127 * 128 in size, low digits from 0 to 127.
   static void to_digits(const std::int16_t* words, int n, std::int8_t* digits) {
     const __m256i order = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
     for (int i = 0; i < n; i += 32) {
       const __m512i word = _mm512_loadu_si512(words + i);
-      const __m512i high = _mm512_srai_epi16(_mm512_add_epi16(word, _mm512_set1_epi16(64)), 7);
-      const __m512i low = _mm512_sub_epi16(word, _mm512_slli_epi16(high, 7));
+      const __m512i high = _mm512_srai_epi16(word, 7);  // rounded down
+      const __m512i low = _mm512_and_si512(word, _mm512_set1_epi16(127));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(digits + i),
                           _mm256_shuffle_epi8(_mm512_cvtepi16_epi8(high), order));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(digits + n + i),

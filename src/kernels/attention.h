@@ -210,7 +210,10 @@ class AssembledChunk {
     if (chunk != chunk_) n_same_ = 0;
     chunk_ = chunk;
     // What the row before found in place stands here already.
-    if (n_in_place > n_same_) copy_first(keys(chunk), values(chunk), n_in_place);
+    if (n_in_place > n_same_) {
+      layout_.copy_first_keys(keys(chunk), keys_, n_in_place);
+      layout_.copy_first_values(values(chunk), values_, n_in_place);
+    }
     n_same_ = n_in_place;
     for (int i = n_in_place; i < n; ++i) {
       const int slot = slots[i - n_in_place];
@@ -222,21 +225,6 @@ class AssembledChunk {
   const std::byte* values() const { return values_; }
 
  private:
-  void copy_first(const std::byte* keys, const std::byte* values, int n) {
-    const std::size_t key_bytes = static_cast<std::size_t>(n) * kCellBytes;
-    for (int row = 0; row < layout_.key_rows(); ++row) {
-      const std::size_t at = static_cast<std::size_t>(row) * kKeyRowBytes;
-      __builtin_memcpy(keys_ + at, keys + at, key_bytes);
-    }
-    __builtin_memcpy(values_, values,
-                     static_cast<std::size_t>(layout_.value_rows(n)) * layout_.value_row_bytes());
-    if (layout_.kind == KvKind::int8) {
-      const std::size_t scales = layout_.scales_at();
-      __builtin_memcpy(keys_ + scales, keys + scales, key_bytes);
-      __builtin_memcpy(values_ + scales, values + scales, key_bytes);
-    }
-  }
-
   const KvLayout& layout_;
   std::byte* keys_;
   std::byte* values_;

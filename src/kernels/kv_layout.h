@@ -59,6 +59,21 @@ struct KvLayout {
     return scales_at() + (kind == KvKind::int8 ? kChunkKeys * sizeof(float) : 0);
   }
 
+  // The first n tokens' keys, or values, from one block to another; of the tokens behind them,
+  // some.
+  void copy_first_keys(const std::byte* from, std::byte* to, int n) const {
+    const std::size_t n_bytes = static_cast<std::size_t>(n) * kCellBytes;
+    for (int row = 0; row < key_rows(); ++row) {
+      const std::size_t at = static_cast<std::size_t>(row) * kKeyRowBytes;
+      __builtin_memcpy(to + at, from + at, n_bytes);
+    }
+    copy_first_scales(from, to, n);
+  }
+  void copy_first_values(const std::byte* from, std::byte* to, int n) const {
+    __builtin_memcpy(to, from, static_cast<std::size_t>(value_rows(n)) * value_row_bytes());
+    copy_first_scales(from, to, n);
+  }
+
   // One token's keys, or values, from one block to another.
   void copy_key(const std::byte* from, int from_token, std::byte* to, int to_token) const {
     const std::byte* source = from + key_at(from_token, 0);
@@ -99,6 +114,11 @@ struct KvLayout {
         *to = *from;
         break;
     }
+  }
+  void copy_first_scales(const std::byte* from, std::byte* to, int n) const {
+    if (kind != KvKind::int8) return;
+    __builtin_memcpy(to + scales_at(), from + scales_at(),
+                     static_cast<std::size_t>(n) * sizeof(float));
   }
   void copy_scale(const std::byte* from, int from_token, std::byte* to, int to_token) const {
     if (kind != KvKind::int8) return;

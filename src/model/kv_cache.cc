@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/kv_layout.h"
 #include "outrider/error.h"
@@ -169,9 +168,22 @@ void KvSequence::own_pages(int first_slot, int end_slot) {
       pages_.push_back(pool_->acquire());
     } else if (pool_->is_shared(pages_[page])) {
       const PageId own = pool_->acquire();
-      std::memcpy(pool_->bytes(own), pool_->bytes(pages_[page]), pool_->shape().page_bytes());
+      const int first = static_cast<int>(page) * kPageTokens;
+      const int n_used = std::clamp(n_kept_ + n_pending() - first, 0, kPageTokens);
+      copy_first_slots(pool_->bytes(pages_[page]), pool_->bytes(own), n_used);
       pool_->release(pages_[page]);
       pages_[page] = own;
+    }
+  }
+}
+
+void KvSequence::copy_first_slots(const std::byte* from, std::byte* to, int n) const {
+  const KvShape& shape = pool_->shape();
+  const kernels::KvLayout layout{shape.kind, shape.head_dim};
+  for (int l = 0; l < shape.n_layers; ++l, from += shape.layer_bytes(), to += shape.layer_bytes()) {
+    for (int head = 0; head < shape.n_heads; ++head) {
+      layout.copy_first_keys(from + shape.keys_at(head), to + shape.keys_at(head), n);
+      layout.copy_first_values(from + shape.values_at(head), to + shape.values_at(head), n);
     }
   }
 }

@@ -139,6 +139,7 @@ class KvSequence final : public Sequence {
 
  private:
   void own_pages(int first_slot, int end_slot);
+  void copy_first_slots(const std::byte* from, std::byte* to, int n) const;
   void move_slot(int from, int to);
   void drop_pages_beyond(int n_slots);
 
