@@ -124,7 +124,7 @@ TEST_P(BitIdentity, RaggedChunksKeptAndPending) {
 
 // The true path lies scattered among wrong siblings; after keep() it is all that is left.
 TEST_P(BitIdentity, TreeWithSiblingsThenKeep) {
-  for (const std::size_t start : {0u, 14u, 61u}) {  // first token; across pages; across chunks
+  for (const std::size_t start : {0u, 14u, 61u}) {  // first token; within a page; across pages
     const auto sequence = model_->open({});
     if (start > 0) testing::run_and_keep(*model_, *sequence, part(tokens_, 0, start));
     const auto right = [&](std::size_t i) { return tokens_[start + i]; };
@@ -212,6 +212,20 @@ TEST_P(BitIdentity, TwoThreads) {
                             testing::run_and_keep(*two, *sequence, part(tokens_, 0, 70)));
   testing::expect_same_bits(decoded_, 70,
                             testing::decode_one_by_one(*two, *sequence, part(tokens_, 70, 10)));
+  // A wide tree, whose right nodes stand among wrong ones: both threads put chunks together.
+  constexpr std::size_t kDepth = 32;
+  std::vector<TokenId> nodes;
+  std::vector<int> parents;
+  for (std::size_t i = 0; i < kDepth; ++i) {
+    const TokenId right = tokens_[80 + i];
+    nodes.insert(nodes.end(), {static_cast<TokenId>((right + 1) % 131), right});
+    const int parent = static_cast<int>(2 * i) - 1;
+    parents.insert(parents.end(), {parent, parent});
+  }
+  const Rows rows = testing::run_block(*two, *sequence, nodes, parents);
+  Rows right_rows;
+  for (std::size_t i = 0; i < kDepth; ++i) right_rows.push_back(rows[2 * i + 1]);
+  testing::expect_same_bits(decoded_, 80, right_rows);
 }
 
 // Forks in the middle of a page: both go their way, neither sees the other.
