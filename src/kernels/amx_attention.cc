@@ -13,9 +13,31 @@ namespace {
 
 constexpr int kTileRows = 16;
 
+// Sums 0 to T - 1 += inputs times T vectors of columns side by side.
+template <class Unit, int T>
+[[gnu::always_inline]] inline void multiply(const std::byte* cells, std::size_t row_bytes,
+                                            const std::byte* inputs, std::size_t input_stride) {
+  _tile_loadd(6, inputs, input_stride);
+  _tile_loadd(4, cells, row_bytes);
+  Unit::add_to_0();
+  if constexpr (T > 1) {
+    _tile_loadd(5, cells + kLineBytes, row_bytes);
+    Unit::add_to_1();
+  }
+  if constexpr (T > 2) {
+    _tile_loadd(4, cells + 2 * kLineBytes, row_bytes);
+    Unit::add_to_2();
+  }
+  if constexpr (T > 3) {
+    _tile_loadd(5, cells + 3 * kLineBytes, row_bytes);
+    Unit::add_to_3();
+  }
+}
+
 // sums (16, T, 16) = sixteen rows of inputs, input_stride bytes apart, times T vectors of columns
 // of n numbers (kv_layout.h), sixteen rows of cells at a time: those are 64 bytes of a row of
-// inputs. Unit says what a cell holds, what counts of the last one, and multiplies.
+// inputs. Unit says what a cell holds, what counts of the last one, and adds products
+// to a tile of sums.
 template <class Unit, int T, class Ahead>
 void multiply_tiles(const std::byte* cells, std::size_t row_bytes, int n, const void* inputs,
                     std::size_t input_stride, const Ahead& ahead, float (&sums)[kTileRows][T][16]) {
@@ -27,27 +49,25 @@ void multiply_tiles(const std::byte* cells, std::size_t row_bytes, int n, const 
   if constexpr (T > 3) _tile_zero(3);
   const auto* input = static_cast<const std::byte*>(inputs);
   int left = n;
+  std::size_t at = 0;
   for (; left >= kTileRows * Unit::kCell; left -= kTileRows * Unit::kCell) {
-    for (int row = 0; row < kTileRows; ++row) {
-      ahead.template row<T>(static_cast<std::size_t>(row) * row_bytes);
-    }
-    Unit::template multiply<T>(cells, row_bytes, input, input_stride);
-    cells += kTileRows * row_bytes;
+    multiply<Unit, T>(cells + at, row_bytes, input, input_stride);
     input += kLineBytes;
+    for (int row = 0; row < kTileRows; ++row, at += row_bytes) ahead.template row<T>(at);
   }
   if (left > 0) {
     // Fewer than a tile takes, and zeros.
     alignas(kLineBytes) std::byte rest[kTileRows][T * kLineBytes] = {};
-    for (int row = 0; left > 0; ++row, left -= Unit::kCell) {
+    for (int row = 0; left > 0; ++row, left -= Unit::kCell, at += row_bytes) {
       const __m512i counts = _mm512_set1_epi32(Unit::counts(left));
-      const std::byte* const from = cells + static_cast<std::size_t>(row) * row_bytes;
+      const std::byte* const from = cells + at;
       for (std::size_t t = 0; t < T; ++t) {
         _mm512_storeu_si512(&rest[row][t * kLineBytes],
                             _mm512_and_si512(_mm512_loadu_si512(from + t * kLineBytes), counts));
       }
     }
     __asm__ volatile("" ::: "memory");
-    Unit::template multiply<T>(rest[0], sizeof rest[0], input, input_stride);
+    multiply<Unit, T>(rest[0], sizeof rest[0], input, input_stride);
   }
   constexpr std::size_t kRowBytesOfSums = sizeof sums[0];
   _tile_stored(0, &sums[0][0], kRowBytesOfSums);
@@ -62,25 +82,10 @@ struct Bf16Unit {
   // Of half a pair only that half.
   static int counts(int left) { return left == 1 ? 0xffff : -1; }
 
-  template <int T>
-  [[gnu::always_inline]] static void multiply(const std::byte* cells, std::size_t row_bytes,
-                                              const std::byte* inputs, std::size_t input_stride) {
-    _tile_loadd(6, inputs, input_stride);
-    _tile_loadd(4, cells, row_bytes);
-    _tile_dpbf16ps(0, 6, 4);
-    if constexpr (T > 1) {
-      _tile_loadd(5, cells + kLineBytes, row_bytes);
-      _tile_dpbf16ps(1, 6, 5);
-    }
-    if constexpr (T > 2) {
-      _tile_loadd(4, cells + 2 * kLineBytes, row_bytes);
-      _tile_dpbf16ps(2, 6, 4);
-    }
-    if constexpr (T > 3) {
-      _tile_loadd(5, cells + 3 * kLineBytes, row_bytes);
-      _tile_dpbf16ps(3, 6, 5);
-    }
-  }
+  static void add_to_0() { _tile_dpbf16ps(0, 6, 4); }
+  static void add_to_1() { _tile_dpbf16ps(1, 6, 5); }
+  static void add_to_2() { _tile_dpbf16ps(2, 6, 4); }
+  static void add_to_3() { _tile_dpbf16ps(3, 6, 5); }
 };
 
 struct Int8Unit {
@@ -88,25 +93,10 @@ struct Int8Unit {
   // Whatever stands behind the last one is finite, and multiplied by zero.
   static int counts(int) { return -1; }
 
-  template <int T>
-  [[gnu::always_inline]] static void multiply(const std::byte* cells, std::size_t row_bytes,
-                                              const std::byte* inputs, std::size_t input_stride) {
-    _tile_loadd(6, inputs, input_stride);
-    _tile_loadd(4, cells, row_bytes);
-    _tile_dpbssd(0, 6, 4);
-    if constexpr (T > 1) {
-      _tile_loadd(5, cells + kLineBytes, row_bytes);
-      _tile_dpbssd(1, 6, 5);
-    }
-    if constexpr (T > 2) {
-      _tile_loadd(4, cells + 2 * kLineBytes, row_bytes);
-      _tile_dpbssd(2, 6, 4);
-    }
-    if constexpr (T > 3) {
-      _tile_loadd(5, cells + 3 * kLineBytes, row_bytes);
-      _tile_dpbssd(3, 6, 5);
-    }
-  }
+  static void add_to_0() { _tile_dpbssd(0, 6, 4); }
+  static void add_to_1() { _tile_dpbssd(1, 6, 5); }
+  static void add_to_2() { _tile_dpbssd(2, 6, 4); }
+  static void add_to_3() { _tile_dpbssd(3, 6, 5); }
 };
 
 // A walk is a row of a tile.

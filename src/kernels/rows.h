@@ -170,11 +170,13 @@ template <class V, KvKind kind, class Use>
   }
 }
 
-template <class V, KvKind kind>
-void store_key(const float* x, int head_dim, std::byte* block, int token) {
+// at(layout, dim): where an element stands.
+template <class V, KvKind kind, class At>
+[[gnu::always_inline]] inline void store_in_block(const float* x, int head_dim, std::byte* block,
+                                                  int token, const At& at) {
   const KvLayout layout{kind, head_dim};
   const float scale = for_stored<V, kind>(x, head_dim, [&](int dim, auto element) {
-    __builtin_memcpy(block + layout.key_at(token, dim), &element, sizeof element);
+    __builtin_memcpy(block + at(layout, dim), &element, sizeof element);
   });
   if (kind == KvKind::int8) {
     __builtin_memcpy(block + layout.scale_at(token), &scale, sizeof scale);
@@ -182,14 +184,17 @@ void store_key(const float* x, int head_dim, std::byte* block, int token) {
 }
 
 template <class V, KvKind kind>
-void store_value(const float* x, int head_dim, std::byte* block, int token) {
-  const KvLayout layout{kind, head_dim};
-  const float scale = for_stored<V, kind>(x, head_dim, [&](int dim, auto element) {
-    __builtin_memcpy(block + layout.value_at(token, dim), &element, sizeof element);
+void store_key(const float* x, int head_dim, std::byte* block, int token) {
+  store_in_block<V, kind>(x, head_dim, block, token, [=](const KvLayout& layout, int dim) {
+    return layout.key_at(token, dim);
   });
-  if (kind == KvKind::int8) {
-    __builtin_memcpy(block + layout.scale_at(token), &scale, sizeof scale);
-  }
+}
+
+template <class V, KvKind kind>
+void store_value(const float* x, int head_dim, std::byte* block, int token) {
+  store_in_block<V, kind>(x, head_dim, block, token, [=](const KvLayout& layout, int dim) {
+    return layout.value_at(token, dim);
+  });
 }
 
 }  // namespace

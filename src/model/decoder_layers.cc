@@ -123,40 +123,42 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   const int head_dim = parts_.config->head_dim;
   const int n_heads = parts_.config->n_heads;
   const KvShape& shape = pool_->shape();
-  const auto kind = static_cast<std::size_t>(shape.kind);
-  const auto add_head_bias = [&](float* y, const std::vector<float>& bias, int head) {
-    if (!bias.empty()) table.add(y, bias.data() + head * head_dim, head_dim);
+  // use(row, x): one head of every row, x (head_dim), with its bias.
+  const auto for_rows = [&](std::vector<float>& heads, int width, const std::vector<float>& bias,
+                            int head, const auto& use) {
+    for (int i = 0; i < plan_.n_rows(); ++i) {
+      float* x = row_of(heads, i, width) + head * head_dim;
+      if (!bias.empty()) table.add(x, bias.data() + head * head_dim, head_dim);
+      use(i, x);
+    }
   };
-  const auto rotate = [&](float* y, std::int64_t row) {
-    table.rotate(y, row_of(scratch_.cosines, row, head_dim / 2),
-                 row_of(scratch_.sines, row, head_dim / 2), head_dim / 2);
+  const auto rotate = [&](int i, float* x) {
+    table.rotate(x, row_of(scratch_.cosines, i, head_dim / 2),
+                 row_of(scratch_.sines, i, head_dim / 2), head_dim / 2);
+  };
+  const auto store = [&](int i, const float* x, const auto& stores, std::size_t block_at) {
+    const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
+    const int slot = row.sequence->n_kept() + row.node;
+    stores[static_cast<int>(shape.kind)](
+        x, head_dim, row.sequence->layer(slot, layer_index) + block_at, slot % kPageTokens);
   };
 
   const Range mine = team.share(n_heads + 2 * shape.n_heads);
   for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
-    const bool is_query = unit < n_heads;
-    const int among_stored = static_cast<int>(unit) - n_heads;
-    const int head = is_query ? static_cast<int>(unit) : among_stored / 2;
-    for (int i = 0; i < plan_.n_rows(); ++i) {
-      const PassRow& row = plan_.rows()[static_cast<std::size_t>(i)];
-      if (is_query) {
-        float* query = row_of(scratch_.query, i, query_width_) + head * head_dim;
-        add_head_bias(query, layer.query.bias, head);
-        rotate(query, i);
-        continue;
-      }
-      const int slot = row.sequence->n_kept() + row.node;
-      std::byte* to = row.sequence->layer(slot, layer_index);
-      if (among_stored % 2 == 0) {
-        float* key = row_of(scratch_.key, i, kv_width_) + head * head_dim;
-        add_head_bias(key, layer.key.bias, head);
-        rotate(key, i);
-        table.store_key[kind](key, head_dim, to + shape.keys_at(head), slot % kPageTokens);
-      } else {
-        float* value = row_of(scratch_.value, i, kv_width_) + head * head_dim;
-        add_head_bias(value, layer.value.bias, head);
-        table.store_value[kind](value, head_dim, to + shape.values_at(head), slot % kPageTokens);
-      }
+    if (unit < n_heads) {
+      for_rows(scratch_.query, query_width_, layer.query.bias, static_cast<int>(unit), rotate);
+      continue;
+    }
+    const int head = static_cast<int>(unit - n_heads) / 2;
+    if ((unit - n_heads) % 2 == 0) {
+      for_rows(scratch_.key, kv_width_, layer.key.bias, head, [&](int i, float* key) {
+        rotate(i, key);
+        store(i, key, table.store_key, shape.keys_at(head));
+      });
+    } else {
+      for_rows(scratch_.value, kv_width_, layer.value.bias, head, [&](int i, const float* value) {
+        store(i, value, table.store_value, shape.values_at(head));
+      });
     }
   }
 }
