@@ -22,14 +22,14 @@
 // with each row's 32 quantised inputs, as floats (below 2^24, so exact): int8 and int4.
 //
 // Products of attention, of some kKind of keys and values, offer dots<R, T>(cells, row_bytes, n,
-// rows, ahead, dots): of R rows of n numbers (rows.at(r), the first one's address) with T vectors
-// of 16 columns of cells, side by side in rows row_bytes apart (kv_layout.h), calling ahead.row<T>
-// for every row of cells. R is at most kRows, and so many rows may be read; T at most vectors(R).
-// Both are powers of two. What stands in cells beyond n has no
-// effect. Words, which make_table takes, are those of int8 with words of 16 bits: exact, rounded
-// once. Products of int8 say what their rows consist of: Number; kTogether of them, zeros at the
-// end; kDigits of them to a word, 1 where they are the words themselves, else those that
-// to_digits(words, n, row) makes of n.
+// rows, ahead, use): use(r, t, dots) of R rows of n numbers (rows.at(r), the first one's address)
+// with T vectors of 16 columns of cells, side by side in rows row_bytes apart (kv_layout.h),
+// calling ahead.row<T> for every row of cells. R is at most kRows, and so many rows may be read; T
+// at most vectors(R). Both are powers of two. What stands in cells beyond n has no effect. Words,
+// which make_table takes, are those of int8 with words of 16 bits: exact, rounded once. Products of
+// int8 say what their rows consist of: Number; kTogether of them, zeros at the end; kDigits of them
+// to a word, 1 where they are the words themselves, else those that to_digits(words, n, row) makes
+// of n.
 //
 // Numbers of attention say how queries and weights become rows of such numbers:
 //

@@ -387,9 +387,8 @@ struct NoDots {
 struct NoWords : WordNumbers {
   static constexpr int kRows = 1;
   static constexpr int vectors(int) { return 1; }
-  template <int R, int T, class Rows, class Ahead>
-  static void dots(const std::byte*, std::size_t, int, const Rows&, const Ahead&,
-                   Vector (&)[R][T]) {}
+  template <int R, int T, class Rows, class Ahead, class Use>
+  static void dots(const std::byte*, std::size_t, int, const Rows&, const Ahead&, const Use&) {}
 };
 
 constexpr KernelTable make_amx_table() {

@@ -105,15 +105,14 @@ struct Bf16Tiles {
   static constexpr int kRows = kTileRows;
   static constexpr int vectors(int) { return 4; }  // tiles of sums
 
-  template <int R, int T, class Ahead>
+  template <int R, int T, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n,
-                   const StridedRows<std::uint16_t>& rows, const Ahead& ahead,
-                   Vector (&dots)[R][T]) {
+                   const StridedRows<std::uint16_t>& rows, const Ahead& ahead, const Use& use) {
     alignas(kLineBytes) float sums[kTileRows][T][16];
     multiply_tiles<Bf16Unit, T>(cells, row_bytes, n, rows.first,
                                 static_cast<std::size_t>(rows.stride) * 2, ahead, sums);
     for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) dots[r][t] = Vector::load(sums[r][t]);
+      for (int t = 0; t < T; ++t) use(r, t, Vector::load(sums[r][t]));
     }
   }
 };
@@ -144,9 +143,9 @@ struct Int8Tiles {
     }
   }
 
-  template <int R, int T, class Ahead>
+  template <int R, int T, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n,
-                   const StridedRows<std::int8_t>& rows, const Ahead& ahead, Vector (&dots)[R][T]) {
+                   const StridedRows<std::int8_t>& rows, const Ahead& ahead, const Use& use) {
     alignas(kLineBytes) float sums[kTileRows][T][16];
     multiply_tiles<Int8Unit, T>(cells, row_bytes, n, rows.first,
                                 static_cast<std::size_t>(rows.stride) / kDigits, ahead, sums);
@@ -155,7 +154,7 @@ struct Int8Tiles {
         const __m512i high = _mm512_load_si512(sums[2 * r][t]);
         const __m512i low = _mm512_load_si512(sums[2 * r + 1][t]);
         const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 7), low);
-        dots[r][t] = {_mm512_cvtepi32_ps(sum)};
+        use(r, t, Vector{_mm512_cvtepi32_ps(sum)});
       }
     }
   }

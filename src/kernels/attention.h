@@ -178,19 +178,24 @@ void for_dots(const Cells& cells, int n, const Rows& rows, int vector, int n_vec
               const Use& use) {
   for (; vector + T <= n_vectors; vector += T) {
     const std::size_t at = static_cast<std::size_t>(vector) * kLineBytes;
-    V dots[R][T];
     Products::template dots<R, T>(cells.at + at, cells.row_bytes, n, rows,
-                                  CellsAhead<kCalls>{cells.ahead + at}, dots);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-      for (int t = 0; t < T; ++t) use(r, vector + t, dots[r][t]);
-    }
+                                  CellsAhead<kCalls>{cells.ahead + at},
+                                  [&](int r, int t, const V& dots) { use(r, vector + t, dots); });
   }
   if constexpr (T > 1) {
     if (vector < n_vectors) {
       for_dots<V, Products, kCalls, R, T / 2>(cells, n, rows, vector, n_vectors, use);
     }
+  }
+}
+
+// use(r, t) for all of R rows and T vectors, written out, so that sums stay in registers.
+template <int R, int T, class Use>
+[[gnu::always_inline]] inline void for_sums(const Use& use) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) use(r, t);
   }
 }
 

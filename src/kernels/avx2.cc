@@ -243,9 +243,9 @@ struct Avx2Words : WordNumbers {
   static constexpr int kRows = 4;
   static constexpr int vectors(int) { return 1; }
 
-  template <int R, int T, class Rows, class Ahead>
+  template <int R, int T, class Rows, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
-                   const Ahead& ahead, Vector (&dots)[R][T]) {
+                   const Ahead& ahead, const Use& use) {
     static_assert(T == 1);
     __m256i low[R] = {};
     __m256i high[R] = {};
@@ -257,9 +257,9 @@ struct Avx2Words : WordNumbers {
       add(even(first), even(second), rows, i, low, high);
       add(odd(first), odd(second), rows, i + 2, low, high);
     }
-    for (int r = 0; r < R; ++r) {
-      dots[r][0] = {_mm256_cvtepi32_ps(low[r]), _mm256_cvtepi32_ps(high[r])};
-    }
+    for_sums<R, 1>([&](int r, int t) {
+      use(r, t, Vector{_mm256_cvtepi32_ps(low[r]), _mm256_cvtepi32_ps(high[r])});
+    });
   }
 
  private:

@@ -69,9 +69,9 @@ struct PairsStep {
 struct Bf16Pairs : SumsOfPairs512 {
   static constexpr KvKind kKind = KvKind::bf16;
 
-  template <int R, int T, class Rows, class Ahead>
+  template <int R, int T, class Rows, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
-                   const Ahead& ahead, Vector (&dots)[R][T]) {
+                   const Ahead& ahead, const Use& use) {
     __m512 sums[R][T];
     for (int r = 0; r < R; ++r) {
       for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_ps();
@@ -106,9 +106,7 @@ struct Bf16Pairs : SumsOfPairs512 {
       }
       add(i, columns);
     }
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) dots[r][t] = {sums[r][t]};
-    }
+    for_sums<R, T>([&](int r, int t) { use(r, t, Vector{sums[r][t]}); });
   }
 };
 

@@ -28,9 +28,10 @@ struct FloatProducts {
     return n < 1 ? 1 : (n > 4 ? 4 : n);
   }
 
-  template <int R, int T, class Rows, class Ahead>
+  template <int R, int T, class Rows, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
-                   const Ahead& ahead, V (&sums)[R][T]) {
+                   const Ahead& ahead, const Use& use) {
+    V sums[R][T];
     for (int r = 0; r < R; ++r) {
       for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
     }
@@ -60,6 +61,7 @@ struct FloatProducts {
         add(i + 1, columns);
       }
     }
+    for_sums<R, T>([&](int r, int t) { use(r, t, sums[r][t]); });
   }
 };
 

@@ -45,19 +45,21 @@ struct ScalarWords : WordNumbers {
   static constexpr int kRows = 1;
   static constexpr int vectors(int) { return 1; }
 
-  template <int R, int T, class Rows, class Ahead>
+  template <int R, int T, class Rows, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
-                   const Ahead&, Vector (&dots)[R][T]) {
+                   const Ahead&, const Use& use) {
     static_assert(R == 1 && T == 1);
     constexpr int kPlaces[] = {0, 2, 1, 3};  // of a cell's elements (kv_layout.h)
+    Vector dots;
     for (int column = 0; column < kLanes; ++column) {
       std::int32_t sum = 0;
       for (int i = 0; i < n; ++i) {
         const std::byte* cell = cells + static_cast<std::size_t>(i / 4) * row_bytes + column * 4;
         sum += static_cast<std::int8_t>(cell[kPlaces[i % 4]]) * rows.at(0)[i];
       }
-      dots[0][0].lane[column] = static_cast<float>(sum);
+      dots.lane[column] = static_cast<float>(sum);
     }
+    use(0, 0, dots);
   }
 };
 

@@ -17,9 +17,9 @@ namespace {
 
 template <class MultiplyAdd>
 struct Words512 : SumsOfPairs512, WordNumbers {
-  template <int R, int T, class Rows, class Ahead>
+  template <int R, int T, class Rows, class Ahead, class Use>
   static void dots(const std::byte* cells, std::size_t row_bytes, int n, const Rows& rows,
-                   const Ahead& ahead, Vector (&dots)[R][T]) {
+                   const Ahead& ahead, const Use& use) {
     __m512i sums[R][T];
     for (int r = 0; r < R; ++r) {
       for (int t = 0; t < T; ++t) sums[r][t] = _mm512_setzero_si512();
@@ -43,9 +43,7 @@ struct Words512 : SumsOfPairs512, WordNumbers {
         for (int t = 0; t < T; ++t) sums[r][t] = MultiplyAdd::of(sums[r][t], words[t], row);
       }
     }
-    for (int r = 0; r < R; ++r) {
-      for (int t = 0; t < T; ++t) dots[r][t] = {_mm512_cvtepi32_ps(sums[r][t])};
-    }
+    for_sums<R, T>([&](int r, int t) { use(r, t, Vector{_mm512_cvtepi32_ps(sums[r][t])}); });
   }
 };
 
