@@ -69,14 +69,6 @@ Scratch& scratch_of_thread() {
   return scratch;
 }
 
-double sum_of(const Distribution& weighted) {
-  LaneSum sum;
-  for (std::size_t i = 0; i < weighted.ids.size(); ++i) {
-    sum.add(static_cast<std::size_t>(weighted.ids[i]), weighted.probs[i]);
-  }
-  return sum.total();
-}
-
 // Brings the first n entries for which keep(index) holds to the front and returns how many those
 // are. The vectors stay as long as they are.
 template <typename Keep>
@@ -204,8 +196,17 @@ Boundary find_boundary(double goal, Scratch& scratch) {
   std::vector<Scratch::Candidate>& candidates = scratch.candidates;
   candidates.clear();
   const std::uint16_t last = boundary.bucket;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (buckets[i] == last) candidates.push_back({scratch.key(ids[i]), weights[i]});
+  // Few are in that bucket: counting many at once is quicker than looking at each.
+  constexpr std::size_t kTogether = 64;
+  for (std::size_t first = 0; first < ids.size(); first += kTogether) {
+    const std::size_t end = std::min(first + kTogether, ids.size());
+    int n_there = 0;
+    for (std::size_t i = first; i < end; ++i) n_there += buckets[i] == last ? 1 : 0;
+    for (std::size_t i = first; n_there > 0; ++i) {
+      if (buckets[i] != last) continue;
+      candidates.push_back({scratch.key(ids[i]), weights[i]});
+      --n_there;
+    }
   }
   std::sort(candidates.begin(), candidates.end(),
             [](const auto& a, const auto& b) { return a.key > b.key; });
@@ -279,6 +280,24 @@ std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch
 void normalise(double total, Distribution& weighted) {
   const double scale = 1 / total;
   for (double& prob : weighted.probs) prob *= scale;
+}
+
+// The first n of the weighted tokens as a distribution, in two walks.
+void copy_normalised(const Distribution& weighted, std::size_t n, Distribution& out) {
+  out.ids.resize(n);
+  out.probs.resize(n);
+  // Plain pointers: an id that is written might be any vector's size.
+  const TokenId* const ids = weighted.ids.data();
+  const double* const weights = weighted.probs.data();
+  TokenId* const out_ids = out.ids.data();
+  double* const out_probs = out.probs.data();
+  LaneSum sum;
+  for (std::size_t i = 0; i < n; ++i) {
+    out_ids[i] = ids[i];
+    sum.add(static_cast<std::size_t>(ids[i]), weights[i]);
+  }
+  const double scale = 1 / sum.total();
+  for (std::size_t i = 0; i < n; ++i) out_probs[i] = weights[i] * scale;
 }
 
 }  // namespace
@@ -435,10 +454,7 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
     n = bring_forward(n, weighted,
                       [&](std::size_t i) { return weighted.probs[i] >= params_.min_p; });
   }
-  const auto end = static_cast<std::ptrdiff_t>(n);
-  out.ids.assign(weighted.ids.begin(), weighted.ids.begin() + end);
-  out.probs.assign(weighted.probs.begin(), weighted.probs.begin() + end);
-  normalise(sum_of(out), out);
+  copy_normalised(weighted, n, out);
 }
 
 std::size_t Transform::most_tokens(std::size_t n_logits) const {
