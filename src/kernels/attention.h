@@ -6,7 +6,6 @@
 #define OUTRIDER_KERNELS_ATTENTION_H_
 
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/kv_layout.h"
 #include "kernels/layout.h"
@@ -140,15 +139,6 @@ struct StridedRows {
   [[gnu::always_inline]] const Number* at(int r) const { return first + r * stride; }
 };
 
-// What products of words take from int8 keys and values: each word as it is, in rows of whole
-// vectors.
-struct WordNumbers {
-  static constexpr KvKind kKind = KvKind::int8;
-  using Number = std::int16_t;
-  static constexpr int kTogether = kLanes;
-  static constexpr int kDigits = 1;
-};
-
 // A block of cells (kv_layout.h), and where the same one of the next chunk stands: keys and values
 // are called for a chunk ahead, row by row, so that they are under way while this one's scores and
 // sums are computed.
@@ -203,9 +193,7 @@ template <int R, int T, class Use>
 class AssembledChunk {
  public:
   AssembledChunk(const KvLayout& layout, void* room)
-      : layout_(layout),
-        keys_(static_cast<std::byte*>(room)),
-        values_(keys_ + layout.block_bytes()) {}
+      : layout_(layout), keys_(static_cast<std::byte*>(room)) {}
 
   // keys(slot chunk), values(slot chunk): where the blocks of the slots stand. The first n_in_place
   // of the chunk's n positions are there, the others in the given slots.
@@ -217,22 +205,23 @@ class AssembledChunk {
     // What the row before found in place stands here already.
     if (n_in_place > n_same_) {
       layout_.copy_first_keys(keys(chunk), keys_, n_in_place);
-      layout_.copy_first_values(values(chunk), values_, n_in_place);
+      layout_.copy_first_values(values(chunk), values_at(), n_in_place);
     }
     n_same_ = n_in_place;
     for (int i = n_in_place; i < n; ++i) {
       const int slot = slots[i - n_in_place];
       layout_.copy_key(keys(slot / kChunkKeys), slot % kChunkKeys, keys_, i);
-      layout_.copy_value(values(slot / kChunkKeys), slot % kChunkKeys, values_, i);
+      layout_.copy_value(values(slot / kChunkKeys), slot % kChunkKeys, values_at(), i);
     }
   }
   const std::byte* keys() const { return keys_; }
-  const std::byte* values() const { return values_; }
+  const std::byte* values() const { return values_at(); }
 
  private:
+  std::byte* values_at() const { return keys_ + layout_.block_bytes(); }
+
   const KvLayout& layout_;
   std::byte* keys_;
-  std::byte* values_;
   int chunk_ = -1;
   int n_same_ = 0;
 };

@@ -73,16 +73,6 @@ struct Vector {
   static Vector load_first(const float* p, int n) {
     return {_mm256_maskload_ps(p, first(n)), _mm256_maskload_ps(p + 8, first(n - 8))};
   }
-  // The set has no masked load of 16-bit elements.
-  static Vector load_first(const std::uint16_t* p, int n) {
-    if (n == 8) {
-      const __m256i low = _mm256_cvtepu16_epi32(load_half(p));
-      return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)), _mm256_setzero_ps()};
-    }
-    std::uint16_t all[16] = {};
-    for (int i = 0; i < n; ++i) all[i] = p[i];
-    return load(all);
-  }
   static Vector load_f16(const std::uint16_t* p) {
     return {_mm256_cvtph_ps(load_half(p)), _mm256_cvtph_ps(load_half(p + 8))};
   }

@@ -21,11 +21,12 @@ namespace {
 template <class V, KvKind kind>
 struct FloatProducts {
   static_assert(kind != KvKind::int8);
+  static_assert(V::kAttentionSums >= 4);
   static constexpr KvKind kKind = kind;
   static constexpr int kRows = 4;
   static constexpr int vectors(int n_rows) {
     const int n = V::kAttentionSums / n_rows;
-    return n < 1 ? 1 : (n > 4 ? 4 : n);
+    return n > 4 ? 4 : n;
   }
 
   template <int R, int T, class Rows, class Ahead, class Use>

@@ -17,8 +17,9 @@
 namespace outrider::kernels {
 namespace {
 
-// The largest element becomes this: two digits of at most 127 each to the base 128, should a unit
-// multiply nothing but bytes. Sums stay within 32 bits: over 256 dims 2^29, over 64 values 2^27.
+// The largest element becomes this: two digits of at most 127 each to the base 128, for units
+// that multiply nothing but bytes. Sums stay within 32 bits: over 256 dims 2^29, over 64 values
+// 2^27.
 constexpr float kMostWord = 127 * 128;
 
 // What the words of something count for whose largest element is `largest` in size, and what its
@@ -73,6 +74,15 @@ float weights_to_words(const float* weights, const float* scales, std::int16_t* 
   }
   return word.scale;
 }
+
+// What products of words take from int8 keys and values: each word as it is, in rows of whole
+// vectors.
+struct WordNumbers {
+  static constexpr KvKind kKind = KvKind::int8;
+  using Number = std::int16_t;
+  static constexpr int kTogether = kLanes;
+  static constexpr int kDigits = 1;
+};
 
 // Products (algorithms.h): the instruction set's, of words or of their digits.
 template <class V, class Products>

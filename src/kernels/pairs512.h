@@ -11,7 +11,8 @@
 namespace outrider::kernels {
 namespace {
 
-// 16 sums, four vectors of columns and what is multiplied with them.
+// 16 sums, of eight rows and two vectors of columns or of fewer rows and four, and what is
+// multiplied with them (docs/performance.md has other shapes).
 struct SumsOfPairs512 {
   static constexpr int kRows = 8;
   static constexpr int vectors(int n) { return n > 4 ? 2 : 4; }

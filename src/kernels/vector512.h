@@ -44,10 +44,6 @@ struct Vector {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(p)), 16))};
   }
   static Vector load_first(const float* p, int n) { return {_mm512_maskz_loadu_ps(first(n), p)}; }
-  static Vector load_first(const std::uint16_t* p, int n) {
-    const __m256i half = _mm256_maskz_loadu_epi16(first(n), p);
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
-  }
   template <class Element>
   static Vector load_mixed(const Element* p) {
     return load(p);

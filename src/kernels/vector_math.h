@@ -9,8 +9,8 @@ namespace outrider::kernels {
 namespace {
 
 // Elements [at, at + 16) of n, however many of them there are.
-template <class V, class Element>
-V load_at(const Element* from, int at, int n) {
+template <class V>
+V load_at(const float* from, int at, int n) {
   return at + kLanes <= n ? V::load(from + at) : V::load_first(from + at, n - at);
 }
 

@@ -64,9 +64,8 @@ struct Vector {
     return from([=](int i) { return from_bf16(p[2 * i]); });
   }
   static Vector load_odd(const std::uint16_t* p) { return load_even(p + 1); }
-  template <class Element>
-  static Vector load_first(const Element* p, int n) {
-    Element all[kLanes] = {};
+  static Vector load_first(const float* p, int n) {
+    float all[kLanes] = {};
     for (int i = 0; i < n; ++i) all[i] = p[i];
     return load(all);
   }

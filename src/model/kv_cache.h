@@ -26,8 +26,8 @@ namespace outrider {
 
 // Tokens in one page: those that a kernel goes over in one step (kernels/kv_layout.h), so that it
 // reads blocks with one stride and the list of a context's pages is short. What that costs is half
-// a page of empty slots per sequence (of 1.1 billion parameters in bf16 0.7 MB, a thousandth of
-// their weights) and one copied page per fork.
+// a page of empty slots per sequence (of 1.1 billion parameters in bf16 0.7 MB, less than a
+// thousandth of their weights) and one copied page per fork.
 inline constexpr int kPageTokens = kernels::kChunkKeys;
 
 struct KvShape {
