@@ -149,7 +149,7 @@ struct Cells {
 };
 
 // The calls, for one row of cells each: into the second cache. Where a block is read again nobody
-// calls.
+// calls; in the last chunk, with none behind it, they are for its own block.
 template <bool kCalls>
 struct CellsAhead {
   const std::byte* at;

@@ -35,12 +35,6 @@ struct Vector {
     return broadcast(*p);
   }
   static Vector load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-  static Vector load(const std::uint16_t* p) {
-    const __m256i low = _mm256_cvtepu16_epi32(load_half(p));
-    const __m256i high = _mm256_cvtepu16_epi32(load_half(p + 8));
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)),
-            _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
-  }
   // Even elements in the low register, odd ones in the high one: half the work of widening them in
   // order.
   static Vector load_mixed(const std::uint16_t* p) {

@@ -68,7 +68,11 @@ TEST(Dispatch, NoSlotIsEmpty) {
       EXPECT_NE(table->pack_tile[kind], nullptr);
       EXPECT_NE(table->matmul[kind], nullptr);
     }
-    for (int kind = 0; kind < kKvKinds; ++kind) EXPECT_NE(table->attend[kind], nullptr);
+    for (int kind = 0; kind < kKvKinds; ++kind) {
+      EXPECT_NE(table->store_key[kind], nullptr);
+      EXPECT_NE(table->store_value[kind], nullptr);
+      EXPECT_NE(table->attend[kind], nullptr);
+    }
     EXPECT_EQ(table->attend_bf16_pairs == nullptr, table->round_row == nullptr);
   }
 }

@@ -9,15 +9,14 @@
 
 #include "kernels/attention.h"
 #include "kernels/kv_layout.h"
-#include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Four rows, and as many vectors of columns beside each other as the registers hold sums for: with
-// a single row too, no sum waits for its own last addition.
+// Four rows, and as many vectors of columns beside each other as the registers hold sums for: a
+// single row's sums, too, wait little for their own last additions.
 template <class V, KvKind kind>
 struct FloatProducts {
   static_assert(kind != KvKind::int8);

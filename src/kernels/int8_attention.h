@@ -23,7 +23,7 @@ namespace {
 constexpr float kMostWord = 127 * 128;
 
 // What the words of something count for whose largest element is `largest` in size, and what its
-// elements are multiplied by; 0 where that is all they come to.
+// elements are multiplied by; both 0 where the latter overflows.
 struct WordScale {
   explicit WordScale(float largest) : inverse(kMostWord / largest), scale(largest / kMostWord) {
     if (inverse > 3.402823466e38F) inverse = scale = 0.0F;

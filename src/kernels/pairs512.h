@@ -5,13 +5,12 @@
 
 #include <cstddef>
 
-#include "kernels/table.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
-// 16 sums, of eight rows and two vectors of columns or of fewer rows and four, and what is
+// At most 16 sums, of eight rows and two vectors of columns or of fewer rows and four, and what is
 // multiplied with them (docs/performance.md has other shapes).
 struct SumsOfPairs512 {
   static constexpr int kRows = 8;

@@ -37,7 +37,7 @@ inline constexpr int kWeightKinds = 4;
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
-inline constexpr int kMostRoundedHeadDim = 256;  // of attend[int8] and attend_bf16_pairs
+inline constexpr int kMostRoundedHeadDim = 256;  // int8, and attend_bf16_pairs
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -107,7 +107,7 @@ struct AttendRow {
 };
 
 // Attention of the query heads that share one key-value head, for several tokens of one sequence:
-// what they have in place together is read once for all of them.
+// whole chunks that all of them have in place are read once.
 struct AttendArgs {
   const AttendRow* rows;  // (n_rows)
   int n_rows;             // at least 1, at most kMostAttendRows
@@ -116,7 +116,8 @@ struct AttendArgs {
   std::size_t out_stride;
   int head_dim;
   float scale;                // 1 / sqrt(head_dim) as a rule
-  const void* const* chunks;  // of each kChunkKeys slots, an address
+  const void* const* chunks;  // of each kChunkKeys slots, an address: as many as
+                              // the longest row's positions take, wherever they stand
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
   std::size_t values_at;      // and to that of values
   void* room;  // for two such blocks, on a cache line, the caller's own; null where every row has
@@ -180,10 +181,10 @@ struct KernelTable {
   void (*add)(float* x, const float* y, int n);
 
   // One head's keys (or values) of a token, x (head_dim), into the token's place in a block
-  // (kv_layout.h). bf16: to nearest even, as base/float16.h does. int8: bytes and a scale, as
-  // quantize_row does with a group: largest = max|x|, scale = largest / 127, q =
-  // round-half-even(x * (127 / largest)), all zero when largest is 0 or 127 / largest overflows; an
-  // infinity or a NaN makes the bytes zero and the scale NaN.
+  // (kv_layout.h). bf16: to nearest even, as base/float16.h does. int8: bytes and a scale, of heads
+  // of at most kMostRoundedHeadDim, as quantize_row does with a group: largest = max|x|, scale =
+  // largest / 127, q = round-half-even(x * (127 / largest)), all zero when largest is 0 or 127 /
+  // largest overflows; an infinity or a NaN makes the bytes zero and the scale NaN.
   void (*store_key[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
   void (*store_value[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
 
@@ -191,8 +192,10 @@ struct KernelTable {
   // sums of values are added up chunk by chunk. f32, bf16: the products of a score are added in the
   // order of dims, those of a chunk's sum in that of tokens, each with one fused multiply-add.
   // int8, heads of at most kMostRoundedHeadDim: a query, and a chunk's weights times the scales of
-  // their values, are rounded to integers, the largest in size becoming 127 * 128; scores and a
-  // chunk's sums are exact integers, rounded to float once and multiplied by the scales.
+  // their values, are rounded to integers, the largest in size becoming 127 * 128 (all zero when
+  // 127 * 128 / largest overflows); scores and a chunk's sums are exact integers, rounded to float
+  // once and multiplied by the scales. A row of which all scores in a chunk overflow to -infinity
+  // is NaN.
   void (*attend[kKvKinds])(const AttendArgs& args);
 
   // The same of bf16, for passes whose weights are bf16 and heads of at most kMostRoundedHeadDim,

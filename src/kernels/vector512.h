@@ -40,13 +40,10 @@ struct Vector {
   static Vector broadcast(float value) { return {_mm512_set1_ps(value)}; }
   static Vector broadcast_anew(const float* p) { return broadcast(*p); }
   static Vector load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  static Vector load(const std::uint16_t* p) {
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(p)), 16))};
-  }
   static Vector load_first(const float* p, int n) { return {_mm512_maskz_loadu_ps(first(n), p)}; }
-  template <class Element>
-  static Vector load_mixed(const Element* p) {
-    return load(p);
+  static Vector load_mixed(const float* p) { return load(p); }
+  static Vector load_mixed(const std::uint16_t* p) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(p)), 16))};
   }
   template <class Element>
   static Vector in_order(Vector value) {

@@ -57,9 +57,6 @@ struct Vector {
   static Vector load(const float* p) {
     return from([=](int i) { return p[i]; });
   }
-  static Vector load(const std::uint16_t* p) {
-    return from([=](int i) { return from_bf16(p[i]); });
-  }
   static Vector load_even(const std::uint16_t* p) {
     return from([=](int i) { return from_bf16(p[2 * i]); });
   }
@@ -69,9 +66,9 @@ struct Vector {
     for (int i = 0; i < n; ++i) all[i] = p[i];
     return load(all);
   }
-  template <class Element>
-  static Vector load_mixed(const Element* p) {
-    return load(p);
+  static Vector load_mixed(const float* p) { return load(p); }
+  static Vector load_mixed(const std::uint16_t* p) {
+    return from([=](int i) { return from_bf16(p[i]); });
   }
   template <class Element>
   static Vector in_order(const Vector& value) {

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_layout.h"
+#include "kernels/attention.h"
+#include "kernels/int8_attention.h"
+#include "kernels/layout.h"
 #include "kernels/pairs512.h"
 #include "kernels/table.h"
 #include "kernels/vector512.h"

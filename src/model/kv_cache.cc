@@ -10,8 +10,6 @@
 namespace outrider {
 namespace {
 
-constexpr std::size_t kLine_bytes = 64;  // of the cache, and the widest vector
-
 // The most that is asked for at once: several huge pages, of which no more than the last one stands
 // half empty.
 constexpr std::size_t kMostAtOnce_bytes = std::size_t{16} << 20;
@@ -34,9 +32,7 @@ std::size_t KvShape::keys_at(int head) const {
 }
 
 PagePool::PagePool(const KvShape& shape)
-    : shape_(shape),
-      stride_((std::max<std::size_t>(shape.page_bytes(), 1) + kLine_bytes - 1) / kLine_bytes *
-              kLine_bytes) {}
+    : shape_(shape), stride_(std::max<std::size_t>(shape.page_bytes(), 1)) {}
 
 void PagePool::extend() {
   const std::size_t most = std::max<std::size_t>(kMostAtOnce_bytes / stride_, 1);

@@ -43,7 +43,7 @@ struct KvShape {
   std::size_t layer_bytes() const { return keys_at(2 * n_heads); }
   std::size_t page_bytes() const { return layer_bytes() * static_cast<std::size_t>(n_layers); }
   std::size_t block_bytes() const { return keys_at(1); }
-  // Keys and values of one token in all layers.
+  // Keys and values of one token in all layers, with what blocks are padded with.
   std::size_t token_bytes() const { return page_bytes() / kPageTokens; }
 };
 

@@ -35,6 +35,15 @@ TEST(PagePool, PagesLieApartInWholeCacheLines) {
   }
 }
 
+TEST(KvShape, BlocksAreWholeCacheLines) {
+  for (const auto kind : {kernels::KvKind::f32, kernels::KvKind::bf16, kernels::KvKind::int8}) {
+    for (int head_dim = 1; head_dim <= 130; ++head_dim) {
+      const KvShape shape{.n_layers = 1, .n_heads = 1, .head_dim = head_dim, .kind = kind};
+      EXPECT_EQ(shape.block_bytes() % 64, 0u) << name_of(kind) << ' ' << head_dim;
+    }
+  }
+}
+
 constexpr kernels::KvLayout kLayout{kShape.kind, kShape.head_dim};
 
 // Marks a slot's key and value in every layer with a number of its own.
@@ -155,7 +164,7 @@ TEST(KvSequence, KeepMovesThePathInOrder) {
 TEST(KvSequence, ForksShareUntilOneWrites) {
   const auto pool = std::make_shared<PagePool>(kShape);
   auto sequence = std::make_unique<KvSequence>(pool);
-  add_kept(*sequence, 3 * kPageTokens - 8, 0);  // three pages, the last half full
+  add_kept(*sequence, 3 * kPageTokens - 8, 0);  // three pages, the last with room for 8
   EXPECT_EQ(pool->n_pages(), 3);
   add(*sequence, {-1, -1, 1}, 100);
   auto fork = sequence->fork();
@@ -188,7 +197,6 @@ TEST(KvSequence, ForksShareUntilOneWrites) {
   EXPECT_EQ(pool->n_free(), pool->n_pages());
 }
 
-// Once warm, rounds of drafting, keeping and forking take no new memory.
 TEST(KvSequence, HeldPagesStayUntilItEnds) {
   const auto pool = std::make_shared<PagePool>(kShape);
   {
@@ -211,17 +219,19 @@ TEST(KvSequence, HeldPagesStayUntilItEnds) {
   EXPECT_EQ(pool->n_free(), 4);
 }
 
+// Once warm, rounds of drafting, keeping and forking take no new memory.
 TEST(KvSequence, PagesAreUsedAgain) {
   const auto pool = std::make_shared<PagePool>(kShape);
   int n_pages_when_warm = 0;
+  constexpr int kRounds = kPageTokens / 2;  // of three tokens each: a page and a half
   for (int request = 0; request < 20; ++request) {
     KvSequence sequence(pool);
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
       add(sequence, {-1, -1, 1, 2, 0}, 0);
       const auto fork = sequence.fork();
       sequence.keep(std::vector<int>{1, 2, 3});
     }
-    EXPECT_EQ(sequence.n_kept(), 30);
+    EXPECT_EQ(sequence.n_kept(), 3 * kRounds);
     if (request == 0) n_pages_when_warm = pool->n_pages();
   }
   EXPECT_EQ(pool->n_pages(), n_pages_when_warm);
