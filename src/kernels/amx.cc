@@ -378,10 +378,10 @@ void matmul_bf16_amx(const MatmulArgs& args) {
 // The vector table's integer products are never used here, only its other slots.
 struct NoDots {
   static constexpr int kMaxRows = 1;
-  template <int R>
-  static void int8(const std::byte*, const GroupInputs&, Vector (&)[R]) {}
-  template <int R>
-  static void int4(const std::byte*, const GroupInputs&, Vector (&)[R]) {}
+  template <int R, int T, class Use>
+  static void int8(const GroupWeights&, const GroupInputs&, const Use&) {}
+  template <int R, int T, class Use>
+  static void int4(const GroupWeights&, const GroupInputs&, const Use&) {}
 };
 
 struct NoWords : WordNumbers {

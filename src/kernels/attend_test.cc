@@ -451,12 +451,12 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
   const std::vector<float> of_int8 = {of_floats[0], kInfinity, -kInfinity};
   for (const Arithmetic& arithmetic : kArithmetics) {
     const auto& no_numbers = arithmetic.kv == KvKind::int8 ? of_int8 : of_floats;
-    for (const float nan : no_numbers) {
+    for (const float no_number : no_numbers) {
       for (const int bad : {3, 4, kKeys - 2, kKeys - 1}) {
         for (const bool in_keys : {true, false}) {
           FullCache cache(arithmetic, kDim, kKeys, 3);
-          const std::vector<float> nans(kDim, nan);
-          in_keys ? cache.store_key(bad, nans) : cache.store_value(bad, nans);
+          const std::vector<float> bad_row(kDim, no_number);
+          in_keys ? cache.store_key(bad, bad_row) : cache.store_value(bad, bad_row);
           for (const auto& [name, table] : tables_with(arithmetic)) {
             for (const int n_keys : {bad, bad + 1, kKeys}) {
               std::vector<float> out;
@@ -471,7 +471,7 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
       }
       FullCache cache(arithmetic, kDim, kKeys, 3);
       std::vector<float> queries = queries_for(kDim, 1);
-      queries[5] = nan;
+      queries[5] = no_number;
       for (const auto& [name, table] : tables_with(arithmetic)) {
         std::vector<float> out;
         cache.call(queries, 2, kKeys, out).run(*table);

@@ -268,7 +268,8 @@ struct Avx2Words : WordNumbers {
 
 }  // namespace
 
-constinit const KernelTable kAvx2Table = make_table<Vector, Avx2Dots, Avx2Words>("avx2");
+constinit const KernelTable kAvx2Table =
+    make_table<Vector, TileByTile<Vector, Avx2Dots>, Avx2Words>("avx2");
 
 }  // namespace outrider::kernels
 #endif  // __x86_64__

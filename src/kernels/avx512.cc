@@ -73,7 +73,7 @@ struct MultiplyThenAdd {
 }  // namespace
 
 constinit const KernelTable kAvx512Table =
-    make_table<Vector, Avx512Dots, Words512<MultiplyThenAdd>>("avx512");
+    make_table<Vector, TileByTile<Vector, Avx512Dots>, Words512<MultiplyThenAdd>>("avx512");
 
 }  // namespace outrider::kernels
 #endif  // __x86_64__

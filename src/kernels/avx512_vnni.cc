@@ -8,53 +8,70 @@
 namespace outrider::kernels {
 namespace {
 
+// Quad by quad, a row's inputs with all tiles at once: then an input is broadcast once a group and
+// kept nowhere, weights are loaded where they are multiplied, and R * T sums have no need to wait
+// for one another.
 struct VnniDots {
-  // 8 registers hold a group's weights, 8 the float sums, 8 the integer ones.
+  // 8 registers hold the float sums, 8 the integer ones.
   static constexpr int kMaxRows = 8;
+
+  // load(t, quad): 16 quads of tile t's weights, unsigned bytes. start(r): where row r's sums
+  // begin.
+  template <int R, int T, class Load, class Start, class Use>
+  static void multiply(const Load& load, const Start& start, const GroupInputs& inputs,
+                       const Use& use) {
+    __m512i sums[T][R];
+    for (int r = 0; r < R; ++r) {
+      const __m512i first = _mm512_set1_epi32(start(r));
+      for (int t = 0; t < T; ++t) sums[t][r] = first;
+    }
+#pragma GCC unroll 8
+    for (int quad = 0; quad < kQuads; ++quad) {
+      __m512i weights[T];
+      for (int t = 0; t < T; ++t) weights[t] = load(t, quad);
+      for (int r = 0; r < R; ++r) {
+        int four;
+        __builtin_memcpy(&four, inputs.row(r) + quad * kQuad, 4);
+        const __m512i input = _mm512_set1_epi32(four);
+        for (int t = 0; t < T; ++t) {
+          sums[t][r] = _mm512_dpbusd_epi32(sums[t][r], weights[t], input);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+      Vector dots[R];
+      for (int r = 0; r < R; ++r) dots[r] = {_mm512_cvtepi32_ps(sums[t][r])};
+      use(t, dots);
+    }
+  }
 
   static __m512i load_bytes(const std::byte* p) {
     return _mm512_load_si512(reinterpret_cast<const void*>(p));
   }
 
-  // weights: unsigned bytes, one register a quad. start(r): where row r's sums begin.
-  template <int R, class Start>
-  static void multiply(const __m512i (&weights)[kQuads], Start start, const GroupInputs& inputs,
-                       Vector (&dots)[R]) {
-    for (int r = 0; r < R; ++r) {
-      __m512i sum = _mm512_set1_epi32(start(r));
-      for (int quad = 0; quad < kQuads; ++quad) {
-        int four;
-        __builtin_memcpy(&four, inputs.row(r) + quad * kQuad, 4);
-        sum = _mm512_dpbusd_epi32(sum, weights[quad], _mm512_set1_epi32(four));
-      }
-      dots[r] = {_mm512_cvtepi32_ps(sum)};
-    }
-  }
-
   // The instruction wants one side unsigned: w + 128 (the sign bit flipped), 128 times the sum of
   // the inputs taken off at the start. Within 32 * 255 * 127 all along.
-  template <int R>
-  static void int8(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
+  template <int R, int T, class Use>
+  static void int8(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
     const __m512i sign = _mm512_set1_epi8(-128);
-    __m512i shifted[kQuads];
-    for (int quad = 0; quad < kQuads; ++quad) {
-      shifted[quad] = _mm512_xor_si512(load_bytes(weights + quad * kRowBytes), sign);
-    }
-    multiply(
-        shifted, [&](int r) { return -128 * inputs.sum(r); }, inputs, dots);
+    const auto load = [&](int t, int quad) {
+      return _mm512_xor_si512(load_bytes(weights.tile(t) + quad * kRowBytes), sign);
+    };
+    multiply<R, T>(
+        load, [&](int r) { return -128 * inputs.sum(r); }, inputs, use);
   }
 
-  template <int R>
-  static void int4(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
+  template <int R, int T, class Use>
+  static void int4(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
     const __m512i low_bits = _mm512_set1_epi8(15);
-    __m512i nibbles[kQuads];
-    for (int quad = 0; quad < kQuads / 2; ++quad) {
-      const __m512i both = load_bytes(weights + quad * kRowBytes);
-      nibbles[quad] = _mm512_and_si512(both, low_bits);
-      nibbles[quad + kQuads / 2] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low_bits);
-    }
-    multiply(
-        nibbles, [](int) { return 0; }, inputs, dots);
+    const auto load = [&](int t, int quad) {
+      const int half = quad % (kQuads / 2);
+      const __m512i both = load_bytes(weights.tile(t) + half * kRowBytes);
+      return _mm512_and_si512(quad == half ? both : _mm512_srli_epi16(both, 4), low_bits);
+    };
+    multiply<R, T>(
+        load, [](int) { return 0; }, inputs, use);
   }
 };
 

@@ -203,6 +203,38 @@ struct GroupInputs {
   std::int32_t sum(int r) const { return sums[r]; }
 };
 
+// One group of adjacent tiles' weights.
+struct GroupWeights {
+  const std::byte* first;
+  std::size_t tile_bytes;
+
+  const std::byte* tile(int t) const { return first + static_cast<std::size_t>(t) * tile_bytes; }
+};
+
+// The dot products (algorithms.h) of several tiles out of those of one, where multiplying several
+// together gains nothing.
+template <class V, class OneTile>
+struct TileByTile {
+  static constexpr int kMaxRows = OneTile::kMaxRows;
+
+  template <int R, int T, class Use>
+  static void int8(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
+    for (int t = 0; t < T; ++t) {
+      V dots[R];
+      OneTile::template int8<R>(weights.tile(t), inputs, dots);
+      use(t, dots);
+    }
+  }
+  template <int R, int T, class Use>
+  static void int4(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
+    for (int t = 0; t < T; ++t) {
+      V dots[R];
+      OneTile::template int4<R>(weights.tile(t), inputs, dots);
+      use(t, dots);
+    }
+  }
+};
+
 // Up to so many rows call for each stream's own weights a fixed way ahead; with more, of which the
 // registers hold fewer streams, CallAhead's four are quicker.
 constexpr int kMostRollingRows = 2;
@@ -211,9 +243,6 @@ constexpr int kMostRollingRows = 2;
 template <class V, class Dots, WeightKind kKind, int R, int T, class Ahead>
 void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
   constexpr bool kInt8 = kKind == WeightKind::int8;
-  // One row reads as fast as the memory gives, and its streams share the distance. Between the
-  // lines of two there is arithmetic, behind which what was called for early has time to come.
-  constexpr std::size_t kAhead = R == 1 ? kPrefetchBytes / T : kPrefetchBytes;
   const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
   const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
   const int n_groups = group_count(args.k);
@@ -230,17 +259,15 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
     const float* scaled_sums = args.scaled_sums + first + row;
     const std::size_t weights_at = kInt8 ? int8_weights_at(group) : int4_weights_at(group);
     const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
-    for (int t = 0; t < T; ++t) {
+    const auto scale_and_add = [&](int t, const V(&dots)[R]) {
       const std::byte* at = weights + t * tile_bytes;
       if constexpr (R <= kMostRollingRows) {
+        // One row reads as fast as the memory gives, and its streams share the distance. Between
+        // the lines of two there is arithmetic, behind which what was called for early has time to
+        // come.
+        constexpr std::size_t kAhead = R == 1 ? kPrefetchBytes / T : kPrefetchBytes;
         prefetch_stream<T>(at, tile_bytes, weights_at, kAhead,
                            kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
-      }
-      V dots[R];
-      if constexpr (kInt8) {
-        Dots::template int8<R>(at + weights_at, inputs, dots);
-      } else {
-        Dots::template int4<R>(at + weights_at, inputs, dots);
       }
       const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(at + scales_at));
       for (int r = 0; r < R; ++r) {
@@ -253,6 +280,12 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
           sums[r][t] = fma(V::broadcast(scaled_sums[r]), minimum, sums[r][t]);
         }
       }
+    };
+    const GroupWeights group_weights{weights + weights_at, tile_bytes};
+    if constexpr (kInt8) {
+      Dots::template int8<R, T>(group_weights, inputs, scale_and_add);
+    } else {
+      Dots::template int4<R, T>(group_weights, inputs, scale_and_add);
     }
   }
   for (int r = 0; r < R; ++r) {

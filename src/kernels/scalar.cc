@@ -65,6 +65,7 @@ struct ScalarWords : WordNumbers {
 
 }  // namespace
 
-constinit const KernelTable kScalarTable = make_table<Vector, ScalarDots, ScalarWords>("scalar");
+constinit const KernelTable kScalarTable =
+    make_table<Vector, TileByTile<Vector, ScalarDots>, ScalarWords>("scalar");
 
 }  // namespace outrider::kernels

@@ -37,7 +37,8 @@ inline constexpr int kWeightKinds = 4;
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
-inline constexpr int kMostRoundedHeadDim = 256;  // int8, and attend_bf16_pairs
+// Of heads whose numbers are rounded first: int8, stored and read, and attend_bf16_pairs.
+inline constexpr int kMostRoundedHeadDim = 256;
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -116,8 +117,8 @@ struct AttendArgs {
   std::size_t out_stride;
   int head_dim;
   float scale;                // 1 / sqrt(head_dim) as a rule
-  const void* const* chunks;  // of each kChunkKeys slots, an address: as many as
-                              // the longest row's positions take, wherever they stand
+  const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
+                              // positions take, wherever they stand
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
   std::size_t values_at;      // and to that of values
   void* room;  // for two such blocks, on a cache line, the caller's own; null where every row has
