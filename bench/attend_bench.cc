@@ -12,6 +12,7 @@
 
 #include "bench/bench_main.h"
 #include "kernels/dispatch.h"
+#include "kernels/whole_attention.h"
 #include "measure/stream_read.h"
 #include "model/kv_cache.h"
 
@@ -40,7 +41,7 @@ std::unique_ptr<KvSequence> make_sequence(kernels::KvKind kv, int n_keys) {
 }
 
 // All heads of some tokens over keys and values that they share.
-void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs& args),
+void attend(benchmark::State& state, const kernels::KernelTable& table, kernels::Attend attend_to,
             kernels::KvKind kv) {
   const int n_keys = static_cast<int>(state.range(0));
   const auto n_rows = static_cast<std::size_t>(state.range(1));
@@ -50,10 +51,13 @@ void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs
   std::vector<const void*> chunks(sequence->n_pages());
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());
+  std::vector<float> sums(queries.size());
+  std::vector<kernels::AttendState> states(2 * n_rows * kQueriesPerHead);
   std::vector<kernels::AttendRow> rows;
   for (std::size_t row = 0; row < n_rows; ++row) {
     rows.push_back({.queries = queries.data() + row * kQueries,
                     .out = out.data() + row * kQueries,
+                    .states = nullptr,
                     .n_keys = n_keys,
                     .n_in_place = n_keys,
                     .slots = nullptr});
@@ -64,17 +68,20 @@ void attend(benchmark::State& state, void (*attend_to)(const kernels::AttendArgs
     for (int layer = 0; layer < kLayers; ++layer) {
       sequence->chunks(layer, chunks);
       for (int head = 0; head < kKvHeads; ++head) {
-        attend_to({.rows = rows.data(),
-                   .n_rows = static_cast<int>(n_rows),
-                   .n_queries = kQueriesPerHead,
-                   .query_stride = kHeadDim,
-                   .out_stride = kHeadDim,
-                   .head_dim = kHeadDim,
-                   .scale = 0.125F,
-                   .chunks = chunks.data(),
-                   .keys_at = shape.keys_at(head),
-                   .values_at = shape.values_at(head),
-                   .room = nullptr});
+        kernels::attend_whole(table, attend_to,
+                              {.rows = rows.data(),
+                               .n_rows = static_cast<int>(n_rows),
+                               .n_queries = kQueriesPerHead,
+                               .query_stride = kHeadDim,
+                               .out_stride = kHeadDim,
+                               .head_dim = kHeadDim,
+                               .split = 0,
+                               .scale = 0.125F,
+                               .chunks = chunks.data(),
+                               .keys_at = shape.keys_at(head),
+                               .values_at = shape.values_at(head),
+                               .room = nullptr},
+                              {sums.data(), states.data()});
       }
     }
     benchmark::DoNotOptimize(out.data());
@@ -93,8 +100,8 @@ void register_benchmarks() {
     if (!kernels::is_supported(*table)) continue;
     const auto add = [&](const std::string& keys, auto attend_to, kernels::KvKind kv) {
       const std::string name = std::string("attend/") + table->name + "/" + keys;
-      benchmark::RegisterBenchmark(name.c_str(),
-                                   [=](benchmark::State& state) { attend(state, attend_to, kv); })
+      benchmark::RegisterBenchmark(
+          name.c_str(), [=](benchmark::State& state) { attend(state, *table, attend_to, kv); })
           ->ArgNames({"keys", "rows"})
           ->ArgsProduct({{256, 4096, 32768}, {1, kernels::kMostAttendRows}})
           ->Unit(benchmark::kMillisecond);

@@ -89,6 +89,8 @@ constexpr KernelTable make_table(const char* name) {
                  attend_with<V, FloatProducts<V, KvKind::bf16>, FloatNumbers<V>>,
                  attend_with<V, Words, Int8Numbers<V, Words>>},
       .attend_bf16_pairs = nullptr,
+      .merge_split = merge_split<V>,
+      .finish_attention = finish_attention<V>,
   };
 }
 

@@ -14,6 +14,7 @@
 #include "base/float16.h"
 #include "kernels/kv_layout.h"
 #include "kernels/table.h"
+#include "kernels/whole_attention.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/near.h"
 
@@ -23,7 +24,7 @@ namespace {
 using test_support::near;
 using test_support::same_bits;
 
-constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200};
+constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200, kSplitKeys, 2 * kSplitKeys + 70};
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272};
 constexpr int kMostQueries = 9;  // more than go together
 
@@ -60,7 +61,10 @@ struct Call {
 
   void run(const KernelTable& table) {
     args.rows = rows.data();
-    arithmetic.of(table)(args);
+    const std::size_t n = rows.size() * static_cast<std::size_t>(args.n_queries);
+    std::vector<float> sums(n * static_cast<std::size_t>(args.head_dim));
+    std::vector<AttendState> states(2 * n);
+    attend_whole(table, arithmetic.of(table), args, {sums.data(), states.data()});
   }
 };
 
@@ -118,6 +122,7 @@ class Cache {
     one.args.n_rows = 1;
     one.rows = {{.queries = queries.data(),
                  .out = out.data(),
+                 .states = nullptr,
                  .n_keys = n_keys,
                  .n_in_place = n_keys,
                  .slots = nullptr}};
@@ -237,11 +242,11 @@ class RowsTogether : public ::testing::TestWithParam<int> {};
 TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
   const int dim = GetParam();
   constexpr int kQueries = kMostQueries;
-  constexpr int kSlots = 330;
+  constexpr int kSlots = kSplitKeys + 200;
   std::mt19937 generator(5);
   for (const Arithmetic& arithmetic : kArithmetics) {
     FullCache cache(arithmetic, dim, kSlots, 9);
-    for (const int n_in_place : {0, 1, 63, 64, 130}) {
+    for (const int n_in_place : {0, 1, 63, 64, 130, kSplitKeys - 70}) {
       for (const int n_rows : {3, kMostAttendRows}) {
         const std::size_t out_size = kQueries * (static_cast<std::size_t>(dim) + 2);
         std::vector<std::vector<float>> queries;
@@ -260,6 +265,7 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
             slots[r].push_back(static_cast<int>(generator() % kSlots));
           together.rows.push_back({.queries = queries[r].data(),
                                    .out = outs[r].data(),
+                                   .states = nullptr,
                                    .n_keys = n_here + n_own,
                                    .n_in_place = n_here,
                                    .slots = slots[r].data()});
@@ -293,7 +299,8 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
 INSTANTIATE_TEST_SUITE_P(HeadDims, RowsTogether, ::testing::Values(1, 24, 64, 80, 256));
 
 // A score is off by at most delta = (dim + 2) u sum |q| |k| scale and, as a difference from the
-// highest, by u times the spread of the scores, once more for each chunk that rescales; e^x turns
+// highest, by u times the spread of the scores, once more for each chunk that rescales and each
+// split that is merged; e^x turns
 // an absolute error into a relative one, with another 2 ulp of its own, in numerator and
 // denominator. Sums over n keys, twice, add 2 n u. A weight below 2^-126 may be 0.
 //
@@ -347,8 +354,9 @@ TEST(Attend, MatchesDoubleArithmetic) {
         // Beyond 104 below the highest a weight is 0 and its error without effect.
         const double spread = std::min(highest - *bounds.first, 104.0);
         const int n_chunks = (n_keys + kChunkKeys - 1) / kChunkKeys;
-        double relative = 2 * (2 * delta + spread * kUnit * (n_chunks + 1)) +
-                          (2 * n_keys + 16 * n_chunks) * kUnit;
+        const int n_scalings = n_chunks + splits_of(n_keys) - 1;
+        double relative = 2 * (2 * delta + spread * kUnit * (n_scalings + 1)) +
+                          (2 * n_keys + 16 * n_scalings) * kUnit;
         if (arithmetic.pairs) relative += 2 * 1.01 * (kBf16Unit + 0x1p-14);
         double total = 0;
         for (double& score : scores) total += score = std::exp(score - highest);
@@ -427,7 +435,7 @@ TEST(Attend, WeightsByProductsOfBf16AreTheNearest) {
 TEST(Attend, SurvivesExtremeScores) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     for (const float direction : {-1.0F, 1.0F}) {
-      constexpr int kKeys = 130;
+      constexpr int kKeys = kSplitKeys + 130;
       Cache cache({KvKind::f32}, 1, kKeys);
       for (int i = 0; i < kKeys; ++i) {
         cache.store_key(i, {direction * static_cast<float>(i) * 1e30F});
@@ -440,11 +448,38 @@ TEST(Attend, SurvivesExtremeScores) {
   }
 }
 
+// Scores that rise or fall by less than their weights vanish in, over four splits: each counts, to
+// the highest score of all.
+TEST(Attend, EverySplitCounts) {
+  constexpr int kKeys = 3 * kSplitKeys + 10;
+  constexpr double kSteepness = 8.0 / kKeys;
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const double direction : {-1.0, 1.0}) {
+      Cache cache({KvKind::f32}, 1, kKeys);
+      double total = 0;
+      double sum = 0;
+      for (int i = 0; i < kKeys; ++i) {
+        const auto score = static_cast<float>(direction * kSteepness * i);
+        const auto value = static_cast<float>(i / kSplitKeys + 1);
+        cache.store_key(i, {score});
+        cache.store_value(i, {value});
+        total += std::exp(double{score});
+        sum += std::exp(double{score}) * value;
+      }
+      std::vector<float> out;
+      cache.call(kOne, 1, kKeys, out).run(*table);
+      // As in MatchesDoubleArithmetic: 2 n u of the sums, and little beside it for scores that are
+      // exact.
+      EXPECT_NEAR(out[0], sum / total, 3 * kKeys * 0x1p-24 * sum / total) << name;
+    }
+  }
+}
+
 // What is no number in a query, in keys or in values shows in whoever reads it, and in nobody else:
 // nor in those whose last key stands before it.
 TEST(Attend, NotANumberShowsWhereItIsRead) {
   constexpr int kDim = 24;
-  constexpr int kKeys = 100;
+  constexpr int kKeys = kSplitKeys + 100;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> of_floats = {std::numeric_limits<float>::quiet_NaN()};
   // Bytes hold no infinity either.
@@ -452,7 +487,7 @@ TEST(Attend, NotANumberShowsWhereItIsRead) {
   for (const Arithmetic& arithmetic : kArithmetics) {
     const auto& no_numbers = arithmetic.kv == KvKind::int8 ? of_int8 : of_floats;
     for (const float no_number : no_numbers) {
-      for (const int bad : {3, 4, kKeys - 2, kKeys - 1}) {
+      for (const int bad : {3, 4, kSplitKeys - 1, kSplitKeys, kKeys - 2, kKeys - 1}) {
         for (const bool in_keys : {true, false}) {
           FullCache cache(arithmetic, kDim, kKeys, 3);
           const std::vector<float> bad_row(kDim, no_number);

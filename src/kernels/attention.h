@@ -27,7 +27,7 @@ struct PlainWeight {
 // One query's way over the keys.
 struct Walk {
   const float* query;
-  float* out;     // the running, unnormalised sum of values
+  float* out;     // the running sum of weights times values
   float highest;  // of the scores so far
   float total;    // of the weights
 };
@@ -57,14 +57,10 @@ class Walks {
   int of_rows(int n_rows) const { return n_rows * n_queries_; }
   Walk& operator[](int i) { return walks_[i]; }
 
-  template <class V>
-  void normalise(int row) {
+  void store_states(int row, AttendState* states) const {
     for (int q = 0; q < n_queries_; ++q) {
-      Walk& walk = walks_[first_of(row) + q];
-      const V inverse = V::broadcast(1.0F / walk.total);
-      for (int d = 0; d < head_dim_; d += kLanes) {
-        store_at(load_at<V>(walk.out, d, head_dim_) * inverse, walk.out, d, head_dim_);
-      }
+      const Walk& walk = walks_[first_of(row) + q];
+      states[q] = {.highest = walk.highest, .total = walk.total};
     }
   }
 
@@ -82,6 +78,18 @@ void for_walks(int at, int n, const Step& step) {
     if (n > 0) for_walks<Most / 2>(at, n, step);
   }
 }
+
+// e^x of x <= 0, and the same as a vector.
+template <class V>
+struct Factor {
+  explicit Factor(float x) : of_all(exponential_of_negative(V::broadcast(x))) {
+    float lanes[kLanes];
+    of_all.store(lanes);
+    of_one = lanes[0];
+  }
+  V of_all;
+  float of_one;
+};
 
 // The scores of a chunk of n keys (each walk's stride floats behind the one before, room for
 // kChunkKeys) become weights, and the walks' sums are brought to the new highest scores.
@@ -118,13 +126,11 @@ void weigh(int head_dim, int n, float* scores, int stride, Walk* walks) {
     float factor = 1.0F;
     if (highest[q] != walk.highest) {
       // What the chunks before count for now that the highest score is known better: 0 at first.
-      const V shrink = exponential_of_negative(V::broadcast(walk.highest - highest[q]));
-      float lanes[kLanes];
-      shrink.store(lanes);
-      factor = lanes[0];
+      const Factor<V> shrink(walk.highest - highest[q]);
+      factor = shrink.of_one;
       walk.highest = highest[q];
       for (int d = 0; d < head_dim; d += kLanes) {
-        store_at(load_at<V>(walk.out, d, head_dim) * shrink, walk.out, d, head_dim);
+        store_at(load_at<V>(walk.out, d, head_dim) * shrink.of_all, walk.out, d, head_dim);
       }
     }
     walk.total = __builtin_fmaf(walk.total, factor, reduce_add(sums[q]));
@@ -235,38 +241,44 @@ class Attention {
   Attention(const AttendArgs& args, int first_query, int n_queries)
       : args_(args),
         layout_{Products::kKind, args.head_dim},
+        first_query_(first_query),
+        first_chunk_(args.split * kChunksOfSplit),
         n_chunks_(0),
         walks_(args, first_query, n_queries),
         numbers_(args, layout_),
         assembled_(layout_, args.room) {
     for (int i = 0; i < walks_.of_rows(args.n_rows); ++i) numbers_.query(i, walks_[i].query);
     for (int r = 0; r < args.n_rows; ++r) {
-      const int n = (args.rows[r].n_keys + kChunkKeys - 1) / kChunkKeys;
+      const int n = chunks_of(r);
       if (n > n_chunks_) n_chunks_ = n;
     }
   }
 
   void run() {
-    const int n_shared = shared_chunks();
-    for (int chunk = 0; chunk < n_shared; ++chunk) {
+    const int end_shared = end_of_shared_chunks();
+    int chunk = first_chunk_;
+    for (; chunk < end_shared; ++chunk) {
       step(0, args_.n_rows, kChunkKeys, keys(chunk), values(chunk), chunk);
     }
     for (int r = 0; r < args_.n_rows; ++r) {
-      for (int chunk = n_shared; chunk * kChunkKeys < args_.rows[r].n_keys; ++chunk) {
-        own_step(r, chunk);
-      }
-      walks_.template normalise<V>(r);
+      for (int own = chunk; own < end_chunk_of(r); ++own) own_step(r, own);
+      walks_.store_states(r, args_.rows[r].states + first_query_);
     }
   }
 
  private:
+  static constexpr int kChunksOfSplit = kSplitKeys / kChunkKeys;
+
   static int least(int a, int b) { return a < b ? a : b; }
 
-  // Whole chunks whose positions are their own slots for every row.
-  int shared_chunks() const {
+  int chunks_of(int r) const { return (args_.rows[r].n_keys + kChunkKeys - 1) / kChunkKeys; }
+  // Of the split's chunks, the one behind a row's last.
+  int end_chunk_of(int r) const { return least(chunks_of(r), first_chunk_ + kChunksOfSplit); }
+  // Before that, whole chunks whose positions are their own slots for every row.
+  int end_of_shared_chunks() const {
     int n = args_.rows[0].n_in_place;
     for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_in_place);
-    return n / kChunkKeys;
+    return least(n / kChunkKeys, first_chunk_ + kChunksOfSplit);
   }
   const std::byte* keys(int chunk) const {
     return static_cast<const std::byte*>(args_.chunks[chunk]) + args_.keys_at;
@@ -290,6 +302,8 @@ class Attention {
   // n_rows rows from `row` on take in a chunk of n positions.
   void step(int row, int n_rows, int n, const std::byte* keys_at, const std::byte* values_at,
             int chunk) {
+    // Where a split ends, the next one's first chunk: who reads a split reads that one next, as a
+    // rule.
     const int next = chunk + 1 < n_chunks_ ? chunk + 1 : chunk;
     const int walk = walks_.first_of(row);
     const int n_walks = walks_.of_rows(n_rows);
@@ -336,7 +350,9 @@ class Attention {
 
   const AttendArgs& args_;
   KvLayout layout_;
-  int n_chunks_;  // of the longest row
+  int first_query_;
+  int first_chunk_;
+  int n_chunks_;  // of the longest row, over all splits
   Walks walks_;
   Numbers numbers_;
   AssembledChunk assembled_;
@@ -349,6 +365,28 @@ void attend_with(const AttendArgs& args) {
     Attention<V, Products, Numbers> attention(
         args, q, args.n_queries - q < kMostQueries ? args.n_queries - q : kMostQueries);
     attention.run();
+  }
+}
+
+template <class V>
+void merge_split(const float* further_sums, const AttendState& further, int head_dim, float* sums,
+                 AttendState* state) {
+  const float highest = state->highest < further.highest ? further.highest : state->highest;
+  const Factor<V> before(state->highest - highest);
+  const Factor<V> behind(further.highest - highest);
+  for (int d = 0; d < head_dim; d += kLanes) {
+    const V so_far = load_at<V>(sums, d, head_dim) * before.of_all;
+    store_at(fma(load_at<V>(further_sums, d, head_dim), behind.of_all, so_far), sums, d, head_dim);
+  }
+  state->total = __builtin_fmaf(further.total, behind.of_one, state->total * before.of_one);
+  state->highest = highest;
+}
+
+template <class V>
+void finish_attention(const AttendState& state, int head_dim, float* sums) {
+  const V inverse = V::broadcast(1.0F / state.total);
+  for (int d = 0; d < head_dim; d += kLanes) {
+    store_at(load_at<V>(sums, d, head_dim) * inverse, sums, d, head_dim);
   }
 }
 

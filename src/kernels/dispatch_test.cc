@@ -52,8 +52,9 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
         EXPECT_NE(a->store_key[kind], b->store_key[kind]);
         EXPECT_NE(a->store_value[kind], b->store_value[kind]);
       }
-      EXPECT_NE(a->attend[0], b->attend[0]);
-      EXPECT_NE(a->attend[1], b->attend[1]);
+      for (int kind = 0; kind < kKvKinds; ++kind) EXPECT_NE(a->attend[kind], b->attend[kind]);
+      EXPECT_NE(a->merge_split, b->merge_split);
+      EXPECT_NE(a->finish_attention, b->finish_attention);
       if (a->attend_bf16_pairs != nullptr) {
         EXPECT_NE(a->attend_bf16_pairs, b->attend_bf16_pairs);
       }
@@ -74,6 +75,8 @@ TEST(Dispatch, NoSlotIsEmpty) {
       EXPECT_NE(table->attend[kind], nullptr);
     }
     EXPECT_EQ(table->attend_bf16_pairs == nullptr, table->round_row == nullptr);
+    EXPECT_NE(table->merge_split, nullptr);
+    EXPECT_NE(table->finish_attention, nullptr);
   }
 }
 

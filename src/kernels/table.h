@@ -30,6 +30,14 @@ inline constexpr int kGroup = 32;        // elements along K that share a scale
 inline constexpr int kChunkKeys =
     64;  // keys in one step of the online softmax, by logical position
 
+// Attention goes over positions split by split, each by itself, and merges what comes of them in
+// order; so threads can share a head's keys ("split-KV", Dao and others 2023, "Flash-Decoding for
+// long-context inference"). Splits begin at fixed positions, as chunks do. What one costs
+// by itself is 0 to 4 % of attending to 1024 keys (docs/performance.md).
+inline constexpr int kSplitKeys = 1024;
+static_assert(kSplitKeys % kChunkKeys == 0);
+constexpr int splits_of(int n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
+
 inline constexpr int kMostAttendRows = 16;  // tokens of one call of attend
 
 enum class WeightKind : int { f32, bf16, int8, int4 };
@@ -96,19 +104,27 @@ struct MatmulArgs {
   std::size_t y_stride;  // below n_columns are written
 };
 
+// The state of an online softmax over some positions.
+struct AttendState {
+  float highest;  // score
+  float total;    // of the weights, e^(score - highest)
+};
+
 // One token's part in an attention: it reads the keys and values at positions 0 to n_keys - 1,
 // which stand in slots of the cache. Those of a draft tree's node may stand anywhere; they are read
 // exactly as after their commitment.
 struct AttendRow {
   const float* queries;  // (n_queries, head_dim), rows query_stride apart, after RoPE
-  float* out;            // (n_queries, head_dim), rows out_stride apart
-  int n_keys;            // at least 1
+  float* out;            // (n_queries, head_dim), rows out_stride apart: of each query, over the
+                         // split's positions, weights times values, added up
+  AttendState* states;   // (n_queries), out
+  int n_keys;            // more than stand before the split
   int n_in_place;        // the first so many positions, at most n_keys, are slots of that number
   const int* slots;      // (n_keys - n_in_place): where the others stand
 };
 
-// Attention of the query heads that share one key-value head, for several tokens of one sequence:
-// whole chunks that all of them have in place are read once.
+// Attention of the query heads that share one key-value head, for several tokens of one sequence,
+// over the positions of one split: whole chunks that all of them have in place are read once.
 struct AttendArgs {
   const AttendRow* rows;  // (n_rows)
   int n_rows;             // at least 1, at most kMostAttendRows
@@ -116,6 +132,7 @@ struct AttendArgs {
   std::size_t query_stride;
   std::size_t out_stride;
   int head_dim;
+  int split;                  // positions kSplitKeys * split and on
   float scale;                // 1 / sqrt(head_dim) as a rule
   const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
                               // positions take, wherever they stand
@@ -189,20 +206,27 @@ struct KernelTable {
   void (*store_key[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
   void (*store_value[kKvKinds])(const float* x, int head_dim, std::byte* block, int token);
 
-  // softmax(scale * queries keys^T) values, row by row; online over chunks of kChunkKeys, whose
-  // sums of values are added up chunk by chunk. f32, bf16: the products of a score are added in the
-  // order of dims, those of a chunk's sum in that of tokens, each with one fused multiply-add.
-  // int8, heads of at most kMostRoundedHeadDim: a query, and a chunk's weights times the scales of
-  // their values, are rounded to integers, the largest in size becoming 127 * 128 (all zero when
-  // 127 * 128 / largest overflows); scores and a chunk's sums are exact integers, rounded to float
-  // once and multiplied by the scales. A row of which all scores in a chunk overflow to -infinity
-  // is NaN.
+  // What softmax(scale * queries keys^T) values takes of a split's positions, row by row; online
+  // over chunks of kChunkKeys, whose sums of values are added up chunk by chunk. f32, bf16: the
+  // products of a score are added in the order of dims, those of a chunk's sum in that of tokens,
+  // each with one fused multiply-add. int8, heads of at most kMostRoundedHeadDim: a query, and a
+  // chunk's weights times the scales of their values, are rounded to integers, the largest in size
+  // becoming 127 * 128 (all zero when 127 * 128 / largest overflows); scores and a chunk's sums are
+  // exact integers, rounded to float once and multiplied by the scales. A row of which all scores
+  // in a chunk overflow to -infinity is NaN.
   void (*attend[kKvKinds])(const AttendArgs& args);
 
   // The same of bf16, for passes whose weights are bf16 and heads of at most kMostRoundedHeadDim,
   // by the products of those: queries are rounded to bf16, and so are weights, before they are
   // added up. Null where there is no round_row.
   void (*attend_bf16_pairs)(const AttendArgs& args);
+
+  // Of one query, what the positions of further_sums and further took is added to what those
+  // before, sums (head_dim) and state, did; both to the higher of their highest scores.
+  void (*merge_split)(const float* further_sums, const AttendState& further, int head_dim,
+                      float* sums, AttendState* state);
+  // sums (head_dim) becomes the attention.
+  void (*finish_attention)(const AttendState& state, int head_dim, float* sums);
 };
 
 }  // namespace outrider::kernels

@@ -32,8 +32,11 @@ DecoderLayers::DecoderLayers(const Parts& parts)
                      fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
                      fmt::format("{}", parts_.config->head_dim));
   }
-  scratch_.attend_room = allocate_big_memory(static_cast<std::size_t>(parts_.n_threads) * 2 *
-                                             pool_->shape().block_bytes());
+  const auto most_threads = static_cast<std::size_t>(parts_.n_threads);
+  scratch_.attend_room = allocate_big_memory(most_threads * 2 * pool_->shape().block_bytes());
+  const std::size_t n_walks = most_threads * whole_walks();
+  scratch_.whole_sums.resize(n_walks * static_cast<std::size_t>(parts_.config->head_dim));
+  scratch_.whole_states.resize(2 * n_walks);
   const LlamaLayer& layer = parts_.layers.front();
   for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
                                &layer.up, &layer.down}) {
@@ -163,7 +166,7 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
 }
 
 // Weights that are bf16 bring their own arithmetic, where the table has one, to keys and values.
-auto DecoderLayers::attend_of(int layer_index) const -> Attend {
+kernels::Attend DecoderLayers::attend_of(int layer_index) const {
   const KernelTable& table = *parts_.table;
   const WeightKind weights =
       parts_.layers[static_cast<std::size_t>(layer_index)].query.matrix.kind();
@@ -176,6 +179,7 @@ auto DecoderLayers::attend_of(int layer_index) const -> Attend {
 // softmax(q k^T / sqrt(head_dim)) v: over (rows that attend together, key-value head), each with
 // the query heads that share it.
 void DecoderLayers::attend(const Team& team, int layer_index) {
+  const KernelTable& table = *parts_.table;
   const ModelConfig& config = *parts_.config;
   const int group = config.n_heads / config.n_kv_heads;
   const KvShape& shape = pool_->shape();
@@ -194,15 +198,20 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
   args.chunks = chunks.data();
   args.room = scratch_.attend_room.get() + thread * 2 * shape.block_bytes();
 
-  const auto attend = attend_of(layer_index);
+  const kernels::WholeAttentionRoom whole_room = {
+      .sums = scratch_.whole_sums.data() +
+              thread * whole_walks() * static_cast<std::size_t>(config.head_dim),
+      .states = scratch_.whole_states.data() + thread * 2 * whole_walks()};
+  const kernels::Attend attend = attend_of(layer_index);
 
-  std::int64_t gathered = -1;
-  const auto n_units = static_cast<std::int64_t>(blocks_.size()) * config.n_kv_heads;
+  const KvSequence* gathered = nullptr;
+  // A head's splits one behind the other: each calls for what the next one reads first.
+  const std::int64_t n_block_units = std::int64_t{config.n_kv_heads} * n_shared_splits_;
+  const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;
   team.deal(n_units, 1, [&](const Range& part) {
     for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
-      const std::int64_t which = unit / config.n_kv_heads;
-      const AttendBlock& block = blocks_[static_cast<std::size_t>(which)];
-      const int kv_head = static_cast<int>(unit % config.n_kv_heads);
+      const AttendBlock& block = blocks_[static_cast<std::size_t>(unit / n_block_units)];
+      const int kv_head = static_cast<int>(unit % n_block_units / n_shared_splits_);
       const int first_query = kv_head * group * config.head_dim;
       args.n_rows = block.n_rows;
       args.keys_at = shape.keys_at(kv_head);
@@ -213,26 +222,85 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
         const Whereabouts& where = whereabouts_[static_cast<std::size_t>(i)];
         rows[r] = {.queries = row_of(scratch_.query, i, query_width_) + first_query,
                    .out = scratch_.attended.row(i) + first_query,
+                   .states = nullptr,
                    .n_keys = row.position + 1,
                    .n_in_place = where.n_in_place,
                    .slots = scratch_.slots.data() + where.first_slot};
       }
-      if (gathered != which) {
-        const KvSequence& sequence =
-            *plan_.rows()[static_cast<std::size_t>(block.first_row)].sequence;
-        sequence.chunks(layer_index,
-                        chunks.subspan(0, std::min(chunks.size(), sequence.n_pages())));
+      const KvSequence* sequence = plan_.rows()[static_cast<std::size_t>(block.first_row)].sequence;
+      if (gathered != sequence) {
+        sequence->chunks(layer_index,
+                         chunks.subspan(0, std::min(chunks.size(), sequence->n_pages())));
       }
-      gathered = which;
-      attend(args);
+      gathered = sequence;
+      if (n_shared_splits_ == 1) {
+        kernels::attend_whole(table, attend, args, whole_room);
+      } else {
+        attend_split(attend, args, block, kv_head * group,
+                     static_cast<int>(unit % n_shared_splits_));
+      }
     }
   });
+  if (n_shared_splits_ > 1) {
+    team.barrier();
+    merge_splits(team);
+  }
   if (!parts_.input_forms.any()) return;
 
   team.barrier();  // a row is prepared whole, and its heads may be several threads' work
   const Range mine = team.share(plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     scratch_.attended.finish_row(*parts_.table, static_cast<int>(i));
+  }
+}
+
+float* DecoderLayers::split_sums(int row, int head, int split) {
+  const ModelConfig& config = *parts_.config;
+  if (split == 0) return scratch_.attended.row(row) + head * config.head_dim;
+  return row_of(scratch_.split_sums, std::int64_t{split - 1} * plan_.n_rows() + row, query_width_) +
+         head * config.head_dim;
+}
+
+kernels::AttendState* DecoderLayers::split_states(int row, int head, int split) {
+  return row_of(scratch_.split_states, std::int64_t{split} * plan_.n_rows() + row,
+                parts_.config->n_heads) +
+         head;
+}
+
+// args: of the whole block, for query heads from first_head on.
+void DecoderLayers::attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
+                                 const AttendBlock& block, int first_head, int split) {
+  kernels::AttendRow rows[kernels::kMostAttendRows];
+  kernels::AttendArgs one = args;
+  one.rows = rows;
+  one.n_rows = 0;
+  one.split = split;
+  for (int r = 0; r < args.n_rows; ++r) {
+    if (kernels::splits_of(args.rows[r].n_keys) <= split) continue;
+    kernels::AttendRow& row = rows[one.n_rows++] = args.rows[r];
+    row.out = split_sums(block.first_row + r, first_head, split);
+    row.states = split_states(block.first_row + r, first_head, split);
+  }
+  if (one.n_rows > 0) attend(one);
+}
+
+void DecoderLayers::merge_splits(const Team& team) {
+  const KernelTable& table = *parts_.table;
+  const int n_heads = parts_.config->n_heads;
+  const int head_dim = parts_.config->head_dim;
+  const Range mine = team.share(std::int64_t{plan_.n_rows()} * n_heads);
+  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
+    const int row = static_cast<int>(unit / n_heads);
+    const int head = static_cast<int>(unit % n_heads);
+    float* sums = split_sums(row, head, 0);
+    kernels::AttendState* state = split_states(row, head, 0);
+    const int n_splits =
+        kernels::splits_of(plan_.rows()[static_cast<std::size_t>(row)].position + 1);
+    for (int split = 1; split < n_splits; ++split) {
+      table.merge_split(split_sums(row, head, split), *split_states(row, head, split), head_dim,
+                        sums, state);
+    }
+    table.finish_attention(*state, head_dim, sums);
   }
 }
 
@@ -310,6 +378,11 @@ void DecoderLayers::make_room() {
   if (blocks_.capacity() < static_cast<std::size_t>(n_rows)) {
     blocks_.reserve(static_cast<std::size_t>(n_rows));
   }
+  const int n_splits = shared_splits(std::max(plan_.n_slots(), longest_reserved_));
+  if (n_splits > 1) {
+    grow(scratch_.split_states, n_splits * config.n_heads);
+    grow(scratch_.split_sums, (n_splits - 1) * query_width_);
+  }
   grow(whereabouts_, 1);
   std::size_t n_slots = 0;
   for (const PassRow& row : plan_.rows()) {
@@ -324,6 +397,11 @@ void DecoderLayers::make_room() {
     // Doubling, since a decoded sequence grows by a few tokens every pass.
     scratch_.chunks.resize(std::max(n_chunks, 2 * scratch_.chunks.size()));
   }
+}
+
+std::size_t DecoderLayers::whole_walks() const {
+  return static_cast<std::size_t>(kernels::kMostAttendRows) *
+         static_cast<std::size_t>(parts_.config->n_heads / parts_.config->n_kv_heads);
 }
 
 std::size_t DecoderLayers::chunks_per_thread() const {
@@ -351,6 +429,14 @@ void DecoderLayers::find_whereabouts() {
   }
 }
 
+// How many splits of so many positions this pass shares out: all, unless the heads alone share out
+// evenly over the threads, or rows make parts enough (and would need much room to be merged).
+int DecoderLayers::shared_splits(int n_positions) const {
+  constexpr int kMostSharedRows = 64;
+  const bool evenly = parts_.config->n_kv_heads % n_threads() == 0;
+  return evenly || plan_.n_rows() > kMostSharedRows ? 1 : kernels::splits_of(n_positions);
+}
+
 // Rows attend together if they follow one another in one sequence. All that may, where the heads
 // alone share out evenly over the threads; else few enough in a block that every thread gets
 // several and what a thread has over is a block's time at the most.
@@ -360,10 +446,13 @@ void DecoderLayers::share_out_attention() {
   const int n_rows = plan_.n_rows();
   const int n_parts = kPartsPerThread * n_threads();
   const int n_kv_heads = parts_.config->n_kv_heads;
-  const int together =
-      n_kv_heads % n_threads() == 0
-          ? kernels::kMostAttendRows
-          : std::clamp((n_rows * n_kv_heads + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
+  int last = 0;
+  for (const PassRow& row : rows) last = std::max(last, row.position);
+  n_shared_splits_ = shared_splits(last + 1);
+  const int n_least = n_rows * n_kv_heads * n_shared_splits_;
+  const int together = n_kv_heads % n_threads() == 0 ? kernels::kMostAttendRows
+                                                     : std::clamp((n_least + n_parts - 1) / n_parts,
+                                                                  1, kernels::kMostAttendRows);
   blocks_.clear();
   for (int first = 0; first < n_rows;) {
     const PassRow& row = rows[static_cast<std::size_t>(first)];

@@ -11,6 +11,7 @@
 
 #include "base/big_memory.h"
 #include "kernels/table.h"
+#include "kernels/whole_attention.h"
 #include "model/config.h"
 #include "model/kv_cache.h"
 #include "model/language_model.h"
@@ -119,6 +120,14 @@ class DecoderLayers {
     // room for what kernels::AttendArgs asks it for.
     std::vector<const void*> chunks;
     BigMemory attend_room;
+    // Each thread's own as well: what kernels::attend_whole asks for.
+    std::vector<float> whole_sums;  // (n_threads, kMostAttendRows, queries of a key-value head,
+                                    // head_dim)
+    std::vector<kernels::AttendState> whole_states;  // (n_threads, 2, kMostAttendRows, queries)
+    // Of positions that several threads share, what attention takes of each split: the first
+    // one's sums stand in attended.
+    std::vector<float> split_sums;                   // (n_splits - 1, n_rows, n_heads, head_dim)
+    std::vector<kernels::AttendState> split_states;  // (n_splits, n_rows, n_heads)
     // Row by row, of those that have some: the slots of what is not in place.
     std::vector<int> slots;
   };
@@ -137,12 +146,20 @@ class DecoderLayers {
   };
 
   void store_keys_and_values(const Team& team, int layer_index);
+  // Queries that one call of attention takes at most.
+  std::size_t whole_walks() const;
+  int shared_splits(int n_positions) const;
   void share_out_attention();
   std::size_t chunks_per_thread() const;
   void find_whereabouts();
-  using Attend = void (*)(const kernels::AttendArgs&);
-  Attend attend_of(int layer_index) const;
+  kernels::Attend attend_of(int layer_index) const;
   void attend(const Team& team, int layer_index);
+  void attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
+                    const AttendBlock& block, int first_head, int split);
+  void merge_splits(const Team& team);
+  // Of a row's head, what it took of a split.
+  float* split_sums(int row, int head, int split);
+  kernels::AttendState* split_states(int row, int head, int split);
   void add_to_stream(const Team& team, const std::vector<float>& bias);
   void make_room();
 
@@ -156,6 +173,7 @@ class DecoderLayers {
   int longest_reserved_ = 0;  // context of a sequence that was opened so far
   PassPlan plan_;
   std::vector<AttendBlock> blocks_;       // of this pass
+  int n_shared_splits_ = 1;               // that this pass shares out; 1: none
   std::vector<Whereabouts> whereabouts_;  // (n_rows)
   Scratch scratch_;
 };

@@ -1,0 +1,47 @@
+#include "kernels/whole_attention.h"
+
+#include <cstddef>
+
+namespace outrider::kernels {
+
+void attend_whole(const KernelTable& table, Attend attend, const AttendArgs& args,
+                  const WholeAttentionRoom& room) {
+  const auto n_queries = static_cast<std::size_t>(args.n_queries);
+  const auto head_dim = static_cast<std::size_t>(args.head_dim);
+  const auto first_of = [&](int r) { return static_cast<std::size_t>(r) * n_queries; };
+  AttendState* const further_states = room.states + first_of(args.n_rows);
+
+  AttendRow rows[kMostAttendRows];
+  AttendArgs one = args;
+  one.rows = rows;
+  for (one.split = 0;; ++one.split) {
+    // The first split's results stand where those of all will be, others are merged into them.
+    const bool further = one.split > 0;
+    one.out_stride = further ? head_dim : args.out_stride;
+    one.n_rows = 0;
+    for (int r = 0; r < args.n_rows; ++r) {
+      if (splits_of(args.rows[r].n_keys) <= one.split) continue;
+      AttendRow& row = rows[one.n_rows++] = args.rows[r];
+      row.states = (further ? further_states : room.states) + first_of(r);
+      if (further) row.out = room.sums + first_of(r) * head_dim;
+    }
+    if (one.n_rows == 0) break;
+    attend(one);
+    for (int r = 0; further && r < args.n_rows; ++r) {
+      if (splits_of(args.rows[r].n_keys) <= one.split) continue;
+      for (std::size_t q = 0; q < n_queries; ++q) {
+        table.merge_split(room.sums + (first_of(r) + q) * head_dim, further_states[first_of(r) + q],
+                          args.head_dim, args.rows[r].out + q * args.out_stride,
+                          &room.states[first_of(r) + q]);
+      }
+    }
+  }
+  for (int r = 0; r < args.n_rows; ++r) {
+    for (std::size_t q = 0; q < n_queries; ++q) {
+      table.finish_attention(room.states[first_of(r) + q], args.head_dim,
+                             args.rows[r].out + q * args.out_stride);
+    }
+  }
+}
+
+}  // namespace outrider::kernels

@@ -1,0 +1,167 @@
+// Contexts of several splits (kernels/table.h): a row's logits have the same bits whether one
+// thread goes over its splits one after the other or several threads share them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <tuple>
+
+#include "kernels/dispatch.h"
+#include "model/kv_cache.h"
+#include "model/llama.h"
+#include "model/load_model.h"
+#include "tests/support/kernel_tables.h"
+#include "tests/support/run_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+using kernels::KvKind;
+using testing::Rows;
+
+constexpr int kVocabulary = 131;
+constexpr auto kSplit = static_cast<std::size_t>(kernels::kSplitKeys);
+
+// Three key-value heads, which one thread takes whole and two threads cannot share evenly.
+const std::filesystem::path& three_heads() {
+  static const testing::TemporaryDirectory kDirectory;
+  static const bool kWritten = [] {
+    testing::TinyShape shape;
+    shape.seed = 5;
+    shape.vocabulary_size = kVocabulary;
+    shape.context_length = 4096;
+    shape.n_layers = 2;
+    shape.dim = 40;
+    shape.n_heads = 6;
+    shape.n_kv_heads = 3;
+    shape.head_dim = 18;
+    shape.hidden_dim = 48;
+    testing::write_hugging_face(testing::make_tiny_model(shape), kDirectory.path());
+    return true;
+  }();
+  (void)kWritten;
+  return kDirectory.path();
+}
+
+std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKind weights,
+                                    KvKind kv, int n_threads) {
+  LoadOptions options;
+  options.table = &table;
+  options.weights = weights;
+  options.kv = kv;
+  options.n_threads = n_threads;
+  auto model = load_model(three_heads(), options);
+  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
+  return model;
+}
+
+std::vector<TokenId> some_tokens(std::size_t n, unsigned state) {
+  std::vector<TokenId> tokens(n);
+  for (TokenId& token : tokens) {
+    state = state * 1664525u + 1013904223u;
+    token = static_cast<TokenId>((state >> 8) % kVocabulary);
+  }
+  return tokens;
+}
+
+std::span<const TokenId> part(const std::vector<TokenId>& tokens, std::size_t first,
+                              std::size_t n) {
+  return std::span(tokens).subspan(first, n);
+}
+
+// The first n tokens in passes of more rows than share splits.
+std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<TokenId>& tokens,
+                                    std::size_t n) {
+  auto sequence = model.open({});
+  for (std::size_t done = 0; done < n;) {
+    const std::size_t rows = std::min<std::size_t>(n - done, 300);
+    testing::run_and_keep(model, *sequence, part(tokens, done, rows));
+    done += rows;
+  }
+  return sequence;
+}
+
+class SplitAttention
+    : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, WeightKind, KvKind>> {};
+
+TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
+  const auto& [table, weights, kv] = GetParam();
+  // Rows end before the second split and within it.
+  constexpr std::size_t kBefore = kSplit - 9;
+  const std::vector<TokenId> tokens = some_tokens(kBefore + 40, 1);
+  const auto one = load(*table.table, weights, kv, 1);
+  const auto alone = prefilled(*one, tokens, kBefore);
+  const Rows expected = testing::decode_one_by_one(*one, *alone, part(tokens, kBefore, 40));
+  ASSERT_FALSE(testing::same_bits(expected[0], expected[20]));
+
+  for (const int n_threads : {2, 4}) {
+    SCOPED_TRACE(n_threads);
+    const auto model = load(*table.table, weights, kv, n_threads);
+    const auto sequence = prefilled(*model, tokens, kBefore);
+    testing::expect_same_bits(
+        expected, 0, testing::decode_one_by_one(*model, *sequence, part(tokens, kBefore, 12)));
+    sequence->truncate(static_cast<int>(kBefore));
+    testing::expect_same_bits(expected, 0,
+                              testing::run_block(*model, *sequence, part(tokens, kBefore, 40)));
+    sequence->keep({});
+    // The right path among wrong siblings: chunks are put together on both sides of the border.
+    std::vector<TokenId> nodes;
+    std::vector<int> parents;
+    for (std::size_t i = 0; i < 30; ++i) {
+      const TokenId right = tokens[kBefore + i];
+      nodes.insert(nodes.end(), {static_cast<TokenId>((right + 1) % kVocabulary), right});
+      const int parent = static_cast<int>(2 * i) - 1;
+      parents.insert(parents.end(), {parent, parent});
+    }
+    const Rows rows = testing::run_block(*model, *sequence, nodes, parents);
+    Rows right_rows;
+    for (std::size_t i = 0; i < 30; ++i) right_rows.push_back(rows[2 * i + 1]);
+    testing::expect_same_bits(expected, 0, right_rows);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SplitAttention,
+    ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
+                       ::testing::Values(WeightKind::bf16, WeightKind::int8),
+                       ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
+    [](const auto& info) {
+      std::string table = std::get<0>(info.param).name;
+      std::replace(table.begin(), table.end(), ' ', '_');
+      return table + (std::get<1>(info.param) == WeightKind::bf16 ? "_bf16" : "_int8") + "_kv" +
+             outrider::name_of(std::get<2>(info.param));
+    });
+
+// Sequences of one, two and three splits in one pass.
+TEST(SplitAttentionTogether, SequencesOfOtherLengthsShareAPass) {
+  const kernels::KernelTable& table = kernels::best_table();
+  const std::vector<TokenId> tokens = some_tokens(2 * kSplit + 50, 2);
+  const std::size_t lengths[] = {2 * kSplit + 20, 70, kSplit + 3};
+  constexpr std::size_t kRows = 3;
+
+  const auto one = load(table, WeightKind::int8, KvKind::bf16, 1);
+  const auto two = load(table, WeightKind::int8, KvKind::bf16, 2);
+  std::vector<Rows> expected;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<TokenBlock> blocks;
+  for (const std::size_t length : lengths) {
+    const auto sequence = prefilled(*one, tokens, length);
+    expected.push_back(testing::decode_one_by_one(*one, *sequence, part(tokens, length, kRows)));
+    sequences.push_back(prefilled(*two, tokens, length));
+    blocks.push_back({sequences.back().get(), part(tokens, length, kRows), {}});
+  }
+  ForwardOutput output;
+  two->forward(blocks, {}, output);
+  const Rows rows = testing::rows_of(output);
+  ASSERT_EQ(rows.size(), expected.size() * kRows);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto first = rows.begin() + static_cast<std::ptrdiff_t>(i * kRows);
+    testing::expect_same_bits(expected[i], 0, Rows(first, first + kRows));
+  }
+}
+
+}  // namespace
+}  // namespace outrider
