@@ -448,6 +448,31 @@ TEST(Attend, SurvivesExtremeScores) {
   }
 }
 
+// Scores of -infinity weigh nothing wherever they stand, whole chunks and splits of them too; where
+// there is nothing else, nothing is what comes of it.
+TEST(Attend, ScoresOfMinusInfinityWeighNothing) {
+  constexpr int kKeys = 2 * kSplitKeys + 70;
+  const std::vector<float> query = {1e30F};
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    for (const auto& [name, table] : tables_with(arithmetic)) {
+      for (const int finite : {0, kChunkKeys, kSplitKeys - 1, kSplitKeys, kKeys - 1, kKeys}) {
+        Cache cache(arithmetic, 1, kKeys);
+        for (int i = 0; i < kKeys; ++i) {
+          cache.store_key(i, {i == finite ? 0.0F : -1e30F});
+          cache.store_value(i, {i == finite ? 2.0F : 3.0F});
+        }
+        std::vector<float> out;
+        cache.call(query, 1, kKeys, out).run(*table);
+        if (finite < kKeys) {
+          EXPECT_EQ(out[0], 2.0F) << name << " key " << finite;
+        } else {
+          EXPECT_TRUE(std::isnan(out[0])) << name;
+        }
+      }
+    }
+  }
+}
+
 // Scores that rise or fall by less than their weights vanish in, over four splits: each counts, to
 // the highest score of all.
 TEST(Attend, EverySplitCounts) {

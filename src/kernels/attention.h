@@ -91,6 +91,10 @@ struct Factor {
   float of_one;
 };
 
+// What scores of which the highest is so much are weighed beside: where none is above -infinity,
+// something finite, beside which they weigh nothing.
+inline float weighed_beside(float highest) { return highest == -__builtin_inff() ? 0.0F : highest; }
+
 // The scores of a chunk of n keys (each walk's stride floats behind the one before, room for
 // kChunkKeys) become weights, and the walks' sums are brought to the new highest scores.
 // Weight::of(V): e^x, as exactly as it is to count. Several walks at a time: each is a long chain
@@ -116,7 +120,7 @@ void weigh(int head_dim, int n, float* scores, int stride, Walk* walks) {
   for (int i = 0; i < kChunkKeys; i += kLanes) {
     for (int q = 0; q < Q; ++q) {
       float* at = scores + q * stride + i;
-      const V weight = Weight::of(V::load(at) - V::broadcast(highest[q]));
+      const V weight = Weight::of(V::load(at) - V::broadcast(weighed_beside(highest[q])));
       weight.store(at);
       sums[q] = sums[q] + weight;
     }
@@ -372,8 +376,8 @@ template <class V>
 void merge_split(const float* further_sums, const AttendState& further, int head_dim, float* sums,
                  AttendState* state) {
   const float highest = state->highest < further.highest ? further.highest : state->highest;
-  const Factor<V> before(state->highest - highest);
-  const Factor<V> behind(further.highest - highest);
+  const Factor<V> before(state->highest - weighed_beside(highest));
+  const Factor<V> behind(further.highest - weighed_beside(highest));
   for (int d = 0; d < head_dim; d += kLanes) {
     const V so_far = load_at<V>(sums, d, head_dim) * before.of_all;
     store_at(fma(load_at<V>(further_sums, d, head_dim), behind.of_all, so_far), sums, d, head_dim);

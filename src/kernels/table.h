@@ -212,8 +212,8 @@ struct KernelTable {
   // each with one fused multiply-add. int8, heads of at most kMostRoundedHeadDim: a query, and a
   // chunk's weights times the scales of their values, are rounded to integers, the largest in size
   // becoming 127 * 128 (all zero when 127 * 128 / largest overflows); scores and a chunk's sums are
-  // exact integers, rounded to float once and multiplied by the scales. A row of which all scores
-  // in a chunk overflow to -infinity is NaN.
+  // exact integers, rounded to float once and multiplied by the scales. Scores that
+  // overflow to -infinity weigh nothing; a row that has no others becomes NaN.
   void (*attend[kKvKinds])(const AttendArgs& args);
 
   // The same of bf16, for passes whose weights are bf16 and heads of at most kMostRoundedHeadDim,

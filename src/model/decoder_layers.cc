@@ -177,7 +177,8 @@ kernels::Attend DecoderLayers::attend_of(int layer_index) const {
 }
 
 // softmax(q k^T / sqrt(head_dim)) v: over (rows that attend together, key-value head), each with
-// the query heads that share it.
+// the query heads that share it; where splits are shared, over these too, whose parts are merged
+// behind a barrier, over (row, head).
 void DecoderLayers::attend(const Team& team, int layer_index) {
   const KernelTable& table = *parts_.table;
   const ModelConfig& config = *parts_.config;
@@ -378,11 +379,7 @@ void DecoderLayers::make_room() {
   if (blocks_.capacity() < static_cast<std::size_t>(n_rows)) {
     blocks_.reserve(static_cast<std::size_t>(n_rows));
   }
-  const int n_splits = shared_splits(std::max(plan_.n_slots(), longest_reserved_));
-  if (n_splits > 1) {
-    grow(scratch_.split_states, n_splits * config.n_heads);
-    grow(scratch_.split_sums, (n_splits - 1) * query_width_);
-  }
+  make_room_for_splits();
   grow(whereabouts_, 1);
   std::size_t n_slots = 0;
   for (const PassRow& row : plan_.rows()) {
@@ -429,12 +426,30 @@ void DecoderLayers::find_whereabouts() {
   }
 }
 
+// Passes of more rows have parts enough, and would need much room to be merged.
+constexpr int kMostSharedRows = 64;
+
 // How many splits of so many positions this pass shares out: all, unless the heads alone share out
-// evenly over the threads, or rows make parts enough (and would need much room to be merged).
+// evenly over the threads, or there are rows enough.
 int DecoderLayers::shared_splits(int n_positions) const {
-  constexpr int kMostSharedRows = 64;
   const bool evenly = parts_.config->n_kv_heads % n_threads() == 0;
   return evenly || plan_.n_rows() > kMostSharedRows ? 1 : kernels::splits_of(n_positions);
+}
+
+// For whatever pass of so many rows may share them, on however many threads: a prompt's passes,
+// which do not, make room for the drafts behind it.
+void DecoderLayers::make_room_for_splits() {
+  bool ever = false;
+  for (int n = 2; n <= parts_.n_threads; ++n) ever = ever || parts_.config->n_kv_heads % n != 0;
+  const int n_splits = kernels::splits_of(std::max(plan_.n_slots(), longest_reserved_));
+  if (!ever || n_splits == 1) return;
+  const auto n_rows = static_cast<std::size_t>(std::min(plan_.n_rows(), kMostSharedRows));
+  const auto grow = [&](auto& values, std::int64_t width) {
+    const std::size_t n = n_rows * static_cast<std::size_t>(width);
+    if (values.size() < n) values.resize(n);
+  };
+  grow(scratch_.split_states, std::int64_t{n_splits} * parts_.config->n_heads);
+  grow(scratch_.split_sums, std::int64_t{n_splits - 1} * query_width_);
 }
 
 // Rows attend together if they follow one another in one sequence. All that may, where the heads
@@ -449,7 +464,10 @@ void DecoderLayers::share_out_attention() {
   int last = 0;
   for (const PassRow& row : rows) last = std::max(last, row.position);
   n_shared_splits_ = shared_splits(last + 1);
-  const int n_least = n_rows * n_kv_heads * n_shared_splits_;
+  int n_least = 0;  // parts, if each row attended by itself
+  for (const PassRow& row : rows) {
+    n_least += n_kv_heads * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(row.position + 1));
+  }
   const int together = n_kv_heads % n_threads() == 0 ? kernels::kMostAttendRows
                                                      : std::clamp((n_least + n_parts - 1) / n_parts,
                                                                   1, kernels::kMostAttendRows);

@@ -149,6 +149,7 @@ class DecoderLayers {
   // Queries that one call of attention takes at most.
   std::size_t whole_walks() const;
   int shared_splits(int n_positions) const;
+  void make_room_for_splits();
   void share_out_attention();
   std::size_t chunks_per_thread() const;
   void find_whereabouts();

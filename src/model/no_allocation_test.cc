@@ -1,6 +1,12 @@
 // Once warm, decoding allocates nothing: not the pass, not the cache, not keep().
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "kernels/table.h"
+#include "model/llama.h"
 #include "model/load_model.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/temporary_directory.h"
@@ -61,6 +67,38 @@ TEST(LlamaModel, AllocatesNothingWithinWhatWasReserved) {
   }
   EXPECT_EQ(testing::n_allocations, before);
   EXPECT_EQ(sequence->n_kept(), 200);
+}
+
+// Splits of a context that two threads share: the prompt's passes, too wide to share them, have
+// made room for one row and for a draft.
+TEST(LlamaModel, AllocatesNothingWhereSplitsAreShared) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  const testing::TemporaryDirectory directory;
+  testing::TinyShape shape;
+  shape.context_length = 2 * kernels::kSplitKeys;
+  shape.n_heads = 3;
+  shape.n_kv_heads = 3;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  LoadOptions options;
+  options.n_threads = 2;
+  const auto model = load_model(directory.path(), options);
+  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
+  const auto sequence =
+      model->open({.encoder_tokens = {}, .n_reserved = kernels::kSplitKeys + 200});
+  ForwardOutput output;
+  std::vector<int> path(100);
+  std::iota(path.begin(), path.end(), 0);
+  const std::vector<TokenId> tokens(100, 5);
+  const auto pass = [&](std::size_t n) {
+    const TokenBlock block{sequence.get(), std::span(tokens).first(n), {}};
+    model->forward({&block, 1}, {}, output);
+    sequence->keep(std::span(path).first(n));
+  };
+  for (int i = 0; i < 11; ++i) pass(100);
+  ASSERT_GT(sequence->n_kept(), kernels::kSplitKeys);
+  const long before = testing::n_allocations;
+  for (const std::size_t n : {1, 5, 1, 64}) pass(n);
+  EXPECT_EQ(testing::n_allocations, before);
 }
 
 }  // namespace
