@@ -10,8 +10,7 @@
 
 #include "kernels/dispatch.h"
 #include "model/kv_cache.h"
-#include "model/llama.h"
-#include "model/load_model.h"
+#include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/run_model.h"
 #include "tests/support/temporary_directory.h"
@@ -21,6 +20,7 @@ namespace outrider {
 namespace {
 
 using kernels::KvKind;
+using testing::part;
 using testing::Row;
 using testing::Rows;
 
@@ -51,31 +51,12 @@ const std::filesystem::path& ragged_model() {
 
 std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKind weights,
                                     KvKind kv, int n_threads) {
-  LoadOptions options;
-  options.table = &table;
-  options.weights = weights;
-  options.kv = kv;
-  options.n_threads = n_threads;
-  auto model = load_model(ragged_model(), options);
-  // So small a model would run on one thread.
-  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
-  return model;
+  return testing::load_on(ragged_model(), table, weights, kv, n_threads);
 }
 
-// Tokens without a pattern; longer than two chunks of keys.
-std::vector<TokenId> some_tokens(int n, unsigned start) {
-  std::vector<TokenId> tokens;
-  unsigned state = start;
-  for (int i = 0; i < n; ++i) {
-    state = state * 1664525u + 1013904223u;
-    tokens.push_back(static_cast<TokenId>((state >> 8) % 131));
-  }
-  return tokens;
-}
-
-std::span<const TokenId> part(const std::vector<TokenId>& tokens, std::size_t first,
-                              std::size_t n) {
-  return std::span(tokens).subspan(first, n);
+// Longer than two chunks of keys, as a rule.
+std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
+  return testing::tokens_without_pattern(n, start, 131);
 }
 
 class BitIdentity

@@ -9,8 +9,7 @@
 
 #include "kernels/dispatch.h"
 #include "model/kv_cache.h"
-#include "model/llama.h"
-#include "model/load_model.h"
+#include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/run_model.h"
 #include "tests/support/temporary_directory.h"
@@ -20,6 +19,7 @@ namespace outrider {
 namespace {
 
 using kernels::KvKind;
+using testing::part;
 using testing::Rows;
 
 constexpr int kVocabulary = 131;
@@ -48,28 +48,11 @@ const std::filesystem::path& three_heads() {
 
 std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, WeightKind weights,
                                     KvKind kv, int n_threads) {
-  LoadOptions options;
-  options.table = &table;
-  options.weights = weights;
-  options.kv = kv;
-  options.n_threads = n_threads;
-  auto model = load_model(three_heads(), options);
-  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
-  return model;
+  return testing::load_on(three_heads(), table, weights, kv, n_threads);
 }
 
-std::vector<TokenId> some_tokens(std::size_t n, unsigned state) {
-  std::vector<TokenId> tokens(n);
-  for (TokenId& token : tokens) {
-    state = state * 1664525u + 1013904223u;
-    token = static_cast<TokenId>((state >> 8) % kVocabulary);
-  }
-  return tokens;
-}
-
-std::span<const TokenId> part(const std::vector<TokenId>& tokens, std::size_t first,
-                              std::size_t n) {
-  return std::span(tokens).subspan(first, n);
+std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
+  return testing::tokens_without_pattern(n, start, kVocabulary);
 }
 
 // The first n tokens in passes of more rows than share splits.
