@@ -101,10 +101,12 @@ void DecoderLayers::attention(const Team& team, int layer_index, const Activatio
   const auto query_width = static_cast<std::size_t>(query_width_);
   const auto kv_width = static_cast<std::size_t>(kv_width_);
 
+  layer.query.matrix.comes_next(team);
   team.barrier();
   layer.query.matrix.multiply(team, read, scratch_.query.data(), query_width);
   layer.key.matrix.multiply(team, read, scratch_.key.data(), kv_width);
   layer.value.matrix.multiply(team, read, scratch_.value.data(), kv_width);
+  layer.output.matrix.comes_next(team);
   team.barrier();
   store_keys_and_values(team, layer_index);
   team.barrier();
@@ -112,6 +114,7 @@ void DecoderLayers::attention(const Team& team, int layer_index, const Activatio
   team.barrier();
   layer.output.matrix.multiply(team, scratch_.attended, scratch_.change.data(),
                                static_cast<std::size_t>(parts_.config->dim));
+  layer.gate.matrix.comes_next(team);
   team.barrier();
   add_to_stream(team, layer.output.bias);
 }
@@ -315,6 +318,7 @@ void DecoderLayers::feed_forward(const Team& team, int layer_index) {
   team.barrier();
   layer.gate.matrix.multiply(team, scratch_.normed, scratch_.gate.data(), stride);
   layer.up.matrix.multiply(team, scratch_.normed, scratch_.up.data(), stride);
+  layer.down.matrix.comes_next(team);
   team.barrier();
   const Range mine = team.share(plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
@@ -328,6 +332,8 @@ void DecoderLayers::feed_forward(const Team& team, int layer_index) {
   team.barrier();
   layer.down.matrix.multiply(team, scratch_.hidden, scratch_.change.data(),
                              static_cast<std::size_t>(parts_.config->dim));
+  const auto next = static_cast<std::size_t>(layer_index) + 1;
+  if (next < parts_.layers.size()) parts_.layers[next].query.matrix.comes_next(team);
   team.barrier();
   add_to_stream(team, layer.down.bias);
 }

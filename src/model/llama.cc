@@ -145,6 +145,7 @@ void LlamaModel::leave_features(const Team& team, int n_layers_done) {
 void LlamaModel::project_to_vocabulary(const Team& team, float* logits) {
   if (layers_.plan().n_asked() == 0) return;
   const ModelConfig& config = parts_.config;
+  parts_.weights.head.comes_next(team);
   team.barrier();  // asked rows are shared out anew
   const Range mine = team.share(layers_.plan().n_asked());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {

@@ -16,25 +16,24 @@ void pause() {
 
 }  // namespace
 
-void Barrier::wait(int n_threads) {
+bool Barrier::arrive(int n_threads) {
+  if (n_arrived_.fetch_add(1, std::memory_order_acq_rel) != n_threads - 1) return false;
+  n_arrived_.store(0, std::memory_order_relaxed);  // published by round_
+  // Sequentially consistent, so that it is seen before notify_all asks who sleeps.
+  round_.fetch_add(1);
+  round_.notify_all();
+  return true;
+}
+
+void Barrier::wait_for_end(std::int32_t round) {
   using Clock = std::chrono::steady_clock;
-  // No round ends before this thread has arrived.
-  const std::int32_t round = round_.load(std::memory_order_relaxed);
-  if (n_arrived_.fetch_add(1, std::memory_order_acq_rel) == n_threads - 1) {
-    n_arrived_.store(0, std::memory_order_relaxed);  // published by round_
-    // Sequentially consistent, so that it is seen before notify_all asks who sleeps.
-    round_.fetch_add(1);
-    round_.notify_all();
-    return;
-  }
-  const auto is_over = [&] { return round_.load(std::memory_order_acquire) != round; };
   for (int look = 0; look < kLooks; ++look) {
-    if (is_over()) return;
+    if (is_over(round)) return;
     pause();
   }
   for (const auto until = Clock::now() + patience_; Clock::now() < until;) {
     for (int look = 0; look < kLooks; ++look) {
-      if (is_over()) return;
+      if (is_over(round)) return;
       pause();
     }
   }

@@ -25,10 +25,31 @@ class Barrier {
   explicit Barrier(std::chrono::nanoseconds patience = kPatience) : patience_(patience) {}
 
   // Returns when n_threads have called it; what they wrote before is seen after. Any number of
-  // times, always with the same n_threads.
-  void wait(int n_threads);
+  // times, always with the same n_threads. While it waits, a thread calls meanwhile() over and
+  // over for as long as that returns true; it should be back within some tens of nanoseconds.
+  template <typename Meanwhile>
+  void wait(int n_threads, const Meanwhile& meanwhile) {
+    // No round ends before this thread has arrived.
+    const std::int32_t round = round_.load(std::memory_order_relaxed);
+    if (arrive(n_threads)) return;
+    // Where threads share processors, whoever has nothing to do leaves its own at once.
+    if (patience_.count() > 0) {
+      while (meanwhile()) {
+        if (is_over(round)) return;
+      }
+    }
+    wait_for_end(round);
+  }
+  void wait(int n_threads) {
+    wait(n_threads, [] { return false; });
+  }
 
  private:
+  // Whether this thread was the last one, and so has ended the round.
+  bool arrive(int n_threads);
+  bool is_over(std::int32_t round) const { return round_.load(std::memory_order_acquire) != round; }
+  void wait_for_end(std::int32_t round);
+
   std::chrono::nanoseconds patience_;
   alignas(64) std::atomic<int> n_arrived_{0};
   alignas(64) std::atomic<std::int32_t> round_{0};

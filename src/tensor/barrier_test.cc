@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -37,6 +38,24 @@ TEST(Barrier, PublishesWrites) {
       threads.clear();
       EXPECT_EQ(mistakes, std::vector<int>(static_cast<std::size_t>(n_threads), 0));
     }
+  }
+}
+
+// Who waits does what there is to do, until there is nothing more or all have come, and does not
+// begin with it where it is to leave its processor.
+TEST(Barrier, WaitsWithSomethingToDo) {
+  for (const std::chrono::nanoseconds patience :
+       {std::chrono::nanoseconds(Barrier::kPatience), 0ns}) {
+    Barrier barrier(patience);
+    std::atomic<int> n_done = 0;
+    std::jthread early([&] { barrier.wait(2, [&] { return ++n_done < 10; }); });
+    std::this_thread::sleep_for(50 * Barrier::kPatience);
+    barrier.wait(2);
+    early.join();
+    EXPECT_LE(n_done, patience.count() > 0 ? 10 : 0);
+    // More to do than there is time: the barrier ends it.
+    std::jthread busy([&] { barrier.wait(2, [] { return true; }); });
+    barrier.wait(2);
   }
 }
 

@@ -102,7 +102,16 @@ class Matrix {
   // barrier before); y is complete after a barrier.
   void multiply(const Team& team, const Activations& x, float* y, std::size_t y_stride) const;
 
+  // The team's next product is with this matrix: whoever waits for it at a barrier may call for its
+  // weights.
+  void comes_next(const Team& team) const;
+
  private:
+  std::int64_t n_tiles() const;
+  std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
+  // The fewest tiles that a thread takes at once.
+  std::int64_t least_part() const;
+
   const KernelTable* table_ = nullptr;
   WeightKind kind_ = WeightKind::f32;
   int n_columns_ = 0;

@@ -47,13 +47,14 @@ std::chrono::nanoseconds patience_of(int n_threads) {
 
 }  // namespace
 
-Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_threads) {
+Range Deals::next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::int64_t least,
+                  int n_threads) {
   std::atomic<std::int64_t>& dealt = slots_[static_cast<std::size_t>(deal) % slots_.size()].dealt;
   std::int64_t seen = dealt.load(std::memory_order_relaxed);
   while (true) {
     const std::int64_t whose = seen >> kDealtBits;
     if (whose > deal) return {};
-    const std::int64_t begin = whose == deal ? seen - (deal << kDealtBits) : 0;
+    const std::int64_t begin = whose == deal ? seen - (deal << kDealtBits) : n_taken;
     if (begin >= n) return {};
     const std::int64_t part = std::max(least, (n - begin) / (2 * n_threads));
     const std::int64_t end = std::min(n, begin + part);
@@ -61,6 +62,17 @@ Range Deals::next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_t
       return {begin, end};
     }
   }
+}
+
+bool Team::call_ahead() const {
+  constexpr int kLines = 4;  // between two looks whether all have come
+  constexpr std::size_t kLineBytes = 64;
+  for (int line = 0; line < kLines; ++line) {
+    if (ahead_ >= ahead_end_) return false;
+    __builtin_prefetch(ahead_, 0, 2);  // into the second cache: kernels/products.h says why
+    ahead_ += kLineBytes;
+  }
+  return true;
 }
 
 void run_team(int n_threads, const std::function<void(const Team&)>& body) {

@@ -4,8 +4,10 @@
 #ifndef OUTRIDER_TENSOR_TEAM_H_
 #define OUTRIDER_TENSOR_TEAM_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -21,9 +23,10 @@ struct Range {
 // How far each of the last few deals of a team has come.
 class Deals {
  public:
-  // The next part of [0, n) in the team's deal number `deal` (all threads count alike): half of an
-  // even share of what is left, but at least `least`. Empty once nothing is left.
-  Range next(std::int64_t deal, std::int64_t n, std::int64_t least, int n_threads);
+  // The next part of [n_taken, n) in the team's deal number `deal` (all threads count alike): half
+  // of an even share of what is left, but at least `least`. Empty once nothing is left.
+  Range next(std::int64_t deal, std::int64_t n_taken, std::int64_t n, std::int64_t least,
+             int n_threads);
 
  private:
   // A deal's number and, in the low bits, how much of it is dealt. A thread leaves a deal only when
@@ -51,33 +54,62 @@ class Team {
   // This thread's share of [0, n): contiguous, in order of index, sizes differing by one at most.
   Range share(std::int64_t n) const { return {n * index_ / size_, n * (index_ + 1) / size_}; }
 
-  // Deals [0, n), n below 2^31, out in parts of `least` or more, whoever comes next getting the
-  // next: where threads are not equally fast (their cores are other programs' too) none waits long
-  // for another. Calls work(part) for each part that falls to this thread. All threads must call
-  // it, in the same order as other deals.
+  // Deals [0, n), n below 2^31, out in parts of `least` or more (or even shares, where those are
+  // smaller): first to each thread its first_part, then whoever comes next gets the next. Where
+  // threads are not equally fast (their cores are other programs' too) none waits long for another.
+  // Calls work(part) for each part that falls to this thread. All threads must call it, in the same
+  // order as other deals.
   template <typename Work>
   void deal(std::int64_t n, std::int64_t least, const Work& work) const {
     ++n_deals_;
-    if (size_ == 1) {
-      if (n > 0) work(Range{0, n});
-      return;
-    }
-    for (Range part = room_->deals.next(n_deals_, n, least, size_); part.begin < part.end;
-         part = room_->deals.next(n_deals_, n, least, size_)) {
+    Range part = first_part(n, least);
+    if (part.begin < part.end) work(part);
+    if (size_ == 1) return;
+    const std::int64_t n_taken = std::min(n, size_ * first_size(n, least));
+    while (true) {
+      part = room_->deals.next(n_deals_, n_taken, n, least, size_);
+      if (part.begin >= part.end) return;
       work(part);
     }
   }
 
-  // Waits for all threads; what they wrote before is seen after. All threads must call it.
+  // What such a deal begins with for this thread, whoever comes first; so it is known before.
+  Range first_part(std::int64_t n, std::int64_t least) const {
+    const std::int64_t size = first_size(n, least);
+    return {std::min(n, size * index_), std::min(n, size * (index_ + 1))};
+  }
+
+  // Waits for all threads; what they wrote before is seen after. All threads must call it. Whoever
+  // waits calls for what it will read next (reads_next) into its caches.
   void barrier() const {
-    if (size_ > 1) room_->barrier.wait(size_);
+    if (size_ > 1) room_->barrier.wait(size_, [this] { return call_ahead(); });
+  }
+
+  // The n_bytes at `from`, which never change and which this thread reads from memory behind one of
+  // the next barriers. While some threads work on what little there is between two products, the
+  // memory would stand idle.
+  void reads_next(const std::byte* from, std::size_t n_bytes) const {
+    if (from + n_bytes == ahead_end_) return;  // said before: what is called for is
+    ahead_ = from;
+    ahead_end_ = from + n_bytes;
   }
 
  private:
+  // Half of an even share, at least `least`.
+  std::int64_t first_size(std::int64_t n, std::int64_t least) const {
+    if (size_ == 1) return n;
+    return std::min(std::max(n / (2 * size_), least), (n + size_ - 1) / size_);
+  }
+
+  // Some lines more of what this thread reads next. False: there are none.
+  bool call_ahead() const;
+
   int index_;
   int size_;
   TeamRoom* room_;
-  mutable std::int64_t n_deals_ = 0;  // this thread's own count
+  mutable std::int64_t n_deals_ = 0;          // this thread's own count
+  mutable const std::byte* ahead_ = nullptr;  // what it reads next and has not called for
+  mutable const std::byte* ahead_end_ = nullptr;
 };
 
 // Runs body on n_threads threads (this one included) and waits. Every thread runs with the default

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cfenv>
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -30,7 +33,7 @@ TEST(Team, SharesCoverEverythingOnceAndEvenly) {
 }
 
 // Every deal of many, without barriers between them, covers everything once, in parts no smaller
-// than asked but for the last.
+// than asked or an even share but for the last, each thread's first part first.
 TEST(Team, DealsCoverEverythingOnce) {
   constexpr int kDeals = 300;
   for (const int size : {1, 2, 3, 7}) {
@@ -39,23 +42,66 @@ TEST(Team, DealsCoverEverythingOnce) {
         std::vector<std::vector<std::atomic<int>>> seen(kDeals);
         for (auto& deal : seen) deal = std::vector<std::atomic<int>>(static_cast<std::size_t>(n));
         std::atomic<int> too_small = 0;
+        std::atomic<int> others_first = 0;
         run_team(size, [&](const Team& team) {
+          const Range first = team.first_part(n, least);
           for (auto& cells : seen) {
+            bool begun = first.begin == first.end;
             team.deal(n, least, [&](const Range& part) {
-              if (part.end - part.begin < least && part.end < n) ++too_small;
+              if (!begun && (part.begin != first.begin || part.end != first.end)) ++others_first;
+              begun = true;
+              const std::int64_t fewest = std::min(least, (n + size - 1) / size);
+              if (part.end - part.begin < fewest && part.end < n) ++too_small;
               for (std::int64_t i = part.begin; i < part.end; ++i) {
                 ++cells[static_cast<std::size_t>(i)];
               }
             });
+            if (!begun) ++others_first;
           }
         });
         EXPECT_EQ(too_small, 0);
+        EXPECT_EQ(others_first, 0);
         for (const auto& cells : seen) {
           for (const std::atomic<int>& cell : cells) ASSERT_EQ(cell, 1) << size << " " << n;
         }
       }
     }
   }
+}
+
+// First parts are half of even shares where these are larger than the least part, and never more
+// than an even share: whoever is slow keeps nobody waiting with more than that.
+TEST(Team, FirstPartsAreHalfOfEvenShares) {
+  const auto first_part = [](int index, std::int64_t n, std::int64_t least) {
+    const Range part = Team(index, 4, nullptr).first_part(n, least);
+    return std::pair(part.begin, part.end);
+  };
+  EXPECT_EQ(first_part(0, 80, 5), std::pair(0L, 10L));
+  EXPECT_EQ(first_part(3, 80, 5), std::pair(30L, 40L));
+  EXPECT_EQ(first_part(3, 80, 15), std::pair(45L, 60L));
+  EXPECT_EQ(first_part(0, 10, 15), std::pair(0L, 3L));
+  EXPECT_EQ(first_part(3, 10, 15), std::pair(9L, 10L));
+  EXPECT_EQ(first_part(3, 2, 15), std::pair(2L, 2L));
+}
+
+// Calling for what is read next, some of it at each barrier, or more than once, changes nothing.
+TEST(Team, WaitsWithSomethingToCallFor) {
+  constexpr int kRounds = 200;
+  const std::vector<std::byte> weights(100'000);
+  std::vector<int> mistakes(3, 0);
+  std::vector<int> cells(3, 0);
+  run_team(3, [&](const Team& team) {
+    const auto mine = static_cast<std::size_t>(team.index());
+    const auto next = static_cast<std::size_t>((team.index() + 1) % team.size());
+    for (int round = 1; round <= kRounds; ++round) {
+      cells[mine] = round;
+      team.reads_next(weights.data() + 64 * round, 1000U * mine);
+      team.barrier();
+      mistakes[mine] += cells[next] == round ? 0 : 1;
+      team.barrier();
+    }
+  });
+  EXPECT_EQ(mistakes, std::vector<int>(3, 0));
 }
 
 // Each thread reads, after the barrier, what its neighbour wrote before it, many times over.
