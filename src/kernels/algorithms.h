@@ -20,8 +20,9 @@
 // Dots offers: kMaxRows and, for R rows and T tiles at a time, at most kMaxRows of them together,
 // the exact dot products of one group's 16 outputs with each row's 32 quantised inputs, as floats
 // (below 2^24, so exact): int8 and int4<R, T>(weights, inputs, use), use(t, dots) with those of
-// tile t and all R rows. TileByTile makes them of one tile's: int8 and int4<R>(weights, inputs,
-// dots).
+// tile t and all R rows; and, measured, kStreamRows, up to how many rows tiles go in streams, and
+// kOneRowAhead, how many bytes ahead one row calls for its weights. TileByTile makes them of one
+// tile's: int8 and int4<R>(weights, inputs, dots).
 //
 // Products of attention, of some kKind of keys and values, offer dots<R, T>(cells, row_bytes, n,
 // rows, ahead, use): use(r, t, dots) of R rows of n numbers (rows.at(r), the first one's address)

@@ -234,7 +234,8 @@ constexpr int kFewRows = kKind == WeightKind::int8 ? 6 : 8;
 template <WeightKind kKind>
 void matmul_quantized_amx(const MatmulArgs& args) {
   if (args.n_rows <= kFewRows<kKind>) {
-    kKind == WeightKind::int8 ? matmul_int8_vnni(args) : matmul_int4_vnni(args);
+    kKind == WeightKind::int8 ? matmul_int8_vnni_side_by_side(args)
+                              : matmul_int4_vnni_side_by_side(args);
     return;
   }
   switch (row_tile_height(args.n_rows)) {
@@ -378,6 +379,8 @@ void matmul_bf16_amx(const MatmulArgs& args) {
 // The vector table's integer products are never used here, only its other slots.
 struct NoDots {
   static constexpr int kMaxRows = 1;
+  static constexpr int kStreamRows = 1;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
   template <int R, int T, class Use>
   static void int8(const GroupWeights&, const GroupInputs&, const Use&) {}
   template <int R, int T, class Use>

@@ -11,6 +11,8 @@ namespace {
 // Bytes widened to 16 bits and multiplied in pairs; nothing saturates.
 struct Avx512Dots {
   static constexpr int kMaxRows = 4;
+  static constexpr int kStreamRows = 2;
+  static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
 
   // 32 bytes: one quad of eight columns.
   static __m256i load_bytes(const std::byte* p) {

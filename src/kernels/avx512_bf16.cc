@@ -15,11 +15,12 @@ namespace {
 
 constexpr int kPairs = kGroup / 2;
 
-// R rows times T adjacent tiles. The tiles are streams of weights that the hardware's prefetcher
+// R rows times T tiles, `apart` from one another: streams of weights that the hardware's prefetcher
 // follows by itself.
 template <int R, int T>
-void multiply_pairs(const MatmulArgs& args, int tile, int row) {
+void multiply_pairs(const MatmulArgs& args, int tile, int apart, int row) {
   const std::size_t tile_bytes = packed_pairs_bytes(args.k);
+  const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
   const std::byte* weights =
       static_cast<const std::byte*>(args.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
   const std::uint16_t* inputs = args.rounded + static_cast<std::size_t>(row) * kGroup;
@@ -33,7 +34,7 @@ void multiply_pairs(const MatmulArgs& args, int tile, int row) {
       __m512bh w[T];
       for (int t = 0; t < T; ++t) {
         w[t] = __builtin_bit_cast(__m512bh,
-                                  _mm512_load_si512(weights + t * tile_bytes + pair * kLineBytes));
+                                  _mm512_load_si512(weights + t * apart_bytes + pair * kLineBytes));
       }
       for (int r = 0; r < R; ++r) {
         int two;
@@ -46,7 +47,7 @@ void multiply_pairs(const MatmulArgs& args, int tile, int row) {
     inputs += next_group;
   }
   for (int r = 0; r < R; ++r) {
-    for (int t = 0; t < T; ++t) store_tile(Vector{sums[r][t]}, args, row + r, tile + t);
+    for (int t = 0; t < T; ++t) store_tile(Vector{sums[r][t]}, args, row + r, tile + t * apart);
   }
 }
 
@@ -61,8 +62,19 @@ struct PairsStep {
   void run(int row) const {
     constexpr int kTogether = tiles_together(kMostSums / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
-      multiply_pairs<R, kTogether>(args, tile + t, row);
+      multiply_pairs<R, kTogether>(args, tile + t, 1, row);
     }
+  }
+};
+
+// All tiles with R rows, which are all there are.
+struct PairsStreamStep {
+  const MatmulArgs& args;
+  template <int R>
+  void run(int row) const {
+    constexpr int kStreams = tiles_together(kMostSums / R, kMostStreams);
+    walk_in_streams<kStreams>(
+        args, [&]<int T>(int tile, int apart) { multiply_pairs<R, T>(args, tile, apart, row); });
   }
 };
 
@@ -114,6 +126,9 @@ struct Bf16Pairs : SumsOfPairs512 {
 
 void matmul_bf16_pairs(const MatmulArgs& args) {
   constexpr int kMostRows = 8;
+  if (args.n_rows <= kMostRows) {
+    return run_rows<kMostRows>(args.n_rows, 0, PairsStreamStep{args});
+  }
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
   for (; tile + kMostStreams <= end; tile += kMostStreams) {

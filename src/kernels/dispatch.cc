@@ -20,7 +20,8 @@ struct Features {
   bool avx512 = false;  // F, BW, VL and DQ
   bool avx512_vnni = false;
   bool avx512_bf16 = false;
-  bool amx = false;  // tiles with INT8 and BF16, and the system's leave to use them
+  bool amx = false;    // tiles with INT8 and BF16, and the system's leave to use them
+  bool intel = false;  // who made it
 };
 
 #if defined(__x86_64__)
@@ -43,12 +44,19 @@ bool ask_for_tiles() {
 #endif
 }
 
+bool made_by_intel() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(0, &eax, &ebx, &ecx, &edx) != 0 && ebx == signature_INTEL_ebx &&
+         edx == signature_INTEL_edx && ecx == signature_INTEL_ecx;
+}
+
 Features ask_processor() {
   constexpr unsigned kYmmState = 0x6;   // XCR0: SSE and AVX
   constexpr unsigned kZmmState = 0xe6;  // and the masks, the upper halves, registers 16 to 31
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   unsigned eax7_1 = 0, ignored = 0;
   Features features;
+  features.intel = made_by_intel();
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
   constexpr unsigned kLeaf1 = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
   if ((ecx & kLeaf1) != kLeaf1) return features;
@@ -82,8 +90,11 @@ std::span<const KernelTable* const> compiled_tables() {
   static const KernelTable avx512 = [] {
     KernelTable table = kAvx512Table;
     if (features().avx512_vnni) {
-      table.matmul[static_cast<int>(WeightKind::int8)] = matmul_int8_vnni;
-      table.matmul[static_cast<int>(WeightKind::int4)] = matmul_int4_vnni;
+      const bool side_by_side = features().intel;
+      table.matmul[static_cast<int>(WeightKind::int8)] =
+          side_by_side ? matmul_int8_vnni_side_by_side : matmul_int8_vnni;
+      table.matmul[static_cast<int>(WeightKind::int4)] =
+          side_by_side ? matmul_int4_vnni_side_by_side : matmul_int4_vnni;
       table.attend[static_cast<int>(KvKind::int8)] = attend_int8_vnni;
     }
     if (features().avx512_bf16) {

@@ -113,8 +113,13 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
   EXPECT_EQ(is_supported(*find_table("avx512")), avx512);
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   const KernelTable& listed = *find_table("avx512");
-  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int8)] == matmul_int8_vnni, vnni);
-  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int4)] == matmul_int4_vnni, vnni);
+  const bool intel = __builtin_cpu_is("intel");
+  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int8)],
+            vnni ? (intel ? matmul_int8_vnni_side_by_side : matmul_int8_vnni)
+                 : kAvx512Table.matmul[static_cast<int>(WeightKind::int8)]);
+  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int4)],
+            vnni ? (intel ? matmul_int4_vnni_side_by_side : matmul_int4_vnni)
+                 : kAvx512Table.matmul[static_cast<int>(WeightKind::int4)]);
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::bf16)] == matmul_bf16_pairs, bf16);
   EXPECT_EQ(listed.round_row == round_row_to_pairs, bf16);

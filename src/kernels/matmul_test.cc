@@ -322,26 +322,37 @@ TEST(Matmul, Bf16OfPairsIsBatchInvariantAndNear) {
   }
 }
 
+// However many tiles a call has, and so however far apart those lie that go together, it gives the
+// bits of calls for one tile each.
 TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
   constexpr int kDepth = 70;
-  constexpr int kColumns = 16 * 5 + 3;
-  const Inputs inputs(3, kDepth, 1);
+  constexpr int kTiles = 14;
+  constexpr int kColumns = kTileColumns * (kTiles - 1) + 3;
+  constexpr int kRows = 9;
+  const Inputs inputs(kRows, kDepth, 1);
   for (const WeightKind kind : kKinds) {
     const Weights weights(kind, kColumns, kDepth, 2);
     for (const auto& [name, table] : test_support::runnable_tables()) {
       const AlignedBytes tiles = weights.pack(*table);
-      const std::vector<float> expected = product(*table, kind, inputs, 0, 3, tiles, kColumns);
-      for (int split = 0; split <= 6; ++split) {
-        std::vector<float> y(expected.size());
-        MatmulArgs args = inputs.args(0, 3, tiles, kColumns);
-        args.y = y.data();
-        args.y_stride = kColumns;
-        args.n_tiles = split;
-        table->matmul[index_of(kind)](args);
-        args.first_tile = split;
-        args.n_tiles = 6 - split;
-        table->matmul[index_of(kind)](args);
-        EXPECT_TRUE(same_bits(y, expected)) << name << " split at " << split;
+      for (int n_rows = 1; n_rows <= kRows; ++n_rows) {
+        std::vector<float> y(static_cast<std::size_t>(n_rows * kColumns));
+        const auto multiply = [&](int first_tile, int n_tiles) {
+          MatmulArgs args = inputs.args(0, n_rows, tiles, kColumns);
+          args.y = y.data();
+          args.y_stride = kColumns;
+          args.first_tile = first_tile;
+          args.n_tiles = n_tiles;
+          table->matmul[index_of(kind)](args);
+        };
+        for (int tile = 0; tile < kTiles; ++tile) multiply(tile, 1);
+        const std::vector<float> expected = y;
+        for (int split = 0; split <= kTiles; ++split) {
+          y.assign(y.size(), NAN);
+          multiply(0, split);
+          multiply(split, kTiles - split);
+          EXPECT_TRUE(same_bits(y, expected))
+              << name << " kind " << index_of(kind) << " rows " << n_rows << " split at " << split;
+        }
       }
     }
   }

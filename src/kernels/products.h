@@ -18,25 +18,43 @@ namespace {
 // four streams: 1.35 times the bytes a second).
 constexpr int kMostStreams = 4;
 
+// However many rows there are (kStreamRows of Dots, algorithms.h).
+constexpr int kAnyRows = 1 << 30;
+
+// All tiles as kStreams walks side by side, each through its own share of them from tile to tile:
+// step<kStreams>(tile, apart) for tiles tile, tile + apart, ... together, step<1>(tile, 1) for each
+// of those left over. (Streams that lie in adjacent tiles jump at every tile's end, and whoever
+// follows them begins anew: without, tiles of 10 KB came 1.05 to 1.35 times as fast, long ones 1.05
+// times.)
+template <int kStreams, class Step>
+void walk_in_streams(const MatmulArgs& args, const Step& step) {
+  const int apart = args.n_tiles / kStreams;
+  for (int i = 0; i < apart; ++i) {
+    step.template operator()<kStreams>(args.first_tile + i, apart);
+  }
+  for (int i = kStreams * apart; i < args.n_tiles; ++i) {
+    step.template operator()<1>(args.first_tile + i, 1);
+  }
+}
+
 // How far ahead of the loads the weights are called for: about 100 ns of latency at 20 GB/s a
 // thread are 2 KB, and as much again for its spread. (A page boundary stops the hardware's own
 // prefetcher.)
 constexpr std::size_t kPrefetchBytes = 4608;
 
-// Calls for n_bytes of a tile, one of kStreams side by side, n_ahead in front of `at`. What lies
-// past the tile's end is the neighbour's, which another stream reads; this one goes on as many
-// tiles further as there are streams. The lines are to come into the second cache: on its way into
-// the first one, each keeps one of that cache's few miss buffers busy for all of the memory's
-// latency (24 lines in 100 ns are 15 GB/s).
-template <int kStreams>
-inline void prefetch_stream(const std::byte* tile, std::size_t tile_bytes, std::size_t at,
-                            std::size_t n_ahead, std::size_t n_bytes) {
-  std::size_t ahead = at + n_ahead;
-  if (ahead >= tile_bytes) ahead += (kStreams - 1) * tile_bytes;
-  for (std::size_t line = 0; line < n_bytes; line += kLineBytes) {
-    __builtin_prefetch(tile + ahead + line, 0, 2);
+// Calls for each stream's weights a fixed way ahead. The lines are to come into the second cache:
+// on its way into the first one, each keeps one of that cache's few miss buffers busy for all of
+// the memory's latency (24 lines in 100 ns are 15 GB/s).
+template <std::size_t kAhead>
+struct FixedWayAhead {
+  void step() {}
+  // n_bytes at `at` are being read.
+  static void read(const std::byte* at, std::size_t n_bytes) {
+    for (std::size_t line = 0; line < n_bytes; line += kLineBytes) {
+      __builtin_prefetch(at + kAhead + line, 0, 2);
+    }
   }
-}
+};
 
 // Weights that will be multiplied soon, called for into the second cache while others are. Calling
 // for every line in turn moves no more than a core's few miss buffers hold (16 lines in 90 ns are
@@ -58,6 +76,7 @@ class CallAhead {
     stride_ = static_cast<std::size_t>(of_stream) * kLineBytes;
   }
 
+  // One step of n_steps.
   void step() {
     for (due_ += n_lines_; due_ >= n_steps_; due_ -= n_steps_) {
       for (int i = 0; i < kStreams; ++i) {
@@ -66,6 +85,7 @@ class CallAhead {
       next_ += kLineBytes;
     }
   }
+  static void read(const std::byte*, std::size_t) {}
 
  private:
   static constexpr int kStreams = 4;
@@ -80,6 +100,7 @@ class CallAhead {
 // Where weights come by themselves, or are called for otherwise.
 struct NothingAhead {
   void step() {}
+  static void read(const std::byte*, std::size_t) {}
 };
 
 // Columns of the whole matrix that tile has, 16 but for the last.
@@ -115,11 +136,13 @@ void for_row_blocks(int n_rows, const Step& step) {
   }
 }
 
-// R rows times T adjacent tiles of f32 (Element float) or bf16 (Element uint16_t) weights.
+// R rows times T tiles, `apart` from one another, of f32 (Element float) or bf16 (Element uint16_t)
+// weights.
 template <class V, class Element, int R, int T>
-void multiply_plain(const MatmulArgs& args, int tile, int row) {
+void multiply_plain(const MatmulArgs& args, int tile, int apart, int row) {
   const std::size_t tile_bytes =
       packed_tile_bytes(sizeof(Element) == 4 ? WeightKind::f32 : WeightKind::bf16, args.k);
+  const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
   const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
   const float* x = args.x + static_cast<std::size_t>(row) * args.x_stride;
   V sums[R][T];
@@ -127,7 +150,7 @@ void multiply_plain(const MatmulArgs& args, int tile, int row) {
     for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
   }
   const auto weights_at = [&](int t, int i) {
-    const std::byte* at = weights + t * tile_bytes + i * (sizeof(Element) * kTileColumns);
+    const std::byte* at = weights + t * apart_bytes + i * (sizeof(Element) * kTileColumns);
     __builtin_prefetch(at + kPrefetchBytes / T);
     return V::load_mixed(reinterpret_cast<const Element*>(at));
   };
@@ -151,7 +174,7 @@ void multiply_plain(const MatmulArgs& args, int tile, int row) {
   }
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) {
-      store_tile(V::template in_order<Element>(sums[r][t]), args, row + r, tile + t);
+      store_tile(V::template in_order<Element>(sums[r][t]), args, row + r, tile + t * apart);
     }
   }
 }
@@ -171,23 +194,33 @@ struct PlainStep {
   void run(int row) const {
     constexpr int kTogether = tiles_together(V::kAccumulators / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
-      multiply_plain<V, Element, R, kTogether>(args, tile + t, row);
+      multiply_plain<V, Element, R, kTogether>(args, tile + t, 1, row);
     }
   }
 };
 
-// Several tiles at a time: with one row, a single chain of dependent additions would be slower than
-// the memory. Many rows read tiles again for each of their blocks, out of the cache if they are
-// few.
+// All tiles with R rows, which are all there are. Several tiles at a time: with one row, a single
+// chain of dependent additions would be slower than the memory.
+template <class V, class Element>
+struct PlainStreamStep {
+  const MatmulArgs& args;
+  template <int R>
+  void run(int row) const {
+    constexpr int kStreams = R == 1 ? V::kOneRowTiles : tiles_together(V::kAccumulators / R, 2);
+    walk_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
+      multiply_plain<V, Element, R, T>(args, tile, apart, row);
+    });
+  }
+};
+
+// More rows read tiles again for each of their blocks, out of the cache if they are few.
 template <class V, class Element>
 void matmul_plain(const MatmulArgs& args) {
+  if (args.n_rows <= V::kMaxRows) {
+    return run_rows<V::kMaxRows>(args.n_rows, 0, PlainStreamStep<V, Element>{args});
+  }
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
-  if (args.n_rows == 1) {
-    for (; tile + V::kOneRowTiles <= end; tile += V::kOneRowTiles) {
-      multiply_plain<V, Element, 1, V::kOneRowTiles>(args, tile, 0);
-    }
-  }
   for (; tile + 2 <= end; tile += 2) {
     for_row_blocks<V::kMaxRows>(args.n_rows, PlainStep<V, Element, 2>{args, tile});
   }
@@ -203,12 +236,12 @@ struct GroupInputs {
   std::int32_t sum(int r) const { return sums[r]; }
 };
 
-// One group of adjacent tiles' weights.
+// One group of several tiles' weights.
 struct GroupWeights {
   const std::byte* first;
-  std::size_t tile_bytes;
+  std::size_t apart_bytes;
 
-  const std::byte* tile(int t) const { return first + static_cast<std::size_t>(t) * tile_bytes; }
+  const std::byte* tile(int t) const { return first + static_cast<std::size_t>(t) * apart_bytes; }
 };
 
 // The dot products (algorithms.h) of several tiles out of those of one, where multiplying several
@@ -216,6 +249,8 @@ struct GroupWeights {
 template <class V, class OneTile>
 struct TileByTile {
   static constexpr int kMaxRows = OneTile::kMaxRows;
+  static constexpr int kStreamRows = OneTile::kStreamRows;
+  static constexpr std::size_t kOneRowAhead = OneTile::kOneRowAhead;
 
   template <int R, int T, class Use>
   static void int8(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
@@ -235,15 +270,12 @@ struct TileByTile {
   }
 };
 
-// Up to so many rows call for each stream's own weights a fixed way ahead; with more, of which the
-// registers hold fewer streams, CallAhead's four are quicker.
-constexpr int kMostRollingRows = 2;
-
-// R rows times T adjacent tiles of int8 or int4 weights.
+// R rows times T tiles of int8 or int4 weights, `apart` from one another.
 template <class V, class Dots, WeightKind kKind, int R, int T, class Ahead>
-void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
+void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
   constexpr bool kInt8 = kKind == WeightKind::int8;
   const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
+  const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
   const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
   const int n_groups = group_count(args.k);
   const std::int8_t* quantized = args.quantized + std::size_t{kGroup} * row;
@@ -252,7 +284,7 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
     for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
   }
   for (int group = 0; group < n_groups; ++group) {
-    next.step();
+    ahead.step();
     const std::size_t first = static_cast<std::size_t>(group) * args.slots;
     const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + first + row};
     const float* input_scales = args.quantized_scales + first + row;
@@ -260,15 +292,8 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
     const std::size_t weights_at = kInt8 ? int8_weights_at(group) : int4_weights_at(group);
     const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
     const auto scale_and_add = [&](int t, const V(&dots)[R]) {
-      const std::byte* at = weights + t * tile_bytes;
-      if constexpr (R <= kMostRollingRows) {
-        // One row reads as fast as the memory gives, and its streams share the distance. Between
-        // the lines of two there is arithmetic, behind which what was called for early has time to
-        // come.
-        constexpr std::size_t kAhead = R == 1 ? kPrefetchBytes / T : kPrefetchBytes;
-        prefetch_stream<T>(at, tile_bytes, weights_at, kAhead,
-                           kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
-      }
+      const std::byte* at = weights + t * apart_bytes;
+      Ahead::read(at + weights_at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
       const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(at + scales_at));
       for (int r = 0; r < R; ++r) {
         sums[r][t] = fma(dots[r], scale * V::broadcast(input_scales[r]), sums[r][t]);
@@ -281,7 +306,7 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
         }
       }
     };
-    const GroupWeights group_weights{weights + weights_at, tile_bytes};
+    const GroupWeights group_weights{weights + weights_at, apart_bytes};
     if constexpr (kInt8) {
       Dots::template int8<R, T>(group_weights, inputs, scale_and_add);
     } else {
@@ -289,7 +314,50 @@ void multiply_quantized(const MatmulArgs& args, int tile, int row, Ahead next) {
     }
   }
   for (int r = 0; r < R; ++r) {
-    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t);
+    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t * apart);
+  }
+}
+
+// All tiles with R rows, which are all there are, in as many streams as the registers hold sums
+// for.
+template <class V, class Dots, WeightKind kKind>
+struct StreamStep {
+  const MatmulArgs& args;
+  template <int R>
+  void run(int row) const {
+    constexpr int kStreams = tiles_together(Dots::kMaxRows / R, kMostStreams);
+    // One row reads as fast as the memory gives. Between the lines of more there is arithmetic,
+    // behind which what was called for early has time to come.
+    using Ahead = FixedWayAhead<R == 1 ? Dots::kOneRowAhead : kPrefetchBytes>;
+    walk_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
+      multiply_quantized<V, Dots, kKind, R, T>(args, tile, apart, row, Ahead{});
+    });
+  }
+};
+
+// One tile. The first rows call for it, the others find it in the cache.
+template <class V, class Dots, WeightKind kKind>
+struct OneTileStep {
+  const MatmulArgs& args;
+  int tile;
+  template <int R>
+  void run(int row) const {
+    if (row == 0) {
+      multiply_quantized<V, Dots, kKind, R, 1>(args, tile, 1, row, FixedWayAhead<kPrefetchBytes>{});
+    } else {
+      multiply_quantized<V, Dots, kKind, R, 1>(args, tile, 1, row, NothingAhead{});
+    }
+  }
+};
+
+template <class V, class Dots, WeightKind kKind>
+void multiply_in_streams(const MatmulArgs& args) {
+  constexpr int kMost = Dots::kStreamRows < Dots::kMaxRows ? Dots::kStreamRows : Dots::kMaxRows;
+  if (args.n_rows <= kMost) {
+    return run_rows<kMost>(args.n_rows, 0, StreamStep<V, Dots, kKind>{args});
+  }
+  for (int tile = args.first_tile; tile < args.first_tile + args.n_tiles; ++tile) {
+    for_row_blocks<kMost>(args.n_rows, OneTileStep<V, Dots, kKind>{args, tile});
   }
 }
 
@@ -302,12 +370,8 @@ struct QuantizedStep {
   void run(int row) const {
     constexpr int kTogether = tiles_together(Dots::kMaxRows / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
-      if constexpr (R <= kMostRollingRows) {
-        multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row, NothingAhead{});
-      } else {
-        multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, row,
-                                                         behind<kTogether>(t, row));
-      }
+      multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, 1, row,
+                                                       behind<kTogether>(t, row));
     }
   }
 
@@ -334,6 +398,7 @@ struct QuantizedStep {
 
 template <class V, class Dots, WeightKind kKind>
 void matmul_quantized(const MatmulArgs& args) {
+  if (args.n_rows <= Dots::kStreamRows) return multiply_in_streams<V, Dots, kKind>(args);
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
   for (; tile + kMostStreams <= end; tile += kMostStreams) {

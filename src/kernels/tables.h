@@ -20,6 +20,9 @@ extern const KernelTable kAmxTable;     // needs VNNI too
 void matmul_int8_vnni(const MatmulArgs& args);
 void matmul_int4_vnni(const MatmulArgs& args);
 void attend_int8_vnni(const AttendArgs& args);
+// The same products, which call for weights as Intel's processors would have it.
+void matmul_int8_vnni_side_by_side(const MatmulArgs& args);
+void matmul_int4_vnni_side_by_side(const MatmulArgs& args);
 
 // Likewise of AVX512_BF16, with weights packed in pairs.
 void matmul_bf16_pairs(const MatmulArgs& args);

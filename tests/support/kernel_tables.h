@@ -28,12 +28,28 @@ struct NamedTable {
 inline bool has_all_but_tiles() {
   const kernels::KernelTable& avx512 = *kernels::find_table("avx512");
   constexpr int kInt8 = static_cast<int>(kernels::WeightKind::int8);
-  return kernels::is_supported(avx512) && avx512.matmul[kInt8] == kernels::matmul_int8_vnni;
+  return kernels::is_supported(avx512) &&
+         avx512.matmul[kInt8] != kernels::kAvx512Table.matmul[kInt8];
+}
+
+// The avx512 table with the products that another maker's processors would have.
+inline const kernels::KernelTable& avx512_of_others() {
+  static const kernels::KernelTable others = [] {
+    using namespace kernels;
+    KernelTable table = *find_table("avx512");
+    auto& int8 = table.matmul[static_cast<int>(WeightKind::int8)];
+    auto& int4 = table.matmul[static_cast<int>(WeightKind::int4)];
+    const bool side_by_side = int8 == matmul_int8_vnni_side_by_side;
+    int8 = side_by_side ? matmul_int8_vnni : matmul_int8_vnni_side_by_side;
+    int4 = side_by_side ? matmul_int4_vnni : matmul_int4_vnni_side_by_side;
+    return table;
+  }();
+  return others;
 }
 #endif
 
-// Every table this machine can run, the avx512 one also without VNNI and BF16, the amx one with
-// emulated tiles where it lacks nothing else.
+// Every table this machine can run, the avx512 one also without VNNI and BF16 and as it would be on
+// another maker's processors, the amx one with emulated tiles where it lacks nothing else.
 inline std::vector<NamedTable> runnable_tables() {
   std::vector<NamedTable> tables;
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
@@ -42,6 +58,7 @@ inline std::vector<NamedTable> runnable_tables() {
 #if defined(__x86_64__)
     if (tables.back().name == "avx512") {
       tables.push_back({"avx512 without vnni and bf16", &kernels::kAvx512Table});
+      if (has_all_but_tiles()) tables.push_back({"avx512 of others", &avx512_of_others()});
     }
 #endif
   }
