@@ -11,7 +11,7 @@
 // bf16, in whatever order of lanes is quickest, and in_order<Element>, which puts right what was
 // computed from it; load_even and load_odd, of sixteen pairs of bf16 the first and the second ones.
 // And how much of it the registers hold: kMaxRows, rows of a product with one tile; kAccumulators,
-// sums of a product with several adjacent tiles; kOneRowTiles, tiles that one row takes together;
+// sums of a product with several tiles; kOneRowTiles, tiles that one row takes together;
 // kSumsBesideInputs, up to how many sums inputs stay in registers from tile to tile, while above
 // that they are read with broadcast_anew; kAttentionSums, a power of two, sums of products with
 // keys or values; kWalksWeighed, a power of two, walks over keys whose scores become weights
@@ -20,9 +20,9 @@
 // Dots offers: kMaxRows and, for R rows and T tiles at a time, at most kMaxRows of them together,
 // the exact dot products of one group's 16 outputs with each row's 32 quantised inputs, as floats
 // (below 2^24, so exact): int8 and int4<R, T>(weights, inputs, use), use(t, dots) with those of
-// tile t and all R rows; and, measured, kStreamRows, up to how many rows tiles go in streams, and
-// kOneRowAhead, how many bytes ahead one row calls for its weights. TileByTile makes them of one
-// tile's: int8 and int4<R>(weights, inputs, dots).
+// tile t and all R rows; and, measured, kFixedWayRows, up to how many rows weights are called for a
+// fixed way ahead (beyond: CallAhead), and kOneRowAhead, that way in bytes for one row. TileByTile
+// makes them of one tile's: int8 and int4<R>(weights, inputs, dots).
 //
 // Products of attention, of some kKind of keys and values, offer dots<R, T>(cells, row_bytes, n,
 // rows, ahead, use): use(r, t, dots) of R rows of n numbers (rows.at(r), the first one's address)

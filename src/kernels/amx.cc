@@ -379,7 +379,7 @@ void matmul_bf16_amx(const MatmulArgs& args) {
 // The vector table's integer products are never used here, only its other slots.
 struct NoDots {
   static constexpr int kMaxRows = 1;
-  static constexpr int kStreamRows = 1;
+  static constexpr int kFixedWayRows = 1;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
   template <int R, int T, class Use>
   static void int8(const GroupWeights&, const GroupInputs&, const Use&) {}

@@ -153,7 +153,7 @@ float reduce_max(Vector a) {
 // registers, as long as the loops over quads are left rolled.
 struct Avx2Dots {
   static constexpr int kMaxRows = 8;
-  static constexpr int kStreamRows = kAnyRows;
+  static constexpr int kFixedWayRows = kAnyRows;
   // (A quarter, as for vectors of 512 bits: one row of int8 1.1 to 1.3 times as long, of int4 1.05
   // to 1.2 times. All of it: the same or 1.2 times.)
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / 2;

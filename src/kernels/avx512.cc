@@ -11,7 +11,7 @@ namespace {
 // Bytes widened to 16 bits and multiplied in pairs; nothing saturates.
 struct Avx512Dots {
   static constexpr int kMaxRows = 4;
-  static constexpr int kStreamRows = 2;
+  static constexpr int kFixedWayRows = 2;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
 
   // 32 bytes: one quad of eight columns.

@@ -127,7 +127,7 @@ struct Bf16Pairs : SumsOfPairs512 {
 void matmul_bf16_pairs(const MatmulArgs& args) {
   constexpr int kMostRows = 8;
   if (args.n_rows <= kMostRows) {
-    return run_rows<kMostRows>(args.n_rows, 0, PairsStreamStep{args});
+    return for_row_blocks<kMostRows>(args.n_rows, PairsStreamStep{args});
   }
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;

@@ -14,7 +14,7 @@ namespace {
 struct VnniDots {
   // 8 registers hold the float sums, 8 the integer ones.
   static constexpr int kMaxRows = 8;
-  static constexpr int kStreamRows = kAnyRows;
+  static constexpr int kFixedWayRows = kAnyRows;
   // (Half: one row of int8 the same, of int4 1.05 to 1.2 times as long.)
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
 
@@ -82,7 +82,7 @@ struct VnniDots {
 // rows on four calls side by side, whose lines the second cache's prefetcher runs ahead of, draw
 // more from the memory than one or two streams (products.h, CallAhead).
 struct VnniDotsSideBySide : VnniDots {
-  static constexpr int kStreamRows = 2;
+  static constexpr int kFixedWayRows = 2;
 };
 
 struct MultiplyAdd {

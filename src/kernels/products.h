@@ -18,7 +18,7 @@ namespace {
 // four streams: 1.35 times the bytes a second).
 constexpr int kMostStreams = 4;
 
-// However many rows there are (kStreamRows of Dots, algorithms.h).
+// However many rows there are (kFixedWayRows of Dots, algorithms.h).
 constexpr int kAnyRows = 1 << 30;
 
 // All tiles as kStreams walks side by side, each through its own share of them from tile to tile:
@@ -179,7 +179,7 @@ void multiply_plain(const MatmulArgs& args, int tile, int apart, int row) {
   }
 }
 
-// How many of n_tiles adjacent tiles go together where registers have room for so many.
+// How many of n_tiles tiles go together where registers have room for so many.
 constexpr int tiles_together(int room, int n_tiles) {
   if (room >= n_tiles) return n_tiles;
   return room >= 2 && n_tiles % 2 == 0 ? 2 : 1;
@@ -217,7 +217,7 @@ struct PlainStreamStep {
 template <class V, class Element>
 void matmul_plain(const MatmulArgs& args) {
   if (args.n_rows <= V::kMaxRows) {
-    return run_rows<V::kMaxRows>(args.n_rows, 0, PlainStreamStep<V, Element>{args});
+    return for_row_blocks<V::kMaxRows>(args.n_rows, PlainStreamStep<V, Element>{args});
   }
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
@@ -249,7 +249,7 @@ struct GroupWeights {
 template <class V, class OneTile>
 struct TileByTile {
   static constexpr int kMaxRows = OneTile::kMaxRows;
-  static constexpr int kStreamRows = OneTile::kStreamRows;
+  static constexpr int kFixedWayRows = OneTile::kFixedWayRows;
   static constexpr std::size_t kOneRowAhead = OneTile::kOneRowAhead;
 
   template <int R, int T, class Use>
@@ -350,20 +350,23 @@ struct OneTileStep {
   }
 };
 
+// Few rows in streams, more of them tile by tile.
 template <class V, class Dots, WeightKind kKind>
-void multiply_in_streams(const MatmulArgs& args) {
-  constexpr int kMost = Dots::kStreamRows < Dots::kMaxRows ? Dots::kStreamRows : Dots::kMaxRows;
+void multiply_fixed_way_ahead(const MatmulArgs& args) {
+  constexpr int kMost = Dots::kFixedWayRows < Dots::kMaxRows ? Dots::kFixedWayRows : Dots::kMaxRows;
   if (args.n_rows <= kMost) {
-    return run_rows<kMost>(args.n_rows, 0, StreamStep<V, Dots, kKind>{args});
+    return for_row_blocks<kMost>(args.n_rows, StreamStep<V, Dots, kKind>{args});
   }
-  for (int tile = args.first_tile; tile < args.first_tile + args.n_tiles; ++tile) {
-    for_row_blocks<kMost>(args.n_rows, OneTileStep<V, Dots, kKind>{args, tile});
+  if constexpr (Dots::kFixedWayRows > Dots::kMaxRows) {
+    for (int tile = args.first_tile; tile < args.first_tile + args.n_tiles; ++tile) {
+      for_row_blocks<kMost>(args.n_rows, OneTileStep<V, Dots, kKind>{args, tile});
+    }
   }
 }
 
 // kTiles adjacent tiles, as many of them together as the registers hold sums for.
 template <class V, class Dots, WeightKind kKind, int kTiles>
-struct QuantizedStep {
+struct BlockStep {
   const MatmulArgs& args;
   int tile;
   template <int R>
@@ -397,17 +400,24 @@ struct QuantizedStep {
 };
 
 template <class V, class Dots, WeightKind kKind>
-void matmul_quantized(const MatmulArgs& args) {
-  if (args.n_rows <= Dots::kStreamRows) return multiply_in_streams<V, Dots, kKind>(args);
+void multiply_in_blocks(const MatmulArgs& args) {
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
   for (; tile + kMostStreams <= end; tile += kMostStreams) {
     for_row_blocks<Dots::kMaxRows>(args.n_rows,
-                                   QuantizedStep<V, Dots, kKind, kMostStreams>{args, tile});
+                                   BlockStep<V, Dots, kKind, kMostStreams>{args, tile});
   }
   for (; tile < end; ++tile) {
-    for_row_blocks<Dots::kMaxRows>(args.n_rows, QuantizedStep<V, Dots, kKind, 1>{args, tile});
+    for_row_blocks<Dots::kMaxRows>(args.n_rows, BlockStep<V, Dots, kKind, 1>{args, tile});
   }
+}
+
+template <class V, class Dots, WeightKind kKind>
+void matmul_quantized(const MatmulArgs& args) {
+  if constexpr (Dots::kFixedWayRows != kAnyRows) {
+    if (args.n_rows > Dots::kFixedWayRows) return multiply_in_blocks<V, Dots, kKind>(args);
+  }
+  multiply_fixed_way_ahead<V, Dots, kKind>(args);
 }
 
 }  // namespace

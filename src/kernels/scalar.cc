@@ -7,7 +7,7 @@ namespace {
 
 struct ScalarDots {
   static constexpr int kMaxRows = 1;
-  static constexpr int kStreamRows = 1;
+  static constexpr int kFixedWayRows = 1;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes;
 
   // weight(quad, place): the integer at that place (column * 4 + element) of a row of quads.

@@ -25,8 +25,9 @@ class Barrier {
   explicit Barrier(std::chrono::nanoseconds patience = kPatience) : patience_(patience) {}
 
   // Returns when n_threads have called it; what they wrote before is seen after. Any number of
-  // times, always with the same n_threads. While it waits, a thread calls meanwhile() over and
-  // over for as long as that returns true; it should be back within some tens of nanoseconds.
+  // times, always with the same n_threads. While it waits, a thread with patience calls meanwhile()
+  // over and over for as long as that returns true; it should be back within some tens of
+  // nanoseconds.
   template <typename Meanwhile>
   void wait(int n_threads, const Meanwhile& meanwhile) {
     // No round ends before this thread has arrived.

@@ -41,22 +41,35 @@ TEST(Barrier, PublishesWrites) {
   }
 }
 
-// Who waits does what there is to do, until there is nothing more or all have come, and does not
-// begin with it where it is to leave its processor.
+// Who waits does what there is to do until there is nothing more, but nothing where it is to leave
+// its processor at once.
 TEST(Barrier, WaitsWithSomethingToDo) {
   for (const std::chrono::nanoseconds patience :
        {std::chrono::nanoseconds(Barrier::kPatience), 0ns}) {
+    constexpr int kToDo = 10;
+    const int expected = patience.count() > 0 ? kToDo : 0;
     Barrier barrier(patience);
     std::atomic<int> n_done = 0;
-    std::jthread early([&] { barrier.wait(2, [&] { return ++n_done < 10; }); });
-    std::this_thread::sleep_for(50 * Barrier::kPatience);
+    std::jthread early([&] { barrier.wait(2, [&] { return ++n_done < kToDo; }); });
+    while (n_done < expected) std::this_thread::yield();
     barrier.wait(2);
     early.join();
-    EXPECT_LE(n_done, patience.count() > 0 ? 10 : 0);
-    // More to do than there is time: the barrier ends it.
-    std::jthread busy([&] { barrier.wait(2, [] { return true; }); });
-    barrier.wait(2);
+    EXPECT_EQ(n_done, expected);
   }
+}
+
+// However much there is to do, it goes on when all have come.
+TEST(Barrier, EndsWhatIsDoneMeanwhile) {
+  Barrier barrier;
+  std::atomic<bool> busy = false;
+  std::jthread early([&] {
+    barrier.wait(2, [&] {
+      busy = true;
+      return true;
+    });
+  });
+  while (!busy) std::this_thread::yield();
+  barrier.wait(2);
 }
 
 // Who waits much longer than patience lasts sleeps, and is woken.

@@ -17,10 +17,10 @@ using kernels::groups_of;
 using kernels::kGroup;
 using kernels::kTileColumns;
 
-// The least that a thread takes of a matrix at once: several microseconds of streaming, beside
-// which taking it (one exchange with another core's cache) is little. Its first block, which nobody
-// has called for, is a third of the least part where many rows are multiplied; 24 and 48 KB were no
-// quicker.
+// The least that a thread takes of a matrix at once, unless an even share is less: several
+// microseconds of streaming, beside which taking it (one exchange with another core's cache) is
+// little. But for each thread's first part, a part's first block, which nobody has called for, is a
+// third of it where many rows are multiplied; 24 and 48 KB were no quicker.
 constexpr std::int64_t kLeastPartBytes = 96 * 1024;
 constexpr std::int64_t kLeastTiles = 4;  // what kernels take side by side
 

@@ -109,7 +109,7 @@ class Matrix {
  private:
   std::int64_t n_tiles() const;
   std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
-  // The fewest tiles that a thread takes at once.
+  // The fewest tiles that a thread takes at once (Team::deal).
   std::int64_t least_part() const;
 
   const KernelTable* table_ = nullptr;
