@@ -9,13 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "base/big_memory.h"
 #include "kernels/table.h"
 #include "kernels/whole_attention.h"
 #include "model/config.h"
 #include "model/kv_cache.h"
 #include "model/language_model.h"
 #include "model/llama_weights.h"
+#include "model/pass_attention.h"
 #include "model/pass_plan.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
@@ -41,7 +41,7 @@ void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias
 //     for (i = 0; i < n_layers; ++i) {
 //       layers.normalise(team, attention_norm);          or another input, own width
 //       layers.attention(team, i, layers.normed());
-//       layers.feed_forward(team, i);
+//       layers.feed_forward(team, i, next);            the next layer's query matrix, for example
 //     }
 //     ... x() read, rows shared out in the same way
 //   });
@@ -91,8 +91,9 @@ class DecoderLayers {
   // x += Wo attend(rope(Wq read), rope(Wk read), Wv read). read: (n_rows, inputs of the products),
   // finished by the same thread that has the row.
   void attention(const Team& team, int layer_index, const Activations& read);
-  // x += Wdown (silu(Wgate norm(x)) * Wup norm(x))
-  void feed_forward(const Team& team, int layer_index);
+  // x += Wdown (silu(Wgate norm(x)) * Wup norm(x)). next: what the team multiplies with next, or
+  // null.
+  void feed_forward(const Team& team, int layer_index, const Matrix* next);
 
   std::int64_t kv_bytes_per_token() const;
 
@@ -116,51 +117,12 @@ class DecoderLayers {
     Activations hidden;          // (n_rows, hidden_dim)
     std::vector<float> cosines;  // (n_rows, head_dim / 2)
     std::vector<float> sines;    // (n_rows, head_dim / 2)
-    // Each thread's own: of the sequence whose rows attend, its pages (chunks_per_thread()); and
-    // room for what kernels::AttendArgs asks it for.
-    std::vector<const void*> chunks;
-    BigMemory attend_room;
-    // Each thread's own as well: what kernels::attend_whole asks for.
-    std::vector<float> whole_sums;  // (n_threads, kMostAttendRows, queries of a key-value head,
-                                    // head_dim)
-    std::vector<kernels::AttendState> whole_states;  // (n_threads, 2, kMostAttendRows, queries)
-    // Of positions that several threads share, what attention takes of each split: the first
-    // one's sums stand in attended.
-    std::vector<float> split_sums;                   // (n_splits - 1, n_rows, n_heads, head_dim)
-    std::vector<kernels::AttendState> split_states;  // (n_splits, n_rows, n_heads)
-    // Row by row, of those that have some: the slots of what is not in place.
-    std::vector<int> slots;
-  };
-
-  // Of what a row attends to: so many positions are slots of that number, the others' slots are
-  // scratch_.slots from there on.
-  struct Whereabouts {
-    int n_in_place;
-    int first_slot;
-  };
-
-  // Rows of one sequence that attend in one call.
-  struct AttendBlock {
-    int first_row;
-    int n_rows;
   };
 
   void store_keys_and_values(const Team& team, int layer_index);
-  // Queries that one call of attention takes at most.
-  std::size_t whole_walks() const;
-  int shared_splits(int n_positions) const;
-  void make_room_for_splits();
-  void share_out_attention();
-  std::size_t chunks_per_thread() const;
-  void find_whereabouts();
   kernels::Attend attend_of(int layer_index) const;
+  // Of the queries in scratch, what the output product reads.
   void attend(const Team& team, int layer_index);
-  void attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
-                    const AttendBlock& block, int first_head, int split);
-  void merge_splits(const Team& team);
-  // Of a row's head, what it took of a split.
-  float* split_sums(int row, int head, int split);
-  kernels::AttendState* split_states(int row, int head, int split);
   void add_to_stream(const Team& team, const std::vector<float>& bias);
   void make_room();
 
@@ -169,13 +131,10 @@ class DecoderLayers {
   int kv_width_;                     // n_kv_heads * head_dim
   std::vector<double> frequencies_;  // (head_dim / 2) radians per position
   std::shared_ptr<PagePool> pool_;
+  PassAttention attention_;
   std::int64_t layer_bytes_ = 0;  // packed matrices of one layer
   std::int64_t least_share_ns_;
-  int longest_reserved_ = 0;  // context of a sequence that was opened so far
   PassPlan plan_;
-  std::vector<AttendBlock> blocks_;       // of this pass
-  int n_shared_splits_ = 1;               // that this pass shares out; 1: none
-  std::vector<Whereabouts> whereabouts_;  // (n_rows)
   Scratch scratch_;
 };
 

@@ -105,7 +105,7 @@ class FirstEagleHead final : public OneLayerHead {
     layers().turn(team);
     layers().normalise(team, parts().layer.attention_norm);  // none: as it stands
     layers().attention(team, 0, layers().normed());
-    layers().feed_forward(team, 0);
+    layers().feed_forward(team, 0, nullptr);
   }
 
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
@@ -180,7 +180,7 @@ class ThirdEagleHead final : public OneLayerHead {
     }
     layers().turn(team);
     layers().attention(team, 0, joined_);
-    layers().feed_forward(team, 0);
+    layers().feed_forward(team, 0, nullptr);
   }
 
   void write_logits(std::span<const float> states, ForwardOutput& output) override {

@@ -100,14 +100,27 @@ void LlamaModel::run(const Team& team, float* logits) {
   layers_.turn(team);
   leave_features(team, 0);
   for (int i = 0; i < parts_.config.n_layers; ++i) {
-    if (!std::binary_search(skip_layers_.begin(), skip_layers_.end(), i)) {
+    if (!skips(i)) {
       layers_.normalise(team, parts_.weights.layers[static_cast<std::size_t>(i)].attention_norm);
       layers_.attention(team, i, layers_.normed());
-      layers_.feed_forward(team, i);
+      layers_.feed_forward(team, i, behind(i));
     }
     leave_features(team, i + 1);
   }
   project_to_vocabulary(team, logits);
+}
+
+bool LlamaModel::skips(int layer) const {
+  return std::binary_search(skip_layers_.begin(), skip_layers_.end(), layer);
+}
+
+const Matrix* LlamaModel::behind(int layer) const {
+  int next = layer + 1;
+  while (next < parts_.config.n_layers && skips(next)) ++next;
+  if (next < parts_.config.n_layers) {
+    return &parts_.weights.layers[static_cast<std::size_t>(next)].query.matrix;
+  }
+  return layers_.plan().n_asked() > 0 ? &parts_.weights.head : nullptr;
 }
 
 // x = embedding[token]

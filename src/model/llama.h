@@ -48,6 +48,9 @@ class LlamaModel final : public LanguageModel {
  private:
   // The pass, op by op. Each thread of the team runs all of them on its share.
   void run(const Team& team, float* logits);
+  bool skips(int layer) const;  // in this pass
+  // What the pass multiplies with behind that layer, or null.
+  const Matrix* behind(int layer) const;
   void embed(const Team& team);
   void project_to_vocabulary(const Team& team, float* logits);
   void leave_features(const Team& team, int n_layers_done);

@@ -67,7 +67,7 @@ class MtpModule final : public OneLayerHead {
     layers().turn(team);
     layers().normalise(team, parts().layer.attention_norm);
     layers().attention(team, 0, layers().normed());
-    layers().feed_forward(team, 0);
+    layers().feed_forward(team, 0, nullptr);
   }
 
   void write_logits(std::span<const float> states, ForwardOutput& output) override {

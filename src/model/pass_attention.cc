@@ -1,0 +1,232 @@
+#include "model/pass_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace outrider {
+namespace {
+
+// Passes of more rows have parts enough without splits, and would need much room to be merged.
+constexpr int kMostSharedRows = 64;
+
+template <typename T>
+void grow(std::vector<T>& values, std::size_t n) {
+  if (values.size() < n) values.resize(n);
+}
+
+// The same, doubling: for what grows by a little with every pass.
+template <typename T>
+void grow_ahead(std::vector<T>& values, std::size_t n) {
+  if (values.size() < n) values.resize(std::max(n, 2 * values.size()));
+}
+
+}  // namespace
+
+PassAttention::PassAttention(const ModelConfig& config, const KernelTable& table,
+                             const KvShape& shape, int most_threads)
+    : config_(&config), table_(&table), shape_(shape), most_threads_(most_threads) {
+  const auto n_threads = static_cast<std::size_t>(most_threads);
+  room_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
+  whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(config.head_dim));
+  whole_states_.resize(n_threads * 2 * most_walks());
+  for (int n = 2; n <= most_threads; ++n) {
+    may_share_splits_ = may_share_splits_ || !heads_share_out_evenly(n);
+  }
+}
+
+std::size_t PassAttention::most_walks() const {
+  return static_cast<std::size_t>(kernels::kMostAttendRows) * static_cast<std::size_t>(group());
+}
+
+std::size_t PassAttention::chunks_per_thread(const PassPlan& plan) const {
+  const int n_slots = std::max(plan.n_slots(), longest_expected_);
+  return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
+}
+
+void PassAttention::make_room(const PassPlan& plan) {
+  const auto n_rows = static_cast<std::size_t>(plan.n_rows());
+  if (blocks_.capacity() < n_rows) blocks_.reserve(n_rows);
+  grow(whereabouts_, n_rows);
+  std::size_t n_slots = 0;
+  for (const PassRow& row : plan.rows()) {
+    const int depth = row.position - row.sequence->n_kept();
+    if (row.node != depth) n_slots += static_cast<std::size_t>(depth) + 1;
+  }
+  grow_ahead(slots_, n_slots);
+  grow_ahead(chunks_, chunks_per_thread(plan) * static_cast<std::size_t>(most_threads_));
+  make_room_for_splits(plan);
+}
+
+// For whatever pass of so many rows may share them, on however many threads: a prompt's passes,
+// which do not, make room for the drafts behind it.
+void PassAttention::make_room_for_splits(const PassPlan& plan) {
+  const int n_splits = kernels::splits_of(std::max(plan.n_slots(), longest_expected_));
+  if (!may_share_splits_ || n_splits == 1) return;
+  const auto n_rows = static_cast<std::size_t>(std::min(plan.n_rows(), kMostSharedRows));
+  const auto splits = static_cast<std::size_t>(n_splits);
+  grow(split_states_, n_rows * splits * static_cast<std::size_t>(config_->n_heads));
+  grow(split_sums_, n_rows * (splits - 1) * static_cast<std::size_t>(query_width()));
+}
+
+void PassAttention::begin(const PassPlan& plan, int n_threads) {
+  plan_ = &plan;
+  n_chunks_ = chunks_per_thread(plan);
+  find_whereabouts();
+  share_out(n_threads);
+}
+
+void PassAttention::find_whereabouts() {
+  int n_slots = 0;
+  for (int i = 0; i < plan_->n_rows(); ++i) {
+    const PassRow& its = row(i);
+    const int n_in_place = its.sequence->n_in_place(its.node);
+    whereabouts_[static_cast<std::size_t>(i)] = {.n_in_place = n_in_place, .first_slot = n_slots};
+    const int n_others = its.position + 1 - n_in_place;
+    its.sequence->others(its.node, std::span(slots_).subspan(static_cast<std::size_t>(n_slots),
+                                                             static_cast<std::size_t>(n_others)));
+    n_slots += n_others;
+  }
+}
+
+// Rows attend together if they follow one another in one sequence. All that may, where the heads
+// alone share out evenly over the threads; else few enough in a block that every thread gets
+// several and what a thread has over is a block's time at the most.
+void PassAttention::share_out(int n_threads) {
+  constexpr int kPartsPerThread = 4;
+  const int n_rows = plan_->n_rows();
+  const bool evenly = heads_share_out_evenly(n_threads);
+  int last = 0;
+  for (const PassRow& its : plan_->rows()) last = std::max(last, its.position);
+  n_shared_splits_ = evenly || n_rows > kMostSharedRows ? 1 : kernels::splits_of(last + 1);
+  int together = kernels::kMostAttendRows;
+  if (!evenly) {
+    const int n_parts = kPartsPerThread * n_threads;
+    int n_least = 0;  // parts, if each row attended by itself
+    for (const PassRow& its : plan_->rows()) {
+      n_least +=
+          config_->n_kv_heads * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.position + 1));
+    }
+    together = std::clamp((n_least + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
+  }
+  blocks_.clear();
+  for (int first = 0; first < n_rows;) {
+    int end = first + 1;
+    while (end < n_rows && end - first < together && row(end).sequence == row(first).sequence) {
+      ++end;
+    }
+    blocks_.push_back({first, end - first});
+    first = end;
+  }
+}
+
+void PassAttention::attend(const Team& team, kernels::Attend attend, int layer_index,
+                           const float* queries, Activations& attended) {
+  const int head_dim = config_->head_dim;
+  const auto thread = static_cast<std::size_t>(team.index());
+  const std::span<const void*> chunks = std::span(chunks_).subspan(thread * n_chunks_, n_chunks_);
+  kernels::AttendRow rows[kernels::kMostAttendRows] = {};
+
+  kernels::AttendArgs args{};
+  args.rows = rows;
+  args.n_queries = group();
+  args.query_stride = static_cast<std::size_t>(head_dim);
+  args.out_stride = static_cast<std::size_t>(head_dim);
+  args.head_dim = head_dim;
+  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+  args.chunks = chunks.data();
+  args.room = room_.get() + thread * 2 * shape_.block_bytes();
+
+  const kernels::WholeAttentionRoom whole_room = {
+      .sums = whole_sums_.data() + thread * most_walks() * static_cast<std::size_t>(head_dim),
+      .states = whole_states_.data() + thread * 2 * most_walks()};
+
+  const KvSequence* gathered = nullptr;
+  // A head's splits one behind the other: each calls for what the next one reads first.
+  const std::int64_t n_block_units = std::int64_t{config_->n_kv_heads} * n_shared_splits_;
+  const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;
+  team.deal(n_units, 1, [&](const Range& part) {
+    for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
+      const Block& block = blocks_[static_cast<std::size_t>(unit / n_block_units)];
+      const int kv_head = static_cast<int>(unit % n_block_units / n_shared_splits_);
+      const int first_head = kv_head * group();
+      args.n_rows = block.n_rows;
+      args.keys_at = shape_.keys_at(kv_head);
+      args.values_at = shape_.values_at(kv_head);
+      for (int r = 0; r < block.n_rows; ++r) {
+        const int i = block.first_row + r;
+        const Whereabouts& where = whereabouts_[static_cast<std::size_t>(i)];
+        rows[r] = {.queries = queries + std::int64_t{i} * query_width() + first_head * head_dim,
+                   .out = attended.row(i) + first_head * head_dim,
+                   .states = nullptr,
+                   .n_keys = row(i).position + 1,
+                   .n_in_place = where.n_in_place,
+                   .slots = slots_.data() + where.first_slot};
+      }
+      const KvSequence* sequence = row(block.first_row).sequence;
+      if (gathered != sequence) {
+        sequence->chunks(layer_index,
+                         chunks.subspan(0, std::min(chunks.size(), sequence->n_pages())));
+      }
+      gathered = sequence;
+      if (n_shared_splits_ == 1) {
+        kernels::attend_whole(*table_, attend, args, whole_room);
+      } else {
+        attend_split(attend, args, block, first_head, static_cast<int>(unit % n_shared_splits_),
+                     attended);
+      }
+    }
+  });
+  if (n_shared_splits_ == 1) return;
+  team.barrier();
+  merge_splits(team, attended);
+}
+
+float* PassAttention::split_sums(int i, int head, int split, Activations& attended) {
+  const std::int64_t at = std::int64_t{head} * config_->head_dim;
+  if (split == 0) return attended.row(i) + at;
+  return split_sums_.data() + (std::int64_t{split - 1} * plan_->n_rows() + i) * query_width() + at;
+}
+
+kernels::AttendState* PassAttention::split_states(int i, int head, int split) {
+  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * config_->n_heads +
+         head;
+}
+
+// args: of the whole block, for query heads from first_head on.
+void PassAttention::attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
+                                 const Block& block, int first_head, int split,
+                                 Activations& attended) {
+  kernels::AttendRow rows[kernels::kMostAttendRows];
+  kernels::AttendArgs one = args;
+  one.rows = rows;
+  one.n_rows = 0;
+  one.split = split;
+  for (int r = 0; r < args.n_rows; ++r) {
+    if (kernels::splits_of(args.rows[r].n_keys) <= split) continue;
+    kernels::AttendRow& its = rows[one.n_rows++] = args.rows[r];
+    its.out = split_sums(block.first_row + r, first_head, split, attended);
+    its.states = split_states(block.first_row + r, first_head, split);
+  }
+  if (one.n_rows > 0) attend(one);
+}
+
+void PassAttention::merge_splits(const Team& team, Activations& attended) {
+  const int n_heads = config_->n_heads;
+  const int head_dim = config_->head_dim;
+  const Range mine = team.share(std::int64_t{plan_->n_rows()} * n_heads);
+  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
+    const int i = static_cast<int>(unit / n_heads);
+    const int head = static_cast<int>(unit % n_heads);
+    float* sums = split_sums(i, head, 0, attended);
+    kernels::AttendState* state = split_states(i, head, 0);
+    const int n_splits = kernels::splits_of(row(i).position + 1);
+    for (int split = 1; split < n_splits; ++split) {
+      table_->merge_split(split_sums(i, head, split, attended), *split_states(i, head, split),
+                          head_dim, sums, state);
+    }
+    table_->finish_attention(*state, head_dim, sums);
+  }
+}
+
+}  // namespace outrider

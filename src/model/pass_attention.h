@@ -1,0 +1,107 @@
+// The attention of a pass: which rows attend together, over what, and which thread does it. What
+// the queries are, and what becomes of the results, is the layers' business (decoder_layers.h).
+#ifndef OUTRIDER_MODEL_PASS_ATTENTION_H_
+#define OUTRIDER_MODEL_PASS_ATTENTION_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/big_memory.h"
+#include "kernels/table.h"
+#include "kernels/whole_attention.h"
+#include "model/config.h"
+#include "model/kv_cache.h"
+#include "model/pass_plan.h"
+#include "tensor/matrix.h"
+#include "tensor/team.h"
+
+namespace outrider {
+
+// Work is shared out by (rows that attend together, key-value head), each with the query heads that
+// share it; where heads alone do not share out evenly, also by splits of the positions
+// (kernels::kSplitKeys), whose parts are merged behind a barrier. Bits do not depend on that. Used
+// as layers are: make_room (one thread, throws), begin (one thread), then attend layer by layer.
+class PassAttention {
+ public:
+  // What it is given outlives it and does not move.
+  PassAttention(const ModelConfig& config, const KernelTable& table, const KvShape& shape,
+                int most_threads);
+
+  // A sequence of at most so many tokens will attend: room for it is made at once.
+  void expect(int n_tokens) { longest_expected_ = std::max(longest_expected_, n_tokens); }
+  // Room for a pass of that plan's size, and for drafts behind it. Throws std::bad_alloc.
+  void make_room(const PassPlan& plan);
+  // The plan's rows are pending nodes now, and so many threads will attend. The plan stays as it is
+  // until they have.
+  void begin(const PassPlan& plan, int n_threads);
+
+  // softmax(q k^T / sqrt(head_dim)) v for every row and head. queries: (n_rows, n_heads *
+  // head_dim); attended: as large, complete after a barrier. attend: of the table, for the cache's
+  // kind.
+  void attend(const Team& team, kernels::Attend attend, int layer_index, const float* queries,
+              Activations& attended);
+
+ private:
+  // Of what a row attends to: so many positions are slots of that number, the others' slots are
+  // slots_ from there on.
+  struct Whereabouts {
+    int n_in_place;
+    int first_slot;
+  };
+
+  // Rows of one sequence that attend in one call.
+  struct Block {
+    int first_row;
+    int n_rows;
+  };
+
+  int group() const { return config_->n_heads / config_->n_kv_heads; }
+  int query_width() const { return config_->n_heads * config_->head_dim; }
+  const PassRow& row(int i) const { return plan_->rows()[static_cast<std::size_t>(i)]; }
+  // Queries that one call takes at most.
+  std::size_t most_walks() const;
+  std::size_t chunks_per_thread(const PassPlan& plan) const;
+  bool heads_share_out_evenly(int n_threads) const { return config_->n_kv_heads % n_threads == 0; }
+
+  void make_room_for_splits(const PassPlan& plan);
+  void find_whereabouts();
+  void share_out(int n_threads);
+  void attend_split(kernels::Attend attend, const kernels::AttendArgs& args, const Block& block,
+                    int first_head, int split, Activations& attended);
+  void merge_splits(const Team& team, Activations& attended);
+  // Of row i's head, what it took of a split.
+  float* split_sums(int i, int head, int split, Activations& attended);
+  kernels::AttendState* split_states(int i, int head, int split);
+
+  const ModelConfig* config_;
+  const KernelTable* table_;
+  KvShape shape_;
+  int most_threads_;
+  bool may_share_splits_ = false;  // on some number of threads
+  int longest_expected_ = 0;
+
+  // Of this pass.
+  const PassPlan* plan_ = nullptr;
+  std::vector<Block> blocks_;
+  int n_shared_splits_ = 1;  // 1: none
+  std::size_t n_chunks_ = 0;
+  std::vector<Whereabouts> whereabouts_;  // (n_rows)
+  std::vector<int> slots_;  // row by row, of those that have some: of what is not in place
+
+  // Each thread's own: of the sequence whose rows attend, its pages (n_chunks_); room for what
+  // kernels::AttendArgs asks it for, and kernels::attend_whole.
+  std::vector<const void*> chunks_;
+  BigMemory room_;
+  std::vector<float> whole_sums_;                   // (most_threads, most_walks, head_dim)
+  std::vector<kernels::AttendState> whole_states_;  // (most_threads, 2, most_walks)
+  // Of positions that several threads share, what attention takes of each split: the first one's
+  // sums stand in attended.
+  std::vector<float> split_sums_;                   // (n_splits - 1, n_rows, n_heads, head_dim)
+  std::vector<kernels::AttendState> split_states_;  // (n_splits, n_rows, n_heads)
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_ATTENTION_H_
