@@ -322,6 +322,25 @@ TEST(Matmul, Bf16OfPairsIsBatchInvariantAndNear) {
   }
 }
 
+TEST(Matmul, NoRowsWriteNothing) {
+  constexpr int kDepth = 40;
+  constexpr int kColumns = 90;
+  const Inputs inputs(1, kDepth, 1);
+  for (const WeightKind kind : kKinds) {
+    const Weights weights(kind, kColumns, kDepth, 2);
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      const AlignedBytes tiles = weights.pack(*table);
+      const std::vector<float> untouched(kColumns, 12345);
+      std::vector<float> y = untouched;
+      MatmulArgs args = inputs.args(0, 0, tiles, kColumns);
+      args.y = y.data();
+      args.y_stride = kColumns;
+      table->matmul[index_of(kind)](args);
+      EXPECT_EQ(y, untouched) << name << " kind " << index_of(kind);
+    }
+  }
+}
+
 // However many tiles a call has, and so however far apart those lie that go together, it gives the
 // bits of calls for one tile each.
 TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
