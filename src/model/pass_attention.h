@@ -29,7 +29,7 @@ class PassAttention {
   PassAttention(const ModelConfig& config, const KernelTable& table, const KvShape& shape,
                 int most_threads);
 
-  // A sequence of at most so many tokens will attend: room for it is made at once.
+  // A sequence of at most so many tokens will attend: the next make_room has room for it.
   void expect(int n_tokens) { longest_expected_ = std::max(longest_expected_, n_tokens); }
   // Room for a pass of that plan's size, and for drafts behind it. Throws std::bad_alloc.
   void make_room(const PassPlan& plan);
