@@ -14,37 +14,64 @@
 namespace outrider::kernels {
 namespace {
 
+// The two halves of one group of x (k), zeros past k.
 template <class V>
-void quantize_row(const float* x, int k, const QuantizedRow& out) {
-  for (int group = 0; group < group_count(k); ++group) {
+struct GroupOfInputs {
+  V low, high;
+
+  GroupOfInputs(const float* x, int k, int group) {
     const int at = group * kGroup;
     const int n = k - at < kGroup ? k - at : kGroup;
-    const V low = load_at<V>(x + at, 0, n);
-    const V high = n > kLanes ? load_at<V>(x + at, kLanes, n) : V::zero();
-    const float largest = reduce_max(max(absolute(low), absolute(high)));
-    // 0, but NaN where an element is infinite or NaN. Such a group gets the scale NaN, so that its
-    // products show what went in.
-    const float taint = reduce_add(low * V::zero() + high * V::zero());
-    const float inverse = 127.0F / largest;
-    const std::size_t place = static_cast<std::size_t>(group) * out.slots;
-    std::int8_t* q = out.values + place * kGroup;
-    const bool zero = inverse > 3.402823466e38F;
-    if (zero || taint != taint) {
-      for (int i = 0; i < kGroup; ++i) q[i] = 0;
-      out.scales[place] = taint != taint ? taint : 0.0F;
-      out.sums[place] = 0;
-      out.scaled_sums[place] = out.scales[place];
-      continue;
+    low = load_at<V>(x + at, 0, n);
+    high = n > kLanes ? load_at<V>(x + at, kLanes, n) : V::zero();
+  }
+  V largest() const { return max(absolute(low), absolute(high)); }
+  // 0, but NaN where an element is infinite or NaN.
+  V taint() const { return low * V::zero() + high * V::zero(); }
+};
+
+// Sixteen groups at a time: their scales are divisions of one vector, and whether something is
+// tainted is asked once.
+template <class V>
+void quantize_row(const float* x, int k, const QuantizedRow& out) {
+  const int n_groups = group_count(k);
+  for (int first = 0; first < n_groups; first += kLanes) {
+    const int n = n_groups - first < kLanes ? n_groups - first : kLanes;
+    float largest[kLanes] = {};
+    V taints = V::zero();
+    for (int i = 0; i < n; ++i) {
+      const GroupOfInputs<V> group(x, k, first + i);
+      largest[i] = reduce_max(group.largest());
+      taints = taints + group.taint();
     }
-    const V q_low = round_even(low * V::broadcast(inverse));
-    const V q_high = round_even(high * V::broadcast(inverse));
-    q_low.store_int8(q);
-    q_high.store_int8(q + kLanes);
-    const float scale = largest / 127.0F;
-    const float sum = reduce_add(q_low + q_high);  // at most 32 * 127: exact
-    out.scales[place] = scale;
-    out.sums[place] = static_cast<std::int32_t>(sum);
-    out.scaled_sums[place] = sum * scale;
+    const float any_taint = reduce_add(taints);
+    float inverses[kLanes];
+    float scales[kLanes];
+    (V::broadcast(127.0F) / V::load(largest)).store(inverses);
+    (V::load(largest) / V::broadcast(127.0F)).store(scales);
+    for (int i = 0; i < n; ++i) {
+      const GroupOfInputs<V> group(x, k, first + i);
+      const std::size_t place = static_cast<std::size_t>(first + i) * out.slots;
+      std::int8_t* q = out.values + place * kGroup;
+      const bool zero = inverses[i] > 3.402823466e38F;
+      const float taint = any_taint != any_taint ? reduce_add(group.taint()) : 0.0F;
+      if (zero || taint != taint) {
+        for (int j = 0; j < kGroup; ++j) q[j] = 0;
+        // NaN where tainted, so that its products show what went in.
+        out.scales[place] = taint != taint ? taint : 0.0F;
+        out.sums[place] = 0;
+        out.scaled_sums[place] = out.scales[place];
+        continue;
+      }
+      const V q_low = round_even(group.low * V::broadcast(inverses[i]));
+      const V q_high = round_even(group.high * V::broadcast(inverses[i]));
+      q_low.store_int8(q);
+      q_high.store_int8(q + kLanes);
+      const float sum = reduce_add(q_low + q_high);  // at most 32 * 127: exact
+      out.scales[place] = scales[i];
+      out.sums[place] = static_cast<std::int32_t>(sum);
+      out.scaled_sums[place] = sum * scales[i];
+    }
   }
 }
 

@@ -10,6 +10,26 @@
 #include "outrider/error.h"
 
 namespace outrider {
+namespace {
+
+// Calls use(row, first, n) for this thread's share of the elements of n_rows rows: of each row
+// whole groups, or all up to its end. So a single row is every thread's work, too.
+template <typename Use>
+void for_parts(const Team& team, int n_rows, int width, const Use& use) {
+  const std::int64_t n_groups = kernels::groups_of(width);
+  const Range mine = team.share(n_rows * n_groups);
+  for (std::int64_t at = mine.begin; at < mine.end;) {
+    const std::int64_t row = at / n_groups;
+    const std::int64_t row_begin = row * n_groups;
+    const std::int64_t end = std::min(row_begin + n_groups, mine.end);
+    const auto first = static_cast<int>(at - row_begin) * kernels::kGroup;
+    const auto past = static_cast<int>(end - row_begin) * kernels::kGroup;
+    use(static_cast<int>(row), first, std::min(past, width) - first);
+    at = end;
+  }
+}
+
+}  // namespace
 
 void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias) {
   if (!bias.empty()) table.add(y, bias.data(), static_cast<int>(bias.size()));
@@ -143,14 +163,17 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
         x, head_dim, row.sequence->layer(slot, layer_index) + block_at, slot % kPageTokens);
   };
 
-  const Range mine = team.share(n_heads + 2 * shape.n_heads);
-  for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
-    if (unit < n_heads) {
-      for_rows(scratch_.query, query_width_, layer.query.bias, static_cast<int>(unit), rotate);
-      continue;
-    }
-    const int head = static_cast<int>(unit - n_heads) / 2;
-    if ((unit - n_heads) % 2 == 0) {
+  // Of each head of keys and values its queries, its keys, its values: to store, a cache line an
+  // element, is dearer than to rotate, and so is every thread's work.
+  const int group = n_heads / shape.n_heads;
+  const int n_units = group + 2;
+  const Range mine = team.share(std::int64_t{shape.n_heads} * n_units);
+  for (std::int64_t at = mine.begin; at < mine.end; ++at) {
+    const int head = static_cast<int>(at) / n_units;
+    const int unit = static_cast<int>(at) % n_units;
+    if (unit < group) {
+      for_rows(scratch_.query, query_width_, layer.query.bias, head * group + unit, rotate);
+    } else if (unit == group) {
       for_rows(scratch_.key, kv_width_, layer.key.bias, head, [&](int i, float* key) {
         rotate(i, key);
         store(i, key, table.store_key, shape.keys_at(head));
@@ -179,18 +202,32 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
                     scratch_.attended);
   if (!parts_.input_forms.any()) return;
 
-  team.barrier();  // a row is prepared whole, and its heads may be several threads' work
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    scratch_.attended.finish_row(*parts_.table, static_cast<int>(i));
-  }
+  team.barrier();  // a group is prepared whole, and may be several heads' and threads' work
+  for_parts(team, plan_.n_rows(), query_width_, [this](int i, int first, int n) {
+    scratch_.attended.finish_part(*parts_.table, i, first, n);
+  });
+}
+
+// hidden = silu(gate) * up.
+void DecoderLayers::open_gate(const Team& team, const LlamaLayer& layer) {
+  const KernelTable& table = *parts_.table;
+  const int width = parts_.config->hidden_dim;
+  const auto add_part = [&table](float* y, const std::vector<float>& bias, int first, int n) {
+    if (!bias.empty()) table.add(y, bias.data() + first, n);
+  };
+  for_parts(team, plan_.n_rows(), width, [&](int i, int first, int n) {
+    float* gate = row_of(scratch_.gate, i, width) + first;
+    float* up = row_of(scratch_.up, i, width) + first;
+    add_part(gate, layer.gate.bias, first, n);
+    add_part(up, layer.up.bias, first, n);
+    table.silu_multiply(gate, up, n, scratch_.hidden.row(i) + first);
+    scratch_.hidden.finish_part(table, i, first, n);
+  });
 }
 
 void DecoderLayers::feed_forward(const Team& team, int layer_index, const Matrix* next) {
   const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
-  const KernelTable& table = *parts_.table;
-  const int hidden_dim = parts_.config->hidden_dim;
-  const auto stride = static_cast<std::size_t>(hidden_dim);
+  const auto stride = static_cast<std::size_t>(parts_.config->hidden_dim);
 
   normalise(team, layer.mlp_norm);  // (n_rows, dim)
   team.barrier();
@@ -198,15 +235,7 @@ void DecoderLayers::feed_forward(const Team& team, int layer_index, const Matrix
   layer.up.matrix.multiply(team, scratch_.normed, scratch_.up.data(), stride);
   layer.down.matrix.comes_next(team);
   team.barrier();
-  const Range mine = team.share(plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    float* gate = row_of(scratch_.gate, i, hidden_dim);
-    float* up = row_of(scratch_.up, i, hidden_dim);
-    add_bias(table, gate, layer.gate.bias);
-    add_bias(table, up, layer.up.bias);
-    table.silu_multiply(gate, up, hidden_dim, scratch_.hidden.row(static_cast<int>(i)));
-    scratch_.hidden.finish_row(table, static_cast<int>(i));
-  }
+  open_gate(team, layer);
   team.barrier();
   layer.down.matrix.multiply(team, scratch_.hidden, scratch_.change.data(),
                              static_cast<std::size_t>(parts_.config->dim));

@@ -123,6 +123,7 @@ class DecoderLayers {
   kernels::Attend attend_of(int layer_index) const;
   // Of the queries in scratch, what the output product reads.
   void attend(const Team& team, int layer_index);
+  void open_gate(const Team& team, const LlamaLayer& layer);
   void add_to_stream(const Team& team, const std::vector<float>& bias);
   void make_room();
 

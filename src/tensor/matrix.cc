@@ -176,18 +176,21 @@ void Activations::resize(int n_rows, int k, const InputForms& forms) {
 }
 
 void Activations::finish_row(const KernelTable& table, int index) {
-  const auto place = static_cast<std::size_t>(index);
+  finish_part(table, index, 0, k_);
+}
+
+void Activations::finish_part(const KernelTable& table, int index, int first, int n) {
+  const std::size_t place = static_cast<std::size_t>(first / kGroup) * slots_ + index;
+  const float* x = row(index) + first;
   if (forms_.quantized) {
-    table.quantize_row(row(index), k_,
+    table.quantize_row(x, n,
                        {.values = q_.data() + place * kGroup,
                         .scales = scales_.data() + place,
                         .sums = sums_.data() + place,
                         .scaled_sums = scaled_sums_.data() + place,
                         .slots = slots_});
   }
-  if (forms_.rounded) {
-    table.round_row(row(index), k_, rounded_.data() + place * kGroup, slots_);
-  }
+  if (forms_.rounded) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
 }
 
 Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_threads) {

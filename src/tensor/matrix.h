@@ -70,6 +70,9 @@ class Activations {
   int k() const { return k_; }
   // Brings one finished row into the other forms.
   void finish_row(const KernelTable& table, int index);
+  // As much of it: n elements from first on, a multiple of kernels::kGroup, up to another or to the
+  // row's end. Several threads may share a row so.
+  void finish_part(const KernelTable& table, int index, int first, int n);
 
  private:
   friend class Matrix;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -241,6 +242,31 @@ TEST(QuantizeWeights, ZeroScaleGivesZeros) {
 }
 
 // Activations hold rows of different depths one after the other without stale quantised tails.
+TEST(Activations, PartsOfARowMakeTheWhole) {
+  constexpr int kRows = 3;
+  constexpr int kColumns = 20;
+  constexpr int kDepth = 172;                       // its last group is shorter
+  constexpr int kBorders[] = {0, 32, 128, kDepth};  // of parts
+  const std::vector<float> w = random_floats(std::size_t{kColumns} * kDepth, 1);
+  const std::vector<float> x = random_floats(std::size_t{kRows} * kDepth, 2);
+  const KernelTable& table = kernels::best_table();
+  for (const WeightKind kind : kKinds) {
+    const Matrix matrix = Matrix::pack(FloatWeightReader(w, kDepth, kind), table, 1);
+    Activations inputs;
+    inputs.resize(kRows, kDepth, InputForms::of(kind, table));
+    for (int row = 0; row < kRows; ++row) {
+      std::copy_n(x.data() + row * kDepth, kDepth, inputs.row(row));
+      for (int part = 2; part >= 0; --part) {
+        const int first = kBorders[part];
+        inputs.finish_part(table, row, first, kBorders[part + 1] - first);
+      }
+    }
+    std::vector<float> y(std::size_t{kRows} * kColumns, -1.0F);
+    run_team(1, [&](const Team& team) { matrix.multiply(team, inputs, y.data(), kColumns); });
+    EXPECT_EQ(y, multiply(matrix, table, x, kRows, 1));
+  }
+}
+
 TEST(Activations, CanBeReusedForOtherShapes) {
   const KernelTable& table = kernels::best_table();
   const std::vector<float> w = random_floats(16 * 33, 7);
