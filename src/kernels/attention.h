@@ -95,20 +95,20 @@ struct Factor {
 // something finite, beside which they weigh nothing.
 inline float weighed_beside(float highest) { return highest == -__builtin_inff() ? 0.0F : highest; }
 
-// The scores of a chunk of n keys (each walk's stride floats behind the one before, room for
-// kChunkKeys) become weights, and the walks' sums are brought to the new highest scores.
-// Weight::of(V): e^x, as exactly as it is to count. Several walks at a time: each is a long chain
-// of operations that wait for one another, and those of others fill the gaps.
+// The scores of a chunk of n keys (a row for each walk) become weights, and the walks' sums are
+// brought to the new highest scores. Weight::of(V): e^x, as exactly as it is to count. Several
+// walks at a time: each is a long chain of operations that wait for one another, and those of
+// others fill the gaps.
 template <class V, class Weight, int Q>
-void weigh(int head_dim, int n, float* scores, int stride, Walk* walks) {
+void weigh(int head_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
   V highest_lanes[Q];
   for (int q = 0; q < Q; ++q) {
-    for (int i = n; i < kChunkKeys; ++i) scores[q * stride + i] = -__builtin_inff();
+    for (int i = n; i < kChunkKeys; ++i) scores[q][i] = -__builtin_inff();
     highest_lanes[q] = V::broadcast(walks[q].highest);
   }
   for (int i = 0; i < kChunkKeys; i += kLanes) {
     for (int q = 0; q < Q; ++q) {
-      highest_lanes[q] = max(highest_lanes[q], V::load(scores + q * stride + i));
+      highest_lanes[q] = max(highest_lanes[q], V::load(scores[q] + i));
     }
   }
   float highest[Q];
@@ -119,7 +119,7 @@ void weigh(int head_dim, int n, float* scores, int stride, Walk* walks) {
   }
   for (int i = 0; i < kChunkKeys; i += kLanes) {
     for (int q = 0; q < Q; ++q) {
-      float* at = scores + q * stride + i;
+      float* at = scores[q] + i;
       const V weight = Weight::of(V::load(at) - V::broadcast(weighed_beside(highest[q])));
       weight.store(at);
       sums[q] = sums[q] + weight;
@@ -318,8 +318,7 @@ class Attention {
       at == walk ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
       constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
       for (int r = at; r < at + R; r += kTogether) {
-        weigh<V, typename Numbers::Weight, kTogether>(args_.head_dim, n, weights_[r], kChunkKeys,
-                                                      &walks_[r]);
+        weigh<V, typename Numbers::Weight, kTogether>(args_.head_dim, n, &weights_[r], &walks_[r]);
       }
     });
     numbers_.begin_values(values_at, n);
