@@ -13,6 +13,7 @@
 #include "flag_values.h"
 #include "load_progress.h"
 #include "model_flags.h"
+#include "output_place.h"
 #include "outrider/error.h"
 #include "terminal.h"
 #include "text_flags.h"
@@ -57,6 +58,7 @@ std::string to_json(const std::string& path, const DatastoreSummary& summary) {
 }
 
 int run_build(const BuildFlags& flags) {
+  require_not_read(flags.out, flags.texts);
   const Interrupt interrupt;
   const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model);
   DatastoreSummary summary;

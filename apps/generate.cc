@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "chat_prompt.h"
 #include "commands.h"
@@ -15,6 +17,7 @@
 #include "interrupt.h"
 #include "logits_file.h"
 #include "model_flags.h"
+#include "output_place.h"
 #include "outrider/chat.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
@@ -92,12 +95,25 @@ GenerateResult generate(Generator& generator, const Model& model, const Generate
   return std::move(generator.generate({&request, 1}).front());
 }
 
+// What is read by the names of files.
+std::vector<std::filesystem::path> files_of(const GenerateFlags& flags) {
+  std::vector<std::filesystem::path> files = files_of_model(flags.model.model);
+  if (!flags.model.draft_path.empty()) {
+    for (auto& file : files_of_model(flags.model.draft_path)) files.push_back(std::move(file));
+  }
+  if (flags.has_prompt_file) files.emplace_back(flags.prompt_file);
+  return files;
+}
+
 int run(const GenerateFlags& flags) {
   // Everything that can be refused is refused before the model is loaded.
   const std::string text = flags.has_prompt_file ? read_text(flags.prompt_file) : flags.prompt;
   if (!flags.has_prompt_file) require_text(text, "--prompt");
   std::optional<LogitsFile> logits_file;
-  if (!flags.logits.empty()) logits_file.emplace(flags.logits);
+  if (!flags.logits.empty()) {
+    require_not_read(flags.logits, files_of(flags));
+    logits_file.emplace(flags.logits);
+  }
 
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
@@ -173,7 +189,8 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
 
   constexpr const char* kOutput = "Output (the continuation alone goes to standard output)";
   CLI::Option* json = app->add_flag("--json", flags->json,
-                                    "One JSON object at the end: text, ids, finish_reason, stats")
+                                    "One JSON object at the end: text, ids, finish_reason, stats, "
+                                    "rule_scope, accepted_per_round (of each target pass)")
                           ->group(kOutput);
   add_path(*app, "--logits", flags->logits, "FILE",
            "Write the target's raw f32 logits behind each id: (ids, vocabulary), little-endian")

@@ -27,7 +27,7 @@ CLI::App* add_train(CLI::App& program, Run& run_command) {
   app->footer(
       "Examples:\n"
       "  outrider train tokenizer --text stories.txt --vocabulary 4096 --out tokenizer\n"
-      "  outrider train lm --text stories.txt --tokenizer tokenizer --layers 6 --dim 256\n"
+      "  outrider train lm --text stories.txt --tokenizer tokenizer --layers 6 --dim 256 \\\n"
       "      --steps 2000 --out model\n"
       "  outrider train lm --help\n");
   run_command = [run_tokenizer, tokenizer, names] {

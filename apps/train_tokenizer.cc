@@ -134,7 +134,7 @@ CLI::App* add_train_tokenizer(CLI::App& train, Run& run_command) {
       "The same text and flags give the same files, byte for byte.\n\n"
       "Examples:\n"
       "  outrider train tokenizer --text stories.txt --vocabulary 4096 --out tokenizer\n"
-      "  outrider train tokenizer --text a.txt --text b.txt --vocabulary 32000 --out tokenizer\n"
+      "  outrider train tokenizer --text a.txt --text b.txt --vocabulary 32000 --out tokenizer \\\n"
       "      --max-lines 1000000 --keep-model\n"
       "  outrider tokenize --model tokenizer --text \"Once upon a time\"\n");
   run_command = [flags] { return run(*flags); };

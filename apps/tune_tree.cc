@@ -16,6 +16,7 @@
 #include "flag_values.h"
 #include "interrupt.h"
 #include "model_flags.h"
+#include "output_place.h"
 #include "outrider/error.h"
 #include "outrider/tune.h"
 #include "sampling_flags.h"
@@ -106,6 +107,7 @@ int run(const TuneTreeFlags& flags) {
   }
   check_speculation(speculation);
   // A wrong place is better known before all is measured.
+  require_not_read(flags.out, options.texts.paths);
   if (std::filesystem::is_directory(flags.out)) {
     throw Error("write file", flags.out, "a file's name", "a folder");
   }

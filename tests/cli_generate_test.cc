@@ -175,6 +175,24 @@ TEST(Generate, LogitsGoToWhereALinkPoints) {
   EXPECT_TRUE(fs::is_symlink(folder / "circle"));
 }
 
+TEST(Generate, LogitsReplaceNothingThatIsRead) {
+  const TemporaryDirectory directory;
+  const fs::path prompt = directory.path() / "prompt";
+  std::ofstream(prompt) << "a";
+  const std::string model = CliModels::get().target();
+  const std::string weights = (fs::path(model) / "model.safetensors").string();
+  const std::string before = read_file(weights);
+  for (const std::string& out : {prompt.string(), weights}) {
+    const ProgramRun run = run_program(
+        {"generate", "--model", model, "--prompt-file", prompt.string(), "--logits", out});
+    EXPECT_EQ(run.status, 1);
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr("another file than those that are read"));
+  }
+  EXPECT_EQ(read_file(prompt), "a");
+  EXPECT_EQ(read_file(weights), before);
+}
+
 TEST(Generate, LogitsMayGoToADevice) {
   EXPECT_EQ(run_program(generate_words({"--prompt", "a", "--logits", "/dev/null"})).status, 0);
   EXPECT_TRUE(fs::is_character_file("/dev/null"));

@@ -62,7 +62,7 @@ class DatastoreCommand : public ::testing::Test {
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
     EXPECT_THAT(run.err, AllOf(StartsWith("outrider: "), HasSubstr(message)));
     EXPECT_FALSE(fs::exists(store()));
-    EXPECT_FALSE(fs::exists(store().string() + ".partial"));
+    EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
   }
 
   // Starts a build and ends it by a signal once it has written a segment; returns its wait status.
@@ -205,7 +205,7 @@ int DatastoreCommand::kill_build(const std::string& text, int number) const {
     ::_exit(127);
   }
   int status = 0;
-  const fs::path partial = store().string() + ".partial";
+  const fs::path partial = store().string() + ".outrider-partial";
   for (;;) {
     std::error_code absent;
     const auto size = fs::file_size(partial, absent);
@@ -216,6 +216,20 @@ int DatastoreCommand::kill_build(const std::string& text, int number) const {
   ::kill(child, number);
   ::waitpid(child, &status, 0);
   return status;
+}
+
+TEST_F(DatastoreCommand, WritesOverNothingThatItReads) {
+  const std::string before = read_file(root() / "small.txt");
+  Words words = build_words("small.txt");
+  words.back() = (root() / "small.txt").string();
+  expect_refused(words, 1, "another file than those that are read");
+  EXPECT_EQ(read_file(root() / "small.txt"), before);
+  // In a folder of texts, where the next build would read it.
+  write("texts/one.txt", before);
+  words = build_words("texts");
+  words.back() = (root() / "texts" / "store").string();
+  EXPECT_EQ(run_program(words).status, 0);
+  expect_refused(words, 1, "another file than those that are read");
 }
 
 TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
@@ -235,17 +249,17 @@ TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
     EXPECT_EQ(read_file(store()), before);
 
     // Ctrl-C takes the partial file away, too.
-    fs::remove(store().string() + ".partial");
+    fs::remove(store().string() + ".outrider-partial");
     status = kill_build("large.txt", SIGINT);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status;
     EXPECT_EQ(fs::exists(store()), had_one);
     EXPECT_EQ(read_file(store()), before);
-    EXPECT_FALSE(fs::exists(store().string() + ".partial"));
+    EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
   }
   // What a kill leaves is in nobody's way.
   kill_build("large.txt", SIGKILL);
   EXPECT_EQ(run_program(build_words("small.txt")).status, 0);
-  EXPECT_FALSE(fs::exists(store().string() + ".partial"));
+  EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
 }
 
 }  // namespace

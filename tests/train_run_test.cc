@@ -341,7 +341,7 @@ TEST_F(TrainRun, OutOfRoomItKeepsTheLastCheckpoint) {
     const std::size_t last = run.err.rfind('\n', run.err.size() - 2) + 1;
     EXPECT_THAT(run.err.substr(last),
                 AllOf(StartsWith("outrider-train: "), HasSubstr("File too large")));
-    EXPECT_FALSE(fs::exists(checkpoint.string() + ".partial"));
+    EXPECT_FALSE(fs::exists(checkpoint.string() + ".outrider-partial"));
     EXPECT_FALSE(fs::exists(at("short") + "/model.safetensors"));
   };
   expect_out_of_room();

@@ -118,6 +118,8 @@ TEST_F(TuneCommand, SaysInALineWhatIsWrong) {
            {"tree", on_text({"--out", out}), 2, "--drafter"},
            {"tree", on_text({"--out", out, "--drafter", "ngram"}), 2, "a distribution"},
            {"tree", on_text({"--draft", path("draft")}), 2, "--out"},
+           {"tree", on_text({"--draft", path("draft"), "--out", path("text.txt")}), 1,
+            "another file than those that are read"},
            {"tree", {"--draft", path("draft"), "--out", out}, 2, "--text"},
            {"tree", {"--draft", path("draft"), "--out", out, "--text", path("none")}, 1, "none"},
            {"tree", on_text({"--draft", path("draft"), "--out", out, "--ranks", "64"}), 2, "63"},

@@ -14,6 +14,7 @@
 #include "base/atomic_file.h"
 #include "flag_values.h"
 #include "interrupt.h"
+#include "output_place.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "terminal.h"
@@ -85,6 +86,7 @@ std::string table(const std::vector<train::RouterSample>& samples, const RouterW
 int run_router(const RouterFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
   const int n_threads = train::set_training_threads(flags.threads);
+  require_not_read(flags.out, {flags.text.text.begin(), flags.text.text.end()});
   AtomicFile out(flags.out);  // what cannot be written shows before the work, not after it
   const auto tokenizer = Tokenizer::load(flags.target);
   require_same_vocabulary(*tokenizer, *Tokenizer::load(flags.drafter), "load drafter",

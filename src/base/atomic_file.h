@@ -2,22 +2,30 @@
 #ifndef OUTRIDER_BASE_ATOMIC_FILE_H_
 #define OUTRIDER_BASE_ATOMIC_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace outrider {
 
-// Writes beside the final place, under the name with ".partial" added, and renames when all of it
-// has reached the disk. Until commit() returns, what stood there before stays as it was, whatever
-// happens: a full disk, a kill, a power cut. Where the place is a symbolic link, what it points to
-// is replaced and the link stays. One writer per path at a time. Not thread-safe.
+// Writes beside the final place, under the name with kPartialSuffix added, and renames when all of
+// it has reached the disk. Until commit() returns, what stood there before stays as it was,
+// whatever happens: a full disk, a kill, a power cut; what replaces it has its permissions. Where
+// the place is a symbolic link, what it points to is replaced and the link stays. One writer per
+// path at a time, over all processes: it holds a lock. Not thread-safe.
 class AtomicFile {
  public:
-  // Throws Error("write file", ...) if the partial file cannot be made.
+  // Nobody else's files have names that end so: one that is there is what a writer that was killed
+  // has left, and is replaced.
+  static constexpr const char* kPartialSuffix = ".outrider-partial";
+
+  // Throws Error("write file", ...) if the partial file cannot be made or another writer has it.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();  // without commit(): removes the partial file
   AtomicFile(const AtomicFile&) = delete;
@@ -32,10 +40,12 @@ class AtomicFile {
   void commit();
 
  private:
+  void open_partial();
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path path_;
   std::string partial_;
+  std::optional<::mode_t> mode_;  // of the file that will be replaced
   int descriptor_ = -1;
 };
 

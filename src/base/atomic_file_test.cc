@@ -30,7 +30,7 @@ TEST(AtomicFile, AppearsOnCommit) {
   EXPECT_FALSE(std::filesystem::exists(path));
   file.commit();
   EXPECT_EQ(text_of(path), "one two");
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".outrider-partial"));
 }
 
 TEST(AtomicFile, WhatWasWrittenCanBeOverwritten) {
@@ -74,9 +74,53 @@ TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {
     file.write("new");
   }
   EXPECT_EQ(text_of(path), "old");
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".outrider-partial"));
   write_file_atomically(path, "newer");
   EXPECT_EQ(text_of(path), "newer");
+}
+
+TEST(AtomicFile, HasOneWriterAtATime) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  {
+    AtomicFile first(path);
+    first.write("first");
+    EXPECT_THROW(AtomicFile{path}, Error);
+    first.commit();
+    EXPECT_EQ(text_of(path), "first");
+    write_file_atomically(path, "second");  // the first one is through
+  }
+  EXPECT_EQ(text_of(path), "second");
+}
+
+TEST(AtomicFile, ReplacesWhatAKilledWriterLeft) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  std::ofstream(path.string() + AtomicFile::kPartialSuffix) << "much of something";
+  write_file_atomically(path, "new");
+  EXPECT_EQ(text_of(path), "new");
+}
+
+TEST(AtomicFile, FollowsNoLinkInThePartialFilesPlace) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  write_file_atomically(directory.path() / "precious", "precious");
+  std::filesystem::create_symlink("precious", path.string() + AtomicFile::kPartialSuffix);
+  EXPECT_THROW(write_file_atomically(path, "new"), Error);
+  EXPECT_EQ(text_of(directory.path() / "precious"), "precious");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(AtomicFile, KeepsThePermissionsOfWhatItReplaces) {
+  using std::filesystem::perms;
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  write_file_atomically(path, "old");
+  for (const perms mode : {perms::owner_read | perms::owner_write, perms::owner_read}) {
+    std::filesystem::permissions(path, mode);
+    write_file_atomically(path, "new");
+    EXPECT_EQ(std::filesystem::status(path).permissions(), mode);
+  }
 }
 
 TEST(AtomicFile, SaysWhyItCannotBeMade) {
@@ -103,7 +147,7 @@ TEST(AtomicFile, NothingIsLostWhenThereIsNoRoom) {
   EXPECT_THROW(write_file_atomically(path, std::string(1000, 'x')), Error);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(text_of(path), "old");
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".outrider-partial"));
 }
 
 }  // namespace

@@ -8,11 +8,17 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <system_error>
 #include <utility>
 
 #include "outrider/error.h"
 
 namespace outrider {
+
+bool is_named(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   constexpr const char* kOperation = "open file";

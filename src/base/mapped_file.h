@@ -8,6 +8,10 @@
 
 namespace outrider {
 
+// Whether something bears this name: of files that may be missing, those that are to be read. A
+// link that leads nowhere, as an interrupted download leaves it, is no missing file.
+bool is_named(const std::filesystem::path& path);
+
 // Owns a read-only private mapping of a regular file; an empty file gives an empty span. The bytes
 // stay valid and at their address until the object dies, also when it is moved. Thread-safe to
 // read.

@@ -185,6 +185,39 @@ std::optional<std::span<const std::byte>> whole_payload(std::span<const std::byt
   return payload;
 }
 
+// What the record that begins here takes, by its own word.
+std::optional<std::size_t> said_bytes(std::span<const std::byte> bytes) {
+  if (bytes.size() < kRecordHeadBytes) return std::nullopt;
+  const auto n_bytes = Unpacker(bytes).take<std::uint64_t>();
+  if (n_bytes > static_cast<std::uint64_t>(kMostSegmentBytes)) return std::nullopt;
+  return kRecordHeadBytes + static_cast<std::size_t>(n_bytes);
+}
+
+// What lies here before the next whole record, if damaged ones still say how long they are; nullopt
+// if no whole one is found so.
+std::optional<std::size_t> damaged_bytes(std::span<const std::byte> bytes) {
+  std::size_t at = 0;
+  while (const auto said = said_bytes(bytes.subspan(at))) {
+    at += *said;
+    if (at >= bytes.size()) break;
+    if (whole_payload(bytes.subspan(at))) return at;
+  }
+  return std::nullopt;
+}
+
+// Whether these bytes, in which no whole record was found, are what a writer that died has left of
+// its last one. Whatever else they are, whole records may lie among them.
+bool is_torn(std::span<const std::byte> bytes, const VerdictLogFormat& format) {
+  if (bytes.size() < kRecordHeadBytes + 2 * sizeof(std::uint32_t)) return true;
+  const auto said = said_bytes(bytes);
+  Unpacker counts(bytes.subspan(kRecordHeadBytes));
+  const std::int64_t n_prompt = counts.take<std::uint32_t>();
+  const std::int64_t n_generated = counts.take<std::uint32_t>();
+  return said && *said >= bytes.size() &&
+         static_cast<std::int64_t>(*said) ==
+             record_bytes(format, n_prompt + n_generated, n_generated);
+}
+
 // What passed the checksum was written by a program; that program may still have been another.
 LoggedText parse_payload(std::span<const std::byte> payload, const VerdictLogFormat& format,
                          const fs::path& path) {
@@ -229,15 +262,28 @@ LoggedText parse_payload(std::span<const std::byte> payload, const VerdictLogFor
   return text;
 }
 
-// Appends the texts of the whole records that these bytes begin with; returns what those take.
+// Calls use(payload) for each whole record; returns where the last one ends.
+template <typename Use>
+std::size_t for_records(std::span<const std::byte> bytes, const Use& use) {
+  std::size_t n_read = 0;
+  for (;;) {
+    const auto rest = bytes.subspan(n_read);
+    if (const auto payload = whole_payload(rest)) {
+      use(*payload);
+      n_read += kRecordHeadBytes + payload->size();
+    } else if (const auto damaged = damaged_bytes(rest)) {
+      n_read += *damaged;
+    } else {
+      return n_read;
+    }
+  }
+}
+
+// Appends the texts of the whole records; returns where the last one ends.
 std::int64_t read_records(std::span<const std::byte> bytes, const VerdictLogFormat& format,
                           const fs::path& path, std::vector<LoggedText>& texts) {
-  std::size_t n_read = 0;
-  while (const auto payload = whole_payload(bytes.subspan(n_read))) {
-    texts.push_back(parse_payload(*payload, format, path));
-    n_read += kRecordHeadBytes + payload->size();
-  }
-  return static_cast<std::int64_t>(n_read);
+  return static_cast<std::int64_t>(for_records(
+      bytes, [&](const auto& payload) { texts.push_back(parse_payload(payload, format, path)); }));
 }
 
 void require_same(const VerdictLogFormat& wanted, const VerdictLogFormat& there,
@@ -313,8 +359,12 @@ void VerdictLogWriter::take_up_last() {
   {
     const std::vector<std::byte> bytes = read_from(path, 0).value_or(std::vector<std::byte>());
     require_same(format_, read_header(bytes, path), directory_);
-    while (const auto payload = whole_payload(std::span(bytes).subspan(end))) {
-      end += kRecordHeadBytes + payload->size();
+    const auto records = std::span<const std::byte>(bytes).subspan(kHeaderBytes);
+    end += for_records(records, [](const auto&) {});
+    const auto behind = std::span<const std::byte>(bytes).subspan(end);
+    if (!is_torn(behind, format_)) {
+      make_room(kVerdictSegmentHeaderBytes);
+      return begin_segment();
     }
   }
   last_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);

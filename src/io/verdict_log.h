@@ -11,7 +11,9 @@
 //            f32 kept_logprobs[n_kept]
 //
 // A segment appears with its header whole. A record that was being written when its program died
-// has a wrong length or checksum: readers stop before it, and the next writer cuts it off.
+// has a wrong length or checksum: readers stop before it, and the next writer cuts it off. A record
+// that was damaged later is passed over; where its length is, too, the rest of its segment is, and
+// the next writer begins another one.
 #ifndef OUTRIDER_IO_VERDICT_LOG_H_
 #define OUTRIDER_IO_VERDICT_LOG_H_
 
@@ -105,7 +107,7 @@ class VerdictLogWriter {
 struct VerdictSegment {
   VerdictLogFormat format;
   std::vector<LoggedText> texts;  // of the whole records
-  std::int64_t n_bytes = 0;       // that these and the header take; behind them, what is torn
+  std::int64_t n_bytes = 0;       // up to the end of the last one; behind it, what is torn
 };
 // `path` names it in errors. Throws Error on bytes that are no segment, and on whole records that
 // no writer of this format has made.
@@ -118,7 +120,8 @@ class VerdictLogReader {
   // Throws Error if there is no such directory.
   explicit VerdictLogReader(std::filesystem::path directory);
 
-  // The whole texts that came since the last call, oldest first. Torn records are passed over.
+  // The whole texts that came since the last call, oldest first. Torn and damaged records are
+  // passed over.
   // Throws Error on files that are no log, or of different targets.
   std::vector<LoggedText> read_new();
 

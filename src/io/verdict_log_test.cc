@@ -153,6 +153,32 @@ TEST_F(VerdictLogFile, ADamagedByteIsNoText) {
   }
 }
 
+// A byte of one record of three, whichever: where it was no length, the other two are read. And the
+// next writer leaves all of it where it is.
+TEST_F(VerdictLogFile, ADamagedByteLosesItsOwnRecordAlone) {
+  writer().append(text_of(0));
+  const auto end_of_first = fs::file_size(first_segment());
+  for (int number = 1; number < 3; ++number) writer().append(text_of(number));
+  const std::string whole = bytes_of(first_segment());
+  constexpr auto kBegin = static_cast<std::size_t>(kVerdictSegmentHeaderBytes);
+  for (std::size_t at = kBegin; at < end_of_first; ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    std::ofstream(first_segment(), std::ios::binary) << damaged;
+    const bool is_length = at < kBegin + sizeof(std::uint64_t);
+    const std::size_t n_others = is_length ? 0 : 2;
+    VerdictLogReader reader(log());
+    ASSERT_EQ(reader.read_new().size(), n_others) << at;
+    writer().append(text_of(3));
+    EXPECT_TRUE(bytes_of(first_segment()).starts_with(damaged)) << at;
+    const auto more = reader.read_new();
+    ASSERT_EQ(more.size(), 1U) << at;
+    expect_same(more[0], text_of(3));
+    EXPECT_EQ(VerdictLogReader(log()).read_new().size(), n_others + 1) << at;
+    fs::remove(log() / "00000002.verdicts");
+  }
+}
+
 // A torn record at the end of a segment that is not the last: what follows is read.
 TEST_F(VerdictLogFile, ATornSegmentDoesNotHideTheNext) {
   writer().append(text_of(0));

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/mapped_file.h"
 #include "model/config_section.h"
 #include "outrider/error.h"
 
@@ -149,7 +150,7 @@ ModelConfig read_config_json(const std::filesystem::path& directory) {
   config.bos_token = keys.whole_or("bos_token_id", kNoToken);
   config.end_tokens = read_end_tokens(keys);
   const std::filesystem::path generation_file = directory / "generation_config.json";
-  if (std::filesystem::exists(generation_file)) {
+  if (is_named(generation_file)) {
     const Json generation_json = parse_config(generation_file);
     const Section generation(generation_json, generation_file.string());
     const auto checked = [&](const char* key, TokenId token) {

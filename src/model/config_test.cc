@@ -112,6 +112,10 @@ TEST(ReadConfigJson, GenerationConfigDecidesOnEndTokens) {
   EXPECT_THROW(read_config_json(directory.path()), Error);
   write(directory.path() / "generation_config.json", R"({"eos_token_id": [300]})");
   EXPECT_THROW(read_config_json(directory.path()), Error);
+  // A link that leads nowhere, as an interrupted download leaves it, is no missing file.
+  std::filesystem::remove(directory.path() / "generation_config.json");
+  std::filesystem::create_symlink("nowhere", directory.path() / "generation_config.json");
+  EXPECT_THROW(read_config_json(directory.path()), Error);
 }
 
 // Each breaks one thing; the message names it.

@@ -51,7 +51,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
   // The configuration is the newer file; the map names the same tokens in older directories.
   for (const char* const name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const fs::path config_file = directory / name;
-    if (!fs::is_regular_file(config_file)) continue;
+    if (!is_named(config_file)) continue;
     const MappedFile mapped(config_file);
     const nlohmann::json document = parse_json(text_of(mapped), config_file.string());
     const JsonView config(document, config_file.string());
@@ -61,7 +61,7 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
     if (parts.chat_template.empty()) parts.chat_template = read_chat_template(config);
   }
   const fs::path template_file = directory / "chat_template.jinja";
-  if (fs::is_regular_file(template_file)) {  // where there are both, this one counts
+  if (is_named(template_file)) {  // where there are both, this one counts
     const MappedFile mapped(template_file);
     if (!is_valid_utf8(text_of(mapped))) {
       throw Error("load tokenizer", template_file.string(), "UTF-8 text", "other bytes");

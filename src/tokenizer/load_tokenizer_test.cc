@@ -82,6 +82,12 @@ TEST_F(LoadTokenizer, WhatCannotLoad) {
   write("chat_template.jinja", "\xFF");
   EXPECT_NE(load_error().find("chat_template.jinja"), std::string::npos);
   fs::remove(folder_ / "chat_template.jinja");
+  // A link that leads nowhere, as an interrupted download leaves it, is no missing file.
+  for (const char* name : {"tokenizer_config.json", "chat_template.jinja"}) {
+    fs::create_symlink("nowhere", folder_ / name);
+    EXPECT_NE(load_error().find(name), std::string::npos);
+    fs::remove(folder_ / name);
+  }
   write("x.gguf", "GGUX");
   EXPECT_THROW(static_cast<void>(Tokenizer::load(folder_ / "x.gguf")), Error);
   write("x.gguf", "GGUF");

@@ -228,7 +228,7 @@ TEST(VocabularyDirectory, AFailedWriteLeavesEverythingAsItWas) {
   const VocabularyDirectory directory(root.path(), {.overwrite = true, .keep_model = true});
   for (const char* const name : {"tokenizer_config.json", "tokenizer.model", "tokenizer.json"}) {
     // A directory in the way of the file in the making stands in for the full disk.
-    const fs::path obstacle = root.path() / (std::string(name) + ".partial");
+    const fs::path obstacle = root.path() / (std::string(name) + ".outrider-partial");
     fs::create_directory(obstacle);
     EXPECT_THROW(directory.write(with_contents("new")), Error);
     EXPECT_EQ(test_texts::read_file(root.path() / "tokenizer.json"), "old");
