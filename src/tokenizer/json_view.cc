@@ -1,7 +1,6 @@
 #include "tokenizer/json_view.h"
 
 #include "outrider/error.h"
-#include "tokenizer/utf8.h"
 
 namespace outrider {
 namespace {
@@ -47,13 +46,11 @@ nlohmann::json parse_json(std::string_view bytes, std::string_view place) {
   }
   try {
     return nlohmann::json::parse(bytes.begin(), bytes.end());
-  } catch (const nlohmann::json::exception& error) {
-    std::string problem = repair_utf8(error.what());  // it quotes the input
-    for (char& c : problem) {
-      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-    }
-    if (problem.size() > 300) problem = repair_utf8(problem.substr(0, 300));
-    throw Error("load tokenizer", place, "JSON", problem);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error("load tokenizer", place, "JSON text",
+                "a syntax error at byte " + std::to_string(error.byte));
+  } catch (const nlohmann::json::exception& error) {  // a number out of range, quoted
+    throw Error("load tokenizer", place, "JSON", std::string(error.what()).substr(0, 300));
   }
 }
 
