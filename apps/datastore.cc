@@ -58,7 +58,9 @@ std::string to_json(const std::string& path, const DatastoreSummary& summary) {
 }
 
 int run_build(const BuildFlags& flags) {
-  require_not_read(flags.out, flags.texts);
+  std::vector<std::filesystem::path> read = flags.texts;
+  add_files_of_model(flags.model, read);
+  require_not_read(flags.out, read);
   const Interrupt interrupt;
   const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model);
   DatastoreSummary summary;

@@ -97,10 +97,9 @@ GenerateResult generate(Generator& generator, const Model& model, const Generate
 
 // What is read by the names of files.
 std::vector<std::filesystem::path> files_of(const GenerateFlags& flags) {
-  std::vector<std::filesystem::path> files = files_of_model(flags.model.model);
-  if (!flags.model.draft_path.empty()) {
-    for (auto& file : files_of_model(flags.model.draft_path)) files.push_back(std::move(file));
-  }
+  std::vector<std::filesystem::path> files;
+  add_files_of_model(flags.model.model, files);
+  add_files_of_model(flags.model.draft_path, files);
   if (flags.has_prompt_file) files.emplace_back(flags.prompt_file);
   return files;
 }

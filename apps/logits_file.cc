@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
@@ -86,6 +87,11 @@ void LogitsFile::write(std::span<const float> logits) {
   Descriptor file{::open((direct ? path_ : temporary_).c_str(), flags | O_CLOEXEC, 0666)};
   if (file.number < 0) fail_to_write(path_, errno);
   written_ = !direct;
+  // What takes a file's place is for the same eyes.
+  struct stat replaced = {};
+  if (!direct && ::stat(path_.c_str(), &replaced) == 0) {
+    (void)!::fchmod(file.number, replaced.st_mode & 0777);
+  }
   write_all(file.number, view, path_);
   // Some file systems report a full disk only now.
   if (::close(std::exchange(file.number, -1)) != 0) fail_to_write(path_, errno);

@@ -38,11 +38,10 @@ void require_not_read(const std::string& out, const std::vector<fs::path>& read)
   }
 }
 
-std::vector<fs::path> files_of_model(const fs::path& model) {
-  constexpr std::array<std::string_view, 3> kKinds = {".safetensors", ".json", ".model"};
+void add_files_of_model(const fs::path& model, std::vector<fs::path>& files) {
+  constexpr std::array<std::string_view, 4> kKinds = {".safetensors", ".json", ".model", ".jinja"};
   std::error_code unknown;
-  if (!fs::is_directory(model, unknown)) return {model};
-  std::vector<fs::path> files;
+  if (!fs::is_directory(model, unknown)) files.push_back(model);
   fs::directory_iterator entry(model, unknown);
   for (; !unknown && entry != fs::directory_iterator(); entry.increment(unknown)) {
     const std::string kind = entry->path().extension().string();
@@ -50,7 +49,6 @@ std::vector<fs::path> files_of_model(const fs::path& model) {
       files.push_back(entry->path());
     }
   }
-  return files;
 }
 
 }  // namespace outrider::cli

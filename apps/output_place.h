@@ -13,8 +13,9 @@ namespace outrider::cli {
 // reads it will say so.
 void require_not_read(const std::string& out, const std::vector<std::filesystem::path>& read);
 
-// A model's own files: itself, or of a directory those that loading reads.
-std::vector<std::filesystem::path> files_of_model(const std::filesystem::path& model);
+// Appends a model's own files: itself, or of a directory those that loading reads. None of "".
+void add_files_of_model(const std::filesystem::path& model,
+                        std::vector<std::filesystem::path>& files);
 
 }  // namespace outrider::cli
 

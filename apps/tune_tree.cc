@@ -107,7 +107,10 @@ int run(const TuneTreeFlags& flags) {
   }
   check_speculation(speculation);
   // A wrong place is better known before all is measured.
-  require_not_read(flags.out, options.texts.paths);
+  std::vector<std::filesystem::path> read = options.texts.paths;
+  add_files_of_model(flags.model.model, read);
+  add_files_of_model(flags.model.draft_path, read);
+  require_not_read(flags.out, read);
   if (std::filesystem::is_directory(flags.out)) {
     throw Error("write file", flags.out, "a file's name", "a folder");
   }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -86,7 +87,11 @@ std::string table(const std::vector<train::RouterSample>& samples, const RouterW
 int run_router(const RouterFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
   const int n_threads = train::set_training_threads(flags.threads);
-  require_not_read(flags.out, {flags.text.text.begin(), flags.text.text.end()});
+  std::vector<std::filesystem::path> read(flags.text.text.begin(), flags.text.text.end());
+  read.insert(read.end(), flags.text.held_out.begin(), flags.text.held_out.end());
+  add_files_of_model(flags.target, read);
+  add_files_of_model(flags.drafter, read);
+  require_not_read(flags.out, read);
   AtomicFile out(flags.out);  // what cannot be written shows before the work, not after it
   const auto tokenizer = Tokenizer::load(flags.target);
   require_same_vocabulary(*tokenizer, *Tokenizer::load(flags.drafter), "load drafter",

@@ -35,50 +35,78 @@ AtomicFile::AtomicFile(std::filesystem::path path)
   if (std::filesystem::is_symlink(path_, unknown)) {
     throw Error("write file", path_.string(), "a link that leads somewhere", "a circle of links");
   }
-  const auto there = std::filesystem::status(path_, unknown);
-  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there) &&
-      !std::filesystem::is_directory(there)) {
+  struct stat replaced = {};
+  const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
+  if (replaces && !S_ISREG(replaced.st_mode) && !S_ISDIR(replaced.st_mode)) {
     // A device or a pipe would be replaced by a file of its name.
     throw Error("write file", path_.string(), "a regular file, or none yet", "something else");
   }
-  open_partial();
-  // What takes a file's place is for the same eyes. (What a kill leaves is to stay replaceable.)
-  if (std::filesystem::is_regular_file(there)) {
-    mode_ = static_cast<::mode_t>(there.permissions());
-    ::fchmod(descriptor_, *mode_ | S_IWUSR);
-  }
+  make_partial(replaces ? replaced.st_mode & 0777 : 0666);
+  if (replaces) inherit(replaced);
 }
 
 // Locked for as long as it is written: its name is everybody's, and what a program that was killed
-// has left of it is to be replaced.
-void AtomicFile::open_partial() {
-  for (;;) {
+// has left under it is to be replaced.
+void AtomicFile::make_partial(::mode_t mode) {
+  constexpr int kMostTries = 100;  // others come and go meanwhile
+  for (int n = 0; n < kMostTries; ++n) {
     descriptor_ =
-        ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) {
-      if (errno != ELOOP && errno != ENXIO) fail(errno);
-      throw Error("write file", partial_, "a regular file, or none yet", "something else");
-    }
-    struct stat opened = {};
-    struct stat named = {};
-    bool is_ours = ::fstat(descriptor_, &opened) == 0;
-    if (is_ours && !S_ISREG(opened.st_mode)) {
+        ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (descriptor_ >= 0) {
+      if (is_ours(descriptor_)) return;
       ::close(descriptor_);
-      throw Error("write file", partial_, "a regular file, or none yet", "something else");
+    } else if (errno == EEXIST) {
+      remove_leftover();
+    } else {
+      fail(errno);
     }
-    // (A file system without locks takes any number of writers.)
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(descriptor_);
-      throw Error("write file", path_.string(), "no other process that writes it", "one");
-    }
-    // Whoever had the lock before may have given it its own name since it was opened.
-    is_ours = is_ours && ::lstat(partial_.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
-              named.st_dev == opened.st_dev;
-    if (is_ours && ::ftruncate(descriptor_, 0) == 0) return;
-    const int error = errno;
-    ::close(descriptor_);
-    if (is_ours) fail(error);
   }
+  throw Error("write file", path_.string(), "no other process that writes it", "several");
+}
+
+// Takes the lock. Throws if somebody else has it; false if the name is another file's by now.
+bool AtomicFile::is_ours(int descriptor) const {
+  struct stat opened = {};
+  struct stat named = {};
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor);
+    throw Error("write file", path_.string(), "no other process that writes it", "one");
+  }  // (A file system without locks takes any number of writers.)
+  if (::fstat(descriptor, &opened) == 0 && ::lstat(partial_.c_str(), &named) == 0) {
+    return named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+  }
+  if (errno == ENOENT) return false;
+  const int error = errno;
+  ::close(descriptor);
+  fail(error);
+}
+
+void AtomicFile::remove_leftover() const {
+  const int leftover = ::open(partial_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (leftover < 0 && errno == ENOENT) return;
+  if (leftover < 0 && errno != ELOOP && errno != ENXIO) fail(errno);
+  struct stat state = {};
+  if (leftover < 0 || ::fstat(leftover, &state) != 0 || !S_ISREG(state.st_mode)) {
+    if (leftover >= 0) ::close(leftover);
+    throw Error("write file", partial_, "a regular file, or none yet", "something else");
+  }
+  const bool is_left = is_ours(leftover);
+  const int error = is_left && ::unlink(partial_.c_str()) != 0 ? errno : 0;
+  ::close(leftover);
+  if (error != 0 && error != ENOENT) fail(error);
+}
+
+// What takes a file's place is for the same eyes, as far as this process may say so: where the
+// group cannot be kept, no group's.
+void AtomicFile::inherit(const struct stat& replaced) const {
+  ::mode_t mode = replaced.st_mode & 0777;
+  struct stat made = {};
+  if (::fchown(descriptor_, replaced.st_uid, replaced.st_gid) != 0 &&
+      ::fchown(descriptor_, static_cast<::uid_t>(-1), replaced.st_gid) != 0 &&
+      ::fstat(descriptor_, &made) == 0 && made.st_gid != replaced.st_gid) {
+    mode &= ~static_cast<::mode_t>(S_IRWXG);
+  }
+  (void)!::fchmod(descriptor_, mode);  // it was made with no more than that
 }
 
 AtomicFile::~AtomicFile() {
@@ -114,7 +142,6 @@ void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> byte
 void AtomicFile::commit() {
   // The data before the name: a name that points at blocks not yet written would survive a power
   // cut as an empty file.
-  if (mode_ && ::fchmod(descriptor_, *mode_) != 0) fail(errno);
   if (::fsync(descriptor_) != 0) fail(errno);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) fail(errno);
   ::close(std::exchange(descriptor_, -1));

@@ -2,12 +2,12 @@
 #ifndef OUTRIDER_BASE_ATOMIC_FILE_H_
 #define OUTRIDER_BASE_ATOMIC_FILE_H_
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +16,8 @@ namespace outrider {
 
 // Writes beside the final place, under the name with kPartialSuffix added, and renames when all of
 // it has reached the disk. Until commit() returns, what stood there before stays as it was,
-// whatever happens: a full disk, a kill, a power cut; what replaces it has its permissions. Where
+// whatever happens: a full disk, a kill, a power cut; what replaces it has its permissions, and its
+// owner and group if the process may give them. Where
 // the place is a symbolic link, what it points to is replaced and the link stays. One writer per
 // path at a time, over all processes: it holds a lock. Not thread-safe.
 class AtomicFile {
@@ -40,12 +41,14 @@ class AtomicFile {
   void commit();
 
  private:
-  void open_partial();
+  void make_partial(::mode_t mode);
+  bool is_ours(int descriptor) const;
+  void remove_leftover() const;
+  void inherit(const struct ::stat& replaced) const;
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path path_;
   std::string partial_;
-  std::optional<::mode_t> mode_;  // of the file that will be replaced
   int descriptor_ = -1;
 };
 

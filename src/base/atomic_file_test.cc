@@ -96,9 +96,15 @@ TEST(AtomicFile, HasOneWriterAtATime) {
 TEST(AtomicFile, ReplacesWhatAKilledWriterLeft) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
-  std::ofstream(path.string() + AtomicFile::kPartialSuffix) << "much of something";
+  const std::string partial = path.string() + AtomicFile::kPartialSuffix;
+  std::ofstream(partial) << "much of something";
+  // Nor does a file that has another name as well, or may not be written, come to harm.
+  std::filesystem::create_hard_link(partial, directory.path() / "precious");
+  std::filesystem::permissions(partial, std::filesystem::perms::owner_read);
   write_file_atomically(path, "new");
   EXPECT_EQ(text_of(path), "new");
+  EXPECT_EQ(text_of(directory.path() / "precious"), "much of something");
+  EXPECT_NE(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_read);
 }
 
 TEST(AtomicFile, FollowsNoLinkInThePartialFilesPlace) {

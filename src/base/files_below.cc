@@ -1,12 +1,16 @@
 #include "base/files_below.h"
 
 #include <algorithm>
+#include <string>
+
+#include "base/atomic_file.h"
 
 namespace outrider {
 
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
   const auto is_hidden = [](const std::filesystem::path& path) {
-    return path.filename().string().starts_with('.');
+    const std::string name = path.filename().string();
+    return name.starts_with('.') || name.ends_with(AtomicFile::kPartialSuffix);
   };
   std::vector<std::filesystem::path> files;
   for (auto entry = std::filesystem::recursive_directory_iterator(folder);

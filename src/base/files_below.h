@@ -7,9 +7,9 @@
 
 namespace outrider {
 
-// All files, in sub-folders too, in the order of their paths, but for names that begin with a dot:
-// what programs keep there is not the user's text. Throws std::filesystem::filesystem_error where a
-// folder cannot be read.
+// All files, in sub-folders too, in the order of their paths, but for names that begin with a dot,
+// which is not the user's text, and what writers that were killed have left (atomic_file.h). Throws
+// std::filesystem::filesystem_error where a folder cannot be read.
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder);
 
 }  // namespace outrider

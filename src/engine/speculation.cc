@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/spec.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
@@ -49,7 +50,7 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
   const int n_target = target.summary().vocabulary_size;
   const int n_drafter = drafter.config().vocabulary_size;
   const bool has_tokenizer =
-      std::filesystem::is_regular_file(path) || std::filesystem::exists(path / "tokenizer.json");
+      std::filesystem::is_regular_file(path) || is_named(path / "tokenizer.json");
   if (!has_tokenizer) {
     if (n_target != n_drafter) {
       throw Error(kOperation, path.string(), fmt::format("the target's vocabulary of {}", n_target),

@@ -182,11 +182,10 @@ std::unique_ptr<TensorSource> open_sharded(const std::filesystem::path& director
 }  // namespace
 
 std::unique_ptr<TensorSource> open_safetensors_directory(const std::filesystem::path& directory) {
-  std::error_code ignored;
-  if (const auto file = directory / kSingleFile; std::filesystem::exists(file, ignored)) {
+  if (const auto file = directory / kSingleFile; is_named(file)) {
     return open_safetensors(file);
   }
-  if (const auto index = directory / kIndexFile; std::filesystem::exists(index, ignored)) {
+  if (const auto index = directory / kIndexFile; is_named(index)) {
     return open_sharded(directory, index);
   }
   throw Error(kOperation, directory.string(), fmt::format("{} or {}", kSingleFile, kIndexFile),

@@ -213,7 +213,7 @@ bool is_torn(std::span<const std::byte> bytes, const VerdictLogFormat& format) {
   Unpacker counts(bytes.subspan(kRecordHeadBytes));
   const std::int64_t n_prompt = counts.take<std::uint32_t>();
   const std::int64_t n_generated = counts.take<std::uint32_t>();
-  return said && *said >= bytes.size() &&
+  return said && *said > bytes.size() &&
          static_cast<std::int64_t>(*said) ==
              record_bytes(format, n_prompt + n_generated, n_generated);
 }

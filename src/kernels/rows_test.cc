@@ -63,7 +63,7 @@ std::vector<std::vector<float>> rows_to_quantize() {
   bad[99] = -kInfinity;
   rows.push_back(bad);
   // Groups are rounded sixteen at a time: as many, one more, and tainted beside groups of zeros.
-  for (const std::size_t n : {std::size_t{511}, std::size_t{512}, std::size_t{545}}) {
+  for (const std::size_t n : {std::size_t{511}, std::size_t{512}, std::size_t{513}}) {
     std::vector<float> longer = awkward_floats(n, 7);
     rows.push_back(longer);
     std::fill_n(longer.begin() + 64, 32, -0.0F);

@@ -241,7 +241,6 @@ TEST(QuantizeWeights, ZeroScaleGivesZeros) {
   for (const std::uint8_t q : rows.int4) EXPECT_EQ(q, 0);
 }
 
-// Activations hold rows of different depths one after the other without stale quantised tails.
 TEST(Activations, PartsOfARowMakeTheWhole) {
   constexpr int kRows = 3;
   constexpr int kColumns = 20;
@@ -267,6 +266,7 @@ TEST(Activations, PartsOfARowMakeTheWhole) {
   }
 }
 
+// Activations hold rows of different depths one after the other without stale quantised tails.
 TEST(Activations, CanBeReusedForOtherShapes) {
   const KernelTable& table = kernels::best_table();
   const std::vector<float> w = random_floats(16 * 33, 7);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.h"
+#include "base/mapped_file.h"
 #include "outrider/error.h"
 #include "train/checkpoint.h"
 #include "train/corpus.h"
@@ -168,7 +169,7 @@ RunOutcome run_training(Objective& objective, const RunOptions& options, const R
   torch::nn::Module& trained = objective.trained();
   const auto optimizer = make_optimizer(trained, options.optimizer);
   RunOutcome outcome;
-  if (fs::exists(checkpoint)) outcome.first_step = load_checkpoint(checkpoint, trained, *optimizer);
+  if (is_named(checkpoint)) outcome.first_step = load_checkpoint(checkpoint, trained, *optimizer);
   TrainingLog log(folder / "log.jsonl", outcome.first_step);
 
   const std::int64_t n_steps = options.schedule.n_steps;
