@@ -70,7 +70,7 @@ class Conversation {
       if (interactive_) show("> ");
       const LineStatus status = lines.next(*interrupt_, line);
       if (status == LineStatus::interrupted) {
-        if (!interactive_) return kExitInterrupted;
+        if (!interactive_ || Interrupt::must_end()) return kExitInterrupted;
         show("\n");
         continue;
       }
@@ -91,7 +91,9 @@ class Conversation {
       }
       answer(line.substr(0, 2) == "//" ? line.substr(1) : line);
       output_.check();
-      if (interrupt_->raised() && !interactive_) return kExitInterrupted;
+      if (interrupt_->raised() && (!interactive_ || Interrupt::must_end())) {
+        return kExitInterrupted;
+      }
     }
   }
 

@@ -118,12 +118,9 @@ int show_help(const CLI::App& program) {
   return 0;
 }
 
-int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**)) {
-  program_name = name;
-  keep_standard_descriptors();
-  explain_bus_errors(program_name);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
-  std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
+namespace {
+
+int run_to_status(int argc, char** argv, int (*run_program)(int, char**)) {
   try {
     return run_program(argc, argv);
   } catch (const OutputClosed&) {
@@ -142,6 +139,24 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
   } catch (...) {
     return fail(kExitError, "[run] unknown failure");
   }
+}
+
+}  // namespace
+
+int enter(const char* name, int argc, char** argv, int (*run_program)(int, char**)) {
+  program_name = name;
+  keep_standard_descriptors();
+  explain_bus_errors(program_name);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves shows as a failed write
+  std::signal(SIGXFSZ, SIG_IGN);  // so does a file that reaches the size the shell allows
+  const int status = run_to_status(argc, argv, run_program);
+  if (Interrupt::must_end()) {
+    // All is put away. Whoever sent the signal sees that it was what ended this program.
+    std::fflush(nullptr);
+    std::signal(SIGTERM, SIG_DFL);
+    ::raise(SIGTERM);
+  }
+  return status;
 }
 
 }  // namespace outrider::cli

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
+#include <iterator>
 
 namespace outrider::cli {
 namespace {
@@ -10,12 +12,15 @@ namespace {
 // A handler reaches nothing but globals. Lock-free atomics are safe in one.
 std::atomic<bool> signalled{false};
 std::atomic<bool> cancelled{false};
+std::atomic<bool> terminated{false};
 std::atomic<bool> output_is_terminal{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-struct sigaction previous_action;
+constexpr int kSignals[] = {SIGINT, SIGTERM};
+struct sigaction previous_actions[std::size(kSignals)];
 
 void on_interrupt(int signal_number) {
+  if (signal_number == SIGTERM) terminated.store(true);
   cancelled.store(true);
   if (!signalled.exchange(true)) return;
   // The second one: leave the terminal without colours and die of the signal, which is delivered
@@ -37,14 +42,21 @@ Interrupt::Interrupt() {
   action.sa_handler = on_interrupt;
   ::sigemptyset(&action.sa_mask);
   action.sa_flags = 0;  // no SA_RESTART: reading a line must end too
-  ::sigaction(SIGINT, &action, &previous_action);
-  // A caller that ignores SIGINT (nohup, a background job of a script) is to be left alone.
-  if (previous_action.sa_handler == SIG_IGN) ::sigaction(SIGINT, &previous_action, nullptr);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+    struct sigaction& previous = previous_actions[i];
+    ::sigaction(kSignals[i], &action, &previous);
+    // A caller that ignores SIGINT (nohup, a background job of a script) is to be left alone.
+    if (previous.sa_handler == SIG_IGN) ::sigaction(kSignals[i], &previous, nullptr);
+  }
 }
 
-Interrupt::~Interrupt() { ::sigaction(SIGINT, &previous_action, nullptr); }
+Interrupt::~Interrupt() {
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+    ::sigaction(kSignals[i], &previous_actions[i], nullptr);
+  }
+}
 
-bool Interrupt::raised() const { return signalled.load(); }
+bool Interrupt::raised() const { return signalled.load() || must_end(); }
 
 void Interrupt::throw_if_raised() const {
   if (raised()) throw Interrupted();
@@ -55,7 +67,10 @@ void Interrupt::stop() { cancelled.store(true); }
 void Interrupt::reset() {
   signalled.store(false);
   cancelled.store(false);
+  if (must_end()) cancelled.store(true);  // asked last: SIGTERM may come at any moment
 }
+
+bool Interrupt::must_end() { return terminated.load(); }
 
 const std::atomic<bool>* Interrupt::flag() { return &cancelled; }
 

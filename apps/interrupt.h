@@ -1,4 +1,5 @@
-// Ctrl-C: the first asks for an end after the pass in progress, the second kills.
+// Ctrl-C, and SIGTERM, which service managers, `timeout` and `kill` send: the first asks for an end
+// after the pass in progress, the second kills.
 #ifndef OUTRIDER_APPS_INTERRUPT_H_
 #define OUTRIDER_APPS_INTERRUPT_H_
 
@@ -13,7 +14,7 @@ class Interrupted : public std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// Catches SIGINT while it lives; one at a time. System calls that wait are interrupted (EINTR).
+// Catches both while it lives; one at a time. System calls that wait are interrupted (EINTR).
 class Interrupt {
  public:
   Interrupt();
@@ -21,10 +22,11 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  bool raised() const;              // by a signal since the last reset()
+  bool raised() const;              // by a signal since the last reset(), or by SIGTERM ever
   void throw_if_raised() const;     // Interrupted
   void stop();                      // ends the text as a signal would, but raised() stays false
-  void reset();                     // forget what was asked for
+  void reset();                     // forget what was asked for, but SIGTERM
+  static bool must_end();           // SIGTERM has come: nothing new is to be begun
   const std::atomic<bool>* flag();  // for GenerateOptions::cancel
 };
 

@@ -256,6 +256,13 @@ TEST_F(DatastoreCommand, EndedInMidBuildItLeavesTheOldStoreOrNone) {
     EXPECT_EQ(fs::exists(store()), had_one);
     EXPECT_EQ(read_file(store()), before);
     EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
+
+    // So does being asked to end, which is what it then ends by.
+    status = kill_build("large.txt", SIGTERM);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    EXPECT_EQ(fs::exists(store()), had_one);
+    EXPECT_EQ(read_file(store()), before);
+    EXPECT_FALSE(fs::exists(store().string() + ".outrider-partial"));
   }
   // What a kill leaves is in nobody's way.
   kill_build("large.txt", SIGKILL);
