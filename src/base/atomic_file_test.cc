@@ -122,7 +122,10 @@ TEST(AtomicFile, KeepsThePermissionsOfWhatItReplaces) {
   const testing::TemporaryDirectory directory;
   const auto path = directory.path() / "file";
   write_file_atomically(path, "old");
-  for (const perms mode : {perms::owner_read | perms::owner_write, perms::owner_read}) {
+  // Also those that a new file would not be given.
+  const perms open_to_all = perms::owner_read | perms::owner_write | perms::others_write;
+  for (const perms mode :
+       {perms::owner_read | perms::owner_write, perms::owner_read, open_to_all}) {
     std::filesystem::permissions(path, mode);
     write_file_atomically(path, "new");
     EXPECT_EQ(std::filesystem::status(path).permissions(), mode);

@@ -150,6 +150,10 @@ TEST_F(VerdictLogFile, ADamagedByteIsNoText) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     std::ofstream(first_segment(), std::ios::binary) << damaged;
     EXPECT_EQ(VerdictLogReader(log()).read_new().size(), 1U) << at;
+    // It is all there, so no writer takes it for torn.
+    writer().append(text_of(2));
+    EXPECT_TRUE(bytes_of(first_segment()).starts_with(damaged)) << at;
+    fs::remove(log() / "00000002.verdicts");
   }
 }
 
