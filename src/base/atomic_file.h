@@ -17,9 +17,9 @@ namespace outrider {
 // Writes beside the final place, under the name with kPartialSuffix added, and renames when all of
 // it has reached the disk. Until commit() returns, what stood there before stays as it was,
 // whatever happens: a full disk, a kill, a power cut; what replaces it has its permissions, and its
-// owner and group if the process may give them. Where
-// the place is a symbolic link, what it points to is replaced and the link stays. One writer per
-// path at a time, over all processes: it holds a lock. Not thread-safe.
+// owner and group if the process may give them. Where the place is a symbolic link, what it points
+// to is replaced and the link stays. One writer per path at a time, over all processes: it holds a
+// lock. Not thread-safe.
 class AtomicFile {
  public:
   // Nobody else's files have names that end so: one that is there is what a writer that was killed

@@ -30,7 +30,7 @@ TEST(AtomicFile, AppearsOnCommit) {
   EXPECT_FALSE(std::filesystem::exists(path));
   file.commit();
   EXPECT_EQ(text_of(path), "one two");
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".outrider-partial"));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + AtomicFile::kPartialSuffix));
 }
 
 TEST(AtomicFile, WhatWasWrittenCanBeOverwritten) {
@@ -74,7 +74,7 @@ TEST(AtomicFile, LeftAloneItLeavesWhatWasThere) {
     file.write("new");
   }
   EXPECT_EQ(text_of(path), "old");
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".outrider-partial"));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + AtomicFile::kPartialSuffix));
   write_file_atomically(path, "newer");
   EXPECT_EQ(text_of(path), "newer");
 }
@@ -156,7 +156,7 @@ TEST(AtomicFile, NothingIsLostWhenThereIsNoRoom) {
   EXPECT_THROW(write_file_atomically(path, std::string(1000, 'x')), Error);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(text_of(path), "old");
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".outrider-partial"));
+  EXPECT_FALSE(std::filesystem::exists(path.string() + AtomicFile::kPartialSuffix));
 }
 
 }  // namespace

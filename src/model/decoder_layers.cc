@@ -29,10 +29,16 @@ void for_parts(const Team& team, int n_rows, int width, const Use& use) {
   }
 }
 
+// The n elements of a row from first on, at y, += those of the bias, which may be empty.
+void add_bias_part(const KernelTable& table, float* y, const std::vector<float>& bias, int first,
+                   int n) {
+  if (!bias.empty()) table.add(y, bias.data() + first, n);
+}
+
 }  // namespace
 
 void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias) {
-  if (!bias.empty()) table.add(y, bias.data(), static_cast<int>(bias.size()));
+  add_bias_part(table, y, bias, 0, static_cast<int>(bias.size()));
 }
 
 DecoderLayers::DecoderLayers(const Parts& parts)
@@ -148,7 +154,7 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
                             int head, const auto& use) {
     for (int i = 0; i < plan_.n_rows(); ++i) {
       float* x = row_of(heads, i, width) + head * head_dim;
-      if (!bias.empty()) table.add(x, bias.data() + head * head_dim, head_dim);
+      add_bias_part(table, x, bias, head * head_dim, head_dim);
       use(i, x);
     }
   };
@@ -212,14 +218,11 @@ void DecoderLayers::attend(const Team& team, int layer_index) {
 void DecoderLayers::open_gate(const Team& team, const LlamaLayer& layer) {
   const KernelTable& table = *parts_.table;
   const int width = parts_.config->hidden_dim;
-  const auto add_part = [&table](float* y, const std::vector<float>& bias, int first, int n) {
-    if (!bias.empty()) table.add(y, bias.data() + first, n);
-  };
   for_parts(team, plan_.n_rows(), width, [&](int i, int first, int n) {
     float* gate = row_of(scratch_.gate, i, width) + first;
     float* up = row_of(scratch_.up, i, width) + first;
-    add_part(gate, layer.gate.bias, first, n);
-    add_part(up, layer.up.bias, first, n);
+    add_bias_part(table, gate, layer.gate.bias, first, n);
+    add_bias_part(table, up, layer.up.bias, first, n);
     table.silu_multiply(gate, up, n, scratch_.hidden.row(i) + first);
     scratch_.hidden.finish_part(table, i, first, n);
   });
