@@ -59,6 +59,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
                     .out = out.data() + row * kQueries,
                     .states = nullptr,
                     .n_keys = n_keys,
+                    .first_key = 0,
                     .n_in_place = n_keys,
                     .slots = nullptr});
   }

@@ -12,7 +12,7 @@
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
-#include "model/medusa_heads.h"
+#include "model/heads/medusa_heads.h"
 #include "outrider/error.h"
 #include "outrider/inspect.h"
 

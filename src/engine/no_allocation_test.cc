@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/llama.h"
+#include "model/decoder_model.h"
 #include "outrider/generate.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/temporary_directory.h"
@@ -43,7 +43,7 @@ class NoAllocation : public ::testing::Test {
                  std::to_string(n_threads));
     const auto model = Model::load(directory_->path() / "target", {.threads = n_threads});
     // However little there is to share: with more than one thread, the runtime's part is seen too.
-    dynamic_cast<LlamaModel&>(model->language_model()).set_least_share_ns(0);
+    dynamic_cast<DecoderModel&>(model->language_model()).set_least_share_ns(0);
     SpeculationOptions speculation;
     speculation.verify = verify;
     speculation.drafter_options = {.threads = n_threads};

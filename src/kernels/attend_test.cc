@@ -124,6 +124,7 @@ class Cache {
                  .out = out.data(),
                  .states = nullptr,
                  .n_keys = n_keys,
+                 .first_key = 0,
                  .n_in_place = n_keys,
                  .slots = nullptr}};
     return one;
@@ -267,6 +268,7 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
                                    .out = outs[r].data(),
                                    .states = nullptr,
                                    .n_keys = n_here + n_own,
+                                   .first_key = 0,
                                    .n_in_place = n_here,
                                    .slots = slots[r].data()});
         }

@@ -54,6 +54,7 @@ class Walks {
 
   // The place of a row's first walk, and how many n_rows rows have.
   int first_of(int row) const { return row * n_queries_; }
+  int row_of(int walk) const { return walk / n_queries_; }
   int of_rows(int n_rows) const { return n_rows * n_queries_; }
   Walk& operator[](int i) { return walks_[i]; }
 
@@ -246,7 +247,8 @@ class Attention {
       : args_(args),
         layout_{Products::kKind, args.head_dim},
         first_query_(first_query),
-        first_chunk_(args.split * kChunksOfSplit),
+        split_chunk_(args.split * kChunksOfSplit),
+        first_chunk_(split_chunk_),
         n_chunks_(0),
         walks_(args, first_query, n_queries),
         numbers_(args, layout_),
@@ -255,6 +257,11 @@ class Attention {
     for (int r = 0; r < args.n_rows; ++r) {
       const int n = chunks_of(r);
       if (n > n_chunks_) n_chunks_ = n;
+    }
+    first_chunk_ = first_chunk_of(0);
+    for (int r = 0; r < args.n_rows; ++r) {
+      first_chunk_ = least(first_chunk_, first_chunk_of(r));
+      has_window_ = has_window_ || args.rows[r].first_key > 0;
     }
   }
 
@@ -265,7 +272,8 @@ class Attention {
       step(0, args_.n_rows, kChunkKeys, keys(chunk), values(chunk), chunk);
     }
     for (int r = 0; r < args_.n_rows; ++r) {
-      for (int own = chunk; own < end_chunk_of(r); ++own) own_step(r, own);
+      const int first = first_chunk_of(r);
+      for (int own = chunk < first ? first : chunk; own < end_chunk_of(r); ++own) own_step(r, own);
       walks_.store_states(r, args_.rows[r].states + first_query_);
     }
   }
@@ -276,13 +284,18 @@ class Attention {
   static int least(int a, int b) { return a < b ? a : b; }
 
   int chunks_of(int r) const { return (args_.rows[r].n_keys + kChunkKeys - 1) / kChunkKeys; }
-  // Of the split's chunks, the one behind a row's last.
-  int end_chunk_of(int r) const { return least(chunks_of(r), first_chunk_ + kChunksOfSplit); }
+  // The first chunk of the split that row r reads; the split's end if it reads none.
+  int first_chunk_of(int r) const {
+    const int first = args_.rows[r].first_key / kChunkKeys;
+    return first <= split_chunk_ ? split_chunk_ : least(first, split_chunk_ + kChunksOfSplit);
+  }
+  // The chunk of the split behind row r's last.
+  int end_chunk_of(int r) const { return least(chunks_of(r), split_chunk_ + kChunksOfSplit); }
   // Before that, whole chunks whose positions are their own slots for every row.
   int end_of_shared_chunks() const {
     int n = args_.rows[0].n_in_place;
     for (int r = 1; r < args_.n_rows; ++r) n = least(n, args_.rows[r].n_in_place);
-    return least(n / kChunkKeys, first_chunk_ + kChunksOfSplit);
+    return least(n / kChunkKeys, split_chunk_ + kChunksOfSplit);
   }
   const std::byte* keys(int chunk) const {
     return static_cast<const std::byte*>(args_.chunks[chunk]) + args_.keys_at;
@@ -316,6 +329,9 @@ class Attention {
     const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
       at == walk ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
+      if (has_window_) {
+        for (int r = at; r < at + R; ++r) mask_before_window(r, chunk, n);
+      }
       constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
       for (int r = at; r < at + R; r += kTogether) {
         weigh<V, typename Numbers::Weight, kTogether>(args_.head_dim, n, &weights_[r], &walks_[r]);
@@ -326,6 +342,12 @@ class Attention {
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
       at == walk ? sum<R, true>(value_cells, at, n) : sum<R, false>(value_cells, at, n);
     });
+  }
+
+  // Keys before a row's window score minus infinity, and so weigh nothing.
+  void mask_before_window(int walk, int chunk, int n) {
+    const int before = args_.rows[walks_.row_of(walk)].first_key - chunk * kChunkKeys;
+    for (int i = 0; i < least(before, n); ++i) weights_[walk][i] = -__builtin_inff();
   }
 
   template <int R, bool kCalls>
@@ -354,8 +376,10 @@ class Attention {
   const AttendArgs& args_;
   KvLayout layout_;
   int first_query_;
-  int first_chunk_;
-  int n_chunks_;  // of the longest row, over all splits
+  int split_chunk_;  // the split's first
+  int first_chunk_;  // the first that some row reads
+  int n_chunks_;     // of the longest row, over all splits
+  bool has_window_ = false;  // of some row, which does not read all keys
   Walks walks_;
   Numbers numbers_;
   AssembledChunk assembled_;

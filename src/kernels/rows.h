@@ -112,6 +112,19 @@ void silu_multiply(const float* gate, const float* up, int n, float* out) {
 }
 
 template <class V>
+void gelu_multiply(const float* gate, const float* up, int n, float* out) {
+  const V one = V::broadcast(1.0F);
+  const V cubic = V::broadcast(0.044715F);
+  const V twice = V::broadcast(-1.5957691216057308F);  // -2 sqrt(2 / pi)
+  for (int i = 0; i < n; i += kLanes) {
+    const V value = load_at<V>(gate, i, n);
+    const V inner = value * fma(cubic * value, value, one);
+    const V gelu = value / (one + exponential(inner * twice));
+    store_at(gelu * load_at<V>(up, i, n), out, i, n);
+  }
+}
+
+template <class V>
 void add_to(float* x, const float* y, int n) {
   for (int i = 0; i < n; i += kLanes) {
     store_at(load_at<V>(x, i, n) + load_at<V>(y, i, n), x, i, n);

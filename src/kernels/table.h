@@ -119,6 +119,7 @@ struct AttendRow {
                          // split's positions, weights times values, added up
   AttendState* states;   // (n_queries), out
   int n_keys;            // more than stand before the split
+  int first_key;         // keys before it weigh nothing and are not read; below n_keys
   int n_in_place;        // the first so many positions, at most n_keys, are slots of that number
   const int* slots;      // (n_keys - n_in_place): where the others stand
 };
@@ -194,6 +195,10 @@ struct KernelTable {
   // sampling/counter_chance.h makes of it.
   void (*philox_uniforms)(std::uint64_t seed, std::int64_t position, std::uint32_t first,
                           std::uint32_t purpose, int n_blocks, double* out);
+
+  // out[i] = gate[i] / (1 + exp(-2 u)) * up[i], u = sqrt(2 / pi) (gate[i] + 0.044715 gate[i]^3):
+  // GELU by tanh, since (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)). out may be gate.
+  void (*gelu_multiply)(const float* gate, const float* up, int n, float* out);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);

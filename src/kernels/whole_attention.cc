@@ -1,5 +1,6 @@
 #include "kernels/whole_attention.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace outrider::kernels {
@@ -14,9 +15,13 @@ void attend_whole(const KernelTable& table, Attend attend, const AttendArgs& arg
   AttendRow rows[kMostAttendRows];
   AttendArgs one = args;
   one.rows = rows;
-  for (one.split = 0;; ++one.split) {
+  int first_split = args.rows[0].first_key / kSplitKeys;
+  for (int r = 1; r < args.n_rows; ++r) {
+    first_split = std::min(first_split, args.rows[r].first_key / kSplitKeys);
+  }
+  for (one.split = first_split;; ++one.split) {
     // The first split's results stand where those of all will be, others are merged into them.
-    const bool further = one.split > 0;
+    const bool further = one.split > first_split;
     one.out_stride = further ? head_dim : args.out_stride;
     one.n_rows = 0;
     for (int r = 0; r < args.n_rows; ++r) {

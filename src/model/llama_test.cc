@@ -1,5 +1,5 @@
 // The forward pass against references: a plain double-precision one, and Hugging Face transformers.
-#include "model/llama.h"
+#include "model/decoder_model.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AgainstReference, ::testing::ValuesIn(shapes())
 // round what they multiply to 8 bits in groups of 32 as well: noise of (max|x| / 127) / sqrt(12),
 // with max|x| about 2 deviations: 0.5% of each product. Four products in a row a layer, two layers
 // and the head: 3 * 0.5%, and twice that for what the nonlinear steps make of it.
-TEST(LlamaModel, QuantisedGgufFilesComeNearTheirOwnValues) {
+TEST(DecoderModel, QuantisedGgufFilesComeNearTheirOwnValues) {
   TinyShape shape;
   shape.dim = 256;  // a block of q6_k
   shape.head_dim = 32;
@@ -183,7 +183,7 @@ TEST(LlamaModel, QuantisedGgufFilesComeNearTheirOwnValues) {
 
 // In a quantised model what is stored as bf16 runs as f32: the same bits as from a file that holds
 // these numbers as f32.
-TEST(LlamaModel, NothingRunsAsBf16InAQuantisedModel) {
+TEST(DecoderModel, NothingRunsAsBf16InAQuantisedModel) {
   const testing::TemporaryDirectory directory;
   TinyModel tiny = testing::make_tiny_model({});
   testing::write_gguf(tiny, directory.path() / "bf16.gguf", {ElementType::q8_0, ElementType::bf16});
@@ -202,7 +202,7 @@ int n_attended_by_pairs = 0;
 
 // Products of bf16 in attention are for bf16 weights and bf16 keys alone: a quantised model has the
 // same bits on every table, and a cache of floats is there to be read as floats.
-TEST(LlamaModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
+TEST(DecoderModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
   const testing::TemporaryDirectory directory;
   testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
   kernels::KernelTable table = *kernels::find_table("scalar");
@@ -230,7 +230,7 @@ TEST(LlamaModel, AttendsByProductsOfBf16WithBf16WeightsAndKeysAlone) {
   }
 }
 
-TEST(LlamaModel, StoredTypesWiden) {
+TEST(DecoderModel, StoredTypesWiden) {
   for (const ElementType type : {ElementType::bf16, ElementType::f16}) {
     const testing::TemporaryDirectory directory;
     TinyModel tiny = testing::make_tiny_model({});
@@ -287,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, HuggingFaceGolden,
                          [](const auto& info) { return std::string(info.param); });
 
 // Errors leave everything as it was: the pass after them gives the same bits.
-TEST(LlamaModel, RefusesWhatItCannotRun) {
+TEST(DecoderModel, RefusesWhatItCannotRun) {
   const testing::TemporaryDirectory directory;
   TinyShape shape;
   shape.context_length = 40;
@@ -360,7 +360,7 @@ TEST(LlamaModel, RefusesWhatItCannotRun) {
   EXPECT_EQ(output.n_rows, 0);
 }
 
-TEST(LlamaModel, ReportsProgressUpToTheEnd) {
+TEST(DecoderModel, ReportsProgressUpToTheEnd) {
   const testing::TemporaryDirectory directory;
   testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
   std::vector<double> shares;

@@ -9,7 +9,9 @@
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
-#include "model/llama.h"
+#include "model/decoder_model.h"
+#include "model/families/llama.h"
+#include "model/load/decoder_weights.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
 
@@ -20,7 +22,7 @@ namespace {
 constexpr int kMostThreads = 1024;
 
 struct OpenedModel {
-  ModelConfig config;
+  std::unique_ptr<const Family> family;
   std::unique_ptr<TensorSource> source;
   NamingScheme names;
 };
@@ -29,11 +31,11 @@ OpenedModel open_model(const std::filesystem::path& path) {
   require_model(path);
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     ModelConfig config = read_config_json(path);
-    return {std::move(config), open_safetensors_directory(path), NamingScheme::hugging_face};
+    return {std::make_unique<Llama>(std::move(config)), open_safetensors_directory(path), NamingScheme::hugging_face};
   }
   std::unique_ptr<GgufFile> file = open_gguf(path);
   ModelConfig config = read_config_gguf(*file);
-  return {std::move(config), std::move(file), NamingScheme::gguf};
+  return {std::make_unique<Llama>(std::move(config)), std::move(file), NamingScheme::gguf};
 }
 
 }  // namespace
@@ -87,14 +89,14 @@ std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
   WeightOptions weight_options = make_weight_options(options);
   OpenedModel opened = open_model(path);
   weight_options.names = opened.names;
-  LlamaModel::Parts parts;
-  parts.table = weight_options.table;
-  parts.n_threads = weight_options.n_threads;
-  parts.weights = load_llama_weights(*opened.source, opened.config, weight_options);
-  parts.kv = kv_kind(options, parts.weights.all_f32);
-  parts.config = std::move(opened.config);
+  DecoderModel::Parts parts;
+  parts.weights = load_decoder_weights(*opened.source, *opened.family, weight_options);
+  parts.machine = {.table = weight_options.table,
+                   .kv = kv_kind(options, parts.weights.all_f32),
+                   .n_threads = weight_options.n_threads};
+  parts.family = std::move(opened.family);
   parts.source = std::move(opened.source);
-  return std::make_unique<LlamaModel>(std::move(parts));
+  return std::make_unique<DecoderModel>(std::move(parts));
 }
 
 }  // namespace outrider

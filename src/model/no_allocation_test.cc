@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/table.h"
-#include "model/llama.h"
+#include "model/decoder_model.h"
 #include "model/load_model.h"
 #include "tests/support/counted_allocations.h"
 #include "tests/support/temporary_directory.h"
@@ -15,7 +15,7 @@
 namespace outrider {
 namespace {
 
-TEST(LlamaModel, AllocatesNothingOnceWarm) {
+TEST(DecoderModel, AllocatesNothingOnceWarm) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
   testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
@@ -47,7 +47,7 @@ TEST(LlamaModel, AllocatesNothingOnceWarm) {
 }
 
 // A sequence that was opened with room for what comes: no need to have been that long before.
-TEST(LlamaModel, AllocatesNothingWithinWhatWasReserved) {
+TEST(DecoderModel, AllocatesNothingWithinWhatWasReserved) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
   testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
@@ -71,7 +71,7 @@ TEST(LlamaModel, AllocatesNothingWithinWhatWasReserved) {
 
 // Splits of a context that two threads share: the prompt's passes, too wide to share them, have
 // made room for one row and for a draft.
-TEST(LlamaModel, AllocatesNothingWhereSplitsAreShared) {
+TEST(DecoderModel, AllocatesNothingWhereSplitsAreShared) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
   testing::TinyShape shape;
@@ -82,7 +82,7 @@ TEST(LlamaModel, AllocatesNothingWhereSplitsAreShared) {
   LoadOptions options;
   options.n_threads = 2;
   const auto model = load_model(directory.path(), options);
-  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
   const auto sequence =
       model->open({.encoder_tokens = {}, .n_reserved = kernels::kSplitKeys + 200});
   ForwardOutput output;

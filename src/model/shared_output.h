@@ -2,20 +2,30 @@
 #ifndef OUTRIDER_MODEL_SHARED_OUTPUT_H_
 #define OUTRIDER_MODEL_SHARED_OUTPUT_H_
 
-#include <optional>
+#include <memory>
 #include <span>
 
 #include "model/language_model.h"
+#include "model/pass/run_on_cpu.h"
 #include "model/weight_loader.h"
 #include "tensor/matrix.h"
 
 namespace outrider {
 
-// features (n, head.k()) to output's logits (n, head.n_columns()), n_rows and vocabulary_size; no
-// features in output. room is reused. n_threads: of the team. Throws Error if the features are no
-// whole number of rows.
-void project_features(const Matrix& head, const KernelTable& table, int n_threads,
-                      std::span<const float> features, Activations& room, ForwardOutput& output);
+// The product with an output matrix alone, as a pass.
+class Projection {
+ public:
+  // head outlives it and does not move.
+  Projection(const Matrix& head, const CpuPass::Machine& machine);
+  // features (n, head.k()) to output's logits (n, head.n_columns()), n_rows and vocabulary_size; no
+  // features in output. Throws Error if the features are no whole number of rows.
+  void project(std::span<const float> features, ForwardOutput& output);
+
+ private:
+  const Matrix* head_;
+  Rows read_;  // (n, head.k())
+  CpuPass pass_;
+};
 
 // The target's own matrix or, where a head's weights are asked for in fewer bits than that has, a
 // copy in these: a head of one layer spends half of a step and more on the vocabulary, and what it
@@ -28,14 +38,12 @@ class SharedOutput {
   // As LanguageModel::project. No pass of the target may run at the same time.
   void project(std::span<const float> features, ForwardOutput& output);
 
-  bool is_copy() const { return copy_.has_value(); }
+  bool is_copy() const { return copy_ != nullptr; }
 
  private:
   LanguageModel* target_;
-  const KernelTable* table_;
-  int n_threads_;
-  std::optional<Matrix> copy_;
-  Activations rows_;  // reused from pass to pass
+  std::unique_ptr<const Matrix> copy_;  // or null
+  std::unique_ptr<Projection> projection_;  // with the copy
 };
 
 }  // namespace outrider

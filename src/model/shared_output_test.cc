@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "model/eagle_head.h"
+#include "model/heads/eagle_head.h"
 #include "model/load_model.h"
-#include "model/medusa_heads.h"
-#include "model/mtp_modules.h"
+#include "model/heads/medusa_heads.h"
+#include "model/heads/mtp_modules.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/llama.h"
+#include "model/decoder_model.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
@@ -53,7 +53,7 @@ std::unique_ptr<LanguageModel> load_tiny(const testing::TinyModel& model, int n_
   LoadOptions options;
   options.n_threads = n_threads;
   auto loaded = load_model(directory.path(), options);
-  dynamic_cast<LlamaModel&>(*loaded).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*loaded).set_least_share_ns(0);
   return loaded;
 }
 

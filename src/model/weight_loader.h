@@ -11,15 +11,10 @@
 #include <vector>
 
 #include "io/tensor_source.h"
+#include "model/pass/blocks.h"
 #include "tensor/matrix.h"
 
 namespace outrider {
-
-// A product with an optional bias: y (n_columns) = W x + bias.
-struct Linear {
-  Matrix matrix;            // (n_columns, k)
-  std::vector<float> bias;  // (n_columns), or empty
-};
 
 enum class NamingScheme { hugging_face, gguf };
 

@@ -99,6 +99,8 @@ class Matrix {
   int k() const { return k_; }
   WeightKind kind() const { return kind_; }
   std::size_t packed_bytes() const { return n_bytes_; }
+  // The forms of its inputs that a product with it reads.
+  InputForms reads() const { return InputForms::of(kind_, *table_); }
 
   // y (x.n_rows(), n_columns()), rows y_stride apart, = x W^T: the tiles shared out over the team,
   // a thread that is done with its part helping the others. The rows of x must be finished (a

@@ -1,4 +1,4 @@
-// The Llama family for training: the model of model/llama.h with gradients. Submodules carry the
+// The Llama family for training: the model of model/decoder_model.h with gradients. Submodules carry the
 // names of Hugging Face's checkpoints, so that named_parameters() is what an export holds.
 #ifndef OUTRIDER_TRAIN_LLAMA_MODULE_H_
 #define OUTRIDER_TRAIN_LLAMA_MODULE_H_

@@ -10,7 +10,7 @@
 
 #include "kernels/table.h"
 #include "model/language_model.h"
-#include "model/llama.h"
+#include "model/decoder_model.h"
 #include "model/load_model.h"
 
 namespace outrider::testing {
@@ -25,7 +25,7 @@ inline std::unique_ptr<LanguageModel> load_on(const std::filesystem::path& path,
   options.kv = kv;
   options.n_threads = n_threads;
   auto model = load_model(path, options);
-  dynamic_cast<LlamaModel&>(*model).set_least_share_ns(0);
+  dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
   return model;
 }
 

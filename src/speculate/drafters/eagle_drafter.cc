@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "model/eagle_head.h"
+#include "model/heads/eagle_head.h"
 #include "model/prefill.h"
 #include "speculate/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"

@@ -1,5 +1,5 @@
 // An EAGLE head as drafter: chains and trees from a layer on the target's own hidden states
-// (model/eagle_head.h).
+// (model/heads/eagle_head.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_EAGLE_DRAFTER_H_
 
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/feature_head.h"
+#include "model/heads/feature_head.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/tree_growth.h"

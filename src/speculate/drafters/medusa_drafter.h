@@ -1,5 +1,5 @@
 // Medusa heads as drafter: every level of a draft from a head of its own on the target's last
-// feature (model/medusa_heads.h).
+// feature (model/heads/medusa_heads.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MEDUSA_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MEDUSA_DRAFTER_H_
 
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/medusa_heads.h"
+#include "model/heads/medusa_heads.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/tree_growth.h"

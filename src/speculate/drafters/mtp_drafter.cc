@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "model/mtp_modules.h"
+#include "model/heads/mtp_modules.h"
 #include "model/prefill.h"
 #include "speculate/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"

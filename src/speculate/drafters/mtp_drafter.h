@@ -1,4 +1,4 @@
-// Multi-token prediction modules of the target as drafter, chained (model/mtp_modules.h).
+// Multi-token prediction modules of the target as drafter, chained (model/heads/mtp_modules.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 
@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/feature_head.h"
+#include "model/heads/feature_head.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/tree_growth.h"

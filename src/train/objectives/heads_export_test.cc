@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
-#include "model/eagle_head.h"
+#include "model/heads/eagle_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "speculate/drafter_registry.h"

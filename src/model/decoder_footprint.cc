@@ -1,8 +1,8 @@
-// What a loaded Llama model occupies, for people to read.
+// What a loaded decoder occupies, for people to read.
 #include <set>
 #include <string>
 
-#include "model/llama.h"
+#include "model/decoder_model.h"
 
 namespace outrider {
 namespace {
@@ -23,7 +23,7 @@ const char* name_of(WeightKind kind) {
 
 }  // namespace
 
-Footprint LlamaModel::footprint() const {
+Footprint DecoderModel::footprint() const {
   Footprint footprint;
   std::set<std::string> kinds;
   const auto add_matrix = [&](const Matrix& matrix) {
@@ -34,27 +34,25 @@ Footprint LlamaModel::footprint() const {
   const auto add_vector = [&](const std::vector<float>& vector) {
     footprint.n_parameters += static_cast<std::int64_t>(vector.size());
   };
-  for (const LlamaLayer& layer : parts_.weights.layers) {
-    for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
-                                 &layer.up, &layer.down}) {
-      add_matrix(linear->matrix);
-      add_vector(linear->bias);
-    }
-    add_vector(layer.attention_norm);
-    add_vector(layer.mlp_norm);
+  for (const DecoderLayer& layer : parts_.weights.layers) {
+    for_each_linear(layer, [&](const Linear& linear) {
+      add_matrix(linear.matrix);
+      add_vector(linear.bias);
+    });
+    for_each_norm(layer, [&](const RmsNorm& norm) { add_vector(norm.weight); });
   }
-  add_vector(parts_.weights.final_norm);
+  add_vector(parts_.weights.final_norm.weight);
   add_matrix(parts_.weights.head);
-  if (!parts_.config.tied_head) {
+  if (!config().tied_head) {
     footprint.n_parameters +=
-        static_cast<std::int64_t>(parts_.config.vocabulary_size) * parts_.config.dim;
+        static_cast<std::int64_t>(config().vocabulary_size) * config().dim;
   }
   for (const std::string& kind : kinds) {
     footprint.weights += footprint.weights.empty() ? kind : " " + kind;
   }
-  footprint.kernels = parts_.table->name;
-  footprint.kv = name_of(parts_.kv);
-  footprint.kv_bytes_per_token = layers_.kv_bytes_per_token();
+  footprint.kernels = parts_.machine.table->name;
+  footprint.kv = name_of(pass_.kv());
+  footprint.kv_bytes_per_token = static_cast<std::int64_t>(pass_.kv_shape().token_bytes());
   return footprint;
 }
 

@@ -1,13 +1,13 @@
 // Multi-token prediction modules of a model (DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv
 // 2412.19437, section 2.2).
-#ifndef OUTRIDER_MODEL_MTP_MODULES_H_
-#define OUTRIDER_MODEL_MTP_MODULES_H_
+#ifndef OUTRIDER_MODEL_HEADS_MTP_MODULES_H_
+#define OUTRIDER_MODEL_HEADS_MTP_MODULES_H_
 
 #include <filesystem>
 #include <memory>
 #include <vector>
 
-#include "model/feature_head.h"
+#include "model/heads/feature_head.h"
 #include "model/load_model.h"
 
 namespace outrider {
@@ -31,4 +31,4 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_MTP_MODULES_H_
+#endif  // OUTRIDER_MODEL_HEADS_MTP_MODULES_H_

@@ -1,4 +1,4 @@
-#include "model/eagle_head.h"
+#include "model/heads/eagle_head.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,9 @@
 
 #include "io/safetensors.h"
 #include "model/config_section.h"
-#include "model/medusa_heads.h"
-#include "model/one_layer_head.h"
+#include "model/heads/medusa_heads.h"
+#include "model/heads/head_weights.h"
+#include "model/heads/one_layer_head.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
 
@@ -57,25 +58,33 @@ HeadFiles open_head(const std::filesystem::path& path, const ModelConfig& target
   return files;
 }
 
-struct FirstWeights {
-  LlamaLayer layer;
+struct EagleWeights {
+  DecoderLayer layer;
   Linear fc;  // (dim, inputs)
 };
 
 // What of its row's two inputs an EAGLE head reads: both, but for trained ablations.
-struct FirstInputs {
+struct EagleInputs {
   bool states = true;
   bool tokens = true;
 };
 
-class FirstEagleHead final : public OneLayerHead {
+class EagleHead final : public OneLayerHead {
  public:
-  FirstEagleHead(Parts parts, Linear fc, SharedOutput output, const FirstInputs& inputs)
+  EagleHead(Parts parts, Linear fc, SharedOutput output, const EagleInputs& reads)
       : OneLayerHead(std::move(parts)),
         fc_(std::move(fc)),
         output_(std::move(output)),
-        inputs_(inputs),
-        feature_layers_{this->parts().target->config().n_layers} {}
+        feature_layers_{this->parts().target->config().n_layers} {
+    build([&](PassBuilder& pass, const Inputs& inputs) {
+      std::vector<op::Normalise::Part> read;
+      if (reads.tokens) read.push_back({inputs.embedding, nullptr});
+      if (reads.states) read.push_back({inputs.state, nullptr});
+      pass.linear_into(pass.stream(), pass.join(read), fc_);
+      pass.begin_layer(0);
+      compose_pre_norm(pass, this->parts().layer);  // there is no norm before attention
+    });
+  }
 
   std::span<const int> feature_layers() const override { return feature_layers_; }
   void read(std::span<const float> features, std::span<float> states) override {
@@ -83,148 +92,96 @@ class FirstEagleHead final : public OneLayerHead {
   }
 
  private:
-  void make_room(int n_rows) override {
-    joined_.resize(n_rows, fc_.matrix.k(), parts().input_forms);
-  }
-
-  void run(const Team& team) override {
-    const int dim = parts().config.dim;
-    const Range mine = team.share(layers().plan().n_rows());
-    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      float* joined = joined_.row(static_cast<int>(i));
-      if (inputs_.tokens) joined = std::copy_n(embedding(i), dim, joined);
-      if (inputs_.states) std::copy_n(state(i), dim, joined);
-      joined_.finish_row(*parts().table, static_cast<int>(i));
-    }
-    team.barrier();
-    fc_.matrix.multiply(team, joined_, layers().x(0), static_cast<std::size_t>(dim));
-    team.barrier();
-    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      add_bias(*parts().table, layers().x(i), fc_.bias);
-    }
-    layers().turn(team);
-    layers().normalise(team, parts().layer.attention_norm);  // none: as it stands
-    layers().attention(team, 0, layers().normed());
-    layers().feed_forward(team, 0, nullptr);
-  }
-
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
     output_.project(states, output);
   }
 
   Linear fc_;
   SharedOutput output_;
-  FirstInputs inputs_;
   std::array<int, 1> feature_layers_;
-  Activations joined_;  // (n_rows, inputs of fc)
 };
 
-struct ThirdWeights {
-  LlamaLayer layer;               // its attention norm is the embedding's
-  Linear fc;                      // (dim, 3 dim)
-  std::vector<float> state_norm;  // (dim)
-  std::vector<float> head_norm;   // (dim)
-  Linear head;                    // (draft vocabulary, dim)
+struct Eagle3Weights {
+  DecoderLayer layer;  // its attention norm is the embedding's
+  Linear fc;           // (dim, 3 dim)
+  RmsNorm state_norm;  // (dim)
+  RmsNorm head_norm;   // (dim)
+  Linear head;         // (draft vocabulary, dim)
 };
 
-class ThirdEagleHead final : public OneLayerHead {
+class Eagle3Head final : public OneLayerHead {
  public:
   // The weights but those of the layer, which are among the parts.
-  ThirdEagleHead(Parts parts, ThirdWeights weights, std::array<int, 3> feature_layers,
-                 std::vector<TokenId> draft_vocabulary)
+  Eagle3Head(Parts parts, Eagle3Weights weights, std::array<int, 3> feature_layers,
+             std::vector<TokenId> draft_vocabulary)
       : OneLayerHead(std::move(parts)),
         weights_(std::move(weights)),
         feature_layers_(feature_layers),
-        draft_vocabulary_(std::move(draft_vocabulary)) {}
+        draft_vocabulary_(std::move(draft_vocabulary)) {
+    build([&](PassBuilder& pass, const Inputs& inputs) {
+      const DecoderLayer& layer = this->parts().layer;
+      const op::Normalise::Part joined[] = {{inputs.embedding, &layer.before_attention},
+                                            {inputs.state, &weights_.state_norm}};
+      const Rows read = pass.join(joined);
+      pass.copy(inputs.state, pass.stream());
+      pass.begin_layer(0);
+      pass.add(pass.attention(read, layer.attention));
+      pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
+    });
+    const int dim = this->parts().config.dim;
+    PassBuilder fuse(dim);
+    fuse_.read = fuse.input(weights_.fc.matrix.k());
+    const op::Normalise::Part features = {fuse_.read, nullptr};
+    fuse.linear_into(fuse.stream(), fuse.join({&features, 1}), weights_.fc);
+    fuse_.give = fuse.stream();
+    fuse_.pass.emplace(fuse.take(), this->parts().machine);
+
+    PassBuilder say(dim);
+    say_.read = say.stream();
+    say.spread_logits(say.norm(say.stream(), weights_.head_norm), weights_.head.matrix,
+                      draft_vocabulary_, this->parts().config.vocabulary_size);
+    say_.pass.emplace(say.take(), this->parts().machine);
+  }
 
   std::span<const int> feature_layers() const override { return feature_layers_; }
 
   void read(std::span<const float> features, std::span<float> states) override {
-    const auto dim = static_cast<std::size_t>(parts().config.dim);
-    const auto n_rows = static_cast<int>(states.size() / dim);
-    fused_.resize(n_rows, weights_.fc.matrix.k(), parts().input_forms);
-    run_team(layers().n_threads(n_rows), [&](const Team& team) {
-      const Range mine = team.share(n_rows);
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        std::copy_n(features.data() + static_cast<std::size_t>(i) * 3 * dim, 3 * dim,
-                    fused_.row(static_cast<int>(i)));
-        fused_.finish_row(*parts().table, static_cast<int>(i));
-      }
-      team.barrier();
-      weights_.fc.matrix.multiply(team, fused_, states.data(), dim);
-      team.barrier();
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        add_bias(*parts().table, states.data() + static_cast<std::size_t>(i) * dim,
-                 weights_.fc.bias);
-      }
-    });
+    fuse_.run(features, static_cast<int>(states.size()) / parts().config.dim, {});
+    if (!states.empty()) {
+      std::copy_n(fuse_.pass->row(fuse_.give, 0), states.size(), states.begin());
+    }
   }
 
  private:
-  void make_room(int n_rows) override {
-    joined_.resize(n_rows, 2 * parts().config.dim, parts().input_forms);
-  }
+  // A pass over rows alone.
+  struct RowsPass {
+    Rows read, give;
+    std::optional<CpuPass> pass;
 
-  void run(const Team& team) override {
-    const ModelConfig& config = parts().config;
-    const KernelTable& table = *parts().table;
-    const Range mine = team.share(layers().plan().n_rows());
-    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      float* joined = joined_.row(static_cast<int>(i));
-      table.rms_norm(embedding(i), parts().layer.attention_norm.data(), config.dim,
-                     config.norm_epsilon, joined);
-      table.rms_norm(state(i), weights_.state_norm.data(), config.dim, config.norm_epsilon,
-                     joined + config.dim);
-      joined_.finish_row(table, static_cast<int>(i));
-      std::copy_n(state(i), config.dim, layers().x(i));
+    void run(std::span<const float> rows, int n_rows, const CpuPass::Outputs& outputs) {
+      pass->lay_out_rows(n_rows);
+      if (n_rows == 0) return;
+      std::copy(rows.begin(), rows.end(), pass->row(read, 0));
+      pass->run(outputs);
     }
-    layers().turn(team);
-    layers().attention(team, 0, joined_);
-    layers().feed_forward(team, 0, nullptr);
-  }
+  };
 
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
     const ModelConfig& config = parts().config;
-    const auto dim = static_cast<std::size_t>(config.dim);
-    const auto n_rows = static_cast<int>(states.size() / dim);
-    const std::size_t n_drafted = draft_vocabulary_.size();
-    const auto n_tokens = static_cast<std::size_t>(config.vocabulary_size);
+    const auto n_rows = static_cast<int>(states.size()) / config.dim;
     output.n_rows = n_rows;
     output.vocabulary_size = config.vocabulary_size;
-    const std::size_t n_logits = static_cast<std::size_t>(n_rows) * n_tokens;
+    const std::size_t n_logits =
+        static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.vocabulary_size);
     if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-    if (n_rows == 0) return;
-    normed_.resize(n_rows, config.dim, parts().input_forms);
-    drafted_.resize(static_cast<std::size_t>(n_rows) * n_drafted);
-    run_team(layers().n_threads(n_rows), [&](const Team& team) {
-      const Range mine = team.share(n_rows);
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        parts().table->rms_norm(states.data() + static_cast<std::size_t>(i) * dim,
-                                weights_.head_norm.data(), config.dim, config.norm_epsilon,
-                                normed_.row(static_cast<int>(i)));
-        normed_.finish_row(*parts().table, static_cast<int>(i));
-      }
-      team.barrier();
-      weights_.head.matrix.multiply(team, normed_, drafted_.data(), n_drafted);
-      team.barrier();
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        float* all = output.logits.data() + static_cast<std::size_t>(i) * n_tokens;
-        const float* drafted = drafted_.data() + static_cast<std::size_t>(i) * n_drafted;
-        std::fill_n(all, n_tokens, -std::numeric_limits<float>::infinity());
-        for (std::size_t place = 0; place < n_drafted; ++place) {
-          all[draft_vocabulary_[place]] = drafted[place];
-        }
-      }
-    });
+    say_.run(states, n_rows, {.logits = output.logits.data()});
   }
 
-  ThirdWeights weights_;
+  Eagle3Weights weights_;
   std::array<int, 3> feature_layers_;
   std::vector<TokenId> draft_vocabulary_;  // the target's id of each draft id
-  Activations fused_;                      // (n_rows, 3 dim)
-  Activations joined_;                     // (n_rows, 2 dim): what attention reads
-  Activations normed_;                     // (n_asked, dim)
-  std::vector<float> drafted_;             // (n_asked, draft vocabulary)
+  RowsPass fuse_;                          // three features to a state
+  RowsPass say_;                           // a state to logits
 };
 
 // "d2t": what to add to a draft id for the target's. Without one, ids mean the same.
@@ -276,7 +233,7 @@ std::array<int, 3> read_feature_layers(const HeadFiles& files, int n_layers) {
   return layers;
 }
 
-FirstInputs read_inputs(const HeadFiles& files) {
+EagleInputs read_inputs(const HeadFiles& files) {
   const ConfigSection keys(files.json, files.config_path);
   const std::string inputs = keys.text_or("eagle_inputs", "feature+shifted-token");
   if (inputs == "token") return {.states = false, .tokens = true};
@@ -286,52 +243,52 @@ FirstInputs read_inputs(const HeadFiles& files) {
   }
   return {};
 }
+
 // What both kinds of head are made of, but the layer.
 OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
                              const WeightLoader& loader, const LoadOptions& options) {
   OneLayerHead::Parts parts;
   parts.config = files.config;
   parts.target = &target;
-  parts.table = loader.options().table;
-  parts.kv = kv_kind(options, loader.all_f32());
-  parts.n_threads = loader.options().n_threads;
-  parts.input_forms = loader.input_forms();
+  parts.machine = {.table = loader.options().table,
+                   .kv = kv_kind(options, loader.all_f32()),
+                   .n_threads = loader.options().n_threads};
   return parts;
 }
 
-std::unique_ptr<FeatureHead> load_first(const HeadFiles& files, LanguageModel& target,
+std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& target,
                                         WeightLoader& loader, const LoadOptions& options) {
   const int dim = files.config.dim;
-  const FirstInputs inputs = read_inputs(files);
+  const EagleInputs inputs = read_inputs(files);
   const int n_read = (inputs.states ? 1 : 0) + (inputs.tokens ? 1 : 0);
-  FirstWeights weights = loader.run([&](WeightLoader& walk) {
-    return FirstWeights{
-        .layer = load_layer(walk, files.config, "layers.0.", {.attention_norm = false}),
+  EagleWeights weights = loader.run([&](WeightLoader& walk) {
+    return EagleWeights{
+        .layer = layer_of(walk, files.config, "layers.0.", {.attention_norm = false}),
         .fc = walk.linear("fc", dim, n_read * dim, Bias::if_stored)};
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
-  return std::make_unique<FirstEagleHead>(std::move(parts), std::move(weights.fc),
+  return std::make_unique<EagleHead>(std::move(parts), std::move(weights.fc),
                                           SharedOutput(target, loader.options()), inputs);
 }
 
-std::unique_ptr<FeatureHead> load_third(const HeadFiles& files, LanguageModel& target,
+std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, LanguageModel& target,
                                         WeightLoader& loader, const LoadOptions& options) {
   const int dim = files.config.dim;
   const std::array<int, 3> layers = read_feature_layers(files, target.config().n_layers);
   std::vector<TokenId> vocabulary =
       read_draft_vocabulary(*files.source, files.config.vocabulary_size);
-  ThirdWeights weights = loader.run([&](WeightLoader& walk) {
-    return ThirdWeights{
-        .layer = load_layer(walk, files.config, "midlayer.", {.attention_width = 2 * dim}),
+  Eagle3Weights weights = loader.run([&](WeightLoader& walk) {
+    return Eagle3Weights{
+        .layer = layer_of(walk, files.config, "midlayer.", {.attention_width = 2 * dim}),
         .fc = walk.linear("fc", dim, 3 * dim, Bias::if_stored),
-        .state_norm = walk.vector("midlayer.hidden_norm.weight", dim),
-        .head_norm = walk.vector("norm.weight", dim),
+        .state_norm = norm_of(walk, "midlayer.hidden_norm.weight", files.config),
+        .head_norm = norm_of(walk, "norm.weight", files.config),
         .head = walk.linear("lm_head", static_cast<int>(vocabulary.size()), dim, Bias::never)};
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
-  return std::make_unique<ThirdEagleHead>(std::move(parts), std::move(weights), layers,
+  return std::make_unique<Eagle3Head>(std::move(parts), std::move(weights), layers,
                                           std::move(vocabulary));
 }
 
@@ -343,8 +300,8 @@ std::unique_ptr<FeatureHead> load_eagle_head(const std::filesystem::path& path,
   const HeadFiles files = open_head(path, target.config());
   WeightLoader loader(*files.source, weight_options);
   return loader.has("midlayer.self_attn.q_proj.weight")
-             ? load_third(files, target, loader, options)
-             : load_first(files, target, loader, options);
+             ? load_eagle3(files, target, loader, options)
+             : load_eagle(files, target, loader, options);
 }
 
 }  // namespace outrider

@@ -1,6 +1,6 @@
 // One pass before any arithmetic: the blocks checked and laid out as rows.
-#ifndef OUTRIDER_MODEL_PASS_PLAN_H_
-#define OUTRIDER_MODEL_PASS_PLAN_H_
+#ifndef OUTRIDER_MODEL_PASS_PASS_PLAN_H_
+#define OUTRIDER_MODEL_PASS_PASS_PLAN_H_
 
 #include <span>
 #include <vector>
@@ -26,6 +26,8 @@ class PassPlan {
   // room in the sequences. Throws Error (or std::bad_alloc); no sequence has changed then.
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers, const ModelConfig& config, const PagePool& pool);
+  // n_rows rows of no sequence and no token, all of them asked for.
+  void lay_out_rows(int n_rows);
   // Makes the rows pending nodes of their sequences. Does not throw.
   void append_nodes();
 
@@ -47,4 +49,4 @@ class PassPlan {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_PASS_PLAN_H_
+#endif  // OUTRIDER_MODEL_PASS_PASS_PLAN_H_

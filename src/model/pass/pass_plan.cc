@@ -1,8 +1,9 @@
-#include "model/pass_plan.h"
+#include "model/pass/pass_plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "outrider/error.h"
@@ -42,8 +43,17 @@ void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   }
 }
 
+void PassPlan::lay_out_rows(int n_rows) {
+  rows_.assign(static_cast<std::size_t>(n_rows), PassRow{});
+  asked_.resize(static_cast<std::size_t>(n_rows));
+  std::iota(asked_.begin(), asked_.end(), 0);
+  n_slots_ = 0;
+}
+
 void PassPlan::append_nodes() {
-  for (const PassRow& row : rows_) row.sequence->append(row.parent);
+  for (const PassRow& row : rows_) {
+    if (row.sequence != nullptr) row.sequence->append(row.parent);
+  }
 }
 
 void PassPlan::add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,

@@ -1,13 +1,13 @@
 // EAGLE heads: a decoder layer on a target's hidden states (Li, Wei, Zhang, Zhang, "EAGLE:
 // Speculative Sampling Requires Rethinking Feature Uncertainty", arXiv 2401.15077; the same,
 // "EAGLE-3", arXiv 2503.01840).
-#ifndef OUTRIDER_MODEL_EAGLE_HEAD_H_
-#define OUTRIDER_MODEL_EAGLE_HEAD_H_
+#ifndef OUTRIDER_MODEL_HEADS_EAGLE_HEAD_H_
+#define OUTRIDER_MODEL_HEADS_EAGLE_HEAD_H_
 
 #include <filesystem>
 #include <memory>
 
-#include "model/feature_head.h"
+#include "model/heads/feature_head.h"
 #include "model/load_model.h"
 
 namespace outrider {
@@ -33,4 +33,4 @@ std::unique_ptr<FeatureHead> load_eagle_head(const std::filesystem::path& path,
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_EAGLE_HEAD_H_
+#endif  // OUTRIDER_MODEL_HEADS_EAGLE_HEAD_H_

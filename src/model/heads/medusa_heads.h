@@ -1,8 +1,8 @@
 // Medusa heads: each predicts a token further on from the target's last feature alone (Cai et al.,
 // "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads",
 // arXiv 2401.10774, section 2.1.1).
-#ifndef OUTRIDER_MODEL_MEDUSA_HEADS_H_
-#define OUTRIDER_MODEL_MEDUSA_HEADS_H_
+#ifndef OUTRIDER_MODEL_HEADS_MEDUSA_HEADS_H_
+#define OUTRIDER_MODEL_HEADS_MEDUSA_HEADS_H_
 
 #include <filesystem>
 #include <memory>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/language_model.h"
+#include "model/pass/run_on_cpu.h"
 #include "model/load_model.h"
 #include "model/shared_output.h"
 #include "model/weight_loader.h"
@@ -31,9 +32,7 @@ class MedusaHeads {
     std::vector<Head> heads;
     LanguageModel* target = nullptr;     // outlives the heads
     std::optional<SharedOutput> output;  // there if a head has no output matrix of its own
-    const KernelTable* table = nullptr;
-    int n_threads = 1;
-    InputForms input_forms;
+    CpuPass::Machine machine;
   };
   explicit MedusaHeads(Parts parts);
 
@@ -46,13 +45,14 @@ class MedusaHeads {
   void forward(int head, std::span<const float> features, ForwardOutput& output);
 
  private:
-  Parts parts_;
-  std::vector<float> ones_;  // (dim)
+  // One head's pass over rows: the features that come back, or logits.
+  struct HeadPass {
+    Rows rows;
+    std::unique_ptr<CpuPass> pass;
+  };
 
-  // Reused from pass to pass.
-  Activations x_;              // (n, dim)
-  std::vector<float> change_;  // (n, dim)
-  std::vector<float> given_;   // (n, dim)
+  Parts parts_;
+  std::vector<HeadPass> passes_;  // of each head; they look into parts_
 };
 
 // What Medusa heads are called in their directory.
@@ -72,4 +72,4 @@ std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_MEDUSA_HEADS_H_
+#endif  // OUTRIDER_MODEL_HEADS_MEDUSA_HEADS_H_

@@ -1,8 +1,8 @@
 // Heads that draft from a target's hidden states: one decoder layer that reads, at each place, a
 // state and the token after it, and gives the state of the next place and logits for the token
 // behind it.
-#ifndef OUTRIDER_MODEL_FEATURE_HEAD_H_
-#define OUTRIDER_MODEL_FEATURE_HEAD_H_
+#ifndef OUTRIDER_MODEL_HEADS_FEATURE_HEAD_H_
+#define OUTRIDER_MODEL_HEADS_FEATURE_HEAD_H_
 
 #include <span>
 
@@ -34,4 +34,4 @@ class FeatureHead : public LanguageModel {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_FEATURE_HEAD_H_
+#endif  // OUTRIDER_MODEL_HEADS_FEATURE_HEAD_H_

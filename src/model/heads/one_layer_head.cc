@@ -1,35 +1,40 @@
-#include "model/one_layer_head.h"
+#include "model/heads/one_layer_head.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "outrider/error.h"
 
 namespace outrider {
+namespace {
 
-OneLayerHead::OneLayerHead(Parts parts)
-    : parts_(std::move(parts)),
-      layers_({.config = &parts_.config,
-               .layers = {&parts_.layer, 1},
-               .table = parts_.table,
-               .kv = parts_.kv,
-               .n_threads = parts_.n_threads,
-               .input_forms = parts_.input_forms}) {}
+// The stream behind the head's layer, as feature layers are numbered.
+constexpr int kGivenState[] = {1};
+
+}  // namespace
+
+void OneLayerHead::build(
+    const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose) {
+  PassBuilder pass(parts_.config.dim);
+  inputs_ = {.embedding = pass.input(parts_.config.dim), .state = pass.input(parts_.config.dim)};
+  pass.rope(rope_frequencies(parts_.config));
+  compose(pass, inputs_);
+  pass.end_layers();
+  pass.leave_feature(kGivenState[0], nullptr);
+  pass_.emplace(pass.take(), parts_.config, parts_.machine);
+}
 
 Footprint OneLayerHead::footprint() const {
   Footprint footprint;
-  footprint.kernels = parts_.table->name;
-  footprint.kv = name_of(parts_.kv);
-  footprint.kv_bytes_per_token = layers_.kv_bytes_per_token();
-  const LlamaLayer& layer = parts_.layer;
-  for (const Linear* linear : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
-                               &layer.up, &layer.down}) {
-    footprint.weight_bytes += static_cast<std::int64_t>(linear->matrix.packed_bytes());
+  footprint.kernels = parts_.machine.table->name;
+  footprint.kv = name_of(parts_.machine.kv);
+  footprint.kv_bytes_per_token = static_cast<std::int64_t>(pass_->kv_shape().token_bytes());
+  for_each_linear(parts_.layer, [&](const Linear& linear) {
+    footprint.weight_bytes += static_cast<std::int64_t>(linear.matrix.packed_bytes());
     footprint.n_parameters +=
-        static_cast<std::int64_t>(linear->matrix.n_columns()) * linear->matrix.k();
-  }
+        static_cast<std::int64_t>(linear.matrix.n_columns()) * linear.matrix.k();
+  });
   return footprint;
 }
 
@@ -49,33 +54,28 @@ void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequ
                   fmt::format("{}", block.features.size()));
     }
   }
-  layers_.lay_out(blocks, request.logits);
-  const PassPlan& plan = layers_.plan();
+  pass_->lay_out(blocks, request.logits);
+  const PassPlan& plan = pass_->plan();
   const auto n_rows = static_cast<std::size_t>(plan.n_rows());
   tokens_.clear();
-  states_.clear();
   for (const TokenBlock& block : blocks) {
     tokens_.insert(tokens_.end(), block.tokens.begin(), block.tokens.end());
-    states_.insert(states_.end(), block.features.begin(), block.features.end());
   }
   embeddings_.resize(n_rows * dim);
   if (output.features.size() < n_rows * dim) output.features.resize(n_rows * dim);
-  make_room(plan.n_rows());
   parts_.target->embed(tokens_, embeddings_);
-
-  layers_.begin();
   if (n_rows > 0) {
-    run_team(layers_.n_threads(), [&](const Team& team) {
-      run(team);
-      const Range mine = team.share(plan.n_rows());
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        std::copy_n(layers_.x(i), dim, row_of(output.features, i, parts_.config.dim));
-      }
-    });
+    std::copy(embeddings_.begin(), embeddings_.end(), pass_->row(inputs_.embedding, 0));
+    float* state = pass_->row(inputs_.state, 0);
+    for (const TokenBlock& block : blocks) {
+      state = std::copy(block.features.begin(), block.features.end(), state);
+    }
   }
+
+  pass_->run({.feature_layers = kGivenState, .features = output.features.data()});
   asked_states_.clear();
   for (const int row : plan.asked()) {
-    const float* state = row_of(output.features, row, parts_.config.dim);
+    const float* state = output.features.data() + static_cast<std::size_t>(row) * dim;
     asked_states_.insert(asked_states_.end(), state, state + dim);
   }
   write_logits(asked_states_, output);

@@ -1,4 +1,4 @@
-#include "model/medusa_heads.h"
+#include "model/heads/medusa_heads.h"
 
 #include <fmt/format.h>
 
@@ -7,26 +7,32 @@
 #include <utility>
 
 #include "io/safetensors.h"
-#include "model/decoder_layers.h"
-#include "model/thread_share.h"
+#include "model/pass/pass_builder.h"
 #include "outrider/error.h"
-#include "tensor/team.h"
 
 namespace outrider {
 
-MedusaHeads::MedusaHeads(Parts parts)
-    : parts_(std::move(parts)), ones_(static_cast<std::size_t>(dim()), 1.0F) {}
+MedusaHeads::MedusaHeads(Parts parts) : parts_(std::move(parts)) {
+  for (const Head& head : parts_.heads) {
+    PassBuilder pass(dim());
+    for (const Linear& block : head.blocks) {
+      const op::Normalise::Part read = {pass.stream(), nullptr};
+      pass.add(pass.activated(pass.join({&read, 1}), block, Activation::silu));
+    }
+    if (head.output.n_columns() > 0) pass.logits(pass.stream(), nullptr, head.output);
+    HeadPass built{.rows = pass.stream(), .pass = nullptr};
+    built.pass = std::make_unique<CpuPass>(pass.take(), parts_.machine);
+    passes_.push_back(std::move(built));
+  }
+}
 
 void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutput& output) {
   const Head& its = parts_.heads[static_cast<std::size_t>(head)];
-  const KernelTable& table = *parts_.table;
-  const auto width = static_cast<std::size_t>(dim());
-  const auto n_rows = static_cast<int>(features.size() / width);
-  const bool own_output = its.output.n_columns() > 0;
+  const HeadPass& built = passes_[static_cast<std::size_t>(head)];
+  const auto n_rows = static_cast<int>(features.size()) / dim();
   const int n_tokens = parts_.target->config().vocabulary_size;
-  given_.assign(features.begin(), features.end());
-  change_.resize(features.size());
-  x_.resize(n_rows, dim(), parts_.input_forms);
+  const bool own_output = its.output.n_columns() > 0;
+  built.pass->lay_out_rows(n_rows);
   if (own_output) {
     const std::size_t n_logits =
         static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_tokens);
@@ -35,39 +41,14 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
     output.vocabulary_size = n_tokens;
     output.feature_width = 0;
   }
-  if (n_rows == 0) return;
-  std::int64_t n_bytes = static_cast<std::int64_t>(its.output.packed_bytes());
-  std::int64_t n_products = std::int64_t{its.output.n_columns()} * dim();
-  for (const Linear& block : its.blocks) {
-    n_bytes += static_cast<std::int64_t>(block.matrix.packed_bytes());
-    n_products += std::int64_t{dim()} * dim();
+  if (n_rows > 0) {
+    std::copy(features.begin(), features.end(), built.pass->row(built.rows, 0));
+    built.pass->run({.logits = output.logits.data()});
   }
-  const int n_threads = threads_for(n_bytes, n_products * n_rows, kLeastShare_ns, parts_.n_threads);
-  run_team(n_threads, [&](const Team& team) {
-    const Range mine = team.share(n_rows);
-    const auto take_rows = [&] {
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        std::copy_n(row_of(given_, i, dim()), width, x_.row(static_cast<int>(i)));
-        x_.finish_row(table, static_cast<int>(i));
-      }
-      team.barrier();
-    };
-    for (const Linear& block : its.blocks) {
-      take_rows();
-      block.matrix.multiply(team, x_, change_.data(), width);
-      team.barrier();
-      for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-        float* change = row_of(change_, i, dim());
-        add_bias(table, change, block.bias);
-        table.silu_multiply(change, ones_.data(), dim(), change);
-        table.add(row_of(given_, i, dim()), change, dim());
-      }
-    }
-    if (!own_output) return;
-    take_rows();
-    its.output.multiply(team, x_, output.logits.data(), static_cast<std::size_t>(n_tokens));
-  });
-  if (!own_output) parts_.output->project(given_, output);
+  if (own_output) return;
+  const std::size_t n_floats = n_rows > 0 ? features.size() : 0;
+  parts_.output->project({n_floats > 0 ? built.pass->row(built.rows, 0) : nullptr, n_floats},
+                         output);
 }
 
 bool holds_medusa_heads_alone(const std::filesystem::path& path) {
@@ -114,9 +95,7 @@ std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path
   if (std::any_of(parts.heads.begin(), parts.heads.end(), has_none)) {
     parts.output.emplace(target, weight_options);
   }
-  parts.table = weight_options.table;
-  parts.n_threads = weight_options.n_threads;
-  parts.input_forms = loader.input_forms();
+  parts.machine = {.table = weight_options.table, .n_threads = weight_options.n_threads};
   return std::make_unique<MedusaHeads>(std::move(parts));
 }
 

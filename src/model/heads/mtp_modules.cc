@@ -1,4 +1,4 @@
-#include "model/mtp_modules.h"
+#include "model/heads/mtp_modules.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,8 @@
 
 #include "io/safetensors.h"
 #include "model/config_section.h"
-#include "model/one_layer_head.h"
+#include "model/heads/head_weights.h"
+#include "model/heads/one_layer_head.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
 
@@ -22,11 +23,11 @@ constexpr const char* kOperation = "load MTP modules";
 constexpr int kMostModules = 64;
 
 struct ModuleWeights {
-  LlamaLayer layer;
-  std::vector<float> embedding_norm;  // (dim)
-  std::vector<float> state_norm;      // (dim)
-  std::vector<float> head_norm;       // (dim)
-  Linear join;                        // (dim, 2 dim)
+  DecoderLayer layer;
+  RmsNorm embedding_norm;  // (dim)
+  RmsNorm state_norm;      // (dim)
+  RmsNorm head_norm;       // (dim)
+  Linear join;             // (dim, 2 dim)
 };
 
 class MtpModule final : public OneLayerHead {
@@ -36,7 +37,15 @@ class MtpModule final : public OneLayerHead {
       : OneLayerHead(std::move(parts)),
         weights_(std::move(weights)),
         output_(std::move(output)),
-        feature_layers_{this->parts().target->config().n_layers} {}
+        feature_layers_{this->parts().target->config().n_layers} {
+    build([&](PassBuilder& pass, const Inputs& inputs) {
+      const op::Normalise::Part joined[] = {{inputs.embedding, &weights_.embedding_norm},
+                                            {inputs.state, &weights_.state_norm}};
+      pass.linear_into(pass.stream(), pass.join(joined), weights_.join);
+      pass.begin_layer(0);
+      compose_pre_norm(pass, this->parts().layer);
+    });
+  }
 
   std::span<const int> feature_layers() const override { return feature_layers_; }
   void read(std::span<const float> features, std::span<float> states) override {
@@ -44,39 +53,13 @@ class MtpModule final : public OneLayerHead {
   }
 
  private:
-  void make_room(int n_rows) override {
-    joined_.resize(n_rows, 2 * parts().config.dim, parts().input_forms);
-  }
-
-  void run(const Team& team) override {
-    const ModelConfig& config = parts().config;
-    const KernelTable& table = *parts().table;
-    const Range mine = team.share(layers().plan().n_rows());
-    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      float* joined = joined_.row(static_cast<int>(i));
-      table.rms_norm(embedding(i), weights_.embedding_norm.data(), config.dim, config.norm_epsilon,
-                     joined);
-      table.rms_norm(state(i), weights_.state_norm.data(), config.dim, config.norm_epsilon,
-                     joined + config.dim);
-      joined_.finish_row(table, static_cast<int>(i));
-    }
-    team.barrier();
-    weights_.join.matrix.multiply(team, joined_, layers().x(0),
-                                  static_cast<std::size_t>(config.dim));
-    team.barrier();
-    layers().turn(team);
-    layers().normalise(team, parts().layer.attention_norm);
-    layers().attention(team, 0, layers().normed());
-    layers().feed_forward(team, 0, nullptr);
-  }
-
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
     const ModelConfig& config = parts().config;
     const auto dim = static_cast<std::size_t>(config.dim);
     normed_.resize(states.size());
     for (std::size_t at = 0; at < states.size(); at += dim) {
-      parts().table->rms_norm(states.data() + at, weights_.head_norm.data(), config.dim,
-                              config.norm_epsilon, normed_.data() + at);
+      parts().machine.table->rms_norm(states.data() + at, weights_.head_norm.weight.data(),
+                                      config.dim, weights_.head_norm.epsilon, normed_.data() + at);
     }
     output_->project(normed_, output);
   }
@@ -84,7 +67,6 @@ class MtpModule final : public OneLayerHead {
   ModuleWeights weights_;
   std::shared_ptr<SharedOutput> output_;  // of all modules
   std::array<int, 1> feature_layers_;
-  Activations joined_;         // (n_rows, 2 dim)
   std::vector<float> normed_;  // (n_asked, dim)
 };
 
@@ -128,10 +110,10 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     std::vector<ModuleWeights> modules;
     for (int k = 0; k < n_modules; ++k) {
       const std::string prefix = fmt::format("model.layers.{}.", first + k);
-      modules.push_back({.layer = load_layer(walk, config, prefix),
-                         .embedding_norm = walk.vector(prefix + "enorm.weight", dim),
-                         .state_norm = walk.vector(prefix + "hnorm.weight", dim),
-                         .head_norm = walk.vector(prefix + "shared_head.norm.weight", dim),
+      modules.push_back({.layer = layer_of(walk, config, prefix),
+                         .embedding_norm = norm_of(walk, prefix + "enorm.weight", config),
+                         .state_norm = norm_of(walk, prefix + "hnorm.weight", config),
+                         .head_norm = norm_of(walk, prefix + "shared_head.norm.weight", config),
                          .join = walk.linear(prefix + "eh_proj", dim, 2 * dim, Bias::never)});
     }
     return modules;
@@ -143,10 +125,9 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.config = config;
     parts.layer = std::move(weights.layer);
     parts.target = &target;
-    parts.table = weight_options.table;
-    parts.kv = kv_kind(options, loader.all_f32());
-    parts.n_threads = weight_options.n_threads;
-    parts.input_forms = loader.input_forms();
+    parts.machine = {.table = weight_options.table,
+                     .kv = kv_kind(options, loader.all_f32()),
+                     .n_threads = weight_options.n_threads};
     heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights), output));
   }
   return heads;

@@ -1,7 +1,6 @@
-#include "model/pass_attention.h"
+#include "model/pass/attention_work.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 namespace outrider {
@@ -23,28 +22,28 @@ void grow_ahead(std::vector<T>& values, std::size_t n) {
 
 }  // namespace
 
-PassAttention::PassAttention(const ModelConfig& config, const KernelTable& table,
-                             const KvShape& shape, int most_threads)
-    : config_(&config), table_(&table), shape_(shape), most_threads_(most_threads) {
+AttentionWork::AttentionWork(int n_heads, const KernelTable& table, const KvShape& shape,
+                             int most_threads)
+    : n_heads_(n_heads), table_(&table), shape_(shape), most_threads_(most_threads) {
   const auto n_threads = static_cast<std::size_t>(most_threads);
   room_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
-  whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(config.head_dim));
+  whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(shape.head_dim));
   whole_states_.resize(n_threads * 2 * most_walks());
   for (int n = 2; n <= most_threads; ++n) {
     may_share_splits_ = may_share_splits_ || !heads_share_out_evenly(n);
   }
 }
 
-std::size_t PassAttention::most_walks() const {
+std::size_t AttentionWork::most_walks() const {
   return static_cast<std::size_t>(kernels::kMostAttendRows) * static_cast<std::size_t>(group());
 }
 
-std::size_t PassAttention::chunks_per_thread(const PassPlan& plan) const {
+std::size_t AttentionWork::chunks_per_thread(const PassPlan& plan) const {
   const int n_slots = std::max(plan.n_slots(), longest_expected_);
   return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
 }
 
-void PassAttention::make_room(const PassPlan& plan) {
+void AttentionWork::make_room(const PassPlan& plan) {
   const auto n_rows = static_cast<std::size_t>(plan.n_rows());
   if (blocks_.capacity() < n_rows) blocks_.reserve(n_rows);
   grow(whereabouts_, n_rows);
@@ -60,23 +59,23 @@ void PassAttention::make_room(const PassPlan& plan) {
 
 // For whatever pass of so many rows may share them, on however many threads: a prompt's passes,
 // which do not, make room for the drafts behind it.
-void PassAttention::make_room_for_splits(const PassPlan& plan) {
+void AttentionWork::make_room_for_splits(const PassPlan& plan) {
   const int n_splits = kernels::splits_of(std::max(plan.n_slots(), longest_expected_));
   if (!may_share_splits_ || n_splits == 1) return;
   const auto n_rows = static_cast<std::size_t>(std::min(plan.n_rows(), kMostSharedRows));
   const auto splits = static_cast<std::size_t>(n_splits);
-  grow(split_states_, n_rows * splits * static_cast<std::size_t>(config_->n_heads));
+  grow(split_states_, n_rows * splits * static_cast<std::size_t>(n_heads_));
   grow(split_sums_, n_rows * (splits - 1) * static_cast<std::size_t>(query_width()));
 }
 
-void PassAttention::begin(const PassPlan& plan, int n_threads) {
+void AttentionWork::begin(const PassPlan& plan, int n_threads) {
   plan_ = &plan;
   n_chunks_ = chunks_per_thread(plan);
   find_whereabouts();
   share_out(n_threads);
 }
 
-void PassAttention::find_whereabouts() {
+void AttentionWork::find_whereabouts() {
   int n_slots = 0;
   for (int i = 0; i < plan_->n_rows(); ++i) {
     const PassRow& its = row(i);
@@ -92,7 +91,7 @@ void PassAttention::find_whereabouts() {
 // Rows attend together if they follow one another in one sequence. All that may, where the heads
 // alone share out evenly over the threads; else few enough in a block that every thread gets
 // several and what a thread has over is a block's time at the most.
-void PassAttention::share_out(int n_threads) {
+void AttentionWork::share_out(int n_threads) {
   constexpr int kPartsPerThread = 4;
   const int n_rows = plan_->n_rows();
   const bool evenly = heads_share_out_evenly(n_threads);
@@ -105,7 +104,7 @@ void PassAttention::share_out(int n_threads) {
     int n_least = 0;  // parts, if each row attended by itself
     for (const PassRow& its : plan_->rows()) {
       n_least +=
-          config_->n_kv_heads * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.position + 1));
+          shape_.n_heads * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.position + 1));
     }
     together = std::clamp((n_least + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
   }
@@ -120,9 +119,9 @@ void PassAttention::share_out(int n_threads) {
   }
 }
 
-void PassAttention::attend(const Team& team, kernels::Attend attend, int layer_index,
-                           const float* queries, Activations& attended) {
-  const int head_dim = config_->head_dim;
+void AttentionWork::attend(const Team& team, const Layer& layer, const float* queries,
+                           Activations& attended) {
+  const int head_dim = shape_.head_dim;
   const auto thread = static_cast<std::size_t>(team.index());
   const std::span<const void*> chunks = std::span(chunks_).subspan(thread * n_chunks_, n_chunks_);
   kernels::AttendRow rows[kernels::kMostAttendRows] = {};
@@ -133,7 +132,7 @@ void PassAttention::attend(const Team& team, kernels::Attend attend, int layer_i
   args.query_stride = static_cast<std::size_t>(head_dim);
   args.out_stride = static_cast<std::size_t>(head_dim);
   args.head_dim = head_dim;
-  args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)));
+  args.scale = layer.scale;
   args.chunks = chunks.data();
   args.room = room_.get() + thread * 2 * shape_.block_bytes();
 
@@ -143,12 +142,14 @@ void PassAttention::attend(const Team& team, kernels::Attend attend, int layer_i
 
   const KvSequence* gathered = nullptr;
   // A head's splits one behind the other: each calls for what the next one reads first.
-  const std::int64_t n_block_units = std::int64_t{config_->n_kv_heads} * n_shared_splits_;
+  // A window is a split or two, which one thread takes.
+  const int n_shared_splits = layer.window == 0 ? n_shared_splits_ : 1;
+  const std::int64_t n_block_units = std::int64_t{shape_.n_heads} * n_shared_splits;
   const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;
   team.deal(n_units, 1, [&](const Range& part) {
     for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
       const Block& block = blocks_[static_cast<std::size_t>(unit / n_block_units)];
-      const int kv_head = static_cast<int>(unit % n_block_units / n_shared_splits_);
+      const int kv_head = static_cast<int>(unit % n_block_units / n_shared_splits);
       const int first_head = kv_head * group();
       args.n_rows = block.n_rows;
       args.keys_at = shape_.keys_at(kv_head);
@@ -160,41 +161,44 @@ void PassAttention::attend(const Team& team, kernels::Attend attend, int layer_i
                    .out = attended.row(i) + first_head * head_dim,
                    .states = nullptr,
                    .n_keys = row(i).position + 1,
+                   .first_key = layer.window == 0
+                                    ? 0
+                                    : std::max(row(i).position + 1 - layer.window, 0),
                    .n_in_place = where.n_in_place,
                    .slots = slots_.data() + where.first_slot};
       }
       const KvSequence* sequence = row(block.first_row).sequence;
       if (gathered != sequence) {
-        sequence->chunks(layer_index,
+        sequence->chunks(layer.layer,
                          chunks.subspan(0, std::min(chunks.size(), sequence->n_pages())));
       }
       gathered = sequence;
-      if (n_shared_splits_ == 1) {
-        kernels::attend_whole(*table_, attend, args, whole_room);
+      if (n_shared_splits == 1) {
+        kernels::attend_whole(*table_, layer.attend, args, whole_room);
       } else {
-        attend_split(attend, args, block, first_head, static_cast<int>(unit % n_shared_splits_),
-                     attended);
+        attend_split(layer.attend, args, block, first_head,
+                     static_cast<int>(unit % n_shared_splits), attended);
       }
     }
   });
-  if (n_shared_splits_ == 1) return;
+  if (n_shared_splits == 1) return;
   team.barrier();
   merge_splits(team, attended);
 }
 
-float* PassAttention::split_sums(int i, int head, int split, Activations& attended) {
-  const std::int64_t at = std::int64_t{head} * config_->head_dim;
+float* AttentionWork::split_sums(int i, int head, int split, Activations& attended) {
+  const std::int64_t at = std::int64_t{head} * shape_.head_dim;
   if (split == 0) return attended.row(i) + at;
   return split_sums_.data() + (std::int64_t{split - 1} * plan_->n_rows() + i) * query_width() + at;
 }
 
-kernels::AttendState* PassAttention::split_states(int i, int head, int split) {
-  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * config_->n_heads +
+kernels::AttendState* AttentionWork::split_states(int i, int head, int split) {
+  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * n_heads_ +
          head;
 }
 
 // args: of the whole block, for query heads from first_head on.
-void PassAttention::attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
+void AttentionWork::attend_split(kernels::Attend attend, const kernels::AttendArgs& args,
                                  const Block& block, int first_head, int split,
                                  Activations& attended) {
   kernels::AttendRow rows[kernels::kMostAttendRows];
@@ -211,9 +215,9 @@ void PassAttention::attend_split(kernels::Attend attend, const kernels::AttendAr
   if (one.n_rows > 0) attend(one);
 }
 
-void PassAttention::merge_splits(const Team& team, Activations& attended) {
-  const int n_heads = config_->n_heads;
-  const int head_dim = config_->head_dim;
+void AttentionWork::merge_splits(const Team& team, Activations& attended) {
+  const int n_heads = n_heads_;
+  const int head_dim = shape_.head_dim;
   const Range mine = team.share(std::int64_t{plan_->n_rows()} * n_heads);
   for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
     const int i = static_cast<int>(unit / n_heads);

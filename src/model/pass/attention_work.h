@@ -1,7 +1,6 @@
-// The attention of a pass: which rows attend together, over what, and which thread does it. What
-// the queries are, and what becomes of the results, is the layers' business (decoder_layers.h).
-#ifndef OUTRIDER_MODEL_PASS_ATTENTION_H_
-#define OUTRIDER_MODEL_PASS_ATTENTION_H_
+// The attention of a pass: which rows attend together, over which keys, and on which thread.
+#ifndef OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_
+#define OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -11,9 +10,8 @@
 #include "base/big_memory.h"
 #include "kernels/table.h"
 #include "kernels/whole_attention.h"
-#include "model/config.h"
 #include "model/kv_cache.h"
-#include "model/pass_plan.h"
+#include "model/pass/pass_plan.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
 
@@ -23,11 +21,18 @@ namespace outrider {
 // share it; where heads alone do not share out evenly, also by splits of the positions
 // (kernels::kSplitKeys), whose parts are merged behind a barrier. Bits do not depend on that. Used
 // as layers are: make_room (one thread, throws), begin (one thread), then attend layer by layer.
-class PassAttention {
+class AttentionWork {
  public:
-  // What it is given outlives it and does not move.
-  PassAttention(const ModelConfig& config, const KernelTable& table, const KvShape& shape,
-                int most_threads);
+  // One layer's attention.
+  struct Layer {
+    kernels::Attend attend = nullptr;  // of the table, for the cache's kind
+    int layer = 0;                     // in the cache
+    float scale = 0;                   // of the scores
+    int window = 0;                    // tokens that a query reads, its own included; 0: all
+  };
+
+  // The table outlives it. n_heads: of queries.
+  AttentionWork(int n_heads, const KernelTable& table, const KvShape& shape, int most_threads);
 
   // A sequence of at most so many tokens will attend: the next make_room has room for it.
   void expect(int n_tokens) { longest_expected_ = std::max(longest_expected_, n_tokens); }
@@ -37,11 +42,9 @@ class PassAttention {
   // until they have.
   void begin(const PassPlan& plan, int n_threads);
 
-  // softmax(q k^T / sqrt(head_dim)) v for every row and head. queries: (n_rows, n_heads *
-  // head_dim); attended: as large, complete after a barrier. attend: of the table, for the cache's
-  // kind.
-  void attend(const Team& team, kernels::Attend attend, int layer_index, const float* queries,
-              Activations& attended);
+  // softmax(scale * q k^T) v for every row and head, over the window. queries: (n_rows, n_heads *
+  // head_dim); attended: as large, complete after a barrier.
+  void attend(const Team& team, const Layer& layer, const float* queries, Activations& attended);
 
  private:
   // Of what a row attends to: so many positions are slots of that number, the others' slots are
@@ -57,13 +60,13 @@ class PassAttention {
     int n_rows;
   };
 
-  int group() const { return config_->n_heads / config_->n_kv_heads; }
-  int query_width() const { return config_->n_heads * config_->head_dim; }
+  int group() const { return n_heads_ / shape_.n_heads; }
+  int query_width() const { return n_heads_ * shape_.head_dim; }
   const PassRow& row(int i) const { return plan_->rows()[static_cast<std::size_t>(i)]; }
   // Queries that one call takes at most.
   std::size_t most_walks() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;
-  bool heads_share_out_evenly(int n_threads) const { return config_->n_kv_heads % n_threads == 0; }
+  bool heads_share_out_evenly(int n_threads) const { return shape_.n_heads % n_threads == 0; }
 
   void make_room_for_splits(const PassPlan& plan);
   void find_whereabouts();
@@ -75,7 +78,7 @@ class PassAttention {
   float* split_sums(int i, int head, int split, Activations& attended);
   kernels::AttendState* split_states(int i, int head, int split);
 
-  const ModelConfig* config_;
+  int n_heads_;  // of queries
   const KernelTable* table_;
   KvShape shape_;
   int most_threads_;
@@ -104,4 +107,4 @@ class PassAttention {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_PASS_ATTENTION_H_
+#endif  // OUTRIDER_MODEL_PASS_ATTENTION_WORK_H_

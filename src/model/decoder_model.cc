@@ -1,0 +1,106 @@
+#include "model/decoder_model.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/pass/pass_builder.h"
+#include "model/stored_weights.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// The whole forward pass.
+PassList compose(const Family& family, const DecoderWeights& weights) {
+  const ModelConfig& config = family.config();
+  PassBuilder pass(config.dim);
+  pass.embed(weights.embedding, family.embedding_scale());
+  for (std::vector<double>& frequencies : family.ropes()) pass.rope(std::move(frequencies));
+  pass.leave_feature(0, nullptr);
+  for (int i = 0; i < config.n_layers; ++i) {
+    pass.begin_layer(i);
+    family.compose(pass, weights.layers[static_cast<std::size_t>(i)]);
+    // The last feature is what the head reads.
+    pass.leave_feature(i + 1, i + 1 == config.n_layers ? &weights.final_norm : nullptr);
+  }
+  pass.end_layers();
+  pass.logits(pass.stream(), &weights.final_norm, weights.head);
+  return pass.take();
+}
+
+}  // namespace
+
+DecoderModel::DecoderModel(Parts parts)
+    : parts_(std::move(parts)),
+      pass_(compose(*parts_.family, parts_.weights), parts_.family->config(), parts_.machine),
+      projection_(parts_.weights.head, parts_.machine) {}
+
+void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+                           ForwardOutput& output) {
+  const ModelConfig& config = this->config();
+  for (const int layer : request.feature_layers) {
+    if (layer < 0 || layer > config.n_layers) {
+      throw Error("forward", "feature layers", fmt::format("0 to {}", config.n_layers),
+                  fmt::format("{}", layer));
+    }
+  }
+  for (const TokenBlock& block : blocks) {
+    if (!block.features.empty()) {
+      throw Error("forward", "block", "no features (this model reads tokens alone)", "some");
+    }
+  }
+  pass_.lay_out(blocks, request.logits, request.skip_layers);
+  const PassPlan& plan = pass_.plan();
+  const std::size_t n_logits =
+      static_cast<std::size_t>(plan.n_asked()) * static_cast<std::size_t>(config.vocabulary_size);
+  if (output.logits.size() < n_logits) output.logits.resize(n_logits);
+  output.n_rows = plan.n_asked();
+  output.vocabulary_size = config.vocabulary_size;
+  output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
+  const std::size_t n_features =
+      static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
+  if (output.features.size() < n_features) output.features.resize(n_features);
+
+  // From here on nothing throws.
+  pass_.run({.logits = output.logits.data(),
+             .feature_layers = request.feature_layers,
+             .features = output.features.data()});
+}
+
+void DecoderModel::embed(std::span<const TokenId> tokens, std::span<float> out) {
+  const ModelConfig& config = this->config();
+  const auto dim = static_cast<std::size_t>(config.dim);
+  if (out.size() != tokens.size() * dim) {
+    throw Error("embed", "output", fmt::format("{} floats", tokens.size() * dim),
+                fmt::format("{}", out.size()));
+  }
+  const float scale = parts_.family->embedding_scale();
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= config.vocabulary_size) {
+      throw Error("embed", "token", fmt::format("0 to {}", config.vocabulary_size - 1),
+                  fmt::format("{}", tokens[i]));
+    }
+    const std::span<float> x = out.subspan(i * dim, dim);
+    decode_rows(parts_.weights.embedding, tokens[i], 1, x);
+    for (float& value : x) value *= scale;
+  }
+}
+
+void DecoderModel::project(std::span<const float> features, ForwardOutput& output) {
+  projection_.project(features, output);
+}
+
+std::optional<Matrix> DecoderModel::narrower_output(WeightKind kind) const {
+  const KernelTable& table = *parts_.machine.table;
+  const auto tile_bytes = [&](WeightKind of) {
+    return table.tile_bytes[static_cast<int>(of)](config().dim);
+  };
+  if (tile_bytes(kind) >= tile_bytes(parts_.weights.head.kind())) return std::nullopt;
+  const StoredWeights stored(parts_.weights.head_as_stored, kind, 0);
+  Matrix narrower = Matrix::pack(stored, table, parts_.machine.n_threads);
+  if (parts_.source != nullptr) parts_.source->release(parts_.weights.head_as_stored);
+  return narrower;
+}
+
+}  // namespace outrider

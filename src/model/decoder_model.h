@@ -1,0 +1,57 @@
+// A decoder of any family: its weights, and its forward pass as a list of ops.
+#ifndef OUTRIDER_MODEL_DECODER_MODEL_H_
+#define OUTRIDER_MODEL_DECODER_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "io/tensor_source.h"
+#include "model/families/family.h"
+#include "model/language_model.h"
+#include "model/load/decoder_weights.h"
+#include "model/pass/run_on_cpu.h"
+#include "model/shared_output.h"
+#include "tensor/matrix.h"
+
+namespace outrider {
+
+// One pass at a time. Logits of a row have the same bits whatever else is in the pass, however its
+// ancestors came and however many threads run (language_model.h).
+class DecoderModel final : public LanguageModel {
+ public:
+  struct Parts {
+    std::unique_ptr<const Family> family;
+    std::unique_ptr<TensorSource> source;  // what weights look into
+    DecoderWeights weights;
+    CpuPass::Machine machine;
+  };
+  explicit DecoderModel(Parts parts);
+
+  const ModelConfig& config() const override { return parts_.family->config(); }
+  Footprint footprint() const override;
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return pass_.open(prompt); }
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const override {
+    return pass_.fork_without(whole, skip_layers);
+  }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override;
+  void embed(std::span<const TokenId> tokens, std::span<float> out) override;
+  void project(std::span<const float> features, ForwardOutput& output) override;
+  std::optional<Matrix> narrower_output(WeightKind kind) const override;
+
+  // As in CpuPass.
+  void set_least_share_ns(std::int64_t share_ns) { pass_.set_least_share_ns(share_ns); }
+  const CpuPass& pass() const { return pass_; }
+
+ private:
+  Parts parts_;
+  CpuPass pass_;           // looks into parts_
+  Projection projection_;  // likewise
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_DECODER_MODEL_H_

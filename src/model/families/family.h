@@ -1,0 +1,42 @@
+// A family of decoders: how its configuration is read, what its tensors are called and how its
+// layers are composed. Each family is a file here and a line in registry.cc.
+#ifndef OUTRIDER_MODEL_FAMILIES_FAMILY_H_
+#define OUTRIDER_MODEL_FAMILIES_FAMILY_H_
+
+#include <vector>
+
+#include "model/config.h"
+#include "model/load/layer_loader.h"
+#include "model/pass/blocks.h"
+#include "model/pass/pass_builder.h"
+
+namespace outrider {
+
+// One model of a family: what its configuration says. Immutable.
+class Family {
+ public:
+  explicit Family(ModelConfig config) : config_(std::move(config)) {}
+  virtual ~Family() = default;
+
+  const ModelConfig& config() const { return config_; }
+  // Frequencies of each RoPE table that layers refer to (Attention::rope). Default: one.
+  virtual std::vector<std::vector<double>> ropes() const { return {rope_frequencies(config_)}; }
+  // What embeddings are multiplied by before the first layer.
+  virtual float embedding_scale() const { return 1; }
+
+  // The norm of that name, of `width` elements, as products expect it.
+  virtual RmsNorm load_norm(const LayerLoader& from, const TensorName& name, int width) const {
+    return {.weight = from.vector(name, width), .epsilon = config_.norm_epsilon};
+  }
+  // Layer `layer`, whose tensors `from` finds under its prefix.
+  virtual DecoderLayer load_layer(LayerLoader& from, int layer) const = 0;
+  // The ops of one layer.
+  virtual void compose(PassBuilder& pass, const DecoderLayer& layer) const = 0;
+
+ private:
+  ModelConfig config_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_FAMILIES_FAMILY_H_

@@ -1,0 +1,35 @@
+// The Llama family (Touvron et al. 2023; Dubey et al. 2024): pre-norm decoder with RMSNorm, RoPE,
+// grouped-query attention and SwiGLU. Other pre-norm families and feature heads build on its layer.
+#ifndef OUTRIDER_MODEL_FAMILIES_LLAMA_H_
+#define OUTRIDER_MODEL_FAMILIES_LLAMA_H_
+
+#include "model/families/family.h"
+
+namespace outrider {
+
+// What a layer's tensors look like where they are not quite a Llama's.
+struct LlamaLayerForm {
+  bool attention_norm = true;
+  int attention_width = 0;  // inputs of query, key and value products; 0: dim
+  bool interleaved = false;  // query and key rows of a rotated pair lie side by side
+};
+
+// Every layer but its norms of queries and keys.
+DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
+                              const LlamaLayerForm& form = {});
+
+// x += attention(norm(x)); x += mlp(norm(x)).
+void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer);
+
+class Llama final : public Family {
+ public:
+  using Family::Family;
+  DecoderLayer load_layer(LayerLoader& from, int layer) const override;
+  void compose(PassBuilder& pass, const DecoderLayer& layer) const override {
+    compose_pre_norm(pass, layer);
+  }
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_FAMILIES_LLAMA_H_

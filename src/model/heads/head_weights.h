@@ -1,0 +1,28 @@
+// How feature heads take the tensors of their layer out of a file: a Llama's, as Hugging Face names
+// them.
+#ifndef OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_
+#define OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_
+
+#include <string>
+
+#include "model/families/llama.h"
+#include "model/load/layer_loader.h"
+
+namespace outrider {
+
+// The layer whose tensors' names begin with `prefix` ("model.layers.3.").
+inline DecoderLayer layer_of(WeightLoader& loader, const ModelConfig& config,
+                             const std::string& prefix, const LlamaLayerForm& form = {}) {
+  LayerLoader from(loader, prefix);
+  return load_llama_layer(from, config, form);
+}
+
+// The norm of that name, (dim).
+inline RmsNorm norm_of(const WeightLoader& loader, const std::string& name,
+                       const ModelConfig& config) {
+  return {.weight = loader.vector(name, config.dim), .epsilon = config.norm_epsilon};
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_HEADS_HEAD_WEIGHTS_H_

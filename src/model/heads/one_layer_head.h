@@ -1,0 +1,64 @@
+// What all heads of one decoder layer have in common (feature_head.h).
+#ifndef OUTRIDER_MODEL_HEADS_ONE_LAYER_HEAD_H_
+#define OUTRIDER_MODEL_HEADS_ONE_LAYER_HEAD_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/heads/feature_head.h"
+#include "model/pass/blocks.h"
+#include "model/pass/pass_builder.h"
+#include "model/pass/run_on_cpu.h"
+
+namespace outrider {
+
+// A head composes its pass (build) and says what becomes of the states it gives (write_logits).
+class OneLayerHead : public FeatureHead {
+ public:
+  struct Parts {
+    ModelConfig config;  // of the layer; the vocabulary is the target's
+    DecoderLayer layer;
+    LanguageModel* target = nullptr;  // outlives the head
+    CpuPass::Machine machine;
+  };
+
+  const ModelConfig& config() const override { return parts_.config; }
+  Footprint footprint() const override;
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return pass_->open(prompt); }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override;
+
+ protected:
+  // What a row of the head reads.
+  struct Inputs {
+    Rows embedding;  // (n_rows, dim), of the row's token
+    Rows state;      // (n_rows, dim), that goes with it
+  };
+
+  explicit OneLayerHead(Parts parts) : parts_(std::move(parts)) {}
+  // compose leaves in the stream the state that each row gives. Once, in the head's constructor:
+  // the list refers to the head's weights.
+  void build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose);
+
+  const Parts& parts() const { return parts_; }
+  // states (n, dim), as the pass left them, to output's logits (n, the target's vocabulary size),
+  // n_rows and vocabulary_size. One thread, after the team.
+  virtual void write_logits(std::span<const float> states, ForwardOutput& output) = 0;
+
+ private:
+  Parts parts_;
+  Inputs inputs_;
+  std::optional<CpuPass> pass_;  // looks into the head
+
+  // Reused from pass to pass.
+  std::vector<TokenId> tokens_;
+  std::vector<float> embeddings_;    // (n_rows, dim)
+  std::vector<float> asked_states_;  // (n_asked, dim)
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_HEADS_ONE_LAYER_HEAD_H_

@@ -1,0 +1,31 @@
+// The weights of a decoder, packed for one kernel table, and how they come out of a file. After
+// loading, Hugging Face directories and GGUF files are indistinguishable.
+#ifndef OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
+#define OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
+
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "model/families/family.h"
+#include "model/pass/blocks.h"
+#include "model/weight_loader.h"
+
+namespace outrider {
+
+// Immutable once loaded.
+struct DecoderWeights {
+  TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
+  std::vector<DecoderLayer> layers;
+  RmsNorm final_norm;          // (dim)
+  Matrix head;                 // (vocabulary_size, dim)
+  TensorView head_as_stored;   // the same, as long as the source lives
+  bool all_f32 = false;        // every matrix is f32
+};
+
+// Throws Error as WeightLoader does: all of it before the first tensor is packed.
+DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
+                                    const WeightOptions& options);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_

@@ -1,0 +1,46 @@
+// The tensors of one layer, by the part of their names behind the layer's prefix.
+#ifndef OUTRIDER_MODEL_LOAD_LAYER_LOADER_H_
+#define OUTRIDER_MODEL_LOAD_LAYER_LOADER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/weight_loader.h"
+
+namespace outrider {
+
+// What Hugging Face directories and GGUF files call the same tensor, without ".weight".
+struct TensorName {
+  const char* hugging_face;
+  const char* gguf;
+};
+
+// Throws as WeightLoader does. The loader outlives it.
+class LayerLoader {
+ public:
+  LayerLoader(WeightLoader& loader, std::string prefix)
+      : loader_(loader), prefix_(std::move(prefix)) {}
+
+  bool is_gguf() const { return loader_.options().names == NamingScheme::gguf; }
+  std::vector<float> vector(const TensorName& name, int n) const {
+    return loader_.vector(full(name) + ".weight", n);
+  }
+  // interleaved_head_dim as in stored_weights.h.
+  Linear linear(const TensorName& name, int n_columns, int k, Bias bias,
+                int interleaved_head_dim = 0) {
+    return loader_.linear(full(name), n_columns, k, bias, interleaved_head_dim);
+  }
+
+ private:
+  std::string full(const TensorName& name) const {
+    return prefix_ + (is_gguf() ? name.gguf : name.hugging_face);
+  }
+
+  WeightLoader& loader_;
+  std::string prefix_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_LAYER_LOADER_H_

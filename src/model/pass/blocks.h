@@ -1,0 +1,87 @@
+// The weights of a decoder's building blocks, and what is particular to each of them. A family says
+// which blocks a layer has and in which order (families/).
+#ifndef OUTRIDER_MODEL_PASS_BLOCKS_H_
+#define OUTRIDER_MODEL_PASS_BLOCKS_H_
+
+#include <vector>
+
+#include "tensor/matrix.h"
+
+namespace outrider {
+
+// A product with an optional bias: y (n_columns) = W x + bias.
+struct Linear {
+  Matrix matrix;            // (n_columns, k)
+  std::vector<float> bias;  // (n_columns), or empty
+};
+
+// y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019). Families that store a norm
+// as an offset from 1 have 1 added at load.
+struct RmsNorm {
+  std::vector<float> weight;  // (width); empty: no norm
+  float epsilon = 0;
+  bool empty() const { return weight.empty(); }
+};
+
+enum class Activation {
+  silu,       // x / (1 + e^-x)
+  gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016)
+};
+
+// Grouped-query attention (Ainslie et al. 2023). Query and key rows are in the half-split order:
+// pair i of a head's rotation is (i, i + head_dim / 2).
+struct Attention {
+  int n_heads = 0;
+  int n_kv_heads = 0;  // divides n_heads
+  int head_dim = 0;    // even
+  float scale = 0;     // of the scores
+  int window = 0;      // a query reads that many tokens back, its own included; 0: all
+  int rope = 0;        // which of the model's RoPE tables turns queries and keys
+  Linear query;        // (n_heads * head_dim, width of what attention reads)
+  Linear key;          // (n_kv_heads * head_dim, likewise)
+  Linear value;        // as key
+  Linear output;       // (dim, n_heads * head_dim)
+  RmsNorm query_norm;  // (head_dim) of every head before RoPE, or empty
+  RmsNorm key_norm;    // likewise
+};
+
+// Wdown (activation(Wgate x) * Wup x) (Shazeer 2020).
+struct GatedMlp {
+  Activation activation = Activation::silu;
+  Linear gate;  // (hidden_dim, dim)
+  Linear up;    // (hidden_dim, dim)
+  Linear down;  // (dim, hidden_dim)
+};
+
+// One decoder layer. A family uses the norms that it has.
+struct DecoderLayer {
+  RmsNorm before_attention;
+  Attention attention;
+  RmsNorm after_attention;  // of what attention adds to the stream
+  RmsNorm before_mlp;
+  GatedMlp mlp;
+  RmsNorm after_mlp;  // of what the MLP adds
+};
+
+// use(linear) for the layer's matrices.
+template <typename Layer, typename Use>
+void for_each_linear(Layer& layer, const Use& use) {
+  for (auto* linear : {&layer.attention.query, &layer.attention.key, &layer.attention.value,
+                       &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down}) {
+    use(*linear);
+  }
+}
+
+// use(norm) for the norms that the layer has.
+template <typename Use>
+void for_each_norm(const DecoderLayer& layer, const Use& use) {
+  for (const RmsNorm* norm :
+       {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
+        &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
+    if (!norm->empty()) use(*norm);
+  }
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_BLOCKS_H_

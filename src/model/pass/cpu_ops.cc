@@ -1,0 +1,263 @@
+#include "model/pass/cpu_ops.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/elementary.h"
+#include "model/pass/pass_builder.h"
+
+namespace outrider {
+namespace {
+
+// Calls use(row, first, n) for this thread's share of the elements of n_rows rows: of each row
+// whole groups, or all up to its end. So a single row is every thread's work, too.
+template <typename Use>
+void for_parts(const Team& team, int n_rows, int width, const Use& use) {
+  const std::int64_t n_groups = kernels::groups_of(width);
+  const Range mine = team.share(n_rows * n_groups);
+  for (std::int64_t at = mine.begin; at < mine.end;) {
+    const std::int64_t row = at / n_groups;
+    const std::int64_t row_begin = row * n_groups;
+    const std::int64_t end = std::min(row_begin + n_groups, mine.end);
+    const auto first = static_cast<int>(at - row_begin) * kernels::kGroup;
+    const auto past = static_cast<int>(end - row_begin) * kernels::kGroup;
+    use(static_cast<int>(row), first, std::min(past, width) - first);
+    at = end;
+  }
+}
+
+// y += the n elements of the bias from `first` on; a bias may be null or empty.
+void add_bias_part(const KernelTable& table, float* y, const std::vector<float>* bias, int first,
+                   int n) {
+  if (bias != nullptr && !bias->empty()) table.add(y, bias->data() + first, n);
+}
+
+template <typename T>
+T* row_of(std::vector<T>& values, std::int64_t row, int width) {
+  return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
+}
+
+void activate(const KernelTable& table, Activation activation, const float* gate, const float* up,
+              int n, float* out) {
+  switch (activation) {
+    case Activation::silu:
+      return table.silu_multiply(gate, up, n, out);
+    case Activation::gelu_tanh:
+      return table.gelu_multiply(gate, up, n, out);
+  }
+}
+
+// Weights that are bf16 bring their own arithmetic, where the table has one, to keys and values.
+kernels::Attend attend_of(const KernelTable& table, const Attention& attention,
+                          kernels::KvKind kv) {
+  const bool pairs = table.attend_bf16_pairs != nullptr &&
+                     attention.query.matrix.kind() == WeightKind::bf16 &&
+                     kv == kernels::KvKind::bf16 &&
+                     attention.head_dim <= kernels::kMostRoundedHeadDim;
+  return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(kv)];
+}
+
+}  // namespace
+
+Activations& CpuOps::buffer(const Rows& rows) const {
+  return pass.buffers_[static_cast<std::size_t>(rows.buffer)];
+}
+
+float* CpuOps::row(const Rows& rows, std::int64_t i) const {
+  if (rows.buffer == kLogits) {
+    return pass.outputs_.logits + static_cast<std::size_t>(i) * static_cast<std::size_t>(rows.width);
+  }
+  return buffer(rows).row(static_cast<int>(i));
+}
+
+void CpuOps::add_bias(const Rows& rows, std::int64_t i) const {
+  add_bias_part(*pass.machine_.table, row(rows, i), rows.bias, 0, rows.width);
+}
+
+void CpuOps::operator()(const op::Embed& op) const {
+  const Range mine = team.share(pass.plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    const std::span<float> x(row(op.to, i), static_cast<std::size_t>(op.to.width));
+    decode_rows(*op.table, pass.plan_.rows()[static_cast<std::size_t>(i)].token, 1, x);
+    if (op.scale == 1) continue;
+    for (float& value : x) value *= op.scale;
+  }
+}
+
+void CpuOps::operator()(const op::Angles& op) const {
+  CpuPass::Angles& angles = pass.angles_[static_cast<std::size_t>(op.rope)];
+  const std::vector<double>& frequencies = pass.list_.ropes[static_cast<std::size_t>(op.rope)];
+  const Range mine = team.share(pass.plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    const int position = pass.plan_.rows()[static_cast<std::size_t>(i)].position;
+    float* cosines = row_of(angles.cosines, i, angles.half);
+    float* sines = row_of(angles.sines, i, angles.half);
+    for (int pair = 0; pair < angles.half; ++pair) {
+      const SineCosine angle =
+          portable_sincos(position * frequencies[static_cast<std::size_t>(pair)]);
+      cosines[pair] = static_cast<float>(angle.cosine);
+      sines[pair] = static_cast<float>(angle.sine);
+    }
+  }
+}
+
+void CpuOps::operator()(const op::Normalise& op) const {
+  const KernelTable& table = *pass.machine_.table;
+  const PassPlan& plan = pass.plan_;
+  const Range mine = team.share(op.gathers ? plan.n_asked() : plan.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* to = row(op.to, i);
+    const std::int64_t from = op.gathers ? plan.asked()[static_cast<std::size_t>(i)] : i;
+    for (int p = 0; p < op.n_parts; ++p) {
+      const auto& [rows, norm] = op.parts[static_cast<std::size_t>(p)];
+      add_bias(rows, from);
+      const float* x = row(rows, from);
+      if (norm != nullptr && !norm->empty()) {
+        table.rms_norm(x, norm->weight.data(), rows.width, norm->epsilon, to);
+      } else {
+        std::copy_n(x, rows.width, to);
+      }
+      to += rows.width;
+    }
+    buffer(op.to).finish_row(table, static_cast<int>(i));
+  }
+}
+
+void CpuOps::operator()(const op::Multiply& op) const {
+  for (int i = 0; i < op.n_products; ++i) {
+    const auto& [matrix, to] = op.products[static_cast<std::size_t>(i)];
+    matrix->multiply(team, buffer(op.from), row(to, 0), static_cast<std::size_t>(to.width));
+  }
+}
+
+// Head by head, all rows: the tokens of a block of keys share its cache lines.
+void CpuOps::operator()(const op::PlaceHeads& op) const {
+  const KernelTable& table = *pass.machine_.table;
+  const Attention& attention = *op.attention;
+  const int head_dim = attention.head_dim;
+  const KvShape& shape = pass.pool_->shape();
+  const CpuPass::Angles& angles = pass.angles_[static_cast<std::size_t>(attention.rope)];
+  const int n_rows = pass.plan_.n_rows();
+  // use(row, x): one head of every row, x (head_dim), with its bias and norm.
+  const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const RmsNorm* norm,
+                            int head, const auto& use) {
+    for (int i = 0; i < n_rows; ++i) {
+      float* x = row(heads, i) + head * head_dim;
+      add_bias_part(table, x, &bias, head * head_dim, head_dim);
+      if (norm != nullptr && !norm->empty()) {
+        table.rms_norm(x, norm->weight.data(), head_dim, norm->epsilon, x);
+      }
+      use(i, x);
+    }
+  };
+  const auto rotate = [&](int i, float* x) {
+    const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(angles.half);
+    table.rotate(x, angles.cosines.data() + at, angles.sines.data() + at, angles.half);
+  };
+  const auto store = [&](int i, const float* x, const auto& stores, std::size_t block_at) {
+    const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
+    const int slot = at.sequence->n_kept() + at.node;
+    stores[static_cast<int>(shape.kind)](
+        x, head_dim, at.sequence->layer(slot, op.cache_layer) + block_at, slot % kPageTokens);
+  };
+
+  // Of each head of keys and values its queries, its keys, its values: to store, a cache line an
+  // element, is dearer than to rotate, and so is every thread's work.
+  const int group = attention.n_heads / attention.n_kv_heads;
+  const int n_units = group + 2;
+  const Range mine = team.share(std::int64_t{attention.n_kv_heads} * n_units);
+  for (std::int64_t at = mine.begin; at < mine.end; ++at) {
+    const int head = static_cast<int>(at) / n_units;
+    const int unit = static_cast<int>(at) % n_units;
+    if (unit < group) {
+      for_rows(op.query, attention.query.bias, &attention.query_norm, head * group + unit, rotate);
+    } else if (unit == group) {
+      for_rows(op.key, attention.key.bias, &attention.key_norm, head, [&](int i, float* key) {
+        rotate(i, key);
+        store(i, key, table.store_key, shape.keys_at(head));
+      });
+    } else {
+      for_rows(op.value, attention.value.bias, nullptr, head, [&](int i, const float* value) {
+        store(i, value, table.store_value, shape.values_at(head));
+      });
+    }
+  }
+}
+
+void CpuOps::operator()(const op::Attend& op) const {
+  const Attention& attention = *op.attention;
+  pass.attention_->attend(
+      team,
+      {.attend = attend_of(*pass.machine_.table, attention, pass.machine_.kv),
+       .layer = op.cache_layer,
+       .scale = attention.scale,
+       .window = attention.window},
+      row(op.query, 0), buffer(op.to));
+}
+
+void CpuOps::operator()(const op::Prepare& op) const {
+  for_parts(team, pass.plan_.n_rows(), op.rows.width, [&](int i, int first, int n) {
+    buffer(op.rows).finish_part(*pass.machine_.table, i, first, n);
+  });
+}
+
+void CpuOps::operator()(const op::Gate& op) const {
+  const KernelTable& table = *pass.machine_.table;
+  for_parts(team, pass.plan_.n_rows(), op.gate.width, [&](int i, int first, int n) {
+    float* gate = row(op.gate, i) + first;
+    add_bias_part(table, gate, op.gate.bias, first, n);
+    const float* up = pass.ones_.data();
+    if (op.up.buffer >= 0) {
+      float* factor = row(op.up, i) + first;
+      add_bias_part(table, factor, op.up.bias, first, n);
+      up = factor;
+    }
+    activate(table, op.activation, gate, up, n, row(op.to, i) + first);
+    buffer(op.to).finish_part(table, i, first, n);
+  });
+}
+
+void CpuOps::operator()(const op::Add& op) const {
+  const KernelTable& table = *pass.machine_.table;
+  const Range mine = team.share(pass.plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* to = row(op.to, i);
+    if (op.from.buffer < 0) {
+      add_bias_part(table, to, op.from.bias, 0, op.to.width);
+      continue;
+    }
+    add_bias(op.from, i);
+    table.add(to, row(op.from, i), op.to.width);
+  }
+}
+
+void CpuOps::operator()(const op::LeaveFeature& op) const {
+  const std::span<const int> asked = pass.outputs_.feature_layers;
+  for (std::size_t place = 0; place < asked.size(); ++place) {
+    if (asked[place] != op.n_layers_done) continue;
+    const auto width = static_cast<std::size_t>(op.from.width);
+    const Range mine = team.share(pass.plan_.n_rows());
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+      float* to = pass.outputs_.features + (static_cast<std::size_t>(i) * asked.size() + place) * width;
+      if (op.norm != nullptr) {
+        pass.machine_.table->rms_norm(row(op.from, i), op.norm->weight.data(), op.from.width,
+                                      op.norm->epsilon, to);
+      } else {
+        std::copy_n(row(op.from, i), width, to);
+      }
+    }
+  }
+}
+
+void CpuOps::operator()(const op::Spread& op) const {
+  const Range mine = team.share(pass.plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* to = row(op.to, i);
+    std::fill_n(to, op.to.width, -std::numeric_limits<float>::infinity());
+    for (std::size_t place = 0; place < op.ids->size(); ++place) {
+      to[(*op.ids)[place]] = row(op.from, i)[place];
+    }
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,35 @@
+// What each op does on the CPU: one thread's share of it.
+#ifndef OUTRIDER_MODEL_PASS_CPU_OPS_H_
+#define OUTRIDER_MODEL_PASS_CPU_OPS_H_
+
+#include "model/pass/op.h"
+#include "model/pass/run_on_cpu.h"
+#include "tensor/team.h"
+
+namespace outrider {
+
+struct CpuOps {
+  CpuPass& pass;
+  const Team& team;
+
+  void operator()(const op::Embed& op) const;
+  void operator()(const op::Angles& op) const;
+  void operator()(const op::Normalise& op) const;
+  void operator()(const op::Multiply& op) const;
+  void operator()(const op::PlaceHeads& op) const;
+  void operator()(const op::Attend& op) const;
+  void operator()(const op::Prepare& op) const;
+  void operator()(const op::Gate& op) const;
+  void operator()(const op::Add& op) const;
+  void operator()(const op::LeaveFeature& op) const;
+  void operator()(const op::Spread& op) const;
+
+ private:
+  Activations& buffer(const Rows& rows) const;
+  float* row(const Rows& rows, std::int64_t i) const;  // logits, too
+  void add_bias(const Rows& rows, std::int64_t i) const;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_CPU_OPS_H_

@@ -1,0 +1,214 @@
+// A forward pass as a list of ops. Families compose blocks, blocks append ops (pass_builder.h), the
+// schedule derives barriers and prefetches (schedule.h), and one executor for each device runs the
+// list (run_on_cpu.h). An op says which buffers it reads and writes and how its work is shared out
+// over threads; nothing else about threads stands anywhere in a model.
+#ifndef OUTRIDER_MODEL_PASS_OP_H_
+#define OUTRIDER_MODEL_PASS_OP_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "model/pass/blocks.h"
+#include "outrider/types.h"
+#include "tensor/matrix.h"
+
+namespace outrider {
+
+// A buffer of the pass, (n_rows, width) f32.
+struct Rows {
+  int buffer = -1;
+  int width = 0;
+  const std::vector<float>* bias = nullptr;  // (width), still to be added by the reader; or null
+};
+
+// How the work of an op is shared out over the threads of a team.
+enum class Sharing {
+  rows,     // each thread has the same rows in every op: no barrier between two such ops
+  asked,    // likewise, of the rows that get logits
+  columns,  // by tiles of columns, dealt out: any thread may read any row
+  heads,    // by heads
+  groups,   // by groups of 32 columns
+};
+
+namespace op {
+
+// to = scale * table[token]. By rows.
+struct Embed {
+  const TensorView* table = nullptr;  // (vocabulary_size, width), of any float type
+  float scale = 1;
+  Rows to;
+};
+
+// The cosines and sines of every row's position, for the RoPE table of that number. By rows.
+struct Angles {
+  int rope = 0;
+};
+
+// to = norm(from) of each part, side by side; then the forms that products read. A part without a
+// norm is copied. By rows, or by asked rows out of all rows (`gathers`).
+struct Normalise {
+  struct Part {
+    Rows from;
+    const RmsNorm* norm = nullptr;
+  };
+  std::array<Part, 2> parts;
+  int n_parts = 1;
+  Rows to;
+  bool gathers = false;
+};
+
+// to = from W^T of up to three matrices that read the same rows. By columns.
+struct Multiply {
+  struct Product {
+    const Matrix* matrix = nullptr;
+    Rows to;
+  };
+  Rows from;
+  std::array<Product, 3> products;
+  int n_products = 1;
+};
+
+// Of every head of queries, keys and values: bias, norm, RoPE; then keys and values into the KV
+// cache, rounded to its type. Every reader, the row itself included, reads them rounded. By heads.
+struct PlaceHeads {
+  Rows query, key, value;
+  const Attention* attention = nullptr;
+  int cache_layer = 0;
+};
+
+// to = softmax(scale * query keys^T) values, causal, within the window. By heads.
+struct Attend {
+  Rows query, to;
+  const Attention* attention = nullptr;
+  int cache_layer = 0;
+};
+
+// The forms of finished rows that products read. By groups.
+struct Prepare {
+  Rows rows;
+};
+
+// to = activation(gate) * up, and the forms that products read. Without `up`: activation(gate). By
+// groups.
+struct Gate {
+  Rows gate, up, to;
+  Activation activation = Activation::silu;
+};
+
+// to += from + bias; without `from`: to += bias. By rows.
+struct Add {
+  Rows to, from;
+};
+
+// The rows, for a caller who asked for this layer's features; normalised where there is a norm. By
+// rows.
+struct LeaveFeature {
+  int n_layers_done = 0;
+  Rows from;
+  const RmsNorm* norm = nullptr;
+};
+
+// to[ids[i]] = from[i], minus infinity elsewhere: logits of a part of the vocabulary. By rows.
+struct Spread {
+  Rows from, to;
+  const std::vector<TokenId>* ids = nullptr;  // (from.width)
+};
+
+}  // namespace op
+
+struct Op {
+  std::variant<op::Embed, op::Angles, op::Normalise, op::Multiply, op::PlaceHeads, op::Attend,
+               op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread>
+      what;
+  int layer = -1;       // the decoder layer that the op belongs to, or -1
+  bool output = false;  // makes logits: left out where no row is asked for
+};
+
+struct Buffer {
+  int width = 0;
+  bool asked = false;  // has a row for each asked row of the pass, not for each row
+  InputForms forms;    // that products read
+};
+
+// What a layer keeps in the KV cache.
+struct LayerCache {
+  int n_heads = 0;
+  int head_dim = 0;
+  int window = 0;  // tokens; 0: all
+};
+
+// Holds pointers into the weights it was built from, which outlive it and do not move.
+struct PassList {
+  std::vector<Op> ops;
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<double>> ropes;  // frequencies, radians a token, of each RoPE table
+  std::vector<LayerCache> caches;          // of each attention, in order
+  int n_layers = 0;
+};
+
+// Two buffers that no family names: each table's angles, and the KV cache as one.
+inline constexpr int kAnglesBuffer = -2;
+inline constexpr int kCacheBuffer = -3;
+
+// use(buffer, sharing, writes) for everything the op reads and writes.
+template <typename Use>
+void for_each_access(const Op& op, const Use& use) {
+  struct Visitor {
+    const Use& use;
+    void read(const Rows& rows, Sharing sharing) const {
+      if (rows.buffer >= 0) use(rows.buffer, sharing, false);
+    }
+    void write(const Rows& rows, Sharing sharing) const { use(rows.buffer, sharing, true); }
+
+    void operator()(const op::Embed& op) const { write(op.to, Sharing::rows); }
+    void operator()(const op::Angles&) const { use(kAnglesBuffer, Sharing::rows, true); }
+    void operator()(const op::Normalise& op) const {
+      const Sharing sharing = op.gathers ? Sharing::asked : Sharing::rows;
+      for (int i = 0; i < op.n_parts; ++i) read(op.parts[static_cast<std::size_t>(i)].from, sharing);
+      write(op.to, sharing);
+    }
+    void operator()(const op::Multiply& op) const {
+      read(op.from, Sharing::columns);
+      for (int i = 0; i < op.n_products; ++i) {
+        write(op.products[static_cast<std::size_t>(i)].to, Sharing::columns);
+      }
+    }
+    void operator()(const op::PlaceHeads& op) const {
+      use(kAnglesBuffer, Sharing::heads, false);
+      for (const Rows& rows : {op.query, op.key, op.value}) write(rows, Sharing::heads);
+      use(kCacheBuffer, Sharing::heads, true);
+    }
+    void operator()(const op::Attend& op) const {
+      read(op.query, Sharing::heads);
+      use(kCacheBuffer, Sharing::heads, false);
+      write(op.to, Sharing::heads);
+    }
+    void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
+    void operator()(const op::Gate& op) const {
+      // The bias is added to gate and up in place.
+      write(op.gate, Sharing::groups);
+      if (op.up.buffer >= 0) write(op.up, Sharing::groups);
+      write(op.to, Sharing::groups);
+    }
+    void operator()(const op::Add& op) const {
+      if (op.from.buffer >= 0) write(op.from, Sharing::rows);  // its bias is added in place
+      write(op.to, Sharing::rows);
+    }
+    void operator()(const op::LeaveFeature& op) const { read(op.from, Sharing::rows); }
+    void operator()(const op::Spread& op) const {
+      read(op.from, Sharing::rows);
+      write(op.to, Sharing::rows);
+    }
+  };
+  std::visit(Visitor{use}, op.what);
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_OP_H_

@@ -1,0 +1,177 @@
+#include "model/pass/pass_builder.h"
+
+#include <utility>
+
+namespace outrider {
+namespace {
+
+// What buffers are for. Two roles never share one, so that a block's reads stay what they were.
+enum Role { kNormed, kQuery, kKey, kValue, kAttended, kBranch, kGate, kUp, kHidden, kAsked, kPart };
+
+}  // namespace
+
+PassBuilder::PassBuilder(int dim) { stream_ = {.buffer = add_buffer(dim, false), .width = dim}; }
+
+int PassBuilder::add_buffer(int width, bool asked) {
+  list_.buffers.push_back({.width = width, .asked = asked, .forms = {}});
+  return static_cast<int>(list_.buffers.size()) - 1;
+}
+
+Rows PassBuilder::scratch(int role, int width, bool asked) {
+  for (const Scratch& known : scratch_) {
+    if (known.role == role && known.rows.width == width) return known.rows;
+  }
+  const Rows rows{.buffer = add_buffer(width, asked), .width = width};
+  scratch_.push_back({role, rows});
+  return rows;
+}
+
+Rows PassBuilder::input(int width) { return buffer(width); }
+
+Rows PassBuilder::buffer(int width) {
+  return {.buffer = add_buffer(width, false), .width = width};
+}
+
+template <typename What>
+void PassBuilder::append(What what) {
+  list_.ops.push_back({.what = std::move(what), .layer = layer_, .output = output_});
+}
+
+int PassBuilder::rope(std::vector<double> frequencies) {
+  list_.ropes.push_back(std::move(frequencies));
+  const int number = static_cast<int>(list_.ropes.size()) - 1;
+  append(op::Angles{.rope = number});
+  return number;
+}
+
+void PassBuilder::embed(const TensorView& table, float scale) {
+  append(op::Embed{.table = &table, .scale = scale, .to = stream_});
+}
+
+void PassBuilder::begin_layer(int layer) {
+  layer_ = layer;
+  if (layer >= list_.n_layers) list_.n_layers = layer + 1;
+}
+
+void PassBuilder::end_layers() { layer_ = -1; }
+
+void PassBuilder::multiply(const Rows& read,
+                           std::initializer_list<op::Multiply::Product> products) {
+  op::Multiply what{.from = read, .products = {}, .n_products = 0};
+  for (const op::Multiply::Product& product : products) {
+    what.products[static_cast<std::size_t>(what.n_products++)] = product;
+    list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= product.matrix->reads();
+  }
+  append(what);
+}
+
+Rows PassBuilder::norm(const Rows& rows, const RmsNorm& norm) {
+  if (rows.buffer != stream_.buffer) {
+    append(op::Normalise{.parts = {{{rows, &norm}, {}}}, .n_parts = 1, .to = rows});
+    return {.buffer = rows.buffer, .width = rows.width};
+  }
+  const op::Normalise::Part part{rows, &norm};
+  return join({&part, 1});
+}
+
+Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
+  op::Normalise what{.parts = {}, .n_parts = 0, .to = {}};
+  int width = 0;
+  for (const op::Normalise::Part& part : parts) {
+    what.parts[static_cast<std::size_t>(what.n_parts++)] = part;
+    width += part.from.width;
+  }
+  what.to = scratch(kNormed, width);
+  append(what);
+  return what.to;
+}
+
+Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
+  const int kv_width = attention.n_kv_heads * attention.head_dim;
+  const Rows query = scratch(kQuery, attention.n_heads * attention.head_dim);
+  const Rows key = scratch(kKey, kv_width);
+  const Rows value = scratch(kValue, kv_width);
+  const Rows attended = scratch(kAttended, query.width);
+  const auto cache_layer = static_cast<int>(list_.caches.size());
+  list_.caches.push_back({.n_heads = attention.n_kv_heads,
+                          .head_dim = attention.head_dim,
+                          .window = attention.window});
+  multiply(read, {{&attention.query.matrix, query},
+                  {&attention.key.matrix, key},
+                  {&attention.value.matrix, value}});
+  append(op::PlaceHeads{.query = query,
+                        .key = key,
+                        .value = value,
+                        .attention = &attention,
+                        .cache_layer = cache_layer});
+  append(op::Attend{
+      .query = query, .to = attended, .attention = &attention, .cache_layer = cache_layer});
+  if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = attended});
+  return linear(attended, attention.output);
+}
+
+Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {
+  Rows gate = scratch(kGate, mlp.gate.matrix.n_columns());
+  Rows up = scratch(kUp, gate.width);
+  const Rows hidden = scratch(kHidden, gate.width);
+  multiply(read, {{&mlp.gate.matrix, gate}, {&mlp.up.matrix, up}});
+  gate.bias = &mlp.gate.bias;
+  up.bias = &mlp.up.bias;
+  append(op::Gate{.gate = gate, .up = up, .to = hidden, .activation = mlp.activation});
+  return linear(hidden, mlp.down);
+}
+
+Rows PassBuilder::linear(const Rows& read, const Linear& linear) {
+  Rows to = scratch(kBranch, linear.matrix.n_columns());
+  multiply(read, {{&linear.matrix, to}});
+  to.bias = &linear.bias;
+  return to;
+}
+
+Rows PassBuilder::activated(const Rows& read, const Linear& linear, Activation activation) {
+  const Rows branch = this->linear(read, linear);
+  const Rows to = {.buffer = branch.buffer, .width = branch.width};
+  append(op::Gate{.gate = branch, .up = {}, .to = to, .activation = activation});
+  return to;
+}
+
+void PassBuilder::linear_into(const Rows& to, const Rows& read, const Linear& linear) {
+  multiply(read, {{&linear.matrix, to}});
+  if (!linear.bias.empty()) {
+    append(op::Add{.to = to, .from = {.buffer = -1, .width = to.width, .bias = &linear.bias}});
+  }
+}
+
+void PassBuilder::add_to(const Rows& to, const Rows& rows) {
+  append(op::Add{.to = to, .from = rows});
+}
+
+void PassBuilder::copy(const Rows& from, const Rows& to) {
+  append(op::Normalise{.parts = {{{from, nullptr}, {}}}, .n_parts = 1, .to = to});
+}
+
+void PassBuilder::leave_feature(int n_layers_done, const RmsNorm* norm) {
+  // No op of a layer: where the layer is left out, its feature is what went past it.
+  const int layer = std::exchange(layer_, -1);
+  append(op::LeaveFeature{.n_layers_done = n_layers_done, .from = stream_, .norm = norm});
+  layer_ = layer;
+}
+
+void PassBuilder::logits(const Rows& rows, const RmsNorm* norm, const Matrix& head) {
+  output_ = true;
+  const Rows asked = scratch(kAsked, rows.width, true);
+  append(op::Normalise{
+      .parts = {{{rows, norm}, {}}}, .n_parts = 1, .to = asked, .gathers = true});
+  multiply(asked, {{&head, {.buffer = kLogits, .width = head.n_columns()}}});
+  output_ = false;
+}
+
+void PassBuilder::spread_logits(const Rows& read, const Matrix& head,
+                                const std::vector<TokenId>& ids, int vocabulary_size) {
+  const Rows part = scratch(kPart, head.n_columns());
+  multiply(read, {{&head, part}});
+  append(op::Spread{
+      .from = part, .to = {.buffer = kLogits, .width = vocabulary_size}, .ids = &ids});
+}
+
+}  // namespace outrider

@@ -1,0 +1,98 @@
+// Composes the ops of a pass out of blocks.
+#ifndef OUTRIDER_MODEL_PASS_PASS_BUILDER_H_
+#define OUTRIDER_MODEL_PASS_PASS_BUILDER_H_
+
+#include <span>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "model/pass/blocks.h"
+#include "model/pass/op.h"
+
+namespace outrider {
+
+// A layer reads like its formula:
+//
+//   Rows h = pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention);
+//   pass.add(h);
+//
+// Buffers are reused from block to block: what attention() or gated_mlp() returned is gone when the
+// next block begins. Weights are referenced, not copied. Not thread-safe.
+class PassBuilder {
+ public:
+  // dim: width of the residual stream.
+  explicit PassBuilder(int dim);
+
+  // The residual stream.
+  Rows stream() const { return stream_; }
+  // Rows that the pass's owner fills before it runs.
+  Rows input(int width);
+  // Another buffer of the pass.
+  Rows buffer(int width);
+
+  // A RoPE table of these frequencies (radians a token); Attention::rope is the number that comes
+  // back. Its angles are computed once a pass, here.
+  int rope(std::vector<double> frequencies);
+
+  // stream = scale * table[token].
+  void embed(const TensorView& table, float scale);
+  // Ops from here on belong to decoder layer `layer`, until end_layers().
+  void begin_layer(int layer);
+  void end_layers();
+
+  // What a norm makes of the stream goes to a buffer that products read; what attention, an MLP or
+  // another product added stays in its place. An empty norm of the stream copies it.
+  Rows norm(const Rows& rows, const RmsNorm& norm);
+  // norm(from) of one or two parts side by side, for products to read.
+  Rows join(std::span<const op::Normalise::Part> parts);
+  // What is added to the stream.
+  Rows attention(const Rows& read, const Attention& attention);
+  Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
+  // W read (+ bias, added by whoever reads it) and activation(W read + bias).
+  Rows linear(const Rows& read, const Linear& linear);
+  Rows activated(const Rows& read, const Linear& linear, Activation activation);
+  // to = W read + bias.
+  void linear_into(const Rows& to, const Rows& read, const Linear& linear);
+  // to += rows (+ its bias). stream by default.
+  void add(const Rows& rows) { add_to(stream_, rows); }
+  void add_to(const Rows& to, const Rows& rows);
+  // to = from.
+  void copy(const Rows& from, const Rows& to);
+
+  // Feature n_layers_done of ForwardRequest. norm may be null.
+  void leave_feature(int n_layers_done, const RmsNorm* norm);
+  // The rows whose logits are asked for, normalised (norm may be null: copied), and the logits
+  // themselves: the buffer kLogits.
+  void logits(const Rows& rows, const RmsNorm* norm, const Matrix& head);
+  // Logits of every row of `read`, of these tokens alone.
+  void spread_logits(const Rows& read, const Matrix& head, const std::vector<TokenId>& ids,
+                     int vocabulary_size);
+
+  // The list; the builder is empty afterwards.
+  PassList take() { return std::move(list_); }
+
+ private:
+  // The buffer of one role, (n_rows, width); one for each width.
+  Rows scratch(int role, int width, bool asked = false);
+  int add_buffer(int width, bool asked);
+  template <typename What>
+  void append(What what);
+  void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
+
+  struct Scratch {
+    int role;
+    Rows rows;
+  };
+  PassList list_;
+  std::vector<Scratch> scratch_;
+  Rows stream_;
+  int layer_ = -1;
+  bool output_ = false;
+};
+
+// Logits stand outside of the pass's own buffers, where the caller wants them.
+inline constexpr int kLogits = -4;
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_PASS_BUILDER_H_

@@ -1,0 +1,174 @@
+#include "model/pass/run_on_cpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "model/pass/cpu_ops.h"
+#include "model/pass/pass_builder.h"
+#include "model/prefill.h"
+#include "model/thread_share.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+const op::Attend* first_attention(const PassList& list) {
+  for (const Op& op : list.ops) {
+    if (const auto* attend = std::get_if<op::Attend>(&op.what)) return attend;
+  }
+  return nullptr;
+}
+
+// All layers' caches have one form.
+KvShape shape_of(const PassList& list, kernels::KvKind kind) {
+  KvShape shape{.n_layers = static_cast<int>(list.caches.size()), .kind = kind};
+  if (!list.caches.empty()) {
+    shape.n_heads = list.caches.front().n_heads;
+    shape.head_dim = list.caches.front().head_dim;
+  }
+  for (const LayerCache& cache : list.caches) {
+    if (cache.n_heads == shape.n_heads && cache.head_dim == shape.head_dim) continue;
+    throw Error("load model", "layers", "key-value heads of one number and size in all layers",
+                fmt::format("{} of {} beside {} of {}", cache.n_heads, cache.head_dim,
+                            shape.n_heads, shape.head_dim));
+  }
+  return shape;
+}
+
+}  // namespace
+
+CpuPass::CpuPass(PassList list, const ModelConfig& config, const Machine& machine)
+    : CpuPass(std::move(list), &config, machine) {}
+
+CpuPass::CpuPass(PassList list, const Machine& machine)
+    : CpuPass(std::move(list), nullptr, machine) {}
+
+CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machine)
+    : list_(std::move(list)),
+      config_(config),
+      machine_(machine),
+      schedules_(list_),
+      pool_(std::make_shared<PagePool>(shape_of(list_, machine.kv))),
+      least_share_ns_(kLeastShare_ns),
+      buffers_(list_.buffers.size()) {
+  const KvShape& shape = pool_->shape();
+  if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
+    throw UsageError("load model", "kv int8",
+                     fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
+                     fmt::format("{}", shape.head_dim));
+  }
+  if (const op::Attend* attend = first_attention(list_)) {
+    attention_ = std::make_unique<AttentionWork>(attend->attention->n_heads, *machine_.table, shape,
+                                                 machine_.n_threads);
+  }
+  for (const std::vector<double>& frequencies : list_.ropes) {
+    angles_.push_back({.half = static_cast<int>(frequencies.size()), .cosines = {}, .sines = {}});
+  }
+  int widest = 0;
+  for (const Op& op : list_.ops) {
+    const auto* gate = std::get_if<op::Gate>(&op.what);
+    if (gate != nullptr && gate->up.buffer < 0) widest = std::max(widest, gate->gate.width);
+  }
+  ones_.assign(static_cast<std::size_t>(widest), 1.0F);
+  measure_work();
+}
+
+void CpuPass::measure_work() {
+  for (const Op& op : list_.ops) {
+    const auto* what = std::get_if<op::Multiply>(&op.what);
+    if (what == nullptr || (list_.n_layers > 0 && op.layer < 0)) continue;
+    for (int i = 0; i < what->n_products; ++i) {
+      const Matrix& matrix = *what->products[static_cast<std::size_t>(i)].matrix;
+      weight_bytes_ += static_cast<std::int64_t>(matrix.packed_bytes());
+      products_per_row_ += std::int64_t{matrix.n_columns()} * matrix.k();
+    }
+  }
+  weight_bytes_ /= std::max(list_.n_layers, 1);
+  products_per_row_ /= std::max(list_.n_layers, 1);
+}
+
+std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
+  if (!prompt.encoder_tokens.empty()) {
+    throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
+  }
+  auto sequence = std::make_unique<KvSequence>(pool_);
+  const int n_reserved = std::min(prompt.n_reserved, config_->context_length + kPrefillRows);
+  if (attention_ != nullptr) attention_->expect(n_reserved);
+  sequence->hold(n_reserved);
+  return sequence;
+}
+
+std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
+                                                std::span<const int> skip_layers) const {
+  const auto* sequence = dynamic_cast<const KvSequence*>(&whole);
+  if (sequence == nullptr || sequence->pool() != pool_.get()) return nullptr;
+  if (!sequence->skipped_layers().empty()) return nullptr;
+  // The last ones, and all of these.
+  int expected = config_->n_layers - static_cast<int>(skip_layers.size());
+  for (const int layer : skip_layers) {
+    if (layer != expected++) return nullptr;
+  }
+  auto fork = sequence->fork();
+  static_cast<KvSequence&>(*fork).set_skipped_layers(skip_layers);
+  return fork;
+}
+
+void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+                      std::span<const int> skip_layers) {
+  plan_.lay_out(blocks, logits, skip_layers, *config_, *pool_);
+  steps_ = &schedules_.of(skip_layers, plan_.n_asked() == 0);
+  make_room();
+  if (attention_ != nullptr) attention_->make_room(plan_);
+}
+
+void CpuPass::lay_out_rows(int n_rows) {
+  plan_.lay_out_rows(n_rows);
+  steps_ = &schedules_.of({}, n_rows == 0);
+  make_room();
+}
+
+void CpuPass::make_room() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const Buffer& buffer = list_.buffers[i];
+    buffers_[i].resize(buffer.asked ? plan_.n_asked() : plan_.n_rows(), buffer.width,
+                       buffer.forms);
+  }
+  for (Angles& angles : angles_) {
+    const std::size_t n =
+        static_cast<std::size_t>(plan_.n_rows()) * static_cast<std::size_t>(angles.half);
+    if (angles.cosines.size() < n) angles.cosines.resize(n);
+    if (angles.sines.size() < n) angles.sines.resize(n);
+  }
+}
+
+float* CpuPass::row(const Rows& rows, std::int64_t i) {
+  return buffers_[static_cast<std::size_t>(rows.buffer)].row(static_cast<int>(i));
+}
+
+int CpuPass::n_threads() const {
+  return threads_for(weight_bytes_, products_per_row_ * plan_.n_rows(), least_share_ns_,
+                     machine_.n_threads);
+}
+
+void CpuPass::run(const Outputs& outputs) {
+  outputs_ = outputs;
+  plan_.append_nodes();
+  const int n_threads = this->n_threads();
+  if (attention_ != nullptr) attention_->begin(plan_, n_threads);
+  if (plan_.n_rows() == 0) return;
+  run_team(n_threads, [this](const Team& team) {
+    const CpuOps run_op{*this, team};
+    for (const Step& step : *steps_) {
+      if (step.barrier) {
+        step.prefetch != nullptr ? step.prefetch->comes_next(team) : team.reads_next(nullptr, 0);
+        team.barrier();
+      }
+      std::visit(run_op, step.op->what);
+    }
+  });
+}
+
+}  // namespace outrider

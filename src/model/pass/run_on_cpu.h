@@ -1,0 +1,120 @@
+// Runs a list of ops on the CPU: its buffers, its KV cache, and one team of threads a pass.
+#ifndef OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
+#define OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/table.h"
+#include "model/config.h"
+#include "model/kv_cache.h"
+#include "model/language_model.h"
+#include "model/pass/attention_work.h"
+#include "model/pass/op.h"
+#include "model/pass/pass_plan.h"
+#include "model/pass/schedule.h"
+#include "tensor/matrix.h"
+#include "tensor/team.h"
+
+namespace outrider {
+
+// A pass goes
+//
+//   pass.lay_out(blocks, logits, skip_layers);   throws; no sequence has changed then
+//   ... rows of the list's inputs are filled
+//   pass.run(outputs);                           does not throw
+//   ... rows are read
+//
+// One pass at a time. A row's bits depend on its own inputs alone (kernels/table.h): not on the
+// other rows, nor on the number of threads.
+class CpuPass {
+ public:
+  struct Machine {
+    const KernelTable* table = nullptr;  // the one the weights are packed for
+    kernels::KvKind kv = kernels::KvKind::f32;
+    int n_threads = 1;
+  };
+  // Where a pass leaves what its caller asked for.
+  struct Outputs {
+    float* logits = nullptr;                 // (n_asked, width of the buffer kLogits)
+    std::span<const int> feature_layers = {};  // ForwardRequest
+    float* features = nullptr;               // (n_rows, feature_layers.size() * dim)
+  };
+
+  // config outlives the pass, and so do the weights that the list refers to. Throws UsageError
+  // where the cache's type does not fit the heads.
+  CpuPass(PassList list, const ModelConfig& config, const Machine& machine);
+  // For lists without embeddings and attention, run with lay_out_rows alone.
+  CpuPass(PassList list, const Machine& machine);
+  CpuPass(const CpuPass&) = delete;
+  CpuPass& operator=(const CpuPass&) = delete;
+
+  // An empty sequence. Throws Error on encoder tokens.
+  std::unique_ptr<Sequence> open(const Prompt& prompt);
+  // As LanguageModel has it.
+  std::unique_ptr<Sequence> fork_without(const Sequence& whole,
+                                         std::span<const int> skip_layers) const;
+
+  // Checks the blocks, lays out their rows and makes room for the pass. skip_layers: those whose
+  // ops are left out. Throws Error (or std::bad_alloc); no sequence has changed then.
+  void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
+               std::span<const int> skip_layers = {});
+  // n_rows rows of no sequence, all of them asked for.
+  void lay_out_rows(int n_rows);
+  const PassPlan& plan() const { return plan_; }
+  // Row i of one of the list's buffers: (rows.width).
+  float* row(const Rows& rows, std::int64_t i);
+  // The rows become pending nodes of their sequences, and the ops run.
+  void run(const Outputs& outputs);
+
+  const KernelTable& table() const { return *machine_.table; }
+  const KvShape& kv_shape() const { return pool_->shape(); }
+  kernels::KvKind kv() const { return machine_.kv; }
+  const PassList& list() const { return list_; }
+  // Barriers of a pass over the whole list, but those within attention that several threads share
+  // (attention_work.h).
+  int n_barriers() const { return count_barriers(schedule(list_, {}, false)); }
+
+  // A pass runs on no more threads than leave each this long a share of every layer, by estimate
+  // (thread_share.h derives the default). Bits do not depend on it; 0: always all threads, for
+  // tests.
+  void set_least_share_ns(std::int64_t share_ns) { least_share_ns_ = share_ns; }
+
+ private:
+  friend struct CpuOps;  // cpu_ops.cc: what each op does
+
+  // The angles of one RoPE table: a row for each row of the pass.
+  struct Angles {
+    int half = 0;                // pairs that turn
+    std::vector<float> cosines;  // (n_rows, half)
+    std::vector<float> sines;    // (n_rows, half)
+  };
+
+  CpuPass(PassList list, const ModelConfig* config, const Machine& machine);
+  void measure_work();
+  void make_room();
+  int n_threads() const;
+
+  PassList list_;
+  const ModelConfig* config_;  // null: rows of no sequence
+  Machine machine_;
+  Schedules schedules_;
+  std::shared_ptr<PagePool> pool_;
+  std::unique_ptr<AttentionWork> attention_;  // none where no op attends
+  std::int64_t weight_bytes_ = 0;  // of one layer on average; without layers, of the list
+  std::int64_t products_per_row_ = 0;
+  std::int64_t least_share_ns_;
+
+  PassPlan plan_;
+  std::vector<Activations> buffers_;
+  std::vector<Angles> angles_;
+  std::vector<float> ones_;  // as wide as the widest gate without a second factor
+  const std::vector<Step>* steps_ = nullptr;  // of this pass
+  Outputs outputs_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
