@@ -376,9 +376,9 @@ class Attention {
   const AttendArgs& args_;
   KvLayout layout_;
   int first_query_;
-  int split_chunk_;  // the split's first
-  int first_chunk_;  // the first that some row reads
-  int n_chunks_;     // of the longest row, over all splits
+  int split_chunk_;          // the split's first
+  int first_chunk_;          // the first that some row reads
+  int n_chunks_;             // of the longest row, over all splits
   bool has_window_ = false;  // of some row, which does not read all keys
   Walks walks_;
   Numbers numbers_;

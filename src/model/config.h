@@ -27,9 +27,10 @@ struct RopeConfig {
   std::vector<float> divisors;
 };
 
-// A decoder of the Llama family. Every number was checked against sane bounds when it was read.
+// What all decoders have in common; the rest is their family's (families/). Every number was
+// checked against sane bounds when it was read.
 struct ModelConfig {
-  std::string architecture;  // "llama"
+  std::string architecture;  // the family: "llama", "qwen2", ...
   int vocabulary_size = 0;
   int context_length = 0;  // tokens
   int n_layers = 0;
@@ -47,9 +48,8 @@ struct ModelConfig {
   std::vector<TokenId> end_tokens;  // any of them ends a text
 };
 
-// config.json and, where present, generation_config.json of a Hugging Face directory. Old and new
-// spellings are read (rope_theta / rope_parameters / rope_scaling, torch_dtype / dtype). Throws
-// Error naming the key on anything missing, malformed, out of bounds or not supported.
+// config.json and, where present, generation_config.json of a Hugging Face directory, by its family
+// (families/registry.h). Throws Error as read_family does.
 ModelConfig read_config_json(const std::filesystem::path& directory);
 
 // config.json of a head that drafts for a model: the shape of its decoder layer under the same

@@ -44,8 +44,7 @@ Footprint DecoderModel::footprint() const {
   add_vector(parts_.weights.final_norm.weight);
   add_matrix(parts_.weights.head);
   if (!config().tied_head) {
-    footprint.n_parameters +=
-        static_cast<std::int64_t>(config().vocabulary_size) * config().dim;
+    footprint.n_parameters += static_cast<std::int64_t>(config().vocabulary_size) * config().dim;
   }
   for (const std::string& kind : kinds) {
     footprint.weights += footprint.weights.empty() ? kind : " " + kind;

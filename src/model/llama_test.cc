@@ -1,6 +1,4 @@
 // The forward pass against references: a plain double-precision one, and Hugging Face transformers.
-#include "model/decoder_model.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 
 #include "io/safetensors.h"
 #include "kernels/dispatch.h"
+#include "model/decoder_model.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/reference_llama.h"

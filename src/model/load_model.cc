@@ -10,7 +10,7 @@
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/decoder_model.h"
-#include "model/families/llama.h"
+#include "model/families/registry.h"
 #include "model/load/decoder_weights.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
@@ -30,12 +30,12 @@ struct OpenedModel {
 OpenedModel open_model(const std::filesystem::path& path) {
   require_model(path);
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
-    ModelConfig config = read_config_json(path);
-    return {std::make_unique<Llama>(std::move(config)), open_safetensors_directory(path), NamingScheme::hugging_face};
+    std::unique_ptr<const Family> family = read_family(path);
+    return {std::move(family), open_safetensors_directory(path), NamingScheme::hugging_face};
   }
   std::unique_ptr<GgufFile> file = open_gguf(path);
-  ModelConfig config = read_config_gguf(*file);
-  return {std::make_unique<Llama>(std::move(config)), std::move(file), NamingScheme::gguf};
+  std::unique_ptr<const Family> family = read_family(*file);
+  return {std::move(family), std::move(file), NamingScheme::gguf};
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ PassList list_of(const Matrix& head, Rows& read) {
 
 }  // namespace
 
-
 Projection::Projection(const Matrix& head, const CpuPass::Machine& machine)
     : head_(&head), pass_(list_of(head, read_), machine) {}
 
@@ -45,8 +44,7 @@ void Projection::project(std::span<const float> features, ForwardOutput& output)
   pass_.run({.logits = output.logits.data()});
 }
 
-SharedOutput::SharedOutput(LanguageModel& target, const WeightOptions& options)
-    : target_(&target) {
+SharedOutput::SharedOutput(LanguageModel& target, const WeightOptions& options) : target_(&target) {
   if (!options.kind) return;
   std::optional<Matrix> copy = target.narrower_output(*options.kind);
   if (!copy) return;

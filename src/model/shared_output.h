@@ -42,7 +42,7 @@ class SharedOutput {
 
  private:
   LanguageModel* target_;
-  std::unique_ptr<const Matrix> copy_;  // or null
+  std::unique_ptr<const Matrix> copy_;      // or null
   std::unique_ptr<Projection> projection_;  // with the copy
 };
 

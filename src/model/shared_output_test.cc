@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "model/heads/eagle_head.h"
-#include "model/load_model.h"
 #include "model/heads/medusa_heads.h"
 #include "model/heads/mtp_modules.h"
+#include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"

@@ -1,5 +1,6 @@
-// The Llama family for training: the model of model/decoder_model.h with gradients. Submodules carry the
-// names of Hugging Face's checkpoints, so that named_parameters() is what an export holds.
+// The Llama family for training: the model of model/decoder_model.h with gradients. Submodules
+// carry the names of Hugging Face's checkpoints, so that named_parameters() is what an export
+// holds.
 #ifndef OUTRIDER_TRAIN_LLAMA_MODULE_H_
 #define OUTRIDER_TRAIN_LLAMA_MODULE_H_
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/table.h"
-#include "model/language_model.h"
 #include "model/decoder_model.h"
+#include "model/language_model.h"
 #include "model/load_model.h"
 
 namespace outrider::testing {

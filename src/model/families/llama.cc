@@ -1,5 +1,7 @@
 #include "model/families/llama.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace outrider {
@@ -30,8 +32,7 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
   attention.key =
       from.linear({"self_attn.k_proj", "attn_k"}, n_keys, width, attention_bias, interleaved);
   attention.value = from.linear({"self_attn.v_proj", "attn_v"}, n_keys, width, attention_bias);
-  attention.output =
-      from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, output_bias);
+  attention.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, output_bias);
   layer.before_mlp = norm({"post_attention_layernorm", "ffn_norm"});
   layer.mlp.gate = from.linear({"mlp.gate_proj", "ffn_gate"}, config.hidden_dim, dim, mlp_bias);
   layer.mlp.up = from.linear({"mlp.up_proj", "ffn_up"}, config.hidden_dim, dim, mlp_bias);
@@ -43,6 +44,24 @@ void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer) {
   pass.add(pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention));
   pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
 }
+
+namespace {
+
+ModelConfig read_llama(const ConfigSource& source) {
+  constexpr ConfigKey kExperts = {nullptr, "expert_count"};
+  if (const int n_experts = source.whole(kExperts).value_or(0); n_experts != 0) {
+    source.fail(kExperts, "0 (mixtures of experts are not supported)",
+                fmt::format("{}", n_experts));
+  }
+  ModelConfig config = read_decoder_config(source, {.architecture = "llama"});
+  config.attention_bias = source.has_bias("attention_bias", "blk.0.attn_q.bias");
+  config.mlp_bias = source.has_bias("mlp_bias", "blk.0.ffn_gate.bias");
+  return config;
+}
+
+}  // namespace
+
+Llama::Llama(const ConfigSource& source) : Family(read_llama(source)) {}
 
 DecoderLayer Llama::load_layer(LayerLoader& from, int) const {
   // The converter to GGUF permutes this family's query and key rows, and no other family's.

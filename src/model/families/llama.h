@@ -4,13 +4,14 @@
 #define OUTRIDER_MODEL_FAMILIES_LLAMA_H_
 
 #include "model/families/family.h"
+#include "model/load/config_source.h"
 
 namespace outrider {
 
 // What a layer's tensors look like where they are not quite a Llama's.
 struct LlamaLayerForm {
   bool attention_norm = true;
-  int attention_width = 0;  // inputs of query, key and value products; 0: dim
+  int attention_width = 0;   // inputs of query, key and value products; 0: dim
   bool interleaved = false;  // query and key rows of a rotated pair lie side by side
 };
 
@@ -23,7 +24,7 @@ void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer);
 
 class Llama final : public Family {
  public:
-  using Family::Family;
+  explicit Llama(const ConfigSource& source);
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override {
     compose_pre_norm(pass, layer);

@@ -12,8 +12,8 @@
 
 #include "io/safetensors.h"
 #include "model/config_section.h"
-#include "model/heads/medusa_heads.h"
 #include "model/heads/head_weights.h"
+#include "model/heads/medusa_heads.h"
 #include "model/heads/one_layer_head.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
@@ -269,11 +269,11 @@ std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& t
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
   return std::make_unique<EagleHead>(std::move(parts), std::move(weights.fc),
-                                          SharedOutput(target, loader.options()), inputs);
+                                     SharedOutput(target, loader.options()), inputs);
 }
 
 std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, LanguageModel& target,
-                                        WeightLoader& loader, const LoadOptions& options) {
+                                         WeightLoader& loader, const LoadOptions& options) {
   const int dim = files.config.dim;
   const std::array<int, 3> layers = read_feature_layers(files, target.config().n_layers);
   std::vector<TokenId> vocabulary =
@@ -289,7 +289,7 @@ std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, LanguageModel& 
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
   return std::make_unique<Eagle3Head>(std::move(parts), std::move(weights), layers,
-                                          std::move(vocabulary));
+                                      std::move(vocabulary));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "model/language_model.h"
-#include "model/pass/run_on_cpu.h"
 #include "model/load_model.h"
+#include "model/pass/run_on_cpu.h"
 #include "model/shared_output.h"
 #include "model/weight_loader.h"
 

@@ -16,10 +16,10 @@ namespace outrider {
 struct DecoderWeights {
   TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
   std::vector<DecoderLayer> layers;
-  RmsNorm final_norm;          // (dim)
-  Matrix head;                 // (vocabulary_size, dim)
-  TensorView head_as_stored;   // the same, as long as the source lives
-  bool all_f32 = false;        // every matrix is f32
+  RmsNorm final_norm;         // (dim)
+  Matrix head;                // (vocabulary_size, dim)
+  TensorView head_as_stored;  // the same, as long as the source lives
+  bool all_f32 = false;       // every matrix is f32
 };
 
 // Throws Error as WeightLoader does: all of it before the first tensor is packed.

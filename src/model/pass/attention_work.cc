@@ -157,15 +157,14 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
         const Whereabouts& where = whereabouts_[static_cast<std::size_t>(i)];
-        rows[r] = {.queries = queries + std::int64_t{i} * query_width() + first_head * head_dim,
-                   .out = attended.row(i) + first_head * head_dim,
-                   .states = nullptr,
-                   .n_keys = row(i).position + 1,
-                   .first_key = layer.window == 0
-                                    ? 0
-                                    : std::max(row(i).position + 1 - layer.window, 0),
-                   .n_in_place = where.n_in_place,
-                   .slots = slots_.data() + where.first_slot};
+        rows[r] = {
+            .queries = queries + std::int64_t{i} * query_width() + first_head * head_dim,
+            .out = attended.row(i) + first_head * head_dim,
+            .states = nullptr,
+            .n_keys = row(i).position + 1,
+            .first_key = layer.window == 0 ? 0 : std::max(row(i).position + 1 - layer.window, 0),
+            .n_in_place = where.n_in_place,
+            .slots = slots_.data() + where.first_slot};
       }
       const KvSequence* sequence = row(block.first_row).sequence;
       if (gathered != sequence) {
@@ -193,8 +192,7 @@ float* AttentionWork::split_sums(int i, int head, int split, Activations& attend
 }
 
 kernels::AttendState* AttentionWork::split_states(int i, int head, int split) {
-  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * n_heads_ +
-         head;
+  return split_states_.data() + (std::int64_t{split} * plan_->n_rows() + i) * n_heads_ + head;
 }
 
 // args: of the whole block, for query heads from first_head on.

@@ -50,10 +50,9 @@ void activate(const KernelTable& table, Activation activation, const float* gate
 // Weights that are bf16 bring their own arithmetic, where the table has one, to keys and values.
 kernels::Attend attend_of(const KernelTable& table, const Attention& attention,
                           kernels::KvKind kv) {
-  const bool pairs = table.attend_bf16_pairs != nullptr &&
-                     attention.query.matrix.kind() == WeightKind::bf16 &&
-                     kv == kernels::KvKind::bf16 &&
-                     attention.head_dim <= kernels::kMostRoundedHeadDim;
+  const bool pairs =
+      table.attend_bf16_pairs != nullptr && attention.query.matrix.kind() == WeightKind::bf16 &&
+      kv == kernels::KvKind::bf16 && attention.head_dim <= kernels::kMostRoundedHeadDim;
   return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(kv)];
 }
 
@@ -65,7 +64,8 @@ Activations& CpuOps::buffer(const Rows& rows) const {
 
 float* CpuOps::row(const Rows& rows, std::int64_t i) const {
   if (rows.buffer == kLogits) {
-    return pass.outputs_.logits + static_cast<std::size_t>(i) * static_cast<std::size_t>(rows.width);
+    return pass.outputs_.logits +
+           static_cast<std::size_t>(i) * static_cast<std::size_t>(rows.width);
   }
   return buffer(rows).row(static_cast<int>(i));
 }
@@ -186,13 +186,12 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
 
 void CpuOps::operator()(const op::Attend& op) const {
   const Attention& attention = *op.attention;
-  pass.attention_->attend(
-      team,
-      {.attend = attend_of(*pass.machine_.table, attention, pass.machine_.kv),
-       .layer = op.cache_layer,
-       .scale = attention.scale,
-       .window = attention.window},
-      row(op.query, 0), buffer(op.to));
+  pass.attention_->attend(team,
+                          {.attend = attend_of(*pass.machine_.table, attention, pass.machine_.kv),
+                           .layer = op.cache_layer,
+                           .scale = attention.scale,
+                           .window = attention.window},
+                          row(op.query, 0), buffer(op.to));
 }
 
 void CpuOps::operator()(const op::Prepare& op) const {
@@ -238,7 +237,8 @@ void CpuOps::operator()(const op::LeaveFeature& op) const {
     const auto width = static_cast<std::size_t>(op.from.width);
     const Range mine = team.share(pass.plan_.n_rows());
     for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-      float* to = pass.outputs_.features + (static_cast<std::size_t>(i) * asked.size() + place) * width;
+      float* to =
+          pass.outputs_.features + (static_cast<std::size_t>(i) * asked.size() + place) * width;
       if (op.norm != nullptr) {
         pass.machine_.table->rms_norm(row(op.from, i), op.norm->weight.data(), op.from.width,
                                       op.norm->epsilon, to);

@@ -28,9 +28,7 @@ Rows PassBuilder::scratch(int role, int width, bool asked) {
 
 Rows PassBuilder::input(int width) { return buffer(width); }
 
-Rows PassBuilder::buffer(int width) {
-  return {.buffer = add_buffer(width, false), .width = width};
-}
+Rows PassBuilder::buffer(int width) { return {.buffer = add_buffer(width, false), .width = width}; }
 
 template <typename What>
 void PassBuilder::append(What what) {
@@ -160,8 +158,7 @@ void PassBuilder::leave_feature(int n_layers_done, const RmsNorm* norm) {
 void PassBuilder::logits(const Rows& rows, const RmsNorm* norm, const Matrix& head) {
   output_ = true;
   const Rows asked = scratch(kAsked, rows.width, true);
-  append(op::Normalise{
-      .parts = {{{rows, norm}, {}}}, .n_parts = 1, .to = asked, .gathers = true});
+  append(op::Normalise{.parts = {{{rows, norm}, {}}}, .n_parts = 1, .to = asked, .gathers = true});
   multiply(asked, {{&head, {.buffer = kLogits, .width = head.n_columns()}}});
   output_ = false;
 }
@@ -170,8 +167,8 @@ void PassBuilder::spread_logits(const Rows& read, const Matrix& head,
                                 const std::vector<TokenId>& ids, int vocabulary_size) {
   const Rows part = scratch(kPart, head.n_columns());
   multiply(read, {{&head, part}});
-  append(op::Spread{
-      .from = part, .to = {.buffer = kLogits, .width = vocabulary_size}, .ids = &ids});
+  append(
+      op::Spread{.from = part, .to = {.buffer = kLogits, .width = vocabulary_size}, .ids = &ids});
 }
 
 }  // namespace outrider

@@ -133,8 +133,7 @@ void CpuPass::lay_out_rows(int n_rows) {
 void CpuPass::make_room() {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& buffer = list_.buffers[i];
-    buffers_[i].resize(buffer.asked ? plan_.n_asked() : plan_.n_rows(), buffer.width,
-                       buffer.forms);
+    buffers_[i].resize(buffer.asked ? plan_.n_asked() : plan_.n_rows(), buffer.width, buffer.forms);
   }
   for (Angles& angles : angles_) {
     const std::size_t n =
@@ -166,6 +165,7 @@ void CpuPass::run(const Outputs& outputs) {
         step.prefetch != nullptr ? step.prefetch->comes_next(team) : team.reads_next(nullptr, 0);
         team.barrier();
       }
+      if (before_op_) before_op_(team.index(), step);
       std::visit(run_op, step.op->what);
     }
   });

@@ -3,8 +3,10 @@
 #define OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/table.h"
@@ -38,9 +40,9 @@ class CpuPass {
   };
   // Where a pass leaves what its caller asked for.
   struct Outputs {
-    float* logits = nullptr;                 // (n_asked, width of the buffer kLogits)
+    float* logits = nullptr;                   // (n_asked, width of the buffer kLogits)
     std::span<const int> feature_layers = {};  // ForwardRequest
-    float* features = nullptr;               // (n_rows, feature_layers.size() * dim)
+    float* features = nullptr;                 // (n_rows, feature_layers.size() * dim)
   };
 
   // config outlives the pass, and so do the weights that the list refers to. Throws UsageError
@@ -81,6 +83,10 @@ class CpuPass {
   // (thread_share.h derives the default). Bits do not depend on it; 0: always all threads, for
   // tests.
   void set_least_share_ns(std::int64_t share_ns) { least_share_ns_ = share_ns; }
+  // Called by every thread before every op, for tests that delay threads.
+  void set_before_op(std::function<void(int thread, const Step& step)> before_op) {
+    before_op_ = std::move(before_op);
+  }
 
  private:
   friend struct CpuOps;  // cpu_ops.cc: what each op does
@@ -110,9 +116,10 @@ class CpuPass {
   PassPlan plan_;
   std::vector<Activations> buffers_;
   std::vector<Angles> angles_;
-  std::vector<float> ones_;  // as wide as the widest gate without a second factor
+  std::vector<float> ones_;                   // as wide as the widest gate without a second factor
   const std::vector<Step>* steps_ = nullptr;  // of this pass
   Outputs outputs_;
+  std::function<void(int, const Step&)> before_op_;  // may be empty
 };
 
 }  // namespace outrider

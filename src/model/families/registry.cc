@@ -1,0 +1,116 @@
+#include "model/families/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "model/config_section.h"
+#include "model/families/gemma3.h"
+#include "model/families/llama.h"
+#include "model/families/qwen2.h"
+#include "model/families/qwen3.h"
+#include "model/load/gguf_config.h"
+#include "model/load/json_config.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+template <typename Model>
+std::unique_ptr<const Family> read(const ConfigSource& source) {
+  return std::make_unique<Model>(source);
+}
+
+constexpr FamilyEntry kFamilies[] = {
+    {"LlamaForCausalLM", "llama", "llama", read<Llama>},
+    {"Qwen2ForCausalLM", "qwen2", "qwen2", read<Qwen2>},
+    {"Qwen3ForCausalLM", "qwen3", "qwen3", read<Qwen3>},
+    {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
+};
+
+std::string names(const char* FamilyEntry::*name) {
+  std::string all;
+  for (const FamilyEntry& family : kFamilies) {
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", family.*name);
+  }
+  return all;
+}
+
+const FamilyEntry* find(const char* FamilyEntry::*name, std::string_view wanted) {
+  const auto* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                                   [&](const FamilyEntry& entry) { return wanted == entry.*name; });
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+// By model_type, and by the classes that the file names, which must be the same family's.
+const FamilyEntry& entry_of(const ConfigSection& config) {
+  const std::string type = config.text_or("model_type", "");
+  const FamilyEntry* family = find(&FamilyEntry::model_type, type);
+  if (!type.empty() && family == nullptr) {
+    config.fail("model_type", fmt::format("one this build knows ({})", known_families()), type);
+  }
+  if (const nlohmann::json* classes = config.find("architectures")) {
+    const FamilyEntry* by_class = nullptr;
+    if (classes->is_array()) {
+      for (const nlohmann::json& name : *classes) {
+        if (name.is_string() && by_class == nullptr) {
+          by_class = find(&FamilyEntry::class_name, name.get_ref<const std::string&>());
+        }
+      }
+    }
+    if (by_class == nullptr || (family != nullptr && by_class != family)) {
+      config.fail("architectures",
+                  family != nullptr
+                      ? std::string(family->class_name)
+                      : fmt::format("one this build knows ({})", names(&FamilyEntry::class_name)),
+                  ConfigSection::shown(*classes));
+    }
+    family = by_class;
+  }
+  if (family == nullptr) config.fail("model_type", "there", "no such key");
+  return *family;
+}
+
+}  // namespace
+
+std::unique_ptr<const Family> read_family(const std::filesystem::path& directory) {
+  const JsonConfig source(directory / "config.json");
+  auto family = entry_of(source.section()).read(source);
+  source.refuse_unread();
+  return family;
+}
+
+std::unique_ptr<const Family> read_family(const GgufFile& file) {
+  const GgufConfig source(file);
+  const FamilyEntry* entry = find(&FamilyEntry::gguf, source.architecture());
+  if (entry == nullptr) {
+    throw Error(kReadConfig, file.description(),
+                fmt::format("general.architecture to be one this build knows ({})",
+                            names(&FamilyEntry::gguf)),
+                source.architecture());
+  }
+  auto family = entry->read(source);
+  source.refuse_unread();
+  return family;
+}
+
+ModelConfig read_config_json(const std::filesystem::path& directory) {
+  return read_family(directory)->config();
+}
+
+ModelConfig read_config_gguf(const GgufFile& file) { return read_family(file)->config(); }
+
+ModelConfig read_head_config_json(const std::filesystem::path& directory) {
+  const JsonConfig source(directory / "config.json");
+  ModelConfig config =
+      read_decoder_config(source, {.architecture = "llama", .has_special_tokens = false});
+  config.attention_bias = source.has_bias("attention_bias", nullptr);
+  config.mlp_bias = source.has_bias("mlp_bias", nullptr);
+  return config;
+}
+
+std::string known_families() { return names(&FamilyEntry::model_type); }
+
+}  // namespace outrider

@@ -1,0 +1,34 @@
+// The families that this build knows.
+#ifndef OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
+#define OUTRIDER_MODEL_FAMILIES_REGISTRY_H_
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "io/gguf.h"
+#include "model/families/family.h"
+#include "model/load/config_source.h"
+
+namespace outrider {
+
+// What a family is called, and how it reads a configuration.
+struct FamilyEntry {
+  const char* class_name;  // config.json: architectures
+  const char* model_type;  // config.json: model_type
+  const char* gguf;        // general.architecture
+  std::unique_ptr<const Family> (*read)(const ConfigSource& source);
+};
+
+// The family of a Hugging Face directory's config.json (and generation_config.json), or of a GGUF
+// file. Throws Error naming the key on anything missing, malformed, out of bounds, not supported,
+// or of a meaning that the family does not know.
+std::unique_ptr<const Family> read_family(const std::filesystem::path& directory);
+std::unique_ptr<const Family> read_family(const GgufFile& file);
+
+// "llama, qwen2, ...": model types.
+std::string known_families();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_FAMILIES_REGISTRY_H_

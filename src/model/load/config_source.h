@@ -1,0 +1,90 @@
+// What a model's files say about its shape, by key: one reader for config.json and GGUF metadata.
+#ifndef OUTRIDER_MODEL_LOAD_CONFIG_SOURCE_H_
+#define OUTRIDER_MODEL_LOAD_CONFIG_SOURCE_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace outrider {
+
+// What the two formats call the same thing. gguf: behind "<architecture>.". Null: the format has no
+// such key.
+struct ConfigKey {
+  const char* hugging_face;
+  const char* gguf;
+};
+
+// Where a RoPE table stands.
+struct RopeKeys {
+  ConfigKey theta = {"rope_theta", "rope.freq_base"};
+  // In config.json, the section of rope_parameters that is of these layers ("full_attention"); or
+  // null.
+  const char* layer_type = nullptr;
+  bool may_be_scaled = true;  // the file's scaling is of this table
+  double default_theta = 10000;
+};
+
+// Every look-up notes its key; refuse_unread() then names a key that nobody asked for. Look-ups
+// throw Error naming file and key on a value of another type. Not thread-safe.
+class ConfigSource {
+ public:
+  virtual ~ConfigSource() = default;
+  virtual bool is_gguf() const = 0;
+
+  virtual std::optional<int> whole(const ConfigKey& key) const = 0;
+  virtual std::optional<double> real(const ConfigKey& key) const = 0;
+  virtual std::optional<bool> flag(const ConfigKey& key) const = 0;
+  virtual std::optional<std::string> text(const ConfigKey& key) const = 0;
+  virtual std::optional<std::vector<std::string>> texts(const ConfigKey& key) const = 0;
+  // Throws Error that names the file: key to be `expected`.
+  [[noreturn]] virtual void fail(const ConfigKey& key, std::string_view expected,
+                                 std::string_view got) const = 0;
+
+  virtual int vocabulary_size() const = 0;
+  virtual RopeConfig rope(const RopeKeys& keys, int head_dim) const = 0;
+  // Whether the output matrix is the embedding; `otherwise` where config.json does not say.
+  virtual bool has_tied_head(bool otherwise) const = 0;
+  // Whether the products of that part have biases: config.json's key, or a tensor of GGUF's.
+  virtual bool has_bias(const char* hugging_face_key, const char* gguf_tensor) const = 0;
+
+  // bos_token and end_tokens, of a config whose shape is right. Throws Error on ids outside of the
+  // vocabulary.
+  virtual void read_special_tokens(ModelConfig& config) const = 0;
+  // The file, for error messages.
+  virtual std::string description() const = 0;
+
+  // Throws Error that names a key of meaning nobody asked for.
+  virtual void refuse_unread() const = 0;
+
+  int required_whole(const ConfigKey& key) const {
+    const std::optional<int> value = whole(key);
+    if (!value) fail(key, "there", "no such key");
+    return *value;
+  }
+  double required_real(const ConfigKey& key) const {
+    const std::optional<double> value = real(key);
+    if (!value) fail(key, "there", "no such key");
+    return *value;
+  }
+};
+
+// How decoders differ in what they all say.
+struct DecoderDefaults {
+  const char* architecture = "";  // ModelConfig::architecture
+  const char* activation_key = "hidden_act";
+  const char* activation = "silu";  // the one that the family computes with
+  bool tied_head = false;           // where config.json does not say
+  bool has_special_tokens = true;   // false: of a head, whose tokens are its target's
+  RopeKeys rope = {};
+};
+
+// What all families share, its bounds checked (check_config).
+ModelConfig read_decoder_config(const ConfigSource& source, const DecoderDefaults& defaults);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_CONFIG_SOURCE_H_

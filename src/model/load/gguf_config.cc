@@ -1,0 +1,166 @@
+#include "model/load/gguf_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <variant>
+
+#include "model/config_section.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+[[noreturn]] void fail_at(const GgufFile& file, std::string_view key, std::string_view expected,
+                          std::string_view got) {
+  throw Error(kReadConfig, file.description(), fmt::format("{} to be {}", key, expected), got);
+}
+
+// Behind "<architecture>.": keys that do not change what a decoder computes.
+constexpr std::string_view kWithoutMeaning[] = {
+    "rope.scaling.finetuned",                // how the model was trained
+    "rope.scaling.original_context_length",  // of scalings whose factors are in rope_freqs.weight
+    "tensor_data_layout",
+    "vocab_size",
+};
+
+bool is_off(const GgufValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole == 0;
+  if (const auto* real = std::get_if<double>(&value)) return *real == 0;
+  if (const auto* flag = std::get_if<bool>(&value)) return !*flag;
+  return false;
+}
+
+}  // namespace
+
+std::optional<int> whole_of(const GgufFile& file, const std::string& key) {
+  const std::optional<std::int64_t> value = file.integer(key);
+  if (!value) return std::nullopt;
+  if (*value < std::numeric_limits<int>::min() || *value > std::numeric_limits<int>::max()) {
+    fail_at(file, key, "an integer of at most 31 bits", fmt::format("{}", *value));
+  }
+  return static_cast<int>(*value);
+}
+
+GgufConfig::GgufConfig(const GgufFile& file) : file_(file) {
+  const std::string* architecture = file.string("general.architecture");
+  if (architecture == nullptr) fail_at(file, "general.architecture", "there", "no such key");
+  architecture_ = *architecture;
+}
+
+std::string GgufConfig::full(const ConfigKey& key) const {
+  if (key.gguf == nullptr) return {};
+  return *asked_.insert(fmt::format("{}.{}", architecture_, key.gguf)).first;
+}
+
+std::optional<int> GgufConfig::whole(const ConfigKey& key) const {
+  return key.gguf == nullptr ? std::nullopt : whole_of(file_, full(key));
+}
+
+std::optional<double> GgufConfig::real(const ConfigKey& key) const {
+  return key.gguf == nullptr ? std::nullopt : file_.real(full(key));
+}
+
+std::optional<bool> GgufConfig::flag(const ConfigKey& key) const {
+  return key.gguf == nullptr ? std::nullopt : file_.boolean(full(key));
+}
+
+std::optional<std::string> GgufConfig::text(const ConfigKey& key) const {
+  const std::string* value = key.gguf == nullptr ? nullptr : file_.string(full(key));
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+std::optional<std::vector<std::string>> GgufConfig::texts(const ConfigKey& key) const {
+  const auto* values = key.gguf == nullptr ? nullptr : file_.strings(full(key));
+  return values == nullptr ? std::nullopt : std::optional(*values);
+}
+
+void GgufConfig::fail(const ConfigKey& key, std::string_view expected, std::string_view got) const {
+  fail_at(file_, full(key), expected, got);
+}
+
+int GgufConfig::vocabulary_size() const {
+  if (const std::optional<int> size = whole({nullptr, "vocab_size"})) return *size;
+  const TensorView* embedding = file_.find("token_embd.weight");
+  if (embedding == nullptr || embedding->shape.size() != 2) {
+    fail_at(file_, "token_embd.weight", "there as a matrix", "no such tensor");
+  }
+  if (embedding->shape[0] > std::numeric_limits<int>::max()) {
+    fail_at(file_, "vocabulary size", "at most 31 bits", fmt::format("{}", embedding->shape[0]));
+  }
+  return static_cast<int>(embedding->shape[0]);
+}
+
+// The converter of Llama 3.1 writes the scaling as one divisor for each frequency.
+std::vector<float> GgufConfig::read_divisors(int head_dim) const {
+  const TensorView* tensor = file_.find("rope_freqs.weight");
+  if (tensor == nullptr) return {};
+  if (tensor->shape.size() != 1 || tensor->shape[0] != head_dim / 2) {
+    throw Error(kReadConfig, file_.description(),
+                fmt::format("rope_freqs.weight to hold {} numbers", head_dim / 2),
+                fmt::format("{} in {} dimensions", tensor->n_elements(), tensor->shape.size()));
+  }
+  std::vector<float> divisors(static_cast<std::size_t>(head_dim) / 2);
+  decode_rows(*tensor, 0, 1, divisors);
+  return divisors;
+}
+
+RopeConfig GgufConfig::rope(const RopeKeys& keys, int head_dim) const {
+  constexpr ConfigKey kRotated = {nullptr, "rope.dimension_count"};
+  constexpr ConfigKey kKind = {nullptr, "rope.scaling.type"};
+  constexpr ConfigKey kFactor = {nullptr, "rope.scaling.factor"};
+  RopeConfig rope;
+  rope.theta = real(keys.theta).value_or(keys.default_theta);
+  const int n_rotated = whole(kRotated).value_or(head_dim);
+  if (n_rotated != head_dim) {
+    fail(kRotated, fmt::format("the head dimension, {}", head_dim), fmt::format("{}", n_rotated));
+  }
+  const std::optional<std::string> kind = text(kKind);
+  // A factor alone means linear scaling; older files have another name for it.
+  const std::optional<double> factor = real(kFactor);
+  const std::optional<double> old_factor = real({nullptr, "rope.scale_linear"});
+  if (!keys.may_be_scaled) return rope;
+  if (kind && *kind != "none" && *kind != "linear") fail(kKind, "none or linear", *kind);
+  if (kind ? *kind == "linear" : factor.has_value() || old_factor.has_value()) {
+    rope.scaling = RopeConfig::Scaling::linear;
+    if (!factor && !old_factor) fail(kFactor, "there", "no such key");
+    rope.factor = factor ? *factor : *old_factor;
+  }
+  rope.divisors = read_divisors(head_dim);
+  return rope;
+}
+
+bool GgufConfig::has_tied_head(bool) const { return file_.find("output.weight") == nullptr; }
+
+bool GgufConfig::has_bias(const char*, const char* gguf_tensor) const {
+  return file_.find(gguf_tensor) != nullptr;
+}
+
+void GgufConfig::read_special_tokens(ModelConfig& config) const {
+  config.bos_token = whole_of(file_, "tokenizer.ggml.bos_token_id").value_or(kNoToken);
+  // End of sequence, end of turn, end of message: chat models end with any of them.
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                          "tokenizer.ggml.eom_token_id"}) {
+    if (const std::optional<int> token = whole_of(file_, key)) config.end_tokens.push_back(*token);
+  }
+}
+
+std::string GgufConfig::description() const { return file_.description(); }
+
+void GgufConfig::refuse_unread() const {
+  const std::string prefix = architecture_ + ".";
+  for (const auto& [key, value] : file_.metadata()) {
+    if (!key.starts_with(prefix) || asked_.contains(key) || is_off(value)) continue;
+    const std::string_view rest = std::string_view(key).substr(prefix.size());
+    if (std::find(std::begin(kWithoutMeaning), std::end(kWithoutMeaning), rest) !=
+        std::end(kWithoutMeaning)) {
+      continue;
+    }
+    fail_at(file_, key,
+            "absent (this build does not know what it changes in a model of this family)", "there");
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,280 @@
+#include "model/load/json_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/mapped_file.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::json;
+using Section = ConfigSection;
+
+// Keys that do not change what a decoder computes: names, training, defaults of generation, and
+// what other readers of the directory want. Anything else that no family asked for is refused.
+constexpr std::string_view kWithoutMeaning[] = {
+    "add_cross_attention",
+    "architectures",
+    "attention_dropout",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "cache_implementation",
+    "chunk_size_feed_forward",
+    "cls_token_id",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "hidden_dropout",
+    "id2label",
+    "initializer_range",
+    "is_decoder",
+    "is_llama_config",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "model_type",
+    "name_or_path",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_nextn_predict_layers",  // modules behind the layers: a drafter's, not the decoder's
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "pretraining_tp",
+    "problem_type",
+    "pruned_heads",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unk_token_id",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_bfloat16",
+    "use_cache",
+};
+
+bool has_meaning(std::string_view key, const Json& value) {
+  // Off, or nothing.
+  if (value.is_null() || value == false ||
+      ((value.is_array() || value.is_object()) && value.empty())) {
+    return false;
+  }
+  return !key.starts_with('_') && std::find(std::begin(kWithoutMeaning), std::end(kWithoutMeaning),
+                                            key) == std::end(kWithoutMeaning);
+}
+
+// Old files have rope_theta beside a rope_scaling that may be null and calls its kind "type"; new
+// ones have all of it in rope_parameters and call the kind "rope_type".
+RopeConfig read_scaling(const Section& scaling, RopeConfig rope) {
+  rope.theta = scaling.real_or("rope_theta", rope.theta);
+  const std::string kind = scaling.text_or("rope_type", scaling.text_or("type", "default"));
+  if (kind == "linear") {
+    rope.scaling = RopeConfig::Scaling::linear;
+    rope.factor = scaling.real("factor");
+  } else if (kind == "llama3") {
+    rope.scaling = RopeConfig::Scaling::llama3;
+    rope.factor = scaling.real("factor");
+    rope.low_frequency_factor = scaling.real("low_freq_factor");
+    rope.high_frequency_factor = scaling.real("high_freq_factor");
+    rope.original_context = scaling.real("original_max_position_embeddings");
+  } else if (kind != "default") {
+    scaling.fail("rope_type", "one of default, linear, llama3", kind);
+  }
+  return rope;
+}
+
+// eos_token_id is an id or a list of ids.
+std::vector<TokenId> read_end_tokens(const Section& section) {
+  std::vector<TokenId> tokens;
+  const Json* value = section.find("eos_token_id");
+  if (value == nullptr) return tokens;
+  if (!value->is_array()) return {section.whole("eos_token_id", *value)};
+  for (const Json& entry : *value) tokens.push_back(section.whole("eos_token_id", entry));
+  return tokens;
+}
+
+void require_whole_rotation(const Section& section) {
+  if (section.real_or("partial_rotary_factor", 1) == 1) return;
+  section.fail("partial_rotary_factor", "1",
+               fmt::format("{}", section.real("partial_rotary_factor")));
+}
+
+void require_known(const Section& section, const Json& json) {
+  static constexpr std::array kKnown = {"rope_type",
+                                        "type",
+                                        "rope_theta",
+                                        "factor",
+                                        "low_freq_factor",
+                                        "high_freq_factor",
+                                        "original_max_position_embeddings",
+                                        "partial_rotary_factor"};
+  for (const auto& [key, value] : json.items()) {
+    if (!has_meaning(key, value) || std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) {
+      continue;
+    }
+    section.fail(key, "absent (this build does not know it)", Section::shown(value));
+  }
+}
+
+}  // namespace
+
+JsonConfig::JsonConfig(const std::filesystem::path& file)
+    : file_(file), json_(parse_config(file)), section_(json_, file.string()) {
+  if (const Json* quantization = section_.find("quantization_config")) {
+    section_.fail("quantization_config", "absent (weights as f32, f16 or bf16; or use a GGUF file)",
+                  Section::shown(*quantization));
+  }
+}
+
+const Json* JsonConfig::find(const ConfigKey& key) const {
+  if (key.hugging_face == nullptr) return nullptr;
+  asked_.insert(key.hugging_face);
+  return section_.find(key.hugging_face);
+}
+
+std::optional<int> JsonConfig::whole(const ConfigKey& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  return section_.whole(key.hugging_face, *value);
+}
+
+std::optional<double> JsonConfig::real(const ConfigKey& key) const {
+  if (find(key) == nullptr) return std::nullopt;
+  return section_.real(key.hugging_face);
+}
+
+std::optional<bool> JsonConfig::flag(const ConfigKey& key) const {
+  if (find(key) == nullptr) return std::nullopt;
+  return section_.flag_or(key.hugging_face, false);
+}
+
+std::optional<std::string> JsonConfig::text(const ConfigKey& key) const {
+  if (find(key) == nullptr) return std::nullopt;
+  return section_.text_or(key.hugging_face, "");
+}
+
+std::optional<std::vector<std::string>> JsonConfig::texts(const ConfigKey& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  std::vector<std::string> texts;
+  const auto refuse = [&] { fail(key, "an array of strings", Section::shown(*value)); };
+  if (!value->is_array()) refuse();
+  for (const Json& entry : *value) {
+    if (!entry.is_string()) refuse();
+    texts.push_back(entry.get<std::string>());
+  }
+  return texts;
+}
+
+void JsonConfig::fail(const ConfigKey& key, std::string_view expected, std::string_view got) const {
+  section_.fail(key.hugging_face, expected, got);
+}
+
+int JsonConfig::vocabulary_size() const { return required_whole({"vocab_size", nullptr}); }
+
+RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
+  RopeConfig rope;
+  rope.theta = real(keys.theta).value_or(keys.default_theta);
+  asked_.insert({"rope_scaling", "rope_parameters", "partial_rotary_factor"});
+  require_whole_rotation(section_);
+  // Where a file has both spellings, the old one decides, as in Hugging Face's reader.
+  std::optional<Section> scaling;
+  if (keys.may_be_scaled) {
+    scaling = section_.section("rope_scaling");
+    if (scaling) require_known(*scaling, json_["rope_scaling"]);
+  }
+  if (auto parameters = section_.section("rope_parameters")) {
+    const Json* json = &json_["rope_parameters"];
+    // By kind of layer, where the file says so.
+    if (keys.layer_type != nullptr && json->contains(keys.layer_type)) {
+      parameters = parameters->section(keys.layer_type);
+      json = &(*json)[keys.layer_type];
+      if (!parameters) return rope;
+    } else if (!keys.may_be_scaled) {
+      return rope;
+    }
+    require_known(*parameters, *json);
+    rope.theta = parameters->real_or("rope_theta", rope.theta);
+    if (!scaling) scaling = parameters;
+  }
+  if (!scaling) return rope;
+  require_whole_rotation(*scaling);
+  return read_scaling(*scaling, rope);
+}
+
+bool JsonConfig::has_tied_head(bool otherwise) const {
+  return flag({"tie_word_embeddings", nullptr}).value_or(otherwise);
+}
+
+bool JsonConfig::has_bias(const char* hugging_face_key, const char*) const {
+  return flag({hugging_face_key, nullptr}).value_or(false);
+}
+
+// Where both files name them, generation_config.json decides, as in Hugging Face's generate().
+void JsonConfig::read_special_tokens(ModelConfig& config) const {
+  config.bos_token = section_.whole_or("bos_token_id", kNoToken);
+  config.end_tokens = read_end_tokens(section_);
+  const std::filesystem::path file = file_.parent_path() / "generation_config.json";
+  if (!is_named(file)) return;
+  const Json json = parse_config(file);
+  const Section generation(json, file.string());
+  const auto checked = [&](const char* key, TokenId token) {
+    if (token < 0 || token >= config.vocabulary_size) {
+      generation.fail(key, fmt::format("0 to {}", config.vocabulary_size - 1),
+                      fmt::format("{}", token));
+    }
+    return token;
+  };
+  if (generation.find("bos_token_id") != nullptr) {
+    config.bos_token = checked("bos_token_id", generation.whole("bos_token_id"));
+  }
+  if (generation.find("eos_token_id") != nullptr) {
+    config.end_tokens = read_end_tokens(generation);
+    for (const TokenId token : config.end_tokens) checked("eos_token_id", token);
+  }
+}
+
+std::string JsonConfig::description() const { return file_.string(); }
+
+void JsonConfig::refuse_unread() const {
+  for (const auto& [key, value] : json_.items()) {
+    if (asked_.contains(key) || !has_meaning(key, value)) continue;
+    section_.fail(key,
+                  "absent (this build does not know what it changes in a model of this family)",
+                  Section::shown(value));
+  }
+}
+
+}  // namespace outrider

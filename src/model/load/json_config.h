@@ -1,0 +1,51 @@
+// config.json of a Hugging Face directory as a ConfigSource.
+#ifndef OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_
+#define OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "model/config_section.h"
+#include "model/load/config_source.h"
+
+namespace outrider {
+
+// Old and new spellings are read (rope_theta / rope_parameters / rope_scaling).
+class JsonConfig final : public ConfigSource {
+ public:
+  // Throws Error on a file that is no JSON object, or of quantised weights.
+  explicit JsonConfig(const std::filesystem::path& file);
+
+  bool is_gguf() const override { return false; }
+  std::optional<int> whole(const ConfigKey& key) const override;
+  std::optional<double> real(const ConfigKey& key) const override;
+  std::optional<bool> flag(const ConfigKey& key) const override;
+  std::optional<std::string> text(const ConfigKey& key) const override;
+  std::optional<std::vector<std::string>> texts(const ConfigKey& key) const override;
+  [[noreturn]] void fail(const ConfigKey& key, std::string_view expected,
+                         std::string_view got) const override;
+  int vocabulary_size() const override;
+  RopeConfig rope(const RopeKeys& keys, int head_dim) const override;
+  bool has_tied_head(bool otherwise) const override;
+  bool has_bias(const char* hugging_face_key, const char* gguf_tensor) const override;
+  void read_special_tokens(ModelConfig& config) const override;
+  std::string description() const override;
+  void refuse_unread() const override;
+
+  const ConfigSection& section() const { return section_; }
+
+ private:
+  // Null if absent.
+  const nlohmann::json* find(const ConfigKey& key) const;
+
+  std::filesystem::path file_;
+  nlohmann::json json_;
+  ConfigSection section_;  // looks into json_
+  mutable std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_JSON_CONFIG_H_

@@ -1,0 +1,20 @@
+// Which layers of a model attend within a window: config.json's layer_types.
+#ifndef OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_
+#define OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_
+
+#include <optional>
+#include <vector>
+
+#include "model/load/config_source.h"
+
+namespace outrider {
+
+// (n_layers): `window` for "sliding_attention", 0 for "full_attention"; nullopt where the file does
+// not list its layers. Throws Error on another type, another number of layers, or a sliding layer
+// without a window.
+std::optional<std::vector<int>> read_layer_windows(const ConfigSource& source, int n_layers,
+                                                   int window);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_LAYER_WINDOWS_H_

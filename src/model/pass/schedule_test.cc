@@ -1,0 +1,221 @@
+// Barriers and prefetches of op lists: how many there are, that each is needed, and that none is
+// missing.
+#include "model/pass/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "model/decoder_model.h"
+#include "model/load_model.h"
+#include "model/pass/pass_builder.h"
+#include "model/pass/run_on_cpu.h"
+#include "tensor/kernels_in_use.h"
+#include "tests/support/float_weight_reader.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+std::unique_ptr<LanguageModel> tiny_model(int n_layers, WeightKind weights) {
+  const testing::TemporaryDirectory directory;
+  testing::TinyShape shape;
+  shape.n_layers = n_layers;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+  return load_model(directory.path(), {.weights = weights, .n_threads = 1});
+}
+
+int barriers_of(const LanguageModel& model) {
+  return dynamic_cast<const DecoderModel&>(model).pass().n_barriers();
+}
+
+// Query, key and value; heads; attention; (its result quantised;) output; norm; gate and up; gate's
+// activation; down: as many as when barriers were placed by hand. Two more lead to the logits.
+TEST(Schedule, HasSoManyBarriersALayer) {
+  for (const int n_layers : {1, 3}) {
+    EXPECT_EQ(barriers_of(*tiny_model(n_layers, WeightKind::int8)), 10 * n_layers + 2);
+    EXPECT_EQ(barriers_of(*tiny_model(n_layers, WeightKind::f32)), 9 * n_layers + 2);
+  }
+}
+
+// Written apart from schedule.cc: every pair of ops that touch one buffer, one of them writing, has
+// a barrier between, unless both share out rows alike.
+bool is_safe(const std::vector<Step>& steps) {
+  struct Access {
+    int buffer;
+    Sharing sharing;
+    bool writes;
+    int epoch;
+  };
+  std::vector<Access> all;
+  int epoch = 0;
+  for (const Step& step : steps) {
+    if (step.barrier) ++epoch;
+    std::vector<Access> own;
+    for_each_access(*step.op, [&](int buffer, Sharing sharing, bool writes) {
+      own.push_back({buffer, sharing, writes, epoch});
+    });
+    for (const Access& now : own) {
+      for (const Access& before : all) {
+        if (before.epoch != epoch || before.buffer != now.buffer) continue;
+        if (!before.writes && !now.writes) continue;
+        const bool rows = now.sharing == Sharing::rows || now.sharing == Sharing::asked;
+        if (!(rows && before.sharing == now.sharing)) return false;
+      }
+    }
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return true;
+}
+
+TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
+  const auto model = tiny_model(3, WeightKind::int8);
+  const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
+  for (const std::vector<int>& skipped :
+       {std::vector<int>{}, std::vector<int>{1}, std::vector<int>{0, 1, 2}}) {
+    for (const bool without_output : {false, true}) {
+      std::vector<Step> steps = schedule(list, skipped, without_output);
+      EXPECT_TRUE(is_safe(steps));
+      for (Step& step : steps) {
+        if (!step.barrier) continue;
+        step.barrier = false;
+        EXPECT_FALSE(is_safe(steps));
+        step.barrier = true;
+      }
+    }
+  }
+}
+
+TEST(Schedule, LeavesOutLayersAndLogits) {
+  const auto model = tiny_model(3, WeightKind::int8);
+  const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
+  for (const Step& step : schedule(list, std::vector<int>{0, 2}, true)) {
+    EXPECT_NE(step.op->layer, 0);
+    EXPECT_NE(step.op->layer, 2);
+    EXPECT_FALSE(step.op->output);
+  }
+  EXPECT_EQ(count_barriers(schedule(list, std::vector<int>{0, 2}, true)), 10);
+}
+
+TEST(Schedule, PrefetchesTheNextProductAtEveryBarrier) {
+  const auto model = tiny_model(2, WeightKind::int8);
+  const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
+  const std::vector<Step> steps = schedule(list, {}, false);
+  const Matrix* next = nullptr;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (const auto* product = std::get_if<op::Multiply>(&step->op->what)) {
+      next = product->products[0].matrix;
+    }
+    if (step->barrier) {
+      EXPECT_EQ(step->prefetch, next);
+    }
+  }
+}
+
+// Lists of random ops over three streams of one width.
+class RandomList {
+ public:
+  static constexpr int kWidth = 64;
+  static constexpr int kRows = 5;
+
+  explicit RandomList(unsigned seed) : random_(seed) {
+    for (auto& linear : linears_) linear = std::make_unique<Linear>(random_linear());
+    norm_ = {.weight = std::vector<float>(kWidth, 0.5F), .epsilon = 1e-5F};
+  }
+
+  PassList build(unsigned seed) {
+    std::mt19937 random(seed);
+    PassBuilder pass(kWidth);
+    streams_ = {pass.stream(), pass.buffer(kWidth), pass.buffer(kWidth)};
+    const auto any = [&] { return streams_[random() % streams_.size()]; };
+    const auto linear = [&]() -> const Linear& { return *linears_[random() % linears_.size()]; };
+    for (int i = 0; i < 40; ++i) {
+      const op::Normalise::Part part{any(), random() % 2 == 0 ? &norm_ : nullptr};
+      switch (random() % 4) {
+        case 0:
+          pass.add_to(any(), pass.linear(pass.join({&part, 1}), linear()));
+          break;
+        case 1:
+          pass.add_to(any(),
+                      pass.activated(pass.join({&part, 1}), linear(), Activation::gelu_tanh));
+          break;
+        case 2:
+          pass.linear_into(any(), pass.join({&part, 1}), linear());
+          break;
+        default: {
+          const Rows from = any();
+          const Rows to = any();
+          if (from.buffer != to.buffer) pass.copy(from, to);
+        }
+      }
+    }
+    return pass.take();
+  }
+
+  // The streams behind a pass, each thread before each op delayed for as long as delay says.
+  std::vector<float> run(PassList list, int n_threads, bool delayed, unsigned seed) {
+    CpuPass pass(std::move(list), {.table = &choose_kernels(), .n_threads = n_threads});
+    pass.set_least_share_ns(0);
+    if (delayed) {
+      pass.set_before_op([seed](int thread, const Step& step) {
+        const auto at = reinterpret_cast<std::uintptr_t>(step.op) / sizeof(Op);
+        if ((at * 2654435761u + static_cast<unsigned>(thread) * 40503u + seed) % 5 == 0) {
+          std::this_thread::sleep_for(std::chrono::microseconds(200));
+        }
+      });
+    }
+    pass.lay_out_rows(kRows);
+    for (const Rows& rows : streams_) {
+      for (int i = 0; i < kRows * kWidth; ++i) {
+        pass.row(rows, 0)[i] = static_cast<float>((i * 37 + rows.buffer) % 101) / 50.0F - 1.0F;
+      }
+    }
+    pass.run({});
+    std::vector<float> all;
+    for (const Rows& rows : streams_) {
+      all.insert(all.end(), pass.row(rows, 0), pass.row(rows, 0) + kRows * kWidth);
+    }
+    return all;
+  }
+
+ private:
+  Linear random_linear() {
+    std::normal_distribution<float> normal(0, 0.125F);
+    std::vector<float> values(std::size_t{kWidth} * kWidth);
+    for (float& value : values) value = normal(random_);
+    const test_support::FloatWeightReader reader(values, kWidth, WeightKind::int8);
+    Linear linear{.matrix = Matrix::pack(reader, choose_kernels(), 1), .bias = {}};
+    if (random_() % 2 == 0) linear.bias.assign(kWidth, 0.25F);
+    return linear;
+  }
+
+  std::mt19937 random_;
+  std::array<std::unique_ptr<Linear>, 4> linears_;
+  RmsNorm norm_;
+  std::array<Rows, 3> streams_;
+};
+
+TEST(Schedule, RandomListsUnderDelayedThreadsGiveTheBitsOfOneThread) {
+  RandomList lists(3);
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const std::vector<float> alone = lists.run(lists.build(seed), 1, false, seed);
+    for (const float value : alone) ASSERT_TRUE(std::isfinite(value));
+    for (const int n_threads : {2, 3}) {
+      const std::vector<float> together = lists.run(lists.build(seed), n_threads, true, seed);
+      EXPECT_EQ(std::memcmp(alone.data(), together.data(), alone.size() * sizeof(float)), 0)
+          << "list " << seed << " on " << n_threads << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider
