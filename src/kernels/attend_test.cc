@@ -206,6 +206,52 @@ std::vector<float> queries_for(int dim, unsigned seed) {
   return test_support::awkward_floats(kMostQueries * (static_cast<std::size_t>(dim) + 1), seed);
 }
 
+// A window reads its own keys alone: those before it may be anything, and count as if their scores
+// were minus infinity.
+TEST(Attend, AWindowIsTheSoftmaxOverItsOwnKeys) {
+  constexpr int kDim = 32;
+  for (const int n_keys : {1, 70, 200, kSplitKeys + 100}) {
+    const std::vector<float> queries = queries_for(kDim, 3);
+    FullCache cache({KvKind::f32}, kDim, n_keys, 5);
+    for (const int window : {1, 5, 64, 100, 1000}) {
+      const int first_key = std::max(n_keys - window, 0);
+      std::vector<double> weights;
+      double total = 0;
+      const double scale = 1 / std::sqrt(static_cast<double>(kDim));
+      const auto at = [&](const std::vector<float>& rows, int key, int d) {
+        return double{rows[static_cast<std::size_t>(key) * kDim + static_cast<std::size_t>(d)]};
+      };
+      std::vector<double> scores;
+      for (int key = first_key; key < n_keys; ++key) {
+        double score = 0;
+        for (int d = 0; d < kDim; ++d) {
+          score += at(cache.keys, key, d) * queries[static_cast<std::size_t>(d)];
+        }
+        scores.push_back(scale * score);
+      }
+      const double highest = *std::max_element(scores.begin(), scores.end());
+      for (const double score : scores) total += weights.emplace_back(std::exp(score - highest));
+      std::vector<float> out;
+      Call call = cache.call(queries, 1, n_keys, out);
+      call.rows[0].first_key = first_key;
+      call.run(kScalarTable);
+      for (int d = 0; d < kDim; ++d) {
+        double expected = 0;
+        double size = 0;
+        for (int key = first_key; key < n_keys; ++key) {
+          const double share = weights[static_cast<std::size_t>(key - first_key)] / total;
+          expected += share * at(cache.values, key, d);
+          size += share * std::fabs(at(cache.values, key, d));
+        }
+        // Scores of some tens err by 2^-24 of the sums they are made of, and so do weights.
+        // Weights below e^-88 of the largest are 0.
+        EXPECT_NEAR(out[static_cast<std::size_t>(d)], expected, 1e-4 * size + 0x1p-120)
+            << n_keys << " keys, window " << window;
+      }
+    }
+  }
+}
+
 TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
   for (const Arithmetic& arithmetic : kArithmetics) {
     for (const int dim : kHeadDims) {
@@ -264,11 +310,14 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
           const int n_own = n_least + (r == 0 ? 0 : static_cast<int>(generator() % 150));
           for (int i = 0; i < n_own; ++i)
             slots[r].push_back(static_cast<int>(generator() % kSlots));
+          // Some rows read a window.
+          const int first_key =
+              generator() % 2 == 0 ? 0 : static_cast<int>(generator() % (n_here + n_own));
           together.rows.push_back({.queries = queries[r].data(),
                                    .out = outs[r].data(),
                                    .states = nullptr,
                                    .n_keys = n_here + n_own,
-                                   .first_key = 0,
+                                   .first_key = first_key,
                                    .n_in_place = n_here,
                                    .slots = slots[r].data()});
         }
@@ -283,7 +332,9 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
             order.insert(order.end(), slots[r].begin(), slots[r].end());
             Cache committed(arithmetic, dim, row.n_keys);
             committed.copy(cache, order);
-            committed.call(queries[r], kQueries, row.n_keys, alone[r]).run(reference);
+            Call own = committed.call(queries[r], kQueries, row.n_keys, alone[r]);
+            own.rows[0].first_key = row.first_key;
+            own.run(reference);
           }
           alone_on = &reference;
           together.run(*table);

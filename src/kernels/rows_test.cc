@@ -235,6 +235,31 @@ TEST(SiluMultiply, SweepGivesTheSameBits) {
   }
 }
 
+TEST(GeluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  std::vector<float> gate;
+  for (int i = -60000; i <= 60000; ++i) gate.push_back(static_cast<float>(i) * 0x1p-12F);
+  for (const float extreme : {1e20F, -1e20F, 0.0F, -0.0F, 1e-30F, -11.0F}) gate.push_back(extreme);
+  const std::vector<float> up(gate.size(), 0.75F);
+  const int n = static_cast<int>(gate.size());
+  std::vector<float> expected(gate.size());
+  kScalarTable.gelu_multiply(gate.data(), up.data(), n, expected.data());
+  for (std::size_t i = 0; i < gate.size(); ++i) {
+    const double x = gate[i];
+    const double inner = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+    const double y = x * 0.5 * (1 + std::tanh(inner)) * up[i];
+    // Four roundings of the exponent's argument, which its size multiplies, and five more; tanh
+    // itself cancels near -1 by 2^-53 of 1; below e^-88 the denominator overflows.
+    const double relative = (5 + 4 * std::min(std::fabs(2 * inner), 100.0)) * 0x1p-23;
+    const double lost = std::fabs(x) * (0x1p-52 + 128 * std::exp(-88.0));
+    EXPECT_TRUE(near(expected[i], y, relative * std::fabs(y) + lost)) << x;
+  }
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    std::vector<float> y = gate;
+    table->gelu_multiply(y.data(), up.data(), n, y.data());  // in place
+    EXPECT_TRUE(same_bits(y, expected)) << name;
+  }
+}
+
 TEST(Add, EveryTableAddsElementwise) {
   for (const int n : kLengths) {
     const std::vector<float> x = awkward_floats(static_cast<std::size_t>(n) + 3, 1);
