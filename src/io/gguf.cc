@@ -53,12 +53,17 @@ struct TensorType {
   ElementType type;
 };
 constexpr std::array kTensorTypes = {
-    TensorType{0, ElementType::f32},  TensorType{1, ElementType::f16},
-    TensorType{2, ElementType::q4_0}, TensorType{3, ElementType::q4_1},
-    TensorType{8, ElementType::q8_0}, TensorType{14, ElementType::q6_k},
-    TensorType{24, ElementType::i8},  TensorType{25, ElementType::i16},
-    TensorType{26, ElementType::i32}, TensorType{27, ElementType::i64},
-    TensorType{28, ElementType::f64}, TensorType{30, ElementType::bf16},
+    TensorType{0, ElementType::f32},     TensorType{1, ElementType::f16},
+    TensorType{2, ElementType::q4_0},    TensorType{3, ElementType::q4_1},
+    TensorType{6, ElementType::q5_0},    TensorType{7, ElementType::q5_1},
+    TensorType{8, ElementType::q8_0},    TensorType{10, ElementType::q2_k},
+    TensorType{11, ElementType::q3_k},   TensorType{12, ElementType::q4_k},
+    TensorType{13, ElementType::q5_k},   TensorType{14, ElementType::q6_k},
+    TensorType{20, ElementType::iq4_nl}, TensorType{23, ElementType::iq4_xs},
+    TensorType{24, ElementType::i8},     TensorType{25, ElementType::i16},
+    TensorType{26, ElementType::i32},    TensorType{27, ElementType::i64},
+    TensorType{28, ElementType::f64},    TensorType{30, ElementType::bf16},
+    TensorType{39, ElementType::mxfp4},
 };
 
 // Types that exist but cannot be decoded here, for the error that names them.
@@ -67,13 +72,11 @@ struct ForeignType {
   std::string_view name;
 };
 constexpr std::array kForeignTypes = {
-    ForeignType{6, "q5_0"},    ForeignType{7, "q5_1"},     ForeignType{9, "q8_1"},
-    ForeignType{10, "q2_k"},   ForeignType{11, "q3_k"},    ForeignType{12, "q4_k"},
-    ForeignType{13, "q5_k"},   ForeignType{15, "q8_k"},    ForeignType{16, "iq2_xxs"},
+    ForeignType{9, "q8_1"},    ForeignType{15, "q8_k"},    ForeignType{16, "iq2_xxs"},
     ForeignType{17, "iq2_xs"}, ForeignType{18, "iq3_xxs"}, ForeignType{19, "iq1_s"},
-    ForeignType{20, "iq4_nl"}, ForeignType{21, "iq3_s"},   ForeignType{22, "iq2_s"},
-    ForeignType{23, "iq4_xs"}, ForeignType{29, "iq1_m"},   ForeignType{34, "tq1_0"},
-    ForeignType{35, "tq2_0"},  ForeignType{39, "mxfp4"},
+    ForeignType{21, "iq3_s"},  ForeignType{22, "iq2_s"},   ForeignType{29, "iq1_m"},
+    ForeignType{34, "tq1_0"},  ForeignType{35, "tq2_0"},   ForeignType{40, "nvfp4"},
+    ForeignType{41, "q1_0"},
 };
 
 ElementType element_type(std::uint32_t number, const std::string& object) {

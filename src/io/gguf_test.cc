@@ -79,10 +79,13 @@ TEST(Gguf, ReadsTensorsWithShapesOutermostFirst) {
 
 TEST(Gguf, KnowsEveryTypeItCanHold) {
   const std::vector<std::pair<std::uint32_t, ElementType>> types = {
-      {0, ElementType::f32},  {1, ElementType::f16},  {2, ElementType::q4_0},
-      {3, ElementType::q4_1}, {8, ElementType::q8_0}, {14, ElementType::q6_k},
-      {24, ElementType::i8},  {25, ElementType::i16}, {26, ElementType::i32},
-      {27, ElementType::i64}, {28, ElementType::f64}, {30, ElementType::bf16}};
+      {0, ElementType::f32},     {1, ElementType::f16},     {2, ElementType::q4_0},
+      {3, ElementType::q4_1},    {6, ElementType::q5_0},    {7, ElementType::q5_1},
+      {8, ElementType::q8_0},    {10, ElementType::q2_k},   {11, ElementType::q3_k},
+      {12, ElementType::q4_k},   {13, ElementType::q5_k},   {14, ElementType::q6_k},
+      {20, ElementType::iq4_nl}, {23, ElementType::iq4_xs}, {39, ElementType::mxfp4},
+      {24, ElementType::i8},     {25, ElementType::i16},    {26, ElementType::i32},
+      {27, ElementType::i64},    {28, ElementType::f64},    {30, ElementType::bf16}};
   for (const auto& pair : types) {
     const Bytes bytes =
         Gguf()
@@ -284,12 +287,15 @@ std::vector<BadFile> bad_files() {
       {"overflowing bytes", one_tensor({huge}, 0, 64),
        "expected a shape whose size fits 63 bits, got [4611686018427387904] of f32"},
       {"type of the future", one_tensor({256}, 99, 64),
-       "tensor 't': expected a type out of f32 f16 q4_0 q4_1 q8_0 q6_k i8 i16 i32 i64 f64 bf16, "
-       "got type number 99"},
+       "tensor 't': expected a type out of f32 f16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k "
+       "q5_k q6_k iq4_nl iq4_xs i8 i16 i32 i64 f64 bf16 mxfp4, got type number 99"},
       {"retired type", one_tensor({256}, 4, 64), "got type number 4"},
-      {"q4_k", one_tensor({256}, 12, 144),
-       "expected a type out of f32 f16 q4_0 q4_1 q8_0 q6_k i8 i16 i32 i64 f64 bf16, got q4_k"},
-      {"iq4_nl", one_tensor({256}, 20, 144), "got iq4_nl"},
+      {"iq3_s", one_tensor({256}, 21, 110),
+       "expected a type out of f32 f16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl "
+       "iq4_xs i8 i16 i32 i64 f64 bf16 mxfp4, got iq3_s"},
+      {"nvfp4", one_tensor({256}, 40, 144), "got nvfp4"},
+      {"row of 32 in q4_k", one_tensor({32}, 12, 144),
+       "expected rows of whole q4_k blocks of 256, got 32 elements"},
       {"row of 31 in q4_0", one_tensor({31}, 2, 18),
        "expected rows of whole q4_0 blocks of 32, got 31 elements"},
       {"row of 128 in q6_k", one_tensor({128, 2}, 14, 210),

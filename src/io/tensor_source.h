@@ -11,8 +11,8 @@
 
 namespace outrider {
 
-// How the elements of a stored tensor are encoded. The q* kinds are GGUF blocks along the last
-// dimension: 32 elements in q8_0, q4_0, q4_1; 256 in q6_k.
+// How the elements of a stored tensor are encoded. From q8_0 on they are GGUF's quantised blocks
+// along the last dimension, of 32 or 256 elements (io/block_formats.h).
 enum class ElementType {
   f32,
   f16,
@@ -27,7 +27,16 @@ enum class ElementType {
   q8_0,
   q4_0,
   q4_1,
-  q6_k
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4
 };
 
 std::string_view name_of(ElementType type);    // "f32", "q4_0", ...
@@ -57,8 +66,8 @@ class TensorSource {
   virtual void release(const TensorView& tensor) const = 0;
 };
 
-// Decodes one row-major row range of a float-like tensor (f32, f16, bf16, q8_0, q4_0, q4_1, q6_k)
-// to float: `rows` counts the flattened outer dimensions. out holds n_rows * shape.back() floats.
+// Decodes one row-major row range of a float-like tensor (f32, f16, bf16 or quantised blocks) to
+// float: `rows` counts the flattened outer dimensions. out holds n_rows * shape.back() floats.
 // Throws Error for a type that is no float.
 void decode_rows(const TensorView& tensor, std::int64_t first_row, std::int64_t n_rows,
                  std::span<float> out);

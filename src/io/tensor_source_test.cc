@@ -51,13 +51,19 @@ TEST(ElementTypes, NamesAndBlockSizes) {
     std::size_t bytes;
   };
   // Bytes of the q kinds as the format's documents give them.
-  const Row rows[] = {{ElementType::f32, "f32", 1, 4},     {ElementType::f16, "f16", 1, 2},
-                      {ElementType::bf16, "bf16", 1, 2},   {ElementType::f64, "f64", 1, 8},
-                      {ElementType::i8, "i8", 1, 1},       {ElementType::i16, "i16", 1, 2},
-                      {ElementType::i32, "i32", 1, 4},     {ElementType::i64, "i64", 1, 8},
-                      {ElementType::u8, "u8", 1, 1},       {ElementType::boolean, "boolean", 1, 1},
-                      {ElementType::q8_0, "q8_0", 32, 34}, {ElementType::q4_0, "q4_0", 32, 18},
-                      {ElementType::q4_1, "q4_1", 32, 20}, {ElementType::q6_k, "q6_k", 256, 210}};
+  const Row rows[] = {
+      {ElementType::f32, "f32", 1, 4},         {ElementType::f16, "f16", 1, 2},
+      {ElementType::bf16, "bf16", 1, 2},       {ElementType::f64, "f64", 1, 8},
+      {ElementType::i8, "i8", 1, 1},           {ElementType::i16, "i16", 1, 2},
+      {ElementType::i32, "i32", 1, 4},         {ElementType::i64, "i64", 1, 8},
+      {ElementType::u8, "u8", 1, 1},           {ElementType::boolean, "boolean", 1, 1},
+      {ElementType::q8_0, "q8_0", 32, 34},     {ElementType::q4_0, "q4_0", 32, 18},
+      {ElementType::q4_1, "q4_1", 32, 20},     {ElementType::q6_k, "q6_k", 256, 210},
+      {ElementType::q5_0, "q5_0", 32, 22},     {ElementType::q5_1, "q5_1", 32, 24},
+      {ElementType::q2_k, "q2_k", 256, 84},    {ElementType::q3_k, "q3_k", 256, 110},
+      {ElementType::q4_k, "q4_k", 256, 144},   {ElementType::q5_k, "q5_k", 256, 176},
+      {ElementType::iq4_nl, "iq4_nl", 32, 18}, {ElementType::iq4_xs, "iq4_xs", 256, 136},
+      {ElementType::mxfp4, "mxfp4", 32, 17}};
   for (const Row& row : rows) {
     EXPECT_EQ(name_of(row.type), row.name);
     EXPECT_EQ(block_elements(row.type), row.elements) << row.name;

@@ -1,0 +1,142 @@
+// How the codes of a group of quantised weights lie in a tile, 16 columns times 32 elements, in
+// rows of one quad of each column (layout.h), and how they become bytes again.
+//
+// B is a vector of bytes of some instruction set: load(p), &, |, low_bits<n>() (bytes with the n
+// lowest bits set), shift_right(b, n) and shift_left(b, n), which may carry bits over to a
+// neighbouring byte and so go before &, and lookup(table, b), table[b] for b below 16.
+//
+// Each of the codes offers:
+//   kBytes       of a group, of all columns
+//   quad<B>(p, quad)   the bytes of quad 0..7 of the columns whose bytes begin at p
+//   kSigned      whether these bytes are signed; if not, they are at most kMost, and the weight is
+//                the byte - kOffset
+//   put(p, quad, place, code)   sets a code in a cleared group; place: column * 4 + element of the
+//                quad
+//   code(weight) for tests and for what is no stored code
+// Internal linkage, as everything compiled with instruction-set flags.
+#ifndef OUTRIDER_KERNELS_FORMATS_CODES_H_
+#define OUTRIDER_KERNELS_FORMATS_CODES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/layout.h"
+
+namespace outrider::kernels {
+namespace {
+
+inline void put_bits(std::byte* p, int row, int place, int bits) {
+  p[row * kRowBytes + place] |= static_cast<std::byte>(bits);
+}
+
+// Signed bytes.
+struct WholeBytes {
+  static constexpr std::size_t kBytes = std::size_t{kQuads} * kRowBytes;
+  static constexpr bool kSigned = true;
+  static constexpr int kMost = 255;
+  static constexpr int kOffset = 0;
+
+  template <class B>
+  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
+    return B::load(p + quad * kRowBytes);
+  }
+  static void put(std::byte* p, int quad, int place, int code) { put_bits(p, quad, place, code); }
+};
+
+// Bytes with quad r in the low and quad r + 4 in the high half, r < 4.
+template <int kTheOffset>
+struct FourBits {
+  static constexpr std::size_t kBytes = std::size_t{kQuads} / 2 * kRowBytes;
+  static constexpr bool kSigned = false;
+  static constexpr int kMost = 15;
+  static constexpr int kOffset = kTheOffset;
+
+  template <class B>
+  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
+    const int row = quad % (kQuads / 2);
+    const B both = B::load(p + row * kRowBytes);
+    return (quad == row ? both : B::shift_right(both, 4)) & B::template low_bits<4>();
+  }
+  static void put(std::byte* p, int quad, int place, int code) {
+    put_bits(p, quad % (kQuads / 2), place, code << (quad < kQuads / 2 ? 0 : 4));
+  }
+};
+
+// Bytes with quads r, r + 2, r + 4 and r + 6 in two bits each, r < 2.
+template <int kTheOffset>
+struct TwoBits {
+  static constexpr std::size_t kBytes = std::size_t{kQuads} / 4 * kRowBytes;
+  static constexpr bool kSigned = false;
+  static constexpr int kMost = 3;
+  static constexpr int kOffset = kTheOffset;
+
+  template <class B>
+  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
+    return B::shift_right(B::load(p + quad % 2 * kRowBytes), quad / 2 * 2) &
+           B::template low_bits<2>();
+  }
+  static void put(std::byte* p, int quad, int place, int code) {
+    put_bits(p, quad % 2, place, code << (quad / 2 * 2));
+  }
+};
+
+// One row of bytes, a bit for each quad.
+struct OneBit {
+  static constexpr std::size_t kBytes = kRowBytes;
+
+  template <class B>
+  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
+    return B::shift_right(B::load(p), quad) & B::template low_bits<1>();
+  }
+  static void put(std::byte* p, int quad, int place, int code) {
+    put_bits(p, 0, place, code << quad);
+  }
+};
+
+// The kLowBits lower bits as Low has them, then the upper ones as High has them.
+template <class Low, class High, int kLowBits, int kBits, int kTheOffset>
+struct TwoPlanes {
+  static constexpr std::size_t kBytes = Low::kBytes + High::kBytes;
+  static constexpr bool kSigned = false;
+  static constexpr int kMost = (1 << kBits) - 1;
+  static constexpr int kOffset = kTheOffset;
+
+  template <class B>
+  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
+    const B high = High::template quad<B>(p + Low::kBytes, quad);
+    return Low::template quad<B>(p, quad) | B::shift_left(high, kLowBits);
+  }
+  static void put(std::byte* p, int quad, int place, int code) {
+    Low::put(p, quad, place, code & ((1 << kLowBits) - 1));
+    High::put(p + Low::kBytes, quad, place, code >> kLowBits);
+  }
+};
+
+template <int kTheOffset>
+using ThreeBits = TwoPlanes<TwoBits<0>, OneBit, 2, 3, kTheOffset>;
+template <int kTheOffset>
+using FiveBits = TwoPlanes<FourBits<0>, OneBit, 4, 5, kTheOffset>;
+template <int kTheOffset>
+using SixBits = TwoPlanes<FourBits<0>, TwoBits<0>, 4, 6, kTheOffset>;
+
+// Four bits that choose one of sixteen signed bytes, Table::kValues.
+template <class Table>
+struct TableOfSixteen {
+  static constexpr std::size_t kBytes = FourBits<0>::kBytes;
+  static constexpr bool kSigned = true;
+  static constexpr int kMost = 255;
+  static constexpr int kOffset = 0;
+
+  template <class B>
+  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
+    return B::lookup(Table::kValues, FourBits<0>::quad<B>(p, quad));
+  }
+  static void put(std::byte* p, int quad, int place, int code) {
+    FourBits<0>::put(p, quad, place, code);
+  }
+};
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_FORMATS_CODES_H_
