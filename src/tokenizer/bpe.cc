@@ -30,21 +30,23 @@ Bpe::Bpe(const Vocabulary& vocabulary)
   for (int byte = 0; byte < 256; ++byte) {
     byte_tokens_[static_cast<std::size_t>(byte)] = vocabulary.find_in_model(byte_token_piece(byte));
   }
-  std::size_t n_high = 0;
-  for (TokenId id = 0; id < vocabulary.size(); ++id) n_high += vocabulary[id].piece.size() >= 3;
-  high_characters_ = IntegerMap<std::int32_t>(n_high);
-  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+  const auto is_character = [&](TokenId id) {
     const TokenEntry& entry = vocabulary[id];
-    if (!entry.in_model || entry.piece.empty() || last_character(entry.piece) != 0) continue;
-    set_character(code_point_at(entry.piece, 0).value, id);
+    return entry.in_model && !entry.piece.empty() && last_character(entry.piece) == 0;
+  };
+  std::size_t n_characters = 0;
+  for (TokenId id = 0; id < vocabulary.size(); ++id) n_characters += is_character(id);
+  high_characters_ = IntegerMap<std::int32_t>(n_characters);
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    if (is_character(id)) set_character(code_point_at(vocabulary[id].piece, 0).value, id);
   }
 }
 
-void Bpe::set_character(char32_t value, std::int32_t id) {
+void Bpe::set_character(char32_t value, std::int32_t symbol) {
   if (value < kLowEnd) {
-    low_characters_[value] = id;
+    low_characters_[value] = symbol;
   } else {
-    high_characters_.set(value, id);
+    high_characters_.set(value, symbol);
   }
 }
 
@@ -58,88 +60,69 @@ Bpe Bpe::by_rank(const Vocabulary& vocabulary, std::span<const MergeRule> merges
                  BpeOptions options) {
   Bpe bpe(vocabulary);
   bpe.options_ = std::move(options);
-  bpe.merges_ = IntegerMap<Merge>(merges.size());
-  for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-    const MergeRule& rule = merges[rank];
-    bpe.merges_.set(pair_key(rule.left, rule.right),
-                    Merge{static_cast<std::uint32_t>(rank), rule.result});
+  std::vector<NamedMerge> named;
+  named.reserve(merges.size());
+  for (const MergeRule& rule : merges) {
+    const auto rank = static_cast<std::uint32_t>(named.size());
+    named.push_back({pair_key(rule.left, rule.right), {rank, rule.result}});
   }
-  bpe.mark_neighbours(vocabulary);
+  bpe.set_merges(vocabulary, named);
   return bpe;
+}
+
+// A character that begins or ends a piece without being one gets a symbol of its own.
+void Bpe::add_symbols_of_ends(const Vocabulary& vocabulary) {
+  constexpr std::size_t kCodePoints = 0x110000;
+  std::vector<bool> seen(kCodePoints);
+  std::vector<char32_t> missing;
+  const auto look_at = [&](char32_t value) {
+    if (seen[value]) return;
+    seen[value] = true;
+    if (symbol_of(value) == kUnmergeable) missing.push_back(value);
+  };
+  for (TokenId id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view piece = vocabulary[id].piece;
+    if (!vocabulary[id].in_model || piece.empty()) continue;
+    look_at(code_point_at(piece, 0).value);
+    look_at(code_point_at(piece, last_character(piece)).value);
+  }
+  IntegerMap<std::int32_t> high(high_characters_.size() + missing.size());
+  high_characters_.for_each([&](std::uint64_t value, std::int32_t id) { high.set(value, id); });
+  high_characters_ = std::move(high);
+  std::int32_t symbol = n_tokens_;
+  for (const char32_t value : missing) set_character(value, symbol++);
 }
 
 Bpe Bpe::by_score(const Vocabulary& vocabulary, std::span<const double> scores, TokenId unknown) {
   Bpe bpe(vocabulary);
   bpe.by_score_ = true;
   bpe.options_.unknown = unknown;
+  bpe.add_symbols_of_ends(vocabulary);
 
   std::vector<double> levels(scores.begin(), scores.end());
   std::sort(levels.begin(), levels.end(), std::greater<>());
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
-
-  // Characters that are in pieces without being one get symbols of their own.
-  std::size_t n_characters = 0;
-  for (TokenId id = 0; id < vocabulary.size(); ++id) n_characters += vocabulary[id].piece.size();
-  IntegerMap<std::int32_t> characters(n_characters);
-  std::int32_t n_symbols = bpe.n_tokens_;
   const auto symbol_of_half = [&](std::string_view half) -> std::int32_t {
-    if (last_character(half) != 0) {
-      const TokenId id = vocabulary.find_in_model(half);
-      return id == kNoToken ? kUnmergeable : id;
-    }
-    const char32_t value = code_point_at(half, 0).value;
-    const std::int32_t symbol = bpe.symbol_of(value);
-    if (symbol != kUnmergeable) return symbol;
-    if (const std::int32_t* const known = characters.find(value)) return *known;
-    characters.set(value, n_symbols);
-    return n_symbols++;
+    if (last_character(half) == 0) return bpe.symbol_of(code_point_at(half, 0).value);
+    const TokenId id = vocabulary.find_in_model(half);
+    return id == kNoToken ? kUnmergeable : id;
   };
-  struct Found {
-    std::uint64_t pair;
-    Merge merge;
-  };
-  std::vector<Found> found;
+  std::vector<NamedMerge> merges;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
-    const TokenEntry& entry = vocabulary[id];
-    if (!entry.in_model) continue;
-    const std::string_view piece = entry.piece;
-    const auto rank = static_cast<std::uint32_t>(
-        std::lower_bound(levels.begin(), levels.end(), scores[static_cast<std::size_t>(id)],
-                         std::greater<>()) -
-        levels.begin());
-    for (std::size_t at = 0; at < piece.size();) {
-      at += static_cast<std::size_t>(code_point_at(piece, at).n_bytes);
-      if (at >= piece.size()) break;
+    const std::string_view piece = vocabulary[id].piece;
+    if (!vocabulary[id].in_model || piece.empty()) continue;
+    const auto level = std::lower_bound(levels.begin(), levels.end(),
+                                        scores[static_cast<std::size_t>(id)], std::greater<>());
+    const auto rank = static_cast<std::uint32_t>(level - levels.begin());
+    for (std::size_t at = static_cast<std::size_t>(code_point_at(piece, 0).n_bytes);
+         at < piece.size(); at += static_cast<std::size_t>(code_point_at(piece, at).n_bytes)) {
       const std::int32_t left = symbol_of_half(piece.substr(0, at));
+      if (left == kUnmergeable) continue;
       const std::int32_t right = symbol_of_half(piece.substr(at));
-      if (left == kUnmergeable || right == kUnmergeable) continue;
-      found.push_back({pair_key(left, right), {rank, id}});
+      if (right != kUnmergeable) merges.push_back({pair_key(left, right), {rank, id}});
     }
   }
-  bpe.merges_ = IntegerMap<Merge>(found.size());
-  for (const Found& one : found) bpe.merges_.set(one.pair, one.merge);
-
-  // The new symbols join the character table. Its size was chosen for pieces only: rebuild it.
-  if (n_symbols > bpe.n_tokens_) {
-    IntegerMap<std::int32_t> high(n_characters);
-    for (TokenId id = 0; id < vocabulary.size(); ++id) {
-      const std::string_view piece = vocabulary[id].piece;
-      for (std::size_t at = 0; at < piece.size();) {
-        const CodePoint character = code_point_at(piece, at);
-        at += static_cast<std::size_t>(character.n_bytes);
-        const std::int32_t* const added = characters.find(character.value);
-        const std::int32_t symbol = added ? *added : bpe.symbol_of(character.value);
-        if (symbol == kUnmergeable) continue;
-        if (character.value < kLowEnd) {
-          bpe.low_characters_[character.value] = symbol;
-        } else {
-          high.set(character.value, symbol);
-        }
-      }
-    }
-    bpe.high_characters_ = std::move(high);
-  }
-  bpe.mark_neighbours(vocabulary);
+  bpe.set_merges(vocabulary, merges);
   return bpe;
 }
 
@@ -150,7 +133,7 @@ const Bpe::Merge* Bpe::find_merge(std::int32_t left, std::int32_t right, Scratch
   return merge != nullptr && merge->rank != kNeverItself ? merge : nullptr;
 }
 
-void Bpe::mark_neighbours(const Vocabulary& vocabulary) {
+void Bpe::set_merges(const Vocabulary& vocabulary, const std::vector<NamedMerge>& merges) {
   // A piece of one character is its own symbol; so are byte tokens and the unknown token, whose
   // spelling is not the text they stand for. Where those merge, spellings say nothing about
   // neighbours, and every pair has to count as one. Real files have no such merges.
@@ -160,10 +143,11 @@ void Bpe::mark_neighbours(const Vocabulary& vocabulary) {
   }
   if (options_.unknown != kNoToken) is_opaque[static_cast<std::size_t>(options_.unknown)] = true;
   cuts_ = options_.continuing_prefix.empty() && options_.end_suffix.empty();
-  std::vector<std::uint64_t> pairs;
-  merges_.for_each([&](std::uint64_t key, const Merge&) {
-    const auto left = static_cast<std::int32_t>(key >> 32);
-    const auto right = static_cast<std::int32_t>(key & 0xFFFFFFFFu);
+  std::vector<std::uint64_t> neighbours;
+  neighbours.reserve(merges.size());
+  for (const NamedMerge& one : merges) {
+    const auto left = static_cast<std::int32_t>(one.pair >> 32);
+    const auto right = static_cast<std::int32_t>(one.pair & 0xFFFFFFFFu);
     std::int32_t last = left;
     std::int32_t first = right;
     if (left < n_tokens_) {
@@ -175,14 +159,13 @@ void Bpe::mark_neighbours(const Vocabulary& vocabulary) {
       if (is_opaque[static_cast<std::size_t>(right)]) cuts_ = false;
       first = symbol_of(code_point_at(vocabulary[right].piece, 0).value);
     }
-    if (last >= 0 && first >= 0) pairs.push_back(pair_key(last, first));
-  });
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  IntegerMap<Merge> all(merges_.size() + pairs.size());
-  for (const std::uint64_t pair : pairs) all.set(pair, {kNeverItself, kNoToken});
-  merges_.for_each([&](std::uint64_t key, const Merge& merge) { all.set(key, merge); });
-  merges_ = std::move(all);
+    if (last >= 0 && first >= 0) neighbours.push_back(pair_key(last, first));
+  }
+  std::sort(neighbours.begin(), neighbours.end());
+  neighbours.erase(std::unique(neighbours.begin(), neighbours.end()), neighbours.end());
+  merges_ = IntegerMap<Merge>(merges.size() + neighbours.size());
+  for (const std::uint64_t pair : neighbours) merges_.set(pair, {kNeverItself, kNoToken});
+  for (const NamedMerge& one : merges) merges_.set(one.pair, one.merge);
 }
 
 void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch,

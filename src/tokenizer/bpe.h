@@ -89,13 +89,20 @@ class Bpe {
   static constexpr std::int32_t kUnmergeable = -1;
   static constexpr std::int32_t kGone = -2;
 
+  struct NamedMerge {
+    std::uint64_t pair;  // left << 32 | right
+    Merge merge;
+  };
+
   explicit Bpe(const Vocabulary& vocabulary);
-  void set_character(char32_t value, std::int32_t id);
+  void set_character(char32_t value, std::int32_t symbol);
+  void add_symbols_of_ends(const Vocabulary& vocabulary);
   std::int32_t symbol_of(char32_t value) const;
   const Merge* find_merge(std::int32_t left, std::int32_t right, Scratch& scratch) const;
   void split_by_rank(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch) const;
   void split_by_score(std::string_view word, Scratch& scratch) const;
-  void mark_neighbours(const Vocabulary& vocabulary);
+  // Fills merges_ and decides about cuts_. Of a pair that is there twice the last counts.
+  void set_merges(const Vocabulary& vocabulary, const std::vector<NamedMerge>& merges);
   // Merges symbols [begin, end), which end where `text` does, and appends the tokens.
   void encode_stretch(std::size_t begin, std::size_t end, std::string_view text, Scratch& scratch,
                       std::vector<TokenId>& out) const;

@@ -1,7 +1,8 @@
 // The patterns that cut text before merging, by the names tokenizer.ggml.pre has for them. They are
 // those of the models' own tokenizers, in the form llama.cpp gives them, so that a GGUF file means
-// the same here as there.
-#include <array>
+// the same here as there. One difference: a GGUF file does not say that a tokenizer composes
+// characters (NFC), and llama.cpp does not do it. Qwen's own tokenizers do, and the models were
+// trained on what came of it.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ constexpr std::string_view kLlama3 = OUTRIDER_CONTRACTIONS
 // The same with single digits.
 constexpr std::string_view kQwen2 = OUTRIDER_CONTRACTIONS
     R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)" OUTRIDER_SPACES;
+// The same with combining marks as letters.
+constexpr std::string_view kQwen35 = OUTRIDER_CONTRACTIONS
+    R"([^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)" OUTRIDER_SPACES;
 
 #undef OUTRIDER_SPACES
 #undef OUTRIDER_CONTRACTIONS
@@ -60,13 +64,10 @@ constexpr std::string_view kDeepseekWord =
 constexpr std::string_view kDeepseekPunctuation =
     R"(\s?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3000}-\x{3002}]+)";
 
-struct NamedPatterns {
-  std::string_view name;
-  std::vector<std::string_view> patterns;
-};
+constexpr bool kComposes = true;
 
-const std::vector<NamedPatterns>& all_patterns() {
-  static const std::vector<NamedPatterns> all = {
+const std::vector<GgufPreTokenizer>& all_pre_tokenizers() {
+  static const std::vector<GgufPreTokenizer> all = {
       {"default", {kPunctuation, kGpt2Pattern, kDigits, kThreeDigits}},
       {"gpt-2", {kGpt2Pattern}},
       {"mpt", {kGpt2Pattern}},
@@ -79,23 +80,25 @@ const std::vector<NamedPatterns>& all_patterns() {
        {kLineEnd, kDeepseekWord, kDeepseekPunctuation, kSpacesAtEnd, kEastAsian, kDigits}},
       {"deepseek-coder", {kLineEnd, kSpacedWord, kSpacedPunctuation, kEastAsian, kDigit}},
       {"llama-bpe", {kLlama3}},
-      {"qwen2", {kQwen2}},
+      {"qwen2", {kQwen2}, kComposes},
+      {"deepseek-r1-qwen", {kQwen2}, kComposes},
+      {"qwen35", {kQwen35}, kComposes},
   };
   return all;
 }
 
 }  // namespace
 
-std::vector<std::string_view> gguf_patterns(std::string_view name) {
-  for (const NamedPatterns& one : all_patterns()) {
-    if (one.name == name) return one.patterns;
+const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
+  for (const GgufPreTokenizer& one : all_pre_tokenizers()) {
+    if (one.name == name) return &one;
   }
-  return {};
+  return nullptr;
 }
 
-std::string gguf_pattern_names() {
+std::string gguf_pre_tokenizer_names() {
   std::string names;
-  for (const NamedPatterns& one : all_patterns()) {
+  for (const GgufPreTokenizer& one : all_pre_tokenizers()) {
     if (!names.empty()) names += ", ";
     names += one.name;
   }

@@ -138,20 +138,25 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, bool ignore_
   return Bpe::by_rank(vocabulary, rules, std::move(options));
 }
 
-PreTokenizer make_pre_tokenizer(const Source& source, const std::string& name) {
+// How words are cut, and what becomes of the text before.
+void set_pre_tokenizer(const Source& source, const std::string& name, TokenizerParts& parts) {
   constexpr const char* kKey = "tokenizer.ggml.pre";
-  const std::vector<std::string_view> patterns = gguf_patterns(name);
-  if (patterns.empty()) {
-    source.fail(kKey, "a pre-tokeniser this build knows (" + gguf_pattern_names() + ")", name);
+  const GgufPreTokenizer* const known = find_gguf_pre_tokenizer(name);
+  if (known == nullptr) {
+    source.fail(kKey, "a pre-tokeniser this build knows (" + gguf_pre_tokenizer_names() + ")",
+                name);
+  }
+  if (known->composes) {
+    parts.normalizer = Normalizer({UnicodeForm{.compose = true, .compatibility = false}});
   }
   std::vector<PreTokenizerStep> steps;
-  steps.reserve(patterns.size() + 1);
-  for (const std::string_view pattern : patterns) {
+  steps.reserve(known->patterns.size() + 1);
+  for (const std::string_view pattern : known->patterns) {
     steps.push_back(SplitByPattern{Pattern::regex(pattern, source.description + ": " + kKey),
                                    SplitBehavior::kIsolated, false});
   }
   steps.push_back(ByteLevelWords{false, false, {}});
-  return PreTokenizer(std::move(steps));
+  parts.pre_tokenizer = PreTokenizer(std::move(steps));
 }
 
 // Phi-3's markers swallow the white space behind them, which GGUF has no field for; the reference
@@ -231,7 +236,7 @@ TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& des
   } else {
     const std::string* const named = file.string("tokenizer.ggml.pre");
     const std::string pre = named == nullptr ? "default" : *named;
-    parts.pre_tokenizer = make_pre_tokenizer(source, pre);
+    set_pre_tokenizer(source, pre, parts);
     // Llama 3 has pieces that no chain of merges leads to, and begins every text.
     const bool is_llama3 = pre == "llama-bpe";
     add_bos = is_llama3;

@@ -2,7 +2,7 @@
 //
 // Kinds, by tokenizer.ggml.model:
 //   gpt2   byte-level BPE by tokenizer.ggml.merges; words are cut by the patterns that
-//          tokenizer.ggml.pre names.
+//          tokenizer.ggml.pre names. Qwen's names also say that characters are composed (NFC).
 //   llama  SentencePiece's BPE by tokenizer.ggml.scores: any two neighbours whose concatenation is
 //          a piece may merge, the piece of highest score first, the leftmost on ties. A blank is
 //          U+2581, one is put before every stretch of ordinary text unless
@@ -32,11 +32,17 @@ TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& des
 
 std::shared_ptr<const Tokenizer> load_gguf_vocabulary(const std::filesystem::path& path);
 
-// The patterns of a GGUF pre-tokeniser, each cutting what the ones before it left; empty if the
-// name is unknown.
-std::vector<std::string_view> gguf_patterns(std::string_view name);
+// What a name in tokenizer.ggml.pre stands for.
+struct GgufPreTokenizer {
+  std::string_view name;
+  std::vector<std::string_view> patterns;  // each cuts what the ones before it left
+  bool composes = false;                   // before, text is brought to Unicode's form NFC
+};
+
+// Null if the name is unknown.
+const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
 // All known names, separated by commas.
-std::string gguf_pattern_names();
+std::string gguf_pre_tokenizer_names();
 
 }  // namespace outrider
 

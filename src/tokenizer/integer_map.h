@@ -4,6 +4,7 @@
 #ifndef OUTRIDER_TOKENIZER_INTEGER_MAP_H_
 #define OUTRIDER_TOKENIZER_INTEGER_MAP_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,10 +17,8 @@ class IntegerMap {
   static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};  // no key may be this
 
   // Room for n_keys keys.
-  explicit IntegerMap(std::size_t n_keys = 0) {
-    while (slots_.size() < 2 * n_keys + 2) slots_.resize(slots_.empty() ? 4 : slots_.size() * 2);
-    mask_ = slots_.size() - 1;
-  }
+  explicit IntegerMap(std::size_t n_keys = 0)
+      : slots_(std::bit_ceil(2 * n_keys + 2)), mask_(slots_.size() - 1) {}
   // Inserts or overwrites.
   void set(std::uint64_t key, const Value& value) {
     Slot& slot = slots_[find_slot(key)];
@@ -54,7 +53,7 @@ class IntegerMap {
     return at;
   }
   std::vector<Slot> slots_;
-  std::size_t mask_ = 0;
+  std::size_t mask_;
   std::size_t n_keys_ = 0;
 };
 

@@ -2,11 +2,10 @@
 #ifndef OUTRIDER_TOKENIZER_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_VOCABULARY_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "outrider/types.h"
@@ -22,11 +21,9 @@ struct TokenEntry {
 
 class Vocabulary {
  public:
-  Vocabulary() = default;
+  Vocabulary() : Vocabulary({}, "") {}
   // `entries` (n_tokens) by id. Throws Error, naming `object`, if two have the same piece.
   Vocabulary(std::vector<TokenEntry> entries, std::string_view object);
-  Vocabulary(Vocabulary&&) = default;
-  Vocabulary& operator=(Vocabulary&&) = default;
 
   int size() const { return static_cast<int>(entries_.size()); }
   bool has(TokenId id) const {
@@ -37,8 +34,17 @@ class Vocabulary {
   TokenId find_in_model(std::string_view piece) const;  // the same among the model's own pieces
 
  private:
+  // A hash table with linear probing, at most half full. A slot keeps 32 bits of the hash, so that
+  // a look-up of an unknown piece compares no text.
+  struct Slot {
+    std::uint32_t hash = 0;
+    TokenId id = kNoToken;  // kNoToken: the slot is empty
+  };
+  // The slot that holds `piece`, or the empty one where a search for it ends.
+  std::size_t find_slot(std::string_view piece, std::uint32_t hash) const;
+
   std::vector<TokenEntry> entries_;
-  std::unordered_map<std::string_view, TokenId> ids_;  // keys are views into entries_
+  std::vector<Slot> slots_;  // a power of two
 };
 
 }  // namespace outrider
