@@ -164,28 +164,16 @@ void Decoder::draft(std::span<Stream* const> streams) {
 
 // One pass over all trees, scratch nodes included; every row gets logits.
 void Decoder::run_target(std::span<Stream* const> streams) {
-  std::size_t n_rows = 0;
-  for (const Stream* stream : streams) n_rows += stream->tree.nodes().size();
-  block_tokens_.clear();
-  block_parents_.clear();
-  block_tokens_.reserve(n_rows);  // the blocks below point into these
-  block_parents_.reserve(n_rows);
   blocks_.clear();
   for (Stream* stream : streams) {
-    const std::size_t first = block_tokens_.size();
+    blocks_.begin_block(*stream->sequence);
     for (const DraftNode& node : stream->tree.nodes()) {
-      block_tokens_.push_back(node.token);
-      block_parents_.push_back(node.parent);
+      blocks_.add(node.token, node.parent);
+      blocks_.ask();
     }
-    const std::size_t n_nodes = block_tokens_.size() - first;
-    blocks_.push_back({.sequence = stream->sequence.get(),
-                       .tokens = {block_tokens_.data() + first, n_nodes},
-                       .parents = {block_parents_.data() + first, n_nodes}});
   }
-  target_->forward(
-      blocks_,
-      {.logits = {.kind = RowSet::Kind::all, .rows = {}}, .feature_layers = feature_layers()},
-      output_);
+  target_->forward(blocks_.blocks(), {.logits = blocks_.rows(), .feature_layers = feature_layers()},
+                   output_);
 }
 
 // A verdict for every tree, from the rows of the pass.

@@ -20,6 +20,7 @@
 #include "sampling/chance.h"
 #include "sampling/transform.h"
 #include "speculate/acceptance.h"
+#include "speculate/block_builder.h"
 #include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
 #include "speculate/logits_views.h"
@@ -147,9 +148,7 @@ class Decoder {
   ForwardOutput output_;
   std::vector<Context> contexts_;
   std::vector<DraftJob> jobs_;
-  std::vector<TokenBlock> blocks_;
-  std::vector<TokenId> block_tokens_;
-  std::vector<int> block_parents_;
+  BlockBuilder blocks_;
   std::vector<FeatureRows> features_;  // of each stream of the round
   std::vector<float> feature_values_;
   std::vector<RoundResult> results_;
