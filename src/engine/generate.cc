@@ -82,12 +82,18 @@ class Generation {
     return stops;
   }
 
-  void add_round(const RoundTimes& times, std::int64_t drafter_passes, std::int64_t accepted) {
+  // Ends the text instead where the request was cancelled.
+  void begin_round() {
+    if (cancelled()) cancel();
+    accepted_before_ = stream_.counts.accepted;
+  }
+  void end_round(const RoundTimes& times, std::int64_t drafter_passes) {
     GenerateStatistics& statistics = result_.statistics;
     statistics.draft_seconds += times.draft;
     statistics.verify_seconds += times.verify;
     statistics.drafter_passes += drafter_passes;
-    result_.accepted_per_round.push_back(static_cast<int>(accepted));
+    result_.accepted_per_round.push_back(
+        static_cast<int>(stream_.counts.accepted - accepted_before_));
   }
 
   bool cancelled() const {
@@ -163,6 +169,7 @@ class Generation {
   std::string decoded_;  // of the last token
   StopStrings stop_strings_;
   bool released_ = false;
+  std::int64_t accepted_before_ = 0;  // when the round began
   std::optional<VerdictRecorder> recorder_;
   GenerateResult result_;
 };
@@ -264,6 +271,7 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
     }
   } end_all{generations, state.decoder};
 
+  const SequenceId first_id = state.next_id;
   const auto prefill_started = Clock::now();
   for (const GenerateRequest& request : requests) {
     generations.emplace_back(state.next_id++, request, *state.model,
@@ -276,33 +284,25 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
   const double prefill_seconds = seconds_since(prefill_started);
 
   const auto decode_started = Clock::now();
-  std::vector<Generation*> active;
   std::vector<Stream*> streams;
-  std::vector<std::int64_t> accepted_before;
-  const CommitFunction commit = [&](Stream& stream, const Committed& committed) {
-    const auto at = std::find(streams.begin(), streams.end(), &stream);
-    return active[static_cast<std::size_t>(at - streams.begin())]->commit(committed);
+  for (Generation& generation : generations) streams.push_back(&generation.stream());
+  const auto generation_of = [&](const Stream& stream) -> Generation& {
+    return generations[static_cast<std::size_t>(stream.id - first_id)];
   };
-  for (;;) {
-    active.clear();
-    streams.clear();
-    accepted_before.clear();
-    for (Generation& generation : generations) {
-      Stream& stream = generation.stream();
-      if (!stream.finished && generation.cancelled()) generation.cancel();
-      if (stream.finished) continue;
-      active.push_back(&generation);
-      streams.push_back(&stream);
-      accepted_before.push_back(stream.counts.accepted);
-    }
-    if (active.empty()) break;
-    const std::int64_t passes_before = state.drafter_passes();
-    const RoundTimes times = state.decoder.round(streams, commit);
-    for (std::size_t index = 0; index < active.size(); ++index) {
-      active[index]->add_round(times, state.drafter_passes() - passes_before,
-                               streams[index]->counts.accepted - accepted_before[index]);
-    }
-  }
+  std::int64_t passes_before = 0;
+  RoundHooks hooks;
+  hooks.before = [&](std::span<Stream* const> round) {
+    for (const Stream* stream : round) generation_of(*stream).begin_round();
+    passes_before = state.drafter_passes();
+  };
+  hooks.after = [&](std::span<Stream* const> round, const RoundTimes& times) {
+    const std::int64_t n_passes = state.drafter_passes() - passes_before;
+    for (const Stream* stream : round) generation_of(*stream).end_round(times, n_passes);
+  };
+  const CommitFunction on_commit = [&](Stream& stream, const Committed& committed) {
+    return generation_of(stream).commit(committed);
+  };
+  state.decoder.run_to_end(streams, on_commit, hooks);
   const double decode_seconds = seconds_since(decode_started);
 
   std::vector<GenerateResult> results;

@@ -68,22 +68,23 @@ class Way {
 
     DecodedText text;
     const std::int64_t passes_before = n_drafter_passes();
-    Stream* const streams[] = {&stream};
-    const CommitFunction commit = [](Stream& at, const Committed& committed) {
+    std::vector<Stream*> streams = {&stream};
+    const CommitFunction on_commit = [](Stream& at, const Committed& committed) {
       const float logit = at.views.logits(committed.logits_node)[std::size_t(committed.id)];
       if (std::isnan(logit)) {
         throw Error(kOperation, "logits", "numbers", "NaN (the model's weights may be broken)");
       }
       return false;
     };
-    const auto begun = Clock::now();
-    while (!stream.finished) {
-      between();
-      const RoundTimes times = decoder_.round(streams, commit);
+    RoundHooks hooks;
+    hooks.before = [&between](std::span<Stream* const>) { between(); };
+    hooks.after = [&text](std::span<Stream* const>, const RoundTimes& times) {
       text.times.draft += times.draft;
       text.times.forward += times.forward;
       text.times.verify += times.verify;
-    }
+    };
+    const auto begun = Clock::now();
+    decoder_.run_to_end(streams, on_commit, hooks);
     text.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
     text.ids.assign(stream.tokens.begin() + stream.n_prompt, stream.tokens.end());
     text.counts = stream.counts;

@@ -124,55 +124,61 @@ Budget Decoder::draft_budget(const Stream& stream) const {
           .scratch_depth = static_cast<int>(std::max<std::int64_t>(room, 0))};
 }
 
-RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& commit) {
+RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& on_commit) {
   const auto started = Clock::now();
-  const RuleNeeds needs = acceptance_->needs();
+  draft(streams);
+  const auto drafted = Clock::now();
+  run_target(streams);
+  const auto passed = Clock::now();
+  verify(streams);
+  const auto verified = Clock::now();
+  commit(streams, on_commit);
+  inform(streams);
+  return {.draft = seconds_between(started, drafted),
+          .forward = seconds_between(drafted, passed),
+          .verify = seconds_between(passed, verified)};
+}
+
+// Resets every tree to its root and lets the drafter add to it.
+void Decoder::draft(std::span<Stream* const> streams) {
   contexts_.clear();
   jobs_.clear();
   for (Stream* stream : streams) {
     stream->tree.reset(stream->tokens.back(), static_cast<std::int64_t>(stream->tokens.size()));
     contexts_.push_back(stream->context());
   }
-  if (drafter_ != nullptr) {
-    for (std::size_t index = 0; index < streams.size(); ++index) {
-      jobs_.push_back({.context = &contexts_[index],
-                       .budget = draft_budget(*streams[index]),
-                       .shape = shape_.get(),
-                       .stop = stop_,
-                       .chance = streams[index]->chance,
-                       .noise = acceptance_->draft_noise(),
-                       .record_raw = needs.raw_draft,
-                       .tree = &streams[index]->tree,
-                       .judged = streams[index]->sequence.get()});
-    }
-    drafter_->propose(jobs_);
+  if (drafter_ == nullptr) return;
+  for (std::size_t index = 0; index < streams.size(); ++index) {
+    jobs_.push_back({.context = &contexts_[index],
+                     .budget = draft_budget(*streams[index]),
+                     .shape = shape_.get(),
+                     .stop = stop_,
+                     .chance = streams[index]->chance,
+                     .noise = acceptance_->draft_noise(),
+                     .record_raw = acceptance_->needs().raw_draft,
+                     .tree = &streams[index]->tree,
+                     .judged = streams[index]->sequence.get()});
   }
-  const auto drafted = Clock::now();
+  drafter_->propose(jobs_);
+}
 
-  std::size_t n_rows = 0;
-  for (const Stream* stream : streams) n_rows += stream->tree.nodes().size();
-  block_tokens_.clear();
-  block_parents_.clear();
-  block_tokens_.reserve(n_rows);  // the blocks below point into these
-  block_parents_.reserve(n_rows);
+// One pass over all trees, scratch nodes included; every row gets logits.
+void Decoder::run_target(std::span<Stream* const> streams) {
   blocks_.clear();
   for (Stream* stream : streams) {
-    const std::size_t first = block_tokens_.size();
+    blocks_.begin_block(*stream->sequence);
     for (const DraftNode& node : stream->tree.nodes()) {
-      block_tokens_.push_back(node.token);
-      block_parents_.push_back(node.parent);
+      blocks_.add(node.token, node.parent);
+      blocks_.ask();
     }
-    const std::size_t n_nodes = block_tokens_.size() - first;
-    blocks_.push_back({.sequence = stream->sequence.get(),
-                       .tokens = {block_tokens_.data() + first, n_nodes},
-                       .parents = {block_parents_.data() + first, n_nodes}});
   }
-  target_->forward(
-      blocks_,
-      {.logits = {.kind = RowSet::Kind::all, .rows = {}}, .feature_layers = feature_layers()},
-      output_);
-  const auto passed = Clock::now();
+  target_->forward(blocks_.blocks(), {.logits = blocks_.rows(), .feature_layers = feature_layers()},
+                   output_);
+}
 
+// A verdict for every tree, from the rows of the pass.
+void Decoder::verify(std::span<Stream* const> streams) {
+  const RuleNeeds needs = acceptance_->needs();
   int first_row = 0;
   for (std::size_t index = 0; index < streams.size(); ++index) {
     Stream* const stream = streams[index];
@@ -183,20 +189,27 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
     first_row += stream->tree.n_nodes();
     acceptance_->verify(stream->tree, stream->views, *stream->chance, stream->verdict);
   }
-  const auto judged = Clock::now();
+}
 
-  results_.clear();
-  contexts_.clear();
+// Keeps the root and the accepted path in the target's sequences, and commits the tokens.
+void Decoder::commit(std::span<Stream* const> streams, const CommitFunction& on_commit) {
   for (Stream* stream : streams) {
-    path_.reserve(static_cast<std::size_t>(stream->tree.n_nodes()));  // whatever stands later on
-    path_.assign(1, 0);  // the root has been run now, too
+    path_.reserve(static_cast<std::size_t>(stream->tree.n_nodes()));  // the longest path there is
+    path_.assign(1, 0);
     path_.insert(path_.end(), stream->verdict.path.begin(), stream->verdict.path.end());
     stream->sequence->keep(path_);
-    commit_verdict(*stream, commit);
-    contexts_.push_back(stream->context());
+    commit_verdict(*stream, on_commit);
   }
+}
+
+// Tells the drafter what became of its drafts.
+void Decoder::inform(std::span<Stream* const> streams) {
+  if (drafter_ == nullptr) return;
+  contexts_.clear();
+  for (const Stream* stream : streams) contexts_.push_back(stream->context());
   gather_features(streams);
-  first_row = 0;
+  results_.clear();
+  int first_row = 0;
   for (std::size_t index = 0; index < streams.size(); ++index) {
     results_.push_back({.context = &contexts_[index],
                         .tree = &streams[index]->tree,
@@ -206,13 +219,26 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
                         .first_row = first_row});
     first_row += streams[index]->tree.n_nodes();
   }
-  if (drafter_ != nullptr) drafter_->observe(results_);
-  return {.draft = seconds_between(started, drafted),
-          .forward = seconds_between(drafted, passed),
-          .verify = seconds_between(passed, judged)};
+  drafter_->observe(results_);
 }
 
-void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
+void Decoder::run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,
+                         const RoundHooks& hooks) {
+  const auto drop_finished = [&streams] {
+    std::erase_if(streams, [](const Stream* stream) { return stream->finished; });
+  };
+  for (drop_finished(); !streams.empty(); drop_finished()) {
+    if (hooks.before) {
+      hooks.before(streams);
+      drop_finished();
+      if (streams.empty()) return;
+    }
+    const RoundTimes times = round(streams, on_commit);
+    if (hooks.after) hooks.after(streams, times);
+  }
+}
+
+void Decoder::commit_verdict(Stream& stream, const CommitFunction& on_commit) {
   ++stream.counts.target_passes;
   stream.counts.drafted += stream.tree.n_drafted();
   int parent = 0;
@@ -224,7 +250,7 @@ void Decoder::commit_verdict(Stream& stream, const CommitFunction& commit) {
     stream.counts.rule_cost.deferral += cost.deferral;
     stream.tokens.push_back(id);
     if (node >= 0) ++stream.counts.accepted;
-    const bool stop = commit(stream, {.id = id, .node = node, .logits_node = parent});
+    const bool stop = on_commit(stream, {.id = id, .node = node, .logits_node = parent});
     stream.finished = stop || static_cast<std::int64_t>(stream.tokens.size()) >= stream.max_total;
     parent = node;
   };

@@ -1,10 +1,10 @@
 // The one loop: draft, one target pass, verify, keep what stands.
 //
-//   drafter.propose(trees)
-//   target.forward(trees)                one pass: logits at every root and node
-//   verify(tree, views, chance)          accepted path + one more token
-//   sequence.keep(path); drafter.observe(verdicts)
-//   commit(tokens)
+//   draft        drafter.propose(trees)
+//   run_target   target.forward(trees): one pass, logits at every root and node
+//   verify       acceptance.verify(tree, views, chance): accepted path + one more token
+//   commit       sequence.keep(path); the tokens join the text
+//   inform       drafter.observe(verdicts)
 //
 // Plain decoding is the same loop over trees of the root alone.
 #ifndef OUTRIDER_SPECULATE_DECODER_H_
@@ -20,6 +20,7 @@
 #include "sampling/chance.h"
 #include "sampling/transform.h"
 #include "speculate/acceptance.h"
+#include "speculate/block_builder.h"
 #include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
 #include "speculate/logits_views.h"
@@ -88,6 +89,14 @@ struct RoundTimes {
 // drops the round's later ones. Sees the stream's tree and views.
 using CommitFunction = std::function<bool(Stream&, const Committed&)>;
 
+// What a caller of run_to_end does around each round; either may be empty. Both are given the
+// streams of the round, in the order of the call.
+struct RoundHooks {
+  // May finish streams (a cancelled request): those take no part in the round.
+  std::function<void(std::span<Stream* const>)> before;
+  std::function<void(std::span<Stream* const>, const RoundTimes&)> after;
+};
+
 // Not thread-safe. The target, the drafter and the acceptance outlive it.
 class Decoder {
  public:
@@ -104,7 +113,12 @@ class Decoder {
 
   // One round for every stream, none of which may be finished. A stream whose max_total is reached,
   // or whose commit says so, is finished afterwards.
-  RoundTimes round(std::span<Stream* const> streams, const CommitFunction& commit);
+  RoundTimes round(std::span<Stream* const> streams, const CommitFunction& on_commit);
+
+  // Rounds until all of the streams are finished; each is dropped from `streams` when it is.
+  // Streams that are finished already take no part.
+  void run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,
+                  const RoundHooks& hooks = {});
 
   // Forgets the stream in the drafter. Safe to call at any time after begin.
   void end(Stream& stream);
@@ -116,7 +130,13 @@ class Decoder {
   FeatureRows prompt_features(std::size_t n_rows) const;
   void gather_features(std::span<Stream* const> streams);
   Budget draft_budget(const Stream& stream) const;
-  void commit_verdict(Stream& stream, const CommitFunction& commit);
+  // The steps of a round, in this order.
+  void draft(std::span<Stream* const> streams);
+  void run_target(std::span<Stream* const> streams);
+  void verify(std::span<Stream* const> streams);
+  void commit(std::span<Stream* const> streams, const CommitFunction& on_commit);
+  void inform(std::span<Stream* const> streams);
+  void commit_verdict(Stream& stream, const CommitFunction& on_commit);
 
   LanguageModel* target_;
   Drafter* drafter_;
@@ -128,9 +148,7 @@ class Decoder {
   ForwardOutput output_;
   std::vector<Context> contexts_;
   std::vector<DraftJob> jobs_;
-  std::vector<TokenBlock> blocks_;
-  std::vector<TokenId> block_tokens_;
-  std::vector<int> block_parents_;
+  BlockBuilder blocks_;
   std::vector<FeatureRows> features_;  // of each stream of the round
   std::vector<float> feature_values_;
   std::vector<RoundResult> results_;

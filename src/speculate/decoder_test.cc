@@ -280,5 +280,66 @@ TEST(Decoder, StopsWhereTheCommitSays) {
   EXPECT_EQ(stream.counts.accepted, 3);
 }
 
+// Each text as by rounds of its own, whatever the others' lengths; one finished before the call or
+// by `before` takes no part in the round.
+TEST(Decoder, RunsAllStreamsToTheirEnds) {
+  TableModel target(kVocabulary, 1);
+  ModelDrafter drafter(std::make_unique<TableModel>(kVocabulary, 2), kVocabulary);
+  const auto coupled = make_coupled(kRule);
+  Decoder decoder(target, &drafter, *coupled, chain_shape(3), nullptr);
+  const std::vector<TokenId> prompt = {0, 1};
+  std::deque<CounterChance> chances;
+  std::deque<Stream> streams;
+  std::vector<Stream*> active;
+  const std::vector<std::int64_t> lengths = {5, 20, 0, 30};
+  for (const std::int64_t length : lengths) {
+    Stream& stream = streams.emplace_back(static_cast<SequenceId>(streams.size()), prompt,
+                                          Transform({.temperature = 1}, kVocabulary),
+                                          chances.emplace_back(streams.size()));
+    stream.max_total = stream.n_prompt + length;
+    stream.finished = length == 0;
+    decoder.begin(stream);
+    active.push_back(&stream);
+  }
+  std::vector<std::vector<SequenceId>> asked;
+  std::vector<std::vector<SequenceId>> run;
+  const auto ids = [](std::span<Stream* const> round) {
+    std::vector<SequenceId> ids;
+    for (const Stream* stream : round) ids.push_back(stream->id);
+    return ids;
+  };
+  RoundHooks hooks;
+  hooks.before = [&](std::span<Stream* const> round) {
+    asked.push_back(ids(round));
+    for (Stream* stream : round) {
+      if (stream->id == 3 && asked.size() == 2) stream->finished = true;
+    }
+  };
+  hooks.after = [&](std::span<Stream* const> round, const RoundTimes&) {
+    run.push_back(ids(round));
+  };
+  decoder.run_to_end(active, go_on, hooks);
+  EXPECT_TRUE(active.empty());
+  ASSERT_GT(asked.size(), 2U);
+  EXPECT_EQ(asked.size(), run.size());
+  EXPECT_EQ(asked[0], (std::vector<SequenceId>{0, 1, 3}));
+  EXPECT_EQ(run[0], asked[0]);
+  EXPECT_EQ(asked[1].back(), 3);
+  EXPECT_NE(run[1].back(), 3);
+  EXPECT_EQ(run.back(), std::vector<SequenceId>{1});
+  for (const std::size_t index : {0, 1, 2}) {
+    EXPECT_EQ(static_cast<std::int64_t>(streams[index].tokens.size()), 2 + lengths[index]);
+    if (lengths[index] == 0) continue;
+    CounterChance chance(index);
+    Stream alone(9, prompt, Transform({.temperature = 1}, kVocabulary), chance);
+    alone.max_total = alone.n_prompt + lengths[index];
+    decoder.begin(alone);
+    Stream* const one[] = {&alone};
+    while (!alone.finished) decoder.round(one, go_on);
+    EXPECT_EQ(streams[index].tokens, alone.tokens);
+  }
+  EXPECT_LT(streams[3].tokens.size(), 32U);
+}
+
 }  // namespace
 }  // namespace outrider

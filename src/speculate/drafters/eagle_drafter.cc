@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 
 #include "model/heads/eagle_head.h"
@@ -12,14 +11,8 @@
 
 namespace outrider {
 
-struct EagleDrafter::Growing {
-  DraftJob* job = nullptr;
-  Text* text = nullptr;
-  TreeGrowth* growth = nullptr;
-};
-
 EagleDrafter::EagleDrafter(std::unique_ptr<FeatureHead> head)
-    : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->config().dim)) {}
+    : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->config().dim)), blocks_(dim_) {}
 EagleDrafter::~EagleDrafter() = default;
 
 int EagleDrafter::n_waiting(const Text& text) const {
@@ -37,6 +30,14 @@ bool EagleDrafter::has_room(std::size_t n_tokens) const {
   return n_tokens <= static_cast<std::size_t>(head_->config().context_length) + 1;
 }
 
+// Whether the states of all rows are known, and the last of them, which gives the distribution
+// behind the root, waits.
+bool EagleDrafter::is_ready(const Context& context, const Text& text) const {
+  const std::size_t n_tokens = context.tokens.size();
+  return !text.waiting.empty() && n_known(text) + 1 == static_cast<int>(n_tokens) &&
+         has_room(n_tokens);
+}
+
 // The features of the next n places join those that wait. Rows wait until a draft needs the last of
 // them; many at once are run in passes of bounded size.
 void EagleDrafter::add_features(const Context& context, Text& text, const FeatureRows& features,
@@ -52,34 +53,41 @@ void EagleDrafter::add_features(const Context& context, Text& text, const Featur
   while (n_waiting(text) > kPrefillRows) run_known(context, text, kPrefillRows);
 }
 
-// The next n_rows rows of the text, whose states wait.
-TokenBlock EagleDrafter::next_block(const Context& context, const Text& text, int n_rows) const {
+// Adds the next n_rows rows of the text, whose states wait, as a block.
+void EagleDrafter::add_known(const Context& context, const Text& text, int n_rows) {
   const auto n_kept = static_cast<std::size_t>(text.sequence->n_kept());
   const auto n = static_cast<std::size_t>(n_rows);
-  return {.sequence = text.sequence.get(),
-          .tokens = context.tokens.subspan(n_kept + 1, n),
-          .parents = {},
-          .features = std::span<const float>(text.waiting).first(n * dim_)};
+  blocks_.begin_block(*text.sequence);
+  blocks_.add_chain(context.tokens.subspan(n_kept + 1, n));
+  blocks_.add_states(std::span<const float>(text.waiting).first(n * dim_));
+}
+
+// Adds the rows of nodes whose parents have been run, as a block that is asked for all logits.
+void EagleDrafter::add_nodes(const DraftTree& tree, std::span<const int> nodes, Text& text) {
+  blocks_.begin_block(*text.sequence);
+  blocks_.add_nodes(tree, nodes, text.pending);
+  for (const int node : nodes) {
+    const auto parent = static_cast<std::size_t>(tree.node(node).parent);
+    const auto given = static_cast<std::size_t>(text.pending[parent] + 1);
+    blocks_.add_states(std::span<const float>(text.given).subspan(given * dim_, dim_));
+  }
+}
+
+void EagleDrafter::run_blocks() {
+  head_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
 }
 
 void EagleDrafter::run_known(const Context& context, Text& text, int n_rows) {
-  const TokenBlock block = next_block(context, text, n_rows);
-  head_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::none, .rows = {}}}, output_);
+  blocks_.clear();
+  add_known(context, text, n_rows);
+  run_blocks();
   keep_rows(text, n_rows);
 }
 
 void EagleDrafter::keep_rows(Text& text, int n_rows) {
-  path_.resize(static_cast<std::size_t>(n_rows));
-  std::iota(path_.begin(), path_.end(), 0);
-  text.sequence->keep(path_);
+  keep_chain(*text.sequence, static_cast<std::size_t>(n_rows));
   text.waiting.erase(text.waiting.begin(),
                      text.waiting.begin() + static_cast<std::ptrdiff_t>(n_rows * dim_));
-}
-
-// The state that the row of a node gave; the node was run.
-std::span<const float> EagleDrafter::given_at(const Text& text, int node) const {
-  const auto place = static_cast<std::size_t>(text.pending[static_cast<std::size_t>(node)] + 1);
-  return std::span<const float>(text.given).subspan(place * dim_, dim_);
 }
 
 void EagleDrafter::begin(const Context& context) {
@@ -94,136 +102,64 @@ void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*to
   if (n_waiting(text) > 1) run_known(context, text, n_waiting(text) - 1);
 }
 
-void EagleDrafter::propose(std::span<DraftJob> jobs) {
-  growing_.clear();
-  while (growths_.size() < jobs.size()) growths_.push_back(std::make_unique<TreeGrowth>());
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    DraftJob& job = jobs[index];
-    Text& text = texts_.at(job.context->id);
-    text.pending.clear();
-    const std::size_t n_tokens = job.context->tokens.size();
-    if (text.waiting.empty() || n_known(text) + 1 != static_cast<int>(n_tokens) ||
-        !has_room(n_tokens)) {
-      continue;
-    }
-    // A tree of depth n runs the rows up to the root's and n - 1 further positions.
-    const int room = head_->config().context_length - static_cast<int>(n_tokens) + 2;
-    TreeGrowth& growth = *growths_[index];
-    growth.start(job, room);
-    if (growth.frontier().empty()) continue;
-    growing_.push_back({.job = &job, .text = &text, .growth = &growth});
-  }
-  if (growing_.empty()) return;
-  run_contexts();
-  drop_complete();
-  while (!growing_.empty()) {
-    run_frontiers();
-    drop_complete();
-  }
+int EagleDrafter::prepare(const DraftJob& job) {
+  Text& text = texts_.at(job.context->id);
+  text.pending.clear();
+  if (!is_ready(*job.context, text)) return 0;
+  // A tree of depth n runs the rows up to the root's and n - 1 further positions.
+  return head_->config().context_length - static_cast<int>(job.context->tokens.size()) + 2;
 }
 
-// The first level: the rows of what was committed since the last draft, the root's last.
-void EagleDrafter::run_contexts() {
+// The first level runs the rows of what was committed since the last draft, the root's last; every
+// further one its frontier, behind the pending rows of the levels before.
+LevelwiseDrafter::RowPer EagleDrafter::run_level(int level, std::span<const Growing> drafts) {
   blocks_.clear();
-  for (const Growing& growing : growing_) {
-    blocks_.push_back(next_block(*growing.job->context, *growing.text, n_waiting(*growing.text)));
-  }
-  head_->forward(blocks_, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
-                 output_);
-  ++n_passes_;
-  int row = -1;
-  for (std::size_t index = 0; index < growing_.size(); ++index) {
-    const Growing& growing = growing_[index];
-    Text& text = *growing.text;
-    const int n_rows = n_waiting(text);
-    row += n_rows;
-    const std::span<const float> given = output_.feature_row(row);
-    text.given.assign(given.begin(), given.end());
-    text.pending.assign(1, -1);  // the root's row is kept, not pending
-    keep_rows(text, n_rows);
-    growing.growth->expand(0, output_.logits_row(static_cast<int>(index)));
-    growing.growth->next_level();
-  }
-}
-
-// Every further level, behind the pending rows of the levels before.
-void EagleDrafter::run_frontiers() {
-  std::size_t n_rows = 0;
-  for (const Growing& growing : growing_) n_rows += growing.growth->frontier().size();
-  block_tokens_.clear();
-  block_parents_.clear();
-  block_states_.clear();
-  block_tokens_.reserve(n_rows);  // the blocks below point into these
-  block_parents_.reserve(n_rows);
-  block_states_.reserve(n_rows * dim_);
-  blocks_.clear();
-  for (const Growing& growing : growing_) {
-    const DraftTree& tree = *growing.job->tree;
-    Text& text = *growing.text;
-    text.pending.resize(static_cast<std::size_t>(tree.n_nodes()), -1);
-    const std::span<const int> frontier = growing.growth->frontier();
-    const std::size_t first = block_tokens_.size();
-    int next = text.sequence->n_pending();
-    for (const int node : frontier) {
-      const int parent = tree.node(node).parent;
-      const std::span<const float> state = given_at(text, parent);
-      block_tokens_.push_back(tree.node(node).token);
-      block_parents_.push_back(text.pending[static_cast<std::size_t>(parent)]);
-      block_states_.insert(block_states_.end(), state.begin(), state.end());
-      text.pending[static_cast<std::size_t>(node)] = next++;
+  for (const Growing& draft : drafts) {
+    Text& text = texts_.at(draft.context().id);
+    if (level == 0) {
+      add_known(draft.context(), text, n_waiting(text));
+      blocks_.ask();
+    } else {
+      add_nodes(draft.tree(), draft.frontier(), text);
     }
-    blocks_.push_back({.sequence = text.sequence.get(),
-                       .tokens = {block_tokens_.data() + first, frontier.size()},
-                       .parents = {block_parents_.data() + first, frontier.size()},
-                       .features = {block_states_.data() + first * dim_, frontier.size() * dim_}});
   }
-  head_->forward(blocks_, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output_);
-  ++n_passes_;
-  int row = 0;
-  for (const Growing& growing : growing_) {
-    for (const int node : growing.growth->frontier()) {
-      const std::span<const float> given = output_.feature_row(row);
-      growing.text->given.insert(growing.text->given.end(), given.begin(), given.end());
-      growing.growth->expand(node, output_.logits_row(row++));
+  run_blocks();
+  for (std::size_t index = 0; index < drafts.size(); ++index) {
+    Text& text = texts_.at(drafts[index].context().id);
+    const int end = blocks_.first_row(index) + blocks_.n_rows_of(index);
+    if (level == 0) {
+      text.given.clear();
+      text.pending.assign(1, -1);  // the root's row is kept, not pending
+      keep_rows(text, blocks_.n_rows_of(index));
     }
-    growing.growth->next_level();
+    for (int row = level == 0 ? end - 1 : blocks_.first_row(index); row < end; ++row) {
+      const std::span<const float> given = output().feature_row(row);
+      text.given.insert(text.given.end(), given.begin(), given.end());
+    }
   }
+  return RowPer::node;
 }
 
-void EagleDrafter::drop_complete() {
-  std::erase_if(growing_, [](const Growing& growing) {
-    if (!growing.growth->frontier().empty()) return false;
-    growing.growth->renumber(growing.text->pending);
-    return true;
-  });
+void EagleDrafter::complete(const Growing& draft) {
+  draft.growth->renumber(texts_.at(draft.context().id).pending);
 }
 
-bool EagleDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
-                            Distribution& draft_prob, Distribution* raw_draft) {
+bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   Text& text = texts_.at(context.id);
   const auto depth = static_cast<std::size_t>(tree.node(node).depth);
   if (!has_room(context.tokens.size() + depth)) return false;
-  const TokenId token = tree.node(node).token;
-  int parent = -1;
-  TokenBlock block;
+  if (node == 0 && !is_ready(context, text)) return false;
+  blocks_.clear();
   if (node == 0) {  // nothing was drafted
-    if (text.waiting.empty() || n_known(text) + 1 != static_cast<int>(context.tokens.size())) {
-      return false;
-    }
-    block = next_block(context, text, n_waiting(text));
-  } else {
-    // The draft's beginning has been run; what is missing is its last token.
-    parent = text.pending[static_cast<std::size_t>(tree.node(node).parent)];
-    block = {.sequence = text.sequence.get(),
-             .tokens = {&token, 1},
-             .parents = {&parent, 1},
-             .features = given_at(text, tree.node(node).parent)};
+    const int n_rows = n_waiting(text);
+    add_known(context, text, n_rows);
+    blocks_.ask();
+    run_blocks();
+    keep_rows(text, n_rows);
+  } else {  // the draft's beginning has been run; what is missing is its last token
+    add_nodes(tree, {&node, 1}, text);
+    run_blocks();
   }
-  head_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
-                 output_);
-  ++n_passes_;
-  if (node == 0) keep_rows(text, n_waiting(text));
-  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
   return true;
 }
 

@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "model/heads/feature_head.h"
+#include "speculate/block_builder.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
-#include "speculate/tree_growth.h"
+#include "speculate/drafters/levelwise_drafter.h"
 
 namespace outrider {
 
 // Keeps one sequence of the head per text. Its kept rows have read the target's own features and
 // nothing else: what a draft ran on predicted states is dropped after the round, accepted or not,
-// and the accepted tokens are run again with the features that the target's pass left. A draft
-// takes one pass a level, over the nodes of all texts that the level expands; the first level runs
-// what was committed since the last draft.
+// and the accepted tokens are run again with the features that the target's pass left: the first
+// level of a draft runs what was committed since the last draft.
 //
 // Row i of the sequence reads the features of token i and token i + 1. A text of n tokens has rows
 // 0 .. n - 2, of which the last one gives the distribution behind the root. A prompt of one token
 // has none: its first round drafts nothing.
-class EagleDrafter final : public Drafter {
+class EagleDrafter final : public LevelwiseDrafter {
  public:
   explicit EagleDrafter(std::unique_ptr<FeatureHead> head);
   ~EagleDrafter() override;
@@ -40,12 +40,8 @@ class EagleDrafter final : public Drafter {
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
-  void propose(std::span<DraftJob> jobs) override;
-  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
-                Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
-  std::int64_t n_passes() const override { return n_passes_; }
 
   const FeatureHead& head() const { return *head_; }
 
@@ -58,36 +54,29 @@ class EagleDrafter final : public Drafter {
     std::vector<int> pending;
     std::vector<float> given;
   };
-  struct Growing;  // a draft on its way
+  int prepare(const DraftJob& job) override;
+  RowPer run_level(int level, std::span<const Growing> drafts) override;
+  void complete(const Growing& draft) override;
+  bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
   int n_waiting(const Text& text) const;
   bool has_room(std::size_t n_tokens) const;
+  bool is_ready(const Context& context, const Text& text) const;
   int n_known(const Text& text) const;
   void add_features(const Context& context, Text& text, const FeatureRows& features, int n);
-  TokenBlock next_block(const Context& context, const Text& text, int n_rows) const;
+  void add_known(const Context& context, const Text& text, int n_rows);
+  void add_nodes(const DraftTree& tree, std::span<const int> nodes, Text& text);
+  void run_blocks();
   void run_known(const Context& context, Text& text, int n_rows);
   void keep_rows(Text& text, int n_rows);
-  std::span<const float> given_at(const Text& text, int node) const;
-  void run_contexts();
-  void run_frontiers();
-  void drop_complete();
 
   std::unique_ptr<FeatureHead> head_;
   std::size_t dim_;
   std::unordered_map<SequenceId, Text> texts_;
-  std::int64_t n_passes_ = 0;
 
   // Reused from round to round.
-  ForwardOutput output_;
-  std::vector<std::unique_ptr<TreeGrowth>> growths_;
-  std::vector<Growing> growing_;
-  std::vector<TokenBlock> blocks_;
-  std::vector<TokenId> block_tokens_;
-  std::vector<int> block_parents_;
-  std::vector<float> block_states_;
+  BlockBuilder blocks_;
   std::vector<float> features_;
-  std::vector<int> path_;
-  PenalisedRow penalised_;
 };
 
 // "eagle:PATH[,confidence=C]".

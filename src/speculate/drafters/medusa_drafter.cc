@@ -8,11 +8,6 @@
 
 namespace outrider {
 
-struct MedusaDrafter::Growing {
-  const Text* text = nullptr;
-  TreeGrowth* growth = nullptr;
-};
-
 MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads)
     : heads_(std::move(heads)), feature_layer_(heads_->feature_layer()) {}
 MedusaDrafter::~MedusaDrafter() = default;
@@ -32,43 +27,25 @@ void MedusaDrafter::prefill(const Context& context, std::span<const TokenId> /*t
   text.feature.assign(last.begin(), last.end());
 }
 
-void MedusaDrafter::propose(std::span<DraftJob> jobs) {
-  growing_.clear();
-  while (growths_.size() < jobs.size()) growths_.push_back(std::make_unique<TreeGrowth>());
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    const DraftJob& job = jobs[index];
-    const Text& text = texts_.at(job.context->id);
-    if (!is_ready(text, *job.context)) continue;
-    TreeGrowth& growth = *growths_[index];
-    growth.start(job, heads_->n_heads());
-    if (!growth.frontier().empty()) growing_.push_back({.text = &text, .growth = &growth});
-  }
-  for (int level = 0; !growing_.empty(); ++level) {
-    features_.clear();
-    for (const Growing& growing : growing_) {
-      features_.insert(features_.end(), growing.text->feature.begin(), growing.text->feature.end());
-    }
-    heads_->forward(level, features_, output_);
-    ++n_passes_;
-    int row = 0;
-    for (const Growing& growing : growing_) {
-      const std::span<const float> logits = output_.logits_row(row++);
-      for (const int node : growing.growth->frontier()) growing.growth->expand(node, logits);
-      growing.growth->next_level();
-    }
-    std::erase_if(growing_,
-                  [](const Growing& growing) { return growing.growth->frontier().empty(); });
-  }
+int MedusaDrafter::prepare(const DraftJob& job) {
+  return is_ready(texts_.at(job.context->id), *job.context) ? heads_->n_heads() : 0;
 }
 
-bool MedusaDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
-                             Distribution& draft_prob, Distribution* raw_draft) {
+LevelwiseDrafter::RowPer MedusaDrafter::run_level(int level, std::span<const Growing> drafts) {
+  features_.clear();
+  for (const Growing& draft : drafts) {
+    const std::vector<float>& feature = texts_.at(draft.context().id).feature;
+    features_.insert(features_.end(), feature.begin(), feature.end());
+  }
+  heads_->forward(level, features_, output());
+  return RowPer::draft;
+}
+
+bool MedusaDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   const Text& text = texts_.at(context.id);
   const int depth = tree.node(node).depth;
   if (!is_ready(text, context) || depth >= heads_->n_heads()) return false;
-  heads_->forward(depth, text.feature, output_);
-  ++n_passes_;
-  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
+  heads_->forward(depth, text.feature, output());
   return true;
 }
 

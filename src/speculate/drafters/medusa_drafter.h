@@ -12,7 +12,7 @@
 #include "model/heads/medusa_heads.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
-#include "speculate/tree_growth.h"
+#include "speculate/drafters/levelwise_drafter.h"
 
 namespace outrider {
 
@@ -21,7 +21,7 @@ namespace outrider {
 // same behind all nodes of the level but for penalties, which count each node's path. Drafts are no
 // deeper than there are heads. A prompt of one token has no such feature: its first round drafts
 // nothing.
-class MedusaDrafter final : public Drafter {
+class MedusaDrafter final : public LevelwiseDrafter {
  public:
   explicit MedusaDrafter(std::unique_ptr<MedusaHeads> heads);
   ~MedusaDrafter() override;
@@ -35,32 +35,23 @@ class MedusaDrafter final : public Drafter {
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
-  void propose(std::span<DraftJob> jobs) override;
-  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
-                Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
-  std::int64_t n_passes() const override { return n_passes_; }
 
  private:
   struct Text {
     int n_known = 0;             // tokens whose features have been seen, from the text's beginning
     std::vector<float> feature;  // (dim) of the last of them
   };
-  struct Growing;  // a draft on its way
+  int prepare(const DraftJob& job) override;
+  RowPer run_level(int level, std::span<const Growing> drafts) override;
+  bool run_node(const Context& context, const DraftTree& tree, int node) override;
   static bool is_ready(const Text& text, const Context& context);
 
   std::unique_ptr<MedusaHeads> heads_;
   int feature_layer_;
   std::unordered_map<SequenceId, Text> texts_;
-  std::int64_t n_passes_ = 0;
-
-  // Reused from round to round.
-  ForwardOutput output_;
-  std::vector<std::unique_ptr<TreeGrowth>> growths_;
-  std::vector<Growing> growing_;
-  std::vector<float> features_;
-  PenalisedRow penalised_;
+  std::vector<float> features_;  // reused from round to round
 };
 
 // "medusa:PATH[,confidence=C]".

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -15,24 +14,26 @@
 
 namespace outrider {
 
-struct ModelDrafter::Growing {
-  DraftJob* job = nullptr;
-  Text* text = nullptr;
-  TreeGrowth* growth = nullptr;
-  std::span<const TokenId> feed;  // committed tokens that the model has not seen, the root last
-};
+namespace {
+
+// The committed tokens that a sequence has not seen, the last of the context among them.
+std::span<const TokenId> unseen(const Context& context, const Sequence& sequence) {
+  return context.tokens.subspan(static_cast<std::size_t>(sequence.n_kept()));
+}
+
+}  // namespace
 
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
                            ModelDrafting drafting)
-    : model_(std::move(model)),
-      drafting_(std::move(drafting)),
-      shared_vocabulary_(static_cast<std::size_t>(
-          std::min(model_->config().vocabulary_size, target_vocabulary_size))) {}
+    : LevelwiseDrafter(static_cast<std::size_t>(
+          std::min(model->config().vocabulary_size, target_vocabulary_size))),
+      model_(std::move(model)),
+      drafting_(std::move(drafting)) {}
 ModelDrafter::~ModelDrafter() = default;
 
 bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
   return std::all_of(tokens.begin(), tokens.end(), [this](TokenId token) {
-    return static_cast<std::size_t>(token) < shared_vocabulary_;
+    return static_cast<std::size_t>(token) < n_tokens();
   });
 }
 
@@ -49,147 +50,79 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   // decoding: propose() finds the same obstacle in what is not cached.
   if (drafting_.follow || !can_run(context.tokens)) return;
   Sequence& sequence = *texts_.at(context.id).sequence;
-  const auto n_cached = static_cast<std::size_t>(sequence.n_kept());
-  if (model_->room(sequence, context.tokens.subspan(n_cached)) < 0) return;
-  outrider::prefill(*model_, sequence, tokens, output_);
+  if (model_->room(sequence, unseen(context, sequence)) < 0) return;
+  outrider::prefill(*model_, sequence, tokens, output());
 }
 
-void ModelDrafter::propose(std::span<DraftJob> jobs) {
-  growing_.clear();
-  while (growths_.size() < jobs.size()) growths_.push_back(std::make_unique<TreeGrowth>());
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    DraftJob& job = jobs[index];
-    Text& text = texts_.at(job.context->id);
-    if (drafting_.follow && job.judged != nullptr) {
-      if (auto sequence = drafting_.follow(*job.judged)) text.sequence = std::move(sequence);
-    }
-    const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
-    auto feed = job.context->tokens.subspan(n_cached);
-    if (!can_run(feed)) continue;
-    // A tree of depth n runs the context and n - 1 further positions.
-    int room = model_->room(*text.sequence, feed) + 1;
-    if (drafting_.length.follows_acceptance) room = std::min(room, text.length);
-    if (room <= 0) continue;
-    TreeGrowth& growth = *growths_[index];
-    growth.start(job, room);
-    if (growth.frontier().empty()) continue;
-    catch_up(*text.sequence, feed);
-    growing_.push_back({.job = &job, .text = &text, .growth = &growth, .feed = feed});
+int ModelDrafter::prepare(const DraftJob& job) {
+  Text& text = texts_.at(job.context->id);
+  if (drafting_.follow && job.judged != nullptr) {
+    if (auto sequence = drafting_.follow(*job.judged)) text.sequence = std::move(sequence);
   }
-  if (growing_.empty()) return;
-  run_contexts();
-  drop_complete();
-  while (!growing_.empty()) {
-    run_frontiers();
-    drop_complete();
-  }
+  const std::span<const TokenId> feed = unseen(*job.context, *text.sequence);
+  if (!can_run(feed)) return 0;
+  // A tree of depth n runs the context and n - 1 further positions.
+  const int room = model_->room(*text.sequence, feed) + 1;
+  return drafting_.length.follows_acceptance ? std::min(room, text.length) : room;
 }
 
 // No pass is wider than one of prefill: what is missing of a long text is run before.
-void ModelDrafter::catch_up(Sequence& sequence, std::span<const TokenId>& feed) {
+void ModelDrafter::catch_up(const Context& context, Sequence& sequence) {
+  const std::span<const TokenId> feed = unseen(context, sequence);
   if (feed.size() <= static_cast<std::size_t>(kPrefillRows)) return;
   const std::size_t n_before = (feed.size() - 1) / kPrefillRows * kPrefillRows;
-  outrider::prefill(*model_, sequence, feed.first(n_before), output_);
-  n_passes_ += static_cast<std::int64_t>(n_before / kPrefillRows);
-  feed = feed.subspan(n_before);
+  outrider::prefill(*model_, sequence, feed.first(n_before), output());
+  count_passes(static_cast<std::int64_t>(n_before / kPrefillRows));
 }
 
-// The first level: what was committed since the last draft, up to the root.
-void ModelDrafter::run_contexts() {
-  blocks_.clear();
-  for (const Growing& growing : growing_) {
-    blocks_.push_back(
-        {.sequence = growing.text->sequence.get(), .tokens = growing.feed, .parents = {}});
-  }
-  model_->forward(blocks_, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
-                  output_);
-  ++n_passes_;
-  for (std::size_t index = 0; index < growing_.size(); ++index) {
-    const Growing& growing = growing_[index];
-    path_.resize(growing.feed.size());
-    std::iota(path_.begin(), path_.end(), 0);
-    growing.text->sequence->keep(path_);
-    growing.growth->expand(0,
-                           output_.logits_row(static_cast<int>(index)).first(shared_vocabulary_));
-    growing.growth->next_level();
-    growing.text->pending.assign(1, -1);  // the root is kept, not pending
-  }
-}
-
-// Every further level, behind the pending nodes of the levels before.
-void ModelDrafter::run_frontiers() {
-  std::size_t n_rows = 0;
-  for (const Growing& growing : growing_) n_rows += growing.growth->frontier().size();
-  block_tokens_.clear();
-  block_parents_.clear();
-  block_tokens_.reserve(n_rows);  // the blocks below point into these
-  block_parents_.reserve(n_rows);
-  blocks_.clear();
-  for (const Growing& growing : growing_) {
-    const DraftTree& tree = *growing.job->tree;
-    std::vector<int>& pending = growing.text->pending;
-    pending.resize(static_cast<std::size_t>(tree.n_nodes()), -1);
-    const std::span<const int> frontier = growing.growth->frontier();
-    const std::size_t first = block_tokens_.size();
-    int next = growing.text->sequence->n_pending();
-    for (const int node : frontier) {
-      block_tokens_.push_back(tree.node(node).token);
-      block_parents_.push_back(pending[static_cast<std::size_t>(tree.node(node).parent)]);
-      pending[static_cast<std::size_t>(node)] = next++;
+// The first level runs what was committed since the last draft, up to the root; every further one
+// its frontier, behind the pending nodes of the levels before.
+LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Growing> drafts) {
+  if (level == 0) {
+    for (const Growing& draft : drafts) {
+      catch_up(draft.context(), *texts_.at(draft.context().id).sequence);
     }
-    blocks_.push_back({.sequence = growing.text->sequence.get(),
-                       .tokens = {block_tokens_.data() + first, frontier.size()},
-                       .parents = {block_parents_.data() + first, frontier.size()}});
   }
-  model_->forward(blocks_, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output_);
-  ++n_passes_;
-  int row = 0;
-  for (const Growing& growing : growing_) {
-    for (const int node : growing.growth->frontier()) {
-      growing.growth->expand(node, output_.logits_row(row++).first(shared_vocabulary_));
+  blocks_.clear();
+  for (const Growing& draft : drafts) {
+    Text& text = texts_.at(draft.context().id);
+    blocks_.begin_block(*text.sequence);
+    if (level == 0) {
+      blocks_.add_chain(unseen(draft.context(), *text.sequence));
+      blocks_.ask();
+    } else {
+      blocks_.add_nodes(draft.tree(), draft.frontier(), text.pending);
     }
-    growing.growth->next_level();
   }
+  model_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
+  if (level > 0) return RowPer::node;
+  for (std::size_t index = 0; index < drafts.size(); ++index) {
+    Text& text = texts_.at(drafts[index].context().id);
+    keep_chain(*text.sequence, static_cast<std::size_t>(blocks_.n_rows_of(index)));
+    text.pending.assign(1, -1);  // the root is kept, not pending
+  }
+  return RowPer::node;
 }
 
-void ModelDrafter::drop_complete() {
-  std::erase_if(growing_, [](const Growing& growing) {
-    if (!growing.growth->frontier().empty()) return false;
-    growing.growth->renumber(growing.text->pending);
-    return true;
-  });
+void ModelDrafter::complete(const Growing& draft) {
+  draft.growth->renumber(texts_.at(draft.context().id).pending);
 }
 
-bool ModelDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
-                            Distribution& draft_prob, Distribution* raw_draft) {
+bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   Text& text = texts_.at(context.id);
-  const auto n_cached = static_cast<std::size_t>(text.sequence->n_kept());
-  const std::span<const TokenId> feed = context.tokens.subspan(n_cached);
+  const std::span<const TokenId> feed = unseen(context, *text.sequence);
   if (!can_run(feed) || model_->room(*text.sequence, feed) < tree.node(node).depth) return false;
-  TokenBlock block{.sequence = text.sequence.get(), .tokens = feed, .parents = {}};
-  const TokenId token = tree.node(node).token;
-  int parent = -1;
-  if (node > 0) {
-    // The draft's beginning has been run; what is missing is its last token.
-    parent = text.pending[static_cast<std::size_t>(tree.node(node).parent)];
-    block.tokens = {&token, 1};
-    block.parents = {&parent, 1};
-  }
-  if (!can_run(block.tokens)) return false;
-  if (node > 0) {
-    text.pending.resize(static_cast<std::size_t>(tree.n_nodes()), -1);
-    text.pending[static_cast<std::size_t>(node)] = text.sequence->n_pending();
-  }
-  model_->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
-                  output_);
-  ++n_passes_;
+  if (!can_run({&tree.node(node).token, 1})) return false;
+  blocks_.clear();
+  blocks_.begin_block(*text.sequence);
   if (node == 0) {  // nothing was drafted
-    path_.resize(feed.size());
-    std::iota(path_.begin(), path_.end(), 0);
-    text.sequence->keep(path_);
+    blocks_.add_chain(feed);
+    blocks_.ask();
+  } else {  // the draft's beginning has been run; what is missing is its last token
+    blocks_.add_nodes(tree, {&node, 1}, text.pending);
   }
-  distributions_at(context, tree, node, output_.logits_row(0).first(shared_vocabulary_), penalised_,
-                   draft_prob, raw_draft);
+  model_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
+  if (node == 0) keep_chain(*text.sequence, feed.size());
   return true;
 }
 

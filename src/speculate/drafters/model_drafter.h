@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "model/language_model.h"
+#include "speculate/block_builder.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
-#include "speculate/tree_growth.h"
-#include "speculate/tree_shape.h"
+#include "speculate/drafters/levelwise_drafter.h"
 
 namespace outrider {
 
@@ -43,12 +43,11 @@ struct ModelDrafting {
   FollowSequence follow = {};
 };
 
-// Keeps one sequence of the model per text. A draft takes one pass a level, over the nodes of all
-// texts that the level expands. Accepted tokens are never recomputed: the nodes that were run wait
-// in the sequence, and after the round the keys and values of the accepted path stay; only a last
-// token that was proposed but not run, and the verifier's own, are fed when the next draft begins.
-// Where verification asks what follows such a last token, it is run then.
-class ModelDrafter final : public Drafter {
+// Keeps one sequence of the model per text. Accepted tokens are never recomputed: the nodes that
+// were run wait in the sequence, and after the round the keys and values of the accepted path stay;
+// only a last token that was proposed but not run, and the verifier's own, are fed when the next
+// draft begins. Where verification asks what follows such a last token, it is run then.
+class ModelDrafter final : public LevelwiseDrafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
   // families pad their output matrix to different sizes); others are never drafted.
@@ -63,13 +62,9 @@ class ModelDrafter final : public Drafter {
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
-  void propose(std::span<DraftJob> jobs) override;
-  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
-                Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
   void rewind(const Context& context, std::size_t n_common) override;
-  std::int64_t n_passes() const override { return n_passes_; }
 
   const LanguageModel& model() const { return *model_; }
 
@@ -81,28 +76,21 @@ class ModelDrafter final : public Drafter {
     std::vector<int> pending;
     int length = 0;  // of the next draft, where it follows acceptance
   };
-  struct Growing;  // a draft on its way
+  int prepare(const DraftJob& job) override;
+  RowPer run_level(int level, std::span<const Growing> drafts) override;
+  void complete(const Growing& draft) override;
+  bool run_node(const Context& context, const DraftTree& tree, int node) override;
+
   bool can_run(std::span<const TokenId> tokens) const;
-  void catch_up(Sequence& sequence, std::span<const TokenId>& feed);
-  void run_contexts();
-  void run_frontiers();
-  void drop_complete();
+  void catch_up(const Context& context, Sequence& sequence);
 
   std::unique_ptr<LanguageModel> model_;
   ModelDrafting drafting_;
-  std::size_t shared_vocabulary_;
   std::unordered_map<SequenceId, Text> texts_;
-  std::int64_t n_passes_ = 0;
 
   // Reused from round to round.
-  ForwardOutput output_;
-  std::vector<std::unique_ptr<TreeGrowth>> growths_;
-  std::vector<Growing> growing_;
-  std::vector<TokenBlock> blocks_;
-  std::vector<TokenId> block_tokens_;
-  std::vector<int> block_parents_;
+  BlockBuilder blocks_;
   std::vector<int> path_;
-  PenalisedRow penalised_;
 };
 
 // "model:PATH[,length=K,schedule=constant|heuristic,confidence=C,updates=DIR,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "model/heads/mtp_modules.h"
@@ -13,15 +12,10 @@
 
 namespace outrider {
 
-struct MtpDrafter::Growing {
-  DraftJob* job = nullptr;
-  Text* text = nullptr;
-  TreeGrowth* growth = nullptr;
-};
-
 MtpDrafter::MtpDrafter(std::vector<std::unique_ptr<FeatureHead>> modules)
     : modules_(std::move(modules)),
-      dim_(static_cast<std::size_t>(modules_.front()->config().dim)) {}
+      dim_(static_cast<std::size_t>(modules_.front()->config().dim)),
+      blocks_(dim_) {}
 MtpDrafter::~MtpDrafter() = default;
 
 int MtpDrafter::n_waiting(const Progress& progress) const {
@@ -95,76 +89,59 @@ MtpDrafter::Running MtpDrafter::to_run(int module, const Context& context, Text&
   return running;
 }
 
-// Node rows of module k stand at the places n - 1 - k to n - 2 of a text of n tokens. What the
-// known rows give waits for the next module; what a node's row gives is for its children there.
-void MtpDrafter::run(int module, std::span<Running> all) {
-  const auto index = static_cast<std::size_t>(module);
-  block_tokens_.clear();
-  block_parents_.clear();
-  block_states_.clear();
-  rows_.clear();
-  std::vector<std::size_t> firsts;
-  for (Running& running : all) {
-    Progress& progress = (*running.text)[index];
-    const std::size_t first = block_tokens_.size();
-    firsts.push_back(first);
-    const int n_kept = progress.sequence->n_kept();
-    for (int i = 0; i < running.n_known; ++i) {
-      block_tokens_.push_back(
-          running.context->tokens[static_cast<std::size_t>(n_kept + i + module + 1)]);
-      block_parents_.push_back(i - 1);
-    }
-    block_states_.insert(
-        block_states_.end(), progress.waiting.begin(),
-        progress.waiting.begin() + static_cast<std::ptrdiff_t>(running.n_known * dim_));
-    if (module == 0 && !running.wanted.empty()) {
-      rows_.push_back(static_cast<int>(block_tokens_.size()) - 1);  // behind the root
-    }
-    if (running.tree != nullptr) {
-      progress.given_of.assign(static_cast<std::size_t>(running.tree->n_nodes()), -1);
-    }
-    auto wanted = running.wanted.begin();
-    for (const int node : running.nodes) {
-      const int parent = running.tree->node(node).parent;
-      const int place = progress.given_of[static_cast<std::size_t>(parent)];
-      const std::span<const float> state = given_at(*running.text, module - 1, parent);
-      block_parents_.push_back(place < 0 ? running.n_known - 1 : running.n_known + place);
-      progress.given_of[static_cast<std::size_t>(node)] =
-          static_cast<int>(block_tokens_.size() - first) - running.n_known;
-      if (wanted != running.wanted.end() && *wanted == node) {
-        rows_.push_back(static_cast<int>(block_tokens_.size()));
-        ++wanted;
-      }
-      block_tokens_.push_back(running.tree->node(node).token);
-      block_states_.insert(block_states_.end(), state.begin(), state.end());
-    }
+// A text's rows in a pass of a module. Node rows of module k stand at the places n - 1 - k to n - 2
+// of a text of n tokens.
+void MtpDrafter::add_block(int module, const Running& running) {
+  Progress& progress = (*running.text)[static_cast<std::size_t>(module)];
+  blocks_.begin_block(*progress.sequence);
+  const int n_kept = progress.sequence->n_kept();
+  for (int i = 0; i < running.n_known; ++i) {
+    const auto place = static_cast<std::size_t>(n_kept + i + module + 1);
+    blocks_.add(running.context->tokens[place], i - 1);
   }
+  blocks_.add_states(std::span<const float>(progress.waiting)
+                         .first(static_cast<std::size_t>(running.n_known) * dim_));
+  if (module == 0 && !running.wanted.empty()) blocks_.ask();  // behind the root
+  if (running.tree == nullptr) return;
+  const DraftTree& tree = *running.tree;
+  progress.given_of.assign(static_cast<std::size_t>(tree.n_nodes()), -1);
+  for (const int node : running.nodes) {
+    const int parent = tree.node(node).parent;
+    const int above = progress.given_of[static_cast<std::size_t>(parent)];  // -1: no node's row
+    const int row = blocks_.add(tree.node(node).token, running.n_known + above);
+    blocks_.add_states(given_at(*running.text, module - 1, parent));
+    progress.given_of[static_cast<std::size_t>(node)] = row - running.n_known;
+    if (std::binary_search(running.wanted.begin(), running.wanted.end(), node)) blocks_.ask();
+  }
+}
+
+void MtpDrafter::run(int module, std::span<const Running> all) {
   blocks_.clear();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::size_t first = firsts[i];
-    const std::size_t n = (i + 1 < all.size() ? firsts[i + 1] : block_tokens_.size()) - first;
-    blocks_.push_back({.sequence = (*all[i].text)[index].sequence.get(),
-                       .tokens = {block_tokens_.data() + first, n},
-                       .parents = {block_parents_.data() + first, n},
-                       .features = {block_states_.data() + first * dim_, n * dim_}});
+  for (const Running& running : all) add_block(module, running);
+  modules_[static_cast<std::size_t>(module)]->forward(blocks_.blocks(), {.logits = blocks_.rows()},
+                                                      output());
+  for (std::size_t i = 0; i < all.size(); ++i) take_given(module, all[i], blocks_.first_row(i));
+}
+
+// After a pass of a module: what the known rows give waits for the next module, and these rows are
+// kept; what a node's row gives is for its children there.
+void MtpDrafter::take_given(int module, const Running& running, int first_row) {
+  const auto index = static_cast<std::size_t>(module);
+  Progress& progress = (*running.text)[index];
+  const auto n_known = static_cast<std::size_t>(running.n_known);
+  const std::span<const float> given = std::span<const float>(output().features)
+                                           .subspan(static_cast<std::size_t>(first_row) * dim_,
+                                                    (n_known + running.nodes.size()) * dim_);
+  const std::span<const float> known = given.first(n_known * dim_);
+  const std::span<const float> of_nodes = given.subspan(n_known * dim_);
+  if (index + 1 < modules_.size()) {
+    std::vector<float>& waiting = (*running.text)[index + 1].waiting;
+    waiting.insert(waiting.end(), known.begin(), known.end());
   }
-  modules_[index]->forward(blocks_, {.logits = {.kind = RowSet::Kind::listed, .rows = rows_}},
-                           output_);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    Text& text = *all[i].text;
-    Progress& progress = text[index];
-    const float* given = output_.features.data() + firsts[i] * dim_;
-    const auto n_known = static_cast<std::size_t>(all[i].n_known);
-    if (index + 1 < modules_.size()) {
-      text[index + 1].waiting.insert(text[index + 1].waiting.end(), given, given + n_known * dim_);
-    }
-    progress.given.assign(given + n_known * dim_, given + (n_known + all[i].nodes.size()) * dim_);
-    progress.waiting.erase(progress.waiting.begin(),
-                           progress.waiting.begin() + static_cast<std::ptrdiff_t>(n_known * dim_));
-    path_.resize(n_known);
-    std::iota(path_.begin(), path_.end(), 0);
-    progress.sequence->keep(path_);
-  }
+  progress.given.assign(of_nodes.begin(), of_nodes.end());
+  progress.waiting.erase(progress.waiting.begin(),
+                         progress.waiting.begin() + static_cast<std::ptrdiff_t>(n_known * dim_));
+  keep_chain(*progress.sequence, n_known);
 }
 
 // What a module gave at a node of the draft; at the root it is the last state that waits for the
@@ -178,55 +155,35 @@ std::span<const float> MtpDrafter::given_at(const Text& text, int module, int no
   return std::span<const float>(progress.given).subspan(place * dim_, dim_);
 }
 
-void MtpDrafter::propose(std::span<DraftJob> jobs) {
-  growing_.clear();
-  while (growths_.size() < jobs.size()) growths_.push_back(std::make_unique<TreeGrowth>());
-  for (std::size_t index = 0; index < jobs.size(); ++index) {
-    DraftJob& job = jobs[index];
-    Text& text = texts_.at(job.context->id);
-    if (!is_ready(text, *job.context)) continue;
-    TreeGrowth& growth = *growths_[index];
-    growth.start(job, static_cast<int>(modules_.size()));
-    if (growth.frontier().empty()) continue;
-    growing_.push_back({.job = &job, .text = &text, .growth = &growth});
+int MtpDrafter::prepare(const DraftJob& job) {
+  const bool ready = is_ready(texts_.at(job.context->id), *job.context);
+  return ready ? static_cast<int>(modules_.size()) : 0;
+}
+
+LevelwiseDrafter::RowPer MtpDrafter::run_level(int level, std::span<const Growing> drafts) {
+  running_.clear();
+  for (const Growing& draft : drafts) {
+    const Context& context = draft.context();
+    running_.push_back(
+        to_run(level, context, texts_.at(context.id), draft.tree(), draft.frontier()));
   }
-  for (int module = 0; !growing_.empty(); ++module) {
-    running_.clear();
-    for (const Growing& growing : growing_) {
-      running_.push_back(to_run(module, *growing.job->context, *growing.text, *growing.job->tree,
-                                growing.growth->frontier()));
-    }
-    run(module, running_);
-    ++n_passes_;
-    int row = 0;
-    for (const Growing& growing : growing_) {
-      for (const int node : growing.growth->frontier()) {
-        growing.growth->expand(node, output_.logits_row(row++));
-      }
-      growing.growth->next_level();
-    }
-    drop_complete();
+  run(level, running_);
+  return RowPer::node;
+}
+
+void MtpDrafter::complete(const Growing& draft) {
+  for (Progress& progress : texts_.at(draft.context().id)) {
+    draft.growth->renumber(progress.given_of);
   }
 }
 
-void MtpDrafter::drop_complete() {
-  std::erase_if(growing_, [](const Growing& growing) {
-    if (!growing.growth->frontier().empty()) return false;
-    for (Progress& progress : *growing.text) growing.growth->renumber(progress.given_of);
-    return true;
-  });
-}
-
-bool MtpDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
-                          Distribution& draft_prob, Distribution* raw_draft) {
+bool MtpDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   Text& text = texts_.at(context.id);
   const int module = tree.node(node).depth;
   if (module >= static_cast<int>(modules_.size())) return false;
   if (node == 0 && !is_ready(text, context)) return false;
-  Running running = to_run(module, context, text, tree, {&node, 1});
+  const Running running = to_run(module, context, text, tree, {&node, 1});
   run(module, {&running, 1});
-  ++n_passes_;
-  distributions_at(context, tree, node, output_.logits_row(0), penalised_, draft_prob, raw_draft);
   return true;
 }
 

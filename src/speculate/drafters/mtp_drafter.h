@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "model/heads/feature_head.h"
+#include "speculate/block_builder.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
-#include "speculate/tree_growth.h"
+#include "speculate/drafters/levelwise_drafter.h"
 
 namespace outrider {
 
@@ -22,7 +23,7 @@ namespace outrider {
 // path of the draft each; they are run when level k + 1 is wanted and dropped at once. A draft
 // takes a pass a level, for all texts, and is no deeper than there are modules. A prompt of one
 // token has no features: its first round drafts nothing.
-class MtpDrafter final : public Drafter {
+class MtpDrafter final : public LevelwiseDrafter {
  public:
   // At least one module.
   explicit MtpDrafter(std::vector<std::unique_ptr<FeatureHead>> modules);
@@ -39,12 +40,8 @@ class MtpDrafter final : public Drafter {
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
-  void propose(std::span<DraftJob> jobs) override;
-  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
-                Distribution* raw_draft) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
-  std::int64_t n_passes() const override { return n_passes_; }
 
  private:
   // A module's share in one text.
@@ -66,7 +63,11 @@ class MtpDrafter final : public Drafter {
     std::span<const int> wanted;  // whose logits are; ascending, nodes among them
     int n_known = 0;
   };
-  struct Growing;  // a draft on its way
+
+  int prepare(const DraftJob& job) override;
+  RowPer run_level(int level, std::span<const Growing> drafts) override;
+  void complete(const Growing& draft) override;
+  bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
   int n_waiting(const Progress& progress) const;
   bool is_ready(const Text& text, const Context& context) const;
@@ -74,27 +75,18 @@ class MtpDrafter final : public Drafter {
   void run_known(const Context& context, Text& text);
   Running to_run(int module, const Context& context, Text& text, const DraftTree& tree,
                  std::span<const int> wanted) const;
-  void run(int module, std::span<Running> all);
+  void add_block(int module, const Running& running);
+  void run(int module, std::span<const Running> all);
+  void take_given(int module, const Running& running, int first_row);
   std::span<const float> given_at(const Text& text, int module, int node) const;
-  void drop_complete();
 
   std::vector<std::unique_ptr<FeatureHead>> modules_;
   std::size_t dim_;
   std::unordered_map<SequenceId, Text> texts_;
-  std::int64_t n_passes_ = 0;
 
   // Reused from round to round.
-  ForwardOutput output_;
-  std::vector<std::unique_ptr<TreeGrowth>> growths_;
-  std::vector<Growing> growing_;
   std::vector<Running> running_;
-  std::vector<TokenBlock> blocks_;
-  std::vector<TokenId> block_tokens_;
-  std::vector<int> block_parents_;
-  std::vector<float> block_states_;
-  std::vector<int> rows_;
-  std::vector<int> path_;
-  PenalisedRow penalised_;
+  BlockBuilder blocks_;
 };
 
 // "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's own

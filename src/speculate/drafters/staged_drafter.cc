@@ -23,14 +23,6 @@ constexpr std::size_t kMostParts = 3;
 
 }  // namespace
 
-struct StagedDrafter::Drafting {
-  DraftJob* job = nullptr;
-  Stream* stream = nullptr;
-  ApartChance* chance = nullptr;
-  int leaf = 0;
-  int round = 0;
-};
-
 StagedDrafter::StagedDrafter(std::string_view name, std::unique_ptr<LanguageModel> model,
                              PartedDrafter::Part cheaper, std::shared_ptr<const Rule> rule)
     : name_(name),
@@ -83,7 +75,7 @@ void StagedDrafter::catch_up(Stream& stream) {
 }
 
 void StagedDrafter::propose(std::span<DraftJob> jobs) {
-  std::vector<Drafting> drafting;
+  drafting_.clear();
   const DraftNoise noise = jobs.empty() ? DraftNoise::fresh : jobs.front().noise;
   for (DraftJob& job : jobs) {
     Text& text = texts_.at(job.context->id);
@@ -97,46 +89,48 @@ void StagedDrafter::propose(std::span<DraftJob> jobs) {
     stream.finished = false;
     stream.counts = {};
     catch_up(stream);
-    drafting.push_back({.job = &job, .stream = &stream, .chance = &text.chance});
+    text.job = &job;
+    text.leaf = 0;
+    text.n_rounds = 0;
+    drafting_.push_back(&stream);
   }
-  Decoder& decoder = noise == DraftNoise::coupled ? coupled_decoder_ : fresh_decoder_;
-  while (!drafting.empty()) {
-    active_.clear();
-    for (Drafting& each : drafting) {
-      each.chance->reset(*each.job->chance, {.first = kOuterNodes,
-                                             .stride = kRounds,
-                                             .lane = each.round++,
-                                             .position = each.job->tree->n_committed()});
-      active_.push_back(each.stream);
+  RoundHooks hooks;
+  hooks.before = [this](std::span<Stream* const> streams) {
+    for (const Stream* stream : streams) {
+      Text& text = texts_.at(stream->id);
+      text.chance.reset(*text.job->chance, {.first = kOuterNodes,
+                                            .stride = kRounds,
+                                            .lane = text.n_rounds++,
+                                            .position = text.job->tree->n_committed()});
     }
-    decoder.round(active_, [&](Stream& stream, const Committed& committed) {
-      const auto of = std::find_if(drafting.begin(), drafting.end(),
-                                   [&](const Drafting& each) { return each.stream == &stream; });
-      return commit(*of, stream, committed);
-    });
-    ++n_passes_;
-    std::erase_if(drafting, [](const Drafting& each) { return each.stream->finished; });
-  }
+  };
+  hooks.after = [this](std::span<Stream* const>, const RoundTimes&) { ++n_passes_; };
+  const CommitFunction on_commit = [this](Stream& stream, const Committed& committed) {
+    return commit(texts_.at(stream.id), committed);
+  };
+  Decoder& decoder = noise == DraftNoise::coupled ? coupled_decoder_ : fresh_decoder_;
+  decoder.run_to_end(drafting_, on_commit, hooks);
 }
 
 // The law of a token is the rule's at the node before it: without loss what the model's row said.
-bool StagedDrafter::commit(Drafting& drafting, Stream& stream, const Committed& committed) const {
-  DraftTree& tree = *drafting.job->tree;
+bool StagedDrafter::commit(Text& text, const Committed& committed) const {
+  Stream& stream = *text.stream;
+  DraftTree& tree = *text.job->tree;
   const int law = tree.add_distribution();
   rule_->rule_prob(stream.views, committed.logits_node, tree.distribution(law));
-  tree.set_draft_prob(drafting.leaf, law);
+  tree.set_draft_prob(text.leaf, law);
   const Distribution& raw = stream.views.raw_target(committed.logits_node);
-  if (drafting.job->record_raw) {
+  if (text.job->record_raw) {
     const int raw_law = tree.add_distribution();
     tree.distribution(raw_law) = raw;
-    tree.set_raw_draft(drafting.leaf, raw_law);
+    tree.set_raw_draft(text.leaf, raw_law);
   }
   // At temperature 0 the law is a point mass already; naming the token says the same.
-  drafting.leaf = tree.add_child(drafting.leaf, committed.id, law);
+  text.leaf = tree.add_child(text.leaf, committed.id, law);
   const auto at = std::find(raw.ids.begin(), raw.ids.end(), committed.id);
   const double raw_prob =
       at == raw.ids.end() ? 0 : raw.probs[static_cast<std::size_t>(at - raw.ids.begin())];
-  const StopRule* const stop = drafting.job->stop;
+  const StopRule* const stop = text.job->stop;
   return stop != nullptr && stop->stop_after(committed.id, raw_prob);
 }
 

@@ -67,11 +67,14 @@ class StagedDrafter final : public Drafter {
   struct Text {
     ApartChance chance;
     std::unique_ptr<Stream> stream;
+    // Of the draft on its way: its job, its last node, and how many inner rounds it has taken.
+    DraftJob* job = nullptr;
+    int leaf = 0;
+    int n_rounds = 0;
   };
-  struct Drafting;  // a draft on its way
   bool can_run(std::span<const TokenId> tokens) const;
   void catch_up(Stream& stream);
-  bool commit(Drafting& drafting, Stream& stream, const Committed& committed) const;
+  bool commit(Text& text, const Committed& committed) const;
 
   std::string_view name_;
   std::unique_ptr<LanguageModel> model_;
@@ -87,7 +90,7 @@ class StagedDrafter final : public Drafter {
 
   // Reused from round to round.
   ForwardOutput output_;
-  std::vector<Stream*> active_;
+  std::vector<Stream*> drafting_;
 };
 
 // The model of such a drafter, read.

@@ -1,0 +1,82 @@
+// The token blocks of one pass, put together row by row.
+#ifndef OUTRIDER_SPECULATE_BLOCK_BUILDER_H_
+#define OUTRIDER_SPECULATE_BLOCK_BUILDER_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model/language_model.h"
+#include "outrider/types.h"
+#include "speculate/draft_tree.h"
+
+namespace outrider {
+
+// Holds tokens, parents, states and the rows that are asked for logits; blocks() and rows() show
+// them as LanguageModel::forward takes them. Storage is kept from pass to pass. Not thread-safe.
+//
+//   builder.clear();
+//   for (each sequence) {
+//     builder.begin_block(sequence);
+//     for (each token) builder.add(token, parent);
+//     builder.ask();
+//   }
+//   model.forward(builder.blocks(), {.logits = builder.rows()}, output);
+class BlockBuilder {
+ public:
+  // state_width: the floats that go with each token (TokenBlock::features); 0 for models that read
+  // tokens alone.
+  explicit BlockBuilder(std::size_t state_width = 0);
+
+  void clear();
+  // The rows added from now on are this sequence's. A sequence has one block at most.
+  void begin_block(Sequence& sequence);
+
+  // Adds a row to the block; returns its number there, from 0. parent: as in TokenBlock::parents.
+  int add(TokenId token, int parent);
+  // Adds a chain behind the sequence's last pending node: the block's only rows.
+  void add_chain(std::span<const TokenId> tokens);
+  // Adds these nodes of a tree, ascending, and asks for all of them. pending: by node of the tree,
+  // which pending node of the sequence it is; -1, or beyond the end: none. Learns those of the
+  // nodes added. A child of a node that is none stands behind the last kept token.
+  void add_nodes(const DraftTree& tree, std::span<const int> nodes, std::vector<int>& pending);
+  // The states (n, state_width) of the next rows, in the rows' order. Every row needs one before
+  // blocks() is called.
+  void add_states(std::span<const float> states);
+
+  // Asks for the logits of the row added last.
+  void ask() { asked_.push_back(n_rows() - 1); }
+
+  // Both valid until the builder is changed.
+  std::span<const TokenBlock> blocks();
+  RowSet rows() const;
+
+  int n_rows() const { return static_cast<int>(tokens_.size()); }
+  // Which row of the pass is a block's first; blocks are numbered from 0.
+  int first_row(std::size_t block) const { return starts_[block].row; }
+  int n_rows_of(std::size_t block) const { return end_row(block) - first_row(block); }
+
+ private:
+  struct Start {
+    Sequence* sequence;
+    int row;     // of the pass
+    int parent;  // where in parents_; a chain has none there
+    bool is_chain;
+  };
+  int end_row(std::size_t block) const {
+    return block + 1 < starts_.size() ? starts_[block + 1].row : n_rows();
+  }
+  bool asks_last_of_each() const;
+
+  std::size_t state_width_;
+  std::vector<Start> starts_;  // of each block
+  std::vector<TokenId> tokens_;
+  std::vector<int> parents_;
+  std::vector<float> states_;
+  std::vector<int> asked_;
+  std::vector<TokenBlock> blocks_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_BLOCK_BUILDER_H_

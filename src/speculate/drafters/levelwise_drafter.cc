@@ -1,0 +1,71 @@
+#include "speculate/drafters/levelwise_drafter.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/prefill.h"
+
+namespace outrider {
+
+LevelwiseDrafter::LevelwiseDrafter(std::size_t n_tokens) : n_tokens_(n_tokens) {
+  path_.reserve(kPrefillRows);  // the longest chain of one pass; it may come late
+}
+LevelwiseDrafter::~LevelwiseDrafter() = default;
+
+void LevelwiseDrafter::propose(std::span<DraftJob> jobs) {
+  growing_.clear();
+  while (growths_.size() < jobs.size()) growths_.push_back(std::make_unique<TreeGrowth>());
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    const int depth = prepare(jobs[index]);
+    if (depth <= 0) continue;
+    TreeGrowth& growth = *growths_[index];
+    growth.start(jobs[index], depth);
+    if (!growth.frontier().empty()) growing_.push_back({.job = &jobs[index], .growth = &growth});
+  }
+  for (int level = 0; !growing_.empty(); ++level) {
+    const RowPer row_per = run_level(level, growing_);
+    ++n_passes_;
+    grow(row_per);
+    std::erase_if(growing_, [this](const Growing& draft) {
+      if (!draft.frontier().empty()) return false;
+      complete(draft);
+      return true;
+    });
+  }
+}
+
+// The children of all frontiers, from the rows of the level's pass.
+void LevelwiseDrafter::grow(RowPer row_per) {
+  int row = 0;
+  for (const Growing& draft : growing_) {
+    for (const int node : draft.frontier()) {
+      draft.growth->expand(node, logits(row));
+      if (row_per == RowPer::node) ++row;
+    }
+    if (row_per == RowPer::draft) ++row;
+    draft.growth->next_level();
+  }
+}
+
+void LevelwiseDrafter::complete(const Growing& /*draft*/) {}
+
+bool LevelwiseDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
+                                Distribution& draft_prob, Distribution* raw_draft) {
+  if (!run_node(context, tree, node)) return false;
+  ++n_passes_;
+  distributions_at(context, tree, node, logits(0), penalised_, draft_prob, raw_draft);
+  return true;
+}
+
+std::span<const float> LevelwiseDrafter::logits(int row) const {
+  const std::span<const float> all = output_.logits_row(row);
+  return all.first(std::min(all.size(), n_tokens_));
+}
+
+void LevelwiseDrafter::keep_chain(Sequence& sequence, std::size_t n_rows) {
+  path_.resize(n_rows);
+  std::iota(path_.begin(), path_.end(), 0);
+  sequence.keep(path_);
+}
+
+}  // namespace outrider
