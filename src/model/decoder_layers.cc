@@ -35,6 +35,13 @@ void add_bias_part(const KernelTable& table, float* y, const std::vector<float>&
   if (!bias.empty()) table.add(y, bias.data() + first, n);
 }
 
+// All layers keep all positions.
+std::shared_ptr<KvCache> make_cache(const DecoderLayers::Parts& parts) {
+  const std::vector<LayerCache> layers(parts.layers.size(), {.n_heads = parts.config->n_kv_heads,
+                                                             .head_dim = parts.config->head_dim});
+  return std::make_shared<KvCache>(layers, parts.kv, parts.most_cache_bytes);
+}
+
 }  // namespace
 
 void add_bias(const KernelTable& table, float* y, const std::vector<float>& bias) {
@@ -46,11 +53,8 @@ DecoderLayers::DecoderLayers(const Parts& parts)
       query_width_(parts.config->n_heads * parts.config->head_dim),
       kv_width_(parts.config->n_kv_heads * parts.config->head_dim),
       frequencies_(rope_frequencies(*parts.config)),
-      pool_(std::make_shared<PagePool>(KvShape{.n_layers = static_cast<int>(parts.layers.size()),
-                                               .n_heads = parts.config->n_kv_heads,
-                                               .head_dim = parts.config->head_dim,
-                                               .kind = parts.kv})),
-      attention_(*parts.config, *parts.table, pool_->shape(), parts.n_threads),
+      cache_(make_cache(parts)),
+      attention_(*parts.config, *parts.table, cache_->shape(0), parts.n_threads),
       least_share_ns_(kLeastShare_ns) {
   if (parts_.kv == kernels::KvKind::int8 &&
       parts_.config->head_dim > kernels::kMostRoundedHeadDim) {
@@ -69,17 +73,17 @@ std::unique_ptr<Sequence> DecoderLayers::open(const Prompt& prompt) {
   if (!prompt.encoder_tokens.empty()) {
     throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
   }
-  auto sequence = std::make_unique<KvSequence>(pool_);
+  auto sequence = std::make_unique<KvSequence>(cache_);
   const int n_reserved = std::min(prompt.n_reserved, parts_.config->context_length + kPrefillRows);
   attention_.expect(n_reserved);
-  sequence->hold(n_reserved);
+  sequence->expect(n_reserved);
   return sequence;
 }
 
 std::unique_ptr<Sequence> DecoderLayers::fork_without(const Sequence& whole,
                                                       std::span<const int> skip_layers) const {
   const auto* sequence = dynamic_cast<const KvSequence*>(&whole);
-  if (sequence == nullptr || sequence->pool() != pool_.get()) return nullptr;
+  if (sequence == nullptr || sequence->cache() != cache_.get()) return nullptr;
   if (!sequence->skipped_layers().empty()) return nullptr;
   // The last ones, and all of these.
   int expected = parts_.config->n_layers - static_cast<int>(skip_layers.size());
@@ -93,12 +97,12 @@ std::unique_ptr<Sequence> DecoderLayers::fork_without(const Sequence& whole,
 
 void DecoderLayers::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                             std::span<const int> skip_layers) {
-  plan_.lay_out(blocks, logits, skip_layers, *parts_.config, *pool_);
+  plan_.lay_out(blocks, logits, skip_layers, *parts_.config, *cache_);
   make_room();
 }
 
 std::int64_t DecoderLayers::kv_bytes_per_token() const {
-  return static_cast<std::int64_t>(pool_->shape().token_bytes());
+  return static_cast<std::int64_t>(cache_->token_bytes());
 }
 
 void DecoderLayers::turn(const Team& team) {
@@ -148,7 +152,7 @@ void DecoderLayers::store_keys_and_values(const Team& team, int layer_index) {
   const LlamaLayer& layer = parts_.layers[static_cast<std::size_t>(layer_index)];
   const int head_dim = parts_.config->head_dim;
   const int n_heads = parts_.config->n_heads;
-  const KvShape& shape = pool_->shape();
+  const KvShape& shape = cache_->shape(layer_index);
   // use(row, x): one head of every row, x (head_dim), with its bias.
   const auto for_rows = [&](std::vector<float>& heads, int width, const std::vector<float>& bias,
                             int head, const auto& use) {

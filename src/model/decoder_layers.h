@@ -4,6 +4,7 @@
 #ifndef OUTRIDER_MODEL_DECODER_LAYERS_H_
 #define OUTRIDER_MODEL_DECODER_LAYERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,8 +12,8 @@
 
 #include "kernels/table.h"
 #include "kernels/whole_attention.h"
+#include "model/cache/kv_sequence.h"
 #include "model/config.h"
-#include "model/kv_cache.h"
 #include "model/language_model.h"
 #include "model/llama_weights.h"
 #include "model/pass_attention.h"
@@ -57,6 +58,7 @@ class DecoderLayers {
     std::span<const LlamaLayer> layers;  // one at least
     const KernelTable* table = nullptr;  // the one the weights are packed for
     kernels::KvKind kv = kernels::KvKind::f32;
+    std::size_t most_cache_bytes = PagePool::kUnbounded;
     int n_threads = 1;
     InputForms input_forms;  // what the matrices read, all together
   };
@@ -131,7 +133,7 @@ class DecoderLayers {
   int query_width_;                  // n_heads * head_dim
   int kv_width_;                     // n_kv_heads * head_dim
   std::vector<double> frequencies_;  // (head_dim / 2) radians per position
-  std::shared_ptr<PagePool> pool_;
+  std::shared_ptr<KvCache> cache_;
   PassAttention attention_;
   std::int64_t layer_bytes_ = 0;  // packed matrices of one layer
   std::int64_t least_share_ns_;

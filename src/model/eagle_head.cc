@@ -294,6 +294,7 @@ OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
   parts.target = &target;
   parts.table = loader.options().table;
   parts.kv = kv_kind(options, loader.all_f32());
+  parts.most_cache_bytes = most_cache_bytes(options);
   parts.n_threads = loader.options().n_threads;
   parts.input_forms = loader.input_forms();
   return parts;

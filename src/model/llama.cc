@@ -16,6 +16,7 @@ LlamaModel::LlamaModel(Parts parts)
                .layers = parts_.weights.layers,
                .table = parts_.table,
                .kv = parts_.kv,
+               .most_cache_bytes = parts_.most_cache_bytes,
                .n_threads = parts_.n_threads,
                .input_forms = parts_.weights.input_forms}) {}
 

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_LLAMA_H_
 #define OUTRIDER_MODEL_LLAMA_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ class LlamaModel final : public LanguageModel {
     LlamaWeights weights;
     const KernelTable* table = nullptr;  // the one the weights are packed for
     kernels::KvKind kv = kernels::KvKind::f32;
+    std::size_t most_cache_bytes = PagePool::kUnbounded;
     int n_threads = 1;
   };
   explicit LlamaModel(Parts parts);

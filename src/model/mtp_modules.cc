@@ -145,6 +145,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.target = &target;
     parts.table = weight_options.table;
     parts.kv = kv_kind(options, loader.all_f32());
+    parts.most_cache_bytes = most_cache_bytes(options);
     parts.n_threads = weight_options.n_threads;
     parts.input_forms = loader.input_forms();
     heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights), output));

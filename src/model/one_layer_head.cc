@@ -15,6 +15,7 @@ OneLayerHead::OneLayerHead(Parts parts)
                .layers = {&parts_.layer, 1},
                .table = parts_.table,
                .kv = parts_.kv,
+               .most_cache_bytes = parts_.most_cache_bytes,
                .n_threads = parts_.n_threads,
                .input_forms = parts_.input_forms}) {}
 

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_MODEL_ONE_LAYER_HEAD_H_
 #define OUTRIDER_MODEL_ONE_LAYER_HEAD_H_
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,6 +22,7 @@ class OneLayerHead : public FeatureHead {
     LanguageModel* target = nullptr;  // outlives the head
     const KernelTable* table = nullptr;
     kernels::KvKind kv = kernels::KvKind::f32;
+    std::size_t most_cache_bytes = PagePool::kUnbounded;
     int n_threads = 1;
     InputForms input_forms;
   };
