@@ -36,7 +36,8 @@ const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
 const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
 const Names kVerdictLog = {"--verdict-log", "--verdict-log-size", "--verdict-log-top"};
-const Names kPair = {"--model", "--weights", "--kv", "--threads", "--drafter", "--draft"};
+const Names kPair = {"--model",   "--weights", "--kv",   "--kv-memory",
+                     "--threads", "--drafter", "--draft"};
 
 // A flag that the chosen measurement does not look at is a mistake, not to be passed over.
 template <class IsKnown>

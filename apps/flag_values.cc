@@ -55,6 +55,36 @@ void parse_real(const std::string& shown, const std::string& text, const RealRan
   value = number;
 }
 
+// A number and what it counts: bytes, or powers of 1024 of them.
+void parse_bytes(const std::string& shown, const std::string& text, std::uint64_t& value) {
+  constexpr std::string_view kUnits = "KMGT";
+  constexpr int kBitsPerUnit = 10;
+  // Beyond 2^53 bytes not every number is a double; no machine has as much memory.
+  constexpr double kMost = 9007199254740992.0;
+  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
+  std::string_view number = text;
+  const auto drop = [&number, &upper](char last) {
+    const bool is_there = !number.empty() && upper(number.back()) == last;
+    if (is_there) number.remove_suffix(1);
+    return is_there;
+  };
+  const bool says_bytes = drop('B');
+  const bool says_binary = says_bytes && drop('I');
+  const std::size_t unit =
+      number.empty() ? std::string_view::npos : kUnits.find(upper(number.back()));
+  const bool has_unit = unit != std::string_view::npos;
+  if (has_unit) number.remove_suffix(1);
+  double bytes = 0;
+  bool is_good = parse_number(number, bytes) && (has_unit || !says_binary);
+  if (has_unit) bytes = std::ldexp(bytes, kBitsPerUnit * (static_cast<int>(unit) + 1));
+  // Written so that NaN fails. A part of a byte is a slip.
+  is_good = is_good && bytes >= 0 && bytes <= kMost && (has_unit || bytes == std::floor(bytes));
+  if (!is_good) {
+    throw UsageError(kOperation, shown, "bytes, as in 1048576, 512K, 64M, 1.5G or 2T", text);
+  }
+  value = static_cast<std::uint64_t>(bytes);
+}
+
 // Value: what a number can be assigned to.
 template <typename Value>
 CLI::Option* add_real_to(CLI::App& app, const std::string& name, Value& value,
@@ -114,6 +144,16 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& val
           },
           description)
       ->type_name("N");
+}
+
+CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& value,
+                       const std::string& description) {
+  const std::string shown = display_name(name);
+  return app
+      .add_option_function<std::string>(
+          name, [&value, shown](const std::string& text) { parse_bytes(shown, text, value); },
+          description)
+      ->type_name("BYTES");
 }
 
 CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,

@@ -29,6 +29,9 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int
                          const std::string& description);
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& value,
                       const std::string& description);
+// Bytes: 1048576, 512K, 64M, 1.5G or 2T, in powers of 1024; also 64m, 64MB and 64MiB.
+CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::uint64_t& value,
+                       const std::string& description);
 CLI::Option* add_real(CLI::App& app, const std::string& name, double& value, const RealRange& range,
                       const std::string& description);
 // Left alone where the flag is not given.

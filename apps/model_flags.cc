@@ -44,6 +44,12 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
   add_choice(app, "--kv", flags.options.kv, {"f32", "bf16", "int8"},
              "Type of the attention cache (default: f32 for f32 weights, else bf16)")
       ->group(kModel);
+  add_bytes(
+      app, "--kv-memory", flags.options.kv_memory_bytes,
+      "Most memory for the attention cache of all texts together: bytes, or with K, M, G or T "
+      "(powers of 1024), as in 512M or 1.5G; each drafter's cache may take as much again; a "
+      "text that needs more ends with an error (default: 0, no limit)")
+      ->group(kModel);
   add_integer(app, "--threads", flags.options.threads, 0,
               "Threads; 0 takes every processor (default: 0)")
       ->group(kModel);

@@ -14,7 +14,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/whole_attention.h"
 #include "measure/stream_read.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_sequence.h"
 
 namespace outrider {
 namespace {
@@ -29,13 +29,13 @@ constexpr std::size_t kReadBytes = std::size_t{256} << 20;
 
 // A sequence of n_keys tokens, in its pages as a model's is.
 std::unique_ptr<KvSequence> make_sequence(kernels::KvKind kv, int n_keys) {
-  const auto pool = std::make_shared<PagePool>(
-      KvShape{.n_layers = kLayers, .n_heads = kKvHeads, .head_dim = kHeadDim, .kind = kv});
-  auto sequence = std::make_unique<KvSequence>(pool);
-  sequence->hold(n_keys);
-  for (int id = 0; id < pool->n_pages(); ++id) {
+  const std::vector<LayerCache> layers(kLayers, {.n_heads = kKvHeads, .head_dim = kHeadDim});
+  const auto cache = std::make_shared<KvCache>(layers, kv);
+  auto sequence = std::make_unique<KvSequence>(cache);
+  sequence->reserve(n_keys);
+  for (int id = 0; id < cache->pool().n_pages(); ++id) {
     // Ordinary numbers of any type: what the values are costs nothing.
-    std::memset(pool->bytes(id), 0x3F, pool->shape().page_bytes());
+    std::memset(cache->store().bytes(id), 0x3F, cache->groups().front().page_bytes());
   }
   return sequence;
 }
@@ -47,7 +47,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
   const auto n_rows = static_cast<std::size_t>(state.range(1));
   constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
   const auto sequence = make_sequence(kv, n_keys);
-  const KvShape& shape = sequence->pool()->shape();
+  const KvShape& shape = sequence->cache()->shape(0);
   std::vector<const void*> chunks(sequence->n_pages());
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());

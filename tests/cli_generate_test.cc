@@ -315,6 +315,30 @@ TEST(Generate, AReaderThatLeavesEndsItQuietly) {
   EXPECT_THAT(run.err, IsEmpty());
 }
 
+// What a page takes stands in the message that refuses less.
+TEST(Generate, ATextThatNeedsMoreMemoryThanItMayHaveIsAnError) {
+  const ProgramRun too_little = run_program(generate_words({"--prompt", "ab", "--kv-memory", "1"}));
+  EXPECT_EQ(too_little.status, 2);
+  const std::string before = "--kv-memory: expected at least ";
+  const std::size_t at = too_little.err.find(before);
+  ASSERT_NE(at, std::string::npos) << too_little.err;
+  const long page_bytes = std::stol(too_little.err.substr(at + before.size()));
+  const std::string two_pages = std::to_string(2 * page_bytes);
+  const Words text = {"--prompt", "ab", "--ignore-eos", "--max-tokens"};
+  const auto run = [&](const std::string& max_tokens, const std::string& memory) {
+    Words words = text;
+    words.insert(words.end(), {max_tokens, "--kv-memory", memory});
+    return run_program(generate_words(words));
+  };
+  EXPECT_EQ(run("100", two_pages).status, 0);
+  EXPECT_EQ(run("100", two_pages).out, run("100", "0.5g").out);
+  EXPECT_EQ(run("200", "64MiB").status, 0);
+  const ProgramRun exhausted = run("200", two_pages);
+  EXPECT_EQ(exhausted.status, 1);
+  EXPECT_THAT(exhausted.err,
+              HasSubstr("KV cache: expected at most " + two_pages + " bytes (--kv-memory)"));
+}
+
 TEST(Generate, AClosedStandardOutputIsAnErrorAndNoFileGetsTheText) {
   const fs::path file = CliModels::get().root() / "beside_closed.f32";
   const ProgramRun run = run_program(generate_words({"--prompt", "a", "--logits", file.string()}),

@@ -24,6 +24,10 @@ struct ModelOptions {
   // "f32", "bf16" or "int8" (a scale for each head of a token); empty takes f32 for f32 weights and
   // bf16 otherwise.
   std::string kv = {};
+  // Bytes that keys and values of all texts may take together, in the target's cache, and as many
+  // again in each cache of a drafter (a drafter's are smaller). A pass that needs more ends the
+  // generation with an Error. 0: no limit but the memory there is.
+  std::uint64_t kv_memory_bytes = 0;
   // Threads of a pass; 0 takes every processor this process may run on.
   int threads = 0;
   // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the

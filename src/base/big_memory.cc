@@ -1,9 +1,11 @@
 #include "base/big_memory.h"
 
+#include <cstdint>
 #include <new>
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace outrider {
@@ -25,6 +27,16 @@ BigMemory allocate_big_memory(std::size_t n_bytes) {
   }
 #endif
   return memory;
+}
+
+void give_back_memory([[maybe_unused]] std::byte* bytes, [[maybe_unused]] std::size_t n_bytes) {
+#if defined(__linux__)
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
+  const std::uintptr_t first = (begin + page - 1) / page * page;
+  const std::uintptr_t end = (begin + n_bytes) / page * page;
+  if (first < end) madvise(bytes + (first - begin), end - first, MADV_DONTNEED);
+#endif
 }
 
 }  // namespace outrider

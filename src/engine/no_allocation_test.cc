@@ -1,6 +1,7 @@
 // Once warm, generation takes nothing from the heap, on any thread: not the passes, not the cache,
-// not drafting, judging or committing. Plain decoding and chains of a model; index drafters, which
-// grow with the text they index, are exempt.
+// not drafting, judging or committing. Warm: a text as long has come before it, whose pages of the
+// caches are free again (model/no_allocation_test.cc sees what new pages take). Plain decoding and
+// chains of a model; index drafters, which grow with the text they index, are exempt.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -34,8 +35,8 @@ class NoAllocation : public ::testing::Test {
 
   static std::string draft() { return (directory_->path() / "draft").string(); }
 
-  // Generates one text and counts, from the first token that comes after kWarmUpTokens, so after
-  // kWarmUpRounds at least, to the last.
+  // Generates a text twice and counts, the second time, from the first token that comes after
+  // kWarmUpTokens, so after kWarmUpRounds at least, to the last.
   static void expect_none(const std::string& drafter, const std::string& verify,
                           const SamplingParams& sampling, int n_threads) {
     SCOPED_TRACE(drafter + " " + verify + " temperature " + std::to_string(sampling.temperature) +
@@ -55,14 +56,17 @@ class NoAllocation : public ::testing::Test {
     long after = -1;
     int n_tokens = 0;
     GenerateOptions options{.max_tokens = kTokens, .sampling = sampling, .ignore_eos = true};
+    Generator generator(model, speculation);
+    const std::string prompt = "A small test of some words.";
+    const std::vector<TokenId> ids = generator.generate(prompt, options).ids;
     options.on_token = [&](const TokenEvent&) {
       ++n_tokens;
       if (n_tokens == kWarmUpTokens + 1) before = testing::n_allocations;
       if (n_tokens == kTokens) after = testing::n_allocations;
     };
-    const GenerateResult result =
-        Generator(model, speculation).generate("A small test of some words.", options);
+    const GenerateResult result = generator.generate(prompt, options);
     ASSERT_EQ(result.ids.size(), static_cast<std::size_t>(kTokens));
+    EXPECT_EQ(result.ids, ids);
     EXPECT_EQ(result.statistics.accepted > 0, !drafter.empty());
     EXPECT_EQ(after - before, 0);
   }

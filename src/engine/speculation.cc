@@ -148,6 +148,7 @@ LoadOptions make_load_options(const ModelOptions& options) {
   if (options.threads < 0) {
     throw UsageError(kOperation, "threads", "0 or more", fmt::format("{}", options.threads));
   }
+  load.kv_memory_bytes = options.kv_memory_bytes;
   load.n_threads = options.threads;
   load.table = &choose_kernels(options.kernels);
   load.progress = options.progress;

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "kernels/dispatch.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_sequence.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/run_model.h"

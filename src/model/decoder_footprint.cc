@@ -51,7 +51,7 @@ Footprint DecoderModel::footprint() const {
   }
   footprint.kernels = parts_.machine.table->name;
   footprint.kv = name_of(pass_.kv());
-  footprint.kv_bytes_per_token = static_cast<std::int64_t>(pass_.kv_shape().token_bytes());
+  footprint.kv_bytes_per_token = pass_.kv_bytes_per_token();
   return footprint;
 }
 

@@ -1,8 +1,18 @@
 #include "model/language_model.h"
 
+#include <fmt/format.h>
+
 #include "outrider/error.h"
 
 namespace outrider {
+
+void Sequence::truncate(int n_tokens) {
+  const int n_left = rewind(n_tokens);
+  if (n_left != n_tokens) {
+    throw Error("truncate", "sequence", fmt::format("{} tokens left", n_tokens),
+                fmt::format("{}: the state behind {} is gone", n_left, n_tokens));
+  }
+}
 
 std::unique_ptr<Sequence> LanguageModel::fork_without(const Sequence&, std::span<const int>) const {
   return nullptr;

@@ -21,8 +21,8 @@ namespace outrider {
 // What a sequence starts from.
 struct Prompt {
   std::span<const TokenId> encoder_tokens;  // for encoder-decoder models; decoders refuse them
-  // Tokens, kept and pending, that memory is set aside for at once: passes over the sequence take
-  // none until it holds more. Where the context ends sooner, it is that many.
+  // Tokens, kept and pending, that the sequence is expected to have: lists that grow with it get
+  // room for so many at once. A hint: it takes no memory of the cache and limits nothing.
   int n_reserved = 0;
 };
 
@@ -42,8 +42,15 @@ class Sequence {
   // kept token) and drops all others. An empty path drops all pending nodes.
   virtual void keep(std::span<const int> path) = 0;
 
-  // Drops all pending nodes and the kept tokens from position n_tokens on. n_tokens <= n_kept().
-  virtual void truncate(int n_tokens) = 0;
+  // Drops all pending nodes and the kept tokens from position n_tokens on. Returns how many tokens
+  // are kept now: n_tokens, or fewer where the state at that place is gone (of a layer that keeps a
+  // window of positions, say). 0 can always be reached. What was dropped beyond n_tokens has to be
+  // run again. Throws Error unless 0 <= n_tokens <= n_kept().
+  virtual int rewind(int n_tokens) = 0;
+
+  // rewind(), for callers that cannot run tokens again: throws Error where the sequence stands
+  // before n_tokens afterwards.
+  void truncate(int n_tokens);
 
   // An independent copy of the kept tokens (pages are shared until one of the two writes).
   virtual std::unique_ptr<Sequence> fork() const = 0;

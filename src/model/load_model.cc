@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "model/cache/page_pool.h"
 #include "model/decoder_model.h"
 #include "model/families/registry.h"
 #include "model/load/decoder_weights.h"
@@ -84,6 +86,12 @@ kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32) {
   return options.kv.value_or(all_f32 ? kernels::KvKind::f32 : kernels::KvKind::bf16);
 }
 
+std::size_t most_cache_bytes(const LoadOptions& options) {
+  if (options.kv_memory_bytes == 0) return PagePool::kUnbounded;
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(options.kv_memory_bytes, PagePool::kUnbounded));
+}
+
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
@@ -93,6 +101,7 @@ std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
   parts.weights = load_decoder_weights(*opened.source, *opened.family, weight_options);
   parts.machine = {.table = weight_options.table,
                    .kv = kv_kind(options, parts.weights.all_f32),
+                   .most_cache_bytes = most_cache_bytes(options),
                    .n_threads = weight_options.n_threads};
   parts.family = std::move(opened.family);
   parts.source = std::move(opened.source);

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_MODEL_LOAD_MODEL_H_
 #define OUTRIDER_MODEL_LOAD_MODEL_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -19,8 +21,11 @@ struct LoadOptions {
   // widens to f32 (exact); Q6_K has groups of 16 and is requantised to int8 in groups of 32.
   std::optional<kernels::WeightKind> weights = std::nullopt;
   std::optional<kernels::KvKind> kv = std::nullopt;  // empty: f32 for f32 weights, else bf16
-  const kernels::KernelTable* table = nullptr;       // null: choose_kernels()
-  int n_threads = 0;                                 // 0: default_threads()
+  // Keys and values of all sequences of the model together, at most so many bytes: passes that need
+  // more throw Error. 0: no limit.
+  std::uint64_t kv_memory_bytes = 0;
+  const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
+  int n_threads = 0;                            // 0: default_threads()
   // Called from the loading thread with the share done, 0..1, now and then.
   std::function<void(double)> progress = {};
 };
@@ -38,6 +43,8 @@ WeightOptions make_weight_options(const LoadOptions& options);
 
 // The cache's type for weights of these kinds.
 kernels::KvKind kv_kind(const LoadOptions& options, bool all_f32);
+// And its limit, as PagePool has it.
+std::size_t most_cache_bytes(const LoadOptions& options);
 
 // PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file, tensor or key, what
 // was expected and what came.

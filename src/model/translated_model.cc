@@ -47,15 +47,20 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     n_pending_ = 0;
     if (!is_whole_) text_.truncate(tokens_.size());
   }
-  void truncate(int n_tokens) override {
+  int rewind(int n_tokens) override {
+    if (n_tokens < 0 || n_tokens > n_kept()) {
+      throw Error("rewind", "sequence", fmt::format("0 to {} tokens", n_kept()),
+                  fmt::format("{}", n_tokens));
+    }
     pending_.clear();
     n_pending_ = 0;
     read_->keep({});
     const bool is_shorter = static_cast<std::size_t>(n_tokens) < tokens_.size();
     tokens_.resize(static_cast<std::size_t>(n_tokens));
     text_.truncate(tokens_.size());  // it may have read ahead, too
-    if (!is_shorter) return;
-    is_whole_ = false;  // which of the ids these tokens are is for the next reading to say
+    // Which of the ids these tokens are is for the next reading to say.
+    if (is_shorter) is_whole_ = false;
+    return n_tokens;
   }
   std::unique_ptr<Sequence> fork() const override {
     auto copy = std::make_unique<TranslatedSequence>(read_->fork());
@@ -91,8 +96,9 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
     const std::vector<TokenId>& ids = text_.update(translation, all);
     const auto [end, differs] = std::mismatch(ids_.begin(), ids_.end(), ids.begin(), ids.end());
     // Something is always run: its logits may be asked for.
-    const auto n_same = std::min(static_cast<std::size_t>(end - ids_.begin()), ids.size() - 1);
-    read_->truncate(static_cast<int>(n_same));
+    // What the model cannot go back to is run again, too.
+    const auto n_same = static_cast<std::size_t>(read_->rewind(
+        static_cast<int>(std::min(static_cast<std::size_t>(end - ids_.begin()), ids.size() - 1))));
     ids_.resize(n_same);
     is_whole_ = false;  // until the piece is kept
     std::vector<TokenId> rest(ids.begin() + static_cast<std::ptrdiff_t>(n_same), ids.end());
@@ -109,7 +115,7 @@ class TranslatedModel::TranslatedSequence final : public Sequence {
   }
   // There are no kept tokens, and so nothing was read.
   void forget() {
-    read_->truncate(0);
+    read_->rewind(0);
     ids_.clear();
     is_whole_ = true;
   }

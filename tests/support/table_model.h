@@ -25,9 +25,10 @@ class TableSequence final : public Sequence {
     for (const int node : path) kept_.push_back(pending_[static_cast<std::size_t>(node)].token);
     pending_.clear();
   }
-  void truncate(int n_tokens) override {
+  int rewind(int n_tokens) override {
     pending_.clear();
     kept_.resize(static_cast<std::size_t>(n_tokens));
+    return n_tokens;
   }
   std::unique_ptr<Sequence> fork() const override {
     auto copy = std::make_unique<TableSequence>();

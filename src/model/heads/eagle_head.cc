@@ -252,6 +252,7 @@ OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
   parts.target = &target;
   parts.machine = {.table = loader.options().table,
                    .kv = kv_kind(options, loader.all_f32()),
+                   .most_cache_bytes = most_cache_bytes(options),
                    .n_threads = loader.options().n_threads};
   return parts;
 }

@@ -127,6 +127,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     parts.target = &target;
     parts.machine = {.table = weight_options.table,
                      .kv = kv_kind(options, loader.all_f32()),
+                     .most_cache_bytes = most_cache_bytes(options),
                      .n_threads = weight_options.n_threads};
     heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights), output));
   }

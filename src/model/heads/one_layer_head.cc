@@ -29,7 +29,7 @@ Footprint OneLayerHead::footprint() const {
   Footprint footprint;
   footprint.kernels = parts_.machine.table->name;
   footprint.kv = name_of(parts_.machine.kv);
-  footprint.kv_bytes_per_token = static_cast<std::int64_t>(pass_->kv_shape().token_bytes());
+  footprint.kv_bytes_per_token = pass_->kv_bytes_per_token();
   for_each_linear(parts_.layer, [&](const Linear& linear) {
     footprint.weight_bytes += static_cast<std::int64_t>(linear.matrix.packed_bytes());
     footprint.n_parameters +=

@@ -10,7 +10,7 @@
 #include "base/big_memory.h"
 #include "kernels/table.h"
 #include "kernels/whole_attention.h"
-#include "model/kv_cache.h"
+#include "model/cache/kv_sequence.h"
 #include "model/pass/pass_plan.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"

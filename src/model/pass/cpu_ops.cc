@@ -135,7 +135,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
   const KernelTable& table = *pass.machine_.table;
   const Attention& attention = *op.attention;
   const int head_dim = attention.head_dim;
-  const KvShape& shape = pass.pool_->shape();
+  const KvShape& shape = pass.cache_->shape(op.cache_layer);
   const CpuPass::Angles& angles = pass.angles_[static_cast<std::size_t>(attention.rope)];
   const int n_rows = pass.plan_.n_rows();
   // use(row, x): one head of every row, x (head_dim), with its bias and norm.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/tensor_source.h"
+#include "model/cache/cache_group.h"
 #include "model/pass/blocks.h"
 #include "outrider/types.h"
 #include "tensor/matrix.h"
@@ -134,13 +135,6 @@ struct Buffer {
   int width = 0;
   bool asked = false;  // has a row for each asked row of the pass, not for each row
   InputForms forms;    // that products read
-};
-
-// What a layer keeps in the KV cache.
-struct LayerCache {
-  int n_heads = 0;
-  int head_dim = 0;
-  int window = 0;  // tokens; 0: all
 };
 
 // Holds pointers into the weights it was built from, which outlive it and do not move.

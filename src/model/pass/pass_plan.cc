@@ -19,7 +19,7 @@ namespace {
 
 void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                        std::span<const int> skip_layers, const ModelConfig& config,
-                       const PagePool& pool) {
+                       const KvCache& cache) {
   int last_skipped = -1;
   for (const int layer : skip_layers) {
     if (layer <= last_skipped || layer >= config.n_layers) {
@@ -33,12 +33,16 @@ void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   asked_.clear();
   n_slots_ = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    add_block(blocks[i], static_cast<int>(i), skip_layers, config, pool);
+    add_block(blocks[i], static_cast<int>(i), skip_layers, config, cache);
   }
   choose_rows(blocks, logits);
+  reservations_.clear();
   for (const TokenBlock& block : blocks) {
-    auto* sequence = static_cast<KvSequence*>(block.sequence);
-    sequence->reserve(static_cast<int>(block.tokens.size()));
+    reservations_.push_back(
+        {static_cast<KvSequence*>(block.sequence), static_cast<int>(block.tokens.size())});
+  }
+  KvSequence::reserve(reservations_);
+  for (const auto& [sequence, n_new] : reservations_) {
     if (sequence->empty()) sequence->set_skipped_layers(skip_layers);
   }
 }
@@ -57,9 +61,9 @@ void PassPlan::append_nodes() {
 }
 
 void PassPlan::add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,
-                         const ModelConfig& config, const PagePool& pool) {
+                         const ModelConfig& config, const KvCache& cache) {
   auto* sequence = dynamic_cast<KvSequence*>(block.sequence);
-  if (sequence == nullptr || sequence->pool() != &pool) {
+  if (sequence == nullptr || sequence->cache() != &cache) {
     fail(index, "a sequence that this model opened",
          block.sequence == nullptr ? "none" : "another model's");
   }

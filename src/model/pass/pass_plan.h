@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/kv_cache.h"
+#include "model/cache/kv_sequence.h"
 #include "model/language_model.h"
 
 namespace outrider {
@@ -25,7 +25,7 @@ class PassPlan {
   // Checks the blocks against the model, lays out their rows one block after the other and reserves
   // room in the sequences. Throws Error (or std::bad_alloc); no sequence has changed then.
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
-               std::span<const int> skip_layers, const ModelConfig& config, const PagePool& pool);
+               std::span<const int> skip_layers, const ModelConfig& config, const KvCache& cache);
   // n_rows rows of no sequence and no token, all of them asked for.
   void lay_out_rows(int n_rows);
   // Makes the rows pending nodes of their sequences. Does not throw.
@@ -39,11 +39,12 @@ class PassPlan {
 
  private:
   void add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,
-                 const ModelConfig& config, const PagePool& pool);
+                 const ModelConfig& config, const KvCache& cache);
   void choose_rows(std::span<const TokenBlock> blocks, const RowSet& logits);
 
   std::vector<PassRow> rows_;
   std::vector<int> asked_;
+  std::vector<KvSequence::Reservation> reservations_;
   int n_slots_ = 0;
 };
 

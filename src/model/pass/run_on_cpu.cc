@@ -22,20 +22,17 @@ const op::Attend* first_attention(const PassList& list) {
   return nullptr;
 }
 
-// All layers' caches have one form.
-KvShape shape_of(const PassList& list, kernels::KvKind kind) {
-  KvShape shape{.n_layers = static_cast<int>(list.caches.size()), .kind = kind};
-  if (!list.caches.empty()) {
-    shape.n_heads = list.caches.front().n_heads;
-    shape.head_dim = list.caches.front().head_dim;
-  }
+std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
+  if (list.caches.empty()) return nullptr;
+  // AttentionWork has room for one form of heads.
+  const LayerCache& first = list.caches.front();
   for (const LayerCache& cache : list.caches) {
-    if (cache.n_heads == shape.n_heads && cache.head_dim == shape.head_dim) continue;
+    if (cache.n_heads == first.n_heads && cache.head_dim == first.head_dim) continue;
     throw Error("load model", "layers", "key-value heads of one number and size in all layers",
                 fmt::format("{} of {} beside {} of {}", cache.n_heads, cache.head_dim,
-                            shape.n_heads, shape.head_dim));
+                            first.n_heads, first.head_dim));
   }
-  return shape;
+  return std::make_shared<KvCache>(list.caches, machine.kv, machine.most_cache_bytes);
 }
 
 }  // namespace
@@ -51,16 +48,16 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
       config_(config),
       machine_(machine),
       schedules_(list_),
-      pool_(std::make_shared<PagePool>(shape_of(list_, machine.kv))),
+      cache_(make_cache(list_, machine)),
       least_share_ns_(kLeastShare_ns),
       buffers_(list_.buffers.size()) {
-  const KvShape& shape = pool_->shape();
-  if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
-    throw UsageError("load model", "kv int8",
-                     fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
-                     fmt::format("{}", shape.head_dim));
-  }
   if (const op::Attend* attend = first_attention(list_)) {
+    const KvShape& shape = cache_->shape(0);
+    if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
+      throw UsageError("load model", "kv int8",
+                       fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
+                       fmt::format("{}", shape.head_dim));
+    }
     attention_ = std::make_unique<AttentionWork>(attend->attention->n_heads, *machine_.table, shape,
                                                  machine_.n_threads);
   }
@@ -94,17 +91,17 @@ std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
   if (!prompt.encoder_tokens.empty()) {
     throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
   }
-  auto sequence = std::make_unique<KvSequence>(pool_);
+  auto sequence = std::make_unique<KvSequence>(cache_);
   const int n_reserved = std::min(prompt.n_reserved, config_->context_length + kPrefillRows);
   if (attention_ != nullptr) attention_->expect(n_reserved);
-  sequence->hold(n_reserved);
+  sequence->expect(n_reserved);
   return sequence;
 }
 
 std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
                                                 std::span<const int> skip_layers) const {
   const auto* sequence = dynamic_cast<const KvSequence*>(&whole);
-  if (sequence == nullptr || sequence->pool() != pool_.get()) return nullptr;
+  if (sequence == nullptr || sequence->cache() != cache_.get()) return nullptr;
   if (!sequence->skipped_layers().empty()) return nullptr;
   // The last ones, and all of these.
   int expected = config_->n_layers - static_cast<int>(skip_layers.size());
@@ -118,7 +115,7 @@ std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
 
 void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                       std::span<const int> skip_layers) {
-  plan_.lay_out(blocks, logits, skip_layers, *config_, *pool_);
+  plan_.lay_out(blocks, logits, skip_layers, *config_, *cache_);
   steps_ = &schedules_.of(skip_layers, plan_.n_asked() == 0);
   make_room();
   if (attention_ != nullptr) attention_->make_room(plan_);

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
 #define OUTRIDER_MODEL_PASS_RUN_ON_CPU_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,8 +11,8 @@
 #include <vector>
 
 #include "kernels/table.h"
+#include "model/cache/kv_sequence.h"
 #include "model/config.h"
-#include "model/kv_cache.h"
 #include "model/language_model.h"
 #include "model/pass/attention_work.h"
 #include "model/pass/op.h"
@@ -36,6 +37,7 @@ class CpuPass {
   struct Machine {
     const KernelTable* table = nullptr;  // the one the weights are packed for
     kernels::KvKind kv = kernels::KvKind::f32;
+    std::size_t most_cache_bytes = PagePool::kUnbounded;
     int n_threads = 1;
   };
   // Where a pass leaves what its caller asked for.
@@ -72,7 +74,10 @@ class CpuPass {
   void run(const Outputs& outputs);
 
   const KernelTable& table() const { return *machine_.table; }
-  const KvShape& kv_shape() const { return pool_->shape(); }
+  // Keys and values of one token in all layers.
+  std::int64_t kv_bytes_per_token() const {
+    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->token_bytes());
+  }
   kernels::KvKind kv() const { return machine_.kv; }
   const PassList& list() const { return list_; }
   // Barriers of a pass over the whole list, but those within attention that several threads share
@@ -107,8 +112,8 @@ class CpuPass {
   const ModelConfig* config_;  // null: rows of no sequence
   Machine machine_;
   Schedules schedules_;
-  std::shared_ptr<PagePool> pool_;
-  std::unique_ptr<AttentionWork> attention_;  // none where no op attends
+  std::shared_ptr<KvCache> cache_;            // none where no op attends
+  std::unique_ptr<AttentionWork> attention_;  // likewise
   std::int64_t weight_bytes_ = 0;  // of one layer on average; without layers, of the list
   std::int64_t products_per_row_ = 0;
   std::int64_t least_share_ns_;

@@ -1,0 +1,127 @@
+#include "model/cache/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/cache/grow_ahead.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+std::vector<std::size_t> page_bytes(std::span<const CacheGroup> groups) {
+  std::vector<std::size_t> bytes;
+  bytes.reserve(groups.size());
+  for (const CacheGroup& group : groups) bytes.push_back(group.page_bytes());
+  return bytes;
+}
+
+}  // namespace
+
+KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes)
+    : groups_(make_cache_groups(layers, kind)),
+      places_(layers.size()),
+      pool_(page_bytes(groups_), most_bytes),
+      store_(groups_),
+      n_needed_(groups_.size(), 1) {
+  if (!pool_.fits(n_needed_)) {
+    throw UsageError(
+        "make KV cache", "--kv-memory",
+        fmt::format("at least {} bytes (for {} tokens)", pool_.bytes_of(n_needed_), kPageTokens),
+        fmt::format("{}", most_bytes));
+  }
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    std::size_t at_bytes = 0;
+    for (const int layer : groups_[group].layers) {
+      places_[static_cast<std::size_t>(layer)] = {static_cast<int>(group), at_bytes};
+      at_bytes += groups_[group].shape.layer_bytes();
+    }
+  }
+}
+
+std::size_t KvCache::token_bytes() const {
+  std::size_t bytes = 0;
+  for (const CacheGroup& group : groups_) bytes += group.page_bytes();
+  return bytes / kPageTokens;
+}
+
+void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation) {
+  find_steps(ranges);
+  try {
+    acquire_pages(operation);
+  } catch (...) {
+    undo();
+    throw;
+  }
+  for (const Step& step : steps_) {
+    if (step.shared != kNoPage) {
+      store_.copy_first_slots(step.table->group(), step.shared, step.page, step.n_copied);
+    }
+    step.table->put(step.index, step.page);
+  }
+}
+
+// A page that two of the tables share is copied once: the use of a page that is going to be copied
+// ends here, so that its last user finds it unshared.
+void KvCache::find_steps(std::span<const SlotRange> ranges) {
+  steps_.clear();
+  std::fill(n_needed_.begin(), n_needed_.end(), 0);
+  std::size_t n_most = 0;
+  for (const SlotRange& range : ranges) {
+    const std::size_t n_pages = pages_of(range.end);
+    range.table->reserve(n_pages);
+    n_most += n_pages - static_cast<std::size_t>(range.begin / kPageTokens);
+  }
+  reserve_ahead(steps_, n_most);
+  for (const SlotRange& range : ranges) {
+    PageTable& table = *range.table;
+    for (auto index = static_cast<std::size_t>(range.begin / kPageTokens);
+         index < pages_of(range.end); ++index) {
+      Step step{.table = &table, .index = index, .shared = kNoPage, .n_copied = 0, .page = kNoPage};
+      if (index < table.n_pages()) {
+        if (!pool_.is_shared(table.page(index))) continue;
+        step.shared = table.page(index);
+        step.n_copied =
+            std::clamp(range.n_used - static_cast<int>(index) * kPageTokens, 0, kPageTokens);
+        pool_.release(step.shared);
+      }
+      ++n_needed_[static_cast<std::size_t>(table.group())];
+      steps_.push_back(step);
+    }
+  }
+}
+
+void KvCache::acquire_pages(std::string_view operation) {
+  if (!pool_.fits(n_needed_)) {
+    const std::size_t n_more = pool_.bytes_of(n_needed_);
+    throw Error(operation, "KV cache",
+                fmt::format("at most {} bytes (--kv-memory)", pool_.most_bytes()),
+                fmt::format("{}: {} in use and {} more", pool_.used_bytes() + n_more,
+                            pool_.used_bytes(), n_more));
+  }
+  for (Step& step : steps_) step.page = acquire(step.table->group());
+}
+
+PageId KvCache::acquire(int group) {
+  for (PageId bare; (bare = pool_.evict_for(group)) != kNoPage;) {
+    store_.give_back(bare, pool_.group_of(bare));
+  }
+  const PageId page = pool_.acquire(group);
+  try {
+    store_.provide(page, group);
+  } catch (...) {
+    pool_.release(page);
+    throw;
+  }
+  return page;
+}
+
+void KvCache::undo() {
+  for (const Step& step : steps_) {
+    if (step.page != kNoPage) pool_.release(step.page);
+    if (step.shared != kNoPage) pool_.share(step.shared);
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,91 @@
+// The cache of one model: its groups of layers, their pages and the bytes of these. What all its
+// sequences (kv_sequence.h) share.
+//
+// Not thread-safe, except that bytes may be read and written as PageStore says.
+#ifndef OUTRIDER_MODEL_CACHE_KV_CACHE_H_
+#define OUTRIDER_MODEL_CACHE_KV_CACHE_H_
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/cache/cache_group.h"
+#include "model/cache/page_pool.h"
+#include "model/cache/page_store.h"
+#include "model/cache/page_table.h"
+
+namespace outrider {
+
+// Slots of one group that a sequence is about to write to.
+struct SlotRange {
+  PageTable* table;
+  int begin;
+  int end;     // not included
+  int n_used;  // slots of the sequence that hold something
+};
+
+class KvCache {
+ public:
+  // layers: one entry for each layer of the model. most_bytes: of all pages together. Throws Error
+  // on layers that cannot be, UsageError where most_bytes does not hold a page of every group.
+  KvCache(std::span<const LayerCache> layers, kernels::KvKind kind,
+          std::size_t most_bytes = PagePool::kUnbounded);
+
+  std::span<const CacheGroup> groups() const { return groups_; }
+  const KvShape& shape(int layer) const { return group_of(layer).shape; }
+  const CacheGroup& group_of(int layer) const {
+    return groups_[static_cast<std::size_t>(place(layer).group)];
+  }
+  // Keys and values of one token in all layers, with what blocks are padded with.
+  std::size_t token_bytes() const;
+
+  // Where a layer stands: in pages of that group, so many bytes from their beginning.
+  struct LayerPlace {
+    int group;
+    std::size_t at_bytes;
+  };
+  const LayerPlace& place(int layer) const { return places_[static_cast<std::size_t>(layer)]; }
+
+  PagePool& pool() { return pool_; }
+  const PagePool& pool() const { return pool_; }
+  PageStore& store() { return store_; }
+  const PageStore& store() const { return store_; }
+
+  // Gives the tables pages of their own for these slots: new ones behind the last page, copies of
+  // what is in use in place of pages that others use, too. All or none: throws Error (naming the
+  // operation and what was needed) where the budget does not hold them, or std::bad_alloc, and
+  // nothing has changed then. No two ranges are of one table.
+  void own(std::span<const SlotRange> ranges, std::string_view operation);
+  // A list to fill for own(), so that no round allocates one.
+  std::vector<SlotRange>& ranges() { return ranges_; }
+
+ private:
+  // A page that own() has to come by.
+  struct Step {
+    PageTable* table;
+    std::size_t index;
+    PageId shared;  // copied from, its use ended already; or kNoPage: there is none at this index
+    int n_copied;   // slots
+    PageId page;
+  };
+
+  void find_steps(std::span<const SlotRange> ranges);
+  void acquire_pages(std::string_view operation);
+  PageId acquire(int group);
+  void undo();
+
+  std::vector<CacheGroup> groups_;
+  std::vector<LayerPlace> places_;  // (n_layers)
+  PagePool pool_;
+  PageStore store_;
+
+  // Reused from call to call.
+  std::vector<SlotRange> ranges_;
+  std::vector<Step> steps_;
+  std::vector<int> n_needed_;  // (n_groups) pages
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_CACHE_KV_CACHE_H_

@@ -1,0 +1,109 @@
+#include "model/cache/kv_sequence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// The first position that queries from position n on read, by a window.
+int first_read(int n, int window) { return std::max(n - window + 1, 0); }
+
+}  // namespace
+
+KvSequence::KvSequence(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {
+  const auto n_groups = static_cast<int>(cache_->groups().size());
+  tables_.reserve(cache_->groups().size());
+  for (int group = 0; group < n_groups; ++group) tables_.emplace_back(cache_->pool(), group);
+}
+
+void KvSequence::expect(int n_slots) {
+  for (PageTable& table : tables_) table.reserve(pages_of(n_slots));
+}
+
+void KvSequence::reserve(int n_new) {
+  const Reservation reservation{this, n_new};
+  reserve({&reservation, 1});
+}
+
+void KvSequence::reserve(std::span<const Reservation> reservations) {
+  if (reservations.empty()) return;
+  KvCache& cache = *reservations.front().sequence->cache_;
+  std::vector<SlotRange>& ranges = cache.ranges();
+  ranges.clear();
+  for (const auto& [sequence, n_new] : reservations) {
+    sequence->tree_.reserve(n_new);
+    const int n_slots = sequence->tree_.n_slots();
+    for (PageTable& table : sequence->tables_) {
+      ranges.push_back({&table, n_slots, n_slots + n_new, n_slots});
+    }
+  }
+  cache.own(ranges, "forward");
+}
+
+void KvSequence::chunks(int layer, std::span<const void*> chunks) const {
+  const KvCache::LayerPlace& place = cache_->place(layer);
+  const PageTable& table = tables_[static_cast<std::size_t>(place.group)];
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const PageId page = table.page(i);
+    chunks[i] = page == kNoPage ? nullptr : cache_->store().bytes(page) + place.at_bytes;
+  }
+}
+
+void KvSequence::keep(std::span<const int> path) {
+  const std::span<const SlotMove> moves = tree_.moves_to_keep(path);
+  const int n_kept = tree_.n_kept() + static_cast<int>(path.size());
+  if (!moves.empty()) {
+    std::vector<SlotRange>& ranges = cache_->ranges();
+    ranges.clear();
+    for (PageTable& table : tables_) {
+      ranges.push_back({&table, moves.front().to, n_kept, tree_.n_slots()});
+    }
+    cache_->own(ranges, "keep");
+    for (const PageTable& table : tables_) cache_->store().move_slots(table, moves);
+  }
+  tree_.keep(static_cast<int>(path.size()));
+  drop_unread_pages();
+}
+
+int KvSequence::rewind(int n_tokens) {
+  if (n_tokens < 0 || n_tokens > n_kept()) {
+    throw Error("rewind", "sequence", fmt::format("0 to {} tokens", n_kept()),
+                fmt::format("{}", n_tokens));
+  }
+  const std::span<const CacheGroup> groups = cache_->groups();
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    // Pages in front are gone for good, and so is the place for whatever stood in them: where too
+    // few are left behind them, no position before n_tokens would do either, but the beginning.
+    const int first_slot = tables_[group].first_slot();
+    if (first_slot > 0 && first_read(n_tokens, groups[group].window) < first_slot) n_tokens = 0;
+  }
+  tree_.rewind(n_tokens);
+  drop_unread_pages();
+  return n_tokens;
+}
+
+std::unique_ptr<Sequence> KvSequence::fork() const {
+  auto copy = std::make_unique<KvSequence>(cache_);
+  copy->tree_ = tree_.fork();
+  copy->tables_.clear();
+  for (const PageTable& table : tables_) copy->tables_.push_back(table.fork(n_kept()));
+  copy->skipped_layers_ = skipped_layers_;
+  return copy;
+}
+
+// Gives up the pages behind the kept tokens, where no token stands, and those that no query from
+// here on reads, nor one from kRewindTokens before.
+void KvSequence::drop_unread_pages() {
+  const std::span<const CacheGroup> groups = cache_->groups();
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    tables_[group].drop_beyond(n_kept());
+    if (groups[group].kind != CacheKind::window) continue;
+    tables_[group].drop_before(first_read(n_kept() - kRewindTokens, groups[group].window));
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,101 @@
+// One sequence of a model: the tree of its tokens, and a table of pages for each group of layers.
+//
+// Slots are numbered as TokenTree says. Pages are shared between forks; whoever writes to a shared
+// page takes a copy of it first. Pages are taken when slots are reserved, and given up when no
+// token stands in them, or when a window has left them behind.
+//
+// Invariants: every page from which the sequence will read or write slots is in its tables; pages
+// holding pending nodes may be shared only as far as their kept slots are read; all groups' tables
+// have the same number of pages, those that are gone among them. Nothing here is thread-safe,
+// except that slots may be read and (different ones) written from many threads while no page
+// changes hands.
+#ifndef OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
+#define OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/cache/cache_group.h"
+#include "model/cache/kv_cache.h"
+#include "model/cache/page_table.h"
+#include "model/cache/token_tree.h"
+#include "model/language_model.h"
+
+namespace outrider {
+
+// Positions behind a window whose pages stay: a sequence may be rewound by so many tokens, as a
+// drafter's is behind a rejected draft, and still stand there. Drafts longer than a page are rare,
+// and rewinding further costs time alone: the window is read anew.
+inline constexpr int kRewindTokens = kPageTokens;
+
+class KvSequence final : public Sequence {
+ public:
+  explicit KvSequence(std::shared_ptr<KvCache> cache);
+
+  int n_kept() const override { return tree_.n_kept(); }
+  int n_pending() const override { return tree_.n_pending(); }
+  void keep(std::span<const int> path) override;
+  // Where every window still holds what a query behind n_tokens reads, n_tokens; else 0.
+  int rewind(int n_tokens) override;
+  std::unique_ptr<Sequence> fork() const override;
+
+  const KvCache* cache() const { return cache_.get(); }
+  bool empty() const { return tree_.n_slots() == 0; }
+
+  // The layers that its tokens were run without (ForwardRequest): they have no keys and values
+  // there, and those of later layers are not the whole model's. Set while it is empty, or of a fork
+  // for passes that leave out the last layers: it has keys and values there that nobody reads.
+  std::span<const int> skipped_layers() const { return skipped_layers_; }
+  void set_skipped_layers(std::span<const int> layers) {
+    skipped_layers_.assign(layers.begin(), layers.end());
+  }
+
+  // Its lists have room for so many slots: a hint, which takes no page. May throw std::bad_alloc.
+  void expect(int n_slots);
+  // Makes sure that n_new further slots have pages of this sequence's own and that append() will
+  // not allocate. Changes nothing that can be seen. Throws Error where the cache's memory is used
+  // up, or std::bad_alloc; nothing has changed then.
+  void reserve(int n_new);
+  // The same for several sequences of one cache, each of which is there once: for all or for none.
+  struct Reservation {
+    KvSequence* sequence;
+    int n_new;
+  };
+  static void reserve(std::span<const Reservation> reservations);
+  // A pending node in the next slot. parent: -1 or a pending node's index. After reserve().
+  void append(int parent) { tree_.append(parent); }
+
+  // As TokenTree has them.
+  int parent(int node) const { return tree_.parent(node); }
+  int depth(int node) const { return tree_.depth(node); }
+  int n_in_place(int node) const { return tree_.n_in_place(node); }
+  void others(int node, std::span<int> slots) const { tree_.others(node, slots); }
+
+  // What a layer keeps, for one page of its group.
+  const KvShape& shape(int layer) const { return cache_->shape(layer); }
+  // Where the keys and values stand, in one layer, of the page that a slot lies in; the slot's
+  // place there is slot % kPageTokens. The page is there.
+  std::byte* layer(int slot, int layer) const {
+    const KvCache::LayerPlace& place = cache_->place(layer);
+    const PageTable& table = tables_[static_cast<std::size_t>(place.group)];
+    return cache_->store().bytes(table.page_of(slot)) + place.at_bytes;
+  }
+  // The same of its first pages, as many as chunks has entries (n_pages() at most); null for pages
+  // that a window has left behind.
+  void chunks(int layer, std::span<const void*> chunks) const;
+  std::size_t n_pages() const { return tables_.front().n_pages(); }
+
+ private:
+  void drop_unread_pages();
+
+  std::shared_ptr<KvCache> cache_;  // outlives the tables
+  TokenTree tree_;
+  std::vector<PageTable> tables_;  // (n_groups)
+  std::vector<int> skipped_layers_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_

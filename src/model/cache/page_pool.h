@@ -1,0 +1,80 @@
+// Which pages there are, who uses them and how much memory they take. No bytes: those are in a
+// PageStore, under the same ids.
+//
+// All groups draw on one budget. A page that nobody uses any more stays with its group and is used
+// again before a new one is made. Where another group needs its memory, that is given back to the
+// system first: the page is then bare, and takes none until it is used again.
+//
+// Invariants: a page is in use, free or bare; used_bytes() <= held_bytes() <= most_bytes();
+// release() never allocates. Not thread-safe.
+#ifndef OUTRIDER_MODEL_CACHE_PAGE_POOL_H_
+#define OUTRIDER_MODEL_CACHE_PAGE_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace outrider {
+
+using PageId = std::int32_t;
+inline constexpr PageId kNoPage = -1;
+
+class PagePool {
+ public:
+  static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
+
+  // page_bytes (n_groups): what a page of each group takes. most_bytes: all pages together.
+  PagePool(std::span<const std::size_t> page_bytes, std::size_t most_bytes);
+
+  // Of the pages in use; and of the free ones, too.
+  std::size_t used_bytes() const { return used_bytes_; }
+  std::size_t held_bytes() const { return held_bytes_; }
+  std::size_t most_bytes() const { return most_bytes_; }
+  // Of so many pages of each group (n_groups).
+  std::size_t bytes_of(std::span<const int> n_pages) const;
+  // So many pages of each group could be acquired now.
+  bool fits(std::span<const int> n_pages) const {
+    return bytes_of(n_pages) <= most_bytes_ - used_bytes_;
+  }
+
+  // A page that has to become bare before acquire(group), or kNoPage once none has to. The page is
+  // bare from then on.
+  PageId evict_for(int group);
+  // A page of the group, with one user; contents undefined. kNoPage where the budget is used up.
+  // May throw std::bad_alloc; nothing has changed then.
+  PageId acquire(int group);
+  void share(PageId page) { ++pages_[static_cast<std::size_t>(page)].n_users; }
+  void release(PageId page);
+  bool is_shared(PageId page) const { return pages_[static_cast<std::size_t>(page)].n_users > 1; }
+  int group_of(PageId page) const { return pages_[static_cast<std::size_t>(page)].group; }
+
+  int n_pages() const { return static_cast<int>(pages_.size()); }  // in use, free or bare
+  int n_free() const;
+  int n_bare() const;
+  int n_used() const { return n_pages() - n_free() - n_bare(); }
+
+ private:
+  struct Page {
+    int group;
+    int n_users;
+  };
+  // The vectors have capacity for all pages of the group.
+  struct Group {
+    std::size_t page_bytes;
+    std::size_t n_pages = 0;
+    std::vector<PageId> free;
+    std::vector<PageId> bare;
+  };
+
+  std::size_t most_bytes_;
+  std::size_t used_bytes_ = 0;
+  std::size_t held_bytes_ = 0;
+  std::vector<Page> pages_;  // by id
+  std::vector<Group> groups_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_CACHE_PAGE_POOL_H_

@@ -1,0 +1,105 @@
+#include "model/cache/page_store.h"
+
+#include <algorithm>
+
+#include "kernels/kv_layout.h"
+#include "model/cache/grow_ahead.h"
+
+namespace outrider {
+namespace {
+
+// The most that is asked for at once: several huge pages, of which no more than the last one stands
+// half empty.
+constexpr std::size_t kMostAtOnce_bytes = std::size_t{16} << 20;
+
+// use(byte offset of a head's block, layout) for the keys and the values of every head of a layer.
+template <typename UseKeys, typename UseValues>
+void for_blocks(const KvShape& shape, const UseKeys& use_keys, const UseValues& use_values) {
+  const kernels::KvLayout layout{shape.kind, shape.head_dim};
+  for (int head = 0; head < shape.n_heads; ++head) {
+    use_keys(layout, shape.keys_at(head));
+    use_values(layout, shape.values_at(head));
+  }
+}
+
+}  // namespace
+
+PageStore::PageStore(std::span<const CacheGroup> groups) {
+  for (const CacheGroup& group : groups) {
+    groups_.push_back({.n_layers = static_cast<int>(group.layers.size()),
+                       .shape = group.shape,
+                       .page_bytes = group.page_bytes()});
+  }
+}
+
+void PageStore::provide(PageId page, int group) {
+  const auto index = static_cast<std::size_t>(page);
+  if (addresses_.size() <= index) {
+    reserve_ahead(addresses_, index + 1);
+    addresses_.resize(index + 1, nullptr);
+  }
+  if (addresses_[index] != nullptr) return;
+  Group& its = groups_[static_cast<std::size_t>(group)];
+  if (its.n_unused == 0) extend(its);
+  addresses_[index] = its.unused;
+  its.unused += its.page_bytes;
+  --its.n_unused;
+  ++its.n_pages;
+}
+
+void PageStore::extend(Group& group) {
+  const std::size_t most = std::max<std::size_t>(kMostAtOnce_bytes / group.page_bytes, 1);
+  const std::size_t n = std::clamp<std::size_t>(group.n_pages, 1, most);
+  reserve_ahead(memory_, memory_.size() + 1);
+  memory_.push_back(allocate_big_memory(n * group.page_bytes));
+  group.unused = memory_.back().get();
+  group.n_unused = n;
+}
+
+void PageStore::give_back(PageId page, int group) {
+  const auto index = static_cast<std::size_t>(page);
+  if (index >= addresses_.size() || addresses_[index] == nullptr) return;
+  give_back_memory(addresses_[index], groups_[static_cast<std::size_t>(group)].page_bytes);
+}
+
+void PageStore::copy_first_slots(int group, PageId from, PageId to, int n) {
+  const Group& its = groups_[static_cast<std::size_t>(group)];
+  const std::byte* source = bytes(from);
+  std::byte* target = bytes(to);
+  for (int layer = 0; layer < its.n_layers; ++layer) {
+    for_blocks(
+        its.shape,
+        [&](const kernels::KvLayout& layout, std::size_t at) {
+          layout.copy_first_keys(source + at, target + at, n);
+        },
+        [&](const kernels::KvLayout& layout, std::size_t at) {
+          layout.copy_first_values(source + at, target + at, n);
+        });
+    source += its.shape.layer_bytes();
+    target += its.shape.layer_bytes();
+  }
+}
+
+void PageStore::move_slots(const PageTable& table, std::span<const SlotMove> moves) {
+  const Group& its = groups_[static_cast<std::size_t>(table.group())];
+  for (const SlotMove& move : moves) {
+    const std::byte* source = bytes(table.page_of(move.from));
+    std::byte* target = bytes(table.page_of(move.to));
+    const int from = move.from % kPageTokens;
+    const int to = move.to % kPageTokens;
+    for (int layer = 0; layer < its.n_layers; ++layer) {
+      for_blocks(
+          its.shape,
+          [&](const kernels::KvLayout& layout, std::size_t at) {
+            layout.copy_key(source + at, from, target + at, to);
+          },
+          [&](const kernels::KvLayout& layout, std::size_t at) {
+            layout.copy_value(source + at, from, target + at, to);
+          });
+      source += its.shape.layer_bytes();
+      target += its.shape.layer_bytes();
+    }
+  }
+}
+
+}  // namespace outrider

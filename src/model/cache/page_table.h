@@ -1,0 +1,60 @@
+// The pages of one sequence in one group: page i holds slots i * kPageTokens and on. No bytes.
+//
+// Pages in front may be gone (a window has left them behind): their entries are kNoPage. All later
+// ones are there. The pool outlives the table. Not thread-safe.
+#ifndef OUTRIDER_MODEL_CACHE_PAGE_TABLE_H_
+#define OUTRIDER_MODEL_CACHE_PAGE_TABLE_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "model/cache/cache_group.h"
+#include "model/cache/page_pool.h"
+
+namespace outrider {
+
+// Pages that so many slots take.
+constexpr std::size_t pages_of(int n_slots) {
+  return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
+}
+
+class PageTable {
+ public:
+  PageTable(PagePool& pool, int group) : pool_(&pool), group_(group) {}
+  ~PageTable() { drop_beyond(0); }
+  PageTable(PageTable&& other) noexcept;
+  PageTable& operator=(PageTable&&) = delete;
+  PageTable(const PageTable&) = delete;
+  PageTable& operator=(const PageTable&) = delete;
+
+  // A table of the pages of the first n_slots slots, which both use from now on.
+  PageTable fork(int n_slots) const;
+
+  int group() const { return group_; }
+  std::size_t n_pages() const { return pages_.size(); }  // those that are gone among them
+  PageId page(std::size_t index) const { return pages_[index]; }
+  PageId page_of(int slot) const { return pages_[static_cast<std::size_t>(slot / kPageTokens)]; }
+  // The first slot whose page is there, if any is.
+  int first_slot() const { return static_cast<int>(first_) * kPageTokens; }
+
+  // put() allocates nothing for so many pages in all. May throw std::bad_alloc.
+  void reserve(std::size_t n_pages);
+  // The page at index, with the caller's use of it: behind the last page, or in place of one whose
+  // use the caller has ended.
+  void put(std::size_t index, PageId page);
+  // Gives up pages that hold no slot before n_slots.
+  void drop_beyond(int n_slots);
+  // Gives up pages that hold no slot from `slot` on. Their entries stay.
+  void drop_before(int slot);
+
+ private:
+  PagePool* pool_;
+  int group_;
+  std::size_t first_ = 0;  // entries before it are kNoPage, others are pages
+  std::vector<PageId> pages_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_CACHE_PAGE_TABLE_H_
