@@ -97,10 +97,9 @@ void add_simulation_flags(CLI::App& app, SimulationFlags& flags) {
                "Time decoding with the drafter beside plain decoding: the drafter's passes are "
                "run, its tokens replaced by the target's own, each spoiled with probability 1 - X")
           ->group(kGroup);
-  app.add_option("--tree", flags.trees,
-                 "Shape of the drafts, a chain; give several to try several (default: "
-                 "chain:length=5)")
-      ->type_name("SPEC")
+  add_filled_texts(app, "--tree", flags.trees, "SPEC", "a chain (chain:length=K)",
+                   "Shape of the drafts, a chain; give several to try several (default: "
+                   "chain:length=5)")
       ->allow_extra_args(false)
       ->group(kGroup);
   add_integers(app, "--lengths", flags.lengths, 1, "Short for --tree chain:length=N of each")

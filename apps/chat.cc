@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,14 +33,14 @@ struct ChatFlags {
   ModelFlags model;
   VerdictLogFlags verdict_log;
   GenerateOptions options;
-  std::string system;
+  std::optional<std::string> system;  // empty: an empty message; nullopt: the model's own
   bool show_draft = false;
   std::string colour = "auto";
 };
 
 // Indented for --help; /help shows it as it is.
 constexpr const char* kHelp =
-    "  /system TEXT  set the system message and begin anew (no TEXT: none)\n"
+    "  /system TEXT  set the system message and begin anew (no TEXT: the model's own)\n"
     "  /help         this list\n"
     "  /reset        forget the conversation, keep the system message\n"
     "  /exit         leave (so does the end of input, Ctrl-D)\n"
@@ -116,7 +117,8 @@ class Conversation {
     } else if (command == "/reset") {
       turns_.clear();
     } else if (command == "/system") {
-      system_ = argument;
+      system_.reset();
+      if (!argument.empty()) system_ = argument;
       turns_.clear();
     } else {
       complain(
@@ -136,7 +138,7 @@ class Conversation {
   // For what was said from that turn on.
   GenerateRequest request(const GenerateOptions& options, std::size_t first_turn) const {
     std::vector<ChatMessage> messages;
-    if (!system_.empty()) messages.push_back({"system", system_});
+    if (system_) messages.push_back({"system", *system_});
     messages.insert(messages.end(), turns_.begin() + static_cast<std::ptrdiff_t>(first_turn),
                     turns_.end());
     return chat_request(format_, model_->tokenizer(), messages, options);
@@ -206,7 +208,7 @@ class Conversation {
   TokenStyle style_;
   bool interactive_;
   Output output_;
-  std::string system_;
+  std::optional<std::string> system_;
   std::vector<ChatMessage> turns_;  // user and assistant by turns, beginning with a user's
   int status_ = 0;
 };
@@ -219,7 +221,8 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
           .add_subcommand("chat", "Talk with a model whose chat template is ChatML, Llama 2 or 3")
           ->group("Commands");
   const auto flags = std::make_shared<ChatFlags>();
-  add_text(*app, "--system", flags->system, "TEXT", "The system message (default: the model's own)")
+  app->add_option("--system", flags->system, "The system message (default: the model's own)")
+      ->type_name("TEXT")
       ->group("Conversation");
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);
@@ -242,7 +245,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
       kHelp));
   run_command = [flags, app] {
     check_verdict_log_flags(flags->verdict_log, *app);
-    require_text(flags->system, "--system");
+    if (flags->system) require_text(*flags->system, "--system");
     Interrupt interrupt;
     return Conversation(*flags, interrupt).run();
   };

@@ -89,7 +89,7 @@ int run_inspect(const InspectDatastoreFlags& flags) {
 CLI::App* add_build(CLI::App& datastore, Run& run_command) {
   CLI::App* app = datastore.add_subcommand("build", "Make a datastore from text");
   const auto flags = std::make_shared<BuildFlags>();
-  add_text(*app, "-m,--model", flags->model, "PATH",
+  add_path(*app, "-m,--model", flags->model, "PATH",
            "The target whose drafts it is for: a Hugging Face directory or a .gguf file, of which "
            "only the vocabulary is read (required)")
       ->required()
@@ -101,9 +101,10 @@ CLI::App* add_build(CLI::App& datastore, Run& run_command) {
       "what it points to (required)")
       ->group("Files")
       ->required();
-  add_text(*app, "--separator", flags->separator, "TEXT",
-           "What stands between the documents of a file; no draft goes on from one into the next "
-           "(default: a file is one document)")
+  add_filled_text(
+      *app, "--separator", flags->separator, "TEXT", "a text",
+      "What stands between the documents of a file; no draft goes on from one into the next "
+      "(default: a file is one document)")
       ->group("Form");
   add_integer(*app, "--segment", flags->segment_tokens, 1,
               "Tokens sorted at once, which take 20 bytes of memory each; fewer segments make "

@@ -5,12 +5,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bus_error.h"
@@ -63,6 +65,19 @@ std::vector<const CLI::App*> chosen_of(const CLI::App& program) {
   return chosen;
 }
 
+// How many words CLI11 takes behind `name` whatever they are; 0 for what is no flag of `app`.
+int n_values_of(const CLI::App& app, const std::string& name) {
+  const CLI::Option* const option = app.get_option_no_throw(name);
+  return option == nullptr ? 0 : std::max(option->get_items_expected_min(), 0);
+}
+
+// The command of that name within `app`, or `app` itself.
+const CLI::App* enter_command(const CLI::App* app, const std::string& name) {
+  const std::vector<const CLI::App*> found =
+      app->get_subcommands([&name](const CLI::App* one) { return one->get_name() == name; });
+  return found.empty() ? app : found.front();
+}
+
 // What is wrong with the first word in the place of a command; empty if nothing is.
 std::string unknown_command(const std::vector<const CLI::App*>& chosen) {
   for (const CLI::App* app : chosen) {
@@ -99,6 +114,38 @@ std::string in_our_words(std::string problem) {
 }
 
 }  // namespace
+
+void parse(CLI::App& program, int argc, const char* const* argv) {
+  std::vector<std::string> words;
+  const CLI::App* app = &program;
+  int n_values = 0;  // words still to come that belong to the flag before
+  bool flags_are_over = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const std::string name = word.substr(0, word.find('='));
+    if (n_values > 0) {
+      --n_values;
+      words.push_back(word);
+    } else if (flags_are_over || !word.starts_with('-')) {
+      app = enter_command(app, word);
+      words.push_back(word);
+    } else if (word == name) {
+      flags_are_over = word == "--";
+      n_values = n_values_of(*app, name);
+      words.push_back(word);
+    } else if (word.size() == name.size() + 1 && app->get_option_no_throw(name) != nullptr) {
+      if (n_values_of(*app, name) == 0) {
+        throw UsageError("read flags", name, "no value", "an empty text");
+      }
+      n_values = n_values_of(*app, name) - 1;
+      words.insert(words.end(), {name, ""});
+    } else {
+      words.push_back(word);
+    }
+  }
+  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  program.parse(std::move(words));
+}
 
 // CLI11's own errors: the words differ per version, the form is ours.
 int fail_usage(const CLI::App& program, const CLI::ParseError& error) {

@@ -14,6 +14,10 @@ int enter(const char* name, int argc, char** argv, int (*run_program)(int, char*
 // One line on standard error; returns `status`.
 int fail(int status, std::string_view message);
 
+// Reads the command line. "--name=" gives --name the empty text, as --name "" does; CLI11 by itself
+// would take the next word, whatever it is. Throws what CLI11 and the flags throw.
+void parse(CLI::App& program, int argc, const char* const* argv);
+
 // CLI11's own errors: the words differ per version, the form is ours.
 int fail_usage(const CLI::App& program, const CLI::ParseError& error);
 // Writes the chosen command's help; a word before it that is no command is a usage error.

@@ -228,9 +228,9 @@ void add_frontier_flags(CLI::App& app, FrontierFlags& flags) {
                "Ask the task in every setting, answers timed beside plain decoding's: quality "
                "against latency, passes, rejections, deferral and compute")
       ->group(kGroup);
-  add_text(app, "--cascades", flags.cascades, "SPEC,...",
-           "Sequential cascades as baselines: token:chow, sequence:chow, oracle:RULE, with "
-           "alpha=A or through a range of it (default: none)")
+  add_filled_text(app, "--cascades", flags.cascades, "SPEC,...", "cascades (token:chow, ...)",
+                  "Sequential cascades as baselines: token:chow, sequence:chow, oracle:RULE, with "
+                  "alpha=A or through a range of it (default: none)")
       ->group(kGroup);
   add_integer(app, "--timed", flags.n_timed, 0,
               "Questions that are timed in every setting; the rest are answered there for quality "

@@ -121,9 +121,8 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
   add_path(app, "--task", flags.task, "NAME|FILE",
            "What is asked and how it is judged: an installed task (see --list) or a task file")
       ->group(kTask);
-  app.add_option("--data", flags.data,
-                 "The items, in the task's format; for parallel texts a file each, in its order")
-      ->type_name("FILE...")
+  add_filled_texts(app, "--data", flags.data, "FILE...", "a path",
+                   "The items, in the task's format; for parallel texts a file each, in its order")
       ->group(kTask);
   app.add_flag("--list", flags.list, "Print the installed tasks and what data they want, and exit")
       ->group(kTask);

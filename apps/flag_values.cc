@@ -20,10 +20,18 @@ namespace {
 
 constexpr const char* kOperation = "read flags";
 
-// "-m,--model" -> "--model"; "--seed" -> "--seed".
+// "-m,--model" -> "--model"; "--seed" -> "--seed"; "-m,--model,PATH" -> "--model".
 std::string display_name(const std::string& name) {
-  const std::size_t comma = name.rfind(',');
-  return comma == std::string::npos ? name : name.substr(comma + 1);
+  const std::size_t dashes = name.find("--");
+  return dashes == std::string::npos ? name : name.substr(dashes, name.find(',', dashes) - dashes);
+}
+
+// A value for a message.
+std::string shown_value(const std::string& text) { return text.empty() ? "an empty text" : text; }
+
+void require_filled(const std::string& shown, const std::string& text,
+                    const std::string& expected) {
+  if (text.empty()) throw UsageError(kOperation, shown, expected, shown_value(text));
 }
 
 // All of `text` as a number; false if it is anything else.
@@ -39,7 +47,8 @@ void parse_integer(const std::string& shown, const std::string& text, int least,
   if (!parse_number(text, number) || number < least) {
     throw UsageError(
         kOperation, shown,
-        fmt::format("an integer from {} to {}", least, std::numeric_limits<int>::max()), text);
+        fmt::format("an integer from {} to {}", least, std::numeric_limits<int>::max()),
+        shown_value(text));
   }
   value = number;
 }
@@ -51,7 +60,7 @@ void parse_real(const std::string& shown, const std::string& text, const RealRan
   const bool in_range = parse_number(text, number) && std::isfinite(number) &&
                         (range.least_included ? number >= range.least : number > range.least) &&
                         (range.most_included ? number <= range.most : number < range.most);
-  if (!in_range) throw UsageError(kOperation, shown, range.words, text);
+  if (!in_range) throw UsageError(kOperation, shown, range.words, shown_value(text));
   value = number;
 }
 
@@ -139,7 +148,7 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& val
               throw UsageError(
                   kOperation, shown,
                   fmt::format("an integer from 0 to {}", std::numeric_limits<std::uint64_t>::max()),
-                  text);
+                  shown_value(text));
             }
           },
           description)
@@ -206,7 +215,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
           [&value, choices = std::move(choices), shown](const std::string& text) {
             if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
               throw UsageError(kOperation, shown,
-                               fmt::format("one of {}", fmt::join(choices, ", ")), text);
+                               fmt::format("one of {}", fmt::join(choices, ", ")),
+                               shown_value(text));
             }
             value = text;
           },
@@ -219,15 +229,34 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value
   return app.add_option(name, value, description)->type_name(placeholder);
 }
 
-CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
-                      const std::string& placeholder, const std::string& description) {
-  const std::string shown = display_name(name);
+CLI::Option* add_filled_text(CLI::App& app, const std::string& name, std::string& value,
+                             const std::string& placeholder, const std::string& expected,
+                             const std::string& description) {
   return app
       .add_option_function<std::string>(
           name,
-          [&value, shown](const std::string& text) {
-            if (text.empty()) throw UsageError(kOperation, shown, "a path", "an empty text");
+          [&value, shown = display_name(name), expected](const std::string& text) {
+            require_filled(shown, text, expected);
             value = text;
+          },
+          description)
+      ->type_name(placeholder);
+}
+
+CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
+                      const std::string& placeholder, const std::string& description) {
+  return add_filled_text(app, name, value, placeholder, "a path", description);
+}
+
+CLI::Option* add_filled_texts(CLI::App& app, const std::string& name,
+                              std::vector<std::string>& values, const std::string& placeholder,
+                              const std::string& expected, const std::string& description) {
+  return app
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [&values, shown = display_name(name), expected](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) require_filled(shown, text, expected);
+            values = texts;
           },
           description)
       ->type_name(placeholder);

@@ -46,10 +46,18 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
                         std::vector<std::string> choices, const std::string& description);
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& placeholder, const std::string& description);
-// Text that must not be empty: a path out of an unset shell variable is a mistake, and would mean
-// "no such flag" further on.
+// Text that must not be empty: a path or a spec out of an unset shell variable is a mistake, and
+// would mean "no such flag" further on. `expected` says in the message what the text is to be.
+CLI::Option* add_filled_text(CLI::App& app, const std::string& name, std::string& value,
+                             const std::string& placeholder, const std::string& expected,
+                             const std::string& description);
+// The same with a path.
 CLI::Option* add_path(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& placeholder, const std::string& description);
+// Several such texts, behind one flag or behind several.
+CLI::Option* add_filled_texts(CLI::App& app, const std::string& name,
+                              std::vector<std::string>& values, const std::string& placeholder,
+                              const std::string& expected, const std::string& description);
 
 // The whole of a file of UTF-8 text, or of standard input for "-"; at most 256 MiB. Throws Error.
 std::string read_text(const std::string& file);

@@ -169,7 +169,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   CLI::Option* prompt =
       add_text(*app, "-p,--prompt", flags->prompt, "TEXT", "The text to continue")->group(kPrompt);
   CLI::Option* prompt_file =
-      add_text(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
+      add_path(*app, "-f,--prompt-file", flags->prompt_file, "FILE",
                "A file with that text (UTF-8), taken as it is; - is standard input")
           ->group(kPrompt)
           ->excludes(prompt);

@@ -49,7 +49,12 @@ std::string HelpFormat::make_description(const CLI::App* app) const {
 
 std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const {
   const bool has_commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
-  return fmt::format("Usage: {}{} [flags]\n", name, has_commands ? " COMMAND" : "");
+  std::string places;  // of words that stand by themselves
+  for (const CLI::Option* option :
+       app->get_options([](const CLI::Option* one) { return one->get_positional(); })) {
+    places += fmt::format(" [{}]", option->get_name(/*positional=*/true));
+  }
+  return fmt::format("Usage: {}{}{} [flags]\n", name, has_commands ? " COMMAND" : "", places);
 }
 
 std::string HelpFormat::make_help(const CLI::App* app, std::string name,

@@ -195,8 +195,9 @@ CLI::App* add_inspect(CLI::App& program, Run& run_command) {
       program.add_subcommand("inspect", "Show what a model's files hold")->group("Commands");
   const auto flags = std::make_shared<InspectFlags>();
   constexpr const char* kWhat = "What (one of the three)";
-  CLI::Option* model = add_text(*app, "-m,--model", flags->model, "PATH",
-                                "A Hugging Face directory or a .gguf file; only headers are read")
+  CLI::Option* model = add_path(*app, "-m,--model,PATH", flags->model, "PATH",
+                                "A Hugging Face directory or a .gguf file, of which only headers "
+                                "are read; PATH may stand by itself")
                            ->group(kWhat);
   CLI::Option* kernels =
       app->add_flag("--kernels", flags->kernels,
@@ -204,9 +205,8 @@ CLI::App* add_inspect(CLI::App& program, Run& run_command) {
           ->group(kWhat)
           ->excludes(model);
   CLI::Option* pair =
-      app->add_option("--pair", flags->pair,
-                      "How much vocabulary a target and a drafter of another one share")
-          ->type_name("TARGET DRAFTER")
+      add_filled_texts(*app, "--pair", flags->pair, "TARGET DRAFTER", "two paths",
+                       "How much vocabulary a target and a drafter of another one share")
           ->expected(2)
           ->group(kWhat)
           ->excludes(model)
@@ -214,13 +214,13 @@ CLI::App* add_inspect(CLI::App& program, Run& run_command) {
   app->add_flag("--json", flags->json, "As JSON")->group("Form");
   app->footer(
       "Examples:\n"
-      "  outrider inspect --model SmolLM2-135M-Instruct\n"
-      "  outrider inspect --model model.gguf --json\n"
+      "  outrider inspect SmolLM2-135M-Instruct\n"
+      "  outrider inspect model.gguf --json\n"
       "  outrider inspect --pair Llama-3.1-8B SmolLM2-135M\n"
       "  outrider inspect --kernels\n");
   run_command = [flags, model, kernels, pair] {
     if (model->count() + kernels->count() + pair->count() == 0) {
-      throw UsageError("read flags", "what", "--model PATH, --pair TARGET DRAFTER or --kernels",
+      throw UsageError("read flags", "what", "PATH, --pair TARGET DRAFTER or --kernels",
                        "none of them");
     }
     return run(*flags);

@@ -40,7 +40,7 @@ int run_program(int argc, char** argv) {
 
   Output output;
   try {
-    program.parse(argc, argv);
+    parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
     return show_help(program);
   } catch (const CLI::CallForVersion& version) {
@@ -53,9 +53,7 @@ int run_program(int argc, char** argv) {
   for (const auto& [command, run] : commands) {
     if (command->parsed()) return run();
   }
-  return fail(kExitUsage,
-              "[read flags] command: expected one of generate, chat, tokenize, inspect, datastore, "
-              "bench, tune, eval, train, got none (see outrider --help)");
+  return show_help(program);
 }
 
 }  // namespace

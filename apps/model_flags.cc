@@ -13,7 +13,7 @@
 namespace outrider::cli {
 
 void add_model_path(CLI::App& app, std::string& path) {
-  add_text(app, "-m,--model", path, "PATH",
+  add_path(app, "-m,--model", path, "PATH",
            "The model: a Hugging Face directory (config.json, *.safetensors, tokenizer.json) or a "
            ".gguf file")
       ->required()
@@ -57,8 +57,9 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
 
 void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
-  CLI::Option* drafter = add_text(app, "--drafter", speculation.drafter, "SPEC",
-                                  "What rides ahead (default: none): " + drafters_for_help())
+  CLI::Option* drafter = add_filled_text(app, "--drafter", speculation.drafter, "SPEC",
+                                         "a drafter (none, model:PATH, ...)",
+                                         "What rides ahead (default: none): " + drafters_for_help())
                              ->each([&flags](const std::string&) { flags.says_drafter = true; })
                              ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
@@ -71,8 +72,9 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   add_loading_flags(app, flags);
   add_drafter_flags(app, flags);
   SpeculationOptions& speculation = flags.speculation;
-  add_text(
+  add_filled_text(
       app, "--tree", speculation.tree, "SPEC",
+      "a shape (chain:, widths:, static:, dynamic: or sequoia:)",
       "Shape of a draft: chain:length=K; widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
@@ -81,8 +83,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "the likeliest "
       "tokens (default: the drafter's own, chain:length=5 for a model)")
       ->group(kSpeculation);
-  add_text(
-      app, "--rule", speculation.rule, "SPEC",
+  add_filled_text(
+      app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
       "What may stand: exact, the target's own distribution; or, giving quality for speed, "
       "chow:alpha=A, diff:alpha=A, opt:alpha=A, token-v1:alpha=A, token-v2:alpha=A, "
       "token-v3:alpha=A, lossy:alpha=A[,beta=B], lossy:kl=D, lossy-greedy:alpha=A, "
@@ -100,14 +102,15 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
 // Names three models at once. Its own callback runs before CLI11 looks at what is required.
 void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
   CLI::Option* const model = app.get_option("--model");
-  add_text(app, "--cascade", flags.cascade, "SPEC",
-           "Three models instead of --model and a drafter: spec:A>B>C (in quotes), from the "
-           "smallest to the largest, each draft judged twice by --rule")
+  add_filled_text(app, "--cascade", flags.cascade, "SPEC", "three models, spec:A>B>C",
+                  "Three models instead of --model and a drafter: spec:A>B>C (in quotes), from the "
+                  "smallest to the largest, each draft judged twice by --rule")
       ->group(kSpeculation)
       ->excludes(model)
       ->excludes(app.get_option("--drafter"))
       ->excludes(app.get_option("--draft"))
       ->each([&flags, model](const std::string& spec) {
+        if (spec.empty()) return;  // refused where the flag takes its value
         model->required(false);
         flags.model = read_cascade(spec, "exact").model;
       });

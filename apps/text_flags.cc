@@ -30,8 +30,8 @@ void add_text_paths(CLI::App& app, std::vector<std::filesystem::path>& texts,
 void add_continued_texts(CLI::App& app, ContinuedTexts& texts, int least_tokens) {
   constexpr const char* kGroup = "On what";
   add_text_paths(app, texts.paths, kGroup);
-  add_text(app, "--separator", texts.separator, "TEXT",
-           "What stands between the documents of a file (default: a file is one document)")
+  add_filled_text(app, "--separator", texts.separator, "TEXT", "a text",
+                  "What stands between the documents of a file (default: a file is one document)")
       ->group(kGroup);
   add_integer(app, "--texts", texts.count, 1,
               fmt::format("Beginnings of it to continue (default: {})", texts.count))

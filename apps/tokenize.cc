@@ -91,7 +91,7 @@ CLI::App* add_tokenize(CLI::App& program, Run& run_command) {
   constexpr const char* kInput = "Input (one of the three)";
   CLI::Option* text =
       add_text(*app, "--text", flags->text, "TEXT", "The text to split")->group(kInput);
-  CLI::Option* text_file = add_text(*app, "--text-file", flags->text_file, "FILE",
+  CLI::Option* text_file = add_path(*app, "--text-file", flags->text_file, "FILE",
                                     "A file with that text; - is standard input")
                                ->group(kInput)
                                ->excludes(text);

@@ -145,7 +145,6 @@ TEST(BadInput, PromptsThatCannotBeRunAreRefused) {
   for (const Case& one : std::vector<Case>{
            {good, {"--prompt-file", good.string()}, good.string()},
            {good, {"--prompt-file", (root / "nowhere").string()}, "nowhere"},
-           {good, {"--prompt-file", ""}, ""},
            {good, {"--prompt-file", (root / "long.txt").string()}, "context"},
            {good, {"--prompt-file", "/dev/zero"}, "/dev/zero"},
            {good, {"--chat"}, "chat template"},

@@ -52,6 +52,13 @@ TEST(Chat, TheSystemMessageCounts) {
   const ProgramRun without = run_program(chat_words(), {.standard_input = "hello\n"});
   EXPECT_EQ(command.out, flag.out);
   EXPECT_NE(without.out, flag.out);
+  // An empty message is a message; no message is the model's own, or none.
+  const ProgramRun empty = run_program(chat_words({"--system", ""}), {.standard_input = "hello\n"});
+  EXPECT_EQ(empty.status, 0) << empty.err;
+  EXPECT_NE(empty.out, without.out);
+  EXPECT_EQ(run_program(chat_words({"--system="}), {.standard_input = "hello\n"}).out, empty.out);
+  EXPECT_EQ(run_program(chat_words({"--system", ""}), {.standard_input = "/system\nhello\n"}).out,
+            without.out);
 }
 
 TEST(Chat, AFullContextForgetsTheOldestAndSaysSo) {

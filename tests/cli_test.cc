@@ -38,7 +38,6 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
     return words;
   };
   const std::vector<UsageCase> cases = {
-      {{}, "expected one of generate"},
       {{"serve"}, "serve"},
       {{"generat", "--model", model}, "expected one of generate, chat"},
       {{"--frobnicate"}, "--frobnicate"},
@@ -112,7 +111,10 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {{"tokenize", "--model", model, "--text", "a", "--decode", "1"}, "--decode"},
       {{"tokenize", "--model", model, "--decode", "1 x"}, "x"},
       {{"tokenize", "--model", model, "--text", "a", "--keep-special"}, "--keep-special"},
-      {{"inspect"}, "--model"},
+      {{"inspect"}, "expected PATH, --pair TARGET DRAFTER or --kernels"},
+      {{"inspect", model, model}, model},
+      {{"inspect", model, "--model", model}, "--model: expected at most 1, got 2"},
+      {{"inspect", model, "--kernels"}, "--kernels"},
       {{"datastore"}, "build or inspect"},
       {{"datastore", "bogus"}, "expected one of build, inspect, got bogus"},
       {{"datastore", "bogus", "--out", "x"}, "expected one of build, inspect, got bogus"},
@@ -143,7 +145,6 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
   std::ofstream(latin) << "caf\xe9";
   const std::vector<UsageCase> cases = {
       {{"generate", "--model", nowhere, "--prompt", "a"}, "nowhere"},
-      {{"generate", "--model", "", "--prompt", "a"}, ""},
       {{"generate", "--model", model, "--prompt-file", nowhere}, "nowhere"},
       {{"generate", "--model", model, "--prompt-file", model}, "directory"},
       {{"generate", "--model", model, "--prompt", "a", "--draft", nowhere}, "nowhere"},
@@ -191,6 +192,13 @@ TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
   EXPECT_THAT(run_program({"--version"}).out, StartsWith("outrider "));
+}
+
+TEST(CommandLine, WithoutAWordItShowsItsHelp) {
+  const ProgramRun bare = run_program({});
+  EXPECT_EQ(bare.status, 0);
+  EXPECT_THAT(bare.err, IsEmpty());
+  EXPECT_EQ(bare.out, run_program({"--help"}).out);
 }
 
 TEST(CommandLine, NothingIsListedThatDoesNotExist) {
@@ -254,7 +262,9 @@ TEST(Inspect, ShowsTheSameTensorsOfBothFileForms) {
     EXPECT_EQ(object["tensors"].size(), model.tensors.size());
     EXPECT_EQ(object["n_parameters"].get<std::int64_t>(), n_parameters);
     EXPECT_FALSE(object["metadata"].empty());
+    EXPECT_EQ(run_program({"inspect", path, "--json"}).out, run.out);
     const ProgramRun table = run_program({"inspect", "--model", path});
+    EXPECT_EQ(run_program({"inspect", path}).out, table.out);
     EXPECT_EQ(table.status, 0);
     for (const json& tensor : object["tensors"]) {
       EXPECT_THAT(table.out, HasSubstr(tensor["name"].get<std::string>()));

@@ -50,7 +50,7 @@ int run_program(int argc, char** argv) {
 
   Output output;
   try {
-    program.parse(argc, argv);
+    parse(program, argc, argv);
   } catch (const CLI::CallForHelp&) {
     return show_help(program);
   } catch (const CLI::CallForVersion& version) {

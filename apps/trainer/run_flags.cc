@@ -106,14 +106,14 @@ void add_run_flags(CLI::App& command, RunFlags& flags, const std::string& held_o
 
 void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what) {
   constexpr const char* kData = "Data";
-  command.add_option("-t,--text", flags.text, "Text files to learn from" + what)
-      ->type_name("FILE ...")
+  add_filled_texts(command, "-t,--text", flags.text, "FILE ...", "a path",
+                   "Text files to learn from" + what)
       ->group(kData);
-  command.add_option("--held-out", flags.held_out, "Text files to report the loss on")
-      ->type_name("FILE ...")
+  add_filled_texts(command, "--held-out", flags.held_out, "FILE ...", "a path",
+                   "Text files to report the loss on")
       ->group(kData);
-  add_text(command, "--separator", flags.separator, "TEXT",
-           "What stands between the documents of a file (default: a file is one document)")
+  add_filled_text(command, "--separator", flags.separator, "TEXT", "a text",
+                  "What stands between the documents of a file (default: a file is one document)")
       ->group(kData);
 }
 
