@@ -1,0 +1,422 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/{qwen2,qwen3,gemma3}_*: tiny random models of these families, with logits and
+greedy continuations from Hugging Face transformers.
+
+Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
+cases. Each folder is what save_pretrained writes, and beside it
+
+    golden.json          ids (the prompt), greedy (the 32 ids behind it; an end token ends nothing)
+    golden.safetensors   logits (len(ids), vocabulary), f32
+    model.gguf           one case a family: the same numbers as f32, as llama.cpp's converter names
+                         and transforms them
+
+The GGUF files equal the converter's in every tensor, and in every key outside general.* and
+tokenizer.*, but that new converters also write gemma3.rope.freq_base_swa. llama.cpp gives the last
+rows of the prompts within 5e-6 (Qwen) and 5e-3 (Gemma: its GELU is a table of f16).
+
+Weights are bf16 (small files); logits are those of the same numbers in f32 with eager attention.
+For each case the script asserts that its logits move when one thing is done wrong: see `WRONG`.
+"""
+import copy
+import json
+import pathlib
+import shutil
+
+import gguf
+import numpy
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+VOCABULARY = 97
+N_GREEDY = 32
+# Largest error of a logit in f32, against the same model in f64 (but for RoPE's angles).
+ROUNDING = 3e-5
+# A test allows for 5e-5 of rounding. A mistake must move some logit by 20 times that.
+VISIBLE = 1e-3
+# Two best logits of a greedy step differ at least by this: no rounding turns a step.
+CLEAR = 2e-3
+
+# `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
+# hub are written. `n` is the prompt's length. Windows are shorter than every prompt.
+CASES = {
+    # As Qwen2.5-0.5B. A window is named there and not in use.
+    "qwen2_tied": dict(
+        model_type="qwen2", hidden_size=30, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
+        old=dict(rope_theta=1e6, use_sliding_window=False, sliding_window=16, max_window_layers=1)),
+    "qwen2_untied": dict(
+        model_type="qwen2", hidden_size=32, intermediate_size=50, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "qwen2_linear": dict(
+        model_type="qwen2", hidden_size=42, intermediate_size=36, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.5)),
+    # As Qwen3-0.6B: n_heads * head_dim is more than the model's width.
+    "qwen3_tied": dict(
+        model_type="qwen3", hidden_size=24, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
+        old=dict(rope_theta=1e6, rope_scaling=None, use_sliding_window=False, sliding_window=None,
+                 max_window_layers=2)),
+    # Less than the width, and one head of keys and values.
+    "qwen3_untied": dict(
+        model_type="qwen3", hidden_size=42, intermediate_size=38, num_hidden_layers=3,
+        num_attention_heads=6, num_key_value_heads=1, head_dim=6, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "qwen3_linear": dict(
+        model_type="qwen3", hidden_size=36, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, head_dim=22, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=4.0)),
+    # As Gemma 3 4B: five layers with a window before each one without, whose rope is scaled. GGUF
+    # can say nothing else than this pattern and query_pre_attn_scalar = head_dim.
+    "gemma3_scaled": dict(
+        model_type="gemma3_text", hidden_size=24, intermediate_size=32, num_hidden_layers=7,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8,
+        sliding_window=16, layer_types=["sliding_attention"] * 5 + ["full_attention",
+                                                                    "sliding_attention"],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="linear", rope_theta=1e6, factor=8.0),
+            sliding_attention=dict(rope_type="default", rope_theta=1e4)), gguf=True,
+        old=dict(rope_theta=1e6, rope_local_base_freq=1e4, sliding_window_pattern=6,
+                 rope_scaling=dict(rope_type="linear", factor=8.0))),
+    # Another pattern, another scale; a prompt that leaves a page of 64 tokens behind its window.
+    "gemma3_mixed": dict(
+        model_type="gemma3_text", hidden_size=32, intermediate_size=44, num_hidden_layers=4,
+        num_attention_heads=4, num_key_value_heads=1, head_dim=10, query_pre_attn_scalar=24,
+        sliding_window=20, layer_types=["full_attention", "sliding_attention", "sliding_attention",
+                                        "full_attention"], n=150,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=1e6),
+            sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+    # As Gemma 3 270M: layer_types beside the old spelling of the ropes; one layer in three whole.
+    "gemma3_one_in_three": dict(
+        model_type="gemma3_text", hidden_size=24, intermediate_size=30, num_hidden_layers=6,
+        num_attention_heads=3, num_key_value_heads=3, head_dim=8, query_pre_attn_scalar=8,
+        sliding_window=9, layer_types=["sliding_attention", "sliding_attention",
+                                       "full_attention"] * 2,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=1e6),
+            sliding_attention=dict(rope_type="default", rope_theta=1e4)),
+        old=dict(rope_theta=1e6, rope_local_base_freq=1e4, rope_scaling=None)),
+}
+
+# --- what a test must notice -----------------------------------------------------------------------
+
+
+def attentions(model):
+    return [layer.self_attn for layer in model.model.layers]
+
+
+def set_config(**changes):
+    def wrong(config, _):
+        for key, value in changes.items():
+            setattr(config, key, value)
+    return wrong
+
+
+def set_rope(layer_type=None, **changes):
+    def wrong(config, _):
+        rope = config.rope_parameters
+        (rope[layer_type] if layer_type else rope).update(changes)
+    return wrong
+
+
+def reset(name, value):
+    """Every parameter whose name ends so gets one value."""
+    def wrong(_, state):
+        found = [key for key in state if key.endswith(name)]
+        assert found, name
+        for key in found:
+            state[key] = torch.full_like(state[key], value)
+    return wrong
+
+
+def interleave(config, state):
+    """Rows of a head as Llama's GGUF files have them: pairs of a rotation side by side."""
+    for key, value in state.items():
+        if key.endswith(("q_proj.weight", "k_proj.weight")):
+            n, width = value.shape
+            head = head_dim_of(config)
+            state[key] = (value.reshape(n // head, 2, head // 2, width).transpose(1, 2)
+                          .reshape(n, width).contiguous())
+
+
+def head_dim_of(config):
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
+def shift_window(by):
+    def wrong(config, _):
+        config.sliding_window += by
+    return wrong
+
+
+def swap_layers(config, _):
+    other = {"full_attention": "sliding_attention", "sliding_attention": "full_attention"}
+    config.layer_types = [other[kind] for kind in config.layer_types]
+
+
+def without(*names):
+    """Modules that hand on what they get."""
+    def wrong(model):
+        for layer in model.model.layers:
+            for owner in (layer, layer.self_attn):
+                for name in names:
+                    if hasattr(owner, name):
+                        setattr(owner, name, torch.nn.Identity())
+    return wrong
+
+
+def no_embedding_scale(model):
+    model.model.embed_tokens.embed_scale = torch.tensor(1.0)
+
+
+def norms_of_whole_rows(model):
+    """One norm over all heads of a row, as OLMo 2 has it."""
+    for attention in attentions(model):
+        for name in ("q_norm", "k_norm"):
+            norm = getattr(attention, name)
+
+            def forward(x, norm=norm):
+                scale = torch.rsqrt(x.pow(2).mean((-2, -1), keepdim=True) + 1e-6)
+                return x * scale * norm.weight
+            norm.forward = forward
+
+
+# name: (config and tensors changed before the model is made, the model changed afterwards)
+WRONG = {
+    "qwen2": {
+        "no query bias": (reset("q_proj.bias", 0), None),
+        "no key bias": (reset("k_proj.bias", 0), None),
+        "no value bias": (reset("v_proj.bias", 0), None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "qwen3": {
+        "query norm of ones": (reset("q_norm.weight", 1), None),
+        "key norm of ones": (reset("k_norm.weight", 1), None),
+        "no query norm": (None, without("q_norm")),
+        "no key norm": (None, without("k_norm")),
+        "norms of whole rows": (None, norms_of_whole_rows),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "gemma3_text": {
+        "no window": (set_config(sliding_window=4096), None),
+        "a window less by one": (shift_window(-1), None),
+        "a window more by one": (shift_window(1), None),
+        "the other layers": (swap_layers, None),
+        "the local rope base globally": (set_rope("full_attention", rope_theta=1e4), None),
+        "the global rope base locally": (set_rope("sliding_attention", rope_theta=1e6), None),
+        "another scale": (set_config(query_pre_attn_scalar=16), None),
+        "silu": (set_config(hidden_activation="silu"), None),
+        "gelu by erf": (set_config(hidden_activation="gelu"), None),
+        "no query norm": (None, without("q_norm")),
+        "no key norm": (None, without("k_norm")),
+        "no norm behind attention": (None, without("post_attention_layernorm")),
+        "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
+        "embeddings not scaled": (None, no_embedding_scale),
+        "rows interleaved": (interleave, None),
+    },
+}
+
+
+def wrong_cases(config):
+    cases = dict(WRONG[config.model_type])
+    if config.model_type == "gemma3_text":
+        if config.rope_parameters["full_attention"]["rope_type"] == "linear":
+            cases["no rope factor"] = (set_rope("full_attention", rope_type="default"), None)
+            cases["a rope factor on all layers"] = (
+                set_rope("sliding_attention", rope_type="linear", factor=8.0), None)
+        if config.query_pre_attn_scalar != config.head_dim:
+            cases["scaled by head_dim"] = (
+                set_config(query_pre_attn_scalar=config.head_dim), None)
+    elif config.rope_parameters["rope_type"] == "linear":
+        cases["no rope factor"] = (set_rope(rope_type="default"), None)
+    return cases
+
+
+# --- models ----------------------------------------------------------------------------------------
+
+
+def make_model(config, state=None):
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager",
+                                             dtype=torch.float32).eval()
+    if state is not None:
+        model.load_state_dict(state)
+    return model
+
+
+def fill(model, generator):
+    config = model.config
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2:
+            mean, deviation = 0, parameter.shape[1] ** -0.5
+        elif name.endswith("bias"):
+            mean, deviation = 0, 0.5
+        elif name == "model.norm.weight":  # logits of some units
+            mean, deviation = 3, 0.3
+        elif name.endswith(("q_norm.weight", "k_norm.weight")):  # attention that tells tokens apart
+            mean, deviation = 1.25, 0.3
+        else:
+            mean, deviation = 1, 0.3
+        # Gemma's norms multiply by 1 + weight.
+        mean -= config.model_type == "gemma3_text" and parameter.dim() == 1
+        parameter.normal_(mean, deviation, generator=generator)
+        parameter.copy_(parameter.bfloat16().float())
+
+
+@torch.no_grad()
+def logits_of(model, ids):
+    return model(torch.tensor([ids]), use_cache=False).logits[0]
+
+
+def greedy(model, ids):
+    """The ids behind a prompt, or None where two logits come too near each other."""
+    ids = list(ids)
+    for _ in range(N_GREEDY):
+        best = logits_of(model, ids)[-1].topk(2)
+        if best.values[0] - best.values[1] < CLEAR:
+            return None
+        ids.append(int(best.indices[0]))
+    return ids[-N_GREEDY:]
+
+
+def make_case(options):
+    """A model whose continuation is clear and of several ids (8, or fewer if 20 have less)."""
+    n = options.get("n", 64)
+    options = {key: value for key, value in options.items() if key not in ("old", "gguf", "n")}
+    config = AutoConfig.for_model(
+        **options, vocab_size=VOCABULARY, max_position_embeddings=256, rms_norm_eps=1e-6,
+        bos_token_id=1, eos_token_id=2, pad_token_id=0)
+    for seed in range(100):
+        generator = torch.Generator().manual_seed(seed)
+        model = make_model(config)
+        with torch.no_grad():
+            fill(model, generator)
+        ids = torch.randint(3, VOCABULARY, (n,), generator=generator).tolist()
+        behind = greedy(model, ids)
+        if behind is not None and len(set(behind)) >= 8 - seed // 20:
+            return model, ids, behind
+    raise AssertionError("no clear continuation in 100 models")
+
+
+def check_wrong(model, ids, expected):
+    for name, (before, after) in wrong_cases(model.config).items():
+        config = copy.deepcopy(model.config)
+        state = {key: value.clone() for key, value in model.state_dict().items()}
+        if before is not None:
+            before(config, state)
+        other = make_model(config, state)
+        if after is not None:
+            after(other)
+        difference = float((logits_of(other, ids) - expected).abs().max())
+        print(f"    {name}: {difference:.2g}")
+        assert difference > VISIBLE, name
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def write_old_spelling(directory, keys):
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    del config["rope_parameters"]
+    if "sliding_window_pattern" in keys or config["model_type"] != "gemma3_text":
+        config.pop("layer_types", None)
+    config["torch_dtype"] = config.pop("dtype")
+    config.update(keys)
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def pieces():
+    """Printable characters, blank and line end in the byte-level alphabet; three that end a text or
+    fill it; a merge, since a reader may want one."""
+    printable = [chr(code) for code in range(33, 127)][: VOCABULARY - 6]
+    return ["<pad>", "<bos>", "<eos>", *printable, "\u0120", "\u010a", "th"]
+
+
+def write_gguf(model, path):
+    """As convert_hf_to_gguf.py --outtype f32: no rows moved, Gemma's norms as 1 + weight."""
+    config = model.config
+    architecture, arch = {
+        "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
+        "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3)}[config.model_type]
+    is_gemma = architecture == "gemma3"
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    rope = config.rope_parameters["full_attention"] if is_gemma else config.rope_parameters
+    if rope["rope_type"] == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if architecture != "qwen2":
+        writer.add_key_length(config.head_dim)
+        writer.add_value_length(config.head_dim)
+    if is_gemma:
+        # The second base of rope is in new files alone: readers take 10000 where there is none.
+        assert config.rope_parameters["sliding_attention"]["rope_theta"] == 1e4
+        writer.add_sliding_window(config.sliding_window)
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2" if not is_gemma else "default")
+    writer.add_token_list(pieces())
+    writer.add_token_types([gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * (VOCABULARY - 3))
+    writer.add_token_merges(["t h"])
+    writer.add_bos_token_id(config.bos_token_id)
+    writer.add_eos_token_id(config.eos_token_id)
+    writer.add_pad_token_id(config.pad_token_id)
+    writer.add_add_bos_token(False)
+
+    names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
+    for name, value in model.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        if is_gemma and name.endswith("norm.weight"):
+            value = value + 1
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")),
+                          numpy.ascontiguousarray(value.numpy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent
+    for name, options in CASES.items():
+        print(name)
+        model, ids, behind = make_case(options)
+        logits = logits_of(model, ids)
+        check_wrong(model, ids, logits)
+        exact = logits_of(copy.deepcopy(model).double(), ids)
+        rounding = float((exact - logits).abs().max())
+        print(f"    rounding: {rounding:.2g}, {len(set(behind))} ids in {behind}")
+        assert rounding < ROUNDING
+        directory = here / name
+        shutil.rmtree(directory, ignore_errors=True)
+        # A copy: this rounds the frequencies of RoPE too, which a loaded model does not.
+        copy.deepcopy(model).to(torch.bfloat16).save_pretrained(directory)
+        if "old" in options:
+            write_old_spelling(directory, options["old"])
+        loaded = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
+                                                      attn_implementation="eager").eval()
+        assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
+        save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
+        (directory / "golden.json").write_text(json.dumps({"ids": ids, "greedy": behind}) + "\n")
+        if options.get("gguf"):
+            write_gguf(model, directory / "model.gguf")
+
+
+if __name__ == "__main__":
+    main()
