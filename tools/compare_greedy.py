@@ -144,8 +144,8 @@ def judge(arguments):
         words = "equal"
         if len(places) > 0:
             best = numpy.sort(theirs[places[0]])[-2:]
-            words = (f"{len(places)} of {len(ids)} differ, first at {places[0]} (gap {first_gap:.2g}, "
-                     f"its two best apart by {best[1] - best[0]:.2g}), largest gap {gaps.max():.2g}")
+            words = (f"{len(places)} of {len(ids)} differ, first at {places[0]} "
+                     f"(gap {first_gap:.2g}, its two best apart by {best[1] - best[0]:.2g}), largest gap {gaps.max():.2g}")
         print(f"{path.stem} {record['weights']}: {words}; largest difference of a logit "
               f"{numpy.abs(ours - theirs).max():.2g}, mean {numpy.abs(ours - theirs).mean():.2g}"
               f"{'' if accepted else '  NOT ACCEPTED'}")
