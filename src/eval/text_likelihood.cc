@@ -102,10 +102,11 @@ WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids,
     throw Error("score text", "text", fmt::format("{} tokens, a window, at least", window),
                 fmt::format("{}", ids.size()));
   }
-  const TokenId bos = model.tokenizer().bos_token();
-  const std::vector<TokenId> of_nothing = model.tokenizer().encode("", true);
+  // Not bos_token(): some files name none and put one before every text all the same.
+  const std::vector<TokenId> of_text = model.tokenizer().encode("a", true);
+  const std::vector<TokenId> of_text_alone = model.tokenizer().encode("a", false);
   WindowLikelihood sums;
-  sums.begins = bos != kNoToken && !of_nothing.empty() && of_nothing.front() == bos;
+  sums.begins = !of_text_alone.empty() && of_text.front() != of_text_alone.front();
   // A row of logits predicts the token behind it: the first row that counts, and the rows in all.
   const std::size_t first = length / 2;
   const std::size_t n_rows = length - 1;
@@ -117,7 +118,7 @@ WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids,
   for (std::size_t begin = 0; begin + length <= ids.size(); begin += length) {
     const auto of_window = ids.subspan(begin, length);
     tokens.assign(of_window.begin(), of_window.end());
-    if (sums.begins) tokens.front() = bos;
+    if (sums.begins) tokens.front() = of_text.front();
     const auto sequence = language_model.open({});
     for (std::size_t at = 0; at < n_rows;) {
       // A pass is of rows that count or of rows that do not.
