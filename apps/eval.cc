@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "eval_frontier.h"
 #include "eval_grid_flags.h"
+#include "eval_perplexity.h"
 #include "eval_task.h"
 #include "eval_teacher_forced.h"
 #include "flag_values.h"
@@ -22,6 +23,7 @@ struct EvalFlags {
   TaskFlags task;
   TaskOutput output;
   TeacherForcedFlags teacher_forced;
+  PerplexityFlags perplexity;
   FrontierFlags frontier;
   GridFlags grid;
   std::string picture = "svg";
@@ -31,6 +33,8 @@ using Names = std::set<std::string>;
 
 // Flags that one way to measure looks at and another does not.
 const Names kText = {"--text", "--separator", "--texts", "--window"};
+const Names kPerplexity = {"--perplexity", "--tokens",  "--text", "--window", "--json",
+                           "--model",      "--weights", "--kv",   "--threads"};
 const Names kQuestions = {"--task", "--data", "--examples", "--limit"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
@@ -67,6 +71,7 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
   add_task_flags(*app, flags->task);
 
   add_teacher_forced_flags(*app, flags->teacher_forced);
+  add_perplexity_flags(*app, flags->perplexity);
   add_frontier_flags(*app, flags->frontier);
   add_grid_flags(*app, flags->grid, "Settings of --teacher-forced and --frontier");
 
@@ -91,6 +96,7 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       "      --samples 10\n"
       "  outrider eval --teacher-forced --model LARGE --draft SMALL --text held-out.txt \\\n"
       "      --rules exact,chow,diff,token-v3,lossy --lengths 3,5,7 --out frontier\n"
+      "  outrider eval --perplexity --model model.gguf --text held-out.txt --tokens 32768\n"
       "  outrider eval --teacher-forced --model LARGE --draft SMALL --task multi30k-en-de \\\n"
       "      --data test.en test.de --out frontier\n"
       "  outrider eval --frontier --task multi30k-en-de --data test.en test.de --model LARGE \\\n"
@@ -118,18 +124,26 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       return run_teacher_forced(*app, flags->model, flags->grid, flags->task, flags->teacher_forced,
                                 where);
     }
+    if (flags->perplexity.chosen) {
+      refuse_others(*app, "with --perplexity",
+                    [](const std::string& name) { return kPerplexity.contains(name); });
+      require(*app, {"--model", "--text"});
+      return run_perplexity(flags->model, flags->perplexity, flags->teacher_forced.text,
+                            flags->teacher_forced.window, where.json);
+    }
     if (flags->frontier.chosen) {
       refuse_others(*app, "with --frontier", [](const std::string& name) {
-        return !kText.contains(name) && !kSingleSetting.contains(name) &&
+        return !kText.contains(name) && name != "--tokens" && !kSingleSetting.contains(name) &&
                !kVerdictLog.contains(name);
       });
       require(*app, {"--model", "--task", "--data"});
       return run_frontier(*app, flags->model, flags->grid, flags->task, flags->frontier, where);
     }
-    refuse_others(*app, "without --teacher-forced or --frontier", [](const std::string& name) {
-      return !kText.contains(name) && !kGrid.contains(name) && name != "--cascades" &&
-             name != "--timed";
-    });
+    refuse_others(*app, "without --teacher-forced, --perplexity or --frontier",
+                  [](const std::string& name) {
+                    return !kText.contains(name) && !kGrid.contains(name) && name != "--cascades" &&
+                           name != "--timed" && name != "--tokens";
+                  });
     require(*app, {"--model", "--task", "--data"});
     check_verdict_log_flags(flags->task.verdict_log, *app);
     return run_task(*app, flags->model, flags->task, flags->output);

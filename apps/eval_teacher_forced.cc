@@ -28,14 +28,17 @@ void add_teacher_forced_flags(CLI::App& app, TeacherForcedFlags& flags) {
                "prompts: what every rule would emit there, how often it would reject a draft, and "
                "how well it predicts the text")
       ->group(kGroup);
-  add_filled_texts(app, "--text", flags.text, "FILE ...", "a path", "Text files")->group(kGroup);
+  add_filled_texts(app, "--text", flags.text, "FILE ...", "a path",
+                   "Text files (with --perplexity one)")
+      ->group(kGroup);
   add_filled_text(app, "--separator", flags.separator, "TEXT", "a text",
                   "What stands between the documents of a file (default: a file is one document)")
       ->group(kGroup);
   add_integer(app, "--texts", flags.texts, 1, "The first N documents alone (default: all)")
       ->group(kGroup);
   add_integer(app, "--window", flags.window, 2,
-              "Tokens that a model sees at a time (default: the shorter of the two contexts)")
+              "Tokens that a model sees at a time (default: the shorter of the two contexts; with "
+              "--perplexity 512)")
       ->group(kGroup);
 }
 

@@ -1,7 +1,10 @@
 #include "eval/text_likelihood.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -78,6 +81,72 @@ TextLikelihood likelihood_of(const Model& model, std::string_view text,
     throw Error("score text", "logits", "numbers", "NaN (the model's weights may be broken)");
   }
   return likelihood;
+}
+
+double WindowLikelihood::standard_error() const {
+  const auto n = static_cast<double>(n_tokens);
+  if (n_tokens < 2) return std::numeric_limits<double>::quiet_NaN();
+  const double mean = nll / n;
+  return std::sqrt(std::max(0.0, nll_squares / n - mean * mean) / (n - 1));
+}
+
+WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids, int window,
+                               const std::function<void(std::size_t)>& progress) {
+  const int context = model.summary().context_length;
+  if (window < 4 || window > context) {
+    throw UsageError("score text", "window", fmt::format("4 to the model's context, {}", context),
+                     fmt::format("{}", window));
+  }
+  const auto length = static_cast<std::size_t>(window);
+  if (ids.size() < length) {
+    throw Error("score text", "text", fmt::format("{} tokens, a window, at least", window),
+                fmt::format("{}", ids.size()));
+  }
+  // Not bos_token(): some files name none and put one before every text all the same.
+  const std::vector<TokenId> of_text = model.tokenizer().encode("a", true);
+  const std::vector<TokenId> of_text_alone = model.tokenizer().encode("a", false);
+  WindowLikelihood sums;
+  sums.begins = !of_text_alone.empty() && of_text.front() != of_text_alone.front();
+  // A row of logits predicts the token behind it: the first row that counts, and the rows in all.
+  const std::size_t first = length / 2;
+  const std::size_t n_rows = length - 1;
+
+  LanguageModel& language_model = model.language_model();
+  ForwardOutput output;
+  std::vector<TokenId> tokens;
+  std::vector<int> path;
+  for (std::size_t begin = 0; begin + length <= ids.size(); begin += length) {
+    const auto of_window = ids.subspan(begin, length);
+    tokens.assign(of_window.begin(), of_window.end());
+    if (sums.begins) tokens.front() = of_text.front();
+    const auto sequence = language_model.open({});
+    for (std::size_t at = 0; at < n_rows;) {
+      // A pass is of rows that count or of rows that do not.
+      const bool scores = at >= first;
+      const std::size_t n = std::min(kRowsPerPass, (scores ? n_rows : first) - at);
+      const TokenBlock block{.sequence = sequence.get(), .tokens = {&tokens[at], n}, .parents = {}};
+      const ForwardRequest request{
+          .logits = {.kind = scores ? RowSet::Kind::all : RowSet::Kind::none, .rows = {}},
+          .feature_layers = {}};
+      language_model.forward({&block, 1}, request, output);
+      path.resize(n);
+      for (std::size_t i = 0; i < n; ++i) path[i] = static_cast<int>(i);
+      sequence->keep(path);
+      for (std::size_t row = 0; scores && row < n; ++row) {
+        const double nll = nll_of(output.logits_row(static_cast<int>(row)), tokens[at + row + 1]);
+        sums.nll += nll;
+        sums.nll_squares += nll * nll;
+        ++sums.n_tokens;
+      }
+      at += n;
+      sums.n_windows += at == n_rows ? 1 : 0;
+      if (progress) progress(sums.n_windows);
+    }
+  }
+  if (!std::isfinite(sums.nll)) {
+    throw Error("score text", "logits", "numbers", "NaN (the model's weights may be broken)");
+  }
+  return sums;
 }
 
 }  // namespace outrider::eval

@@ -84,6 +84,31 @@ class TinyText : public ::testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
+// A token for the beginning takes the first place of every window, as in llama-perplexity.
+TEST(TextLikelihood, WindowsBeginWithTheTokenForTheBeginning) {
+  const auto model = Model::load(OUTRIDER_SOURCE_DIR "/models/drafter", {.threads = 1});
+  const std::vector<TokenId> ids = model->tokenizer().encode(
+      "The old gentleman looked at her for a moment, and then he said "
+      "nothing, and she said nothing.",
+      true);
+  ASSERT_EQ(ids.front(), model->tokenizer().bos_token());
+  ASSERT_GE(ids.size(), 16U);
+  const WindowLikelihood sums = score_windows(*model, std::span(ids).first(16), 8);
+  EXPECT_TRUE(sums.begins);
+  EXPECT_EQ(sums.n_tokens, 6);
+  const auto by_whole_passes = [&](TokenId first_of_second) {
+    double nll = 0;
+    for (const std::size_t begin : {0U, 8U}) {
+      std::vector<TokenId> tokens(&ids[begin], &ids[begin] + 8);
+      if (begin > 0) tokens.front() = first_of_second;
+      score_tokens(*model, tokens, [&](std::size_t i, double score) { nll += i > 4 ? score : 0; });
+    }
+    return nll;
+  };
+  EXPECT_TRUE(near(sums.nll, by_whole_passes(ids.front()), 1e-10));
+  EXPECT_FALSE(near(sums.nll, by_whole_passes(ids[8]), 1e-3));
+}
+
 TEST_F(TinyText, EachTokenIsScoredOnceWithHalfAContextBehindIt) {
   std::vector<TokenId> ids;
   for (int i = 0; i < 150; ++i) ids.push_back((i * 37 + i / 7) % 250);
@@ -98,6 +123,41 @@ TEST_F(TinyText, EachTokenIsScoredOnceWithHalfAContextBehindIt) {
     const std::size_t begin = token < 64 ? 0 : (token - 64) / 32 * 32 + 32;
     EXPECT_TRUE(near(scores[token], by_hand(ids, begin, token), 1e-12)) << token;
   }
+}
+
+// Windows of 25: rows 12 to 23 of each count, which predict its tokens 13 to 24.
+TEST_F(TinyText, ScoresTheSecondHalfOfEachWindow) {
+  std::vector<TokenId> ids;
+  for (int i = 0; i < 60; ++i) ids.push_back((i * 37 + i / 7) % 250);
+  const TokenId first_token = model_->tokenizer().encode("a", true).front();
+  const bool begins = first_token != model_->tokenizer().encode("a", false).front();
+  std::vector<std::size_t> done;
+  const WindowLikelihood sums =
+      score_windows(*model_, ids, 25, [&](std::size_t n) { done.push_back(n); });
+  EXPECT_EQ(done.back(), 2U);
+  EXPECT_EQ(sums.n_windows, 2U);
+  EXPECT_EQ(sums.n_tokens, 24);
+  EXPECT_EQ(sums.begins, begins);
+  std::vector<double> scores;
+  for (const std::size_t begin : {0U, 25U}) {
+    std::vector<TokenId> with_first = ids;
+    if (begins) with_first[begin] = first_token;
+    for (std::size_t token = begin + 13; token < begin + 25; ++token) {
+      scores.push_back(by_hand(with_first, begin, token));
+    }
+  }
+  double sum = 0;
+  for (const double score : scores) sum += score;
+  EXPECT_TRUE(near(sums.nll, sum, 1e-10));
+  double variance = 0;
+  for (const double score : scores) variance += (score - sum / 24) * (score - sum / 24) / 23;
+  EXPECT_TRUE(near(sums.standard_error(), std::sqrt(variance / 24), 1e-7));
+  // What a mistake by one row would give is another sum.
+  EXPECT_FALSE(near(sums.nll, sum - scores.front(), 1e-3));
+
+  EXPECT_THROW(score_windows(*model_, ids, 61), Error);
+  EXPECT_THROW(score_windows(*model_, ids, 65), UsageError);
+  EXPECT_THROW(score_windows(*model_, ids, 3), UsageError);
 }
 
 TEST_F(TinyText, EndsWhenCancelledAndRefusesNothingToScore) {

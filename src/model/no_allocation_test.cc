@@ -54,7 +54,9 @@ TEST(DecoderModel, AllocatesNothingOnceWarm) {
 TEST(DecoderModel, AllocatesForNewPagesAlone) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  testing::TinyShape shape;
+  shape.context_length = 1100;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
   LoadOptions options;
   options.n_threads = 1;
   const auto model = load_model(directory.path(), options);

@@ -103,7 +103,7 @@ CASES = {
         old=dict(rope_theta=1e6, rope_local_base_freq=1e4, rope_scaling=None)),
 }
 
-# --- what a test must notice -----------------------------------------------------------------------
+# --- what a test must notice ---
 
 
 def attentions(model):
@@ -239,7 +239,7 @@ def wrong_cases(config):
     return cases
 
 
-# --- models ----------------------------------------------------------------------------------------
+# --- models ---
 
 
 def make_model(config, state=None):
@@ -318,7 +318,7 @@ def check_wrong(model, ids, expected):
         assert difference > VISIBLE, name
 
 
-# --- files -----------------------------------------------------------------------------------------
+# --- files ---
 
 
 def write_old_spelling(directory, keys):
@@ -371,7 +371,8 @@ def write_gguf(model, path):
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2" if not is_gemma else "default")
     writer.add_token_list(pieces())
-    writer.add_token_types([gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * (VOCABULARY - 3))
+    types = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * (VOCABULARY - 3)
+    writer.add_token_types(types)
     writer.add_token_merges(["t h"])
     writer.add_bos_token_id(config.bos_token_id)
     writer.add_eos_token_id(config.eos_token_id)

@@ -1,0 +1,28 @@
+// outrider eval --perplexity: a text's perplexity in windows, as llama-perplexity counts it.
+#ifndef OUTRIDER_APPS_EVAL_PERPLEXITY_H_
+#define OUTRIDER_APPS_EVAL_PERPLEXITY_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "model_flags.h"
+
+namespace outrider::cli {
+
+struct PerplexityFlags {
+  bool chosen = false;
+  int tokens = 0;  // the first of the text; 0: all
+};
+
+// --perplexity, and what it alone takes.
+void add_perplexity_flags(CLI::App& app, PerplexityFlags& flags);
+
+// `texts` and `window` are values of flags that --teacher-forced takes, too; a window of 0 is the
+// default. Exactly one text is taken.
+int run_perplexity(const ModelFlags& model_flags, const PerplexityFlags& flags,
+                   const std::vector<std::string>& texts, int window, bool json);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_EVAL_PERPLEXITY_H_
