@@ -45,8 +45,8 @@ void MtpDrafter::add_features(State& state, const FeatureRows& features, int n) 
   }
 }
 
-// Every module's rows of committed tokens but the last whose state is queued: module 0 is asked for its
-// logits when a draft begins, and the others lack the token.
+// Every module's rows of committed tokens but the last whose state is queued: module 0 is asked for
+// its logits when a draft begins, and the others lack the token.
 void MtpDrafter::run_known(const Context& context, State& state) {
   for (std::size_t module = 0; module < modules_.size(); ++module) {
     Running running{.context = &context,
@@ -124,8 +124,8 @@ void MtpDrafter::run(int module, std::span<const Running> all) {
   for (std::size_t i = 0; i < all.size(); ++i) take_predicted(module, all[i], blocks_.first_row(i));
 }
 
-// After a pass of a module: what the known rows give is queued for the next module, and these rows are
-// kept; what a node's row gives is for its children there.
+// After a pass of a module: what the known rows give is queued for the next module, and these rows
+// are kept; what a node's row gives is for its children there.
 void MtpDrafter::take_predicted(int module, const Running& running, int first_row) {
   const auto index = static_cast<std::size_t>(module);
   Progress& progress = (*running.state)[index];
