@@ -49,7 +49,7 @@ struct ThreeModels {
   std::shared_ptr<const Rule> outer;
 
   std::unique_ptr<StagedDrafter> drafter(int inner_length = 2) const {
-    PartedDrafter::Part cheaper{
+    CompositeDrafter::Part cheaper{
         std::make_unique<ModelDrafter>(std::make_unique<TableModel>(small), kVocabulary),
         chain_shape(inner_length)};
     return std::make_unique<StagedDrafter>("cascade", std::make_unique<TableModel>(middle),

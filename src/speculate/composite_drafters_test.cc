@@ -40,7 +40,7 @@ using testing::transforms;
 using testing::Trial;
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
-using Part = PartedDrafter::Part;
+using Part = CompositeDrafter::Part;
 using Parts = std::vector<Part>;
 
 std::shared_ptr<const TreeShape> widths(std::vector<int> counts) {

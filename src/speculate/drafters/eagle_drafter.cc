@@ -15,13 +15,13 @@ EagleDrafter::EagleDrafter(std::unique_ptr<FeatureHead> head)
     : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->config().dim)), blocks_(dim_) {}
 EagleDrafter::~EagleDrafter() = default;
 
-int EagleDrafter::n_waiting(const Text& text) const {
-  return static_cast<int>(text.waiting.size() / dim_);
+int EagleDrafter::n_queued(const State& state) const {
+  return static_cast<int>(state.queued_features.size() / dim_);
 }
 
 // Rows whose states are known, run or not.
-int EagleDrafter::n_known(const Text& text) const {
-  return text.sequence->n_kept() + n_waiting(text);
+int EagleDrafter::n_known(const State& state) const {
+  return state.sequence->n_kept() + n_queued(state);
 }
 
 // Whether the rows of a text of n tokens lie within the head's context. A text beyond it is left to
@@ -31,45 +31,45 @@ bool EagleDrafter::has_room(std::size_t n_tokens) const {
 }
 
 // Whether the states of all rows are known, and the last of them, which gives the distribution
-// behind the root, waits.
-bool EagleDrafter::is_ready(const Context& context, const Text& text) const {
+// behind the root, is queued.
+bool EagleDrafter::is_ready(const Context& context, const State& state) const {
   const std::size_t n_tokens = context.tokens.size();
-  return !text.waiting.empty() && n_known(text) + 1 == static_cast<int>(n_tokens) &&
+  return !state.queued_features.empty() && n_known(state) + 1 == static_cast<int>(n_tokens) &&
          has_room(n_tokens);
 }
 
-// The features of the next n places join those that wait. Rows wait until a draft needs the last of
+// The features of the next n places join the queue. Rows stay in it until a draft needs the last of
 // them; many at once are run in passes of bounded size.
-void EagleDrafter::add_features(const Context& context, Text& text, const FeatureRows& features,
+void EagleDrafter::add_features(const Context& context, State& state, const FeatureRows& features,
                                 int n) {
   features_.clear();
   for (int i = 0; i < n; ++i) {
     const std::span<const float> row = features.row(i);
     features_.insert(features_.end(), row.begin(), row.end());
   }
-  const std::size_t first = text.waiting.size();
-  text.waiting.resize(first + static_cast<std::size_t>(n) * dim_);
-  head_->read(features_, std::span<float>(text.waiting).subspan(first));
-  while (n_waiting(text) > kPrefillRows) run_known(context, text, kPrefillRows);
+  const std::size_t first = state.queued_features.size();
+  state.queued_features.resize(first + static_cast<std::size_t>(n) * dim_);
+  head_->read(features_, std::span<float>(state.queued_features).subspan(first));
+  while (n_queued(state) > kPrefillRows) run_known(context, state, kPrefillRows);
 }
 
-// Adds the next n_rows rows of the text, whose states wait, as a block.
-void EagleDrafter::add_known(const Context& context, const Text& text, int n_rows) {
-  const auto n_kept = static_cast<std::size_t>(text.sequence->n_kept());
+// Adds the next n_rows rows of the text, whose states are queued, as a block.
+void EagleDrafter::add_known(const Context& context, const State& state, int n_rows) {
+  const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
   const auto n = static_cast<std::size_t>(n_rows);
-  blocks_.begin_block(*text.sequence);
+  blocks_.begin_block(*state.sequence);
   blocks_.add_chain(context.tokens.subspan(n_kept + 1, n));
-  blocks_.add_states(std::span<const float>(text.waiting).first(n * dim_));
+  blocks_.add_states(std::span<const float>(state.queued_features).first(n * dim_));
 }
 
 // Adds the rows of nodes whose parents have been run, as a block that is asked for all logits.
-void EagleDrafter::add_nodes(const DraftTree& tree, std::span<const int> nodes, Text& text) {
-  blocks_.begin_block(*text.sequence);
-  blocks_.add_nodes(tree, nodes, text.pending);
+void EagleDrafter::add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state) {
+  blocks_.begin_block(*state.sequence);
+  blocks_.add_nodes(tree, nodes, state.pending);
   for (const int node : nodes) {
     const auto parent = static_cast<std::size_t>(tree.node(node).parent);
-    const auto given = static_cast<std::size_t>(text.pending[parent] + 1);
-    blocks_.add_states(std::span<const float>(text.given).subspan(given * dim_, dim_));
+    const auto given = static_cast<std::size_t>(state.pending[parent] + 1);
+    blocks_.add_states(std::span<const float>(state.predicted_states).subspan(given * dim_, dim_));
   }
 }
 
@@ -77,35 +77,37 @@ void EagleDrafter::run_blocks() {
   head_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
 }
 
-void EagleDrafter::run_known(const Context& context, Text& text, int n_rows) {
+void EagleDrafter::run_known(const Context& context, State& state, int n_rows) {
   blocks_.clear();
-  add_known(context, text, n_rows);
+  add_known(context, state, n_rows);
   run_blocks();
-  keep_rows(text, n_rows);
+  keep_rows(state, n_rows);
 }
 
-void EagleDrafter::keep_rows(Text& text, int n_rows) {
-  keep_chain(*text.sequence, static_cast<std::size_t>(n_rows));
-  text.waiting.erase(text.waiting.begin(),
-                     text.waiting.begin() + static_cast<std::ptrdiff_t>(n_rows * dim_));
+void EagleDrafter::keep_rows(State& state, int n_rows) {
+  keep_chain(*state.sequence, static_cast<std::size_t>(n_rows));
+  state.queued_features.erase(
+      state.queued_features.begin(),
+      state.queued_features.begin() + static_cast<std::ptrdiff_t>(n_rows * dim_));
 }
 
 void EagleDrafter::begin(const Context& context) {
-  texts_[context.id] = {.sequence = head_->open({}), .waiting = {}, .pending = {}, .given = {}};
+  states_[context.id] = {
+      .sequence = head_->open({}), .queued_features = {}, .pending = {}, .predicted_states = {}};
 }
 
 void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
                            const FeatureRows& features) {
   if (!has_room(context.tokens.size())) return;
-  Text& text = texts_.at(context.id);
-  add_features(context, text, features, features.n_rows());
-  if (n_waiting(text) > 1) run_known(context, text, n_waiting(text) - 1);
+  State& state = states_.at(context.id);
+  add_features(context, state, features, features.n_rows());
+  if (n_queued(state) > 1) run_known(context, state, n_queued(state) - 1);
 }
 
 int EagleDrafter::prepare(const DraftJob& job) {
-  Text& text = texts_.at(job.context->id);
-  text.pending.clear();
-  if (!is_ready(*job.context, text)) return 0;
+  State& state = states_.at(job.context->id);
+  state.pending.clear();
+  if (!is_ready(*job.context, state)) return 0;
   // A tree of depth n runs the rows up to the root's and n - 1 further positions.
   return head_->config().context_length - static_cast<int>(job.context->tokens.size()) + 2;
 }
@@ -115,49 +117,49 @@ int EagleDrafter::prepare(const DraftJob& job) {
 LevelwiseDrafter::RowPer EagleDrafter::run_level(int level, std::span<const Growing> drafts) {
   blocks_.clear();
   for (const Growing& draft : drafts) {
-    Text& text = texts_.at(draft.context().id);
+    State& state = states_.at(draft.context().id);
     if (level == 0) {
-      add_known(draft.context(), text, n_waiting(text));
+      add_known(draft.context(), state, n_queued(state));
       blocks_.ask();
     } else {
-      add_nodes(draft.tree(), draft.frontier(), text);
+      add_nodes(draft.tree(), draft.frontier(), state);
     }
   }
   run_blocks();
   for (std::size_t index = 0; index < drafts.size(); ++index) {
-    Text& text = texts_.at(drafts[index].context().id);
+    State& state = states_.at(drafts[index].context().id);
     const int end = blocks_.first_row(index) + blocks_.n_rows_of(index);
     if (level == 0) {
-      text.given.clear();
-      text.pending.assign(1, -1);  // the root's row is kept, not pending
-      keep_rows(text, blocks_.n_rows_of(index));
+      state.predicted_states.clear();
+      state.pending.assign(1, -1);  // the root's row is kept, not pending
+      keep_rows(state, blocks_.n_rows_of(index));
     }
     for (int row = level == 0 ? end - 1 : blocks_.first_row(index); row < end; ++row) {
       const std::span<const float> given = output().feature_row(row);
-      text.given.insert(text.given.end(), given.begin(), given.end());
+      state.predicted_states.insert(state.predicted_states.end(), given.begin(), given.end());
     }
   }
   return RowPer::node;
 }
 
 void EagleDrafter::complete(const Growing& draft) {
-  draft.growth->renumber(texts_.at(draft.context().id).pending);
+  draft.growth->renumber(states_.at(draft.context().id).pending);
 }
 
 bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
-  Text& text = texts_.at(context.id);
+  State& state = states_.at(context.id);
   const auto depth = static_cast<std::size_t>(tree.node(node).depth);
   if (!has_room(context.tokens.size() + depth)) return false;
-  if (node == 0 && !is_ready(context, text)) return false;
+  if (node == 0 && !is_ready(context, state)) return false;
   blocks_.clear();
   if (node == 0) {  // nothing was drafted
-    const int n_rows = n_waiting(text);
-    add_known(context, text, n_rows);
+    const int n_rows = n_queued(state);
+    add_known(context, state, n_rows);
     blocks_.ask();
     run_blocks();
-    keep_rows(text, n_rows);
+    keep_rows(state, n_rows);
   } else {  // the draft's beginning has been run; what is missing is its last token
-    add_nodes(tree, {&node, 1}, text);
+    add_nodes(tree, {&node, 1}, state);
     run_blocks();
   }
   return true;
@@ -165,24 +167,24 @@ bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int n
 
 void EagleDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
-    Text& text = texts_.at(result.context->id);
-    text.sequence->keep({});  // those rows read predictions
-    text.pending.clear();
+    State& state = states_.at(result.context->id);
+    state.sequence->keep({});  // those rows read predictions
+    state.pending.clear();
     const std::size_t n_tokens = result.context->tokens.size();
     if (!has_room(n_tokens)) {
-      text.waiting = {};
+      state.queued_features = {};
       continue;
     }
     // The root and the accepted tokens, as far as they were committed: each has a token behind it
     // now, so that its row can be run. Where features were left out before, they do not help.
-    const int n_new = static_cast<int>(n_tokens) - 1 - n_known(text);
+    const int n_new = static_cast<int>(n_tokens) - 1 - n_known(state);
     if (n_new <= result.features.n_rows()) {
-      add_features(*result.context, text, result.features, n_new);
+      add_features(*result.context, state, result.features, n_new);
     }
   }
 }
 
-void EagleDrafter::end(SequenceId id) { texts_.erase(id); }
+void EagleDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_eagle_drafter(const Spec& spec) {
   spec.require_keys({"confidence", DrafterWeights::kKey});

@@ -46,33 +46,34 @@ class EagleDrafter final : public LevelwiseDrafter {
   const FeatureHead& head() const { return *head_; }
 
  private:
-  struct Text {
+  struct State {
     std::unique_ptr<Sequence> sequence;
-    std::vector<float> waiting;  // (n, dim): states of the places behind the kept rows, not yet run
+    // (n, dim): states of the places behind the kept rows, not yet run.
+    std::vector<float> queued_features;
     // Of the last draft: which pending row each node is (-1 for those that were not run), and the
     // states that rows gave: the root's first, then each pending row's. (1 + n_pending, dim)
     std::vector<int> pending;
-    std::vector<float> given;
+    std::vector<float> predicted_states;
   };
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
-  int n_waiting(const Text& text) const;
+  int n_queued(const State& state) const;
   bool has_room(std::size_t n_tokens) const;
-  bool is_ready(const Context& context, const Text& text) const;
-  int n_known(const Text& text) const;
-  void add_features(const Context& context, Text& text, const FeatureRows& features, int n);
-  void add_known(const Context& context, const Text& text, int n_rows);
-  void add_nodes(const DraftTree& tree, std::span<const int> nodes, Text& text);
+  bool is_ready(const Context& context, const State& state) const;
+  int n_known(const State& state) const;
+  void add_features(const Context& context, State& state, const FeatureRows& features, int n);
+  void add_known(const Context& context, const State& state, int n_rows);
+  void add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state);
   void run_blocks();
-  void run_known(const Context& context, Text& text, int n_rows);
-  void keep_rows(Text& text, int n_rows);
+  void run_known(const Context& context, State& state, int n_rows);
+  void keep_rows(State& state, int n_rows);
 
   std::unique_ptr<FeatureHead> head_;
   std::size_t dim_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
   BlockBuilder blocks_;

@@ -7,17 +7,17 @@
 #include <string_view>
 #include <vector>
 
-#include "speculate/drafters/parted_drafter.h"
+#include "speculate/drafters/composite_drafter.h"
 
 namespace outrider {
 
 // Asks its parts in order and takes the first draft that is not empty: exact indices in front, a
 // model behind them for where they have nothing. All parts follow the text.
-class FirstDrafter final : public PartedDrafter {
+class FirstDrafter final : public CompositeDrafter {
  public:
   FirstDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape,
                DrafterTraits traits)
-      : PartedDrafter(std::move(parts), std::move(shape)), traits_(traits) {}
+      : CompositeDrafter(std::move(parts), std::move(shape)), traits_(traits) {}
   std::string_view name() const override { return "first"; }
   DrafterTraits traits() const override { return traits_; }
   void propose(std::span<DraftJob> jobs) override;

@@ -12,29 +12,29 @@ MedusaDrafter::MedusaDrafter(std::unique_ptr<MedusaHeads> heads)
     : heads_(std::move(heads)), feature_layer_(heads_->feature_layer()) {}
 MedusaDrafter::~MedusaDrafter() = default;
 
-bool MedusaDrafter::is_ready(const Text& text, const Context& context) {
-  return text.n_known > 0 && text.n_known + 1 == static_cast<int>(context.tokens.size());
+bool MedusaDrafter::is_ready(const State& state, const Context& context) {
+  return state.n_known > 0 && state.n_known + 1 == static_cast<int>(context.tokens.size());
 }
 
-void MedusaDrafter::begin(const Context& context) { texts_[context.id] = {}; }
+void MedusaDrafter::begin(const Context& context) { states_[context.id] = {}; }
 
 void MedusaDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
                             const FeatureRows& features) {
   if (features.n_rows() == 0) return;
-  Text& text = texts_.at(context.id);
-  text.n_known += features.n_rows();
+  State& state = states_.at(context.id);
+  state.n_known += features.n_rows();
   const std::span<const float> last = features.row(features.n_rows() - 1);
-  text.feature.assign(last.begin(), last.end());
+  state.feature.assign(last.begin(), last.end());
 }
 
 int MedusaDrafter::prepare(const DraftJob& job) {
-  return is_ready(texts_.at(job.context->id), *job.context) ? heads_->n_heads() : 0;
+  return is_ready(states_.at(job.context->id), *job.context) ? heads_->n_heads() : 0;
 }
 
 LevelwiseDrafter::RowPer MedusaDrafter::run_level(int level, std::span<const Growing> drafts) {
   features_.clear();
   for (const Growing& draft : drafts) {
-    const std::vector<float>& feature = texts_.at(draft.context().id).feature;
+    const std::vector<float>& feature = states_.at(draft.context().id).feature;
     features_.insert(features_.end(), feature.begin(), feature.end());
   }
   heads_->forward(level, features_, output());
@@ -42,27 +42,27 @@ LevelwiseDrafter::RowPer MedusaDrafter::run_level(int level, std::span<const Gro
 }
 
 bool MedusaDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
-  const Text& text = texts_.at(context.id);
+  const State& state = states_.at(context.id);
   const int depth = tree.node(node).depth;
-  if (!is_ready(text, context) || depth >= heads_->n_heads()) return false;
-  heads_->forward(depth, text.feature, output());
+  if (!is_ready(state, context) || depth >= heads_->n_heads()) return false;
+  heads_->forward(depth, state.feature, output());
   return true;
 }
 
 void MedusaDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
-    Text& text = texts_.at(result.context->id);
+    State& state = states_.at(result.context->id);
     // Of the root and the accepted tokens, the last that has a token behind it. Where features were
     // left out before, the text is left to plain decoding.
-    const int n_new = static_cast<int>(result.context->tokens.size()) - 1 - text.n_known;
+    const int n_new = static_cast<int>(result.context->tokens.size()) - 1 - state.n_known;
     if (n_new <= 0 || n_new > result.features.n_rows()) continue;
-    text.n_known += n_new;
+    state.n_known += n_new;
     const std::span<const float> last = result.features.row(n_new - 1);
-    text.feature.assign(last.begin(), last.end());
+    state.feature.assign(last.begin(), last.end());
   }
 }
 
-void MedusaDrafter::end(SequenceId id) { texts_.erase(id); }
+void MedusaDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_medusa_drafter(const Spec& spec) {
   spec.require_keys({"confidence", DrafterWeights::kKey});

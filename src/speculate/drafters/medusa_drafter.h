@@ -39,18 +39,18 @@ class MedusaDrafter final : public LevelwiseDrafter {
   void end(SequenceId id) override;
 
  private:
-  struct Text {
+  struct State {
     int n_known = 0;             // tokens whose features have been seen, from the text's beginning
     std::vector<float> feature;  // (dim) of the last of them
   };
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
-  static bool is_ready(const Text& text, const Context& context);
+  static bool is_ready(const State& state, const Context& context);
 
   std::unique_ptr<MedusaHeads> heads_;
   int feature_layer_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
   std::vector<float> features_;  // reused from round to round
 };
 

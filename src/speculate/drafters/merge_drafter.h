@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "speculate/drafters/parted_drafter.h"
+#include "speculate/drafters/composite_drafter.h"
 
 namespace outrider {
 
@@ -19,9 +19,9 @@ namespace outrider {
 // that an earlier part has named at the same place, share its node; a sampled token does not, for
 // its own residual step is owed. What parts draw has keys of its own: with a common key the second
 // part's draws would depend on the first's, and verification would be biased.
-class MergeDrafter final : public PartedDrafter {
+class MergeDrafter final : public CompositeDrafter {
  public:
-  using PartedDrafter::PartedDrafter;
+  using CompositeDrafter::CompositeDrafter;
   std::string_view name() const override { return "merge"; }
   // No part has distributions at the other parts' nodes.
   DrafterTraits traits() const override { return {.reads_features = !feature_layers().empty()}; }

@@ -39,9 +39,9 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 
 void ModelDrafter::begin(const Context& context) {
   const int n_reserved = drafting_.follow ? 0 : context.n_reserved;
-  texts_[context.id] = {.sequence = model_->open({.encoder_tokens = {}, .n_reserved = n_reserved}),
-                        .pending = {},
-                        .length = drafting_.length.first};
+  states_[context.id] = {.sequence = model_->open({.encoder_tokens = {}, .n_reserved = n_reserved}),
+                         .pending = {},
+                         .length = drafting_.length.first};
 }
 
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
@@ -49,21 +49,21 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
   // decoding: propose() finds the same obstacle in what is not cached.
   if (drafting_.follow || !can_run(context.tokens)) return;
-  Sequence& sequence = *texts_.at(context.id).sequence;
+  Sequence& sequence = *states_.at(context.id).sequence;
   if (model_->room(sequence, unseen(context, sequence)) < 0) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
 
 int ModelDrafter::prepare(const DraftJob& job) {
-  Text& text = texts_.at(job.context->id);
+  State& state = states_.at(job.context->id);
   if (drafting_.follow && job.judged != nullptr) {
-    if (auto sequence = drafting_.follow(*job.judged)) text.sequence = std::move(sequence);
+    if (auto sequence = drafting_.follow(*job.judged)) state.sequence = std::move(sequence);
   }
-  const std::span<const TokenId> feed = unseen(*job.context, *text.sequence);
+  const std::span<const TokenId> feed = unseen(*job.context, *state.sequence);
   if (!can_run(feed)) return 0;
   // A tree of depth n runs the context and n - 1 further positions.
-  const int room = model_->room(*text.sequence, feed) + 1;
-  return drafting_.length.follows_acceptance ? std::min(room, text.length) : room;
+  const int room = model_->room(*state.sequence, feed) + 1;
+  return drafting_.length.follows_acceptance ? std::min(room, state.length) : room;
 }
 
 // No pass is wider than one of prefill: what is missing of a long text is run before.
@@ -80,84 +80,84 @@ void ModelDrafter::catch_up(const Context& context, Sequence& sequence) {
 LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Growing> drafts) {
   if (level == 0) {
     for (const Growing& draft : drafts) {
-      catch_up(draft.context(), *texts_.at(draft.context().id).sequence);
+      catch_up(draft.context(), *states_.at(draft.context().id).sequence);
     }
   }
   blocks_.clear();
   for (const Growing& draft : drafts) {
-    Text& text = texts_.at(draft.context().id);
-    blocks_.begin_block(*text.sequence);
+    State& state = states_.at(draft.context().id);
+    blocks_.begin_block(*state.sequence);
     if (level == 0) {
-      blocks_.add_chain(unseen(draft.context(), *text.sequence));
+      blocks_.add_chain(unseen(draft.context(), *state.sequence));
       blocks_.ask();
     } else {
-      blocks_.add_nodes(draft.tree(), draft.frontier(), text.pending);
+      blocks_.add_nodes(draft.tree(), draft.frontier(), state.pending);
     }
   }
   model_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
   if (level > 0) return RowPer::node;
   for (std::size_t index = 0; index < drafts.size(); ++index) {
-    Text& text = texts_.at(drafts[index].context().id);
-    keep_chain(*text.sequence, static_cast<std::size_t>(blocks_.n_rows_of(index)));
-    text.pending.assign(1, -1);  // the root is kept, not pending
+    State& state = states_.at(drafts[index].context().id);
+    keep_chain(*state.sequence, static_cast<std::size_t>(blocks_.n_rows_of(index)));
+    state.pending.assign(1, -1);  // the root is kept, not pending
   }
   return RowPer::node;
 }
 
 void ModelDrafter::complete(const Growing& draft) {
-  draft.growth->renumber(texts_.at(draft.context().id).pending);
+  draft.growth->renumber(states_.at(draft.context().id).pending);
 }
 
 bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
-  Text& text = texts_.at(context.id);
-  const std::span<const TokenId> feed = unseen(context, *text.sequence);
-  if (!can_run(feed) || model_->room(*text.sequence, feed) < tree.node(node).depth) return false;
+  State& state = states_.at(context.id);
+  const std::span<const TokenId> feed = unseen(context, *state.sequence);
+  if (!can_run(feed) || model_->room(*state.sequence, feed) < tree.node(node).depth) return false;
   if (!can_run({&tree.node(node).token, 1})) return false;
   blocks_.clear();
-  blocks_.begin_block(*text.sequence);
+  blocks_.begin_block(*state.sequence);
   if (node == 0) {  // nothing was drafted
     blocks_.add_chain(feed);
     blocks_.ask();
   } else {  // the draft's beginning has been run; what is missing is its last token
-    blocks_.add_nodes(tree, {&node, 1}, text.pending);
+    blocks_.add_nodes(tree, {&node, 1}, state.pending);
   }
   model_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
-  if (node == 0) keep_chain(*text.sequence, feed.size());
+  if (node == 0) keep_chain(*state.sequence, feed.size());
   return true;
 }
 
 void ModelDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
-    Text& text = texts_.at(result.context->id);
+    State& state = states_.at(result.context->id);
     path_.clear();
-    path_.reserve(text.pending.size());  // any of it may be accepted, if seldom all
+    path_.reserve(state.pending.size());  // any of it may be accepted, if seldom all
     for (const int node : result.verdict->path) {
       const auto index = static_cast<std::size_t>(node);
-      if (index >= text.pending.size() || text.pending[index] < 0) break;
-      path_.push_back(text.pending[index]);
+      if (index >= state.pending.size() || state.pending[index] < 0) break;
+      path_.push_back(state.pending[index]);
     }
-    text.sequence->keep(path_);
-    text.pending.clear();
+    state.sequence->keep(path_);
+    state.pending.clear();
     const int n_drafted = result.tree->n_drafted();
     if (n_drafted == 0) continue;
     const std::span<const int> accepted = result.verdict->path;
     const bool to_its_end = static_cast<int>(accepted.size()) == result.tree->node(n_drafted).depth;
-    text.length = to_its_end ? text.length + 2 : std::max(text.length - 1, 1);
+    state.length = to_its_end ? state.length + 2 : std::max(state.length - 1, 1);
   }
 }
 
 void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
-  Text& text = texts_.at(context.id);
-  text.pending.clear();
-  text.sequence->keep({});
+  State& state = states_.at(context.id);
+  state.pending.clear();
+  state.sequence->keep({});
   // The root is always run anew.
   const std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
-  if (static_cast<std::size_t>(text.sequence->n_kept()) > n_kept) {
-    text.sequence->truncate(static_cast<int>(n_kept));
+  if (static_cast<std::size_t>(state.sequence->n_kept()) > n_kept) {
+    state.sequence->truncate(static_cast<int>(n_kept));
   }
 }
 
-void ModelDrafter::end(SequenceId id) { texts_.erase(id); }
+void ModelDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {
   spec.require_keys(

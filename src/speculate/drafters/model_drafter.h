@@ -71,7 +71,7 @@ class ModelDrafter final : public LevelwiseDrafter {
  private:
   // One text's state: the model's sequence, and which of its pending nodes each node of the last
   // draft is (-1 for those that were not run).
-  struct Text {
+  struct State {
     std::unique_ptr<Sequence> sequence;
     std::vector<int> pending;
     int length = 0;  // of the next draft, where it follows acceptance
@@ -86,7 +86,7 @@ class ModelDrafter final : public LevelwiseDrafter {
 
   std::unique_ptr<LanguageModel> model_;
   ModelDrafting drafting_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
   BlockBuilder blocks_;

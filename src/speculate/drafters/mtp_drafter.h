@@ -47,17 +47,17 @@ class MtpDrafter final : public LevelwiseDrafter {
   // A module's share in one text.
   struct Progress {
     std::unique_ptr<Sequence> sequence;
-    std::vector<float> waiting;  // (n, dim): states of the places behind the kept rows
-    // Of the last pass over a draft: which row of `given` is what each node's row gave, -1 for
-    // those that were not run.
-    std::vector<int> given_of;
-    std::vector<float> given;  // (n, dim)
+    std::vector<float> queued_features;  // (n, dim): states of the places behind the kept rows
+    // Of the last pass over a draft: which row of `predicted_states` is what each node's row gave,
+    // -1 for those that were not run.
+    std::vector<int> row_of;
+    std::vector<float> predicted_states;  // (n, dim)
   };
-  using Text = std::vector<Progress>;  // one for each module
+  using State = std::vector<Progress>;  // one for each module
   // A text in a pass of one module: the known rows that it is given to run, then those of nodes.
   struct Running {
     const Context* context = nullptr;
-    Text* text = nullptr;
+    State* state = nullptr;
     const DraftTree* tree = nullptr;
     std::vector<int> nodes;       // ascending
     std::span<const int> wanted;  // whose logits are; ascending, nodes among them
@@ -69,20 +69,20 @@ class MtpDrafter final : public LevelwiseDrafter {
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
-  int n_waiting(const Progress& progress) const;
-  bool is_ready(const Text& text, const Context& context) const;
-  void add_features(Text& text, const FeatureRows& features, int n);
-  void run_known(const Context& context, Text& text);
-  Running to_run(int module, const Context& context, Text& text, const DraftTree& tree,
+  int n_queued(const Progress& progress) const;
+  bool is_ready(const State& state, const Context& context) const;
+  void add_features(State& state, const FeatureRows& features, int n);
+  void run_known(const Context& context, State& state);
+  Running to_run(int module, const Context& context, State& state, const DraftTree& tree,
                  std::span<const int> wanted) const;
   void add_block(int module, const Running& running);
   void run(int module, std::span<const Running> all);
-  void take_given(int module, const Running& running, int first_row);
-  std::span<const float> given_at(const Text& text, int module, int node) const;
+  void take_predicted(int module, const Running& running, int first_row);
+  std::span<const float> predicted_at(const State& state, int module, int node) const;
 
   std::vector<std::unique_ptr<FeatureHead>> modules_;
   std::size_t dim_;
-  std::unordered_map<SequenceId, Text> texts_;
+  std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
   std::vector<Running> running_;

@@ -26,9 +26,9 @@ bool RelayDrafter::Stop::stop_after(TokenId token, double raw_prob) const {
   return ended_ || raw_prob < confidence_;
 }
 
-RelayDrafter::RelayDrafter(std::vector<PartedDrafter::Part> parts, const DrafterTraits& traits)
+RelayDrafter::RelayDrafter(std::vector<CompositeDrafter::Part> parts, const DrafterTraits& traits)
     : parts_(std::move(parts)), traits_(traits) {
-  for (const PartedDrafter::Part& part : parts_)
+  for (const CompositeDrafter::Part& part : parts_)
     chains_.push_back(chain_shape(part.shape->depth()));
 }
 RelayDrafter::~RelayDrafter() = default;
@@ -74,7 +74,7 @@ void RelayDrafter::show(std::size_t part, PartOfText& own, const DraftJob& job, 
 
 // Adds to jobs_ what a part is to draft for a text; false if there is no room for anything.
 bool RelayDrafter::ask(std::size_t part, DraftJob& whole) {
-  const PartedDrafter::Part& drafting = parts_[part];
+  const CompositeDrafter::Part& drafting = parts_[part];
   const int leaf = deepest(*whole.tree);
   const int depth = whole.tree->node(leaf).depth;
   const TreeShape& shape =
@@ -194,13 +194,13 @@ void RelayDrafter::rewind(const Context& context, std::size_t n_common) {
 }
 
 void RelayDrafter::end(SequenceId id) {
-  for (const PartedDrafter::Part& part : parts_) part.drafter->end(id);
+  for (const CompositeDrafter::Part& part : parts_) part.drafter->end(id);
   texts_.erase(id);
 }
 
 std::int64_t RelayDrafter::n_passes() const {
   std::int64_t n_passes = 0;
-  for (const PartedDrafter::Part& part : parts_) n_passes += part.drafter->n_passes();
+  for (const CompositeDrafter::Part& part : parts_) n_passes += part.drafter->n_passes();
   return n_passes;
 }
 

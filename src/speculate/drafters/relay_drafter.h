@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sampling/apart_chance.h"
+#include "sampling/rekeyed_chance.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/drafters/composite_drafter.h"
 #include "speculate/drafters/grafted_draft.h"
-#include "speculate/drafters/parted_drafter.h"
 
 namespace outrider {
 
@@ -30,7 +30,7 @@ namespace outrider {
 class RelayDrafter final : public Drafter {
  public:
   // At least one part; only the first may read features of the target.
-  RelayDrafter(std::vector<PartedDrafter::Part> parts, const DrafterTraits& traits);
+  RelayDrafter(std::vector<CompositeDrafter::Part> parts, const DrafterTraits& traits);
   ~RelayDrafter() override;
 
   std::string_view name() const override { return "relay"; }
@@ -70,7 +70,7 @@ class RelayDrafter final : public Drafter {
     TokenHistory history;         // likewise
     Context context;
     GraftedDraft draft;
-    ApartChance chance;
+    RekeyedChance chance;
     std::optional<Stop> stop;
     bool asked = false;  // for a draft since the last observe()
   };
@@ -83,7 +83,7 @@ class RelayDrafter final : public Drafter {
   static void follow(PartOfText& first, const Context& context, const DraftTree& tree);
   void move_on(PartOfText& own, const RoundResult& result);
 
-  std::vector<PartedDrafter::Part> parts_;
+  std::vector<CompositeDrafter::Part> parts_;
   std::vector<std::shared_ptr<const TreeShape>> chains_;  // as deep as each part's shape
   DrafterTraits traits_;
   std::unordered_map<SequenceId, Text> texts_;

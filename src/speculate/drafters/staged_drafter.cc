@@ -24,7 +24,7 @@ constexpr std::size_t kMostParts = 3;
 }  // namespace
 
 StagedDrafter::StagedDrafter(std::string_view name, std::unique_ptr<LanguageModel> model,
-                             PartedDrafter::Part cheaper, std::shared_ptr<const Rule> rule)
+                             CompositeDrafter::Part cheaper, std::shared_ptr<const Rule> rule)
     : name_(name),
       model_(std::move(model)),
       cheaper_(std::move(cheaper)),
@@ -218,7 +218,7 @@ DrafterPlan plan_staged(const StagedModel& model, const DrafterPlan& cheaper, st
             }
             return std::make_unique<StagedDrafter>(
                 name, std::move(loaded),
-                PartedDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence},
+                CompositeDrafter::Part{cheaper.make(materials), cheaper.shape, cheaper.confidence},
                 rule);
           }};
 }

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "model/language_model.h"
-#include "sampling/apart_chance.h"
+#include "sampling/rekeyed_chance.h"
 #include "speculate/acceptance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/drafter_weights.h"
-#include "speculate/drafters/parted_drafter.h"
+#include "speculate/drafters/composite_drafter.h"
 #include "speculate/rule.h"
 
 namespace outrider {
@@ -38,9 +38,9 @@ class StagedDrafter final : public Drafter {
   // The model's vocabulary is the target's or a part of it that has the same ids. What the rule
   // makes of the cheaper drafter's distributions is a function of the prefix.
   StagedDrafter(std::string_view name, std::unique_ptr<LanguageModel> model,
-                PartedDrafter::Part cheaper, std::shared_ptr<const Rule> rule);
+                CompositeDrafter::Part cheaper, std::shared_ptr<const Rule> rule);
   // Without loss.
-  StagedDrafter(std::unique_ptr<LanguageModel> model, PartedDrafter::Part cheaper)
+  StagedDrafter(std::unique_ptr<LanguageModel> model, CompositeDrafter::Part cheaper)
       : StagedDrafter("staged", std::move(model), std::move(cheaper),
                       std::make_shared<ExactRule>()) {}
   ~StagedDrafter() override;
@@ -65,7 +65,7 @@ class StagedDrafter final : public Drafter {
   // The text as the inner loop sees it: between observe() and propose() the committed tokens, after
   // propose() those that were drafted, too.
   struct Text {
-    ApartChance chance;
+    RekeyedChance chance;
     std::unique_ptr<Stream> stream;
     // Of the draft on its way: its job, its last node, and how many inner rounds it has taken.
     DraftJob* job = nullptr;
@@ -78,7 +78,7 @@ class StagedDrafter final : public Drafter {
 
   std::string_view name_;
   std::unique_ptr<LanguageModel> model_;
-  PartedDrafter::Part cheaper_;
+  CompositeDrafter::Part cheaper_;
   std::shared_ptr<const Rule> rule_;
   PartStop stop_;
   std::unique_ptr<Acceptance> fresh_;

@@ -1,6 +1,6 @@
 // Draws of a process that runs within another's round, with keys of their own.
-#ifndef OUTRIDER_SAMPLING_APART_CHANCE_H_
-#define OUTRIDER_SAMPLING_APART_CHANCE_H_
+#ifndef OUTRIDER_SAMPLING_REKEYED_CHANCE_H_
+#define OUTRIDER_SAMPLING_REKEYED_CHANCE_H_
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace outrider {
 // different lanes below `stride` never share a key, nor does any with nodes below `first` of the
 // process around it; and since the map is one to one, chances can stand behind each other.
 // Purpose::token, whose noise belongs to the token's position whoever draws it, keeps its key.
-class ApartChance final : public Chance {
+class RekeyedChance final : public Chance {
  public:
   struct Key {
     int first = 0;
@@ -48,4 +48,4 @@ class ApartChance final : public Chance {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_SAMPLING_APART_CHANCE_H_
+#endif  // OUTRIDER_SAMPLING_REKEYED_CHANCE_H_

@@ -1,4 +1,4 @@
-#include "speculate/drafters/parted_drafter.h"
+#include "speculate/drafters/composite_drafter.h"
 
 #include <fmt/format.h>
 
@@ -11,23 +11,23 @@
 
 namespace outrider {
 
-PartedDrafter::PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape)
+CompositeDrafter::CompositeDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape)
     : parts_(std::move(parts)), shape_(std::move(shape)) {
   for (const Part& part : parts_) {
     const std::span<const int> layers = part.drafter->feature_layers();
     feature_layers_.insert(feature_layers_.end(), layers.begin(), layers.end());
   }
 }
-PartedDrafter::~PartedDrafter() = default;
+CompositeDrafter::~CompositeDrafter() = default;
 
-void PartedDrafter::begin(const Context& context) {
+void CompositeDrafter::begin(const Context& context) {
   Text& text = texts_[context.id];
   text.parts = std::vector<PartOfText>(parts_.size());
   text.drafted = false;
   for (const Part& part : parts_) part.drafter->begin(context);
 }
 
-FeatureRows PartedDrafter::features_of(std::size_t part, const FeatureRows& whole) const {
+FeatureRows CompositeDrafter::features_of(std::size_t part, const FeatureRows& whole) const {
   const std::size_t n_own = parts_[part].drafter->feature_layers().size();
   if (n_own == 0 || whole.stride == 0) return {};
   std::size_t n_before = 0;
@@ -39,18 +39,18 @@ FeatureRows PartedDrafter::features_of(std::size_t part, const FeatureRows& whol
           .width = static_cast<int>(n_own) * layer_width};
 }
 
-void PartedDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
-                            const FeatureRows& features) {
+void CompositeDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                               const FeatureRows& features) {
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     parts_[part].drafter->prefill(context, tokens, features_of(part, features));
   }
 }
 
-void PartedDrafter::rewind(const Context& context, std::size_t n_common) {
+void CompositeDrafter::rewind(const Context& context, std::size_t n_common) {
   for (const Part& part : parts_) part.drafter->rewind(context, n_common);
 }
 
-void PartedDrafter::forget_drafts(std::span<const DraftJob> jobs) {
+void CompositeDrafter::forget_drafts(std::span<const DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
     Text& text = texts_.at(job.context->id);
     text.drafted = false;
@@ -59,7 +59,7 @@ void PartedDrafter::forget_drafts(std::span<const DraftJob> jobs) {
   }
 }
 
-void PartedDrafter::match(Text& text, const DraftTree& tree) {
+void CompositeDrafter::match(Text& text, const DraftTree& tree) {
   for (PartOfText& own : text.parts) {
     if (text.drafted) {
       own.draft.match(tree);
@@ -69,7 +69,7 @@ void PartedDrafter::match(Text& text, const DraftTree& tree) {
   }
 }
 
-void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Room room) {
+void CompositeDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Room room) {
   const auto n_nodes = [&](const DraftJob& job) {
     const int left = job.budget.n_nodes - job.tree->n_drafted();
     const int n_left = static_cast<int>(parts_.size() - part);
@@ -96,17 +96,17 @@ void PartedDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, Roo
   drafting.drafter->propose(jobs_);
 }
 
-const DraftTree& PartedDrafter::drafted(std::size_t part, SequenceId id) const {
+const DraftTree& CompositeDrafter::drafted(std::size_t part, SequenceId id) const {
   return texts_.at(id).parts[part].draft.tree();
 }
 
-void PartedDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
+void CompositeDrafter::graft(std::size_t part, DraftJob& job, bool share_named) {
   texts_.at(job.context->id)
       .parts[part]
       .draft.graft(*job.tree, share_named, traits().has_draft_prob);
 }
 
-void PartedDrafter::finish(std::span<DraftJob> jobs) {
+void CompositeDrafter::finish(std::span<DraftJob> jobs) {
   for (DraftJob& job : jobs) {
     for (PartOfText& own : texts_.at(job.context->id).parts) {
       if (own.draft.is_grafted()) {
@@ -118,8 +118,8 @@ void PartedDrafter::finish(std::span<DraftJob> jobs) {
   }
 }
 
-bool PartedDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
-                             Distribution& draft_prob, Distribution* raw_draft) {
+bool CompositeDrafter::draft_at(const Context& context, const DraftTree& tree, int node,
+                                Distribution& draft_prob, Distribution* raw_draft) {
   Text& text = texts_.at(context.id);
   match(text, tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
@@ -133,7 +133,7 @@ bool PartedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   return false;
 }
 
-void PartedDrafter::observe(std::span<const RoundResult> results) {
+void CompositeDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& whole : results) match(texts_.at(whole.context->id), *whole.tree);
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     results_.clear();
@@ -147,12 +147,12 @@ void PartedDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& whole : results) texts_.at(whole.context->id).drafted = false;
 }
 
-void PartedDrafter::end(SequenceId id) {
+void CompositeDrafter::end(SequenceId id) {
   for (const Part& part : parts_) part.drafter->end(id);
   texts_.erase(id);
 }
 
-std::int64_t PartedDrafter::n_passes() const {
+std::int64_t CompositeDrafter::n_passes() const {
   std::int64_t n_passes = 0;
   for (const Part& part : parts_) n_passes += part.drafter->n_passes();
   return n_passes;
@@ -188,9 +188,9 @@ std::shared_ptr<const TreeShape> shape_over(std::span<const DrafterPlan> plans) 
   return std::make_shared<OpenShape>(depth, std::min(n_nodes, kMostDraftNodes));
 }
 
-std::vector<PartedDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
-                                            const DrafterMaterials& materials) {
-  std::vector<PartedDrafter::Part> parts;
+std::vector<CompositeDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
+                                               const DrafterMaterials& materials) {
+  std::vector<CompositeDrafter::Part> parts;
   for (const DrafterPlan& plan : plans) {
     parts.push_back({plan.make(materials), plan.shape, plan.confidence});
   }

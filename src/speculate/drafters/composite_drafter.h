@@ -1,7 +1,7 @@
 // What drafters made of several others share: every part follows the text, drafts a tree of its
 // own, and learns what became of it.
-#ifndef OUTRIDER_SPECULATE_DRAFTERS_PARTED_DRAFTER_H_
-#define OUTRIDER_SPECULATE_DRAFTERS_PARTED_DRAFTER_H_
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_DRAFTER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sampling/apart_chance.h"
+#include "sampling/rekeyed_chance.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/drafters/grafted_draft.h"
@@ -33,7 +33,7 @@ class PartStop final : public StopRule {
   double confidence_;
 };
 
-class PartedDrafter : public Drafter {
+class CompositeDrafter : public Drafter {
  public:
   struct Part {
     std::unique_ptr<Drafter> drafter;
@@ -43,8 +43,8 @@ class PartedDrafter : public Drafter {
 
   // At least one part. `shape` is what the plan of the whole names where the user names no tree:
   // under it each part drafts in its own shape, under any other in that one.
-  PartedDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape);
-  ~PartedDrafter() override;
+  CompositeDrafter(std::vector<Part> parts, std::shared_ptr<const TreeShape> shape);
+  ~CompositeDrafter() override;
 
   // The parts' layers, one part's after the other's.
   std::span<const int> feature_layers() const override { return feature_layers_; }
@@ -80,7 +80,7 @@ class PartedDrafter : public Drafter {
  private:
   struct PartOfText {
     GraftedDraft draft;
-    ApartChance chance;
+    RekeyedChance chance;
     std::optional<PartStop> stop;
   };
   struct Text {
@@ -113,9 +113,9 @@ std::vector<DrafterPlan> read_parts(std::string_view name, std::string_view form
                                     std::span<const std::string> specs);
 // Limits that leave room for a draft of each part beside the others'.
 std::shared_ptr<const TreeShape> shape_over(std::span<const DrafterPlan> plans);
-std::vector<PartedDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
-                                            const DrafterMaterials& materials);
+std::vector<CompositeDrafter::Part> make_parts(std::span<const DrafterPlan> plans,
+                                               const DrafterMaterials& materials);
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_SPECULATE_DRAFTERS_PARTED_DRAFTER_H_
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_COMPOSITE_DRAFTER_H_
