@@ -54,14 +54,16 @@ TEST(LlamaModel, AllocatesNothingOnceWarm) {
 TEST(LlamaModel, AllocatesForNewPagesAlone) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  constexpr int kRounds = 500;
+  testing::TinyShape shape;
+  shape.context_length = 2 * kRounds + 3;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
   LoadOptions options;
   options.n_threads = 1;
   const auto model = load_model(directory.path(), options);
   ForwardOutput output;
   const TokenId tokens[] = {5, 6, 7};
   const int path[] = {0, 1};
-  constexpr int kRounds = 500;
   constexpr int kWarmUpRounds = 2;
   int n_rounds_with_new_pages = 0;
   for (const bool is_first : {true, false}) {
