@@ -89,7 +89,8 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begun;
-  const auto bytes = state.iterations() * static_cast<std::int64_t>(shape.token_bytes()) * n_keys;
+  const auto bytes =
+      state.iterations() * static_cast<std::int64_t>(sequence->cache()->token_bytes()) * n_keys;
   state.SetBytesProcessed(bytes);
   state.counters["share_of_read"] = static_cast<double>(bytes) / (elapsed.count() * read);
 }

@@ -27,10 +27,10 @@ class KvMemory : public ::testing::Test {
 
   static std::shared_ptr<const Model> load(std::uint64_t kv_memory_bytes) {
     return Model::load(directory_->path() / "target",
-                       {.threads = 1, .kv_memory_bytes = kv_memory_bytes});
+                       {.kv_memory_bytes = kv_memory_bytes, .threads = 1});
   }
   static GenerateRequest request(const Model& model, int max_tokens) {
-    return {.prompt = model.tokenizer().encode("A small test."),
+    return {.prompt = model.tokenizer().encode("A small test.", true),
             .options = {.max_tokens = max_tokens, .ignore_eos = true}};
   }
 

@@ -54,8 +54,9 @@ TEST(DecoderModel, AllocatesNothingOnceWarm) {
 TEST(DecoderModel, AllocatesForNewPagesAlone) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
+  constexpr int kRounds = 500;
   testing::TinyShape shape;
-  shape.context_length = 1100;
+  shape.context_length = 2 * kRounds + 3;
   testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
   LoadOptions options;
   options.n_threads = 1;
@@ -63,7 +64,6 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
   ForwardOutput output;
   const TokenId tokens[] = {5, 6, 7};
   const int path[] = {0, 1};
-  constexpr int kRounds = 500;
   constexpr int kWarmUpRounds = 2;
   int n_rounds_with_new_pages = 0;
   for (const bool is_first : {true, false}) {
