@@ -85,7 +85,7 @@ void LlamaModel::project(std::span<const float> features, ForwardOutput& output)
 
 std::optional<Matrix> LlamaModel::narrower_output(WeightKind kind) const {
   const auto tile_bytes = [&](WeightKind of) {
-    return parts_.table->tile_bytes[static_cast<int>(of)](parts_.config.dim);
+    return parts_.table->format(of).tile_bytes(parts_.config.dim);
   };
   if (tile_bytes(kind) >= tile_bytes(parts_.weights.head.kind())) return std::nullopt;
   const StoredWeights stored(parts_.weights.head_as_stored, kind, 0);

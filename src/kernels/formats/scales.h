@@ -1,7 +1,7 @@
 // The scales of quantised weights: how they lie in a tile and how they turn the exact integer dot
-// products of a group into floats. Each fixes an order of float operations, the same on every table;
-// x_scale, x_sum (of the group's quantised inputs) and x_scaled_sum = x_sum * x_scale are the
-// inputs'. A product of an f16 and an integer of at most 13 bits is exact in f32.
+// products of a group into floats. Each fixes an order of float operations, the same on every
+// table; x_scale, x_sum (of the group's quantised inputs) and x_scaled_sum = x_sum * x_scale are
+// the inputs'. A product of an f16 and an integer of at most 13 bits is exact in f32.
 //
 // A block is kGroups groups: the codes of all, then the sub-scales of all (kGroupBytes each), then
 // what the block has but once (kBlockBytes). Each of the scales offers:
@@ -166,8 +166,8 @@ struct SubScaleAndMinimum {
                                          const ScaledInputs& inputs, const V (&dots)[1][R],
                                          const Sum& sum) {
     add_scaled<V, R>(dots[0], load_f16_at<V>(of_block) * V::load_bytes(of_group), inputs, sum);
-    add_minimum<V, R>(
-        load_f16_at<V>(of_block + kF16OfEach) * V::load_bytes(of_group + kByteOfEach), inputs, sum);
+    add_minimum<V, R>(load_f16_at<V>(of_block + kF16OfEach) * V::load_bytes(of_group + kByteOfEach),
+                      inputs, sum);
   }
 };
 
