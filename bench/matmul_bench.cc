@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/float16.h"
 #include "bench/bench_main.h"
 #include "kernels/dispatch.h"
 #include "measure/stream_read.h"
@@ -37,7 +38,18 @@ class PatternReader : public WeightReader {
       state = state * 1664525U + 1013904223U;
       value = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
     }
-    quantize_weights(values, 16, kDepth, kind, rows_);
+    if (kind <= WeightKind::int4) {
+      quantize_weights(values, 16, kDepth, kind, rows_);
+      return;
+    }
+    // Formats of files: as many numbers of every sort as any of them has.
+    constexpr std::size_t kNumbers = std::size_t{16} * kDepth / 16;
+    for (const float value : values) rows_.codes.push_back(value < 0 ? 1 : 2);
+    rows_.scales.assign(kNumbers, to_f16(0.01F).bits);
+    rows_.minimums.assign(kNumbers, to_f16(0.02F).bits);
+    rows_.sub_scales.assign(kNumbers, 5);
+    rows_.sub_minimums.assign(kNumbers, 3);
+    rows_.f32_scales.assign(kNumbers, 0.0625F);
   }
   WeightKind kind() const override { return kind_; }
   std::int64_t n_rows() const override { return kColumns; }
@@ -86,7 +98,6 @@ void multiply(benchmark::State& state, const KernelTable& table, const std::vect
 void register_benchmarks() {
   // Packed when first used and dropped with its last: four kinds at once would fill memories.
   static std::vector<std::unique_ptr<std::vector<Matrix>>> kept;
-  const char* const kinds[] = {"f32", "bf16", "int8", "int4"};
   const auto add_read = [] {
     benchmark::RegisterBenchmark("read", stream_read)->Unit(benchmark::kMillisecond)->UseRealTime();
   };
@@ -97,8 +108,8 @@ void register_benchmarks() {
       kept.push_back(std::make_unique<std::vector<Matrix>>());
       std::vector<Matrix>* weights = kept.back().get();
       for (const int n_rows : {1, 4, 8, 16, 32, 64}) {
-        const std::string name =
-            std::string(kinds[kind]) + "/" + table->name + "/" + std::to_string(n_rows);
+        const std::string name = std::string(kernels::name_of(static_cast<WeightKind>(kind))) +
+                                 "/" + table->name + "/" + std::to_string(n_rows);
         benchmark::RegisterBenchmark(
             name.c_str(),
             [=](benchmark::State& state) {

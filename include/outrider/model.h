@@ -19,7 +19,7 @@ class LanguageModel;
 
 struct ModelOptions {
   // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores, with f16
-  // widened to f32 (exact, twice the memory) and Q6_K rounded to int8.
+  // widened to f32 (exact, twice the memory).
   std::string weights = {};
   // "f32", "bf16" or "int8" (a scale for each head of a token); empty takes f32 for f32 weights and
   // bf16 otherwise.

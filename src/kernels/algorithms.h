@@ -4,7 +4,8 @@
 // V offers: zero, broadcast(float), load(const float*), load_first and store_first of n < 16
 // elements (zeros behind what is loaded), load_f16(const uint16_t*), store(float*),
 // store_int8(int8_t*) of integers in -128..127, store_int16(int16_t*) of numbers in that range of
-// 16 bits, rounded to nearest even; where there are products of bf16, store_bf16(uint16_t*) of what
+// 16 bits, rounded to nearest even; load_bytes and load_signed_bytes(const std::byte*) of sixteen
+// bytes; where there are products of bf16, store_bf16(uint16_t*) of what
 // bf16 holds; + - * /; fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a,
 // b) = a < b ? a : b (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of
 // the bits; reduce_add by the tree of table.h, and reduce_max; load_mixed, of weights, float or
@@ -18,11 +19,12 @@
 // together; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit integers.
 //
 // Dots offers: kMaxRows and, for R rows and T tiles at a time, at most kMaxRows of them together,
-// the exact dot products of one group's 16 outputs with each row's 32 quantised inputs, as floats
-// (below 2^24, so exact): int8 and int4<R, T>(weights, inputs, use), use(t, dots) with those of
-// tile t and all R rows; and, measured, kFixedWayRows, up to how many rows weights are called for a
-// fixed way ahead (beyond: CallAhead), and kOneRowAhead, that way in bytes for one row. TileByTile
-// makes them of one tile's: int8 and int4<R>(weights, inputs, dots).
+// the exact dot products of one group's 16 outputs with each row's 32 quantised inputs, or with
+// each half of these, as floats (below 2^24, so exact): dots<Codes, kParts, R, T>(weights, inputs,
+// use), use(t, dots) with those of tile t and all kParts parts and R rows; and, measured,
+// kFixedWayRows, up to how many rows weights are called for a fixed way ahead (beyond: CallAhead),
+// and kOneRowAhead, that way in bytes for one row. TileByTile makes them of one tile's: dots<Codes,
+// kParts, R>(weights, inputs, dots).
 //
 // Products of attention, of some kKind of keys and values, offer dots<R, T>(cells, row_bytes, n,
 // rows, ahead, use): use(r, t, dots) of R rows of n numbers (rows.at(r), the first one's address)
@@ -54,6 +56,7 @@
 
 #include "kernels/double_functions.h"
 #include "kernels/float_attention.h"
+#include "kernels/formats/block_formats.h"
 #include "kernels/int8_attention.h"
 #include "kernels/philox.h"
 #include "kernels/products.h"
@@ -64,15 +67,25 @@
 namespace outrider::kernels {
 namespace {
 
+template <WeightKind kKind>
+constexpr void set_format(KernelTable& table, ActivationForm reads,
+                          void (*matmul)(const MatmulArgs& args)) {
+  table.formats[static_cast<int>(kKind)] = {reads, tile_bytes<kKind>, pack_tile<kKind>, matmul};
+}
+
+template <class V, class Dots, class... Formats>
+constexpr void set_block_formats(KernelTable& table, FormatList<Formats...>) {
+  (set_format<Formats::kKind>(
+       table, Formats::Scales::kParts == 2 ? ActivationForm::int8_halves : ActivationForm::int8,
+       matmul_quantized<V, Dots, Formats>),
+   ...);
+}
+
 template <class V, class Dots, class Words>
 constexpr KernelTable make_table(const char* name) {
-  return KernelTable{
+  KernelTable table{
       .name = name,
-      .tile_bytes = {tile_bytes_f32, tile_bytes_bf16, tile_bytes_int8, tile_bytes_int4},
-      .pack_tile = {pack_tile_f32, pack_tile_bf16, pack_tile_int8, pack_tile_int4},
-      .matmul = {matmul_plain<V, float>, matmul_plain<V, std::uint16_t>,
-                 matmul_quantized<V, Dots, WeightKind::int8>,
-                 matmul_quantized<V, Dots, WeightKind::int4>},
+      .formats = {},
       .quantize_row = quantize_row<V>,
       .round_row = nullptr,
       .rms_norm = rms_norm<V>,
@@ -94,6 +107,11 @@ constexpr KernelTable make_table(const char* name) {
       .merge_split = merge_split<V>,
       .finish_attention = finish_attention<V>,
   };
+  set_format<WeightKind::f32>(table, ActivationForm::f32, matmul_plain<V, float>);
+  set_format<WeightKind::bf16>(table, ActivationForm::f32, matmul_plain<V, std::uint16_t>);
+  set_block_formats<V, Dots>(table, FormatList<Int8, Int4>{});
+  set_block_formats<V, FourRows<Dots>>(table, StoredFormats{});
+  return table;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class QuantizedProduct {
       : args_(args), first_row_tile_(first_row_tile), n_row_tiles_(n_row_tiles) {}
 
   void run() {
-    const std::size_t tile_bytes = packed_tile_bytes(kKind, args_.k);
+    const std::size_t tile_bytes = (kInt8 ? Int8::tile_bytes(args_.k) : Int4::tile_bytes(args_.k));
     const int n_groups = group_count(args_.k);
     // Weights are called for a block ahead, short tiles several together: streams within one would
     // end before the prefetcher has caught up with them.
@@ -381,10 +381,8 @@ struct NoDots {
   static constexpr int kMaxRows = 1;
   static constexpr int kFixedWayRows = 1;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
-  template <int R, int T, class Use>
-  static void int8(const GroupWeights&, const GroupInputs&, const Use&) {}
-  template <int R, int T, class Use>
-  static void int4(const GroupWeights&, const GroupInputs&, const Use&) {}
+  template <class Codes, int kParts, int R, int T, class Use>
+  static void dots(const GroupWeights&, const GroupInputs&, const Use&) {}
 };
 
 struct NoWords : WordNumbers {
@@ -394,14 +392,21 @@ struct NoWords : WordNumbers {
   static void dots(const std::byte*, std::size_t, int, const Rows&, const Ahead&, const Use&) {}
 };
 
+// The formats of files are multiplied by vectors: their codes want unpacking first.
+template <class... Formats>
+constexpr void set_stored_matmuls(KernelTable& table, FormatList<Formats...>) {
+  ((table.formats[static_cast<int>(Formats::kKind)].matmul = matmul_stored_vnni<Formats::kKind>),
+   ...);
+}
+
 constexpr KernelTable make_amx_table() {
   KernelTable table = make_table<Vector, NoDots, NoWords>("amx");
   table.attend[static_cast<int>(KvKind::int8)] = attend_int8_amx;
-  table.tile_bytes[static_cast<int>(WeightKind::bf16)] = tile_bytes_bf16_pairs;
-  table.pack_tile[static_cast<int>(WeightKind::bf16)] = pack_tile_bf16_pairs;
-  table.matmul[static_cast<int>(WeightKind::bf16)] = matmul_bf16_amx;
-  table.matmul[static_cast<int>(WeightKind::int8)] = matmul_quantized_amx<WeightKind::int8>;
-  table.matmul[static_cast<int>(WeightKind::int4)] = matmul_quantized_amx<WeightKind::int4>;
+  table.formats[static_cast<int>(WeightKind::bf16)] = {ActivationForm::bf16, tile_bytes_bf16_pairs,
+                                                       pack_tile_bf16_pairs, matmul_bf16_amx};
+  table.formats[static_cast<int>(WeightKind::int8)].matmul = matmul_quantized_amx<WeightKind::int8>;
+  table.formats[static_cast<int>(WeightKind::int4)].matmul = matmul_quantized_amx<WeightKind::int4>;
+  set_stored_matmuls(table, StoredFormats{});
   table.round_row = round_row<Vector>;
   table.attend_bf16_pairs = attend_bf16_amx;
   return table;

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/algorithms.h"
+#include "kernels/bytes256.h"
 
 namespace outrider::kernels {
 namespace {
@@ -70,6 +71,14 @@ struct Vector {
   static Vector load_f16(const std::uint16_t* p) {
     return {_mm256_cvtph_ps(load_half(p)), _mm256_cvtph_ps(load_half(p + 8))};
   }
+  static Vector load_bytes(const std::byte* p) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_eight(p))),
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_eight(p + 8)))};
+  }
+  static Vector load_signed_bytes(const std::byte* p) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_eight(p))),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_eight(p + 8)))};
+  }
   void store(float* p) const {
     _mm256_storeu_ps(p, low);
     _mm256_storeu_ps(p + 8, high);
@@ -99,6 +108,9 @@ struct Vector {
   }
   static __m256i load_pairs(const std::uint16_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static __m128i load_eight(const std::byte* p) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
   }
   static __m128i load_half(const std::uint16_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -158,23 +170,21 @@ struct Avx2Dots {
   // to 1.2 times. All of it: the same or 1.2 times.)
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / 2;
 
-  static __m256i load_bytes(const std::byte* p) {
-    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
-  }
   static __m256i broadcast_quad(const std::int8_t* p) {
     int four;
     __builtin_memcpy(&four, p, 4);
     return _mm256_set1_epi32(four);
   }
 
-  // The weights' signs go over to the inputs, which are never -128. A pair is at most
+  // Signed bytes: the weights' signs go over to the inputs, which are never -128. A pair is at most
   // 2 * 128 * 127, below 2^15, but two of them are not: 32 bits from there on.
-  template <int R>
-  static void eight_int8(const std::byte* weights, const GroupInputs& inputs, __m256i (&sums)[R]) {
+  template <class Codes, int R>
+  static void eight_signed(const std::byte* weights, const GroupInputs& inputs, int first, int end,
+                           __m256i (&sums)[R]) {
     const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 1
-    for (int quad = 0; quad < kQuads; ++quad) {
-      const __m256i weight = load_bytes(weights + quad * kRowBytes);
+    for (int quad = first; quad < end; ++quad) {
+      const __m256i weight = Codes::template quad<Bytes256>(weights, quad).bytes;
       const __m256i size = _mm256_abs_epi8(weight);
       for (int r = 0; r < R; ++r) {
         const __m256i input = broadcast_quad(inputs.row(r) + quad * kQuad);
@@ -187,11 +197,12 @@ struct Avx2Dots {
   // Weights of four bits are unsigned and small: the eight pairs of a whole group fit 16 bits,
   // 8 * 2 * 15 * 127 < 2^15.
   template <int R>
-  static void eight_int4(const std::byte* weights, const GroupInputs& inputs, __m256i (&sums)[R]) {
+  static void eight_of_four_bits(const std::byte* weights, const GroupInputs& inputs,
+                                 __m256i (&sums)[R]) {
     const __m256i low_bits = _mm256_set1_epi8(15);
 #pragma GCC unroll 1
     for (int quad = 0; quad < kQuads / 2; ++quad) {
-      const __m256i both = load_bytes(weights + quad * kRowBytes);
+      const __m256i both = Bytes256::load(weights + quad * kRowBytes).bytes;
       const __m256i low = _mm256_and_si256(both, low_bits);
       const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), low_bits);
       for (int r = 0; r < R; ++r) {
@@ -204,24 +215,61 @@ struct Avx2Dots {
     for (int r = 0; r < R; ++r) sums[r] = _mm256_madd_epi16(sums[r], _mm256_set1_epi16(1));
   }
 
-  template <int R>
-  static void int8(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    __m256i low[R] = {};
-    eight_int8(weights, inputs, low);
-    for (int r = 0; r < R; ++r) dots[r].low = _mm256_cvtepi32_ps(low[r]);
-    __m256i high[R] = {};
-    eight_int8(weights + kRowBytes / 2, inputs, high);
-    for (int r = 0; r < R; ++r) dots[r].high = _mm256_cvtepi32_ps(high[r]);
+  // Other unsigned codes: as many pairs as fit 16 bits, then 32 bits.
+  template <class Codes, int R>
+  static void eight_unsigned(const std::byte* weights, const GroupInputs& inputs, int first,
+                             int end, __m256i (&sums)[R]) {
+    constexpr int kTogether = 32767 / (2 * 127 * Codes::kMost) < 4 ? 2 : 4;
+    static_assert(kTogether * 2 * 127 * Codes::kMost <= 32767);
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int begin = first; begin < end; begin += kTogether) {
+      __m256i pairs[R] = {};
+#pragma GCC unroll 4
+      for (int quad = begin; quad < begin + kTogether; ++quad) {
+        const __m256i weight = Codes::template quad<Bytes256>(weights, quad).bytes;
+        for (int r = 0; r < R; ++r) {
+          const __m256i input = broadcast_quad(inputs.row(r) + quad * kQuad);
+          pairs[r] = _mm256_add_epi16(pairs[r], _mm256_maddubs_epi16(weight, input));
+        }
+      }
+      for (int r = 0; r < R; ++r) {
+        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs[r], ones));
+      }
+    }
   }
 
-  template <int R>
-  static void int4(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    __m256i low[R] = {};
-    eight_int4(weights, inputs, low);
-    for (int r = 0; r < R; ++r) dots[r].low = _mm256_cvtepi32_ps(low[r]);
-    __m256i high[R] = {};
-    eight_int4(weights + kRowBytes / 2, inputs, high);
-    for (int r = 0; r < R; ++r) dots[r].high = _mm256_cvtepi32_ps(high[r]);
+  // One part's sums of eight columns, as floats.
+  template <class Codes, int kParts, int R>
+  static void eight(const std::byte* weights, const GroupInputs& inputs, int part,
+                    __m256i (&sums)[R]) {
+    constexpr int kOfPart = kQuads / kParts;
+    const int first = part * kOfPart;
+    if constexpr (Codes::kSigned) {
+      eight_signed<Codes>(weights, inputs, first, first + kOfPart, sums);
+    } else if constexpr (Codes::kBytes == FourBits<0>::kBytes && Codes::kMost == 15 &&
+                         kParts == 1) {
+      eight_of_four_bits(weights, inputs, sums);
+    } else {
+      eight_unsigned<Codes>(weights, inputs, first, first + kOfPart, sums);
+    }
+    if constexpr (Codes::kOffset != 0) {
+      for (int r = 0; r < R; ++r) {
+        const int off = Codes::kOffset * inputs.sum<kParts>(r, part);
+        sums[r] = _mm256_sub_epi32(sums[r], _mm256_set1_epi32(off));
+      }
+    }
+  }
+
+  template <class Codes, int kParts, int R>
+  static void dots(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[kParts][R]) {
+    for (int part = 0; part < kParts; ++part) {
+      __m256i low[R] = {};
+      eight<Codes, kParts>(weights, inputs, part, low);
+      for (int r = 0; r < R; ++r) dots[part][r].low = _mm256_cvtepi32_ps(low[r]);
+      __m256i high[R] = {};
+      eight<Codes, kParts>(weights + kRowBytes / 2, inputs, part, high);
+      for (int r = 0; r < R; ++r) dots[part][r].high = _mm256_cvtepi32_ps(high[r]);
+    }
   }
 };
 

@@ -2,6 +2,7 @@
 // products by those of avx512_vnni.cc and avx512_bf16.cc.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
+#include "kernels/bytes256.h"
 #include "kernels/vector512.h"
 #include "kernels/words512.h"
 
@@ -14,25 +15,31 @@ struct Avx512Dots {
   static constexpr int kFixedWayRows = 2;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
 
-  // 32 bytes: one quad of eight columns.
-  static __m256i load_bytes(const std::byte* p) {
-    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
+  template <class Codes, int kParts, int R>
+  static void dots(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[kParts][R]) {
+    for (int part = 0; part < kParts; ++part) {
+      dots_of_part<Codes, kParts>(weights, inputs, part, dots[part]);
+    }
   }
 
-  // quads(quad, part): the quad of columns 8 * part .. 8 * part + 7 as bytes.
-  template <int R, class Quads>
-  static void multiply(Quads quads, const GroupInputs& inputs, Vector (&dots)[R]) {
+  template <class Codes, int kParts, int R>
+  [[gnu::always_inline]] static void dots_of_part(const std::byte* weights,
+                                                  const GroupInputs& inputs, int part,
+                                                  Vector (&dots)[R]) {
+    static_assert(Codes::kSigned || Codes::kMost < 128);
     __m512i sums[R][2];  // per column two sums, of its quads' first and second halves
     for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_si512();
-    for (int quad = 0; quad < kQuads; ++quad) {
-      const __m512i weights[2] = {_mm512_cvtepi8_epi16(quads(quad, 0)),
-                                  _mm512_cvtepi8_epi16(quads(quad, 1))};
+    constexpr int kOfPart = kQuads / kParts;
+    for (int quad = part * kOfPart; quad < (part + 1) * kOfPart; ++quad) {
+      const __m512i columns[2] = {
+          _mm512_cvtepi8_epi16(Codes::template quad<Bytes256>(weights, quad).bytes),
+          _mm512_cvtepi8_epi16(Codes::template quad<Bytes256>(weights + 32, quad).bytes)};
       for (int r = 0; r < R; ++r) {
         int four;
         __builtin_memcpy(&four, inputs.row(r) + quad * kQuad, 4);
         const __m512i input = _mm512_cvtepi8_epi16(_mm256_set1_epi32(four));
-        for (int part = 0; part < 2; ++part) {
-          sums[r][part] = _mm512_add_epi32(sums[r][part], _mm512_madd_epi16(weights[part], input));
+        for (int half = 0; half < 2; ++half) {
+          sums[r][half] = _mm512_add_epi32(sums[r][half], _mm512_madd_epi16(columns[half], input));
         }
       }
     }
@@ -42,27 +49,13 @@ struct Avx512Dots {
     for (int r = 0; r < R; ++r) {
       const __m512i first = _mm512_permutex2var_epi32(sums[r][0], evens, sums[r][1]);
       const __m512i second = _mm512_permutex2var_epi32(sums[r][0], odds, sums[r][1]);
-      dots[r] = {_mm512_cvtepi32_ps(_mm512_add_epi32(first, second))};
+      __m512i sum = _mm512_add_epi32(first, second);
+      if constexpr (Codes::kOffset != 0) {
+        const int off = Codes::kOffset * inputs.sum<kParts>(r, part);
+        sum = _mm512_sub_epi32(sum, _mm512_set1_epi32(off));
+      }
+      dots[r] = {_mm512_cvtepi32_ps(sum)};
     }
-  }
-
-  template <int R>
-  static void int8(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    const auto quads = [=](int quad, int part) {
-      return load_bytes(weights + quad * kRowBytes + part * 32);
-    };
-    multiply(quads, inputs, dots);
-  }
-
-  template <int R>
-  static void int4(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    const auto quads = [=](int quad, int part) {
-      const int half = quad % (kQuads / 2);
-      const __m256i both = load_bytes(weights + half * kRowBytes + part * 32);
-      const __m256i low_bits = _mm256_set1_epi8(15);
-      return _mm256_and_si256(quad == half ? both : _mm256_srli_epi16(both, 4), low_bits);
-    };
-    multiply(quads, inputs, dots);
   }
 };
 

@@ -8,6 +8,31 @@
 namespace outrider::kernels {
 namespace {
 
+// Sixteen quads, as formats/codes.h wants them.
+struct Bytes512 {
+  __m512i bytes;
+
+  static Bytes512 load(const std::byte* p) {
+    return {_mm512_load_si512(reinterpret_cast<const void*>(p))};
+  }
+  template <int kBits>
+  static Bytes512 low_bits() {
+    return {_mm512_set1_epi8((1 << kBits) - 1)};
+  }
+  static Bytes512 shift_right(Bytes512 b, int n) {
+    return {_mm512_srli_epi16(b.bytes, static_cast<unsigned>(n))};
+  }
+  static Bytes512 shift_left(Bytes512 b, int n) {
+    return {_mm512_slli_epi16(b.bytes, static_cast<unsigned>(n))};
+  }
+  static Bytes512 lookup(const std::int8_t (&table)[16], Bytes512 b) {
+    const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(row), b.bytes)};
+  }
+};
+Bytes512 operator&(Bytes512 a, Bytes512 b) { return {_mm512_and_si512(a.bytes, b.bytes)}; }
+Bytes512 operator|(Bytes512 a, Bytes512 b) { return {_mm512_or_si512(a.bytes, b.bytes)}; }
+
 // Quad by quad, a row's inputs with all tiles at once: then an input is broadcast once a group and
 // kept nowhere, weights are loaded where they are multiplied, and R * T sums have no need to wait
 // for one another.
@@ -18,63 +43,47 @@ struct VnniDots {
   // (Half: one row of int8 the same, of int4 1.05 to 1.2 times as long.)
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
 
-  // load(t, quad): 16 quads of tile t's weights, unsigned bytes. start(r): where row r's sums
-  // begin.
-  template <int R, int T, class Load, class Start, class Use>
-  static void multiply(const Load& load, const Start& start, const GroupInputs& inputs,
-                       const Use& use) {
-    __m512i sums[T][R];
-    for (int r = 0; r < R; ++r) {
-      const __m512i first = _mm512_set1_epi32(start(r));
-      for (int t = 0; t < T; ++t) sums[t][r] = first;
+  // The instruction wants one side unsigned. Signed weights are w + 128 (the sign bit flipped);
+  // what is too much of a code, times the sum of the inputs, is taken off at the start. Within 32 *
+  // 255 * 127 all along.
+  template <class Codes, int kParts, int R, int T, class Use>
+  static void dots(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
+    constexpr int kTooMuch = Codes::kSigned ? 128 : Codes::kOffset;
+    const __m512i sign = _mm512_set1_epi8(-128);
+    __m512i sums[kParts][T][R];
+    for (int part = 0; part < kParts; ++part) {
+      for (int r = 0; r < R; ++r) {
+        const __m512i first = kTooMuch == 0
+                                  ? _mm512_setzero_si512()
+                                  : _mm512_set1_epi32(-kTooMuch * inputs.sum<kParts>(r, part));
+        for (int t = 0; t < T; ++t) sums[part][t][r] = first;
+      }
     }
 #pragma GCC unroll 8
     for (int quad = 0; quad < kQuads; ++quad) {
-      __m512i weights[T];
-      for (int t = 0; t < T; ++t) weights[t] = load(t, quad);
+      const int part = quad * kParts / kQuads;
+      __m512i bytes[T];
+      for (int t = 0; t < T; ++t) {
+        bytes[t] = Codes::template quad<Bytes512>(weights.tile(t), quad).bytes;
+        if constexpr (Codes::kSigned) bytes[t] = _mm512_xor_si512(bytes[t], sign);
+      }
       for (int r = 0; r < R; ++r) {
         int four;
         __builtin_memcpy(&four, inputs.row(r) + quad * kQuad, 4);
         const __m512i input = _mm512_set1_epi32(four);
         for (int t = 0; t < T; ++t) {
-          sums[t][r] = _mm512_dpbusd_epi32(sums[t][r], weights[t], input);
+          sums[part][t][r] = _mm512_dpbusd_epi32(sums[part][t][r], bytes[t], input);
         }
       }
     }
 #pragma GCC unroll 4
     for (int t = 0; t < T; ++t) {
-      Vector dots[R];
-      for (int r = 0; r < R; ++r) dots[r] = {_mm512_cvtepi32_ps(sums[t][r])};
+      Vector dots[kParts][R];
+      for (int part = 0; part < kParts; ++part) {
+        for (int r = 0; r < R; ++r) dots[part][r] = {_mm512_cvtepi32_ps(sums[part][t][r])};
+      }
       use(t, dots);
     }
-  }
-
-  static __m512i load_bytes(const std::byte* p) {
-    return _mm512_load_si512(reinterpret_cast<const void*>(p));
-  }
-
-  // The instruction wants one side unsigned: w + 128 (the sign bit flipped), 128 times the sum of
-  // the inputs taken off at the start. Within 32 * 255 * 127 all along.
-  template <int R, int T, class Use>
-  static void int8(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
-    const __m512i sign = _mm512_set1_epi8(-128);
-    const auto load = [&](int t, int quad) {
-      return _mm512_xor_si512(load_bytes(weights.tile(t) + quad * kRowBytes), sign);
-    };
-    multiply<R, T>(
-        load, [&](int r) { return -128 * inputs.sum(r); }, inputs, use);
-  }
-
-  template <int R, int T, class Use>
-  static void int4(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
-    const __m512i low_bits = _mm512_set1_epi8(15);
-    const auto load = [&](int t, int quad) {
-      const int half = quad % (kQuads / 2);
-      const __m512i both = load_bytes(weights.tile(t) + half * kRowBytes);
-      return _mm512_and_si512(quad == half ? both : _mm512_srli_epi16(both, 4), low_bits);
-    };
-    multiply<R, T>(
-        load, [](int) { return 0; }, inputs, use);
   }
 };
 
@@ -91,18 +100,29 @@ struct MultiplyAdd {
 
 }  // namespace
 
-void matmul_int8_vnni(const MatmulArgs& args) {
-  matmul_quantized<Vector, VnniDots, WeightKind::int8>(args);
-}
-void matmul_int4_vnni(const MatmulArgs& args) {
-  matmul_quantized<Vector, VnniDots, WeightKind::int4>(args);
-}
+void matmul_int8_vnni(const MatmulArgs& args) { matmul_quantized<Vector, VnniDots, Int8>(args); }
+void matmul_int4_vnni(const MatmulArgs& args) { matmul_quantized<Vector, VnniDots, Int4>(args); }
 void matmul_int8_vnni_side_by_side(const MatmulArgs& args) {
-  matmul_quantized<Vector, VnniDotsSideBySide, WeightKind::int8>(args);
+  matmul_quantized<Vector, VnniDotsSideBySide, Int8>(args);
 }
 void matmul_int4_vnni_side_by_side(const MatmulArgs& args) {
-  matmul_quantized<Vector, VnniDotsSideBySide, WeightKind::int4>(args);
+  matmul_quantized<Vector, VnniDotsSideBySide, Int4>(args);
 }
+template <WeightKind kKind>
+void matmul_stored_vnni(const MatmulArgs& args) {
+  matmul_quantized<Vector, FourRows<VnniDotsSideBySide>, FormatOf<kKind>>(args);
+}
+template void matmul_stored_vnni<WeightKind::q2_k>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::q3_k>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::q4_k>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::q5_0>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::q5_1>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::q5_k>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::q6_k>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::iq4_nl>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::iq4_xs>(const MatmulArgs&);
+template void matmul_stored_vnni<WeightKind::mxfp4>(const MatmulArgs&);
+
 void attend_int8_vnni(const AttendArgs& args) {
   attend_with<Vector, Words512<MultiplyAdd>, Int8Numbers<Vector, Words512<MultiplyAdd>>>(args);
 }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/formats/block_formats.h"
 #include "kernels/tables.h"
 
 #if defined(__x86_64__)
@@ -78,6 +79,18 @@ Features ask_processor() {
 Features ask_processor() { return {}; }
 #endif
 
+#if defined(__x86_64__)
+template <WeightKind kKind>
+void set_matmul(KernelTable& table, void (*matmul)(const MatmulArgs&)) {
+  table.formats[static_cast<int>(kKind)].matmul = matmul;
+}
+
+template <class... Formats>
+void set_stored_matmuls(KernelTable& table, FormatList<Formats...>) {
+  (set_matmul<Formats::kKind>(table, matmul_stored_vnni<Formats::kKind>), ...);
+}
+#endif
+
 const Features& features() {
   static const Features found = ask_processor();
   return found;
@@ -91,17 +104,16 @@ std::span<const KernelTable* const> compiled_tables() {
     KernelTable table = kAvx512Table;
     if (features().avx512_vnni) {
       const bool side_by_side = features().intel;
-      table.matmul[static_cast<int>(WeightKind::int8)] =
-          side_by_side ? matmul_int8_vnni_side_by_side : matmul_int8_vnni;
-      table.matmul[static_cast<int>(WeightKind::int4)] =
-          side_by_side ? matmul_int4_vnni_side_by_side : matmul_int4_vnni;
+      set_matmul<WeightKind::int8>(table,
+                                   side_by_side ? matmul_int8_vnni_side_by_side : matmul_int8_vnni);
+      set_matmul<WeightKind::int4>(table,
+                                   side_by_side ? matmul_int4_vnni_side_by_side : matmul_int4_vnni);
+      set_stored_matmuls(table, StoredFormats{});
       table.attend[static_cast<int>(KvKind::int8)] = attend_int8_vnni;
     }
     if (features().avx512_bf16) {
-      constexpr int kBf16 = static_cast<int>(WeightKind::bf16);
-      table.tile_bytes[kBf16] = tile_bytes_bf16_pairs;
-      table.pack_tile[kBf16] = pack_tile_bf16_pairs;
-      table.matmul[kBf16] = matmul_bf16_pairs;
+      table.formats[static_cast<int>(WeightKind::bf16)] = {
+          ActivationForm::bf16, tile_bytes_bf16_pairs, pack_tile_bf16_pairs, matmul_bf16_pairs};
       table.round_row = round_row_to_pairs;
       table.attend_bf16_pairs = attend_bf16_pairs;
     }

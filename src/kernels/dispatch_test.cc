@@ -42,7 +42,13 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
   for (const KernelTable* a : tables) {
     for (const KernelTable* b : tables) {
       if (a == b) continue;
-      for (int kind = 0; kind < kWeightKinds; ++kind) EXPECT_NE(a->matmul[kind], b->matmul[kind]);
+      for (int kind = 0; kind < kWeightKinds; ++kind) {
+        // The amx table multiplies formats of files as the avx512 one with VNNI does.
+        const bool shared =
+            kind > static_cast<int>(WeightKind::int4) && (a == &kAmxTable || b == &kAmxTable);
+        if (shared) continue;
+        EXPECT_NE(a->formats[kind].matmul, b->formats[kind].matmul) << kWeightNames[kind];
+      }
       EXPECT_NE(a->quantize_row, b->quantize_row);
       EXPECT_NE(a->rms_norm, b->rms_norm);
       EXPECT_NE(a->rotate, b->rotate);
@@ -65,9 +71,9 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
 TEST(Dispatch, NoSlotIsEmpty) {
   for (const KernelTable* table : compiled_tables()) {
     for (int kind = 0; kind < kWeightKinds; ++kind) {
-      EXPECT_NE(table->tile_bytes[kind], nullptr);
-      EXPECT_NE(table->pack_tile[kind], nullptr);
-      EXPECT_NE(table->matmul[kind], nullptr);
+      EXPECT_NE(table->formats[kind].tile_bytes, nullptr);
+      EXPECT_NE(table->formats[kind].pack_tile, nullptr);
+      EXPECT_NE(table->formats[kind].matmul, nullptr);
     }
     for (int kind = 0; kind < kKvKinds; ++kind) {
       EXPECT_NE(table->store_key[kind], nullptr);
@@ -114,14 +120,17 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   const KernelTable& listed = *find_table("avx512");
   const bool intel = __builtin_cpu_is("intel");
-  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int8)],
+  EXPECT_EQ(listed.format(WeightKind::int8).matmul,
             vnni ? (intel ? matmul_int8_vnni_side_by_side : matmul_int8_vnni)
-                 : kAvx512Table.matmul[static_cast<int>(WeightKind::int8)]);
-  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::int4)],
+                 : kAvx512Table.format(WeightKind::int8).matmul);
+  EXPECT_EQ(listed.format(WeightKind::int4).matmul,
             vnni ? (intel ? matmul_int4_vnni_side_by_side : matmul_int4_vnni)
-                 : kAvx512Table.matmul[static_cast<int>(WeightKind::int4)]);
+                 : kAvx512Table.format(WeightKind::int4).matmul);
+  EXPECT_EQ(
+      listed.format(WeightKind::q4_k).matmul,
+      vnni ? matmul_stored_vnni<WeightKind::q4_k> : kAvx512Table.format(WeightKind::q4_k).matmul);
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  EXPECT_EQ(listed.matmul[static_cast<int>(WeightKind::bf16)] == matmul_bf16_pairs, bf16);
+  EXPECT_EQ(listed.format(WeightKind::bf16).matmul == matmul_bf16_pairs, bf16);
   EXPECT_EQ(listed.round_row == round_row_to_pairs, bf16);
   EXPECT_EQ(listed.attend_bf16_pairs == attend_bf16_pairs, bf16);
   EXPECT_EQ(listed.attend[static_cast<int>(KvKind::int8)] == attend_int8_vnni, vnni);

@@ -5,6 +5,8 @@
 //   int8  per two groups: 2 x [8][16][4] int8, then 2 x [16] f16 scales        1088 bytes
 //   int4  per group: [4][16][4] bytes, [16] f16 scales, [16] f16 minimums      320 bytes
 //
+// (Blocks as files store them: formats/block_formats.h, of which these two are cases.)
+//
 // The quantised weights stand in quads: four consecutive k of one output, what one 32-bit lane of
 // an integer dot product takes. A byte of int4 holds quad r in its low and quad r + 4 in its high
 // half. A group of int8 is 544 bytes, 8.5 cache lines: groups go in pairs so that every 64-byte
@@ -40,20 +42,10 @@ static_assert(kInt8PairBytes % kLineBytes == 0 && kInt4GroupBytes % kLineBytes =
   return (n_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
-[[maybe_unused]] constexpr std::size_t packed_tile_bytes(WeightKind kind, int k) {
-  const auto depth = static_cast<std::size_t>(k);
-  const auto groups = static_cast<std::size_t>(group_count(k));
-  switch (kind) {
-    case WeightKind::f32:
-      return depth * kTileColumns * 4;
-    case WeightKind::bf16:
-      return whole_lines(depth * kTileColumns * 2);
-    case WeightKind::int8:
-      return (groups + 1) / 2 * kInt8PairBytes;
-    case WeightKind::int4:
-      return groups * kInt4GroupBytes;
-  }
-  return 0;
+// Of f32 (Element float) or bf16 (Element uint16_t).
+template <class Element>
+constexpr std::size_t plain_tile_bytes(int k) {
+  return whole_lines(static_cast<std::size_t>(k) * kTileColumns * sizeof(Element));
 }
 
 // bf16 in pairs along K, (k / 2, 16, 2), whole groups: for instructions that add two products at a

@@ -70,12 +70,14 @@ struct Weights {
         return scale * int8[at];
       case WeightKind::int4:
         return scale * int4[at] + to_float(F16{minimums[group]});
+      default:
+        return NAN;
     }
     return NAN;
   }
 
   AlignedBytes pack(const KernelTable& table) const {
-    const std::size_t tile_bytes = table.tile_bytes[index_of(kind)](k);
+    const std::size_t tile_bytes = table.format(kind).tile_bytes(k);
     const int n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
     AlignedBytes tiles =
         test_support::aligned_bytes(tile_bytes * static_cast<std::size_t>(n_tiles));
@@ -89,11 +91,11 @@ struct Weights {
         const void* const values[] = {f32.data() + at, bf16.data() + at, int8.data() + at,
                                       int4.data() + at};
         source.values[i] = values[index_of(kind)];
-        source.scales[i] = scales.data() + group_at;
-        source.minimums[i] = minimums.data() + group_at;
+        source.numbers[i].scales = scales.data() + group_at;
+        source.numbers[i].minimums = minimums.data() + group_at;
       }
-      table.pack_tile[index_of(kind)](source,
-                                      tiles.get() + static_cast<std::size_t>(tile) * tile_bytes);
+      table.format(kind).pack_tile(source,
+                                   tiles.get() + static_cast<std::size_t>(tile) * tile_bytes);
     }
     return tiles;
   }
@@ -182,7 +184,7 @@ std::vector<float> product(const KernelTable& table, WeightKind kind, const Inpu
   MatmulArgs args = inputs.args(first, n, tiles, n_columns);
   args.y = y.data();
   args.y_stride = columns + kGap;
-  table.matmul[index_of(kind)](args);
+  table.format(kind).matmul(args);
   std::vector<float> result;
   for (std::size_t row = 0; row < static_cast<std::size_t>(n); ++row) {
     const auto begin = y.begin() + static_cast<std::ptrdiff_t>(row * (columns + kGap));
@@ -335,7 +337,7 @@ TEST(Matmul, NoRowsWriteNothing) {
       MatmulArgs args = inputs.args(0, 0, tiles, kColumns);
       args.y = y.data();
       args.y_stride = kColumns;
-      table->matmul[index_of(kind)](args);
+      table->format(kind).matmul(args);
       EXPECT_EQ(y, untouched) << name << " kind " << index_of(kind);
     }
   }
@@ -361,7 +363,7 @@ TEST(Matmul, AnySplitOfTheTilesGivesTheSameBits) {
           args.y_stride = kColumns;
           args.first_tile = first_tile;
           args.n_tiles = n_tiles;
-          table->matmul[index_of(kind)](args);
+          table->format(kind).matmul(args);
         };
         for (int tile = 0; tile < kTiles; ++tile) multiply(tile, 1);
         const std::vector<float> expected = y;
@@ -514,7 +516,7 @@ TEST(Matmul, ExtremeIntegersAreExact) {
 TEST(Matmul, TilesAreWholeCacheLines) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     for (const WeightKind kind : kKinds) {
-      for (const int k : kDepths) EXPECT_EQ(table->tile_bytes[index_of(kind)](k) % 64, 0U) << name;
+      for (const int k : kDepths) EXPECT_EQ(table->format(kind).tile_bytes(k) % 64, 0U) << name;
     }
   }
 }

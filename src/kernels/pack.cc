@@ -1,6 +1,7 @@
 // Filling packed tiles; done once at load, so plain code for every table.
 #include <cstring>
 
+#include "kernels/formats/block_formats.h"
 #include "kernels/layout.h"
 #include "kernels/tables.h"
 
@@ -9,8 +10,8 @@ namespace {
 
 // [k][16] of whole elements.
 template <class Element>
-void pack_plain(const TileSource& source, std::size_t tile_bytes, void* tile) {
-  std::memset(tile, 0, tile_bytes);
+void pack_plain(const TileSource& source, void* tile) {
+  std::memset(tile, 0, plain_tile_bytes<Element>(source.k));
   auto* out = static_cast<Element*>(tile);
   for (int column = 0; column < kTileColumns; ++column) {
     const auto* row = static_cast<const Element*>(source.values[column]);
@@ -19,30 +20,95 @@ void pack_plain(const TileSource& source, std::size_t tile_bytes, void* tile) {
   }
 }
 
-void put_f16(std::byte* tile, std::size_t offset, int column, std::uint16_t bits) {
-  std::memcpy(tile + offset + std::size_t{2} * column, &bits, 2);
-}
-
-// Place of element `index` (0..31) of a group among its quads.
-std::size_t quad_place(int index, int column) {
-  return static_cast<std::size_t>(index / kQuad * kRowBytes + column * kQuad + index % kQuad);
+template <class Format>
+void pack_blocks(const TileSource& source, void* tile) {
+  auto* out = static_cast<std::byte*>(tile);
+  std::memset(out, 0, Format::tile_bytes(source.k));
+  for (int column = 0; column < kTileColumns; ++column) {
+    const auto* codes = static_cast<const std::uint8_t*>(source.values[column]);
+    if (codes == nullptr) continue;
+    const RowNumbers& numbers = source.numbers[column];
+    for (int i = 0; i < source.k; ++i) {
+      const int index = i % kGroup;
+      Format::Codes::put(out + Format::weights_at(i / kGroup), index / kQuad,
+                         column * kQuad + index % kQuad, codes[i]);
+    }
+    for (int group = 0; group < group_count(source.k); ++group) {
+      Format::Scales::put_group(out + Format::scales_at(group), column, numbers, group);
+      if (group % Format::kGroups != 0) continue;
+      Format::Scales::put_block(out + Format::block_scales_at(group), column, numbers,
+                                group / Format::kGroups);
+    }
+  }
 }
 
 }  // namespace
 
-std::size_t tile_bytes_f32(int k) { return packed_tile_bytes(WeightKind::f32, k); }
-std::size_t tile_bytes_bf16(int k) { return packed_tile_bytes(WeightKind::bf16, k); }
+template <>
+std::size_t tile_bytes<WeightKind::f32>(int k) {
+  return plain_tile_bytes<float>(k);
+}
+template <>
+std::size_t tile_bytes<WeightKind::bf16>(int k) {
+  return plain_tile_bytes<std::uint16_t>(k);
+}
+template <>
+void pack_tile<WeightKind::f32>(const TileSource& source, void* tile) {
+  pack_plain<float>(source, tile);
+}
+template <>
+void pack_tile<WeightKind::bf16>(const TileSource& source, void* tile) {
+  pack_plain<std::uint16_t>(source, tile);
+}
+
+template <>
+std::size_t tile_bytes<Int8::kKind>(int k) {
+  return Int8::tile_bytes(k);
+}
+template <>
+void pack_tile<Int8::kKind>(const TileSource& source, void* tile) {
+  pack_blocks<Int8>(source, tile);
+}
+
+template <>
+std::size_t tile_bytes<Int4::kKind>(int k) {
+  return Int4::tile_bytes(k);
+}
+template <>
+void pack_tile<Int4::kKind>(const TileSource& source, void* tile) {
+  pack_blocks<Int4>(source, tile);
+}
+
+template <WeightKind kKind>
+std::size_t tile_bytes(int k) {
+  return FormatOf<kKind>::tile_bytes(k);
+}
+template <WeightKind kKind>
+void pack_tile(const TileSource& source, void* tile) {
+  pack_blocks<FormatOf<kKind>>(source, tile);
+}
+template std::size_t tile_bytes<WeightKind::q2_k>(int);
+template void pack_tile<WeightKind::q2_k>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::q3_k>(int);
+template void pack_tile<WeightKind::q3_k>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::q4_k>(int);
+template void pack_tile<WeightKind::q4_k>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::q5_0>(int);
+template void pack_tile<WeightKind::q5_0>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::q5_1>(int);
+template void pack_tile<WeightKind::q5_1>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::q5_k>(int);
+template void pack_tile<WeightKind::q5_k>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::q6_k>(int);
+template void pack_tile<WeightKind::q6_k>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::iq4_nl>(int);
+template void pack_tile<WeightKind::iq4_nl>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::iq4_xs>(int);
+template void pack_tile<WeightKind::iq4_xs>(const TileSource&, void*);
+template std::size_t tile_bytes<WeightKind::mxfp4>(int);
+template void pack_tile<WeightKind::mxfp4>(const TileSource&, void*);
+
 std::size_t tile_bytes_bf16_pairs(int k) { return packed_pairs_bytes(k); }
-std::size_t tile_bytes_int8(int k) { return packed_tile_bytes(WeightKind::int8, k); }
-std::size_t tile_bytes_int4(int k) { return packed_tile_bytes(WeightKind::int4, k); }
-
-void pack_tile_f32(const TileSource& source, void* tile) {
-  pack_plain<float>(source, tile_bytes_f32(source.k), tile);
-}
-
-void pack_tile_bf16(const TileSource& source, void* tile) {
-  pack_plain<std::uint16_t>(source, tile_bytes_bf16(source.k), tile);
-}
 
 void pack_tile_bf16_pairs(const TileSource& source, void* tile) {
   std::memset(tile, 0, tile_bytes_bf16_pairs(source.k));
@@ -52,41 +118,6 @@ void pack_tile_bf16_pairs(const TileSource& source, void* tile) {
     if (row == nullptr) continue;
     for (int i = 0; i < source.k; ++i) {
       out[std::size_t{2 * kTileColumns} * (i / 2) + 2 * column + i % 2] = row[i];
-    }
-  }
-}
-
-void pack_tile_int8(const TileSource& source, void* tile) {
-  auto* out = static_cast<std::byte*>(tile);
-  std::memset(out, 0, tile_bytes_int8(source.k));
-  for (int column = 0; column < kTileColumns; ++column) {
-    const auto* row = static_cast<const std::int8_t*>(source.values[column]);
-    if (row == nullptr) continue;
-    for (int i = 0; i < source.k; ++i) {
-      out[int8_weights_at(i / kGroup) + quad_place(i % kGroup, column)] =
-          static_cast<std::byte>(row[i]);
-    }
-    for (int group = 0; group < group_count(source.k); ++group) {
-      put_f16(out, int8_scales_at(group), column, source.scales[column][group]);
-    }
-  }
-}
-
-void pack_tile_int4(const TileSource& source, void* tile) {
-  auto* out = static_cast<std::byte*>(tile);
-  std::memset(out, 0, tile_bytes_int4(source.k));
-  for (int column = 0; column < kTileColumns; ++column) {
-    const auto* row = static_cast<const std::uint8_t*>(source.values[column]);
-    if (row == nullptr) continue;
-    for (int i = 0; i < source.k; ++i) {
-      const int index = i % kGroup;
-      const bool high = index >= kGroup / 2;
-      out[int4_weights_at(i / kGroup) + quad_place(index % (kGroup / 2), column)] |=
-          static_cast<std::byte>(row[i] << (high ? 4 : 0));
-    }
-    for (int group = 0; group < group_count(source.k); ++group) {
-      put_f16(out, int4_scales_at(group), column, source.scales[column][group]);
-      put_f16(out, int4_minimums_at(group), column, source.minimums[column][group]);
     }
   }
 }

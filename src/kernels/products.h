@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/formats/block_formats.h"
+#include "kernels/formats/scales.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
 #include "kernels/vector_math.h"
@@ -140,8 +142,7 @@ void for_row_blocks(int n_rows, const Step& step) {
 // weights.
 template <class V, class Element, int R, int T>
 void multiply_plain(const MatmulArgs& args, int tile, int apart, int row) {
-  const std::size_t tile_bytes =
-      packed_tile_bytes(sizeof(Element) == 4 ? WeightKind::f32 : WeightKind::bf16, args.k);
+  const std::size_t tile_bytes = plain_tile_bytes<Element>(args.k);
   const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
   const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
   const float* x = args.x + static_cast<std::size_t>(row) * args.x_stride;
@@ -229,11 +230,17 @@ void matmul_plain(const MatmulArgs& args) {
 
 // The quantised inputs of R adjacent rows at one group.
 struct GroupInputs {
-  const std::int8_t* quantized;  // (R, 32)
-  const std::int32_t* sums;      // (R)
+  const std::int8_t* quantized;   // (R, 32)
+  const std::int32_t* sums;       // (R)
+  const std::int32_t* half_sums;  // (R), where the format has two parts
 
   const std::int8_t* row(int r) const { return quantized + r * kGroup; }
-  std::int32_t sum(int r) const { return sums[r]; }
+  // Of the inputs of one of kParts parts.
+  template <int kParts>
+  std::int32_t sum(int r, int part) const {
+    if constexpr (kParts == 1) return sums[r];
+    return part == 0 ? half_sums[r] : sums[r] - half_sums[r];
+  }
 };
 
 // One group of several tiles' weights.
@@ -252,29 +259,28 @@ struct TileByTile {
   static constexpr int kFixedWayRows = OneTile::kFixedWayRows;
   static constexpr std::size_t kOneRowAhead = OneTile::kOneRowAhead;
 
-  template <int R, int T, class Use>
-  static void int8(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
+  template <class Codes, int kParts, int R, int T, class Use>
+  static void dots(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
     for (int t = 0; t < T; ++t) {
-      V dots[R];
-      OneTile::template int8<R>(weights.tile(t), inputs, dots);
-      use(t, dots);
-    }
-  }
-  template <int R, int T, class Use>
-  static void int4(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
-    for (int t = 0; t < T; ++t) {
-      V dots[R];
-      OneTile::template int4<R>(weights.tile(t), inputs, dots);
+      V dots[kParts][R];
+      OneTile::template dots<Codes, kParts, R>(weights.tile(t), inputs, dots);
       use(t, dots);
     }
   }
 };
 
-// R rows times T tiles of int8 or int4 weights, `apart` from one another.
-template <class V, class Dots, WeightKind kKind, int R, int T, class Ahead>
+// The same with four rows at most together, for the formats of files: a function for each of eight
+// row counts, ten formats and every way of calling ahead would be most of the library's code.
+template <class Dots>
+struct FourRows : Dots {
+  static constexpr int kMaxRows = Dots::kMaxRows < 4 ? Dots::kMaxRows : 4;
+};
+
+// R rows times T tiles of quantised weights, `apart` from one another.
+template <class V, class Dots, class Format, int R, int T, class Ahead>
 void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
-  constexpr bool kInt8 = kKind == WeightKind::int8;
-  const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
+  using Scales = typename Format::Scales;
+  const std::size_t tile_bytes = Format::tile_bytes(args.k);
   const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
   const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
   const int n_groups = group_count(args.k);
@@ -286,32 +292,23 @@ void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ah
   for (int group = 0; group < n_groups; ++group) {
     ahead.step();
     const std::size_t first = static_cast<std::size_t>(group) * args.slots;
-    const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + first + row};
-    const float* input_scales = args.quantized_scales + first + row;
-    const float* scaled_sums = args.scaled_sums + first + row;
-    const std::size_t weights_at = kInt8 ? int8_weights_at(group) : int4_weights_at(group);
-    const std::size_t scales_at = kInt8 ? int8_scales_at(group) : int4_scales_at(group);
-    const auto scale_and_add = [&](int t, const V(&dots)[R]) {
+    const std::size_t place = first + static_cast<std::size_t>(row);
+    const std::int32_t* half_sums = Scales::kParts == 2 ? args.half_sums + place : nullptr;
+    const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + place, half_sums};
+    const ScaledInputs scaled{args.quantized_scales + place, args.scaled_sums + place, inputs.sums,
+                              half_sums};
+    const std::size_t scales_at = Format::scales_at(group);
+    const std::size_t block_scales_at = Format::block_scales_at(group);
+    const std::size_t read_at = Format::read_at(group);
+    const auto scale_and_add = [&](int t, const V(&dots)[Scales::kParts][R]) {
       const std::byte* at = weights + t * apart_bytes;
-      Ahead::read(at + weights_at, kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes);
-      const V scale = V::load_f16(reinterpret_cast<const std::uint16_t*>(at + scales_at));
-      for (int r = 0; r < R; ++r) {
-        sums[r][t] = fma(dots[r], scale * V::broadcast(input_scales[r]), sums[r][t]);
-      }
-      if constexpr (!kInt8) {
-        const V minimum =
-            V::load_f16(reinterpret_cast<const std::uint16_t*>(at + int4_minimums_at(group)));
-        for (int r = 0; r < R; ++r) {
-          sums[r][t] = fma(V::broadcast(scaled_sums[r]), minimum, sums[r][t]);
-        }
-      }
+      Ahead::read(at + read_at, Format::kReadBytes);
+      Scales::template add<V, R>(at + scales_at, at + block_scales_at, scaled, dots,
+                                 [&](int r) -> V& { return sums[r][t]; });
     };
-    const GroupWeights group_weights{weights + weights_at, apart_bytes};
-    if constexpr (kInt8) {
-      Dots::template int8<R, T>(group_weights, inputs, scale_and_add);
-    } else {
-      Dots::template int4<R, T>(group_weights, inputs, scale_and_add);
-    }
+    const GroupWeights group_weights{weights + Format::weights_at(group), apart_bytes};
+    Dots::template dots<typename Format::Codes, Scales::kParts, R, T>(group_weights, inputs,
+                                                                      scale_and_add);
   }
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t * apart);
@@ -320,7 +317,7 @@ void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ah
 
 // All tiles with R rows, which are all there are, in as many streams as the registers hold sums
 // for.
-template <class V, class Dots, WeightKind kKind>
+template <class V, class Dots, class Format>
 struct StreamStep {
   const MatmulArgs& args;
   template <int R>
@@ -330,42 +327,43 @@ struct StreamStep {
     // behind which what was called for early has time to come.
     using Ahead = FixedWayAhead<R == 1 ? Dots::kOneRowAhead : kPrefetchBytes>;
     walk_in_streams<kStreams>(args, [&]<int T>(int tile, int apart) {
-      multiply_quantized<V, Dots, kKind, R, T>(args, tile, apart, row, Ahead{});
+      multiply_quantized<V, Dots, Format, R, T>(args, tile, apart, row, Ahead{});
     });
   }
 };
 
 // One tile. The first rows call for it, the others find it in the cache.
-template <class V, class Dots, WeightKind kKind>
+template <class V, class Dots, class Format>
 struct OneTileStep {
   const MatmulArgs& args;
   int tile;
   template <int R>
   void run(int row) const {
     if (row == 0) {
-      multiply_quantized<V, Dots, kKind, R, 1>(args, tile, 1, row, FixedWayAhead<kPrefetchBytes>{});
+      multiply_quantized<V, Dots, Format, R, 1>(args, tile, 1, row,
+                                                FixedWayAhead<kPrefetchBytes>{});
     } else {
-      multiply_quantized<V, Dots, kKind, R, 1>(args, tile, 1, row, NothingAhead{});
+      multiply_quantized<V, Dots, Format, R, 1>(args, tile, 1, row, NothingAhead{});
     }
   }
 };
 
 // Few rows in streams, more of them tile by tile.
-template <class V, class Dots, WeightKind kKind>
+template <class V, class Dots, class Format>
 void multiply_fixed_way_ahead(const MatmulArgs& args) {
   constexpr int kMost = Dots::kFixedWayRows < Dots::kMaxRows ? Dots::kFixedWayRows : Dots::kMaxRows;
   if (args.n_rows <= kMost) {
-    return for_row_blocks<kMost>(args.n_rows, StreamStep<V, Dots, kKind>{args});
+    return for_row_blocks<kMost>(args.n_rows, StreamStep<V, Dots, Format>{args});
   }
   if constexpr (Dots::kFixedWayRows > Dots::kMaxRows) {
     for (int tile = args.first_tile; tile < args.first_tile + args.n_tiles; ++tile) {
-      for_row_blocks<kMost>(args.n_rows, OneTileStep<V, Dots, kKind>{args, tile});
+      for_row_blocks<kMost>(args.n_rows, OneTileStep<V, Dots, Format>{args, tile});
     }
   }
 }
 
 // kTiles adjacent tiles, as many of them together as the registers hold sums for.
-template <class V, class Dots, WeightKind kKind, int kTiles>
+template <class V, class Dots, class Format, int kTiles>
 struct BlockStep {
   const MatmulArgs& args;
   int tile;
@@ -373,8 +371,8 @@ struct BlockStep {
   void run(int row) const {
     constexpr int kTogether = tiles_together(Dots::kMaxRows / R, kTiles);
     for (int t = 0; t < kTiles; t += kTogether) {
-      multiply_quantized<V, Dots, kKind, R, kTogether>(args, tile + t, 1, row,
-                                                       behind<kTogether>(t, row));
+      multiply_quantized<V, Dots, Format, R, kTogether>(args, tile + t, 1, row,
+                                                        behind<kTogether>(t, row));
     }
   }
 
@@ -382,7 +380,7 @@ struct BlockStep {
   // tiles are short, for their share of what lies behind all kTiles.
   template <int T>
   CallAhead behind(int t, int row) const {
-    const std::size_t tile_bytes = packed_tile_bytes(kKind, args.k);
+    const std::size_t tile_bytes = Format::tile_bytes(args.k);
     int begin = t;
     int n_tiles = T;
     if (kTiles * tile_bytes <= kMostSharedBytes) {
@@ -399,25 +397,25 @@ struct BlockStep {
   static constexpr std::size_t kMostSharedBytes = std::size_t{64} << 10;
 };
 
-template <class V, class Dots, WeightKind kKind>
+template <class V, class Dots, class Format>
 void multiply_in_blocks(const MatmulArgs& args) {
   const int end = args.first_tile + args.n_tiles;
   int tile = args.first_tile;
   for (; tile + kMostStreams <= end; tile += kMostStreams) {
     for_row_blocks<Dots::kMaxRows>(args.n_rows,
-                                   BlockStep<V, Dots, kKind, kMostStreams>{args, tile});
+                                   BlockStep<V, Dots, Format, kMostStreams>{args, tile});
   }
   for (; tile < end; ++tile) {
-    for_row_blocks<Dots::kMaxRows>(args.n_rows, BlockStep<V, Dots, kKind, 1>{args, tile});
+    for_row_blocks<Dots::kMaxRows>(args.n_rows, BlockStep<V, Dots, Format, 1>{args, tile});
   }
 }
 
-template <class V, class Dots, WeightKind kKind>
+template <class V, class Dots, class Format>
 void matmul_quantized(const MatmulArgs& args) {
   if constexpr (Dots::kFixedWayRows != kAnyRows) {
-    if (args.n_rows > Dots::kFixedWayRows) return multiply_in_blocks<V, Dots, kKind>(args);
+    if (args.n_rows > Dots::kFixedWayRows) return multiply_in_blocks<V, Dots, Format>(args);
   }
-  multiply_fixed_way_ahead<V, Dots, kKind>(args);
+  multiply_fixed_way_ahead<V, Dots, Format>(args);
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
         // NaN where tainted, so that its products show what went in.
         out.scales[place] = taint != taint ? taint : 0.0F;
         out.sums[place] = 0;
+        if (out.half_sums != nullptr) out.half_sums[place] = 0;
         out.scaled_sums[place] = out.scales[place];
         continue;
       }
@@ -71,6 +72,9 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
       out.scales[place] = scales[i];
       out.sums[place] = static_cast<std::int32_t>(sum);
       out.scaled_sums[place] = sum * scales[i];
+      if (out.half_sums != nullptr) {
+        out.half_sums[place] = static_cast<std::int32_t>(reduce_add(q_low));
+      }
     }
   }
 }

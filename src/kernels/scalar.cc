@@ -5,41 +5,47 @@
 namespace outrider::kernels {
 namespace {
 
+// One byte, as formats/codes.h wants vectors of them.
+struct Byte {
+  unsigned value;
+
+  static Byte load(const std::byte* p) { return {static_cast<unsigned char>(*p)}; }
+  template <int kBits>
+  static Byte low_bits() {
+    return {(1U << kBits) - 1U};
+  }
+  static Byte shift_right(Byte b, int n) { return {b.value >> n}; }
+  static Byte shift_left(Byte b, int n) { return {b.value << n}; }
+  static Byte lookup(const std::int8_t (&table)[16], Byte b) {
+    return {static_cast<std::uint8_t>(table[b.value])};
+  }
+};
+Byte operator&(Byte a, Byte b) { return {a.value & b.value}; }
+Byte operator|(Byte a, Byte b) { return {a.value | b.value}; }
+
 struct ScalarDots {
   static constexpr int kMaxRows = 1;
   static constexpr int kFixedWayRows = 1;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes;
 
-  // weight(quad, place): the integer at that place (column * 4 + element) of a row of quads.
-  template <int R, class Weight>
-  static void multiply(Weight weight, const GroupInputs& inputs, Vector (&dots)[R]) {
+  template <class Codes, int kParts, int R>
+  static void dots(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[kParts][R]) {
+    constexpr int kOfPart = kGroup / kParts;
     for (int r = 0; r < R; ++r) {
-      for (int column = 0; column < kTileColumns; ++column) {
-        std::int32_t sum = 0;
-        for (int i = 0; i < kGroup; ++i) {
-          sum += weight(i / kQuad, column * kQuad + i % kQuad) * inputs.row(r)[i];
+      for (int part = 0; part < kParts; ++part) {
+        for (int column = 0; column < kTileColumns; ++column) {
+          std::int32_t sum = 0;
+          for (int i = part * kOfPart; i < (part + 1) * kOfPart; ++i) {
+            const unsigned byte =
+                Codes::template quad<Byte>(weights + column * kQuad + i % kQuad, i / kQuad).value;
+            const int weight = Codes::kSigned ? int{static_cast<std::int8_t>(byte)}
+                                              : static_cast<int>(byte) - Codes::kOffset;
+            sum += weight * inputs.row(r)[i];
+          }
+          dots[part][r].lane[column] = static_cast<float>(sum);
         }
-        dots[r].lane[column] = static_cast<float>(sum);
       }
     }
-  }
-
-  template <int R>
-  static void int8(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    const auto weight = [=](int quad, int place) {
-      return static_cast<int>(static_cast<std::int8_t>(weights[quad * kRowBytes + place]));
-    };
-    multiply(weight, inputs, dots);
-  }
-
-  template <int R>
-  static void int4(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[R]) {
-    const auto weight = [=](int quad, int place) {
-      const int half = quad % (kQuads / 2);
-      const auto byte = static_cast<unsigned char>(weights[half * kRowBytes + place]);
-      return quad == half ? byte & 15 : byte >> 4;
-    };
-    multiply(weight, inputs, dots);
   }
 };
 

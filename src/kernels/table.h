@@ -10,7 +10,8 @@
 //     and one fixed tree (lane j takes in lane j+8, then j+4, j+2, j+1); matrix products with f32
 //     and bf16 weights, and attention, add the products of an output one after the other, each with
 //     one fused multiply-add. Quantised ones go group by group with the exact integer dot: sum =
-//     fma(dot, scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum).
+//     fma(dot, scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum);
+//     formats/scales.h has those of the other formats.
 //   * One exception: a table with round_row has its own arithmetic for bf16 weights and, with them,
 //     for keys and values in bf16 (that of instructions that add products in pairs),
 //     batch-invariant like all else.
@@ -40,8 +41,33 @@ constexpr int splits_of(int n_keys) { return (n_keys + kSplitKeys - 1) / kSplitK
 
 inline constexpr int kMostAttendRows = 16;  // tokens of one call of attend
 
-enum class WeightKind : int { f32, bf16, int8, int4 };
-inline constexpr int kWeightKinds = 4;
+// How a packed matrix holds its weights: plain floats, what floats are rounded to on request (int8,
+// int4), and GGUF's quantised blocks as they are stored (formats/block_formats.h).
+enum class WeightKind : int {
+  f32,
+  bf16,
+  int8,
+  int4,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_0,
+  q5_1,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4
+};
+inline constexpr const char* kWeightNames[] = {"f32",  "bf16",   "int8",   "int4", "q2_k",
+                                               "q3_k", "q4_k",   "q5_0",   "q5_1", "q5_k",
+                                               "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
+inline constexpr int kWeightKinds = sizeof kWeightNames / sizeof kWeightNames[0];
+constexpr const char* name_of(WeightKind kind) { return kWeightNames[static_cast<int>(kind)]; }
+
+// What products with some weights read of their inputs. int8_halves: int8 and the sums of half
+// groups too.
+enum class ActivationForm { f32, int8, int8_halves, bf16 };
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
@@ -60,7 +86,7 @@ constexpr int row_tile_height(int n_rows) {
 }
 constexpr int row_slots(int n_rows) { return row_tiles(n_rows) * row_tile_height(n_rows); }
 
-// One row's place among the prepared inputs of int8 and int4 weights, where its group 0 stands;
+// One row's place among the prepared inputs of quantised weights, where its group 0 stands;
 // group g is g * slots rows further on.
 struct QuantizedRow {
   std::int8_t* values;  // (groups, slots, 32)
@@ -68,16 +94,26 @@ struct QuantizedRow {
   std::int32_t* sums;   // (groups, slots): of the group's values
   float* scaled_sums;   // (groups, slots): sum * scale
   int slots;
+  std::int32_t* half_sums = nullptr;  // (groups, slots): of the group's first 16 values; or null
+};
+
+// The numbers beside the codes of one row of quantised weights, as far as its format has them
+// (formats/scales.h). f16 are bits. Of int8 w = scale * q, of int4 w = scale * q + minimum.
+struct RowNumbers {
+  const std::uint16_t* scales;       // f16: of each group, or of each block of 8 groups
+  const std::uint16_t* minimums;     // f16: likewise
+  const std::int8_t* sub_scales;     // of each group, or of each half
+  const std::uint8_t* sub_minimums;  // likewise
+  const float* f32_scales;           // of each group
 };
 
 // Sixteen rows of a weight matrix W (n, k), on their way into one packed tile. Null rows pack as
-// zeros (the ragged end of n). values: f32 -> const float* (k); bf16 -> const uint16_t* (k); int8
-// -> const int8_t* (k); int4 -> const uint8_t* (k), one value 0..15 a byte. scales and minimums are
-// f16 bits, (groups_of(k)): int8 means w = scale * q; int4 means w = scale * q + minimum.
+// zeros (the ragged end of n). values: f32 -> const float* (k); bf16 -> const uint16_t* (k);
+// quantised ones -> const uint8_t* (k), one code a byte. k is a multiple of the format's block
+// where that is longer than a group.
 struct TileSource {
   const void* values[kTileColumns];
-  const std::uint16_t* scales[kTileColumns];    // int8, int4
-  const std::uint16_t* minimums[kTileColumns];  // int4
+  RowNumbers numbers[kTileColumns];  // quantised ones
   int k;
 };
 
@@ -89,7 +125,7 @@ struct MatmulArgs {
   int n_columns;  // outputs of the whole matrix: the last tile may be ragged
   int k;          // at least 1
   int n_rows;
-  // f32 and bf16 weights read x; int8 and int4 read what quantize_row made of it, bf16 what
+  // f32 and bf16 weights read x; quantised ones read what quantize_row made of it, bf16 what
   // round_row made of it where the table has one.
   const float* x;  // (n_rows, k), rows x_stride apart
   std::size_t x_stride;
@@ -99,6 +135,7 @@ struct MatmulArgs {
   const float* quantized_scales;       // (groups, slots)
   const std::int32_t* quantized_sums;  // (groups, slots)
   const float* scaled_sums;            // (groups, slots)
+  const std::int32_t* half_sums;       // (groups, slots), where weights read int8_halves
   const std::uint16_t* rounded;        // (groups, slots, 32) bf16, zero past k
   float* y;              // (n_rows, n_columns), rows y_stride apart; only the tiles' columns
   std::size_t y_stride;  // below n_columns are written
@@ -155,13 +192,22 @@ struct SoftmaxArgs {
   int last_bucket;          // below 2^16
 };
 
+// What a table makes of one kind of weights.
+struct WeightFormat {
+  ActivationForm reads;
+  // Tiles of a matrix follow one another, each so many bytes long: a multiple of 64.
+  std::size_t (*tile_bytes)(int k);
+  void (*pack_tile)(const TileSource& source, void* tile);
+  void (*matmul)(const MatmulArgs& args);
+};
+
 struct KernelTable {
   const char* name;  // "scalar", "avx2", "avx512", "amx"
 
-  // Packed weights. Tiles of a matrix follow one another, each tile_bytes(k) long.
-  std::size_t (*tile_bytes[kWeightKinds])(int k);  // a multiple of 64
-  void (*pack_tile[kWeightKinds])(const TileSource& source, void* tile);
-  void (*matmul[kWeightKinds])(const MatmulArgs& args);
+  WeightFormat formats[kWeightKinds];
+  constexpr const WeightFormat& format(WeightKind kind) const {
+    return formats[static_cast<int>(kind)];
+  }
 
   // x (k) -> its values (zero past k), scales, sums and scaled sums. Per group:
   // largest = max|x|; scale = largest / 127; q = round-half-even(x * (127 / largest)), in

@@ -19,6 +19,9 @@ extern const KernelTable kAmxTable;     // needs VNNI too
 // What gains from VNNI; dispatch.cc puts it into the avx512 table it lists.
 void matmul_int8_vnni(const MatmulArgs& args);
 void matmul_int4_vnni(const MatmulArgs& args);
+// Of the formats of files (formats/block_formats.h, StoredFormats).
+template <WeightKind kKind>
+void matmul_stored_vnni(const MatmulArgs& args);
 void attend_int8_vnni(const AttendArgs& args);
 // The same products, which call for weights as Intel's processors would have it.
 void matmul_int8_vnni_side_by_side(const MatmulArgs& args);
@@ -34,17 +37,13 @@ void attend_bf16_amx(const AttendArgs& args);
 void attend_int8_amx(const AttendArgs& args);
 #endif
 
-// Size and filling of a packed tile (layout.h), the same for all tables.
-std::size_t tile_bytes_f32(int k);
-std::size_t tile_bytes_bf16(int k);
+// Size and filling of a packed tile (layout.h, formats/block_formats.h), the same for all tables.
+template <WeightKind kKind>
+std::size_t tile_bytes(int k);
+template <WeightKind kKind>
+void pack_tile(const TileSource& source, void* tile);
 std::size_t tile_bytes_bf16_pairs(int k);  // of tables with round_row
-std::size_t tile_bytes_int8(int k);
-std::size_t tile_bytes_int4(int k);
-void pack_tile_f32(const TileSource& source, void* tile);
-void pack_tile_bf16(const TileSource& source, void* tile);
 void pack_tile_bf16_pairs(const TileSource& source, void* tile);
-void pack_tile_int8(const TileSource& source, void* tile);
-void pack_tile_int4(const TileSource& source, void* tile);
 
 }  // namespace outrider::kernels
 

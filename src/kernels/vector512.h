@@ -14,6 +14,7 @@
 #pragma GCC diagnostic pop
 #endif
 
+#include <cstddef>
 #include <cstdint>
 
 namespace outrider::kernels {
@@ -57,6 +58,14 @@ struct Vector {
     return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), odd_bits))};
   }
   static Vector load_f16(const std::uint16_t* p) { return {_mm512_cvtph_ps(load_half(p))}; }
+  static Vector load_bytes(const std::byte* p) {
+    return {_mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  }
+  static Vector load_signed_bytes(const std::byte* p) {
+    return {_mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  }
   void store(float* p) const { _mm512_storeu_ps(p, lanes); }
   void store_first(float* p, int n) const { _mm512_mask_storeu_ps(p, first(n), lanes); }
   void store_int8(std::int8_t* p) const {

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_KERNELS_VECTOR_SCALAR_H_
 #define OUTRIDER_KERNELS_VECTOR_SCALAR_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/table.h"
@@ -76,6 +77,12 @@ struct Vector {
   }
   static Vector load_f16(const std::uint16_t* p) {
     return from([=](int i) { return from_f16(p[i]); });
+  }
+  static Vector load_bytes(const std::byte* p) {
+    return from([=](int i) { return static_cast<float>(static_cast<std::uint8_t>(p[i])); });
+  }
+  static Vector load_signed_bytes(const std::byte* p) {
+    return from([=](int i) { return static_cast<float>(static_cast<std::int8_t>(p[i])); });
   }
   void store(float* p) const {
     for (int i = 0; i < kLanes; ++i) p[i] = lane[i];

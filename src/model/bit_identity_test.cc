@@ -231,11 +231,6 @@ TEST_P(BitIdentity, ForksAndTruncation) {
                             testing::run_and_keep(*model_, *fork, part(tokens_, 0, 18)));
 }
 
-const char* name_of(WeightKind kind) {
-  constexpr const char* kNames[] = {"f32", "bf16", "int8", "int4"};
-  return kNames[static_cast<int>(kind)];
-}
-
 INSTANTIATE_TEST_SUITE_P(All, BitIdentity,
                          ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
                                             ::testing::Values(WeightKind::f32, WeightKind::bf16,

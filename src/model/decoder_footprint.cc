@@ -5,29 +5,11 @@
 #include "model/decoder_model.h"
 
 namespace outrider {
-namespace {
-
-const char* name_of(WeightKind kind) {
-  switch (kind) {
-    case WeightKind::f32:
-      return "f32";
-    case WeightKind::bf16:
-      return "bf16";
-    case WeightKind::int8:
-      return "int8";
-    case WeightKind::int4:
-      return "int4";
-  }
-  return "";
-}
-
-}  // namespace
-
 Footprint DecoderModel::footprint() const {
   Footprint footprint;
   std::set<std::string> kinds;
   const auto add_matrix = [&](const Matrix& matrix) {
-    kinds.insert(name_of(matrix.kind()));
+    kinds.insert(kernels::name_of(matrix.kind()));
     footprint.weight_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
     footprint.n_parameters += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
   };

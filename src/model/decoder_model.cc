@@ -93,9 +93,7 @@ void DecoderModel::project(std::span<const float> features, ForwardOutput& outpu
 
 std::optional<Matrix> DecoderModel::narrower_output(WeightKind kind) const {
   const KernelTable& table = *parts_.machine.table;
-  const auto tile_bytes = [&](WeightKind of) {
-    return table.tile_bytes[static_cast<int>(of)](config().dim);
-  };
+  const auto tile_bytes = [&](WeightKind of) { return table.format(of).tile_bytes(config().dim); };
   if (tile_bytes(kind) >= tile_bytes(parts_.weights.head.kind())) return std::nullopt;
   const StoredWeights stored(parts_.weights.head_as_stored, kind, 0);
   Matrix narrower = Matrix::pack(stored, table, parts_.machine.n_threads);

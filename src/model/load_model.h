@@ -17,8 +17,8 @@
 namespace outrider {
 
 struct LoadOptions {
-  // Empty: as stored. f32, bf16, Q8_0 (int8), Q4_0 and Q4_1 (int4) keep their values exactly; F16
-  // widens to f32 (exact); Q6_K has groups of 16 and is requantised to int8 in groups of 32.
+  // Empty: as stored, without loss. F16 widens to f32; Q8_0 is int8, Q4_0 and Q4_1 are int4;
+  // GGUF's other quantised types stay what they are.
   std::optional<kernels::WeightKind> weights = std::nullopt;
   std::optional<kernels::KvKind> kv = std::nullopt;  // empty: f32 for f32 weights, else bf16
   // Keys and values of all sequences of the model together, at most so many bytes: passes that need

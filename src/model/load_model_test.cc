@@ -302,7 +302,6 @@ TEST(StoredWeights, RoundsWhatIsStoredInAnotherKind) {
   EXPECT_EQ(rows.scales, expected.scales);
   EXPECT_EQ(rows.minimums, expected.minimums);
   EXPECT_FALSE(is_weight_type(ElementType::i32));
-  EXPECT_EQ(native_kind(ElementType::q6_k), WeightKind::int8);
 }
 
 }  // namespace

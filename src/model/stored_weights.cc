@@ -1,9 +1,11 @@
 #include "model/stored_weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "base/float16.h"
+#include "io/block_formats.h"
 
 namespace outrider {
 namespace {
@@ -30,18 +32,8 @@ void unpack_four_bits(const std::byte* packed, std::uint8_t* values) {
 }  // namespace
 
 bool is_weight_type(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-    case ElementType::f16:
-    case ElementType::bf16:
-    case ElementType::q8_0:
-    case ElementType::q4_0:
-    case ElementType::q4_1:
-    case ElementType::q6_k:
-      return true;
-    default:
-      return false;
-  }
+  return type == ElementType::f32 || type == ElementType::f16 || type == ElementType::bf16 ||
+         find_block_format(type) != nullptr;
 }
 
 WeightKind native_kind(ElementType type) {
@@ -49,11 +41,30 @@ WeightKind native_kind(ElementType type) {
     case ElementType::bf16:
       return WeightKind::bf16;
     case ElementType::q8_0:
-    case ElementType::q6_k:
       return WeightKind::int8;
     case ElementType::q4_0:
     case ElementType::q4_1:
       return WeightKind::int4;
+    case ElementType::q5_0:
+      return WeightKind::q5_0;
+    case ElementType::q5_1:
+      return WeightKind::q5_1;
+    case ElementType::q2_k:
+      return WeightKind::q2_k;
+    case ElementType::q3_k:
+      return WeightKind::q3_k;
+    case ElementType::q4_k:
+      return WeightKind::q4_k;
+    case ElementType::q5_k:
+      return WeightKind::q5_k;
+    case ElementType::q6_k:
+      return WeightKind::q6_k;
+    case ElementType::iq4_nl:
+      return WeightKind::iq4_nl;
+    case ElementType::iq4_xs:
+      return WeightKind::iq4_xs;
+    case ElementType::mxfp4:
+      return WeightKind::mxfp4;
     default:
       return WeightKind::f32;
   }
@@ -84,6 +95,8 @@ void StoredWeights::read(std::int64_t first_row, std::int64_t n_rows, WeightRows
   } else if (kind_ == WeightKind::int4 &&
              (stored == ElementType::q4_0 || stored == ElementType::q4_1)) {
     read_int4(first_row, n_rows, rows);
+  } else if (kind_ == native_kind(stored) && find_block_format(stored) != nullptr) {
+    read_blocks(first_row, n_rows, rows);
   } else {
     read_decoded(first_row, n_rows, rows);
   }
@@ -137,6 +150,46 @@ void StoredWeights::read_int4(std::int64_t first_row, std::int64_t n_rows, Weigh
       values += kBlock;
       ++scale;
       ++minimum;
+    }
+  }
+}
+
+// Codes and scales as they are stored, block after block.
+void StoredWeights::read_blocks(std::int64_t first_row, std::int64_t n_rows,
+                                WeightRows& rows) const {
+  const BlockFormat& format = *find_block_format(tensor_.type);
+  const std::int64_t n_blocks = k() / format.elements;
+  const auto all = static_cast<std::size_t>(n_rows * n_blocks);
+  const int n_groups = format.has_sub_scales ? format.elements / format.group : 0;
+  const bool has_minimums = format.minimum != BlockMinimum::none;
+  const auto resize = [&](auto& numbers, bool there, int of_block) {
+    numbers.resize(there ? all * static_cast<std::size_t>(of_block) : 0);
+  };
+  resize(rows.codes, true, format.elements);
+  resize(rows.scales, !format.power_of_two_scale, 1);
+  resize(rows.f32_scales, format.power_of_two_scale, 1);
+  resize(rows.minimums, has_minimums, 1);
+  resize(rows.sub_scales, true, n_groups);
+  resize(rows.sub_minimums, has_minimums, n_groups);
+  std::size_t at = 0;
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    const std::byte* block = row_bytes(first_row + i);
+    for (std::int64_t j = 0; j < n_blocks; ++j, ++at, block += format.bytes) {
+      BlockParts parts;
+      format.split(block, parts);
+      const auto copy = [&](const auto& from, auto& to, int n) {
+        if (to.empty()) return;
+        std::copy_n(from.begin(), n, to.begin() + static_cast<std::ptrdiff_t>(at) * n);
+      };
+      copy(parts.codes, rows.codes, format.elements);
+      copy(parts.sub_scales, rows.sub_scales, n_groups);
+      copy(parts.sub_minimums, rows.sub_minimums, n_groups);
+      if (format.power_of_two_scale) {
+        rows.f32_scales[at] = scale_of(format, parts);
+      } else {
+        rows.scales[at] = parts.scale;
+      }
+      if (has_minimums) rows.minimums[at] = parts.minimum;
     }
   }
 }

@@ -9,9 +9,8 @@
 
 namespace outrider {
 
-// The kind that holds a stored type's values exactly (f16 widens to f32), but for q6_k, whose
-// groups of 16 are requantised to int8 in groups of 32. `is_weight_type` says for which types
-// there is one.
+// The kind that holds a stored type's values exactly (f16 widens to f32). `is_weight_type` says for
+// which types there is one.
 bool is_weight_type(ElementType type);
 WeightKind native_kind(ElementType type);
 
@@ -40,6 +39,7 @@ class StoredWeights : public WeightReader {
   void read_bf16(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
   void read_int8(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
   void read_int4(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
+  void read_blocks(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
   void read_decoded(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
 
   const TensorView& tensor_;

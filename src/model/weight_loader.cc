@@ -41,7 +41,7 @@ const TensorView& WeightLoader::tensor(const std::string& name,
   }
   if (!is_weight_type(found->type)) {
     throw Error(kOperation, source_.description(),
-                fmt::format("tensor {} of type f32, f16, bf16, q8_0, q4_0, q4_1 or q6_k", name),
+                fmt::format("tensor {} of a float type or one of GGUF's quantised ones", name),
                 name_of(found->type));
   }
   return *found;
@@ -81,7 +81,7 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
     input_forms_ |= InputForms::of(stored.kind(), *options_.table);
   } else {
     const WeightKind kind = options_.kind.value_or(native_kind(view.type));
-    has_quantized_ |= kind == WeightKind::int8 || kind == WeightKind::int4;
+    has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
   }
   advance(view.data.size());

@@ -77,31 +77,39 @@ void quantize_group_int4(std::span<const float> values, std::uint8_t* out, std::
   if (has_nan(values)) scale = kNanScale;
 }
 
-// Sixteen rows of `rows`, from the first on, as the packer takes them; null past n_rows.
+// The numbers of row `index` of n_rows, of a vector that has as many for each.
+template <class Number>
+const Number* part_of(const std::vector<Number>& numbers, int index, int n_rows) {
+  return numbers.data() +
+         numbers.size() / static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(index);
+}
+
+const void* values_of(const WeightRows& rows, WeightKind kind, int index, int n_rows) {
+  switch (kind) {
+    case WeightKind::f32:
+      return part_of(rows.f32, index, n_rows);
+    case WeightKind::bf16:
+      return part_of(rows.bf16, index, n_rows);
+    case WeightKind::int8:
+      return part_of(rows.int8, index, n_rows);
+    case WeightKind::int4:
+      return part_of(rows.int4, index, n_rows);
+    default:
+      return part_of(rows.codes, index, n_rows);
+  }
+}
+
+// The n_rows rows of `rows`, sixteen at most, as the packer takes them; null past n_rows.
 kernels::TileSource tile_source(const WeightRows& rows, WeightKind kind, int n_rows, int k) {
   kernels::TileSource source{};
   source.k = k;
-  const auto groups = static_cast<std::size_t>(groups_of(k));
   for (int i = 0; i < n_rows; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * static_cast<std::size_t>(k);
-    const std::size_t group_at = static_cast<std::size_t>(i) * groups;
-    switch (kind) {
-      case WeightKind::f32:
-        source.values[i] = rows.f32.data() + at;
-        break;
-      case WeightKind::bf16:
-        source.values[i] = rows.bf16.data() + at;
-        break;
-      case WeightKind::int8:
-        source.values[i] = rows.int8.data() + at;
-        source.scales[i] = rows.scales.data() + group_at;
-        break;
-      case WeightKind::int4:
-        source.values[i] = rows.int4.data() + at;
-        source.scales[i] = rows.scales.data() + group_at;
-        source.minimums[i] = rows.minimums.data() + group_at;
-        break;
-    }
+    source.values[i] = values_of(rows, kind, i, n_rows);
+    source.numbers[i] = {.scales = part_of(rows.scales, i, n_rows),
+                         .minimums = part_of(rows.minimums, i, n_rows),
+                         .sub_scales = part_of(rows.sub_scales, i, n_rows),
+                         .sub_minimums = part_of(rows.sub_minimums, i, n_rows),
+                         .f32_scales = part_of(rows.f32_scales, i, n_rows)};
   }
   return source;
 }
@@ -120,6 +128,9 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
     rows.bf16.resize(n);
     for (std::size_t i = 0; i < n; ++i) rows.bf16[i] = to_bf16(values[i]).bits;
     return;
+  }
+  if (kind != WeightKind::int8 && kind != WeightKind::int4) {
+    throw Error("quantise weights", "kind", "f32, bf16, int8 or int4", kernels::name_of(kind));
   }
   const auto groups = static_cast<std::int64_t>(groups_of(static_cast<int>(k)));
   const auto n_groups = static_cast<std::size_t>(n_rows * groups);
@@ -146,12 +157,16 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 }
 
 InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
-  return {.quantized = kind == WeightKind::int8 || kind == WeightKind::int4,
-          .rounded = kind == WeightKind::bf16 && table.round_row != nullptr};
+  const kernels::ActivationForm reads = table.format(kind).reads;
+  const bool halves = reads == kernels::ActivationForm::int8_halves;
+  return {.quantized = halves || reads == kernels::ActivationForm::int8,
+          .halves = halves,
+          .rounded = reads == kernels::ActivationForm::bf16};
 }
 
 InputForms& InputForms::operator|=(const InputForms& other) {
   quantized |= other.quantized;
+  halves |= other.halves;
   rounded |= other.rounded;
   return *this;
 }
@@ -171,6 +186,7 @@ void Activations::resize(int n_rows, int k, const InputForms& forms) {
     grow(scales_, groups);
     grow(sums_, groups);
     grow(scaled_sums_, groups);
+    if (forms.halves) grow(half_sums_, groups);
   }
   if (forms.rounded) grow(rounded_, groups * kGroup);
 }
@@ -188,7 +204,8 @@ void Activations::finish_part(const KernelTable& table, int index, int first, in
                         .scales = scales_.data() + place,
                         .sums = sums_.data() + place,
                         .scaled_sums = scaled_sums_.data() + place,
-                        .slots = slots_});
+                        .slots = slots_,
+                        .half_sums = forms_.halves ? half_sums_.data() + place : nullptr});
   }
   if (forms_.rounded) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
 }
@@ -207,8 +224,8 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
   matrix.kind_ = reader.kind();
   matrix.n_columns_ = static_cast<int>(n_rows);
   matrix.k_ = static_cast<int>(k);
-  const auto kind = static_cast<int>(matrix.kind_);
-  const std::size_t tile_bytes = table.tile_bytes[kind](matrix.k_);
+  const kernels::WeightFormat& format = table.format(matrix.kind_);
+  const std::size_t tile_bytes = format.tile_bytes(matrix.k_);
   const std::int64_t n_tiles = (n_rows + kTileColumns - 1) / kTileColumns;
   matrix.n_bytes_ = tile_bytes * static_cast<std::size_t>(n_tiles);
   matrix.tiles_ = allocate_big_memory(matrix.n_bytes_);
@@ -222,8 +239,8 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
         const std::int64_t first = tile * kTileColumns;
         const std::int64_t n = std::min<std::int64_t>(kTileColumns, n_rows - first);
         reader.read(first, n, rows);
-        table.pack_tile[kind](tile_source(rows, matrix.kind_, static_cast<int>(n), matrix.k_),
-                              matrix.tiles_.get() + static_cast<std::size_t>(tile) * tile_bytes);
+        format.pack_tile(tile_source(rows, matrix.kind_, static_cast<int>(n), matrix.k_),
+                         matrix.tiles_.get() + static_cast<std::size_t>(tile) * tile_bytes);
       }
     } catch (...) {
       failures[static_cast<std::size_t>(team.index())] = std::current_exception();
@@ -251,6 +268,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
       .quantized_scales = x.scales_.data(),
       .quantized_sums = x.sums_.data(),
       .scaled_sums = x.scaled_sums_.data(),
+      .half_sums = x.half_sums_.data(),
       .rounded = x.rounded_.data(),
       .y = y,
       .y_stride = y_stride,
@@ -258,7 +276,7 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
   team.deal(n_tiles(), least_part(), [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin);
     args.n_tiles = static_cast<int>(part.end - part.begin);
-    table_->matmul[static_cast<int>(kind_)](args);
+    table_->format(kind_).matmul(args);
   });
 }
 

@@ -18,7 +18,7 @@ using kernels::KernelTable;
 using kernels::WeightKind;
 
 // Rows of a stored matrix in the form the packer takes them (kernels/table.h, TileSource).
-// Exactly the vectors that the kind needs are filled.
+// Exactly the vectors that the kind needs are filled, as many numbers for every row.
 struct WeightRows {
   std::vector<float> f32;               // f32: (n_rows, k)
   std::vector<std::uint16_t> bf16;      // bf16: (n_rows, k)
@@ -26,6 +26,11 @@ struct WeightRows {
   std::vector<std::uint8_t> int4;       // int4: (n_rows, k), 0..15 a byte
   std::vector<std::uint16_t> scales;    // int8, int4: f16 bits, (n_rows, groups_of(k))
   std::vector<std::uint16_t> minimums;  // int4: f16 bits, (n_rows, groups_of(k))
+  // Kinds of stored blocks; scales and minimums too, as many a row as kernels::RowNumbers says.
+  std::vector<std::uint8_t> codes;  // (n_rows, k)
+  std::vector<std::int8_t> sub_scales;
+  std::vector<std::uint8_t> sub_minimums;
+  std::vector<float> f32_scales;
 };
 
 // Where a matrix comes from: hands out ranges of its rows (outputs), any order, any thread.
@@ -38,7 +43,8 @@ class WeightReader {
   virtual void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const = 0;
 };
 
-// Rounds float rows (n_rows, k) to a weight kind, group by group along k. int8: scale =
+// Rounds float rows (n_rows, k) to f32, bf16, int8 or int4, group by group along k; Error for
+// kinds that are only read from files. int8: scale =
 // f16(max|w| / 127), q = round-half-even(w / scale) within -127..127. int4: minimum = f16(min w),
 // scale = f16((max w - min w) / 15), q = round-half-even((w - minimum) / scale) within 0..15.
 // A scale that is 0 gives q = 0; a group with a NaN gets the scale NaN, so that its products show
@@ -48,7 +54,8 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 
 // The forms of their inputs that some matrices read beside plain floats.
 struct InputForms {
-  bool quantized = false;  // int8 and int4 weights
+  bool quantized = false;  // quantised weights
+  bool halves = false;     // some of which read the sums of half groups
   bool rounded = false;    // bf16 weights, where the table multiplies bf16 by bf16
 
   // What a matrix of that kind reads with that table.
@@ -85,6 +92,7 @@ class Activations {
   std::vector<float> scales_;
   std::vector<std::int32_t> sums_;
   std::vector<float> scaled_sums_;
+  std::vector<std::int32_t> half_sums_;
   std::vector<std::uint16_t> rounded_;
 };
 

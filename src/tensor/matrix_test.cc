@@ -67,6 +67,8 @@ double weight_at(const WeightRows& rows, WeightKind kind, std::int64_t row, int 
       return double{f16(rows.scales[group])} * rows.int8[at];
     case WeightKind::int4:
       return double{f16(rows.scales[group])} * rows.int4[at] + f16(rows.minimums[group]);
+    default:
+      return NAN;
   }
   return NAN;
 }

@@ -29,7 +29,7 @@ inline bool has_all_but_tiles() {
   const kernels::KernelTable& avx512 = *kernels::find_table("avx512");
   constexpr int kInt8 = static_cast<int>(kernels::WeightKind::int8);
   return kernels::is_supported(avx512) &&
-         avx512.matmul[kInt8] != kernels::kAvx512Table.matmul[kInt8];
+         avx512.formats[kInt8].matmul != kernels::kAvx512Table.formats[kInt8].matmul;
 }
 
 // The avx512 table with the products that another maker's processors would have.
@@ -37,8 +37,8 @@ inline const kernels::KernelTable& avx512_of_others() {
   static const kernels::KernelTable others = [] {
     using namespace kernels;
     KernelTable table = *find_table("avx512");
-    auto& int8 = table.matmul[static_cast<int>(WeightKind::int8)];
-    auto& int4 = table.matmul[static_cast<int>(WeightKind::int4)];
+    auto& int8 = table.formats[static_cast<int>(WeightKind::int8)].matmul;
+    auto& int4 = table.formats[static_cast<int>(WeightKind::int4)].matmul;
     const bool side_by_side = int8 == matmul_int8_vnni_side_by_side;
     int8 = side_by_side ? matmul_int8_vnni : matmul_int8_vnni_side_by_side;
     int4 = side_by_side ? matmul_int4_vnni : matmul_int4_vnni_side_by_side;

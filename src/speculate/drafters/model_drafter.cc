@@ -153,7 +153,8 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
   // The root is always run anew.
   const std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
   if (static_cast<std::size_t>(state.sequence->n_kept()) > n_kept) {
-    state.sequence->truncate(static_cast<int>(n_kept));
+    // Where it stands before n_kept afterwards, the next round runs the tokens between again.
+    state.sequence->rewind(static_cast<int>(n_kept));
   }
 }
 

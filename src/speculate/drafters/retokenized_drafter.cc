@@ -47,9 +47,9 @@ std::vector<TokenId> RetokenizedDrafter::read(Text& text, std::span<const TokenI
       std::mismatch(text.ids.begin(), text.ids.end(), ids.begin(), ids.end());
   // The last is always run: what follows it is asked for.
   const auto n_same = std::min(static_cast<std::size_t>(end - text.ids.begin()), ids.size() - 1);
-  text.sequence->truncate(static_cast<int>(n_same));
+  const int n_left = text.sequence->rewind(static_cast<int>(n_same));
   text.ids = ids;
-  return {ids.begin() + static_cast<std::ptrdiff_t>(n_same), ids.end()};
+  return {ids.begin() + n_left, ids.end()};
 }
 
 int RetokenizedDrafter::room(const Context& context, const Text& text) const {

@@ -142,7 +142,7 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   if (static_cast<std::int64_t>(n_tokens) > model_->config().context_length) return false;
   stream.tokens.resize(n_tokens);  // a draft is a chain, and its end was asked for
   if (!can_run(stream.tokens)) return false;
-  stream.sequence->truncate(std::min(stream.sequence->n_kept(), static_cast<int>(n_tokens) - 1));
+  stream.sequence->rewind(std::min(stream.sequence->n_kept(), static_cast<int>(n_tokens) - 1));
   catch_up(stream);
   const TokenBlock block{
       .sequence = stream.sequence.get(), .tokens = {&stream.tokens.back(), 1}, .parents = {}};
@@ -182,7 +182,7 @@ void StagedDrafter::rewind(const Context& context, std::size_t n_common) {
                        context.tokens.end());
   stream.history = *context.history;
   const auto n_kept = static_cast<int>(std::min(n_common, context.tokens.size() - 1));
-  stream.sequence->truncate(std::min(stream.sequence->n_kept(), n_kept));
+  stream.sequence->rewind(std::min(stream.sequence->n_kept(), n_kept));
   cheaper_.drafter->rewind(stream.context(), n_common);
 }
 

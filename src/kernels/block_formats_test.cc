@@ -1,0 +1,426 @@
+// Products with the weights of files (formats/block_formats.h): every table against the documented
+// arithmetic, written out a second time from codes and scales, bit by bit; and that against double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "base/float16.h"
+#include "kernels/table.h"
+#include "tests/support/kernel_tables.h"
+#include "tests/support/near.h"
+
+namespace outrider::kernels {
+namespace {
+
+using test_support::AlignedBytes;
+using test_support::near;
+using test_support::product_tolerance;
+using test_support::same_bits;
+
+// What a format has beside its codes (formats/scales.h).
+enum class Scales { f16, f16_minimum, f32, sub, sub_minimum, halves, halves_minimum };
+
+struct Format {
+  WeightKind kind;
+  Scales scales;
+  int n_codes;
+  std::function<int(int)> value;  // of a code
+  int most_sub_scale;             // 0: none
+  bool signed_sub_scales;
+
+  bool of_256() const { return most_sub_scale > 0; }
+  bool has_halves() const { return scales == Scales::halves || scales == Scales::halves_minimum; }
+  bool has_minimums() const {
+    return scales == Scales::f16_minimum || scales == Scales::sub_minimum ||
+           scales == Scales::halves_minimum;
+  }
+};
+
+int non_linear(int code) {
+  constexpr int kValues[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                             1,    13,   25,  38,  53,  69,  89,  113};
+  return kValues[code];
+}
+int twice_a_float(int code) {
+  constexpr int kSizes[] = {0, 1, 2, 3, 4, 6, 8, 12};
+  return code < 8 ? kSizes[code] : -kSizes[code - 8];
+}
+auto less(int offset) {
+  return [offset](int code) { return code - offset; };
+}
+
+std::vector<Format> formats() {
+  return {{WeightKind::q2_k, Scales::halves_minimum, 4, less(0), 15, false},
+          {WeightKind::q3_k, Scales::halves, 8, less(4), 32, true},
+          {WeightKind::q4_k, Scales::sub_minimum, 16, less(0), 63, false},
+          {WeightKind::q5_0, Scales::f16, 32, less(16), 0, false},
+          {WeightKind::q5_1, Scales::f16_minimum, 32, less(0), 0, false},
+          {WeightKind::q5_k, Scales::sub_minimum, 32, less(0), 63, false},
+          {WeightKind::q6_k, Scales::halves, 64, less(32), 128, true},
+          {WeightKind::iq4_nl, Scales::f16, 16, non_linear, 0, false},
+          {WeightKind::iq4_xs, Scales::sub, 16, non_linear, 32, true},
+          {WeightKind::mxfp4, Scales::f32, 16, twice_a_float, 0, false}};
+}
+
+struct Weights {
+  const Format& format;
+  int n_columns;
+  int k;
+  std::vector<std::uint8_t> codes;
+  std::vector<std::uint16_t> scales;
+  std::vector<std::uint16_t> minimums;
+  std::vector<std::int8_t> sub_scales;
+  std::vector<std::uint8_t> sub_minimums;
+  std::vector<float> f32_scales;
+
+  Weights(const Format& the_format, int columns, int depth, unsigned seed)
+      : format(the_format), n_columns(columns), k(depth) {
+    std::mt19937 generator(seed);
+    const auto below = [&](int n) {
+      return static_cast<int>(generator() % static_cast<unsigned>(n));
+    };
+    for (int i = 0; i < columns * depth; ++i) {
+      codes.push_back(static_cast<std::uint8_t>(below(format.n_codes)));
+    }
+    for (int i = 0; i < columns * n_scales(); ++i) {
+      // Normal, subnormal and zero scales of both signs.
+      scales.push_back(static_cast<std::uint16_t>(generator() & 0xa3ff));
+      minimums.push_back(static_cast<std::uint16_t>(generator() & 0xb7ff));
+      f32_scales.push_back(std::ldexp(1.0F, below(40) - 20));
+    }
+    const int most = format.most_sub_scale;
+    for (int i = 0; i < columns * n_sub_scales() && most > 0; ++i) {
+      sub_scales.push_back(static_cast<std::int8_t>(
+          format.signed_sub_scales ? below(2 * most) - most : below(most + 1)));
+      sub_minimums.push_back(static_cast<std::uint8_t>(below(most + 1)));
+    }
+  }
+
+  int n_scales() const { return k / (format.of_256() ? 256 : kGroup); }  // of a row
+  int n_sub_scales() const { return k / (format.has_halves() ? 16 : kGroup); }
+  int value(int column, int i) const {
+    return format.value(codes[static_cast<std::size_t>(column * k + i)]);
+  }
+  std::size_t scale_place(int column, int i) const {
+    return static_cast<std::size_t>(column * n_scales() + i / (format.of_256() ? 256 : kGroup));
+  }
+  std::size_t sub_place(int column, int i) const {
+    return static_cast<std::size_t>(column * n_sub_scales() +
+                                    i / (format.has_halves() ? 16 : kGroup));
+  }
+  float scale(int column, int i) const {
+    const std::size_t at = scale_place(column, i);
+    return format.scales == Scales::f32 ? f32_scales[at] : to_float(F16{scales[at]});
+  }
+  float minimum(int column, int i) const { return to_float(F16{minimums[scale_place(column, i)]}); }
+  int sub_scale(int column, int i) const { return sub_scales[sub_place(column, i)]; }
+  int sub_minimum(int column, int i) const { return sub_minimums[sub_place(column, i)]; }
+
+  // Its part that comes with the code, and the part that all elements of a group have, in double.
+  double scaled(int column, int i) const {
+    const double step = double{scale(column, i)} * (format.of_256() ? sub_scale(column, i) : 1);
+    return step * value(column, i);
+  }
+  double offset(int column, int i) const {
+    if (!format.has_minimums()) return 0;
+    return format.of_256() ? -double{minimum(column, i)} * sub_minimum(column, i)
+                           : double{minimum(column, i)};
+  }
+
+  AlignedBytes pack(const KernelTable& table, int columns) const {
+    const WeightFormat& layout = table.format(format.kind);
+    const int n_tiles = (columns + kTileColumns - 1) / kTileColumns;
+    AlignedBytes tiles =
+        test_support::aligned_bytes(layout.tile_bytes(k) * static_cast<std::size_t>(n_tiles));
+    for (int tile = 0; tile < n_tiles; ++tile) {
+      TileSource source{};
+      source.k = k;
+      for (int i = 0; i < kTileColumns && tile * kTileColumns + i < columns; ++i) {
+        const int column = tile * kTileColumns + i;
+        source.values[i] = codes.data() + static_cast<std::ptrdiff_t>(column) * k;
+        source.numbers[i] = {.scales = scales.data() + scale_place(column, 0),
+                             .minimums = minimums.data() + scale_place(column, 0),
+                             .sub_scales = sub_scales.data() + sub_place(column, 0),
+                             .sub_minimums = sub_minimums.data() + sub_place(column, 0),
+                             .f32_scales = f32_scales.data() + scale_place(column, 0)};
+      }
+      layout.pack_tile(source, tiles.get() + static_cast<std::size_t>(tile) * layout.tile_bytes(k));
+    }
+    return tiles;
+  }
+};
+
+// Quantised inputs (n_rows, k), with room for more rows whose numbers must not matter.
+struct Inputs {
+  int n_rows;
+  int k;
+  int slots;
+  std::vector<std::int8_t> values;
+  std::vector<float> scales;
+  std::vector<std::int32_t> sums;
+  std::vector<float> scaled_sums;
+  std::vector<std::int32_t> half_sums;
+
+  Inputs(const KernelTable& table, int rows, int depth, unsigned seed) : n_rows(rows), k(depth) {
+    slots = row_slots(rows) + 8;
+    const auto places = static_cast<std::size_t>(groups_of(depth) * slots);
+    values.assign(places * kGroup, 77);
+    scales.assign(places, NAN);
+    sums.assign(places, 99);
+    scaled_sums.assign(places, NAN);
+    half_sums.assign(places, 99);
+    const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth);
+    const std::vector<float> x = test_support::awkward_floats(n, seed);
+    for (int row = 0; row < rows; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      table.quantize_row(x.data() + static_cast<std::ptrdiff_t>(row) * depth, depth,
+                         {.values = &values[at * kGroup],
+                          .scales = &scales[at],
+                          .sums = &sums[at],
+                          .scaled_sums = &scaled_sums[at],
+                          .slots = slots,
+                          .half_sums = &half_sums[at]});
+    }
+  }
+  std::size_t place(int row, int i) const {
+    return static_cast<std::size_t>(i / kGroup * slots + row);
+  }
+  int value(int row, int i) const {
+    return values[place(row, i) * kGroup + static_cast<std::size_t>(i % kGroup)];
+  }
+
+  // y (n, n_columns) of the first n rows.
+  std::vector<float> product(const WeightFormat& format, const AlignedBytes& tiles, int n,
+                             int n_columns) const {
+    std::vector<float> y(static_cast<std::size_t>(n * n_columns), NAN);
+    MatmulArgs args{};
+    args.tiles = tiles.get();
+    args.n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
+    args.n_columns = n_columns;
+    args.k = k;
+    args.n_rows = n;
+    args.slots = slots;
+    args.quantized = values.data();
+    args.quantized_scales = scales.data();
+    args.quantized_sums = sums.data();
+    args.scaled_sums = scaled_sums.data();
+    args.half_sums = half_sums.data();
+    args.y = y.data();
+    args.y_stride = static_cast<std::size_t>(n_columns);
+    format.matmul(args);
+    return y;
+  }
+};
+
+// The order of operations of formats/scales.h.
+float documented_product(const Weights& weights, const Inputs& inputs, int row, int column) {
+  float sum = 0;
+  for (int first = 0; first < weights.k; first += kGroup) {
+    const std::size_t place = inputs.place(row, first);
+    const float x_scale = inputs.scales[place];
+    const int half = first + kGroup / 2;
+    std::int32_t dots[2] = {0, 0};
+    std::int32_t x_sums[2] = {0, 0};
+    for (int i = first; i < first + kGroup; ++i) {
+      dots[i < half ? 0 : 1] += weights.value(column, i) * inputs.value(row, i);
+      x_sums[i < half ? 0 : 1] += inputs.value(row, i);
+    }
+    const auto whole = static_cast<float>(dots[0] + dots[1]);
+    const float x_scaled_sum = static_cast<float>(x_sums[0] + x_sums[1]) * x_scale;
+    const float scale = weights.scale(column, first);
+    switch (weights.format.scales) {
+      case Scales::f16:
+      case Scales::f32:
+        sum = std::fma(whole, scale * x_scale, sum);
+        break;
+      case Scales::f16_minimum:
+        sum = std::fma(whole, scale * x_scale, sum);
+        sum = std::fma(x_scaled_sum, weights.minimum(column, first), sum);
+        break;
+      case Scales::sub:
+      case Scales::sub_minimum: {
+        const float step = scale * static_cast<float>(weights.sub_scale(column, first));
+        sum = std::fma(whole, step * x_scale, sum);
+        if (weights.format.scales == Scales::sub) break;
+        const float minimum =
+            weights.minimum(column, first) * static_cast<float>(weights.sub_minimum(column, first));
+        sum = std::fma(x_scaled_sum, -minimum, sum);
+        break;
+      }
+      case Scales::halves:
+      case Scales::halves_minimum: {
+        const std::int32_t combined =
+            dots[0] * weights.sub_scale(column, first) + dots[1] * weights.sub_scale(column, half);
+        sum = std::fma(static_cast<float>(combined), scale * x_scale, sum);
+        if (weights.format.scales == Scales::halves) break;
+        const std::int32_t of_minimums = x_sums[0] * weights.sub_minimum(column, first) +
+                                         x_sums[1] * weights.sub_minimum(column, half);
+        sum = std::fma(static_cast<float>(of_minimums), -weights.minimum(column, first) * x_scale,
+                       sum);
+        break;
+      }
+    }
+  }
+  return sum;
+}
+
+TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
+  constexpr int kRows = 40;
+  constexpr int kColumns = 40;
+  for (const Format& format : formats()) {
+    const auto depths =
+        format.of_256() ? std::vector<int>{256, 768} : std::vector<int>{32, 96, 160};
+    for (const int k : depths) {
+      const Weights weights(format, kColumns, k, static_cast<unsigned>(k));
+      const Inputs inputs(kScalarTable, kRows, k, 5);
+      std::vector<std::vector<float>> expected;
+      for (int row = 0; row < kRows; ++row) {
+        std::vector<float>& of_row = expected.emplace_back();
+        for (int column = 0; column < kColumns; ++column) {
+          of_row.push_back(documented_product(weights, inputs, row, column));
+        }
+      }
+      for (const auto& [name, table] : test_support::runnable_tables()) {
+        const WeightFormat& layout = table->format(format.kind);
+        EXPECT_EQ(layout.tile_bytes(k) % 64, 0U);
+        EXPECT_EQ(layout.reads,
+                  format.has_halves() ? ActivationForm::int8_halves : ActivationForm::int8);
+        for (int n_columns = 1; n_columns <= kColumns; n_columns += n_columns < 36 ? 5 : 1) {
+          const AlignedBytes tiles = weights.pack(*table, n_columns);
+          for (int n_rows = 1; n_rows <= kRows; n_rows += n_rows < 18 ? 1 : 7) {
+            std::vector<float> part;
+            for (int row = 0; row < n_rows; ++row) {
+              const std::vector<float>& of_row = expected[static_cast<std::size_t>(row)];
+              part.insert(part.end(), of_row.begin(), of_row.begin() + n_columns);
+            }
+            ASSERT_TRUE(same_bits(inputs.product(layout, tiles, n_rows, n_columns), part))
+                << name << " " << name_of(format.kind) << " k " << k << " columns " << n_columns
+                << " rows " << n_rows;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
+  constexpr int kRows = 9;
+  constexpr int kColumns = 16 * 13 + 3;
+  constexpr int kDepth = 256;
+  for (const Format& format : formats()) {
+    const Weights weights(format, kColumns, kDepth, 3);
+    const Inputs inputs(kScalarTable, kRows, kDepth, 4);
+    const AlignedBytes scalar_tiles = weights.pack(kScalarTable, kColumns);
+    for (const int n_rows : {1, 2, 3, 4, 8, 9}) {
+      const std::vector<float> expected =
+          inputs.product(kScalarTable.format(format.kind), scalar_tiles, n_rows, kColumns);
+      for (const auto& [name, table] : test_support::runnable_tables()) {
+        const AlignedBytes tiles = weights.pack(*table, kColumns);
+        EXPECT_TRUE(same_bits(inputs.product(table->format(format.kind), tiles, n_rows, kColumns),
+                              expected))
+            << name << " " << name_of(format.kind) << " rows " << n_rows;
+      }
+    }
+  }
+}
+
+// Against double, from the weights that codes and scales stand for and the quantised inputs. Four
+// roundings a group and part of its sum (the product of scales, the sum's, and those of minimums).
+TEST(BlockFormats, ScalarTableMatchesDoubleArithmetic) {
+  constexpr int kRows = 3;
+  constexpr int kColumns = 20;
+  constexpr int kDepth = 512;
+  for (const Format& format : formats()) {
+    const Weights weights(format, kColumns, kDepth, 7);
+    const Inputs inputs(kScalarTable, kRows, kDepth, 8);
+    const std::vector<float> y = inputs.product(
+        kScalarTable.format(format.kind), weights.pack(kScalarTable, kColumns), kRows, kColumns);
+    for (int row = 0; row < kRows; ++row) {
+      for (int column = 0; column < kColumns; ++column) {
+        double expected = 0;
+        double magnitudes = 0;
+        for (int i = 0; i < kDepth; ++i) {
+          const double x = double{inputs.scales[inputs.place(row, i)]} * inputs.value(row, i);
+          expected += (weights.scaled(column, i) + weights.offset(column, i)) * x;
+          magnitudes += std::fabs(weights.scaled(column, i) * x);
+          magnitudes += std::fabs(weights.offset(column, i) * x);
+        }
+        EXPECT_TRUE(near(y[static_cast<std::size_t>(row * kColumns + column)], expected,
+                         product_tolerance(4 * groups_of(kDepth), magnitudes)))
+            << name_of(format.kind) << " row " << row << " column " << column;
+      }
+    }
+  }
+}
+
+// The largest integers that a format allows: exact sums, known beforehand.
+TEST(BlockFormats, ExtremeIntegersAreExact) {
+  constexpr int kDepth = 256;
+  for (const Format& format : formats()) {
+    for (const int code : {0, format.n_codes - 1}) {
+      for (const int x : {-127, 127}) {
+        Weights weights(format, kTileColumns, kDepth, 1);
+        for (std::uint8_t& stored : weights.codes) stored = static_cast<std::uint8_t>(code);
+        for (std::uint16_t& scale : weights.scales) scale = to_f16(1.0F).bits;
+        for (float& scale : weights.f32_scales) scale = 1;
+        for (std::uint16_t& minimum : weights.minimums) minimum = 0;
+        const int sub_scale =
+            format.signed_sub_scales ? -format.most_sub_scale : format.most_sub_scale;
+        for (std::int8_t& stored : weights.sub_scales) stored = static_cast<std::int8_t>(sub_scale);
+        Inputs inputs(kScalarTable, 2, kDepth, 1);
+        for (std::int8_t& stored : inputs.values) stored = static_cast<std::int8_t>(x);
+        for (float& scale : inputs.scales) scale = 1;
+        for (std::int32_t& sum : inputs.sums) sum = kGroup * x;
+        for (float& sum : inputs.scaled_sums) sum = static_cast<float>(kGroup * x);
+        for (std::int32_t& sum : inputs.half_sums) sum = kGroup / 2 * x;
+        const std::int64_t group =
+            std::int64_t{kGroup} * format.value(code) * x * (format.of_256() ? sub_scale : 1);
+        float expected = 0;
+        for (int i = 0; i < kDepth; i += kGroup) expected += static_cast<float>(group);
+        for (const auto& [name, table] : test_support::runnable_tables()) {
+          const std::vector<float> y = inputs.product(
+              table->format(format.kind), weights.pack(*table, kTileColumns), 2, kTileColumns);
+          for (const float value : y) {
+            EXPECT_EQ(value, expected) << name << " " << name_of(format.kind);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BlockFormats, SumsOfHalfGroupsAreThoseOfTheRoundedInputs) {
+  constexpr int kDepth = 300;
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    const Inputs inputs(*table, 3, kDepth, 9);
+    for (int row = 0; row < 3; ++row) {
+      for (int first = 0; first < kDepth; first += kGroup) {
+        std::int32_t sum = 0;
+        for (int i = first; i < first + kGroup / 2; ++i) sum += inputs.value(row, i);
+        EXPECT_EQ(inputs.half_sums[inputs.place(row, first)], sum) << name;
+      }
+    }
+  }
+}
+
+// A tenth more than the bytes of a file at most (Q4_K, Q5_0, Q6_K; 256 weights of 16 rows).
+TEST(BlockFormats, PackedWeightsAreHardlyLargerThanTheFiles) {
+  const auto bytes = [](WeightKind kind) {
+    return static_cast<double>(kScalarTable.format(kind).tile_bytes(256));
+  };
+  EXPECT_LE(bytes(WeightKind::q4_k), 1.1 * 16 * 144);
+  EXPECT_LE(bytes(WeightKind::q5_k), 1.1 * 16 * 176);
+  EXPECT_LE(bytes(WeightKind::q6_k), 1.1 * 16 * 210);
+  EXPECT_LE(bytes(WeightKind::q5_0), 1.1 * 16 * 8 * 22);
+  EXPECT_LE(bytes(WeightKind::q5_1), 1.1 * 16 * 8 * 24);
+  EXPECT_LE(bytes(WeightKind::q3_k), 1.1 * 16 * 110);
+  EXPECT_LE(bytes(WeightKind::iq4_nl), 1.1 * 16 * 8 * 18);
+  EXPECT_LE(bytes(WeightKind::iq4_xs), 1.1 * 16 * 136);
+}
+
+}  // namespace
+}  // namespace outrider::kernels
