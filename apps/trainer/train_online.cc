@@ -11,6 +11,7 @@
 
 #include "flag_values.h"
 #include "model/config.h"
+#include "train/model_directory.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "state_line.h"
@@ -38,7 +39,7 @@ struct OnlineFlags {
 
 int run_online(OnlineFlags flags) {
   set_up_training(flags.run);
-  const ModelConfig config = read_config_json(flags.drafter);
+  const ModelConfig config = train::read_llama_config(flags.drafter);
   if (flags.run.length > config.context_length) {
     throw UsageError("read flags", "length",
                      fmt::format("at most the context of {} tokens", config.context_length),

@@ -19,7 +19,7 @@ class OnlineObjective final : public Objective {
       : options_(options),
         stored_config_(read_json(options.drafter / "config.json")),
         // No seed: every weight is read from the drafter's files.
-        drafter_(make_llama(read_config_json(options.drafter), options.products, options.drafter,
+        drafter_(make_llama(read_llama_config(options.drafter), options.products, options.drafter,
                             /*seed=*/0)) {}
 
   torch::nn::Module& trained() override { return *drafter_; }

@@ -25,6 +25,7 @@
 #include "tests/support/tiny_model.h"
 #include "tokenizer/same_vocabulary.h"
 #include "train/losses.h"
+#include "train/model_directory.h"
 #include "train/objective.h"
 #include "train/objectives/distill.h"
 #include "train/training_run.h"
@@ -302,6 +303,14 @@ TEST_F(Online, LearningRaisesTheOverlapAndTheExportIsTheDrafter) {
   const ModelConfig after = read_config_json(at("tuned"));
   EXPECT_EQ(after.rope.theta, before.rope.theta);
   EXPECT_EQ(after.end_tokens, before.end_tokens);
+}
+
+TEST(ReadLlamaConfig, RefusesOtherFamilies) {
+  const fs::path golden = fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden";
+  EXPECT_EQ(read_llama_config(golden / "llama_linear_tied").architecture, "llama");
+  for (const char* name : {"qwen2_tied", "qwen3_tied", "gemma3_scaled"}) {
+    EXPECT_THROW(read_llama_config(golden / name), Error) << name;
+  }
 }
 
 TEST_F(Online, StoppedAndResumedItEndsWithTheSameBits) {
