@@ -285,6 +285,7 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
 
   const auto decode_started = Clock::now();
   std::vector<Stream*> streams;
+  streams.reserve(generations.size());
   for (Generation& generation : generations) streams.push_back(&generation.stream());
   const auto generation_of = [&](const Stream& stream) -> Generation& {
     return generations[static_cast<std::size_t>(stream.id - first_id)];

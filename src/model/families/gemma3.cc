@@ -38,8 +38,8 @@ std::vector<int> read_windows(const ConfigSource& source, int n_layers) {
   const int pattern = source.whole(kPattern).value_or(6);
   if (pattern < 1) source.fail(kPattern, "at least 1", fmt::format("{}", pattern));
   if (auto listed = read_layer_windows(source, n_layers, window)) return *std::move(listed);
-  std::vector<int> windows;
-  for (int i = 0; i < n_layers; ++i) windows.push_back((i + 1) % pattern == 0 ? 0 : window);
+  std::vector<int> windows(static_cast<std::size_t>(n_layers), window);
+  for (int i = pattern; i <= n_layers; i += pattern) windows[static_cast<std::size_t>(i) - 1] = 0;
   return windows;
 }
 
