@@ -11,12 +11,12 @@
 
 #include "flag_values.h"
 #include "model/config.h"
-#include "train/model_directory.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "state_line.h"
 #include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
+#include "train/model_directory.h"
 #include "train/objectives/online.h"
 #include "trainer/run_flags.h"
 #include "trainer/train_commands.h"

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 ModelConfig read_llama_config(const fs::path& directory) {
   ModelConfig config = read_config_json(directory);
   if (config.architecture != "llama") {
-    throw Error("read config", directory.string(), "a model of the family llama (trainers know no other)",
-                config.architecture);
+    throw Error("read config", directory.string(),
+                "a model of the family llama (trainers know no other)", config.architecture);
   }
   return config;
 }
