@@ -16,7 +16,7 @@
 #include "state_line.h"
 #include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
-#include "train/model_directory.h"
+#include "train/llama_config.h"
 #include "train/objectives/online.h"
 #include "trainer/run_flags.h"
 #include "trainer/train_commands.h"

@@ -15,15 +15,6 @@ namespace outrider::train {
 
 namespace fs = std::filesystem;
 
-ModelConfig read_llama_config(const fs::path& directory) {
-  ModelConfig config = read_config_json(directory);
-  if (config.architecture != "llama") {
-    throw Error("read config", directory.string(),
-                "a model of the family llama (trainers know no other)", config.architecture);
-  }
-  return config;
-}
-
 nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType type) {
   nlohmann::ordered_json json = {
       {"architectures", {"LlamaForCausalLM"}},

@@ -14,10 +14,6 @@
 
 namespace outrider::train {
 
-// The configuration of a Hugging Face directory that trainers can go on with: a Llama's. Throws
-// Error on another family, whose layers trainers would silently take for a Llama's.
-ModelConfig read_llama_config(const std::filesystem::path& directory);
-
 // config.json of a Llama-family model, as Hugging Face transformers reads it.
 nlohmann::ordered_json llama_config_json(const ModelConfig& config, ElementType type);
 

@@ -3,6 +3,7 @@
 #include "model/config.h"
 #include "train/batch_tensors.h"
 #include "train/distillation.h"
+#include "train/llama_config.h"
 #include "train/llama_module.h"
 #include "train/model_directory.h"
 #include "train/objective.h"
