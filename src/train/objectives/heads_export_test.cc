@@ -95,7 +95,7 @@ TEST_F(GoldenHeads, EagleExportsThePublicNames) {
   EXPECT_EQ(config["bias"], true);
   EXPECT_EQ(config["eagle_version"], 1);
   EXPECT_EQ(config["eagle_inputs"], "feature+shifted-token");
-  EXPECT_EQ(read_config_json(out()).n_layers, 1);  // Llama's reader takes it
+  EXPECT_EQ(read_head_config_json(out()).n_layers, 1);
 }
 
 TEST_F(GoldenHeads, Eagle3ExportsThePublicNames) {
