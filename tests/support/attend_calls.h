@@ -1,0 +1,204 @@
+// Calls of attention for tests: a KV cache in scattered pages, rows that read it, and the tables
+// that have an arithmetic.
+#ifndef OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_
+#define OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/float16.h"
+#include "kernels/kv_layout.h"
+#include "kernels/table.h"
+#include "kernels/whole_attention.h"
+#include "tests/support/kernel_tables.h"
+
+namespace outrider::kernels {
+namespace {
+
+constexpr int kMostQueries = 9;  // more than go together
+
+// What a table does with keys and values of some kind.
+struct Arithmetic {
+  KvKind kv;
+  bool pairs = false;  // attend_bf16_pairs
+
+  auto of(const KernelTable& table) const {
+    return pairs ? table.attend_bf16_pairs : table.attend[static_cast<int>(kv)];
+  }
+  // Whose bits those of a table are, which it has this arithmetic for.
+  const KernelTable& reference(const KernelTable& table) const {
+    return pairs ? table : kScalarTable;
+  }
+};
+constexpr Arithmetic kArithmetics[] = {
+    {KvKind::f32}, {KvKind::bf16}, {KvKind::int8}, {KvKind::bf16, true}};
+
+bool takes(const Arithmetic& arithmetic, int head_dim) {
+  return head_dim <= kMostRoundedHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
+}
+
+std::vector<test_support::NamedTable> tables_with(const Arithmetic& arithmetic) {
+  std::vector<test_support::NamedTable> tables = test_support::runnable_tables();
+  std::erase_if(tables, [&](const auto& named) { return arithmetic.of(*named.table) == nullptr; });
+  return tables;
+}
+
+struct Call {
+  Arithmetic arithmetic{KvKind::f32};
+  AttendArgs args{};
+  std::vector<AttendRow> rows;
+
+  void run(const KernelTable& table) {
+    args.rows = rows.data();
+    const std::size_t n = rows.size() * static_cast<std::size_t>(args.n_queries);
+    std::vector<float> sums(n * static_cast<std::size_t>(args.head_dim));
+    std::vector<AttendState> states(2 * n);
+    attend_whole(table, arithmetic.of(table), args, {sums.data(), states.data()});
+  }
+};
+
+// Slots with keys and values of two heads, the second one in use, in pages scattered over the
+// memory. What nobody has written to is as bad as it can be.
+class Cache {
+ public:
+  Cache(const Arithmetic& read_by, int head_dim, int n_slots)
+      : arithmetic(read_by),
+        layout{read_by.kv, head_dim},
+        n_pages_((n_slots + kChunkKeys - 1) / kChunkKeys),
+        memory_(static_cast<std::size_t>(n_pages_) * page_bytes() + kLine, kUnwritten),
+        room_(2 * layout.block_bytes() + kLine, kUnwritten) {
+    for (int page = 0; page < n_pages_; ++page) chunks_.push_back(block(page, 0));
+  }
+
+  // x (head_dim) into a slot; back: what the slot holds then.
+  std::vector<float> store_key(int slot, const std::vector<float>& x) {
+    return store(slot, x, 1, kScalarTable.store_key);
+  }
+  std::vector<float> store_value(int slot, const std::vector<float>& x) {
+    return store(slot, x, kHeads + 1, kScalarTable.store_value);
+  }
+  // The slots [0, n) of another one, in this order, into those from 0 on.
+  void copy(const Cache& other, const std::vector<int>& slots) {
+    for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
+      const int slot = slots[static_cast<std::size_t>(i)];
+      layout.copy_key(other.block(slot / kChunkKeys, 1), slot % kChunkKeys,
+                      block(i / kChunkKeys, 1), i % kChunkKeys);
+      layout.copy_value(other.block(slot / kChunkKeys, kHeads + 1), slot % kChunkKeys,
+                        block(i / kChunkKeys, kHeads + 1), i % kChunkKeys);
+    }
+  }
+
+  // Of no rows yet.
+  Call call(int n_queries) {
+    Call call;
+    call.arithmetic = arithmetic;
+    AttendArgs& args = call.args;
+    args.n_queries = n_queries;
+    args.head_dim = layout.head_dim;
+    args.query_stride = static_cast<std::size_t>(layout.head_dim) + 1;
+    args.out_stride = static_cast<std::size_t>(layout.head_dim) + 2;
+    args.scale = 1 / std::sqrt(static_cast<float>(layout.head_dim));
+    args.chunks = chunks_.data();
+    args.keys_at = layout.block_bytes();
+    args.values_at = (kHeads + 1) * layout.block_bytes();
+    args.room = on_line(room_);
+    return call;
+  }
+  // Of one row, all in place.
+  Call call(const std::vector<float>& queries, int n_queries, int n_keys, std::vector<float>& out) {
+    Call one = call(n_queries);
+    out.assign(static_cast<std::size_t>(n_queries) * one.args.out_stride, 777.0F);
+    one.args.n_rows = 1;
+    one.rows = {{.queries = queries.data(),
+                 .out = out.data(),
+                 .states = nullptr,
+                 .n_keys = n_keys,
+                 .first_key = 0,
+                 .n_in_place = n_keys,
+                 .slots = nullptr}};
+    return one;
+  }
+
+  const Arithmetic arithmetic;
+  const KvLayout layout;
+
+ private:
+  static constexpr int kHeads = 2;
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::byte kUnwritten{0xff};  // NaN in f32 and bf16, and as a scale
+
+  std::size_t page_bytes() const { return 2 * kHeads * layout.block_bytes(); }
+  static std::byte* on_line(const std::vector<std::byte>& memory) {
+    const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+    return const_cast<std::byte*>(memory.data()) + (kLine - at % kLine) % kLine;
+  }
+  // Pages lie backwards.
+  std::byte* block(int page, std::size_t i) const {
+    return on_line(memory_) + static_cast<std::size_t>(n_pages_ - 1 - page) * page_bytes() +
+           i * layout.block_bytes();
+  }
+  template <class Store>
+  std::vector<float> store(int slot, const std::vector<float>& x, std::size_t at,
+                           const Store& stores) {
+    std::byte* to = block(slot / kChunkKeys, at);
+    const int token = slot % kChunkKeys;
+    stores[static_cast<int>(layout.kind)](x.data(), layout.head_dim, to, token);
+    std::vector<float> held;
+    for (int dim = 0; dim < layout.head_dim; ++dim) {
+      const std::byte* element =
+          to + (at == 1 ? layout.key_at(token, dim) : layout.value_at(token, dim));
+      float scale = 1;
+      if (layout.kind == KvKind::f32) std::memcpy(&held.emplace_back(), element, sizeof(float));
+      if (layout.kind == KvKind::bf16) {
+        Bf16 bits;
+        std::memcpy(&bits.bits, element, sizeof bits.bits);
+        held.push_back(to_float(bits));
+      }
+      if (layout.kind == KvKind::int8) {
+        std::memcpy(&scale, to + layout.scale_at(token), sizeof scale);
+        held.push_back(static_cast<float>(static_cast<std::int8_t>(*element)) * scale);
+      }
+    }
+    return held;
+  }
+
+  int n_pages_;
+  std::vector<std::byte> memory_;
+  std::vector<std::byte> room_;
+  std::vector<const void*> chunks_;
+};
+
+// One that is full, and what it holds.
+struct FullCache : Cache {
+  std::vector<float> keys, values;  // (n, head_dim)
+
+  FullCache(const Arithmetic& read_by, int head_dim, int n, unsigned seed)
+      : Cache(read_by, head_dim, n) {
+    const auto dim = static_cast<std::size_t>(head_dim);
+    const std::vector<float> all =
+        test_support::awkward_floats(2 * static_cast<std::size_t>(n) * dim, seed);
+    for (int slot = 0; slot < n; ++slot) {
+      const auto from =
+          all.begin() + static_cast<std::ptrdiff_t>(2 * static_cast<std::size_t>(slot) * dim);
+      const auto middle = from + head_dim;
+      const std::vector<float> key = store_key(slot, {from, middle});
+      const std::vector<float> value = store_value(slot, {middle, middle + head_dim});
+      keys.insert(keys.end(), key.begin(), key.end());
+      values.insert(values.end(), value.begin(), value.end());
+    }
+  }
+};
+
+const std::vector<float> kOne = {1.0F};
+
+std::vector<float> queries_for(int dim, unsigned seed) {
+  return test_support::awkward_floats(kMostQueries * (static_cast<std::size_t>(dim) + 1), seed);
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_TESTS_SUPPORT_ATTEND_CALLS_H_
