@@ -33,8 +33,8 @@ using Names = std::set<std::string>;
 
 // Flags that one way to measure looks at and another does not.
 const Names kText = {"--text", "--separator", "--texts", "--window"};
-const Names kPerplexity = {"--perplexity", "--tokens",  "--text", "--window", "--json",
-                           "--model",      "--weights", "--kv",   "--threads"};
+const Names kPerplexity = {"--perplexity", "--tokens",  "--text", "--window",    "--json",
+                           "--model",      "--weights", "--kv",   "--kv-memory", "--threads"};
 const Names kQuestions = {"--task", "--data", "--examples", "--limit"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};

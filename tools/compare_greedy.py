@@ -124,7 +124,10 @@ def judge(arguments):
     torch.set_num_threads(arguments.threads)
     model = load(arguments.model)
     good = True
-    for path in sorted(pathlib.Path(arguments.folder).glob("*.json")):
+    paths = sorted(pathlib.Path(arguments.folder).glob("*.json"))
+    if not paths:
+        sys.exit(f"{arguments.folder}: no records (the step run writes them)")
+    for path in paths:
         record = json.loads(path.read_text())
         prompt, ids = record["prompt_ids"], record["ids"]
         with torch.no_grad():
@@ -133,6 +136,8 @@ def judge(arguments):
         ours = numpy.fromfile(path.with_suffix(".f32"), dtype="<f4").reshape(len(ids), -1)
         if ours.shape != theirs.shape:
             sys.exit(f"{path}: logits {ours.shape} here, {theirs.shape} there")
+        if not (numpy.isfinite(theirs).all() and numpy.isfinite(ours).all()):
+            sys.exit(f"{path}: logits that are no numbers")
         if (ours.argmax(-1) != ids).any():
             sys.exit(f"{path}: ids that are not greedy")
         gaps = theirs.max(-1) - theirs[numpy.arange(len(ids)), ids]
@@ -145,7 +150,8 @@ def judge(arguments):
         if len(places) > 0:
             best = numpy.sort(theirs[places[0]])[-2:]
             words = (f"{len(places)} of {len(ids)} differ, first at {places[0]} "
-                     f"(gap {first_gap:.2g}, its two best apart by {best[1] - best[0]:.2g}), largest gap {gaps.max():.2g}")
+                     f"(gap {first_gap:.2g}, its two best apart by {best[1] - best[0]:.2g}), "
+                     f"largest gap {gaps.max():.2g}")
         print(f"{path.stem} {record['weights']}: {words}; largest difference of a logit "
               f"{numpy.abs(ours - theirs).max():.2g}, mean {numpy.abs(ours - theirs).mean():.2g}"
               f"{'' if accepted else '  NOT ACCEPTED'}")

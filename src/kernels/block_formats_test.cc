@@ -194,12 +194,13 @@ struct Inputs {
   }
 
   // y (n, n_columns) of the first n rows.
+  // In two calls where n_first_tiles is neither 0 nor all.
   std::vector<float> product(const WeightFormat& format, const AlignedBytes& tiles, int n,
-                             int n_columns) const {
+                             int n_columns, int n_first_tiles = 0) const {
     std::vector<float> y(static_cast<std::size_t>(n * n_columns), NAN);
     MatmulArgs args{};
     args.tiles = tiles.get();
-    args.n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
+    const int n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
     args.n_columns = n_columns;
     args.k = k;
     args.n_rows = n;
@@ -211,6 +212,12 @@ struct Inputs {
     args.half_sums = half_sums.data();
     args.y = y.data();
     args.y_stride = static_cast<std::size_t>(n_columns);
+    if (n_first_tiles > 0) {
+      args.n_tiles = n_first_tiles;
+      format.matmul(args);
+    }
+    args.first_tile = n_first_tiles;
+    args.n_tiles = n_tiles - n_first_tiles;
     format.matmul(args);
     return y;
   }
@@ -320,9 +327,13 @@ TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
           inputs.product(kScalarTable.format(format.kind), scalar_tiles, n_rows, kColumns);
       for (const auto& [name, table] : test_support::runnable_tables()) {
         const AlignedBytes tiles = weights.pack(*table, kColumns);
-        EXPECT_TRUE(same_bits(inputs.product(table->format(format.kind), tiles, n_rows, kColumns),
-                              expected))
-            << name << " " << name_of(format.kind) << " rows " << n_rows;
+        for (const int n_first_tiles : {0, 1, 4, 6, 13}) {
+          EXPECT_TRUE(same_bits(
+              inputs.product(table->format(format.kind), tiles, n_rows, kColumns, n_first_tiles),
+              expected))
+              << name << " " << name_of(format.kind) << " rows " << n_rows << " split at "
+              << n_first_tiles;
+        }
       }
     }
   }

@@ -116,6 +116,16 @@ TEST(StoredBlocks, AreRoundedToOtherKindsOnRequest) {
     WeightRows rows;
     StoredWeights(view, WeightKind::f32, 0).read(0, 3, rows);
     EXPECT_EQ(rows.f32, decoded) << name_of(blocks.type);
+    for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
+      if (kind == native_kind(blocks.type)) continue;  // copied, not rounded
+      WeightRows rounded;
+      quantize_weights(decoded, 3, n, kind, rounded);
+      StoredWeights(view, kind, 0).read(0, 3, rows);
+      EXPECT_EQ(rows.scales, rounded.scales) << name_of(blocks.type);
+      EXPECT_EQ(rows.int8, rounded.int8) << name_of(blocks.type);
+      EXPECT_EQ(rows.int4, rounded.int4) << name_of(blocks.type);
+      EXPECT_EQ(rows.minimums, rounded.minimums) << name_of(blocks.type);
+    }
   }
 }
 

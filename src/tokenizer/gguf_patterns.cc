@@ -81,7 +81,7 @@ const std::vector<GgufPreTokenizer>& all_pre_tokenizers() {
       {"deepseek-coder", {kLineEnd, kSpacedWord, kSpacedPunctuation, kEastAsian, kDigit}},
       {"llama-bpe", {kLlama3}},
       {"qwen2", {kQwen2}, kComposes},
-      {"deepseek-r1-qwen", {kQwen2}, kComposes},
+      {"deepseek-r1-qwen", {kQwen2}},
       {"qwen35", {kQwen35}, kComposes},
   };
   return all;

@@ -102,7 +102,8 @@ void KvSequence::drop_unread_pages() {
   for (std::size_t group = 0; group < groups.size(); ++group) {
     tables_[group].drop_beyond(n_kept());
     if (groups[group].kind != CacheKind::window) continue;
-    tables_[group].drop_before(first_read(n_kept() - kRewindTokens, groups[group].window));
+    tables_[group].drop_before(
+        first_read(std::max(n_kept() - kRewindTokens, 0), groups[group].window));
   }
 }
 

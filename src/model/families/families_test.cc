@@ -214,6 +214,64 @@ INSTANTIATE_TEST_SUITE_P(All, UnknownField,
                                            "gemma3_scaled"),
                          [](const auto& info) { return info.param; });
 
+// Numbers that no model has are refused by their key, before they size or divide anything.
+TEST(GemmaConfig, RefusesHostileNumbers) {
+  for (const auto& [key, value] : {std::pair{"sliding_window", nlohmann::json(2147483647)},
+                                   std::pair{"sliding_window", nlohmann::json(0)},
+                                   std::pair{"sliding_window_pattern", nlohmann::json(-1)},
+                                   std::pair{"rope_local_base_freq", nlohmann::json(0.0)},
+                                   std::pair{"query_pre_attn_scalar", nlohmann::json(1e-300)}}) {
+    const testing::TemporaryDirectory directory;
+    nlohmann::json json = json_of(golden("gemma3_scaled") / "config.json");
+    json.erase("layer_types");
+    json[key] = value;
+    std::ofstream(directory.path() / "config.json") << json.dump();
+    EXPECT_THROW((void)read_family(directory.path()), Error) << key << " " << value;
+  }
+}
+
+// A window far beyond what is kept frees nothing, and one of a token all but the last pages.
+TEST(GemmaConfig, AnyWindowRuns) {
+  const Golden golden("gemma3_one_in_three");
+  for (const int window : {1, 1 << 24}) {
+    const testing::TemporaryDirectory directory;
+    fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
+    nlohmann::json json = json_of(golden.directory / "config.json");
+    json["sliding_window"] = window;
+    std::ofstream(directory.path() / "config.json") << json.dump();
+    const auto model = load_f32(directory.path());
+    const auto slow = model->open({});
+    const auto fast = model->open({});
+    testing::expect_same_bits(testing::decode_one_by_one(*model, *slow, golden.ids), 0,
+                              testing::run_block(*model, *fast, golden.ids));
+  }
+}
+
+// Qwen's windows as transformers reads them: from max_window_layers on, where they are in use.
+TEST(QwenConfig, WindowsBeginAtTheirLayer) {
+  const Golden golden("qwen2_untied");
+  const auto logits = [&](bool used, int first) {
+    const testing::TemporaryDirectory directory;
+    fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
+    nlohmann::json json = json_of(golden.directory / "config.json");
+    json.erase("layer_types");
+    json["use_sliding_window"] = used;
+    json["sliding_window"] = 8;
+    json["max_window_layers"] = first;
+    std::ofstream(directory.path() / "config.json") << json.dump();
+    const auto model = load_f32(directory.path());
+    const auto sequence = model->open({});
+    return testing::run_block(*model, *sequence, golden.ids);
+  };
+  const Rows whole = logits(false, 0);
+  testing::expect_same_bits(whole, 0, logits(true, 100));
+  const Rows second = logits(true, 1);
+  const Rows both = logits(true, -5);
+  EXPECT_TRUE(testing::same_bits(whole[7], both[7]));  // within the window
+  EXPECT_FALSE(testing::same_bits(whole.back(), second.back()));
+  EXPECT_FALSE(testing::same_bits(second.back(), both.back()));
+}
+
 // As above, of GGUF: a metadata entry in place of another one of the same length.
 TEST(UnknownField, IsNamedInGguf) {
   for (const char* name : {"qwen2_tied", "qwen3_tied", "gemma3_scaled"}) {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "model/config_section.h"
 #include "model/load/layer_windows.h"
 
 namespace outrider {
@@ -30,13 +32,24 @@ ModelConfig read_gemma3(const ConfigSource& source) {
   return config;
 }
 
+RopeConfig read_local_rope(const ConfigSource& source, const ModelConfig& config) {
+  ModelConfig local = config;
+  local.rope = source.rope({.theta = {"rope_local_base_freq", "rope.freq_base_swa"},
+                            .layer_type = "sliding_attention",
+                            .may_be_scaled = false},
+                           config.head_dim);
+  check_config(local, kReadConfig, source.description());
+  return local.rope;
+}
+
 std::vector<int> read_windows(const ConfigSource& source, int n_layers) {
   constexpr ConfigKey kWindow = {"sliding_window", "attention.sliding_window"};
-  const int window = source.whole(kWindow).value_or(4096);
-  if (window < 1) source.fail(kWindow, "at least 1", fmt::format("{}", window));
+  const int window = read_window(source, kWindow, 4096);
   constexpr ConfigKey kPattern = {"sliding_window_pattern", "attention.sliding_window_pattern"};
-  const int pattern = source.whole(kPattern).value_or(6);
-  if (pattern < 1) source.fail(kPattern, "at least 1", fmt::format("{}", pattern));
+  const int pattern = source.whole(kPattern).value_or(std::min(6, n_layers + 1));
+  if (pattern < 1 || pattern > n_layers + 1) {
+    source.fail(kPattern, fmt::format("1 to {}", n_layers + 1), fmt::format("{}", pattern));
+  }
   if (auto listed = read_layer_windows(source, n_layers, window)) return *std::move(listed);
   std::vector<int> windows(static_cast<std::size_t>(n_layers), window);
   for (int i = pattern; i <= n_layers; i += pattern) windows[static_cast<std::size_t>(i) - 1] = 0;
@@ -52,7 +65,9 @@ double read_query_scalar(const ConfigSource& source, const ModelConfig& config) 
                               : config.head_dim;
   constexpr ConfigKey kScalar = {"query_pre_attn_scalar", nullptr};
   const double scalar = source.real(kScalar).value_or(source.is_gguf() ? of_heads : 256);
-  if (!(scalar > 0)) source.fail(kScalar, "above 0", fmt::format("{}", scalar));
+  if (!(scalar >= 1e-6 && scalar <= 1e9)) {
+    source.fail(kScalar, "1e-6 to 1e9", fmt::format("{}", scalar));
+  }
   return scalar;
 }
 
@@ -60,10 +75,7 @@ double read_query_scalar(const ConfigSource& source, const ModelConfig& config) 
 
 Gemma3::Gemma3(const ConfigSource& source)
     : Family(read_gemma3(source)),
-      local_rope_(source.rope({.theta = {"rope_local_base_freq", "rope.freq_base_swa"},
-                               .layer_type = "sliding_attention",
-                               .may_be_scaled = false},
-                              config().head_dim)),
+      local_rope_(read_local_rope(source, config())),
       windows_(read_windows(source, config().n_layers)),
       query_scalar_(read_query_scalar(source, config())) {}
 

@@ -1,11 +1,14 @@
 #include "model/families/qwen2.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "model/load/layer_windows.h"
 
 namespace outrider {
 namespace {
+
+// The first layer with a window where config.json does not say: transformers' default.
+constexpr int kDefaultFirstWindowed = 28;
 
 ModelConfig read_qwen2(const ConfigSource& source) {
   ModelConfig config = read_decoder_config(source, {.architecture = "qwen2"});
@@ -17,14 +20,15 @@ ModelConfig read_qwen2(const ConfigSource& source) {
 
 std::vector<int> read_qwen_windows(const ConfigSource& source, int n_layers) {
   const bool used = source.flag({"use_sliding_window", nullptr}).value_or(false);
-  const int window = source.whole({"sliding_window", nullptr}).value_or(0);
+  const int window = used ? read_window(source, {"sliding_window", nullptr}, 4096)
+                          : source.whole({"sliding_window", nullptr}).value_or(0);
   // Where the file does not list its layers: those from max_window_layers on.
-  const int first = source.whole({"max_window_layers", nullptr}).value_or(n_layers);
+  const int first = source.whole({"max_window_layers", nullptr}).value_or(kDefaultFirstWindowed);
   const auto layers = read_layer_windows(source, n_layers, used ? window : 0);
   if (layers) return *layers;
   std::vector<int> windows(static_cast<std::size_t>(n_layers));
-  for (int i = first; used && i < n_layers; ++i) {
-    if (i >= 0) windows[static_cast<std::size_t>(i)] = window;
+  for (int i = std::max(first, 0); used && i < n_layers; ++i) {
+    windows[static_cast<std::size_t>(i)] = window;
   }
   return windows;
 }

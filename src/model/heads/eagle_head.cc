@@ -130,7 +130,7 @@ class Eagle3Head final : public OneLayerHead {
     });
     const int dim = this->parts().config.dim;
     PassBuilder fuse(dim);
-    fuse_.read = fuse.input(weights_.fc.matrix.k());
+    fuse_.read = fuse.buffer(weights_.fc.matrix.k());
     const op::Normalise::Part features = {fuse_.read, nullptr};
     fuse.linear_into(fuse.stream(), fuse.join({&features, 1}), weights_.fc);
     fuse_.give = fuse.stream();

@@ -110,6 +110,10 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     std::vector<ModuleWeights> modules;
     for (int k = 0; k < n_modules; ++k) {
       const std::string prefix = fmt::format("model.layers.{}.", first + k);
+      if (walk.has(prefix + "self_attn.q_norm.weight")) {
+        throw Error(kOperation, path.string(), "modules with a Llama's layer (no norms of heads)",
+                    prefix + "self_attn.q_norm.weight");
+      }
       modules.push_back({.layer = layer_of(walk, config, prefix),
                          .embedding_norm = norm_of(walk, prefix + "enorm.weight", config),
                          .state_norm = norm_of(walk, prefix + "hnorm.weight", config),

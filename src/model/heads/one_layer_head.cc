@@ -17,7 +17,7 @@ constexpr int kGivenState[] = {1};
 void OneLayerHead::build(
     const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose) {
   PassBuilder pass(parts_.config.dim);
-  inputs_ = {.embedding = pass.input(parts_.config.dim), .state = pass.input(parts_.config.dim)};
+  inputs_ = {.embedding = pass.buffer(parts_.config.dim), .state = pass.buffer(parts_.config.dim)};
   pass.rope(rope_frequencies(parts_.config));
   compose(pass, inputs_);
   pass.end_layers();

@@ -154,6 +154,8 @@ void GgufConfig::refuse_unread() const {
   for (const auto& [key, value] : file_.metadata()) {
     if (!key.starts_with(prefix) || asked_.contains(key) || is_off(value)) continue;
     const std::string_view rest = std::string_view(key).substr(prefix.size());
+    // Of the vision part that some files of text models name.
+    if (rest.starts_with("vision.") || rest.starts_with("mm.")) continue;
     if (std::find(std::begin(kWithoutMeaning), std::end(kWithoutMeaning), rest) !=
         std::end(kWithoutMeaning)) {
       continue;

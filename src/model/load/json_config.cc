@@ -46,6 +46,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "label2id",
     "length_penalty",
     "max_length",
+    "max_sequence_length",  // of early Llama conversions, beside max_position_embeddings
     "min_length",
     "model_type",
     "name_or_path",
@@ -76,6 +77,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "top_p",
     "torch_dtype",
     "torchscript",
+    "transformers.js_config",
     "transformers_version",
     "typical_p",
     "unk_token_id",

@@ -4,6 +4,16 @@
 
 namespace outrider {
 
+int read_window(const ConfigSource& source, const ConfigKey& key, int otherwise) {
+  constexpr int kMaxWindow = 1 << 24;
+  const std::optional<int> window = source.whole(key);
+  if (!window) return otherwise;
+  if (*window < 1 || *window > kMaxWindow) {
+    source.fail(key, fmt::format("1 to {}", kMaxWindow), fmt::format("{}", *window));
+  }
+  return *window;
+}
+
 std::optional<std::vector<int>> read_layer_windows(const ConfigSource& source, int n_layers,
                                                    int window) {
   constexpr ConfigKey kTypes = {"layer_types", nullptr};

@@ -9,6 +9,10 @@
 
 namespace outrider {
 
+// The window at that key, in tokens; `otherwise` where the file has none. Throws Error outside of 1
+// to 2^24, the bound of context lengths.
+int read_window(const ConfigSource& source, const ConfigKey& key, int otherwise);
+
 // (n_layers): `window` for "sliding_attention", 0 for "full_attention"; nullopt where the file does
 // not list its layers. Throws Error on another type, another number of layers, or a sliding layer
 // without a window.

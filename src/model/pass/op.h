@@ -164,8 +164,10 @@ void for_each_access(const Op& op, const Use& use) {
     void operator()(const op::Angles&) const { use(kAnglesBuffer, Sharing::rows, true); }
     void operator()(const op::Normalise& op) const {
       const Sharing sharing = op.gathers ? Sharing::asked : Sharing::rows;
-      for (int i = 0; i < op.n_parts; ++i)
-        read(op.parts[static_cast<std::size_t>(i)].from, sharing);
+      for (int i = 0; i < op.n_parts; ++i) {
+        const Rows& from = op.parts[static_cast<std::size_t>(i)].from;
+        from.bias != nullptr ? write(from, sharing) : read(from, sharing);  // added in place
+      }
       write(op.to, sharing);
     }
     void operator()(const op::Multiply& op) const {

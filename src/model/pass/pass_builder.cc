@@ -26,8 +26,6 @@ Rows PassBuilder::scratch(int role, int width, bool asked) {
   return rows;
 }
 
-Rows PassBuilder::input(int width) { return buffer(width); }
-
 Rows PassBuilder::buffer(int width) { return {.buffer = add_buffer(width, false), .width = width}; }
 
 template <typename What>

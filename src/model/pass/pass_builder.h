@@ -25,9 +25,7 @@ class PassBuilder {
 
   // The residual stream.
   Rows stream() const { return stream_; }
-  // Rows that the pass's owner fills before it runs.
-  Rows input(int width);
-  // Another buffer of the pass.
+  // Further rows: what the pass's owner fills before it runs, or another stream.
   Rows buffer(int width);
 
   // A RoPE table of these frequencies (radians a token); Attention::rope is the number that comes
