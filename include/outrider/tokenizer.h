@@ -55,6 +55,9 @@ class Tokenizer {
   virtual std::string bytes(TokenId id) const = 0;
   virtual int vocabulary_size() const = 0;
   virtual bool is_special(TokenId id) const = 0;
+  // Whether the token's spelling in a text always becomes that token, before the text is cut and
+  // merged: special tokens, and others that were added to the vocabulary.
+  virtual bool is_added(TokenId id) const { return is_special(id); }
 
   // kNoToken where the files name none. (The model's own configuration may name more end tokens.)
   virtual TokenId bos_token() const = 0;

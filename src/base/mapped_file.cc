@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -43,6 +44,14 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     bytes_ = {static_cast<const std::byte*>(address), n_bytes};
   }
   ::close(descriptor);
+  // https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
+  if (bytes_.size() >= kPointer.size() &&
+      std::memcmp(bytes_.data(), kPointer.data(), kPointer.size()) == 0) {
+    ::munmap(const_cast<void*>(static_cast<const void*>(bytes_.data())), bytes_.size());
+    throw Error(kOperation, path.string(), "the file itself",
+                "a Git LFS pointer to it (`git lfs pull`, or a download from the hub, fetches it)");
+  }
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

@@ -17,7 +17,8 @@ bool is_named(const std::filesystem::path& path);
 // read.
 class MappedFile {
  public:
-  // Throws Error if the path is no readable regular file.
+  // Throws Error if the path is no readable regular file, or a Git LFS pointer: the few lines that
+  // stand for a large file until it is downloaded.
   explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

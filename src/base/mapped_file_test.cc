@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "outrider/error.h"
 #include "tests/support/resident_bytes.h"
 #include "tests/support/temporary_directory.h"
 
@@ -38,6 +39,25 @@ TEST(MappedFile, ReleasedBytesLeaveMemoryAndComeAgain) {
   file.release(std::as_bytes(std::span(contents)));  // somebody else's
   file.release(file.bytes().last(1));
   EXPECT_TRUE(intact());
+}
+
+// What stands for a file that was not downloaded is no file, wherever it is met.
+TEST(MappedFile, AGitLfsPointerIsCalledWhatItIs) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "model.safetensors";
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+      "\nsize 4242424242\n";
+  std::ofstream(path) << pointer;
+  try {
+    const MappedFile file(path);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a Git LFS pointer"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos);
+  }
+  std::ofstream(path) << pointer.substr(0, 20);  // too little to be one
+  EXPECT_EQ(MappedFile(path).bytes().size(), 20u);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ std::vector<TensorSummary> summarise(const TensorSource& source) {
   std::vector<TensorSummary> tensors;
   for (const TensorView& view : source.tensors()) {
     tensors.push_back({.name = view.name,
-                       .type = std::string(name_of(view.type)),
+                       .type = view.type_name(),
                        .shape = view.shape,
                        .n_bytes = static_cast<std::int64_t>(view.data.size())});
   }

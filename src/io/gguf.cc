@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/mapped_file.h"
+#include "io/map_gguf.h"
 #include "io/tensor_table.h"
 #include "outrider/error.h"
 
@@ -79,19 +80,18 @@ constexpr std::array kForeignTypes = {
     ForeignType{41, "q1_0"},
 };
 
-ElementType element_type(std::uint32_t number, const std::string& object) {
+void set_type(std::uint32_t number, TensorView& view) {
   for (const TensorType& known : kTensorTypes) {
-    if (known.number == number) return known.type;
-  }
-  std::string names;
-  for (const TensorType& known : kTensorTypes) names += fmt::format(" {}", name_of(known.type));
-  for (const ForeignType& foreign : kForeignTypes) {
-    if (foreign.number == number) {
-      throw Error(kOperation, object, fmt::format("a type out of{}", names), foreign.name);
+    if (known.number == number) {
+      view.type = known.type;
+      return;
     }
   }
-  throw Error(kOperation, object, fmt::format("a type out of{}", names),
-              fmt::format("type number {}", number));
+  view.type = ElementType::foreign;
+  view.foreign_type = fmt::format("type number {}", number);
+  for (const ForeignType& foreign : kForeignTypes) {
+    if (foreign.number == number) view.foreign_type = foreign.name;
+  }
 }
 
 // Reads forward through the bytes; every read is checked against what is left.
@@ -328,7 +328,7 @@ Claim read_claim(Reader& reader, std::uint64_t alignment) {
     }
     *size = static_cast<std::int64_t>(stored);
   }
-  view.type = element_type(reader.number<std::uint32_t>(what), reader.object(what));
+  set_type(reader.number<std::uint32_t>(what), view);
   claim.begin = reader.number<std::uint64_t>(what);
 
   const auto row_elements = static_cast<std::uint64_t>(view.shape.back());
@@ -366,10 +366,18 @@ std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const 
     claim.view.data = data.subspan(static_cast<std::size_t>(claim.begin),
                                    static_cast<std::size_t>(claim.n_bytes));
   }
-  std::vector<const Claim*> in_place(claims.size());
+  std::vector<Claim*> in_place(claims.size());
   std::transform(claims.begin(), claims.end(), in_place.begin(), [](auto& c) { return &c; });
   std::stable_sort(in_place.begin(), in_place.end(),
                    [](const Claim* a, const Claim* b) { return a->begin < b->begin; });
+  // How many bytes a foreign type's elements take is not known: it has those up to the next tensor.
+  for (std::size_t i = 0; i < in_place.size(); ++i) {
+    TensorView& view = in_place[i]->view;
+    if (view.type != ElementType::foreign) continue;
+    const std::uint64_t end = i + 1 < in_place.size() ? in_place[i + 1]->begin : data.size();
+    view.data = data.subspan(static_cast<std::size_t>(in_place[i]->begin),
+                             static_cast<std::size_t>(end - in_place[i]->begin));
+  }
   for (std::size_t i = 1; i < in_place.size(); ++i) {
     const Claim& before = *in_place[i - 1];
     const Claim& claim = *in_place[i];
@@ -539,7 +547,7 @@ bool is_gguf(const std::filesystem::path& file) {
   return start == kMagic;
 }
 
-std::unique_ptr<GgufFile> open_gguf(const std::filesystem::path& file) {
+std::unique_ptr<GgufFile> map_gguf(const std::filesystem::path& file) {
   return std::make_unique<ParsedGguf>(file);
 }
 

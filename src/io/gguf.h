@@ -45,9 +45,10 @@ bool is_gguf(const std::filesystem::path& file);
 
 // Maps a GGUF file. A file with no tensors (vocabulary only) is fine. Throws Error on anything
 // malformed: magic, version, counts and lengths beyond the file, duplicate keys or tensor names,
-// unknown types, more than 4 dimensions, zero, negative or overflowing sizes, bad alignment,
-// tensors that overlap or lie outside. Tensor types this build cannot decode are an Error that
-// names the type.
+// more than 4 dimensions, zero, negative or overflowing sizes, bad alignment, tensors that overlap
+// or lie outside. A tensor of a type that this build does not know is foreign (TensorView): an
+// Error for whoever asks for its values. A split file is opened by its first part; the others are
+// found beside it by their names, and have to be there.
 std::unique_ptr<GgufFile> open_gguf(const std::filesystem::path& file);
 
 // The same over bytes in memory (for fuzzing and tests); `bytes` must outlive the result.

@@ -42,6 +42,7 @@ constexpr std::array kTypes = {
 struct Claim {
   std::string name;
   ElementType type;
+  std::string foreign_type;
   std::vector<std::int64_t> shape;
   std::uint64_t begin;
   std::uint64_t end;
@@ -100,7 +101,10 @@ class HeaderHandler : public StrictJsonHandler {
     for (const NamedType& known : kTypes) {
       if (known.name == value) type_ = known.type;
     }
-    if (!type_) unexpected(fmt::format("'{}'", value));
+    if (!type_) {
+      type_ = ElementType::foreign;
+      foreign_type_ = std::move(value);
+    }
     place_ = Place::kTensor;
     return true;
   }
@@ -141,7 +145,9 @@ class HeaderHandler : public StrictJsonHandler {
       if (!type_ || !shape_ || !offsets_) {
         unexpected(fmt::format("no {}", !type_ ? "dtype" : !shape_ ? "shape" : "data_offsets"));
       }
-      claims_.push_back({name_, *type_, std::move(*shape_), (*offsets_)[0], (*offsets_)[1]});
+      claims_.push_back({name_, *type_, std::move(foreign_type_), std::move(*shape_),
+                         (*offsets_)[0], (*offsets_)[1]});
+      foreign_type_.clear();
     }
     place_ = place_ == Place::kHeader ? Place::kAfter : Place::kHeader;
     return true;
@@ -159,11 +165,8 @@ class HeaderHandler : public StrictJsonHandler {
         return {fmt::format("{}: __metadata__", description()), "texts only"};
       case Place::kTensor:
         return {label(name_), "dtype, shape and data_offsets, each once"};
-      case Place::kType: {
-        std::string names;
-        for (const NamedType& known : kTypes) names += fmt::format(" {}", known.name);
-        return {label(name_), fmt::format("a dtype out of{}", names)};
-      }
+      case Place::kType:
+        return {label(name_), "a dtype as a text"};
       case Place::kShapeStart:
       case Place::kShape:
         return {label(name_),
@@ -197,6 +200,7 @@ class HeaderHandler : public StrictJsonHandler {
   std::set<std::string, std::less<>> names_;
   std::string name_;  // of the entry being read
   std::optional<ElementType> type_;
+  std::string foreign_type_;
   std::optional<std::vector<std::int64_t>> shape_;
   std::optional<std::vector<std::uint64_t>> offsets_;
   std::vector<Claim> claims_;
@@ -234,16 +238,20 @@ std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const 
       throw Error(kOperation, object, "a shape whose size fits 63 bits",
                   fmt::format("[{}] of {}", fmt::join(claim.shape, ", "), name_of(claim.type)));
     }
-    if (*n_bytes != claim.end - claim.begin) {
+    const std::uint64_t n_claimed = claim.end - claim.begin;
+    if (claim.type != ElementType::foreign && *n_bytes != n_claimed) {
       throw Error(kOperation, object,
                   fmt::format("{} bytes for {} [{}]", *n_bytes, name_of(claim.type),
                               fmt::join(claim.shape, ", ")),
-                  fmt::format("{} ({})", claim.end - claim.begin, range));
+                  fmt::format("{} ({})", n_claimed, range));
     }
     position = claim.end;
-    tensors.push_back(
-        {std::move(claim.name), claim.type, std::move(claim.shape),
-         data.subspan(static_cast<std::size_t>(claim.begin), static_cast<std::size_t>(*n_bytes))});
+    tensors.push_back({.name = std::move(claim.name),
+                       .type = claim.type,
+                       .shape = std::move(claim.shape),
+                       .data = data.subspan(static_cast<std::size_t>(claim.begin),
+                                            static_cast<std::size_t>(n_claimed)),
+                       .foreign_type = std::move(claim.foreign_type)});
   }
   if (position != data.size()) {
     throw Error(kOperation, description, fmt::format("{} bytes of data", position),

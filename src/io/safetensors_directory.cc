@@ -109,30 +109,25 @@ class IndexHandler : public StrictJsonHandler {
 // Tensors of several files behind one face; the parts own the mappings.
 class ShardedSafetensors : public TensorSource {
  public:
-  ShardedSafetensors(std::vector<std::unique_ptr<TensorSource>> parts, std::string description)
+  // indexed: those of the parts' tensors that the index names.
+  ShardedSafetensors(std::vector<std::unique_ptr<TensorSource>> parts,
+                     std::vector<TensorView> indexed, std::string description)
       : parts_(std::move(parts)),
         description_(std::move(description)),
-        table_(all_tensors(parts_), kOperation, description_) {}
+        table_(std::move(indexed), kOperation, description_) {}
 
   std::span<const TensorView> tensors() const override { return table_.tensors(); }
   const TensorView* find(std::string_view name) const override { return table_.find(name); }
   std::string description() const override { return description_; }
   void release(const TensorView& tensor) const override {
     for (const auto& part : parts_) {
-      if (part->find(tensor.name) != nullptr) return part->release(tensor);
+      const TensorView* const found = part->find(tensor.name);
+      if (found != nullptr && found->data.data() == tensor.data.data())
+        return part->release(*found);
     }
   }
 
  private:
-  static std::vector<TensorView> all_tensors(
-      const std::vector<std::unique_ptr<TensorSource>>& parts) {
-    std::vector<TensorView> all;
-    for (const auto& part : parts) {
-      all.insert(all.end(), part->tensors().begin(), part->tensors().end());
-    }
-    return all;
-  }
-
   std::vector<std::unique_ptr<TensorSource>> parts_;
   std::string description_;
   TensorTable table_;
@@ -152,31 +147,26 @@ std::unique_ptr<TensorSource> open_sharded(const std::filesystem::path& director
   std::set<std::string> shards;
   for (const auto& entry : index.weight_map()) shards.insert(entry.second);
   std::vector<std::unique_ptr<TensorSource>> parts;
-  std::size_t n_found = 0;
+  std::vector<TensorView> indexed;
+  std::map<std::string, std::string> missing = index.weight_map();
   for (const std::string& shard : shards) {
     parts.push_back(open_safetensors(directory / shard));
     for (const TensorView& tensor : parts.back()->tensors()) {
+      // Tensors that the index does not name, or finds elsewhere, are nobody's: tools that edit
+      // models leave some behind.
       const auto entry = index.weight_map().find(tensor.name);
-      if (entry == index.weight_map().end() || entry->second != shard) {
-        throw Error(
-            kOperation, fmt::format("{}: tensor '{}'", index_path.string(), tensor.name),
-            fmt::format("'{}', the shard that holds it", shard),
-            entry == index.weight_map().end() ? "no entry" : fmt::format("'{}'", entry->second));
-      }
-      ++n_found;
+      if (entry == index.weight_map().end() || entry->second != shard) continue;
+      indexed.push_back(tensor);
+      missing.erase(tensor.name);
     }
   }
-  if (n_found != index.weight_map().size()) {  // all that were found are in the map: one is missing
-    for (const auto& entry : index.weight_map()) {
-      bool found = false;
-      for (const auto& part : parts) found = found || part->find(entry.first) != nullptr;
-      if (!found) {
-        throw Error(kOperation, (directory / entry.second).string(),
-                    fmt::format("the tensor '{}' that the index promises", entry.first), "none");
-      }
-    }
+  if (!missing.empty()) {
+    const auto& [tensor, shard] = *missing.begin();
+    throw Error(kOperation, (directory / shard).string(),
+                fmt::format("the tensor '{}' that the index promises", tensor), "none");
   }
-  return std::make_unique<ShardedSafetensors>(std::move(parts), directory.string());
+  return std::make_unique<ShardedSafetensors>(std::move(parts), std::move(indexed),
+                                              directory.string());
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ TypeTraits traits_of(ElementType type) {
       return {"u8", 1, 1};
     case ElementType::boolean:
       return {"boolean", 1, 1};
+    case ElementType::foreign:
+      return {"foreign", 1, 0};
     default:
       break;
   }
@@ -71,6 +73,10 @@ std::int64_t TensorView::n_elements() const {
   std::int64_t product = 1;
   for (const std::int64_t size : shape) product *= size;
   return product;
+}
+
+std::string TensorView::type_name() const {
+  return type == ElementType::foreign ? foreign_type : std::string(name_of(type));
 }
 
 void decode_rows(const TensorView& tensor, std::int64_t first_row, std::int64_t n_rows,

@@ -36,20 +36,26 @@ enum class ElementType {
   q6_k,
   iq4_nl,
   iq4_xs,
-  mxfp4
+  mxfp4,
+  foreign  // any other type: it may stand in a file, nothing reads it
 };
 
 std::string_view name_of(ElementType type);    // "f32", "q4_0", ...
 std::size_t block_elements(ElementType type);  // elements in one block; 1 for plain types
-std::size_t block_bytes(ElementType type);     // bytes of one block
+std::size_t block_bytes(ElementType type);     // bytes of one block; 0 for a foreign type
 
 struct TensorView {
   std::string name;
   ElementType type = ElementType::f32;
   std::vector<std::int64_t> shape;  // row-major, outermost first (GGUF's order is turned round)
-  std::span<const std::byte> data;  // exactly the bytes that type and shape ask for; little-endian;
-                                    // NOT necessarily aligned to the element
+  std::span<const std::byte> data;  // exactly the bytes that type and shape ask for (of a foreign
+                                    // type: those up to the next tensor); little-endian; NOT
+                                    // necessarily aligned to the element
+  std::string foreign_type = {};    // what the file calls a type that is foreign
+
   std::int64_t n_elements() const;
+  // Of its type, whatever it is.
+  std::string type_name() const;
 };
 
 // Every header field was checked when the source was opened, so that the views are safe to read.

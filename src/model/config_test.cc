@@ -101,12 +101,17 @@ TEST(ReadConfigJson, FillsInWhatFilesLeaveOut) {
   EXPECT_TRUE(config.end_tokens.empty());
 }
 
-TEST(ReadConfigJson, GenerationConfigDecidesOnEndTokens) {
+TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
   const testing::TemporaryDirectory directory;
   write(directory.path() / "config.json", good_config().dump());
   write(directory.path() / "generation_config.json", R"({"eos_token_id": [7, 9, 11]})");
   const ModelConfig config = read_config_json(directory.path());
-  EXPECT_EQ(config.end_tokens, (std::vector<TokenId>{7, 9, 11}));
+  const auto named = good_config().at("eos_token_id").get<TokenId>();
+  std::vector<TokenId> ends = {named};
+  for (const TokenId token : {7, 9, 11}) {
+    if (token != named) ends.push_back(token);
+  }
+  EXPECT_EQ(config.end_tokens, ends);
   EXPECT_EQ(config.bos_token, 0);
   write(directory.path() / "generation_config.json", "[1]");
   EXPECT_THROW(read_config_json(directory.path()), Error);

@@ -25,7 +25,7 @@ Footprint DecoderModel::footprint() const {
   }
   add_vector(parts_.weights.final_norm.weight);
   add_matrix(parts_.weights.head);
-  if (!config().tied_head) {
+  if (parts_.weights.head_as_stored.data.data() != parts_.weights.embedding.data.data()) {
     footprint.n_parameters += static_cast<std::int64_t>(config().vocabulary_size) * config().dim;
   }
   for (const std::string& kind : kinds) {

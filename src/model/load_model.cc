@@ -14,6 +14,7 @@
 #include "model/decoder_model.h"
 #include "model/families/registry.h"
 #include "model/load/decoder_weights.h"
+#include "model/load/other_models.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
 
@@ -47,6 +48,7 @@ void require_model(const std::filesystem::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     if (fs::exists(path / "config.json", ignored)) return;
+    refuse_other_directory(path);
     throw Error("load model", path.string(),
                 "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
                 "a directory without config.json");

@@ -42,7 +42,7 @@ const TensorView& WeightLoader::tensor(const std::string& name,
   if (!is_weight_type(found->type)) {
     throw Error(kOperation, source_.description(),
                 fmt::format("tensor {} of a float type or one of GGUF's quantised ones", name),
-                name_of(found->type));
+                found->type_name());
   }
   return *found;
 }

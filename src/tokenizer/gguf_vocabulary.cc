@@ -76,6 +76,7 @@ Vocabulary read_vocabulary(const Source& source) {
     }
     entry.present = true;
     entry.special = type == kControl || type == kUnknown;
+    entry.added = entry.special || type == kUserDefined;
     // Special tokens come from added tokens alone: text must not merge into one.
     entry.in_model = !entry.special;
   }

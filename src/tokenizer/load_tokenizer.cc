@@ -38,6 +38,18 @@ std::string read_chat_template(const JsonView& config) {
   return "";
 }
 
+constexpr const char* kConfigFile = "tokenizer_config.json";
+
+// Tokens that were added behind the tokenizer's training stand there, not always in both files.
+std::vector<AddedToken> tokens_of_config(const fs::path& file) {
+  if (!is_named(file)) return {};
+  const MappedFile mapped(file);
+  const nlohmann::json document = parse_json(text_of(mapped), file.string());
+  const JsonView config(document, file.string());
+  if (!config.is_object()) config.fail("an object");
+  return read_added_tokens_decoder(config);
+}
+
 }  // namespace
 
 std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
@@ -47,9 +59,10 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
   if (is_directory && !fs::exists(file)) {
     throw Error("load tokenizer", path.string(), "a directory with a tokenizer.json", "none");
   }
-  TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string());
+  TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string(),
+                                              tokens_of_config(directory / kConfigFile));
   // The configuration is the newer file; the map names the same tokens in older directories.
-  for (const char* const name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* const name : {kConfigFile, "special_tokens_map.json"}) {
     const fs::path config_file = directory / name;
     if (!is_named(config_file)) continue;
     const MappedFile mapped(config_file);

@@ -57,6 +57,9 @@ class PipelineTokenizer : public Tokenizer {
   bool is_special(TokenId id) const override {
     return parts_.vocabulary.has(id) && parts_.vocabulary[id].special;
   }
+  bool is_added(TokenId id) const override {
+    return parts_.vocabulary.has(id) && parts_.vocabulary[id].added;
+  }
   TokenId bos_token() const override { return parts_.bos; }
   TokenId eos_token() const override { return parts_.eos; }
   const std::string& chat_template() const override { return parts_.chat_template; }

@@ -1,6 +1,8 @@
 #include "tokenizer/tokenizer_json.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "base/mapped_file.h"
@@ -28,19 +30,24 @@ TokenId checked_id(const JsonView& json, std::int64_t limit) {
   return static_cast<TokenId>(id);
 }
 
+AddedToken read_added_token(TokenId id, const JsonView& json) {
+  AddedToken token;
+  token.id = id;
+  token.content = json["content"].string();
+  token.single_word = json.boolean_or("single_word", false);
+  token.lstrip = json.boolean_or("lstrip", false);
+  token.rstrip = json.boolean_or("rstrip", false);
+  token.special = json.boolean_or("special", false);
+  token.normalized = json.boolean_or("normalized", !token.special);
+  return token;
+}
+
 std::vector<AddedToken> read_added_tokens(const JsonView& json, std::int64_t id_limit) {
   std::vector<AddedToken> tokens;
   if (json.is_null()) return tokens;
+  tokens.reserve(json.raw().size());
   for (const JsonView& one : json.elements()) {
-    AddedToken token;
-    token.id = checked_id(one["id"], id_limit);
-    token.content = one["content"].string();
-    token.single_word = one.boolean_or("single_word", false);
-    token.lstrip = one.boolean_or("lstrip", false);
-    token.rstrip = one.boolean_or("rstrip", false);
-    token.special = one.boolean_or("special", false);
-    token.normalized = one.boolean_or("normalized", !token.special);
-    tokens.push_back(std::move(token));
+    tokens.push_back(read_added_token(checked_id(one["id"], id_limit), one));
   }
   return tokens;
 }
@@ -136,7 +143,25 @@ void add_to_pipeline(const AddedToken& token, TokenizerParts& parts) {
 
 }  // namespace
 
-TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description) {
+std::vector<AddedToken> read_added_tokens_decoder(const JsonView& config) {
+  std::vector<AddedToken> tokens;
+  const JsonView json = member_or_null(config, "added_tokens_decoder");
+  if (json.is_null()) return tokens;
+  if (!json.is_object()) json.fail("an object");
+  for (auto it = json.raw().begin(); it != json.raw().end(); ++it) {
+    const std::string& key = it.key();
+    TokenId id = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc{} || end != key.data() + key.size() || id < 0) {
+      json.fail("token ids as keys", std::string("the key ").append(key, 0, 80));
+    }
+    tokens.push_back(read_added_token(id, JsonView(*it, json.place() + ": " + key)));
+  }
+  return tokens;
+}
+
+TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description,
+                                    std::span<const AddedToken> more) {
   const nlohmann::json document = parse_json(bytes, description);
   const JsonView root(document, description);
   if (!root.is_object()) root.fail("an object");
@@ -154,7 +179,7 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
   if (!vocab.is_object()) vocab.fail("an object");
   const JsonView added_json = member_or_null(root, "added_tokens");
   const auto n_named = static_cast<std::int64_t>(
-      vocab.raw().size() + (added_json.is_array() ? added_json.raw().size() : 0));
+      vocab.raw().size() + (added_json.is_array() ? added_json.raw().size() : 0) + more.size());
   const std::int64_t id_limit = n_named * kHolesPerToken + kFreeHoles;
 
   VocabularyBuilder builder(vocab.place());
@@ -163,10 +188,27 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
     if (!it->is_number_integer()) id.fail("an integer id for \"" + it.key().substr(0, 80) + "\"");
     builder.add(checked_id(id, id_limit), it.key()).in_model = true;
   }
-  const std::vector<AddedToken> added = read_added_tokens(added_json, id_limit);
+  std::vector<AddedToken> added = read_added_tokens(added_json, id_limit);
+  for (const AddedToken& token : more) {
+    const bool known = std::any_of(added.begin(), added.end(), [&token](const AddedToken& other) {
+      return other.content == token.content;
+    });
+    if (known) continue;
+    if (token.id >= id_limit) {
+      root.fail(
+          "added tokens (of tokenizer_config.json) with ids below " + std::to_string(id_limit),
+          std::to_string(token.id));
+    }
+    added.push_back(token);
+    // A piece of the vocabulary keeps its id.
+    if (vocab.has(token.content.c_str())) {
+      added.back().id = checked_id(vocab[token.content.c_str()], id_limit);
+    }
+  }
   for (const AddedToken& token : added) {
     TokenEntry& entry = builder.add(token.id, token.content);
     entry.special = entry.special || token.special;
+    entry.added = true;
   }
   TokenizerParts parts;
   parts.vocabulary = builder.build();

@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tokenizer/json_view.h"
 #include "tokenizer/pipeline_tokenizer.h"
@@ -22,7 +24,11 @@ namespace outrider {
 //   post_processor  Sequence TemplateProcessing ByteLevel BertProcessing RobertaProcessing
 //   decoder         Sequence ByteLevel Replace ByteFallback Fuse Strip Metaspace BPEDecoder
 // Truncation and padding are not read: they belong to batches for training.
-TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description);
+// more: added tokens that another file names; those whose content is here already are passed over.
+TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& description,
+                                    std::span<const AddedToken> more = {});
+// The "added_tokens_decoder" of a tokenizer_config.json; none without one.
+std::vector<AddedToken> read_added_tokens_decoder(const JsonView& config);
 
 // The components, each from its own file of this folder.
 Normalizer read_normalizer(const JsonView& json);  // null: none

@@ -17,6 +17,7 @@ struct TokenEntry {
   bool present = false;   // false: the vocabulary has a hole here
   bool in_model = false;  // one of the merging model's own pieces (added tokens may be, too)
   bool special = false;
+  bool added = false;  // found in a text as it stands, before it is cut and merged
 };
 
 class Vocabulary {

@@ -13,6 +13,7 @@
 #include "model/families/qwen3.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
+#include "model/load/other_models.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -83,6 +84,7 @@ std::unique_ptr<const Family> read_family(const std::filesystem::path& directory
 }
 
 std::unique_ptr<const Family> read_family(const GgufFile& file) {
+  refuse_other_gguf(file);
   const GgufConfig source(file);
   const FamilyEntry* entry = find(&FamilyEntry::gguf, source.architecture());
   if (entry == nullptr) {

@@ -2,12 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace outrider {
 namespace {
 
 constexpr TensorName kEmbedding = {"model.embed_tokens", "token_embd"};
 constexpr TensorName kFinalNorm = {"model.norm", "output_norm"};
 constexpr TensorName kHead = {"lm_head", "output"};
+
+// Whether the output matrix is the embedding: where the configuration says so, unless a head is
+// stored that is another matrix. (transformers 5 keeps such a head, too; earlier ones dropped it.)
+bool has_tied_head(const TensorSource& source, const ModelConfig& config, const char* embedding,
+                   const char* head) {
+  if (!config.tied_head) return false;
+  const TensorView* const own = source.find(fmt::format("{}.weight", head));
+  const TensorView* const tied = source.find(fmt::format("{}.weight", embedding));
+  if (own == nullptr || tied == nullptr) return true;
+  return own->type == tied->type && own->data.size() == tied->data.size() &&
+         std::memcmp(own->data.data(), tied->data.data(), own->data.size()) == 0;
+}
 
 }  // namespace
 
@@ -19,6 +33,8 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
   const auto name_of = [gguf](const TensorName& name) {
     return gguf ? name.gguf : name.hugging_face;
   };
+  const bool tied = has_tied_head(source, config, name_of(kEmbedding), name_of(kHead));
+  const char* const head = name_of(tied ? kEmbedding : kHead);
   DecoderWeights weights = loader.run([&](WeightLoader& walk) {
     const auto stored = [&](const char* name) {
       return walk.tensor(fmt::format("{}.weight", name), {config.vocabulary_size, config.dim});
@@ -30,7 +46,6 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
       read.layers.push_back(family.load_layer(from, i));
     }
     read.final_norm = family.load_norm(LayerLoader(walk, ""), kFinalNorm, config.dim);
-    const char* head = name_of(config.tied_head ? kEmbedding : kHead);
     read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
     read.head_as_stored = stored(head);
     return read;

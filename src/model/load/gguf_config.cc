@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <variant>
@@ -36,7 +37,20 @@ bool is_off(const GgufValue& value) {
 }  // namespace
 
 std::optional<int> whole_of(const GgufFile& file, const std::string& key) {
-  const std::optional<std::int64_t> value = file.integer(key);
+  const GgufValue* const stored = file.find_metadata(key);
+  const auto* const of_layers =
+      stored == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(stored);
+  std::optional<std::int64_t> value;
+  if (of_layers != nullptr) {
+    // A number for each layer, as llama.cpp allows: where all are one, that.
+    if (of_layers->empty() || std::adjacent_find(of_layers->begin(), of_layers->end(),
+                                                 std::not_equal_to<>()) != of_layers->end()) {
+      fail_at(file, key, "one number for all layers", "an array of different ones");
+    }
+    value = of_layers->front();
+  } else {
+    value = file.integer(key);
+  }
   if (!value) return std::nullopt;
   if (*value < std::numeric_limits<int>::min() || *value > std::numeric_limits<int>::max()) {
     fail_at(file, key, "an integer of at most 31 bits", fmt::format("{}", *value));

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/mapped_file.h"
+#include "model/load/other_models.h"
 
 namespace outrider {
 namespace {
@@ -154,10 +155,7 @@ void require_known(const Section& section, const Json& json) {
 
 JsonConfig::JsonConfig(const std::filesystem::path& file)
     : file_(file), json_(parse_config(file)), section_(json_, file.string()) {
-  if (const Json* quantization = section_.find("quantization_config")) {
-    section_.fail("quantization_config", "absent (weights as f32, f16 or bf16; or use a GGUF file)",
-                  Section::shown(*quantization));
-  }
+  refuse_other_quantisation(json_, file_);
 }
 
 const Json* JsonConfig::find(const ConfigKey& key) const {
@@ -244,7 +242,8 @@ bool JsonConfig::has_bias(const char* hugging_face_key, const char*) const {
   return flag({hugging_face_key, nullptr}).value_or(false);
 }
 
-// Where both files name them, generation_config.json decides, as in Hugging Face's generate().
+// Where both files name a beginning, generation_config.json's counts, as in Hugging Face's
+// generate(). A text ends at what either calls its end: one of them alone often lacks a chat's.
 void JsonConfig::read_special_tokens(ModelConfig& config) const {
   config.bos_token = section_.whole_or("bos_token_id", kNoToken);
   config.end_tokens = read_end_tokens(section_);
@@ -263,8 +262,11 @@ void JsonConfig::read_special_tokens(ModelConfig& config) const {
     config.bos_token = checked("bos_token_id", generation.whole("bos_token_id"));
   }
   if (generation.find("eos_token_id") != nullptr) {
-    config.end_tokens = read_end_tokens(generation);
-    for (const TokenId token : config.end_tokens) checked("eos_token_id", token);
+    for (const TokenId token : read_end_tokens(generation)) {
+      std::vector<TokenId>& ends = config.end_tokens;
+      (void)checked("eos_token_id", token);
+      if (std::find(ends.begin(), ends.end(), token) == ends.end()) ends.push_back(token);
+    }
   }
 }
 

@@ -1,0 +1,85 @@
+#include "model/load/other_models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kOperation = "load model";
+
+// Files by which a directory shows what it is.
+struct Sign {
+  const char* file;
+  const char* meaning;
+};
+constexpr Sign kSigns[] = {
+    {"adapter_config.json", "an adapter (LoRA or the like): merge it into its model first"},
+    {"adapter_model.safetensors", "an adapter (LoRA or the like): merge it into its model first"},
+    {"model_index.json", "a diffusion pipeline"},
+    {"mlc-chat-config.json", "a model compiled for MLC"},
+    {"openvino_model.xml", "a model converted for OpenVINO"},
+    {"params.json", "a checkpoint in its trainer's own form: convert it to Hugging Face's"},
+};
+
+}  // namespace
+
+void refuse_other_directory(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  for (const Sign& sign : kSigns) {
+    if (!std::filesystem::exists(directory / sign.file, ignored)) continue;
+    throw Error(kOperation, directory.string(),
+                "a Hugging Face directory (config.json, *.safetensors) or a .gguf file",
+                fmt::format("{} ({})", sign.meaning, sign.file));
+  }
+}
+
+void refuse_other_quantisation(const nlohmann::json& config, const std::filesystem::path& file) {
+  const auto refuse = [&file](const char* key, const std::string& form) {
+    throw Error(kOperation, fmt::format("{}: {}", file.string(), key),
+                "none (weights in f32, f16 or bf16, or a GGUF file)",
+                fmt::format("weights quantised by {}", form));
+  };
+  if (!config.is_object()) return;
+  const auto member = [&config](const char* name) {
+    const auto found = config.find(name);
+    return found != config.end() && found->is_object() ? &*found : nullptr;
+  };
+  if (const nlohmann::json* quantised = member("quantization_config")) {
+    const auto method = quantised->find("quant_method");
+    refuse("quantization_config", method != quantised->end() && method->is_string()
+                                      ? method->get<std::string>()
+                                      : "an unnamed method");
+  }
+  // MLX writes its numbers into config.json as well: {"group_size": 64, "bits": 4}.
+  if (const nlohmann::json* quantised = member("quantization")) {
+    if (quantised->contains("bits")) refuse("quantization", "MLX");
+  }
+}
+
+void refuse_other_gguf(const GgufFile& file) {
+  const auto refuse = [&file](const char* what) {
+    throw Error(kOperation, file.description(), "a model", what);
+  };
+  const GgufValue* const type = file.find_metadata("general.type");
+  const auto* const name = type == nullptr ? nullptr : std::get_if<std::string>(type);
+  if (name != nullptr && *name == "adapter") {
+    refuse("an adapter (LoRA): merge it into its model first");
+  }
+  if (name != nullptr && *name == "mmproj") refuse("a projector of images or sound, no text model");
+  if (name != nullptr && *name == "imatrix") refuse("an importance matrix for quantisers");
+  const GgufValue* const architecture = file.find_metadata("general.architecture");
+  const auto* const family =
+      architecture == nullptr ? nullptr : std::get_if<std::string>(architecture);
+  if (family != nullptr && *family == "clip") {
+    refuse("a projector of images or sound (architecture clip), no text model");
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,25 @@
+// Files that look like a model's and are something else: each is called what it is.
+#ifndef OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
+#define OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "io/gguf.h"
+
+namespace outrider {
+
+// A directory without config.json: throws Error where it holds an adapter or files of another
+// engine.
+void refuse_other_directory(const std::filesystem::path& directory);
+
+// A config.json, `file`: throws Error where the weights beside it are quantised in a form that is
+// not read.
+void refuse_other_quantisation(const nlohmann::json& config, const std::filesystem::path& file);
+
+// A GGUF file: throws Error where it is an adapter, a projector or an importance matrix.
+void refuse_other_gguf(const GgufFile& file);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
