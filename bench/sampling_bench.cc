@@ -84,11 +84,10 @@ Rounds make_rounds(const Transform& transform, Kind kind, int vocabulary, bool c
     DraftTree& tree = rounds.trees.emplace_back();
     ForwardOutput& output = rounds.outputs.emplace_back();
     tree.reset(0, 100 * (round + 1));
-    output.n_rows = kDraftNodes + 1;
-    output.vocabulary_size = vocabulary;
+    float* logits = output.logits.start_pass(kDraftNodes + 1, vocabulary);
     for (int node = 0; node <= kDraftNodes; ++node) {
       std::vector<float> row = rows.make();
-      output.logits.insert(output.logits.end(), row.begin(), row.end());
+      logits = std::copy(row.begin(), row.end(), logits);
       const int n_children = chain       ? (node < kDraftNodes ? 1 : 0)
                              : node == 0 ? 4
                              : node < 5  ? 3

@@ -106,9 +106,11 @@ struct GenerateOptions {
   int max_tokens = 256;
   SamplingParams sampling = {};
   std::uint64_t seed = 0;
-  bool ignore_eos = false;                     // go on past the model's end tokens
-  std::vector<TokenId> stop_tokens = {};       // these end the text too; they are part of ids
-  std::vector<std::string> stop_strings = {};  // the text ends before the first of these
+  bool ignore_eos = false;                // go on past the model's end tokens
+  std::vector<TokenId> stop_tokens = {};  // these end the text too; they are part of ids
+  // The text ends before the first of these. One that is a special token's spelling stands for that
+  // token.
+  std::vector<std::string> stop_strings = {};
   bool add_special = true;   // the tokenizer's own special tokens around a text prompt
   bool keep_logits = false;  // fill GenerateResult::logits
   std::function<void(const TokenEvent&)> on_token = {};
@@ -165,7 +167,9 @@ enum class RuleScope {
 
 struct GenerateResult {
   std::vector<TokenId> ids = {};  // generated ones only, a final end token included
-  std::string text = {};          // theirs, without special tokens; cut before a stop string
+  // What they add to the prompt's text, the blank before a first word included; without special
+  // tokens and the token that ended it, cut before a stop string.
+  std::string text = {};
   FinishReason finish_reason = FinishReason::length;
   GenerateStatistics statistics;
   std::vector<int> accepted_per_round = {};  // accepted draft tokens of each target pass

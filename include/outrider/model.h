@@ -71,8 +71,9 @@ class Model {
   const std::filesystem::path& path() const { return path_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelSummary& summary() const { return summary_; }
-  // Tokens that end a text.
-  const std::vector<TokenId>& end_tokens() const;
+  // Tokens that end a text: all that the model's files name, and added tokens with a spelling
+  // that is known to end one.
+  const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
 
   // For the engine's own use.
   LanguageModel& language_model() const { return *language_model_; }
@@ -83,6 +84,7 @@ class Model {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<LanguageModel> language_model_;
   ModelSummary summary_;
+  std::vector<TokenId> end_tokens_;
 };
 
 // Names of the kernel tables in this build, and whether this machine can run each.

@@ -325,7 +325,7 @@ Written write(World& world, Drafter* drafter, const std::string& tree, const std
     Stream* const streams[] = {&stream};
     while (!stream.finished) {
       decoder.round(streams, [&written](Stream& text, const Committed& committed) {
-        const auto row = text.views.logits(committed.logits_node);
+        const auto row = text.views.logits(committed.logits_node).values();
         written.logits.insert(written.logits.end(), row.begin(), row.end());
         return false;
       });

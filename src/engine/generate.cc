@@ -38,7 +38,8 @@ class Generation {
         stream_(id, request.prompt,
                 Transform(request.options.sampling, model.summary().vocabulary_size), chance_),
         decoding_(model.tokenizer().start_decoding(false)),
-        stop_strings_(request.options.stop_strings) {
+        stop_strings_(stops_in_text(request.options.stop_strings)) {
+    decode_prompt(request.prompt);
     stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + options_->max_tokens,
                                                model.summary().context_length);
     stream_.finished = stream_.max_total <= stream_.n_prompt;
@@ -53,22 +54,23 @@ class Generation {
 
   // Takes one committed token; true ends the text.
   bool commit(const Committed& committed) {
-    const auto logits = stream_.views.logits(committed.logits_node);
+    const LogitRow logits = stream_.views.logits(committed.logits_node);
     // NaN wins only where there is nothing else: such a row says nothing about any token.
-    if (std::isnan(logits[static_cast<std::size_t>(committed.id)])) {
+    if (std::isnan(logits.at(committed.id))) {
       throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
     }
     result_.ids.push_back(committed.id);
-    if (recorder_) recorder_->add(committed.id, logits);
+    if (recorder_) recorder_->add(committed.id, logits.values());
     if (options_->keep_logits) {
-      result_.logits.insert(result_.logits.end(), logits.begin(), logits.end());
+      const std::span<const float> values = logits.values();
+      result_.logits.insert(result_.logits.end(), values.begin(), values.end());
     }
     const bool ends = ends_text(committed.id);
     // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
     const bool is_token = model_->tokenizer().has(committed.id);
     const std::size_t n_before = result_.text.size();
     decoded_.clear();
-    if (is_token) decoding_->push(committed.id, decoded_);
+    if (is_token && !ends) decoding_->push(committed.id, decoded_);
     stop_strings_.push(decoded_, result_.text);
     const bool stops = ends || stop_strings_.found();
     if (stops) release_rest();
@@ -129,7 +131,31 @@ class Generation {
     const auto holds = [id](const std::vector<TokenId>& ids) {
       return std::find(ids.begin(), ids.end(), id) != ids.end();
     };
-    return holds(options_->stop_tokens) || (!options_->ignore_eos && holds(model_->end_tokens()));
+    return holds(options_->stop_tokens) || holds(stop_tokens_) ||
+           (!options_->ignore_eos && holds(model_->end_tokens()));
+  }
+
+  // Of the stop strings those that can stand in a text. A special token's spelling never does: the
+  // token itself stops.
+  std::vector<std::string> stops_in_text(const std::vector<std::string>& stops) {
+    std::vector<std::string> in_text;
+    for (const std::string& stop : stops) {
+      const std::optional<TokenId> token = model_->tokenizer().find(stop);
+      if (token && model_->tokenizer().is_special(*token))
+        stop_tokens_.push_back(*token);
+      else
+        in_text.push_back(stop);
+    }
+    return in_text;
+  }
+
+  // The text goes on behind its prompt: a first word keeps the blank that it would lose at the
+  // beginning of a text, and a character that the prompt began is finished.
+  void decode_prompt(std::span<const TokenId> prompt) {
+    for (const TokenId id : prompt) {
+      if (model_->tokenizer().has(id)) decoding_->push(id, decoded_);
+      decoded_.clear();
+    }
   }
 
   // The text held back at the end: unfinished characters, beginnings of stop strings.
@@ -166,7 +192,8 @@ class Generation {
   CounterChance chance_;
   Stream stream_;
   std::unique_ptr<Tokenizer::Decoding> decoding_;
-  std::string decoded_;  // of the last token
+  std::string decoded_;               // of the last token
+  std::vector<TokenId> stop_tokens_;  // of stop strings
   StopStrings stop_strings_;
   bool released_ = false;
   std::int64_t accepted_before_ = 0;  // when the round began

@@ -377,13 +377,16 @@ TEST_F(Generation, IdsWithoutTokens) {
 TEST_F(Generation, AnUnfinishedCharacterAtAStop) {
   const TokenId lead = model_->tokenizer().encode("\u00e9", false).front();  // the byte C3 alone
   ASSERT_EQ(model_->tokenizer().decode({&lead, 1}), "\uFFFD");
+  const TokenId end = model_->tokenizer().encode("a", false).front();
   std::string streamed;
+  // First the one, then, as the first is penalised, the other.
   const GenerateResult result = Generator(model_).generate(
-      kPrompt, {.max_tokens = 6,
-                .sampling = {.logit_bias = {{lead, 100.0F}}},
-                .stop_tokens = {lead},
-                .on_token = [&](const TokenEvent& event) { streamed += event.text; }});
-  EXPECT_EQ(result.ids, std::vector<TokenId>{lead});
+      kPrompt,
+      {.max_tokens = 6,
+       .sampling = {.frequency_penalty = 200, .logit_bias = {{lead, 100.0F}, {end, 50.0F}}},
+       .stop_tokens = {end},
+       .on_token = [&](const TokenEvent& event) { streamed += event.text; }});
+  EXPECT_EQ(result.ids, (std::vector<TokenId>{lead, end}));
   EXPECT_EQ(result.text, "\uFFFD");
   EXPECT_EQ(streamed, result.text);
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/end_tokens.h"
 #include "engine/speculation.h"
 #include "kernels/dispatch.h"
 #include "model/load_model.h"
@@ -21,6 +22,7 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
   model->tokenizer_ = Tokenizer::load(path);
   model->language_model_ = load_model(path, load);
   const ModelConfig& config = model->language_model_->config();
+  model->end_tokens_ = find_end_tokens(config.end_tokens, *model->tokenizer_);
   const Footprint footprint = model->language_model_->footprint();
   model->summary_ = {.architecture = config.architecture,
                      .kernels = footprint.kernels,
@@ -39,10 +41,6 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .weight_bytes = footprint.weight_bytes,
                      .kv_bytes_per_token = footprint.kv_bytes_per_token};
   return model;
-}
-
-const std::vector<TokenId>& Model::end_tokens() const {
-  return language_model_->config().end_tokens;
 }
 
 std::vector<std::pair<std::string, bool>> kernel_tables() {

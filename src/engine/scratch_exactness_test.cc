@@ -60,7 +60,7 @@ class WithScratch final : public Drafter {
   void observe(std::span<const RoundResult> results) override {
     for (const RoundResult& result : results) {
       for (int node = 0; node < result.tree->n_nodes(); ++node) {
-        const auto row = result.target_logits(node);
+        const auto row = result.target_logits(node).values();
         const std::vector<float>& expected =
             target_->logits(text_behind(*result.tree, node, before_.at(result.context->id)));
         EXPECT_TRUE(std::equal(row.begin(), row.end(), expected.begin(), expected.end()));

@@ -13,6 +13,7 @@
 #include "base/spec.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
+#include "sampling/penalised_row.h"
 #include "speculate/make_rule.h"
 #include "speculate/node_views.h"
 
@@ -73,7 +74,7 @@ class SequentialCascade::Reader {
 
   // The logits behind `tokens`, a longer beginning of the text each time; empty where the model
   // cannot run them. A pass over what it has not run.
-  std::span<const float> logits(std::span<const TokenId> tokens) {
+  LogitRow logits(std::span<const TokenId> tokens) {
     const auto rest = tokens.subspan(static_cast<std::size_t>(sequence_->n_kept()));
     if (!can_run(rest)) return {};
     const TokenBlock block{.sequence = sequence_.get(), .tokens = rest, .parents = {}};
@@ -83,7 +84,7 @@ class SequentialCascade::Reader {
     for (std::size_t i = 0; i < rest.size(); ++i) path_[i] = static_cast<int>(i);
     sequence_->keep(path_);
     ++n_passes_;
-    return output_.logits_row(0);
+    return output_.logits.row(0);
   }
 
   std::int64_t n_passes() const { return n_passes_; }
@@ -147,14 +148,13 @@ class SequentialCascade::Views final : public NodeViews {
   }
   Laws read(Reader& reader, std::size_t n_ids) {
     Laws laws;
-    const std::span<const float> row = reader.logits(tokens_);
-    if (row.empty()) return laws;
+    const LogitRow logits = reader.logits(tokens_);
+    if (logits.empty()) return laws;
+    std::vector<TokenLogit> replaced;
     // Ids beyond what both know are never the drafter's.
-    std::vector<float> logits(
-        row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(n_ids, row.size())));
-    transform_.penalise(logits, history_, {});
-    transform_.raw_distribution(logits, laws.raw);
-    transform_.distribution(logits, laws.prob);
+    const PenalisedRow penalised(transform_, logits.first(n_ids), history_, {}, replaced);
+    transform_.raw_distribution(penalised.row().values(), laws.raw);
+    transform_.distribution(penalised.row(), laws.prob);
     laws.known = true;
     return laws;
   }
@@ -267,16 +267,15 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
   bool given_up = false;
   Distribution law;
   Distribution raw;
-  std::vector<float> logits;
+  std::vector<TokenLogit> replaced;
   // Both write in the same way; the drafter's draws have keys of their own.
   const auto write = [&](Reader& reader, std::size_t n_ids, Writing& writing, Purpose purpose) {
-    const std::span<const float> row = reader.logits(writing.tokens);
-    if (row.empty()) return false;
-    logits.assign(row.begin(),
-                  row.begin() + static_cast<std::ptrdiff_t>(std::min(n_ids, row.size())));
-    job.transform->penalise(logits, writing.history, {});
-    job.transform->raw_distribution(logits, raw);
-    job.transform->distribution(logits, law);
+    const LogitRow logits = reader.logits(writing.tokens);
+    if (logits.empty()) return false;
+    const PenalisedRow penalised(*job.transform, logits.first(n_ids), writing.history, {},
+                                 replaced);
+    job.transform->raw_distribution(penalised.row().values(), raw);
+    job.transform->distribution(penalised.row(), law);
     writing.add(job.chance->categorical(law, writing.draw(purpose)));
     return true;
   };

@@ -18,6 +18,7 @@
 #include "outrider/error.h"
 #include "outrider/tune.h"
 #include "sampling/distribution.h"
+#include "sampling/penalised_row.h"
 #include "sampling/transform.h"
 
 namespace outrider {
@@ -63,7 +64,7 @@ void probs_of(LanguageModel& model, const Continued& text, const Transform& tran
   history.add_prompt(std::span(text.tokens).first(text.n_prompt));
   ForwardOutput output;
   Distribution law;
-  std::vector<float> penalised;
+  std::vector<TokenLogit> replaced;
   std::vector<int> rows;
   std::vector<int> kept;
   // The last token has none behind it.
@@ -85,10 +86,9 @@ void probs_of(LanguageModel& model, const Continued& text, const Transform& tran
     sequence->keep(kept);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const TokenId next = text.tokens[at + static_cast<std::size_t>(rows[row]) + 1];
-      const std::span<const float> logits = output.logits_row(static_cast<int>(row));
-      penalised.assign(logits.begin(), logits.end());
-      transform.penalise(penalised, history, {});
-      transform.distribution(penalised, law);
+      const PenalisedRow logits(transform, output.logits.row(static_cast<int>(row)), history, {},
+                                replaced);
+      transform.distribution(logits.row(), law);
       probs.push_back(law.prob(next));
       history.add_generated(next);
     }

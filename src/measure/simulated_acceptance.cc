@@ -70,8 +70,7 @@ class Way {
     const std::int64_t passes_before = n_drafter_passes();
     std::vector<Stream*> streams = {&stream};
     const CommitFunction on_commit = [](Stream& at, const Committed& committed) {
-      const float logit = at.views.logits(committed.logits_node)[std::size_t(committed.id)];
-      if (std::isnan(logit)) {
+      if (std::isnan(at.views.logits(committed.logits_node).at(committed.id))) {
         throw Error(kOperation, "logits", "numbers", "NaN (the model's weights may be broken)");
       }
       return false;

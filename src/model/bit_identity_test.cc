@@ -172,7 +172,7 @@ TEST_P(BitIdentity, SequencesBatchedInOnePass) {
   const int listed[] = {0, 5, 24};
   model_->forward(blocks, {{RowSet::Kind::listed, listed}}, output);
   testing::expect_same_bits({rows[0], rows[5], rows[24]}, 0, testing::rows_of(output));
-  EXPECT_EQ(output.n_rows, 3);
+  EXPECT_EQ(output.logits.n_rows(), 3);
   a->keep({});
   b->keep({});
   c->keep({});
@@ -182,7 +182,7 @@ TEST_P(BitIdentity, SequencesBatchedInOnePass) {
   b->keep({});
   c->keep({});
   model_->forward(blocks, {{RowSet::Kind::none, {}}}, output);
-  EXPECT_EQ(output.n_rows, 0);
+  EXPECT_EQ(output.logits.n_rows(), 0);
 }
 
 TEST_P(BitIdentity, TwoThreads) {

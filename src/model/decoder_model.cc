@@ -52,18 +52,14 @@ void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   }
   pass_.lay_out(blocks, request.logits, request.skip_layers);
   const PassPlan& plan = pass_.plan();
-  const std::size_t n_logits =
-      static_cast<std::size_t>(plan.n_asked()) * static_cast<std::size_t>(config.vocabulary_size);
-  if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-  output.n_rows = plan.n_asked();
-  output.vocabulary_size = config.vocabulary_size;
+  float* const logits = output.logits.start_pass(plan.n_asked(), config.vocabulary_size);
   output.feature_width = static_cast<int>(request.feature_layers.size()) * config.dim;
   const std::size_t n_features =
       static_cast<std::size_t>(plan.n_rows()) * static_cast<std::size_t>(output.feature_width);
   if (output.features.size() < n_features) output.features.resize(n_features);
 
   // From here on nothing throws.
-  pass_.run({.logits = output.logits.data(),
+  pass_.run({.logits = logits,
              .feature_layers = request.feature_layers,
              .features = output.features.data()});
 }

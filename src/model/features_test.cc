@@ -122,7 +122,7 @@ TEST(Features, LastIsWhatTheHeadReads) {
   const int layers[] = {3};
   const ForwardOutput output = run(*model, *sequence, some_tokens(), layers);
   const std::vector<float>& head = tiny.at("lm_head.weight").values;
-  for (int row = 0; row < output.n_rows; ++row) {
+  for (int row = 0; row < output.logits.n_rows(); ++row) {
     const std::span<const float> feature = output.feature_row(row);
     for (std::size_t token = 0; token < 300; ++token) {
       double logit = 0;
@@ -152,8 +152,8 @@ TEST(Features, ProjectedTheyAreTheLogits) {
     const ForwardOutput output = run(*model, *sequence, some_tokens(), layers);
     ForwardOutput projected;
     model->project(std::span(output.features).first(some_tokens().size() * 64), projected);
-    ASSERT_EQ(projected.n_rows, output.n_rows);
-    EXPECT_EQ(std::memcmp(projected.logits.data(), output.logits.data(),
+    ASSERT_EQ(projected.logits.n_rows(), output.logits.n_rows());
+    EXPECT_EQ(std::memcmp(projected.logits.values().data(), output.logits.values().data(),
                           some_tokens().size() * 300 * sizeof(float)),
               0);
     EXPECT_THROW(model->project(std::span(output.features).first(63), projected), Error);
@@ -182,7 +182,7 @@ TEST(Features, BitsDoNotDependOnThePass) {
   // Every row leaves its features, also where no logits are asked for.
   const ForwardOutput expected =
       run(*model, *whole, some_tokens(), layers, {.kind = RowSet::Kind::none});
-  EXPECT_EQ(expected.n_rows, 0);
+  EXPECT_EQ(expected.logits.n_rows(), 0);
   const auto two_threads = load_tiny(tiny, 2);
   const auto other = two_threads->open({});
   const ForwardOutput on_two = run(*two_threads, *other, some_tokens(), layers);

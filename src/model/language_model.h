@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/logit_rows.h"
 #include "outrider/types.h"
 #include "tensor/matrix.h"
 
@@ -90,16 +91,12 @@ struct ForwardRequest {
 
 // Reused from pass to pass; grows only.
 struct ForwardOutput {
-  int n_rows = 0;  // rows asked for
-  int vocabulary_size = 0;
-  std::vector<float> logits;    // (n_rows, vocabulary_size)
+  LogitRows logits;             // of the rows asked for
   int feature_width = 0;        // feature_layers.size() * dim
   std::vector<float> features;  // (rows of the pass, feature_width): a row's layers side by side
 
-  std::span<const float> logits_row(int row) const {
-    return {logits.data() + static_cast<std::size_t>(row) * vocabulary_size,
-            static_cast<std::size_t>(vocabulary_size)};
-  }
+  // All logits of a row that has some, for those who need no less.
+  std::span<const float> logits_row(int row) const { return logits.row(row).values(); }
   // Counts all rows of the pass, with or without logits.
   std::span<const float> feature_row(int row) const {
     return {features.data() + static_cast<std::size_t>(row) * feature_width,

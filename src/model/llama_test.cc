@@ -356,7 +356,7 @@ TEST(DecoderModel, RefusesWhatItCannotRun) {
   EXPECT_EQ(testing::run_block(*model, *sequence, rest).size(), 23u);
   EXPECT_TRUE(testing::run_block(*model, *fresh, std::vector<TokenId>(40, 2)).size() == 40u);
   model->forward({}, {}, output);
-  EXPECT_EQ(output.n_rows, 0);
+  EXPECT_EQ(output.logits.n_rows(), 0);
 }
 
 TEST(DecoderModel, ReportsProgressUpToTheEnd) {

@@ -32,16 +32,12 @@ void Projection::project(std::span<const float> features, ForwardOutput& output)
                 fmt::format("{}", features.size()));
   }
   const auto n_rows = static_cast<int>(features.size() / dim);
-  const std::size_t n_logits =
-      static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(head_->n_columns());
   pass_.lay_out_rows(n_rows);
-  if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-  output.n_rows = n_rows;
-  output.vocabulary_size = head_->n_columns();
+  float* const logits = output.logits.start_pass(n_rows, head_->n_columns());
   output.feature_width = 0;
   if (n_rows == 0) return;
   std::copy(features.begin(), features.end(), pass_.row(read_, 0));
-  pass_.run({.logits = output.logits.data()});
+  pass_.run({.logits = logits});
 }
 
 SharedOutput::SharedOutput(LanguageModel& target, const WeightOptions& options) : target_(&target) {

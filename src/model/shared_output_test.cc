@@ -43,14 +43,17 @@ class SharedOutputs : public ::testing::Test {
   static SharedOutput shared(LanguageModel& target, std::optional<WeightKind> kind) {
     return {target, make_weight_options({.weights = kind, .n_threads = 2})};
   }
+  static std::vector<float> all_of(const ForwardOutput& output) {
+    const std::span<const float> values = output.logits.values();
+    return {values.begin(), values.end()};
+  }
   std::vector<float> logits_of(auto& lender) {
     ForwardOutput output;
     lender.project(features_, output);
-    EXPECT_EQ(output.n_rows, 3);
-    EXPECT_EQ(output.vocabulary_size, kVocabulary);
+    EXPECT_EQ(output.logits.n_rows(), 3);
+    EXPECT_EQ(output.logits.vocabulary_size(), kVocabulary);
     EXPECT_EQ(output.feature_width, 0);
-    output.logits.resize(std::size_t{3} * kVocabulary);
-    return output.logits;
+    return all_of(output);
   }
   static bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -64,8 +67,7 @@ class SharedOutputs : public ::testing::Test {
         .sequence = sequence.get(), .tokens = token, .parents = {}, .features = state};
     ForwardOutput output;
     head.forward({&block, 1}, {}, output);
-    output.logits.resize(kVocabulary);
-    return output.logits;
+    return all_of(output);
   }
 
   testing::TinyShape shape_;
@@ -114,10 +116,9 @@ TEST_F(SharedOutputs, InFewerBitsAreWhatHeadsDraftFrom) {
   const auto all_kinds = [&](LanguageModel& target) {
     ForwardOutput output;
     load_medusa_heads(medusa, target, narrow)->forward(0, state, output);
-    output.logits.resize(kVocabulary);
     return std::array{logits_of_head(*load_eagle_head(eagle, target, narrow), state),
                       logits_of_head(*load_mtp_modules(files_.path(), target, narrow)[0], state),
-                      output.logits};
+                      all_of(output)};
   };
   const auto wide_target = target_as(WeightKind::f32);
   const auto narrow_target = target_as(WeightKind::int8);

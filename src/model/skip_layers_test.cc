@@ -66,7 +66,7 @@ std::vector<float> logits_of(LanguageModel& model, const Layers& skipped) {
                         const std::vector<int>& path) {
     const TokenBlock block{sequence.get(), tokens, parents};
     model.forward({&block, 1}, {.logits = {}, .skip_layers = skipped}, output);
-    for (int row = 0; row < output.n_rows; ++row) {
+    for (int row = 0; row < output.logits.n_rows(); ++row) {
       all.insert(all.end(), output.logits_row(row).begin(), output.logits_row(row).end());
     }
     sequence->keep(path);
@@ -118,9 +118,8 @@ std::vector<float> run_on(LanguageModel& model, Sequence& sequence, std::vector<
   Layers path;
   for (int node = 0; node < static_cast<int>(tokens.size()); ++node) path.push_back(node);
   sequence.keep(path);
-  return {
-      output.logits.begin(),
-      output.logits.begin() + static_cast<std::ptrdiff_t>(output.n_rows) * output.vocabulary_size};
+  const std::span<const float> logits = output.logits.values();
+  return {logits.begin(), logits.end()};
 }
 
 TEST(SkipLayers, AnEarlyExitGoesOnFromTheWholeModelsSequence) {

@@ -287,20 +287,18 @@ void TranslatedModel::forward(std::span<const TokenBlock> blocks, const ForwardR
     }
     throw;
   }
-  give(kind == RowSet::Kind::none ? 0 : output_.n_rows, output);
+  give(kind == RowSet::Kind::none ? 0 : output_.logits.n_rows(), output);
 }
 
 // The model's rows in the user's vocabulary.
 void TranslatedModel::give(int n_rows, ForwardOutput& output) const {
   const auto width = static_cast<std::size_t>(config_.vocabulary_size);
-  output.n_rows = n_rows;
-  output.vocabulary_size = config_.vocabulary_size;
   output.feature_width = 0;
-  output.logits.assign(static_cast<std::size_t>(n_rows) * width,
-                       -std::numeric_limits<float>::infinity());
-  for (int row = 0; row < n_rows; ++row) {
-    const std::span<const float> said = output_.logits_row(row);
-    float* const given = output.logits.data() + static_cast<std::size_t>(row) * width;
+  float* given = output.logits.start_pass(n_rows, config_.vocabulary_size);
+  std::fill_n(given, static_cast<std::size_t>(n_rows) * width,
+              -std::numeric_limits<float>::infinity());
+  for (int row = 0; row < n_rows; ++row, given += width) {
+    const std::span<const float> said = output_.logits.row(row).values();
     for (std::size_t token = 0; token < translation_.shared.size(); ++token) {
       const TokenId shared = translation_.shared[token];
       if (shared != kNoToken) given[shared] = said[token];

@@ -63,7 +63,7 @@ TEST(TranslatedModel, SaysOfASharedTokenWhatTheModelSays) {
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   ForwardOutput output;
   model->forward({&block, 1}, {}, output);
-  ASSERT_EQ(output.n_rows, 4);
+  ASSERT_EQ(output.logits.n_rows(), 4);
   for (std::size_t n = 1; n <= tokens.size(); ++n) {
     const std::vector<TokenId> prefix(tokens.begin(),
                                       tokens.begin() + static_cast<std::ptrdiff_t>(n));
@@ -84,7 +84,7 @@ TEST(TranslatedModel, TreesKeepTheirPaths) {
   const TokenBlock first{.sequence = sequence.get(), .tokens = root, .parents = {}};
   model->forward({&first, 1}, {.logits = {.kind = RowSet::Kind::last_of_each_block, .rows = {}}},
                  output);
-  ASSERT_EQ(output.n_rows, 1);
+  ASSERT_EQ(output.logits.n_rows(), 1);
   EXPECT_EQ(row(output, 0), expected_behind(spell({3, 1})));
   keep_all(*sequence);
   // 1 and 2 behind the root, 4 and 3 behind the 1; then, in a pass of its own, 1 behind the 3.
@@ -93,7 +93,7 @@ TEST(TranslatedModel, TreesKeepTheirPaths) {
   const TokenBlock block{.sequence = sequence.get(), .tokens = tree, .parents = parents};
   const std::vector<int> listed = {1, 3};
   model->forward({&block, 1}, {.logits = {.kind = RowSet::Kind::listed, .rows = listed}}, output);
-  ASSERT_EQ(output.n_rows, 2);
+  ASSERT_EQ(output.logits.n_rows(), 2);
   EXPECT_EQ(row(output, 0), expected_behind(spell({3, 1, 2})));
   EXPECT_EQ(row(output, 1), expected_behind(spell({3, 1, 1, 3})));
   const std::vector<TokenId> deeper = {1};

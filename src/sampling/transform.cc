@@ -367,10 +367,21 @@ bool Transform::has_penalties() const {
 }
 
 void Transform::penalise(std::span<float> logits, const TokenHistory& history,
-                         std::span<const TokenId> path) const {
+                         std::span<const TokenId> path, std::vector<TokenLogit>* replaced) const {
+  if (replaced != nullptr) {
+    // At once for all that may come: a deeper path, more of the history's tokens.
+    constexpr std::size_t kPathTokens = 256;
+    const std::size_t n_path = (path.size() / kPathTokens + 1) * kPathTokens;
+    replaced->reserve(replaced->size() + params_.logit_bias.size() + history.capacity() + n_path);
+  }
+  const auto write = [&](TokenId id, float value) {
+    float& logit = logits[static_cast<std::size_t>(id)];
+    if (replaced != nullptr) replaced->push_back({.token = id, .logit = logit});
+    logit = value;
+  };
   for (const auto& [id, bias] : params_.logit_bias) {
     const auto index = static_cast<std::size_t>(id);
-    if (index < logits.size()) logits[index] += bias;
+    if (index < logits.size()) write(id, logits[index] + bias);
   }
   if (params_.repetition_penalty == 1 && params_.presence_penalty == 0 &&
       params_.frequency_penalty == 0) {
@@ -380,14 +391,13 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
   // are taken in double and rounded once.
   const auto apply = [&](TokenId id, std::ptrdiff_t n_generated) {
     if (id < 0 || static_cast<std::size_t>(id) >= logits.size()) return;
-    float& logit = logits[static_cast<std::size_t>(id)];
-    double value = logit;
+    double value = logits[static_cast<std::size_t>(id)];
     value = value < 0 ? value * params_.repetition_penalty : value / params_.repetition_penalty;
     if (n_generated > 0) {
       value -= params_.presence_penalty;
       value -= params_.frequency_penalty * static_cast<double>(n_generated);
     }
-    logit = static_cast<float>(value);
+    write(id, static_cast<float>(value));
   };
   for (const TokenHistory::Count& count : history.counts()) {
     apply(count.token, count.generated + std::count(path.begin(), path.end(), count.token));
@@ -457,6 +467,11 @@ void Transform::distribution(std::span<const float> penalised, Distribution& out
   copy_normalised(weighted, n, out);
 }
 
+void Transform::distribution(LogitRow penalised, Distribution& out) const {
+  if (greedy()) return become_point_mass(likeliest_token(penalised), out);
+  distribution(penalised.values(), out);
+}
+
 std::size_t Transform::most_tokens(std::size_t n_logits) const {
   if (greedy()) return 1;
   return params_.top_k > 0 ? std::min(n_logits, static_cast<std::size_t>(params_.top_k)) : n_logits;
@@ -479,6 +494,16 @@ void likeliest_tokens(std::span<const float> logits, int count, std::vector<Toke
     return rank_key(logits[static_cast<std::size_t>(a)], a) >
            rank_key(logits[static_cast<std::size_t>(b)], b);
   });
+}
+
+void likeliest_tokens(LogitRow logits, int count, std::vector<TokenId>& ids) {
+  likeliest_tokens(logits.values(), count, ids);
+}
+
+TokenId likeliest_token(LogitRow logits) {
+  LogitBlocks& blocks = scratch_of_thread().blocks;
+  blocks.scan(logits.values());
+  return blocks.likeliest();
 }
 
 }  // namespace outrider

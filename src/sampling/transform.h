@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/logit_row.h"
 #include "outrider/sampling.h"
 #include "sampling/distribution.h"
 
@@ -19,6 +20,8 @@ class TokenHistory {
   void reserve(std::size_t n_tokens);
   void add_prompt(std::span<const TokenId> tokens);
   void add_generated(TokenId token);
+  // Different tokens that there is room for.
+  std::size_t capacity() const { return counts_.capacity(); }
 
   struct Count {
     TokenId token = kNoToken;
@@ -38,6 +41,12 @@ class TokenHistory {
   std::vector<std::int32_t> places_;
 };
 
+// What a token's logit was, or is.
+struct TokenLogit {
+  TokenId token = kNoToken;
+  float logit = 0;
+};
+
 // The transform of one request. Target and drafter go through the same one. Immutable; thread-safe.
 class Transform {
  public:
@@ -51,9 +60,10 @@ class Transform {
   // Bias and penalties, in place, on logits (vocabulary). `path` are the tokens of the node's own
   // path below the committed ones, root excluded (they count as generated: a token twice on the
   // path counts twice). Bias, history and path may hold ids that the logits (of a drafter with a
-  // smaller vocabulary) do not have: those are passed over.
-  void penalise(std::span<float> logits, const TokenHistory& history,
-                std::span<const TokenId> path) const;
+  // smaller vocabulary) do not have: those are passed over. replaced, unless null, gets at its end
+  // each logit that is written, as it was before, in the order of writing.
+  void penalise(std::span<float> logits, const TokenHistory& history, std::span<const TokenId> path,
+                std::vector<TokenLogit>* replaced = nullptr) const;
 
   // distribution() is raw_distribution(), to the bit.
   bool keeps_raw() const;
@@ -67,6 +77,8 @@ class Transform {
   // -infinity. Tokens of probability 0 (-infinity, NaN, underflow) are not in the support; if that
   // would leave none, the result is that of temperature 0. Logits of +infinity share everything.
   void distribution(std::span<const float> penalised, Distribution& out) const;
+  // The same of a row: where the transform is greedy, without a look at all of its values.
+  void distribution(LogitRow penalised, Distribution& out) const;
 
   // The most tokens that distribution() leaves of n_logits.
   std::size_t most_tokens(std::size_t n_logits) const;
@@ -83,6 +95,9 @@ class Transform {
 // `ids` is overwritten. Tokens that cannot be (-infinity, NaN) are left out, but the first is
 // always the one that temperature 0 takes. count >= 1.
 void likeliest_tokens(std::span<const float> logits, int count, std::vector<TokenId>& ids);
+void likeliest_tokens(LogitRow logits, int count, std::vector<TokenId>& ids);
+// The one that temperature 0 takes.
+TokenId likeliest_token(LogitRow logits);
 
 }  // namespace outrider
 

@@ -110,7 +110,7 @@ TEST_F(BlockBuilding, NodesStandBehindTheirParents) {
     builder.begin_block(*first_);
     builder.add_nodes(tree, nodes, pending);
     model_.forward(builder.blocks(), {.logits = builder.rows()}, output);
-    ASSERT_EQ(output.n_rows, static_cast<int>(nodes.size()));
+    ASSERT_EQ(output.logits.n_rows(), static_cast<int>(nodes.size()));
     for (std::size_t row = 0; row < nodes.size(); ++row) {
       Ids prefix;
       tree.path_tokens(nodes[row], prefix);

@@ -42,9 +42,9 @@ struct StreamCounts {
   RuleCost rule_cost;         // summed over committed tokens, each counted once
 };
 
-// How many new tokens memory is set aside for when a text begins; a longer text grows as it must.
-// Most limits are far above what is generated (`--max-tokens` as "until it ends"), and the cache of
-// a model with a long context would take gigabytes.
+// How many new tokens the lists of a text get room for when it begins; a longer text's lists grow
+// as they must. Most limits are far above what is generated (`--max-tokens` as "until it ends").
+// Pages of the KV cache are taken as tokens come.
 inline constexpr std::int64_t kReservedAhead_tokens = 4096;
 
 // One text that is being generated. The context passed to drafters and the verifier's views refer
@@ -104,11 +104,11 @@ class Decoder {
   Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
           std::shared_ptr<const TreeShape> shape, const StopRule* stop);
 
-  // Sets memory aside for the text, up to max_total or kReservedAhead_tokens new tokens: once warm,
-  // rounds allocate nothing. Opens the target's sequence and runs the prompt but its last token
-  // through target and drafter, kPrefillRows tokens (model/prefill.h) at a time. `cancelled` (none:
-  // never) is asked before each such step; once it says yes, begin returns false, and the stream is
-  // fit for end() alone.
+  // Makes room in the text's lists, up to max_total or kReservedAhead_tokens new tokens: once warm,
+  // rounds allocate nothing but pages of the KV cache. Opens the target's sequence and runs the
+  // prompt but its last token through target and drafter, kPrefillRows tokens (model/prefill.h) at
+  // a time. `cancelled` (none: never) is asked before each such step; once it says yes, begin
+  // returns false, and the stream is fit for end() alone.
   bool begin(Stream& stream, const std::function<bool()>& cancelled = {});
 
   // One round for every stream, none of which may be finished. A stream whose max_total is reached,

@@ -25,8 +25,8 @@ struct Context {
   std::span<const TokenId> tokens;        // prompt and all committed tokens; never empty
   const TokenHistory* history = nullptr;  // the same, as penalties count them
   const Transform* transform = nullptr;   // the request's sampling transform
-  // How many tokens, drafted ones included, a cache of the text may set memory aside for when the
-  // text begins (0: nothing is known).
+  // How many tokens, drafted ones included, lists that grow with the text may get room for when it
+  // begins (0: nothing is known).
   int n_reserved = 0;
 };
 
@@ -95,8 +95,8 @@ struct RoundResult {
 
   // What the target says follows a node, drafted, scratch or the root, accepted or not:
   // (vocabulary) logits, before bias and penalties.
-  std::span<const float> target_logits(int node) const {
-    return target->logits_row(rows.empty() ? first_row + node
+  LogitRow target_logits(int node) const {
+    return target->logits.row(rows.empty() ? first_row + node
                                            : rows[static_cast<std::size_t>(node)]);
   }
 };

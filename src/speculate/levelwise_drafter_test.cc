@@ -79,13 +79,11 @@ class Recorder final : public LevelwiseDrafter {
     return true;
   }
   void fill() {
-    output().n_rows = static_cast<int>(rows_.size());
-    output().vocabulary_size = kVocabulary;
-    output().logits.clear();
+    float* logits = output().logits.start_pass(static_cast<int>(rows_.size()), kVocabulary);
     for (const int key : rows_) {
       for (int token = 0; token < kVocabulary; ++token) {
         const int behind = (token - key - 1 + 12) % 6;
-        output().logits.push_back(token < 6 ? static_cast<float>(-behind) : 9.0F);
+        *logits++ = token < 6 ? static_cast<float>(-behind) : 9.0F;
       }
     }
   }

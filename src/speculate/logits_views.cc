@@ -21,7 +21,7 @@ void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int 
     leaf_drafts_.resize(n_nodes);
     // Which nodes the walk will come to, and when for the first time, nobody knows.
     const std::size_t most =
-        transform_->most_tokens(static_cast<std::size_t>(output.vocabulary_size));
+        transform_->most_tokens(static_cast<std::size_t>(output.logits.vocabulary_size()));
     for (Cached& cached : targets_) cached.distribution.reserve(most);
   }
   for (Cached& cached : targets_) cached.known = false;
@@ -35,19 +35,15 @@ void LogitsViews::ask_at_leaves(Drafter& drafter, const Context& context, bool r
   leaf_raw_ = raw;
 }
 
-std::span<const float> LogitsViews::penalised(int node) {
-  const std::span<const float> logits = this->logits(node);
-  if (!transform_->has_penalties()) return logits;
-  penalised_.assign(logits.begin(), logits.end());
-  tree_->path_tokens(node, path_);
-  transform_->penalise(penalised_, *history_, path_);
-  return penalised_;
+PenalisedRow LogitsViews::penalised(int node) {
+  if (transform_->has_penalties()) tree_->path_tokens(node, path_);
+  return {*transform_, logits(node), *history_, path_, replaced_};
 }
 
 const Distribution& LogitsViews::target(int node) {
   Cached& cached = targets_[static_cast<std::size_t>(node)];
   if (!cached.known) {
-    transform_->distribution(penalised(node), cached.distribution);
+    transform_->distribution(penalised(node).row(), cached.distribution);
     cached.known = true;
   }
   return cached.distribution;
@@ -57,7 +53,7 @@ const Distribution& LogitsViews::raw_target(int node) {
   if (transform_->keeps_raw()) return target(node);
   Cached& cached = raw_targets_[static_cast<std::size_t>(node)];
   if (!cached.known) {
-    transform_->raw_distribution(penalised(node), cached.distribution);
+    transform_->raw_distribution(penalised(node).row().values(), cached.distribution);
     cached.known = true;
   }
   return cached.distribution;

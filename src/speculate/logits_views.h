@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/language_model.h"
+#include "sampling/penalised_row.h"
 #include "sampling/transform.h"
 #include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
@@ -35,7 +36,7 @@ class LogitsViews final : public NodeViews {
   double rule_kl_before_root() const override { return rule_kl_; }
   double& note(int node) override { return notes_[static_cast<std::size_t>(node)]; }
 
-  std::span<const float> logits(int node) const { return output_->logits_row(first_row_ + node); }
+  LogitRow logits(int node) const { return output_->logits.row(first_row_ + node); }
 
  private:
   struct Cached {
@@ -49,7 +50,7 @@ class LogitsViews final : public NodeViews {
     Distribution draft_prob;
     Distribution raw_draft;
   };
-  std::span<const float> penalised(int node);
+  PenalisedRow penalised(int node);
   LeafDraft& leaf_draft(int node);
 
   const Transform* transform_;
@@ -65,7 +66,7 @@ class LogitsViews final : public NodeViews {
   const Context* leaf_context_ = nullptr;
   bool leaf_raw_ = false;
   std::vector<LeafDraft> leaf_drafts_;
-  std::vector<float> penalised_;
+  std::vector<TokenLogit> replaced_;
   std::vector<TokenId> path_;
 };
 

@@ -5,34 +5,30 @@
 #include <numeric>
 
 #include "base/elementary.h"
+#include "sampling/penalised_row.h"
 
 namespace outrider {
 
 namespace {
 
-// The drafter's logits behind a node after bias and penalties; `storage` holds them unless they are
-// the same.
-std::span<const float> penalised_at(const Context& context, const DraftTree& tree, int node,
-                                    std::span<const float> logits, PenalisedRow& storage) {
-  if (!context.transform->has_penalties()) return logits;
-  storage.logits.assign(logits.begin(), logits.end());
-  tree.path_tokens(node, storage.path);
-  context.transform->penalise(storage.logits, *context.history, storage.path);
-  return storage.logits;
+// The drafter's logits behind a node with bias and penalties.
+PenalisedRow penalised_at(const Context& context, const DraftTree& tree, int node, LogitRow logits,
+                          PenaltyStorage& storage) {
+  if (context.transform->has_penalties()) tree.path_tokens(node, storage.path);
+  return {*context.transform, logits, *context.history, storage.path, storage.replaced};
 }
 
 }  // namespace
 
-void distributions_at(const Context& context, const DraftTree& tree, int node,
-                      std::span<const float> logits, PenalisedRow& storage,
-                      Distribution& draft_prob, Distribution* raw_draft) {
-  logits = penalised_at(context, tree, node, logits, storage);
-  context.transform->distribution(logits, draft_prob);
+void distributions_at(const Context& context, const DraftTree& tree, int node, LogitRow logits,
+                      PenaltyStorage& storage, Distribution& draft_prob, Distribution* raw_draft) {
+  const PenalisedRow penalised = penalised_at(context, tree, node, logits, storage);
+  context.transform->distribution(penalised.row(), draft_prob);
   if (raw_draft == nullptr) return;
   if (context.transform->keeps_raw()) {
     raw_draft->become(draft_prob);
   } else {
-    context.transform->raw_distribution(logits, *raw_draft);
+    context.transform->raw_distribution(penalised.row().values(), *raw_draft);
   }
 }
 
@@ -49,18 +45,18 @@ void TreeGrowth::start(const DraftJob& job, int depth) {
   if (frontier_.empty()) finish();
 }
 
-void TreeGrowth::expand(int node, std::span<const float> logits) {
+void TreeGrowth::expand(int node, LogitRow logits) {
   DraftTree& tree = *job_->tree;
   const Transform& transform = *job_->context->transform;
-  logits = penalised_at(*job_->context, tree, node, logits, penalised_);
+  const PenalisedRow penalised = penalised_at(*job_->context, tree, node, logits, penalties_);
   const int law = tree.add_distribution();
-  transform.distribution(logits, tree.distribution(law));
+  transform.distribution(penalised.row(), tree.distribution(law));
   tree.set_draft_prob(node, law);
   if (needs_raw_ && transform.keeps_raw()) {
     if (job_->stop != nullptr) raw_.become(tree.distribution(law));
     if (job_->record_raw) tree.set_raw_draft(node, law);
   } else if (needs_raw_) {
-    transform.raw_distribution(logits, raw_);
+    transform.raw_distribution(penalised.row().values(), raw_);
     if (job_->record_raw) {
       const int raw = tree.add_distribution();
       tree.distribution(raw).become(raw_);
@@ -70,7 +66,7 @@ void TreeGrowth::expand(int node, std::span<const float> logits) {
   const TreeShape::Children children =
       job_->shape->children(nodes_[static_cast<std::size_t>(node)], job_->budget.n_nodes);
   if (job_->shape->siblings() == Siblings::top_ranks || transform.greedy()) {
-    take_top_ranks(node, law, children, logits);
+    take_top_ranks(node, law, children, penalised.row());
   } else {
     sample(node, law, children);
   }
@@ -95,8 +91,7 @@ void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
   }
 }
 
-void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children,
-                                std::span<const float> logits) {
+void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children, LogitRow logits) {
   if (children.count == 0) return;
   const bool greedy = job_->context->transform->greedy();
   likeliest_tokens(logits, children.count, tokens_);

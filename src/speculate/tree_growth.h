@@ -13,18 +13,17 @@
 
 namespace outrider {
 
-// Where a drafter's penalised logits are made; reused from node to node.
-struct PenalisedRow {
-  std::vector<float> logits;
+// What penalties on a drafter's row need; reused from node to node.
+struct PenaltyStorage {
   std::vector<TokenId> path;
+  std::vector<TokenLogit> replaced;
 };
 
 // The drafter's distributions behind a node from its logits there, under the request's transform,
 // whose penalties count the committed tokens and the node's own path: what Drafter::draft_at() is
 // asked for. raw_draft may be null.
-void distributions_at(const Context& context, const DraftTree& tree, int node,
-                      std::span<const float> logits, PenalisedRow& storage,
-                      Distribution& draft_prob, Distribution* raw_draft);
+void distributions_at(const Context& context, const DraftTree& tree, int node, LogitRow logits,
+                      PenaltyStorage& storage, Distribution& draft_prob, Distribution* raw_draft);
 
 // One draft on its way. Reused from draft to draft. Not thread-safe.
 //
@@ -55,7 +54,7 @@ class TreeGrowth {
 
   // Proposes the children of a node of the frontier. `logits` are the drafter's own behind that
   // node, before penalties; those beyond the tokens that the target knows are left out.
-  void expand(int node, std::span<const float> logits);
+  void expand(int node, LogitRow logits);
 
   // To be called when the whole frontier has been expanded.
   void next_level();
@@ -67,8 +66,7 @@ class TreeGrowth {
 
  private:
   void sample(int node, int law, TreeShape::Children children);
-  void take_top_ranks(int node, int law, TreeShape::Children children,
-                      std::span<const float> logits);
+  void take_top_ranks(int node, int law, TreeShape::Children children, LogitRow logits);
   void add(int node, int proposal, Draws draws, TokenId token, int place);
   void finish();
 
@@ -81,7 +79,7 @@ class TreeGrowth {
   std::vector<int> frontier_;
   std::vector<int> origins_;  // of a complete draft: what each node's number was while it grew
 
-  PenalisedRow penalised_;
+  PenaltyStorage penalties_;
   std::vector<TokenId> tokens_;
   Distribution raw_;  // where needs_raw_
   Distribution left_;

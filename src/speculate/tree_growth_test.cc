@@ -52,7 +52,9 @@ class Drafting {
       for (const int node : growth_.frontier()) {
         EXPECT_EQ(tree_.node(node).depth, level);
         EXPECT_EQ(tree_.node(node).draft_prob, kNoDistribution);
-        growth_.expand(node, logits(node));
+        std::vector<float> row = logits(node);
+        growth_.expand(node, LogitRow(row));
+        EXPECT_EQ(row, logits(node));  // penalties are off again
         token_of.resize(static_cast<std::size_t>(node) + 1, -1);
         token_of.back() = tree_.node(node).token;
       }

@@ -22,13 +22,14 @@ struct TargetTensors {
                 torch::ScalarType type)
       : TargetTensors(BatchTensors(batch), type) {
     target.run(batch.tokens, batch.n_sequences, true, layers);
-    const auto copy = [&](const std::vector<float>& values, int width) {
+    const auto copy = [&](std::span<const float> values, int width) {
       return torch::from_blob(const_cast<float*>(values.data()),
                               {batch.n_sequences, batch.length, width}, torch::kFloat32)
           .to(training_device(), type, /*non_blocking=*/false, /*copy=*/true);
     };
     features = copy(target.output().features, target.output().feature_width);
-    logits = copy(target.output().logits, target.output().vocabulary_size);
+    const LogitRows& rows = target.output().logits;
+    logits = copy(rows.values(), rows.vocabulary_size());
   }
 
   torch::Tensor tokens;    // (n_sequences, length) int64

@@ -63,7 +63,8 @@ std::vector<float> Teacher::output_matrix() {
     unit[i] = 1;
     model_->project(unit, column);
     unit[i] = 0;
-    for (std::size_t row = 0; row < n_rows; ++row) matrix[row * dim + i] = column.logits[row];
+    const std::span<const float> values = column.logits_row(0);
+    for (std::size_t row = 0; row < n_rows; ++row) matrix[row * dim + i] = values[row];
   }
   return matrix;
 }

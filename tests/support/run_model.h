@@ -18,7 +18,7 @@ using Rows = std::vector<Row>;
 
 inline Rows rows_of(const ForwardOutput& output) {
   Rows rows;
-  for (int i = 0; i < output.n_rows; ++i) {
+  for (int i = 0; i < output.logits.n_rows(); ++i) {
     const std::span<const float> row = output.logits_row(i);
     rows.emplace_back(row.begin(), row.end());
   }

@@ -81,9 +81,7 @@ class TableModel final : public PrefixModel {
 
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override {
-    output.vocabulary_size = config_.vocabulary_size;
-    output.n_rows = 0;
-    output.logits.clear();
+    std::vector<const std::vector<float>*> asked;
     int row_of_pass = -1;
     const auto is_listed = [&] {
       const std::span<const int> rows = request.logits.rows;
@@ -107,11 +105,11 @@ class TableModel final : public PrefixModel {
             (request.logits.kind == RowSet::Kind::last_of_each_block && !last)) {
           continue;
         }
-        const std::vector<float>& row = logits(prefix);
-        output.logits.insert(output.logits.end(), row.begin(), row.end());
-        ++output.n_rows;
+        asked.push_back(&logits(prefix));
       }
     }
+    float* to = output.logits.start_pass(static_cast<int>(asked.size()), config_.vocabulary_size);
+    for (const std::vector<float>* row : asked) to = std::copy(row->begin(), row->end(), to);
   }
 
   const std::vector<float>& logits(const std::vector<TokenId>& prefix) override {

@@ -169,12 +169,8 @@ class Eagle3Head final : public OneLayerHead {
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
     const ModelConfig& config = parts().config;
     const auto n_rows = static_cast<int>(states.size()) / config.dim;
-    output.n_rows = n_rows;
-    output.vocabulary_size = config.vocabulary_size;
-    const std::size_t n_logits =
-        static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.vocabulary_size);
-    if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-    say_.run(states, n_rows, {.logits = output.logits.data()});
+    float* const logits = output.logits.start_pass(n_rows, config.vocabulary_size);
+    say_.run(states, n_rows, {.logits = logits});
   }
 
   Eagle3Weights weights_;

@@ -33,17 +33,14 @@ void MedusaHeads::forward(int head, std::span<const float> features, ForwardOutp
   const int n_tokens = parts_.target->config().vocabulary_size;
   const bool own_output = its.output.n_columns() > 0;
   built.pass->lay_out_rows(n_rows);
+  float* logits = nullptr;
   if (own_output) {
-    const std::size_t n_logits =
-        static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(n_tokens);
-    if (output.logits.size() < n_logits) output.logits.resize(n_logits);
-    output.n_rows = n_rows;
-    output.vocabulary_size = n_tokens;
+    logits = output.logits.start_pass(n_rows, n_tokens);
     output.feature_width = 0;
   }
   if (n_rows > 0) {
     std::copy(features.begin(), features.end(), built.pass->row(built.rows, 0));
-    built.pass->run({.logits = output.logits.data()});
+    built.pass->run({.logits = logits});
   }
   if (own_output) return;
   const std::size_t n_floats = n_rows > 0 ? features.size() : 0;

@@ -53,13 +53,12 @@ bool LevelwiseDrafter::draft_at(const Context& context, const DraftTree& tree, i
                                 Distribution& draft_prob, Distribution* raw_draft) {
   if (!run_node(context, tree, node)) return false;
   ++n_passes_;
-  distributions_at(context, tree, node, logits(0), penalised_, draft_prob, raw_draft);
+  distributions_at(context, tree, node, logits(0), penalties_, draft_prob, raw_draft);
   return true;
 }
 
-std::span<const float> LevelwiseDrafter::logits(int row) const {
-  const std::span<const float> all = output_.logits_row(row);
-  return all.first(std::min(all.size(), n_tokens_));
+LogitRow LevelwiseDrafter::logits(int row) const {
+  return output_.logits.row(row).first(n_tokens_);
 }
 
 void LevelwiseDrafter::keep_chain(Sequence& sequence, std::size_t n_rows) {

@@ -67,7 +67,7 @@ class LevelwiseDrafter : public Drafter {
   void keep_chain(Sequence& sequence, std::size_t n_rows);
 
  private:
-  std::span<const float> logits(int row) const;
+  LogitRow logits(int row) const;
   void grow(RowPer row_per);
 
   std::size_t n_tokens_;
@@ -78,7 +78,7 @@ class LevelwiseDrafter : public Drafter {
   std::vector<std::unique_ptr<TreeGrowth>> growths_;  // one a job
   std::vector<Growing> growing_;
   std::vector<int> path_;
-  PenalisedRow penalised_;
+  PenaltyStorage penalties_;
 };
 
 }  // namespace outrider

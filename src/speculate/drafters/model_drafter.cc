@@ -110,9 +110,13 @@ void ModelDrafter::complete(const Growing& draft) {
 
 bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = states_.at(context.id);
-  const std::span<const TokenId> feed = unseen(context, *state.sequence);
+  std::span<const TokenId> feed = unseen(context, *state.sequence);
   if (!can_run(feed) || model_->room(*state.sequence, feed) < tree.node(node).depth) return false;
   if (!can_run({&tree.node(node).token, 1})) return false;
+  if (node == 0) {
+    catch_up(context, *state.sequence);
+    feed = unseen(context, *state.sequence);
+  }
   blocks_.clear();
   blocks_.begin_block(*state.sequence);
   if (node == 0) {  // nothing was drafted

@@ -97,9 +97,7 @@ void RetokenizedDrafter::propose(std::span<DraftJob> jobs) {
         std::iota(path.begin(), path.end(), 0);
         writing.sequence->keep(path);
       }
-      const std::span<const float> logits = output_.logits_row(static_cast<int>(index));
-      const auto best = std::max_element(logits.begin(), logits.end());  // the first of equals
-      writing.next = {static_cast<TokenId>(best - logits.begin())};
+      writing.next = {likeliest_token(output_.logits.row(static_cast<int>(index)))};
       writing.written.push_back(writing.next.front());
     }
     std::erase_if(writings, [&](Writing& writing) {

@@ -3,20 +3,20 @@
 #include <cstddef>
 #include <span>
 
+#include "sampling/penalised_row.h"
+
 namespace outrider {
 
 TokenId TargetGuesses::behind(const RoundResult& result, int node, int n_standing) {
-  std::span<const float> logits = result.target_logits(node);
   const Transform& transform = *result.context->transform;
+  std::span<const TokenId> path;
   if (transform.has_penalties()) {
-    penalised_.assign(logits.begin(), logits.end());
     result.tree->path_tokens(node, path_);
-    transform.penalise(penalised_, *result.context->history,
-                       std::span(path_).subspan(static_cast<std::size_t>(n_standing)));
-    logits = penalised_;
+    path = std::span(path_).subspan(static_cast<std::size_t>(n_standing));
   }
-  likeliest_tokens(logits, 1, likeliest_);
-  return likeliest_.front();
+  const PenalisedRow logits(transform, result.target_logits(node), *result.context->history, path,
+                            replaced_);
+  return likeliest_token(logits.row());
 }
 
 }  // namespace outrider

@@ -19,9 +19,8 @@ class TargetGuesses {
   TokenId behind(const RoundResult& result, int node, int n_standing);
 
  private:
-  std::vector<float> penalised_;
   std::vector<TokenId> path_;
-  std::vector<TokenId> likeliest_;
+  std::vector<TokenLogit> replaced_;
 };
 
 }  // namespace outrider

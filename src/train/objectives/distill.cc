@@ -55,8 +55,8 @@ ComparedLaws DistillObjective::compare(const Batch& batch) {
   const Tensor draft_logits = drafter_->logits(drafter_->features(inputs)).flatten(0, 1);
   // A copy: the engine writes its next pass into the same place.
   const Tensor target_logits =
-      torch::from_blob(const_cast<float*>(output.logits.data()),
-                       {output.n_rows, output.vocabulary_size}, torch::kFloat32)
+      torch::from_blob(const_cast<float*>(output.logits.values().data()),
+                       {output.logits.n_rows(), output.logits.vocabulary_size()}, torch::kFloat32)
           .to(training_device(), draft_logits.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
   return {draft_logits, target_logits, draft_logits.argmax(-1) == target_logits.argmax(-1),
           tensors.target_weights().flatten().to(draft_logits.scalar_type())};

@@ -210,8 +210,8 @@ TEST_F(GoldenHeads, ATrainedHeadIsTheSameInTheEngine) {
   objective->export_to(out());
   const auto target = load_model(target_path(), {.n_threads = 1});
   const auto head = load_eagle_head(out(), *target, {.n_threads = 1});
-  const auto rows = [](const std::vector<float>& values, int n, int width) {
-    return torch::tensor(values, torch::kFloat32)
+  const auto rows = [](std::span<const float> values, int n, int width) {
+    return torch::tensor(at::ArrayRef<float>(values.data(), values.size()), torch::kFloat32)
         .narrow(0, 0, std::int64_t{n} * width)
         .view({n, width});
   };
@@ -232,9 +232,10 @@ TEST_F(GoldenHeads, ATrainedHeadIsTheSameInTheEngine) {
                  std::span<const float>(seen.features).first(static_cast<std::size_t>(n - 1) * 8)};
     ForwardOutput given;
     head->forward({&block, 1}, {}, given);
-    const Tensor target_prob = torch::softmax(rows(seen.logits, n, 23), -1).narrow(0, 1, n - 1);
+    const Tensor target_prob =
+        torch::softmax(rows(seen.logits.values(), n, 23), -1).narrow(0, 1, n - 1);
     const Tensor losses =
-        -(target_prob * torch::log_softmax(rows(given.logits, n - 1, 23), -1)).sum(-1);
+        -(target_prob * torch::log_softmax(rows(given.logits.values(), n - 1, 23), -1)).sum(-1);
     for (int row = 0; row + 2 < n; ++row) {
       const double its = golden_heads()["weights"][text][static_cast<std::size_t>(row + 2)];
       loss += its * losses[row].item<double>();

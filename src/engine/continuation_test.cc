@@ -1,0 +1,150 @@
+// A continuation's text and its end, on models that write a chain of tokens known beforehand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/end_tokens.h"
+#include "outrider/generate.h"
+#include "tests/support/chain_model.h"
+
+namespace outrider {
+namespace {
+
+using testing::ChainVocabulary;
+using Ids = std::vector<TokenId>;
+
+class Continuation : public ::testing::Test {
+ protected:
+  // next by pieces: each is followed by the one after it, the last by the first.
+  std::shared_ptr<const Model> chain(const ChainVocabulary& vocabulary,
+                                     testing::Json tokenizer_config = {},
+                                     testing::Json config = {}) {
+    const auto n = static_cast<int>(vocabulary.pieces.size());
+    std::vector<int> next;
+    for (int i = 0; i < n; ++i) next.push_back((i + 1) % n);
+    testing::ChainModel model = testing::make_chain_model(next);
+    if (!config.is_null()) model.config.update(config);
+    testing::write_chain(model, testing::tokenizer_of(vocabulary), directory_.path());
+    if (!tokenizer_config.is_null()) {
+      testing::write_json(tokenizer_config, directory_.path() / "tokenizer_config.json");
+    }
+    return Model::load(directory_.path(), {.threads = 1});
+  }
+
+  testing::TemporaryDirectory directory_;
+};
+
+GenerateResult run(const std::shared_ptr<const Model>& model, const std::string& prompt,
+                   GenerateOptions options) {
+  return Generator(model).generate(prompt, options);
+}
+
+// transformers 5.12: tokenizer.decode(prompt and continuation) less tokenizer.decode(prompt).
+TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
+  const auto model = chain({.pieces = {"\u2581the", "\u2581cat", "\u2581sat", "s", "\u2581on"},
+                            .added = {},
+                            .byte_level = false});
+  std::string streamed;
+  GenerateOptions options{.max_tokens = 4};
+  options.on_token = [&streamed](const TokenEvent& event) { streamed += event.text; };
+  const GenerateResult result = run(model, "the", options);
+  EXPECT_EQ(result.ids, (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(result.text, " cat sats on");
+  EXPECT_EQ(streamed, result.text);
+  // A first piece without a blank gets none.
+  EXPECT_EQ(run(model, "the cat sat", {.max_tokens = 2}).text, "s on");
+  // Stop texts see the blank.
+  EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" cat"}}).text, "");
+  EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" sat"}}).text, " cat");
+}
+
+TEST_F(Continuation, FinishesACharacterThatThePromptBegan) {
+  const auto model = chain({.pieces = {"a", "\xc3", "\xa9", "b"}, .added = {}, .byte_level = true});
+  const GenerateRequest request{.prompt = {0, 1}, .options = {.max_tokens = 2}};
+  EXPECT_EQ(Generator(model).generate({&request, 1}).front().text, "\u00e9b");
+  EXPECT_EQ(run(model, "a", {.max_tokens = 2}).text, "\u00e9");
+}
+
+TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
+  const auto model = chain({.pieces = {"a", "b", "<|mark|>", "c", "<plain>"},
+                            .added = {{"<|mark|>", true}, {"<plain>", false}},
+                            .byte_level = true});
+  const GenerateResult marked = run(model, "a", {.max_tokens = 9, .stop_strings = {"<|mark|>"}});
+  EXPECT_EQ(marked.text, "b");
+  EXPECT_EQ(marked.finish_reason, FinishReason::stop);
+  // An added token that is not special stands in the text, and stops it there.
+  const GenerateResult plain = run(model, "a", {.max_tokens = 9, .stop_strings = {"x", "<plain>"}});
+  EXPECT_EQ(plain.text, "bc");
+  EXPECT_EQ(plain.finish_reason, FinishReason::stop);
+}
+
+TEST_F(Continuation, TheTokenThatEndsATextIsNoPartOfIt) {
+  const ChainVocabulary vocabulary{.pieces = {"a", "b", "<|im_end|>", "c", "<stop>"},
+                                   .added = {{"<|im_end|>", false}, {"<stop>", false}},
+                                   .byte_level = true};
+  for (const bool named : {false, true}) {
+    const auto model =
+        chain(vocabulary, named ? testing::Json{{"eos_token", "<stop>"}} : testing::Json::object());
+    const GenerateResult result = run(model, "a", {.max_tokens = 9});
+    EXPECT_EQ(result.text, "b");
+    EXPECT_EQ(result.ids, (Ids{1, 2}));
+    EXPECT_EQ(result.finish_reason, FinishReason::stop);
+    EXPECT_EQ(run(model, "c", {.max_tokens = 9}).text, named ? "" : "<stop>ab");
+    // Whoever wants to read on sees it.
+    EXPECT_EQ(run(model, "a", {.max_tokens = 3, .ignore_eos = true}).text, "b<|im_end|>c");
+    EXPECT_EQ(run(model, "a", {.max_tokens = 9, .ignore_eos = true, .stop_tokens = {3}}).text,
+              "b<|im_end|>");
+  }
+}
+
+// config.json, generation_config.json and tokenizer_config.json each name another end.
+TEST_F(Continuation, EndsAtWhatAnyFileCallsAnEnd) {
+  const ChainVocabulary vocabulary{.pieces = {"a", "<e1>", "b", "<e2>", "c", "<e3>"},
+                                   .added = {{"<e1>", true}, {"<e2>", true}, {"<e3>", true}},
+                                   .byte_level = true};
+  testing::write_json({{"eos_token_id", {3}}}, directory_.path() / "generation_config.json");
+  const auto model = chain(vocabulary, {{"eos_token", "<e3>"}}, {{"eos_token_id", 1}});
+  EXPECT_EQ(model->end_tokens(), (Ids{1, 3, 5}));
+  EXPECT_EQ(run(model, "a", {.max_tokens = 9}).text, "");
+  EXPECT_EQ(run(model, "b", {.max_tokens = 9}).text, "");
+  EXPECT_EQ(run(model, "c", {.max_tokens = 9}).text, "");
+  EXPECT_EQ(run(model, "a", {.max_tokens = 5, .ignore_eos = true}).text, "bc");
+}
+
+// The spellings are llama.cpp's (0.7), from its list of tokens that end a generation.
+TEST_F(Continuation, KnownSpellingsOfAddedTokensEndATextWhateverTheFilesName) {
+  const auto ends = [this](std::vector<std::string> pieces, std::map<std::string, bool> added) {
+    return chain({.pieces = std::move(pieces), .added = std::move(added), .byte_level = true})
+        ->end_tokens();
+  };
+  EXPECT_EQ(
+      ends({"a", "<|eot_id|>", "<end_of_turn>"}, {{"<|eot_id|>", true}, {"<end_of_turn>", true}}),
+      (Ids{1, 2}));
+  // A piece of text is no mark.
+  EXPECT_EQ(ends({"a", "</s>", "<|im_end|>"}, {{"<|im_end|>", true}}), (Ids{2}));
+  // Of gpt-oss and the like, <|end|> ends a part of an answer.
+  EXPECT_EQ(ends({"a", "<|end|>"}, {{"<|end|>", true}}), (Ids{1}));
+  EXPECT_EQ(ends({"a", "<|end|>", "<|return|>", "<|call|>"},
+                 {{"<|end|>", true}, {"<|return|>", true}, {"<|call|>", true}}),
+            (Ids{2, 3}));
+}
+
+TEST_F(Continuation, TokensThatOnlyTheConfigurationNamesAreTokens) {
+  const ChainVocabulary vocabulary{.pieces = {"a", "b", "<", ">"}, .added = {}, .byte_level = true};
+  const testing::Json config = {
+      {"added_tokens_decoder",
+       {{"5", {{"content", "<x>"}, {"special", true}}},
+        {"4", {{"content", "<y>"}, {"special", false}, {"normalized", false}}}}}};
+  const auto model = chain(vocabulary, config, {{"vocab_size", 4}});
+  const Tokenizer& tokenizer = model->tokenizer();
+  EXPECT_EQ(tokenizer.encode("a<x>b<y>", false), (Ids{0, 5, 1, 4}));
+  EXPECT_TRUE(tokenizer.is_special(5));
+  EXPECT_FALSE(tokenizer.is_special(4));
+  EXPECT_EQ(tokenizer.decode(Ids{0, 5, 4, 1}), "a<y>b");
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,80 @@
+#include "engine/end_tokens.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace outrider {
+namespace {
+
+// What published models spell the end of a text, a turn, a message or a call with, and the marks
+// of infilling behind which no text goes on: what llama.cpp (0.7) ends a text at.
+constexpr std::string_view kSpellings[] = {
+    "</s>",
+    "<|end|>",
+    "<eos>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "[EOS]",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|return|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|flush|>",
+    "<|tool_response>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<end_of_utterance>",
+};
+// In the vocabularies that have one of each group, these ends stand within an answer.
+struct PartOfAnswer {
+  std::string_view end;
+  std::string_view besides[2];
+};
+constexpr PartOfAnswer kParts[] = {
+    {"<|end|>", {"<|return|>", "<|call|>"}},
+    {"<|end|>", {"<|return|>", "<|calls|>"}},
+    {"<|end|>", {"<|flush|>", "<|call|>"}},
+    {"<|end|>", {"<|flush|>", "<|calls|>"}},
+    {"</s>", {"<|tool_response>", "<|tool_response>"}},
+};
+
+// A plain piece of that spelling is text like any other.
+std::optional<TokenId> find_added(const Tokenizer& tokenizer, std::string_view spelling) {
+  const std::optional<TokenId> id = tokenizer.find(spelling);
+  return id && tokenizer.is_added(*id) ? id : std::nullopt;
+}
+
+bool is_part_of_answer(const Tokenizer& tokenizer, std::string_view spelling) {
+  return std::any_of(std::begin(kParts), std::end(kParts), [&](const PartOfAnswer& part) {
+    return part.end == spelling && find_added(tokenizer, part.besides[0]) &&
+           find_added(tokenizer, part.besides[1]);
+  });
+}
+
+}  // namespace
+
+std::vector<TokenId> find_end_tokens(std::span<const TokenId> configured,
+                                     const Tokenizer& tokenizer) {
+  std::vector<TokenId> ends;
+  const auto add = [&ends](TokenId id) {
+    if (std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
+  };
+  for (const TokenId id : configured) add(id);
+  if (tokenizer.eos_token() != kNoToken) add(tokenizer.eos_token());
+  for (const std::string_view spelling : kSpellings) {
+    const std::optional<TokenId> id = find_added(tokenizer, spelling);
+    if (id && !is_part_of_answer(tokenizer, spelling)) add(*id);
+  }
+  return ends;
+}
+
+}  // namespace outrider

@@ -1,0 +1,23 @@
+#include "sampling/penalised_row.h"
+
+#include <cstddef>
+
+namespace outrider {
+
+PenalisedRow::PenalisedRow(const Transform& transform, LogitRow row, const TokenHistory& history,
+                           std::span<const TokenId> path, std::vector<TokenLogit>& replaced)
+    : row_(row) {
+  replaced.clear();
+  if (!transform.has_penalties()) return;
+  transform.penalise(row_.values_, history, path, &replaced);
+  replaced_ = replaced;
+}
+
+PenalisedRow::~PenalisedRow() {
+  // Backwards: of a token that was written twice, the first logit is the row's own.
+  for (std::size_t i = replaced_.size(); i-- > 0;) {
+    row_.values_[static_cast<std::size_t>(replaced_[i].token)] = replaced_[i].logit;
+  }
+}
+
+}  // namespace outrider
