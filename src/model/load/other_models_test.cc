@@ -1,0 +1,58 @@
+// What is no model is called what it is.
+#include "model/load/other_models.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "io/test_files.h"
+#include "outrider/error.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+auto fails(const std::string& text) { return ThrowsMessage<Error>(HasSubstr(text)); }
+
+TEST(OtherModels, DirectoriesWithoutConfigAreNamedByTheirFiles) {
+  const testing::TemporaryDirectory directory;
+  EXPECT_NO_THROW(refuse_other_directory(directory.path()));
+  std::ofstream(directory.path() / "params.json") << "{}";
+  EXPECT_THAT([&] { refuse_other_directory(directory.path()); }, fails("its trainer's own form"));
+  std::ofstream(directory.path() / "adapter_config.json") << "{}";
+  EXPECT_THAT([&] { refuse_other_directory(directory.path()); }, fails("an adapter (LoRA"));
+}
+
+TEST(OtherModels, QuantisedDirectoriesAreNamedByTheirMethod) {
+  using Json = nlohmann::json;
+  const auto refuse = [](const Json& json) {
+    return [json] { refuse_other_quantisation(json, "config.json"); };
+  };
+  EXPECT_NO_THROW(refuse(Json{{"quantization_config", nullptr}})());
+  EXPECT_NO_THROW(refuse(Json{{"model_type", "llama"}})());
+  EXPECT_THAT(refuse({{"quantization_config", {{"quant_method", "bitsandbytes"}}}}),
+              fails("quantised by bitsandbytes"));
+  EXPECT_THAT(refuse({{"quantization_config", {{"bits", 4}}}}), fails("an unnamed method"));
+  EXPECT_THAT(refuse({{"quantization", {{"group_size", 64}, {"bits", 4}}}}), fails("MLX"));
+}
+
+TEST(OtherModels, GgufFilesAreNamedByTheirType) {
+  const auto refuse = [](const char* key, const char* value) {
+    return [key, value] {
+      const auto bytes = test_files::Gguf().text(key, value).bytes();
+      refuse_other_gguf(*parse_gguf(bytes, "other.gguf"));
+    };
+  };
+  EXPECT_NO_THROW(refuse("general.type", "model")());
+  EXPECT_THAT(refuse("general.type", "adapter"), fails("an adapter (LoRA)"));
+  EXPECT_THAT(refuse("general.type", "mmproj"), fails("a projector"));
+  EXPECT_THAT(refuse("general.architecture", "clip"), fails("a projector"));
+}
+
+}  // namespace
+}  // namespace outrider
