@@ -38,7 +38,8 @@ class TensorTable {
 // Number of elements of `shape` (1 for a scalar, 0 if any dimension is); nullopt when the product
 // of the non-zero dimensions leaves int64: then even a part of the shape would overflow.
 std::optional<std::int64_t> checked_n_elements(std::span<const std::int64_t> shape);
-// Bytes of that many elements, which must be whole blocks; nullopt on overflow.
+// Bytes of that many elements, which must be whole blocks; 0 of a foreign type; nullopt on
+// overflow.
 std::optional<std::uint64_t> checked_n_bytes(ElementType type, std::int64_t n_elements);
 
 }  // namespace outrider
