@@ -42,7 +42,7 @@ GenerateResult run(const std::shared_ptr<const Model>& model, const std::string&
   return Generator(model).generate(prompt, options);
 }
 
-// transformers 5.12: tokenizer.decode(prompt and continuation) less tokenizer.decode(prompt).
+// The rule: what decoding prompt and continuation together adds to decoding the prompt.
 TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
   const auto model = chain({.pieces = {"\u2581the", "\u2581cat", "\u2581sat", "s", "\u2581on"},
                             .added = {},
@@ -66,6 +66,26 @@ TEST_F(Continuation, FinishesACharacterThatThePromptBegan) {
   const GenerateRequest request{.prompt = {0, 1}, .options = {.max_tokens = 2}};
   EXPECT_EQ(Generator(model).generate({&request, 1}).front().text, "\u00e9b");
   EXPECT_EQ(run(model, "a", {.max_tokens = 2}).text, "\u00e9");
+}
+
+// A run of byte tokens comes out when it is over: the prompt's part of it is the prompt's.
+TEST_F(Continuation, DoesNotRepeatByteTokensOfThePrompt) {
+  ChainVocabulary vocabulary{
+      .pieces = {"a", "<0xC3>", "<0xA9>", "b"}, .added = {}, .byte_level = false};
+  testing::Json tokenizer = testing::tokenizer_of(vocabulary);
+  tokenizer["model"]["byte_fallback"] = true;
+  tokenizer["pre_tokenizer"] = nullptr;
+  tokenizer["decoder"] = {{"type", "Sequence"},
+                          {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}};
+  testing::write_chain(testing::make_chain_model({1, 2, 3, 0}), tokenizer, directory_.path());
+  const auto model = Model::load(directory_.path(), {.threads = 1});
+  const auto behind = [&model](Ids prompt) {
+    const GenerateRequest request{.prompt = std::move(prompt), .options = {.max_tokens = 3}};
+    return Generator(model).generate({&request, 1}).front().text;
+  };
+  EXPECT_EQ(behind({0, 1, 2}), "ba\uFFFD");  // the prompt's text is "a\u00e9"
+  EXPECT_EQ(behind({0, 1}), "\u00e9ba");
+  EXPECT_EQ(behind({0}), "\u00e9b");
 }
 
 TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
@@ -130,6 +150,19 @@ TEST_F(Continuation, KnownSpellingsOfAddedTokensEndATextWhateverTheFilesName) {
   EXPECT_EQ(ends({"a", "<|end|>", "<|return|>", "<|call|>"},
                  {{"<|end|>", true}, {"<|return|>", true}, {"<|call|>", true}}),
             (Ids{2, 3}));
+}
+
+// A head that is stored beside a tied embedding is the model's, unless it is the embedding.
+TEST_F(Continuation, AStoredHeadCountsWhateverTheConfigSaysOfTying) {
+  const ChainVocabulary vocabulary{.pieces = {"a", "b", "c"}, .added = {}, .byte_level = true};
+  for (const bool own : {false, true}) {
+    testing::ChainModel chain = testing::make_chain_model({1, 2, 0});
+    chain.config["tie_word_embeddings"] = true;
+    if (!own) chain.tensors["lm_head.weight"] = chain.tensors["model.embed_tokens.weight"];
+    testing::write_chain(chain, testing::tokenizer_of(vocabulary), directory_.path());
+    const auto model = Model::load(directory_.path(), {.threads = 1});
+    EXPECT_EQ(run(model, "a", {.max_tokens = 3}).text, own ? "bca" : "aaa");
+  }
 }
 
 TEST_F(Continuation, TokensThatOnlyTheConfigurationNamesAreTokens) {

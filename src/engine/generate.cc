@@ -71,7 +71,7 @@ class Generation {
     const std::size_t n_before = result_.text.size();
     decoded_.clear();
     if (is_token && !ends) decoding_->push(committed.id, decoded_);
-    stop_strings_.push(decoded_, result_.text);
+    take_decoded();
     const bool stops = ends || stop_strings_.found();
     if (stops) release_rest();
     if (stops) result_.finish_reason = FinishReason::stop;
@@ -141,10 +141,11 @@ class Generation {
     std::vector<std::string> in_text;
     for (const std::string& stop : stops) {
       const std::optional<TokenId> token = model_->tokenizer().find(stop);
-      if (token && model_->tokenizer().is_special(*token))
+      if (token && model_->tokenizer().is_special(*token)) {
         stop_tokens_.push_back(*token);
-      else
+      } else {
         in_text.push_back(stop);
+      }
     }
     return in_text;
   }
@@ -152,10 +153,25 @@ class Generation {
   // The text goes on behind its prompt: a first word keeps the blank that it would lose at the
   // beginning of a text, and a character that the prompt began is finished.
   void decode_prompt(std::span<const TokenId> prompt) {
+    const auto alone = model_->tokenizer().start_decoding(false);
+    std::string settled;
     for (const TokenId id : prompt) {
-      if (model_->tokenizer().has(id)) decoding_->push(id, decoded_);
-      decoded_.clear();
+      if (!model_->tokenizer().has(id)) continue;
+      decoding_->push(id, settled);
+      alone->push(id, settled);
+      settled.clear();
     }
+    alone->finish(held_of_prompt_);
+  }
+
+  // What was decoded goes on to the text, less what the prompt's own text has of it: a run of byte
+  // tokens at the prompt's end is held back until the run is over, whole characters and all.
+  void take_decoded() {
+    if (!held_of_prompt_.empty() && !decoded_.empty()) {
+      if (decoded_.starts_with(held_of_prompt_)) decoded_.erase(0, held_of_prompt_.size());
+      held_of_prompt_.clear();
+    }
+    stop_strings_.push(decoded_, result_.text);
   }
 
   // The text held back at the end: unfinished characters, beginnings of stop strings.
@@ -164,7 +180,7 @@ class Generation {
     if (std::exchange(released_, true)) return;
     decoded_.clear();
     decoding_->finish(decoded_);
-    stop_strings_.push(decoded_, result_.text);
+    take_decoded();
     stop_strings_.finish(result_.text);
   }
 
@@ -193,6 +209,7 @@ class Generation {
   Stream stream_;
   std::unique_ptr<Tokenizer::Decoding> decoding_;
   std::string decoded_;               // of the last token
+  std::string held_of_prompt_;        // text of the prompt that decoding_ has not given out yet
   std::vector<TokenId> stop_tokens_;  // of stop strings
   StopStrings stop_strings_;
   bool released_ = false;
