@@ -38,16 +38,13 @@ std::string read_chat_template(const JsonView& config) {
   return "";
 }
 
-constexpr const char* kConfigFile = "tokenizer_config.json";
-
-// Tokens that were added behind the tokenizer's training stand there, not always in both files.
-std::vector<AddedToken> tokens_of_config(const fs::path& file) {
-  if (!is_named(file)) return {};
+// A file beside tokenizer.json: an object, an empty one where there is no such file.
+nlohmann::json read_neighbour(const fs::path& file) {
+  if (!is_named(file)) return nlohmann::json::object();
   const MappedFile mapped(file);
-  const nlohmann::json document = parse_json(text_of(mapped), file.string());
-  const JsonView config(document, file.string());
-  if (!config.is_object()) config.fail("an object");
-  return read_added_tokens_decoder(config);
+  nlohmann::json document = parse_json(text_of(mapped), file.string());
+  if (!document.is_object()) JsonView(document, file.string()).fail("an object");
+  return document;
 }
 
 }  // namespace
@@ -59,16 +56,16 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
   if (is_directory && !fs::exists(file)) {
     throw Error("load tokenizer", path.string(), "a directory with a tokenizer.json", "none");
   }
+  const fs::path config_file = directory / "tokenizer_config.json";
+  const fs::path map_file = directory / "special_tokens_map.json";
+  const nlohmann::json config_document = read_neighbour(config_file);
+  const nlohmann::json map_document = read_neighbour(map_file);
+  const JsonView configuration(config_document, config_file.string());
+  // Tokens that were added behind the tokenizer's training stand there, not always in both files.
   TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string(),
-                                              tokens_of_config(directory / kConfigFile));
+                                              read_added_tokens_decoder(configuration));
   // The configuration is the newer file; the map names the same tokens in older directories.
-  for (const char* const name : {kConfigFile, "special_tokens_map.json"}) {
-    const fs::path config_file = directory / name;
-    if (!is_named(config_file)) continue;
-    const MappedFile mapped(config_file);
-    const nlohmann::json document = parse_json(text_of(mapped), config_file.string());
-    const JsonView config(document, config_file.string());
-    if (!config.is_object()) config.fail("an object");
+  for (const JsonView& config : {configuration, JsonView(map_document, map_file.string())}) {
     if (parts.bos == kNoToken) parts.bos = read_named_token(config, "bos_token", parts.vocabulary);
     if (parts.eos == kNoToken) parts.eos = read_named_token(config, "eos_token", parts.vocabulary);
     if (parts.chat_template.empty()) parts.chat_template = read_chat_template(config);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -189,11 +191,10 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
     builder.add(checked_id(id, id_limit), it.key()).in_model = true;
   }
   std::vector<AddedToken> added = read_added_tokens(added_json, id_limit);
+  std::set<std::string, std::less<>> known;
+  for (const AddedToken& token : added) known.insert(token.content);
   for (const AddedToken& token : more) {
-    const bool known = std::any_of(added.begin(), added.end(), [&token](const AddedToken& other) {
-      return other.content == token.content;
-    });
-    if (known) continue;
+    if (known.contains(token.content)) continue;
     if (token.id >= id_limit) {
       root.fail(
           "added tokens (of tokenizer_config.json) with ids below " + std::to_string(id_limit),
