@@ -43,7 +43,7 @@ def outrider(arguments, prompt, spec, extra=(), table=None):
     return json.loads(run.stdout)
 
 
-def accepted(result):
+def passes_and_tokens(result):
     figures = result["stats"]
     return figures["target_passes"], figures["emitted"]
 
@@ -60,7 +60,7 @@ def compare_bits(arguments):
                     for spec, file in zip(("none", arguments.spec), files))
                 same = (plain["ids"] == drafted["ids"] and
                         filecmp.cmp(*files, shallow=False) and files[0].stat().st_size > 0)
-            n_passes, n_tokens = accepted(drafted)
+            n_passes, n_tokens = passes_and_tokens(drafted)
             passes += n_passes
             tokens += n_tokens
             differing += not same

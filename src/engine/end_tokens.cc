@@ -34,7 +34,7 @@ constexpr std::string_view kSpellings[] = {
     "<|file_sep|>",
     "<end_of_utterance>",
 };
-// In the vocabularies that have one of each group, these ends stand within an answer.
+// Ends that stand within an answer in vocabularies that have both of the tokens beside them.
 struct PartOfAnswer {
   std::string_view end;
   std::string_view besides[2];

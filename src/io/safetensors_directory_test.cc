@@ -91,7 +91,6 @@ TEST_F(SafetensorsDirectory, SaysWhatIsMissing) {
               fails("one.safetensors: expected the tensor 'a' that the index promises, got none"));
 }
 
-// transformers 5.12 reads what the index names and passes over the rest.
 TEST_F(SafetensorsDirectory, TensorsBesideTheIndexDoNoHarm) {
   write("one.safetensors",
         safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"

@@ -2,7 +2,6 @@
 // on, the metadata in the first part, the tensors in any.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "io/gguf.h"

@@ -369,7 +369,8 @@ bool Transform::has_penalties() const {
 void Transform::penalise(std::span<float> logits, const TokenHistory& history,
                          std::span<const TokenId> path, std::vector<TokenLogit>* replaced) const {
   if (replaced != nullptr) {
-    // At once for all that may come: a deeper path, more of the history's tokens.
+    // At once for all that may come, so that a deeper path allocates nothing in the decode loop.
+    // 256 tokens are as many as a pass has rows (kPrefillRows); a path of more grows once.
     constexpr std::size_t kPathTokens = 256;
     const std::size_t n_path = (path.size() / kPathTokens + 1) * kPathTokens;
     replaced->reserve(replaced->size() + params_.logit_bias.size() + history.capacity() + n_path);

@@ -77,7 +77,7 @@ class Transform {
   // -infinity. Tokens of probability 0 (-infinity, NaN, underflow) are not in the support; if that
   // would leave none, the result is that of temperature 0. Logits of +infinity share everything.
   void distribution(std::span<const float> penalised, Distribution& out) const;
-  // The same of a row: where the transform is greedy, without a look at all of its values.
+  // The same of a row; where the transform is greedy, its likeliest token is all that is asked for.
   void distribution(LogitRow penalised, Distribution& out) const;
 
   // The most tokens that distribution() leaves of n_logits.

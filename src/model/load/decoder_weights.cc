@@ -12,7 +12,7 @@ constexpr TensorName kFinalNorm = {"model.norm", "output_norm"};
 constexpr TensorName kHead = {"lm_head", "output"};
 
 // Whether the output matrix is the embedding: where the configuration says so, unless a head is
-// stored that is another matrix. (transformers 5 keeps such a head, too; earlier ones dropped it.)
+// stored that is another matrix.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config, const char* embedding,
                    const char* head) {
   if (!config.tied_head) return false;

@@ -49,17 +49,17 @@ void refuse_other_quantisation(const nlohmann::json& config, const std::filesyst
   if (!config.is_object()) return;
   const auto member = [&config](const char* name) {
     const auto found = config.find(name);
-    return found != config.end() && found->is_object() ? &*found : nullptr;
+    return found != config.end() && !found->is_null() ? &*found : nullptr;
   };
   if (const nlohmann::json* quantised = member("quantization_config")) {
-    const auto method = quantised->find("quant_method");
-    refuse("quantization_config", method != quantised->end() && method->is_string()
-                                      ? method->get<std::string>()
-                                      : "an unnamed method");
+    const bool named = quantised->is_object() && quantised->contains("quant_method") &&
+                       quantised->at("quant_method").is_string();
+    refuse("quantization_config",
+           named ? quantised->at("quant_method").get<std::string>() : "an unnamed method");
   }
   // MLX writes its numbers into config.json as well: {"group_size": 64, "bits": 4}.
   if (const nlohmann::json* quantised = member("quantization")) {
-    if (quantised->contains("bits")) refuse("quantization", "MLX");
+    if (quantised->is_object() && quantised->contains("bits")) refuse("quantization", "MLX");
   }
 }
 

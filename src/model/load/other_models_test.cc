@@ -38,6 +38,7 @@ TEST(OtherModels, QuantisedDirectoriesAreNamedByTheirMethod) {
   EXPECT_THAT(refuse({{"quantization_config", {{"quant_method", "bitsandbytes"}}}}),
               fails("quantised by bitsandbytes"));
   EXPECT_THAT(refuse({{"quantization_config", {{"bits", 4}}}}), fails("an unnamed method"));
+  EXPECT_THAT(refuse({{"quantization_config", "q4"}}), fails("an unnamed method"));
   EXPECT_THAT(refuse({{"quantization", {{"group_size", 64}, {"bits", 4}}}}), fails("MLX"));
 }
 
