@@ -178,8 +178,15 @@ std::unique_ptr<TensorSource> open_safetensors_directory(const std::filesystem::
   if (const auto index = directory / kIndexFile; is_named(index)) {
     return open_sharded(directory, index);
   }
+  // Weights pickled by PyTorch: reading them means running what the file says.
+  std::string got = "neither";
+  for (const char* pickled : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (!is_named(directory / pickled)) continue;
+    got = fmt::format("{} (pickled weights are not read: save them as safetensors)", pickled);
+    break;
+  }
   throw Error(kOperation, directory.string(), fmt::format("{} or {}", kSingleFile, kIndexFile),
-              "neither");
+              got);
 }
 
 }  // namespace outrider

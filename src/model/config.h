@@ -52,10 +52,6 @@ struct ModelConfig {
 // (families/registry.h). Throws Error as read_family does.
 ModelConfig read_config_json(const std::filesystem::path& directory);
 
-// config.json of a head that drafts for a model: the shape of its decoder layer under the same
-// keys, whatever architecture it names.
-ModelConfig read_head_config_json(const std::filesystem::path& directory);
-
 // Throws Error, naming the field, unless every number of the config lies within its bounds and they
 // fit together. Both readers end with it. operation and object go into the message.
 void check_config(const ModelConfig& config, std::string_view operation, std::string_view object);

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/load_model.h"
@@ -78,6 +80,92 @@ TEST_F(HeadDrafters, Eagle3DraftsAsTheGoldenProgram) {
   const auto vocabulary = golden_drafts().at("draft_vocabulary").get<std::vector<TokenId>>();
   testing::write_eagle3_head(golden_shape(), vocabulary, head_path());
   expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle3").at("reduced"));
+}
+
+// The embedding that counts is the file's own, where it is not the target's.
+TEST_F(HeadDrafters, EagleReadsItsOwnEmbedding) {
+  testing::write_eagle_head(golden_shape(), head_path(), {}, /*own_embedding=*/true);
+  expect_golden_drafts(*target_, *make_of("eagle"), golden_drafts().at("eagle_own_embedding"));
+}
+
+// The forms of public EAGLE-3 heads (eagle_config.h). The target has three layers.
+const std::map<std::string, testing::Eagle3Form>& eagle3_forms() {
+  static const std::map<std::string, testing::Eagle3Form> forms = {
+      {"authors", {.config = R"({})"}},
+      {"specforge",
+       {.config = R"({"norm_before_residual": true, "draft_vocab_size": 23, "eagle_config":
+            {"eagle_aux_hidden_state_layer_ids": [0, 1], "use_aux_hidden_state": true,
+             "use_last_layernorm": true, "use_mtp_layernorm": false, "parallel_draft_step": 1}})",
+        .n_features = 2}},
+      {"deepspec",
+       {.config = R"({"target_layer_ids": [0, 1, 0, 1], "fc_norm": true})",
+        .n_features = 4,
+        .fc_norm = true}},
+      {"speculators",
+       {.config = R"({"speculators_model_type": "eagle3", "draft_vocab_size": 23,
+            "norm_before_residual": true, "norm_before_fc": true, "norm_output": true,
+            "eagle_aux_hidden_state_layer_ids": [0, 2, 1], "target_hidden_size": null,
+            "speculators_config": {"algorithm": "eagle3"}})",
+        .prefix = "layers.0.",
+        .speculators = true,
+        .own_embedding = true,
+        .input_norm = true}}};
+  return forms;
+}
+
+TEST_F(HeadDrafters, Eagle3FormsOfOthersDraftAsTheGoldenProgram) {
+  const auto& golden = golden_drafts().at("eagle3_forms");
+  ASSERT_EQ(eagle3_forms().size(), golden.size());
+  for (const auto& [name, form] : eagle3_forms()) {
+    SCOPED_TRACE(name);
+    testing::write_eagle3_form(golden_shape(), form, head_path());
+    expect_golden_drafts(*target_, *make_of("eagle"), golden.at(name));
+  }
+}
+
+TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
+  const auto refused = [&](const std::string& config, bool speculators = false) {
+    testing::Eagle3Form form = eagle3_forms().at(speculators ? "speculators" : "authors");
+    form.config = config;
+    testing::write_eagle3_form(golden_shape(), form, head_path());
+    return refusal_of("eagle");
+  };
+  const auto expect_refused = [](const std::string& message, std::string_view part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  // Layers that the target has not, at every place where they may stand; the output of its last
+  // layer, which is normed before anything leaves the pass.
+  expect_refused(refused(R"({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [97, 98, 99]}})"),
+                 "eagle_config.eagle_aux_hidden_state_layer_ids to be layers 0 to 1 of a target of "
+                 "3, got [97,98,99]");
+  expect_refused(refused(R"({"eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1, 2]}})"),
+                 "layers 0 to 1 of");
+  expect_refused(refused(R"({"eagle_aux_hidden_state_layer_ids": [0, 1, 3]})"), "layers 0 to 2 of");
+  expect_refused(refused(R"({"target_layer_ids": [0, 1, 2]})"), "target_layer_ids to be layers 0");
+  expect_refused(refused(R"({"target_layer_ids": [0, -1, 1]})"), "target_layer_ids to be layers 0");
+  expect_refused(refused(R"({"target_layer_ids": "all"})"), "target_layer_ids to be layers 0");
+  // Two hidden states where fc reads three.
+  expect_refused(refused(R"({"target_layer_ids": [0, 1]})"), "fc.weight");
+  // Other heads, and keys that nobody knows.
+  expect_refused(refused(R"({"eagle_config": {"use_aux_hidden_state": false}})"),
+                 "eagle_config.use_aux_hidden_state to be true, got false");
+  expect_refused(refused(R"({"eagle_config": {"use_mtp_layernorm": true}})"),
+                 "use_mtp_layernorm to be false, got true");
+  expect_refused(refused(R"({"eagle_config": {"parallel_draft_step": 4}})"),
+                 "parallel_draft_step to be 1, got 4");
+  expect_refused(refused(R"({"eagle_config": {"logit_gate": 0.5}})"), "eagle_config.logit_gate");
+  expect_refused(refused(R"({"logit_scale": 0.5})"), "logit_scale");
+  expect_refused(refused(R"({"target_hidden_size": 16})"), "target_hidden_size to be 8, got 16");
+  expect_refused(refused(R"({"norm_before_fc": true})"), "input_norm.weight");
+  expect_refused(refused(R"({"fc_norm": true})"), "fc_norm.0.weight");
+  expect_refused(refused(R"({"speculators_model_type": "dflash"})", true),
+                 "speculators_model_type to be eagle3, got dflash");
+
+  // Weights in a pickle.
+  fs::rename(head_path() / "model.safetensors", head_path() / "pytorch_model.bin");
+  testing::write_eagle3_form(golden_shape(), eagle3_forms().at("authors"), head_path());
+  fs::rename(head_path() / "model.safetensors", head_path() / "pytorch_model.bin");
+  expect_refused(refusal_of("eagle"), "pytorch_model.bin (pickled weights are not read");
 }
 
 TEST_F(HeadDrafters, EagleRefusesWhatDoesNotFit) {

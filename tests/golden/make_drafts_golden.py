@@ -43,11 +43,12 @@ class Draft:
         return {"tokens": self.tokens[1:], "parents": self.parents[1:], "probs": self.probs}
 
 
-def chained(tokens, states, layer, read, logits_of):
+def chained(tokens, states, layer, read, logits_of, give=lambda state: state):
     """Heads that run on their own states: EAGLE and EAGLE-3.
 
     states: of the places of the text but the last. read(state, token): what the layer's attention
-    reads and what its residual stream begins as.
+    reads and what its residual stream begins as. give(state): what the next row reads of what the
+    layer gave.
     """
     rows = [read(states[i], tokens[i + 1]) for i in range(len(tokens) - 1)]
     seen = [layer.cached(x, i) for i, (x, _) in enumerate(rows)]
@@ -62,19 +63,20 @@ def chained(tokens, states, layer, read, logits_of):
             x, residual = read(given[parent], draft.tokens[node])
             visible = keys[parent] + [layer.cached(x, place)]
         keys[node] = visible
-        given[node] = layer.run(residual, x, place, visible)
+        given[node] = give(layer.run(residual, x, place, visible))
         return logits_of(given[node])
 
     return Draft(tokens[-1], len(WIDTHS), logits_at).as_json()
 
 
-def eagle(model, inputs, tokens):
+def eagle(model, inputs, tokens, own_embedding=False):
     width = 2 * DIM if "+" in inputs else DIM
     fc, bias = parameter("fc.weight", DIM, width), parameter("fc.bias", DIM)
     layer = Layer("layers.0.", input_norm=False)
+    embeddings = embeddings_of(model, own_embedding)
 
     def read(state, token):
-        embedding = model.embedding[token]
+        embedding = embeddings[token]
         parts = {"token": [embedding], "feature": [state]}.get(inputs, [embedding, state])
         x = fc @ torch.cat(parts) + bias
         return x, x
@@ -82,26 +84,58 @@ def eagle(model, inputs, tokens):
     return chained(tokens, model.states(tokens)[-1], layer, read, lambda state: model.head @ state)
 
 
-def eagle3(model, vocabulary, tokens):
-    fc = parameter("fc.weight", DIM, 3 * DIM)
-    layer = Layer("midlayer.", width=2 * DIM)
-    hidden_norm = parameter("midlayer.hidden_norm.weight", DIM)
+# What public EAGLE-3 heads do differently. layers: the residual streams read, 0 the embedding. The
+# norms: as the programs of vLLM and speculators that serve such heads compute them.
+PLAIN = {"prefix": "midlayer.", "layers": (0, 1, 2), "own_embedding": False,
+         "norm_before_residual": False, "norm_before_fc": False, "fc_norm": False,
+         "norm_output": False}
+EAGLE3_FORMS = {
+    "authors": {"layers": (2, 1, 0)},  # 2, n/2 and n - 3 of three layers
+    "specforge": {"layers": (1, 2), "norm_before_residual": True},
+    "deepspec": {"layers": (1, 2, 1, 2), "fc_norm": True},
+    "speculators": {"prefix": "layers.0.", "layers": (0, 2, 1), "own_embedding": True,
+                    "norm_before_residual": True, "norm_before_fc": True, "norm_output": True},
+}
+
+
+def embeddings_of(model, own):
+    return parameter("embed_tokens.weight", VOCABULARY, DIM) if own else model.embedding
+
+
+def eagle3(model, vocabulary, tokens, **form):
+    form = PLAIN | form
+    n = len(form["layers"])
+    fc = parameter("fc.weight", DIM, n * DIM)
+    layer = Layer(form["prefix"], width=2 * DIM)
+    hidden_norm = parameter(form["prefix"] + "hidden_norm.weight", DIM)
     norm = parameter("norm.weight", DIM)
     head = parameter("lm_head.weight", len(vocabulary), DIM)
+    embeddings = embeddings_of(model, form["own_embedding"])
     all_states = model.states(tokens)
-    states = [fc @ torch.cat([all_states[depth][i] for depth in (0, 1, 2)])
-              for i in range(len(tokens))]
+
+    def fused(i):
+        parts = [all_states[depth][i] for depth in form["layers"]]
+        if form["fc_norm"]:
+            parts = [rms(part, parameter(f"fc_norm.{k}.weight", DIM))
+                     for k, part in enumerate(parts)]
+        joined = torch.cat(parts)
+        if form["norm_before_fc"]:
+            joined = rms(joined, parameter("input_norm.weight", n * DIM))
+        return fc @ joined
 
     def read(state, token):
-        return torch.cat([rms(model.embedding[token], layer.before),
-                          rms(state, hidden_norm)]), state
+        normed = rms(state, hidden_norm)
+        residual = normed if form["norm_before_residual"] else state
+        return torch.cat([rms(embeddings[token], layer.before), normed]), residual
 
     def logits_of(state):
         everywhere = torch.full((VOCABULARY,), -torch.inf)
-        everywhere[torch.tensor(vocabulary)] = head @ rms(state, norm)
+        normed = state if form["norm_output"] else rms(state, norm)
+        everywhere[torch.tensor(vocabulary)] = head @ normed
         return everywhere
 
-    return chained(tokens, states, layer, read, logits_of)
+    return chained(tokens, [fused(i) for i in range(len(tokens))], layer, read, logits_of,
+                   (lambda state: rms(state, norm)) if form["norm_output"] else (lambda state: state))
 
 
 def medusa(model, n_heads, own, tokens):
@@ -158,9 +192,15 @@ def main():
         "draft_vocabulary": DRAFT_VOCABULARY,
         "eagle": {inputs: of_texts(lambda tokens, inputs=inputs: eagle(model, inputs, tokens))
                   for inputs in ("feature+shifted-token", "token", "feature")},
+        "eagle_own_embedding": of_texts(
+            lambda tokens: eagle(model, "feature+shifted-token", tokens, True)),
         "eagle3": {
             "whole": of_texts(lambda tokens: eagle3(model, list(range(VOCABULARY)), tokens)),
             "reduced": of_texts(lambda tokens: eagle3(model, DRAFT_VOCABULARY, tokens))},
+        "eagle3_forms": {
+            name: of_texts(lambda tokens, form=form: eagle3(model, list(range(VOCABULARY)), tokens,
+                                                            **form))
+            for name, form in EAGLE3_FORMS.items()},
         "medusa": {"own": of_texts(lambda tokens: medusa(model, 3, True, tokens)),
                    "shared": of_texts(lambda tokens: medusa(model, 3, False, tokens))},
         "mtp": {str(n): of_texts(lambda tokens, n=n: mtp(model, n, tokens)) for n in (2, 3)},

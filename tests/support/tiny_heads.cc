@@ -99,12 +99,14 @@ TinyModel golden_target() {
   return model;
 }
 
-void write_eagle_head(const TinyShape& target, const fs::path& directory,
-                      const std::string& inputs) {
+void write_eagle_head(const TinyShape& target, const fs::path& directory, const std::string& inputs,
+                      bool own_embedding) {
   const bool reads_both = inputs != "token" && inputs != "feature";
   Tensors tensors = {{"fc.weight", {target.dim, (reads_both ? 2 : 1) * target.dim}},
                      {"fc.bias", {target.dim}},
-                     {"embed_tokens.weight", {target.vocabulary_size, target.dim}}};
+                     {"embed_tokens.weight",
+                      {target.vocabulary_size, target.dim},
+                      own_embedding ? "" : "model.embed_tokens.weight"}};
   add_layer(tensors, target, "layers.0.", target.dim, false);
   write(directory, "model.safetensors", tensors);
   Json more = {{"bias", true}};
@@ -133,6 +135,27 @@ void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_v
                {{"architectures", {"LlamaForCausalLMEagle3"}},
                 {"draft_vocab_size", n_drafted},
                 {"feature_layers", layers}});
+}
+
+void write_eagle3_form(const TinyShape& target, const Eagle3Form& form, const fs::path& directory) {
+  const std::int64_t dim = target.dim;
+  Tensors tensors = {{"fc.weight", {dim, form.n_features * dim}},
+                     {form.prefix + "hidden_norm.weight", {dim}},
+                     {"norm.weight", {dim}},
+                     {"lm_head.weight", {target.vocabulary_size, dim}}};
+  add_layer(tensors, target, form.prefix, 2 * target.dim, true);
+  if (form.own_embedding) tensors.push_back({"embed_tokens.weight", {target.vocabulary_size, dim}});
+  if (form.input_norm) tensors.push_back({"input_norm.weight", {form.n_features * dim}});
+  for (int i = 0; form.fc_norm && i < form.n_features; ++i) {
+    tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {dim}});
+  }
+  write(directory, "model.safetensors", tensors);
+  const Json more = Json::parse(form.config);
+  write_config(target, directory, form.speculators ? Json::object() : more);
+  if (!form.speculators) return;
+  Json config = more;
+  config["transformer_layer_config"] = Json::parse(std::ifstream(directory / "config.json"));
+  std::ofstream(directory / "config.json") << config.dump(1) << "\n";
 }
 
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,

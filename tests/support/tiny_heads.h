@@ -31,11 +31,25 @@ struct HeadTensor {
 
 // What `outrider train` writes for a target of that shape, with chirps for weights;
 // docs/training.md lists the names. The directory is made if need be. `inputs` as in config.json's
-// "eagle_inputs"; empty: as public files, which do not say.
+// "eagle_inputs"; empty: as public files, which do not say. The embedding repeats the golden
+// target's, or is the head's own.
 void write_eagle_head(const TinyShape& target, const std::filesystem::path& directory,
-                      const std::string& inputs = {});
+                      const std::string& inputs = {}, bool own_embedding = false);
 // An empty vocabulary: all tokens, and no "d2t".
 void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_vocabulary,
+                       const std::filesystem::path& directory);
+
+// An EAGLE-3 head as other programs write it.
+struct Eagle3Form {
+  std::string config;  // JSON: what config.json says beside the layer's shape
+  int n_features = 3;  // hidden states read
+  std::string prefix = "midlayer.";
+  bool speculators = false;  // the layer's shape stands in "transformer_layer_config"
+  bool own_embedding = false;
+  bool input_norm = false;
+  bool fc_norm = false;
+};
+void write_eagle3_form(const TinyShape& target, const Eagle3Form& form,
                        const std::filesystem::path& directory);
 
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "model/config_section.h"
 #include "model/families/gemma3.h"
@@ -13,6 +14,7 @@
 #include "model/families/qwen3.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
+#include "model/load/layer_windows.h"
 #include "model/load/other_models.h"
 #include "outrider/error.h"
 
@@ -104,12 +106,14 @@ ModelConfig read_config_json(const std::filesystem::path& directory) {
 
 ModelConfig read_config_gguf(const GgufFile& file) { return read_family(file)->config(); }
 
-ModelConfig read_head_config_json(const std::filesystem::path& directory) {
-  const JsonConfig source(directory / "config.json");
+ModelConfig read_head_config(nlohmann::json json, const std::filesystem::path& file) {
+  const JsonConfig source(std::move(json), file);
   ModelConfig config =
       read_decoder_config(source, {.architecture = "llama", .has_special_tokens = false});
   config.attention_bias = source.has_bias("attention_bias", nullptr);
   config.mlp_bias = source.has_bias("mlp_bias", nullptr);
+  (void)read_layer_windows(source, config.n_layers, 0);  // all of them full
+  source.refuse_unread();
   return config;
 }
 

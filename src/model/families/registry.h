@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "io/gguf.h"
@@ -25,6 +26,10 @@ struct FamilyEntry {
 // or of a meaning that the family does not know.
 std::unique_ptr<const Family> read_family(const std::filesystem::path& directory);
 std::unique_ptr<const Family> read_family(const GgufFile& file);
+
+// What `json`, of that file, says of a head that drafts for a model: the shape of its decoder layer
+// under a Llama's keys, whatever architecture it names. Throws as read_family does.
+ModelConfig read_head_config(nlohmann::json json, const std::filesystem::path& file);
 
 // "llama, qwen2, ...": model types.
 std::string known_families();

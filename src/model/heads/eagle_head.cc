@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
-#include "model/config_section.h"
+#include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"
 #include "model/heads/medusa_heads.h"
 #include "model/heads/one_layer_head.h"
@@ -25,10 +25,8 @@ constexpr const char* kOperation = "load EAGLE head";
 
 // What a head's directory says, checked against the target.
 struct HeadFiles {
-  ModelConfig config;
-  nlohmann::json json;  // config.json
-  std::string config_path;
-  std::unique_ptr<TensorSource> source;
+  EagleConfig config;
+  std::shared_ptr<const TensorSource> source;  // embeddings are read from it
 };
 
 HeadFiles open_head(const std::filesystem::path& path, const ModelConfig& target) {
@@ -41,18 +39,17 @@ HeadFiles open_head(const std::filesystem::path& path, const ModelConfig& target
                 std::filesystem::exists(path) ? "no config.json" : "nothing there");
   }
   HeadFiles files;
-  files.config = read_head_config_json(path);
-  files.config_path = (path / "config.json").string();
-  files.json = parse_config(path / "config.json");
+  files.config = read_eagle_config(path, target);
+  const ModelConfig& layer = files.config.layer;
   const auto require_same = [&](const char* what, int head, int wanted) {
     if (head == wanted) return;
     throw Error(kOperation, path.string(), fmt::format("the target's {} of {}", what, wanted),
                 fmt::format("{}", head));
   };
-  require_same("width", files.config.dim, target.dim);
-  require_same("vocabulary", files.config.vocabulary_size, target.vocabulary_size);
-  if (files.config.n_layers != 1) {
-    throw Error(kOperation, path.string(), "one layer", fmt::format("{}", files.config.n_layers));
+  require_same("width", layer.dim, target.dim);
+  require_same("vocabulary", layer.vocabulary_size, target.vocabulary_size);
+  if (layer.n_layers != 1) {
+    throw Error(kOperation, path.string(), "one layer", fmt::format("{}", layer.n_layers));
   }
   files.source = open_safetensors_directory(path);
   return files;
@@ -63,23 +60,17 @@ struct EagleWeights {
   Linear fc;  // (dim, inputs)
 };
 
-// What of its row's two inputs an EAGLE head reads: both, but for trained ablations.
-struct EagleInputs {
-  bool states = true;
-  bool tokens = true;
-};
-
 class EagleHead final : public OneLayerHead {
  public:
-  EagleHead(Parts parts, Linear fc, SharedOutput output, const EagleInputs& reads)
+  EagleHead(Parts parts, Linear fc, SharedOutput output, const EagleConfig& config)
       : OneLayerHead(std::move(parts)),
         fc_(std::move(fc)),
         output_(std::move(output)),
         feature_layers_{this->parts().target->config().n_layers} {
     build([&](PassBuilder& pass, const Inputs& inputs) {
       std::vector<op::Normalise::Part> read;
-      if (reads.tokens) read.push_back({inputs.embedding, nullptr});
-      if (reads.states) read.push_back({inputs.state, nullptr});
+      if (config.reads_tokens) read.push_back({inputs.embedding, nullptr});
+      if (config.reads_states) read.push_back({inputs.state, nullptr});
       pass.linear_into(pass.stream(), pass.join(read), fc_);
       pass.begin_layer(0);
       compose_pre_norm(pass, this->parts().layer);  // there is no norm before attention
@@ -103,7 +94,9 @@ class EagleHead final : public OneLayerHead {
 
 struct Eagle3Weights {
   DecoderLayer layer;  // its attention norm is the embedding's
-  Linear fc;           // (dim, 3 dim)
+  Linear fc;           // (dim, hidden states read * dim)
+  // Of what fc reads, one after the other; each a norm over all of it or (dim) for each state.
+  std::vector<std::vector<RmsNorm>> feature_norms;
   RmsNorm state_norm;  // (dim)
   RmsNorm head_norm;   // (dim)
   Linear head;         // (draft vocabulary, dim)
@@ -112,41 +105,34 @@ struct Eagle3Weights {
 class Eagle3Head final : public OneLayerHead {
  public:
   // The weights but those of the layer, which are among the parts.
-  Eagle3Head(Parts parts, Eagle3Weights weights, std::array<int, 3> feature_layers,
+  Eagle3Head(Parts parts, Eagle3Weights weights, EagleConfig config,
              std::vector<TokenId> draft_vocabulary)
       : OneLayerHead(std::move(parts)),
         weights_(std::move(weights)),
-        feature_layers_(feature_layers),
+        config_(std::move(config)),
         draft_vocabulary_(std::move(draft_vocabulary)) {
-    build([&](PassBuilder& pass, const Inputs& inputs) {
-      const DecoderLayer& layer = this->parts().layer;
-      const op::Normalise::Part joined[] = {{inputs.embedding, &layer.before_attention},
-                                            {inputs.state, &weights_.state_norm}};
-      const Rows read = pass.join(joined);
-      pass.copy(inputs.state, pass.stream());
-      pass.begin_layer(0);
-      pass.add(pass.attention(read, layer.attention));
-      pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
-    });
-    const int dim = this->parts().config.dim;
-    PassBuilder fuse(dim);
+    build([&](PassBuilder& pass, const Inputs& inputs) { compose(pass, inputs); },
+          config_.norm_output ? &weights_.head_norm : nullptr);
+    PassBuilder fuse(config_.layer.dim);
     fuse_.read = fuse.buffer(weights_.fc.matrix.k());
     const op::Normalise::Part features = {fuse_.read, nullptr};
     fuse.linear_into(fuse.stream(), fuse.join({&features, 1}), weights_.fc);
     fuse_.give = fuse.stream();
     fuse_.pass.emplace(fuse.take(), this->parts().machine);
 
-    PassBuilder say(dim);
+    PassBuilder say(config_.layer.dim);
     say_.read = say.stream();
-    say.spread_logits(say.norm(say.stream(), weights_.head_norm), weights_.head.matrix,
-                      draft_vocabulary_, this->parts().config.vocabulary_size);
+    // Where the states that rows give are normed already, they are what the head reads.
+    say.spread_logits(say.norm(say.stream(), config_.norm_output ? no_norm_ : weights_.head_norm),
+                      weights_.head.matrix, draft_vocabulary_,
+                      this->parts().config.vocabulary_size);
     say_.pass.emplace(say.take(), this->parts().machine);
   }
 
-  std::span<const int> feature_layers() const override { return feature_layers_; }
+  std::span<const int> feature_layers() const override { return config_.feature_layers; }
 
   void read(std::span<const float> features, std::span<float> states) override {
-    fuse_.run(features, static_cast<int>(states.size()) / parts().config.dim, {});
+    fuse_.run(normed(features), static_cast<int>(states.size()) / config_.layer.dim, {});
     if (!states.empty()) {
       std::copy_n(fuse_.pass->row(fuse_.give, 0), states.size(), states.begin());
     }
@@ -166,6 +152,37 @@ class Eagle3Head final : public OneLayerHead {
     }
   };
 
+  void compose(PassBuilder& pass, const Inputs& inputs) {
+    const DecoderLayer& layer = parts().layer;
+    Rows state = inputs.state;
+    const RmsNorm* norm = &weights_.state_norm;
+    if (config_.norm_before_residual) state = pass.norm(state, *std::exchange(norm, nullptr));
+    const op::Normalise::Part joined[] = {{inputs.embedding, &layer.before_attention},
+                                          {state, norm}};
+    const Rows read = pass.join(joined);
+    pass.copy(state, pass.stream());
+    pass.begin_layer(0);
+    pass.add(pass.attention(read, layer.attention));
+    pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
+  }
+
+  // features (n, width of fc's input) behind the norms that the head has for them, if any.
+  std::span<const float> normed(std::span<const float> features) {
+    if (weights_.feature_norms.empty()) return features;
+    normed_.assign(features.begin(), features.end());
+    for (const std::vector<RmsNorm>& norms : weights_.feature_norms) {
+      std::size_t at = 0;
+      for (std::size_t i = 0; at < normed_.size(); ++i) {
+        const RmsNorm& norm = norms[i % norms.size()];
+        parts().machine.table->rms_norm(normed_.data() + at, norm.weight.data(),
+                                        static_cast<int>(norm.weight.size()), norm.epsilon,
+                                        normed_.data() + at);
+        at += norm.weight.size();
+      }
+    }
+    return normed_;
+  }
+
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
     const ModelConfig& config = parts().config;
     const auto n_rows = static_cast<int>(states.size()) / config.dim;
@@ -174,10 +191,12 @@ class Eagle3Head final : public OneLayerHead {
   }
 
   Eagle3Weights weights_;
-  std::array<int, 3> feature_layers_;
+  EagleConfig config_;
   std::vector<TokenId> draft_vocabulary_;  // the target's id of each draft id
-  RowsPass fuse_;                          // three features to a state
-  RowsPass say_;                           // a state to logits
+  RmsNorm no_norm_;
+  RowsPass fuse_;              // hidden states to a state
+  RowsPass say_;               // a state to logits
+  std::vector<float> normed_;  // hidden states, reused
 };
 
 // "d2t": what to add to a draft id for the target's. Without one, ids mean the same.
@@ -211,81 +230,84 @@ std::vector<TokenId> read_draft_vocabulary(const TensorSource& source, int n_tok
   return ids;
 }
 
-// As in the authors' program, or as our trainer wrote down.
-std::array<int, 3> read_feature_layers(const HeadFiles& files, int n_layers) {
-  const ConfigSection keys(files.json, files.config_path);
-  const nlohmann::json* stored = keys.find("feature_layers");
-  std::array<int, 3> layers = {2, n_layers / 2, n_layers - 3};
-  const auto fail = [&](std::string_view got) {
-    keys.fail("feature_layers", fmt::format("three numbers from 0 to {}", n_layers), got);
-  };
-  if (stored != nullptr) {
-    if (!stored->is_array() || stored->size() != 3) fail(ConfigSection::shown(*stored));
-    for (std::size_t i = 0; i < 3; ++i) layers[i] = keys.whole("feature_layers", (*stored)[i]);
-  }
-  for (const int layer : layers) {
-    if (layer < 0 || layer > n_layers) fail(fmt::format("{}", layer));
-  }
-  return layers;
-}
-
-EagleInputs read_inputs(const HeadFiles& files) {
-  const ConfigSection keys(files.json, files.config_path);
-  const std::string inputs = keys.text_or("eagle_inputs", "feature+shifted-token");
-  if (inputs == "token") return {.states = false, .tokens = true};
-  if (inputs == "feature") return {.states = true, .tokens = false};
-  if (inputs != "feature+shifted-token") {
-    keys.fail("eagle_inputs", "feature+shifted-token, token or feature", inputs);
-  }
-  return {};
-}
-
 // What both kinds of head are made of, but the layer.
 OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
                              const WeightLoader& loader, const LoadOptions& options) {
   OneLayerHead::Parts parts;
-  parts.config = files.config;
+  parts.config = files.config.layer;
   parts.target = &target;
   parts.machine = {.table = loader.options().table,
                    .kv = kv_kind(options, loader.all_f32()),
                    .most_cache_bytes = most_cache_bytes(options),
                    .n_threads = loader.options().n_threads};
+  constexpr const char* kEmbedding = "embed_tokens.weight";
+  if (loader.has(kEmbedding)) {
+    parts.source = files.source;
+    parts.embedding =
+        &loader.tensor(kEmbedding, {files.config.layer.vocabulary_size, files.config.layer.dim});
+  }
   return parts;
 }
 
 std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& target,
                                         WeightLoader& loader, const LoadOptions& options) {
-  const int dim = files.config.dim;
-  const EagleInputs inputs = read_inputs(files);
-  const int n_read = (inputs.states ? 1 : 0) + (inputs.tokens ? 1 : 0);
+  const EagleConfig& config = files.config;
+  const int dim = config.layer.dim;
+  const int n_read = (config.reads_states ? 1 : 0) + (config.reads_tokens ? 1 : 0);
   EagleWeights weights = loader.run([&](WeightLoader& walk) {
     return EagleWeights{
-        .layer = layer_of(walk, files.config, "layers.0.", {.attention_norm = false}),
+        .layer = layer_of(walk, config.layer, "layers.0.", {.attention_norm = false}),
         .fc = walk.linear("fc", dim, n_read * dim, Bias::if_stored)};
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
   return std::make_unique<EagleHead>(std::move(parts), std::move(weights.fc),
-                                     SharedOutput(target, loader.options()), inputs);
+                                     SharedOutput(target, loader.options()), config);
 }
 
-std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, LanguageModel& target,
-                                         WeightLoader& loader, const LoadOptions& options) {
-  const int dim = files.config.dim;
-  const std::array<int, 3> layers = read_feature_layers(files, target.config().n_layers);
+std::vector<std::vector<RmsNorm>> feature_norms_of(const WeightLoader& loader,
+                                                   const EagleConfig& config) {
+  const auto n = static_cast<int>(config.feature_layers.size());
+  std::vector<std::vector<RmsNorm>> stages;
+  if (config.norm_before_fc) {
+    stages.push_back({{.weight = loader.vector("input_norm.weight", n * config.layer.dim),
+                       .epsilon = config.layer.norm_epsilon}});
+  }
+  if (config.norm_each_feature) {
+    std::vector<RmsNorm>& norms = stages.emplace_back();
+    for (int i = 0; i < n; ++i) {
+      norms.push_back(norm_of(loader, fmt::format("fc_norm.{}.weight", i), config.layer));
+    }
+  }
+  return stages;
+}
+
+std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, const std::string& prefix,
+                                         LanguageModel& target, WeightLoader& loader,
+                                         const LoadOptions& options) {
+  const EagleConfig& config = files.config;
+  const int dim = config.layer.dim;
+  for (const int layer : config.feature_layers) {
+    if (layer >= 0 && layer <= target.config().n_layers) continue;
+    throw Error(kOperation, files.source->description(),
+                fmt::format("layers 0 to {} to read", target.config().n_layers),
+                fmt::format("{}, and no key of config.json that names others", layer));
+  }
+  const auto n_features = static_cast<int>(config.feature_layers.size());
   std::vector<TokenId> vocabulary =
-      read_draft_vocabulary(*files.source, files.config.vocabulary_size);
+      read_draft_vocabulary(*files.source, config.layer.vocabulary_size);
   Eagle3Weights weights = loader.run([&](WeightLoader& walk) {
     return Eagle3Weights{
-        .layer = layer_of(walk, files.config, "midlayer.", {.attention_width = 2 * dim}),
-        .fc = walk.linear("fc", dim, 3 * dim, Bias::if_stored),
-        .state_norm = norm_of(walk, "midlayer.hidden_norm.weight", files.config),
-        .head_norm = norm_of(walk, "norm.weight", files.config),
+        .layer = layer_of(walk, config.layer, prefix, {.attention_width = 2 * dim}),
+        .fc = walk.linear("fc", dim, n_features * dim, Bias::if_stored),
+        .feature_norms = feature_norms_of(walk, config),
+        .state_norm = norm_of(walk, prefix + "hidden_norm.weight", config.layer),
+        .head_norm = norm_of(walk, "norm.weight", config.layer),
         .head = walk.linear("lm_head", static_cast<int>(vocabulary.size()), dim, Bias::never)};
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
-  return std::make_unique<Eagle3Head>(std::move(parts), std::move(weights), layers,
+  return std::make_unique<Eagle3Head>(std::move(parts), std::move(weights), config,
                                       std::move(vocabulary));
 }
 
@@ -296,9 +318,11 @@ std::unique_ptr<FeatureHead> load_eagle_head(const std::filesystem::path& path,
   const WeightOptions weight_options = make_weight_options(options);
   const HeadFiles files = open_head(path, target.config());
   WeightLoader loader(*files.source, weight_options);
-  return loader.has("midlayer.self_attn.q_proj.weight")
-             ? load_eagle3(files, target, loader, options)
-             : load_eagle(files, target, loader, options);
+  for (const char* prefix : {"midlayer.", "layers.0."}) {
+    if (!loader.has(std::string(prefix) + "hidden_norm.weight")) continue;
+    return load_eagle3(files, prefix, target, loader, options);
+  }
+  return load_eagle(files, target, loader, options);
 }
 
 }  // namespace outrider

@@ -12,21 +12,21 @@
 
 namespace outrider {
 
-// PATH: a directory with config.json and weights in safetensors under the names of the public
-// checkpoints, as `outrider train eagle` writes it too (docs/training.md lists them). With tensors
-// "midlayer.*" the head is one of EAGLE-3, otherwise of EAGLE; EAGLE-2 differs in its trees alone.
+// PATH: a directory with config.json (eagle_config.h) and weights in safetensors under the names of
+// the public checkpoints, as `outrider train eagle` writes it too (docs/training.md lists them).
+// With a tensor "midlayer.hidden_norm.weight", or "layers.0." in place of "midlayer.", the head is
+// one of EAGLE-3, otherwise of EAGLE; EAGLE-2 differs in its trees alone.
 //
 // EAGLE:   x = fc [embedding; state] + bias; the layer without a norm before its attention gives
 //          the next state, logits are the target's output matrix times that. States are what the
 //          target's output matrix reads.
-// EAGLE-3: the first state is fc [three hidden states]; attention reads [norm(embedding);
-//          norm(state)], residuals run along the state; logits are the head's own output matrix
-//          times norm(next state), over its draft vocabulary.
+// EAGLE-3: the first state is fc [hidden states, three as a rule]; attention reads
+//          [norm(embedding); norm(state)], residuals run along the state (or its norm); logits are
+//          the head's own output matrix times norm(next state), over its draft vocabulary.
 //
-// The embedding is the target's, whatever the file repeats of it. config.json may say, as our own
-// do, "eagle_inputs" (for heads that read less than EAGLE does) and "feature_layers" (EAGLE-3; else
-// 2, n/2, n - 3 of the target's n layers, as the authors' program has it). Throws Error naming the
-// file, tensor or key, what was expected and what came. The target outlives the head.
+// The embedding is the head's own, embed_tokens.weight, where it has one, else the target's. Throws
+// Error naming the file, tensor or key, what was expected and what came. The target outlives the
+// head.
 std::unique_ptr<FeatureHead> load_eagle_head(const std::filesystem::path& path,
                                              LanguageModel& target,
                                              const LoadOptions& options = {});

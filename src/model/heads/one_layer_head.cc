@@ -15,13 +15,14 @@ constexpr int kGivenState[] = {1};
 }  // namespace
 
 void OneLayerHead::build(
-    const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose) {
+    const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
+    const RmsNorm* given_norm) {
   PassBuilder pass(parts_.config.dim);
   inputs_ = {.embedding = pass.buffer(parts_.config.dim), .state = pass.buffer(parts_.config.dim)};
   pass.rope(rope_frequencies(parts_.config));
   compose(pass, inputs_);
   pass.end_layers();
-  pass.leave_feature(kGivenState[0], nullptr);
+  pass.leave_feature(kGivenState[0], given_norm);
   pass_.emplace(pass.take(), parts_.config, parts_.machine);
 }
 
@@ -36,6 +37,17 @@ Footprint OneLayerHead::footprint() const {
         static_cast<std::int64_t>(linear.matrix.n_columns()) * linear.matrix.k();
   });
   return footprint;
+}
+
+void OneLayerHead::embed() {
+  if (parts_.embedding == nullptr) {
+    parts_.target->embed(tokens_, embeddings_);
+    return;
+  }
+  const auto dim = static_cast<std::size_t>(parts_.config.dim);
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    decode_rows(*parts_.embedding, tokens_[i], 1, std::span(embeddings_).subspan(i * dim, dim));
+  }
 }
 
 void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
@@ -63,7 +75,7 @@ void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   }
   embeddings_.resize(n_rows * dim);
   if (output.features.size() < n_rows * dim) output.features.resize(n_rows * dim);
-  parts_.target->embed(tokens_, embeddings_);
+  embed();
   if (n_rows > 0) {
     std::copy(embeddings_.begin(), embeddings_.end(), pass_->row(inputs_.embedding, 0));
     float* state = pass_->row(inputs_.state, 0);

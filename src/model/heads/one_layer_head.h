@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "io/tensor_source.h"
 #include "model/heads/feature_head.h"
 #include "model/pass/blocks.h"
 #include "model/pass/pass_builder.h"
@@ -22,6 +23,9 @@ class OneLayerHead : public FeatureHead {
     ModelConfig config;  // of the layer; the vocabulary is the target's
     DecoderLayer layer;
     LanguageModel* target = nullptr;  // outlives the head
+    // (vocabulary size, dim): the head's own embedding; null: the target's. `source` has its bytes.
+    const TensorView* embedding = nullptr;
+    std::shared_ptr<const TensorSource> source;
     CpuPass::Machine machine;
   };
 
@@ -40,8 +44,9 @@ class OneLayerHead : public FeatureHead {
 
   explicit OneLayerHead(Parts parts) : parts_(std::move(parts)) {}
   // compose leaves in the stream the state that each row gives. Once, in the head's constructor:
-  // the list refers to the head's weights.
-  void build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose);
+  // the list refers to the head's weights. given_norm: of the states that rows give; null: none.
+  void build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
+             const RmsNorm* given_norm = nullptr);
 
   const Parts& parts() const { return parts_; }
   // states (n, dim), as the pass left them, to output's logits (n, the target's vocabulary size),
@@ -49,6 +54,9 @@ class OneLayerHead : public FeatureHead {
   virtual void write_logits(std::span<const float> states, ForwardOutput& output) = 0;
 
  private:
+  // The embeddings of tokens_ to embeddings_.
+  void embed();
+
   Parts parts_;
   Inputs inputs_;
   std::optional<CpuPass> pass_;  // looks into the head

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include "base/mapped_file.h"
 #include "model/load/other_models.h"
@@ -153,8 +154,10 @@ void require_known(const Section& section, const Json& json) {
 
 }  // namespace
 
-JsonConfig::JsonConfig(const std::filesystem::path& file)
-    : file_(file), json_(parse_config(file)), section_(json_, file.string()) {
+JsonConfig::JsonConfig(const std::filesystem::path& file) : JsonConfig(parse_config(file), file) {}
+
+JsonConfig::JsonConfig(nlohmann::json json, std::filesystem::path file)
+    : file_(std::move(file)), json_(std::move(json)), section_(json_, file_.string()) {
   refuse_other_quantisation(json_, file_);
 }
 

@@ -17,6 +17,8 @@ class JsonConfig final : public ConfigSource {
  public:
   // Throws Error on a file that is no JSON object, or of quantised weights.
   explicit JsonConfig(const std::filesystem::path& file);
+  // What of `file` is `json`.
+  JsonConfig(nlohmann::json json, std::filesystem::path file);
 
   bool is_gguf() const override { return false; }
   std::optional<int> whole(const ConfigKey& key) const override;

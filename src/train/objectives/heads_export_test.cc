@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
+#include "model/heads/eagle_config.h"
 #include "model/heads/eagle_head.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
@@ -95,7 +96,7 @@ TEST_F(GoldenHeads, EagleExportsThePublicNames) {
   EXPECT_EQ(config["bias"], true);
   EXPECT_EQ(config["eagle_version"], 1);
   EXPECT_EQ(config["eagle_inputs"], "feature+shifted-token");
-  EXPECT_EQ(read_head_config_json(out()).n_layers, 1);
+  EXPECT_EQ(read_eagle_config(out(), run_.target->config()).layer.n_layers, 1);
 }
 
 TEST_F(GoldenHeads, Eagle3ExportsThePublicNames) {
