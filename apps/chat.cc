@@ -227,6 +227,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
+  add_model_defaults_flag(*app);
   add_verdict_log_flags(*app, flags->verdict_log);
   constexpr const char* kOutput =
       "Output (answers go to standard output, all else to standard error)";
@@ -246,6 +247,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   run_command = [flags, app] {
     check_verdict_log_flags(flags->verdict_log, *app);
     if (flags->system) require_text(*flags->system, "--system");
+    take_model_defaults(*app, flags->model.model, flags->options.sampling);
     Interrupt interrupt;
     return Conversation(*flags, interrupt).run();
   };

@@ -184,6 +184,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
+  add_model_defaults_flag(*app);
   add_verdict_log_flags(*app, flags->verdict_log);
 
   constexpr const char* kOutput = "Output (the continuation alone goes to standard output)";
@@ -217,6 +218,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
     }
     flags->has_prompt_file = prompt_file->count() > 0;
     check_verdict_log_flags(flags->verdict_log, *app);
+    take_model_defaults(*app, flags->model.model, flags->options.sampling);
     return run(*flags);
   };
   return app;

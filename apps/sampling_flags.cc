@@ -1,10 +1,15 @@
 #include "sampling_flags.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flag_values.h"
 #include "outrider/error.h"
+#include "outrider/sampling_defaults.h"
 
 namespace outrider::cli {
 namespace {
@@ -65,6 +70,34 @@ void add_sampling_flags(CLI::App& app, GenerateOptions& options) {
   add_transform_flags(app, options.sampling);
   add_seed(app, "--seed", options.seed, "The same seed gives the same text (default: 0)")
       ->group(kSampling);
+}
+
+void add_model_defaults_flag(CLI::App& app) {
+  const std::string description =
+      "What the model's files recommend, for every setting whose flag is not given";
+  app.add_flag("--model-defaults", description)->group(kSampling);
+}
+
+void take_model_defaults(const CLI::App& app, const std::string& model, SamplingParams& sampling) {
+  if (app.get_option("--model-defaults")->count() == 0) return;
+  SamplingDefaults defaults = read_sampling_defaults(model);
+  std::string said;
+  const auto take = [&](const char* flag, auto& setting) {
+    if (app.get_option(flag)->count() > 0) setting.reset();
+    if (setting) said += fmt::format("{}{} {}", said.empty() ? "" : ", ", flag, *setting);
+  };
+  take("--temperature", defaults.temperature);
+  take("--top-k", defaults.top_k);
+  take("--top-p", defaults.top_p);
+  take("--min-p", defaults.min_p);
+  take("--repetition-penalty", defaults.repetition_penalty);
+  take("--presence-penalty", defaults.presence_penalty);
+  take("--frequency-penalty", defaults.frequency_penalty);
+  sampling = with_defaults(std::move(sampling), defaults);
+  fmt::print(stderr, "outrider: the model's files recommend {}\n", said.empty() ? "nothing" : said);
+  if (defaults.unused.empty()) return;
+  fmt::print(stderr, "outrider: warning: the model's files also say {}, which is not supported\n",
+             fmt::join(defaults.unused, ", "));
 }
 
 }  // namespace outrider::cli

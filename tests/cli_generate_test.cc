@@ -50,6 +50,32 @@ json generate_json(const Words& more, const ProgramInput& input = {}) {
   return json::parse(run.out);
 }
 
+// A flag that is given counts, else what the model's files recommend.
+TEST(Generate, ModelDefaultsStandInForFlags) {
+  const TemporaryDirectory directory;
+  const fs::path model = directory.path() / "model";
+  fs::copy(CliModels::get().target(), model, fs::copy_options::recursive);
+  std::ofstream(model / "generation_config.json")
+      << R"({"do_sample": true, "temperature": 1.5, "top_k": 40, "no_repeat_ngram_size": 2})";
+  const auto text_of = [&](const Words& more, const std::string& said) {
+    Words words = {"generate",     "--model", model,    "--prompt", "ab",
+                   "--max-tokens", "40",      "--seed", "3"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramRun run = run_program(words);
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_THAT(run.err, said.empty() ? ::testing::Matcher<std::string>(IsEmpty())
+                                      : ::testing::Matcher<std::string>(HasSubstr(said)));
+    return run.out;
+  };
+  const std::string sampled = text_of({"--temperature", "1.5", "--top-k", "40"}, "");
+  EXPECT_EQ(text_of({"--model-defaults"}, "recommend --temperature 1.5, --top-k 40\n"), sampled);
+  EXPECT_EQ(text_of({"--model-defaults"}, "no_repeat_ngram_size 2, which is not supported\n"),
+            sampled);
+  const std::string greedy = text_of({}, "");
+  EXPECT_NE(greedy, sampled);
+  EXPECT_EQ(text_of({"--model-defaults", "--temperature", "0"}, "recommend --top-k 40\n"), greedy);
+}
+
 TEST(Generate, JsonHasExactlyTheContractsFields) {
   const json object = generate_json({"--prompt", "ab", "--draft", CliModels::get().draft()});
   const auto keys = [](const json& value) {

@@ -50,6 +50,28 @@ TEST(ReadConfigJson, ReadsOldSpellings) {
   EXPECT_EQ(config.end_tokens, std::vector<TokenId>{1});
 }
 
+// transformers 4.57, modeling_rope_utils: dynamic NTK leaves the frequencies alone up to
+// max_position_embeddings, and a context here is not longer.
+TEST(ReadConfigJson, DynamicRopeIsPlainWithinTheTrainedContext) {
+  const std::vector<double> plain = rope_frequencies(read(good_config()));
+  for (const char* kind_key : {"type", "rope_type"}) {
+    for (const double factor : {2.0, 8.0}) {
+      Json json = good_config();
+      json["rope_scaling"] = {{kind_key, "dynamic"}, {"factor", factor}};
+      const ModelConfig config = read(json);
+      EXPECT_EQ(rope_frequencies(config), plain);
+      EXPECT_EQ(config.context_length, 256);
+    }
+  }
+  // A base changed by "alpha" is another thing (Hunyuan).
+  Json alpha = good_config();
+  alpha["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 1.0}, {"alpha", 1000.0}};
+  EXPECT_THROW(read(alpha), Error);
+  Json without = good_config();
+  without["rope_scaling"] = {{"rope_type", "dynamic"}};
+  EXPECT_THROW(read(without), Error);
+}
+
 TEST(ReadConfigJson, ReadsEverySpellingOfRope) {
   const Json scaling = {{"factor", 8.0},
                         {"low_freq_factor", 1.0},

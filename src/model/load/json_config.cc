@@ -113,8 +113,12 @@ RopeConfig read_scaling(const Section& scaling, RopeConfig rope) {
     rope.low_frequency_factor = scaling.real("low_freq_factor");
     rope.high_frequency_factor = scaling.real("high_freq_factor");
     rope.original_context = scaling.real("original_max_position_embeddings");
+  } else if (kind == "dynamic") {
+    // Frequencies change behind max_position_embeddings alone (Hugging Face's "dynamic NTK"), and
+    // no text here is longer.
+    (void)scaling.real("factor");
   } else if (kind != "default") {
-    scaling.fail("rope_type", "one of default, linear, llama3", kind);
+    scaling.fail("rope_type", "one of default, linear, dynamic, llama3", kind);
   }
   return rope;
 }
