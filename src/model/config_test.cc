@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "io/test_files.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
@@ -272,6 +277,43 @@ TEST(RopeFrequencies, FollowTheFormulas) {
   config.rope.divisors.assign(64, 2.0F);
   frequencies = rope_frequencies(config);
   EXPECT_EQ(frequencies[0], 0.5);
+}
+
+// llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes a number for each layer
+// where a model's layers may differ. Equal numbers are one number.
+TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
+  const testing::TemporaryDirectory directory;
+  const auto read_with = [&](const char* key, const std::vector<std::int32_t>& numbers) {
+    test_files::Gguf file;
+    file.text("general.architecture", "llama")
+        .value("llama.vocab_size", test_files::kU32, 300U)
+        .value("llama.context_length", test_files::kU32, 64U)
+        .value("llama.block_count", test_files::kU32, 3U)
+        .value("llama.embedding_length", test_files::kU32, 64U)
+        .value("llama.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-5F);
+    for (const auto& [name, number] : {std::pair("llama.attention.head_count", 4U),
+                                       std::pair("llama.attention.head_count_kv", 2U),
+                                       std::pair("llama.feed_forward_length", 96U)}) {
+      if (std::string_view(key) != name) file.value(name, test_files::kU32, number);
+    }
+    file.array(key, test_files::kI32, numbers);
+    const test_files::Bytes bytes = file.bytes();
+    write(directory.path() / "model.gguf",
+          {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return read_config_gguf(*open_gguf(directory.path() / "model.gguf"));
+  };
+  EXPECT_EQ(read_with("llama.attention.head_count", {8, 8, 8}).n_heads, 8);
+  EXPECT_EQ(read_with("llama.attention.head_count_kv", {1, 1, 1}).n_kv_heads, 1);
+  EXPECT_EQ(read_with("llama.feed_forward_length", {128, 128, 128}).hidden_dim, 128);
+  for (const std::vector<std::int32_t>& numbers :
+       {std::vector<std::int32_t>{4, 2, 4}, std::vector<std::int32_t>{}}) {
+    try {
+      (void)read_with("llama.attention.head_count_kv", numbers);
+      ADD_FAILURE() << "no Error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("head_count_kv"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(ReadConfigGguf, AgreesWithTheHuggingFaceFormOfTheSameModel) {
