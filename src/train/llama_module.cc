@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "io/safetensors.h"
+#include "model/load/decoder_weights.h"
 #include "outrider/error.h"
 #include "train/training_device.h"
 
@@ -256,12 +258,17 @@ Tensor LlamaModuleImpl::token_losses(const Tensor& features, const Tensor& token
 LlamaModule make_llama(const ModelConfig& config, Products products,
                        const std::filesystem::path& init, std::uint64_t seed) {
   torch::manual_seed(seed);
-  LlamaModule model(config, products);
   if (init.empty()) {
+    LlamaModule model(config, products);
     initialise(*model, config.n_layers);
-  } else {
-    load_parameters(*model, *open_safetensors_directory(init));
+    model->to(training_device());
+    return model;
   }
+  const std::unique_ptr<TensorSource> source = open_safetensors_directory(init);
+  ModelConfig stored = config;
+  stored.tied_head = has_tied_head(*source, config, NamingScheme::hugging_face);
+  LlamaModule model(stored, products);
+  load_parameters(*model, *source);
   model->to(training_device());
   return model;
 }

@@ -115,6 +115,20 @@ TEST(LlamaModule, StartsFromWhatWasExported) {
   EXPECT_THROW(make_llama(wider, Products::full, directory.path(), 4), Error);
 }
 
+// A directory may call its output matrix tied and hold another one: training goes on from that.
+TEST(LlamaModule, StartsFromAnOutputMatrixBesideATiedEmbedding) {
+  ModelConfig untied = tiny_config();
+  untied.tied_head = false;
+  LlamaModule model = make_llama(untied, Products::full, {}, 3);
+  const testing::TemporaryDirectory directory;
+  write_parameters(directory.path(), "model.safetensors", *model, ElementType::f32);
+  LlamaModule again = make_llama(tiny_config(), Products::full, directory.path(), 4);
+  const Tensor* head = again->named_parameters().find("lm_head.weight");
+  ASSERT_NE(head, nullptr);
+  EXPECT_TRUE(torch::equal(*head, *model->named_parameters().find("lm_head.weight")));
+  EXPECT_FALSE(again->config().tied_head);
+}
+
 TEST(LlamaModule, GoesOnFromPastKeys) {
   LlamaModule model = make_llama(tiny_config(), Products::full, {}, 5);
   spread(*model, 0.1);

@@ -11,19 +11,20 @@ constexpr TensorName kEmbedding = {"model.embed_tokens", "token_embd"};
 constexpr TensorName kFinalNorm = {"model.norm", "output_norm"};
 constexpr TensorName kHead = {"lm_head", "output"};
 
-// Whether the output matrix is the embedding: where the configuration says so, unless a head is
-// stored that is another matrix.
-bool has_tied_head(const TensorSource& source, const ModelConfig& config, const char* embedding,
-                   const char* head) {
+}  // namespace
+
+bool has_tied_head(const TensorSource& source, const ModelConfig& config, NamingScheme names) {
   if (!config.tied_head) return false;
-  const TensorView* const own = source.find(fmt::format("{}.weight", head));
-  const TensorView* const tied = source.find(fmt::format("{}.weight", embedding));
+  const auto find = [&](const TensorName& name) {
+    return source.find(
+        fmt::format("{}.weight", names == NamingScheme::gguf ? name.gguf : name.hugging_face));
+  };
+  const TensorView* const own = find(kHead);
+  const TensorView* const tied = find(kEmbedding);
   if (own == nullptr || tied == nullptr) return true;
   return own->type == tied->type && own->data.size() == tied->data.size() &&
          std::memcmp(own->data.data(), tied->data.data(), own->data.size()) == 0;
 }
-
-}  // namespace
 
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options) {
@@ -33,7 +34,7 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
   const auto name_of = [gguf](const TensorName& name) {
     return gguf ? name.gguf : name.hugging_face;
   };
-  const bool tied = has_tied_head(source, config, name_of(kEmbedding), name_of(kHead));
+  const bool tied = has_tied_head(source, config, options.names);
   const char* const head = name_of(tied ? kEmbedding : kHead);
   DecoderWeights weights = loader.run([&](WeightLoader& walk) {
     const auto stored = [&](const char* name) {

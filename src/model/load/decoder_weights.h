@@ -22,6 +22,10 @@ struct DecoderWeights {
   bool all_f32 = false;       // every matrix is f32
 };
 
+// Whether the output matrix is the embedding: where the configuration says so, unless an output
+// matrix is stored that is another one.
+bool has_tied_head(const TensorSource& source, const ModelConfig& config, NamingScheme names);
+
 // Throws Error as WeightLoader does: all of it before the first tensor is packed.
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options);
