@@ -17,7 +17,7 @@
 #include "commands.h"
 #include "flag_values.h"
 #include "interrupt.h"
-#include "line_reader.h"
+#include "message_reader.h"
 #include "model_flags.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
@@ -45,9 +45,10 @@ constexpr const char* kHelp =
     "  /reset        forget the conversation, keep the system message\n"
     "  /exit         leave (so does the end of input, Ctrl-D)\n"
     "  //...         a message that begins with a slash\n"
+    "  \"\"\"           begins and ends a message of several lines\n"
     "  Ctrl-C        end the answer being written\n";
 
-// One conversation. Interactive when a person types; else one message per line of a pipe.
+// One conversation. Interactive when a person types; else the messages of a pipe, one a line.
 class Conversation {
  public:
   Conversation(const ChatFlags& flags, Interrupt& interrupt)
@@ -64,12 +65,20 @@ class Conversation {
   int run() {
     if (interactive_) notice("/help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves");
     if (flags_->show_draft) notice(legend(style_));
-    LineReader lines;
-    std::string line;
+    MessageReader messages;
+    Message message;
+    const auto show_further_prompt = [this] {
+      if (interactive_) show("... ");
+    };
     for (;;) {
       interrupt_->reset();
       if (interactive_) show("> ");
-      const LineStatus status = lines.next(*interrupt_, line);
+      LineStatus status = LineStatus::end;
+      try {
+        status = messages.next(*interrupt_, show_further_prompt, message);
+      } catch (const Error& error) {
+        complain(error.what());
+      }
       if (status == LineStatus::interrupted) {
         if (!interactive_ || Interrupt::must_end()) return kExitInterrupted;
         show("\n");
@@ -79,18 +88,22 @@ class Conversation {
         if (interactive_) show("\n");
         return status_;
       }
-      if (line.find_first_not_of(" \t") == std::string::npos) continue;
+      std::string& text = message.text;
+      if (!message.is_block && text.find_first_not_of(" \t") == std::string::npos) continue;
       try {
-        require_text(line, "message");
+        require_text(text, "message");
       } catch (const Error& error) {
         complain(error.what());
         continue;
       }
-      if (line.front() == '/' && line.substr(0, 2) != "//") {
-        if (!obey(line)) return status_;
-        continue;
+      if (!message.is_block && text.front() == '/') {
+        if (text.substr(0, 2) != "//") {
+          if (!obey(text)) return status_;
+          continue;
+        }
+        text.erase(0, 1);
       }
-      answer(line.substr(0, 2) == "//" ? line.substr(1) : line);
+      answer(std::move(text));
       output_.check();
       if (interrupt_->raised() && (!interactive_ || Interrupt::must_end())) {
         return kExitInterrupted;

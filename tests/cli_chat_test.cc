@@ -35,6 +35,35 @@ TEST(Chat, AnswersEveryLineOfAPipeInItsTurn) {
   EXPECT_EQ(run_program(chat_words(), {.standard_input = "hello\n/exit\nhello\n"}).out, one.out);
 }
 
+// What a message of several lines is answered with is what `generate --chat` says to the same text.
+TEST(Chat, AMessageMayHaveSeveralLines) {
+  const auto answer_to = [](const std::string& message) {
+    return run_program({"generate", "--chat", "--prompt", message, "--model",
+                        CliModels::get().chatty(), "--max-tokens", "8", "--ignore-eos"})
+        .out;
+  };
+  struct Case {
+    const char* typed;
+    const char* message;
+  };
+  for (const auto& [typed, message] : {
+           Case{"\"\"\"one\ntwo\"\"\"\n", "one\ntwo"},
+           Case{"\"\"\"\none\n\n  two\n\"\"\"\n", "one\n\n  two"},
+           Case{"\"\"\"\n\none\n\n\"\"\"\n", "\none\n"},
+           Case{"\"\"\"one\"\"\"\n", "one"},
+           Case{"\"\"\"\n/exit\n\"\"\"\n", "/exit"},
+           Case{"one \"\"\" two\n", "one \"\"\" two"},
+       }) {
+    const ProgramRun run = run_program(chat_words(), {.standard_input = typed});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(run.out, answer_to(message)) << typed;
+  }
+  const ProgramRun open = run_program(chat_words(), {.standard_input = "\"\"\"one\ntwo\n"});
+  EXPECT_EQ(open.status, 1);
+  EXPECT_THAT(open.out, IsEmpty());
+  EXPECT_THAT(open.err, HasSubstr("expected \"\"\" at its end, got the end of the input"));
+}
+
 TEST(Chat, TheFirstAnswerIsThatOfGenerateChat) {
   const ProgramRun chat = run_program(chat_words(), {.standard_input = "hello\n"});
   const ProgramRun once =
