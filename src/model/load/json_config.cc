@@ -118,7 +118,7 @@ RopeConfig read_scaling(const Section& scaling, RopeConfig rope) {
     // no text here is longer.
     (void)scaling.real("factor");
   } else if (kind != "default") {
-    scaling.fail("rope_type", "one of default, linear, dynamic, llama3", kind);
+    scaling.fail("rope_type", "one of default, linear, llama3, dynamic", kind);
   }
   return rope;
 }
