@@ -58,6 +58,13 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
            fmt::format("{}", rope.low_frequency_factor));
     }
   }
+  if (rope.scaling == RopeConfig::Scaling::yarn) {
+    bounded("rope beta_slow", rope.beta_slow, 1e-6, 1e6);
+    bounded("rope beta_fast", rope.beta_fast, rope.beta_slow, 1e6);
+    bounded("rope original context", rope.original_context, 1, 1 << 24);
+    bounded("rope attention_factor", rope.attention_factor, 1e-3, 1e3);
+    if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
+  }
   if (!rope.divisors.empty() &&
       rope.divisors.size() != static_cast<std::size_t>(config.head_dim) / 2) {
     fail("rope divisors", fmt::format("{} numbers", config.head_dim / 2),

@@ -15,13 +15,19 @@ namespace outrider {
 
 // Rotary position embedding: angle = position * frequency, frequencies fixed at load.
 struct RopeConfig {
-  enum class Scaling { none, linear, llama3 };
+  enum class Scaling { none, linear, llama3, yarn };
   double theta = 10000;
   Scaling scaling = Scaling::none;
-  double factor = 1;                // linear, llama3
+  double factor = 1;                // linear, llama3, yarn
   double low_frequency_factor = 1;  // llama3
   double high_frequency_factor = 4;
-  double original_context = 8192;
+  double original_context = 8192;  // llama3, yarn
+  // yarn: pairs that turn more often than beta_fast times over the original context keep their
+  // frequency, those that turn less often than beta_slow have it divided by factor.
+  double beta_fast = 32;
+  double beta_slow = 1;
+  bool whole_bounds = true;     // the bounds between them are rounded outwards to whole pairs
+  double attention_factor = 1;  // yarn: turned queries and keys are multiplied by it
   // (head_dim / 2) or empty: each frequency is divided by its own number. GGUF files store llama3
   // scaling in this form (rope_freqs.weight), rounded to f32.
   std::vector<float> divisors;
@@ -60,7 +66,8 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
 ModelConfig read_config_gguf(const GgufFile& file);
 
 // (head_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation between
-// kept and divided frequencies of Llama 3.1.)
+// kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071, section
+// 3.2.)
 std::vector<double> rope_frequencies(const ModelConfig& config);
 
 }  // namespace outrider

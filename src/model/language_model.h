@@ -155,6 +155,8 @@ class LanguageModel {
   // fewer bytes than the one that project() reads; made anew from what was stored. None otherwise,
   // and where a model lends nothing (the default).
   virtual std::optional<Matrix> narrower_output(WeightKind kind) const;
+  // What project() multiplies the products with the output matrix by.
+  virtual float logit_scale() const { return 1; }
 };
 
 }  // namespace outrider

@@ -1,5 +1,7 @@
-// The frequencies of rotary position embedding (Su et al., RoFormer, 2021) and the two ways of
-// stretching them that the Llama family uses.
+// The frequencies of rotary position embedding (Su et al., RoFormer, 2021) and the ways of
+// stretching them.
+#include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "base/elementary.h"
@@ -20,6 +22,28 @@ double llama3_scaled(double frequency, const RopeConfig& rope) {
   return (1 - kept) * (frequency / rope.factor) + kept * frequency;
 }
 
+// The number of the pair, perhaps between two, that turns so many times over the original context.
+double pair_of_turns(double turns, const RopeConfig& rope, int head_dim) {
+  return head_dim * portable_log(rope.original_context / (turns * 2 * std::numbers::pi)) /
+         (2 * portable_log(rope.theta));
+}
+
+// From the pairs that keep their frequency to those that have it divided leads a linear blend in
+// the pair's number.
+double yarn_scaled(double frequency, int pair, const RopeConfig& rope, int head_dim) {
+  double first = pair_of_turns(rope.beta_fast, rope, head_dim);
+  double last = pair_of_turns(rope.beta_slow, rope, head_dim);
+  if (rope.whole_bounds) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, head_dim - 1.0);
+  if (first == last) last += 0.001;  // as Hugging Face has it
+  const double divided = std::clamp((pair - first) / (last - first), 0.0, 1.0);
+  return frequency / rope.factor * divided + frequency * (1 - divided);
+}
+
 }  // namespace
 
 std::vector<double> rope_frequencies(const ModelConfig& config) {
@@ -37,6 +61,9 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
         break;
       case RopeConfig::Scaling::llama3:
         frequency = llama3_scaled(frequency, rope);
+        break;
+      case RopeConfig::Scaling::yarn:
+        frequency = yarn_scaled(frequency, static_cast<int>(i), rope, config.head_dim);
         break;
     }
     if (!rope.divisors.empty()) frequency /= static_cast<double>(rope.divisors[i]);

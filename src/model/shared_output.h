@@ -15,8 +15,8 @@ namespace outrider {
 // The product with an output matrix alone, as a pass.
 class Projection {
  public:
-  // head outlives it and does not move.
-  Projection(const Matrix& head, const CpuPass::Machine& machine);
+  // head outlives it and does not move. Logits are multiplied by scale.
+  Projection(const Matrix& head, float scale, const CpuPass::Machine& machine);
   // features (n, head.k()) to output's logits (n, head.n_columns()), n_rows and vocabulary_size; no
   // features in output. Throws Error if the features are no whole number of rows.
   void project(std::span<const float> features, ForwardOutput& output);

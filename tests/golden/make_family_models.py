@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{qwen2,qwen3,gemma3}_*: tiny random models of these families, with logits and
-greedy continuations from Hugging Face transformers.
+"""Makes tests/golden/{qwen2,qwen3,gemma3,mistral,smollm3,olmo2,granite}_*: tiny random models of
+these families, with logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
-cases. Each folder is what save_pretrained writes, and beside it
+cases (those named, or all). Each folder is what save_pretrained writes, and beside it
 
     golden.json          ids (the prompt), greedy (the 32 ids behind it; an end token ends nothing)
     golden.safetensors   logits (len(ids), vocabulary), f32
@@ -21,6 +21,7 @@ import copy
 import json
 import pathlib
 import shutil
+import sys
 
 import gguf
 import numpy
@@ -101,6 +102,83 @@ CASES = {
             full_attention=dict(rope_type="default", rope_theta=1e6),
             sliding_attention=dict(rope_type="default", rope_theta=1e4)),
         old=dict(rope_theta=1e6, rope_local_base_freq=1e4, rope_scaling=None)),
+}
+
+CASES |= {
+    # As Mistral 7B v0.1, with its window; v0.2 and later say null.
+    "mistral_window": dict(
+        model_type="mistral", hidden_size=32, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False, sliding_window=20,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4),
+        old=dict(rope_theta=1e4)),
+    # As NeMo: n_heads * head_dim is not the width.
+    "mistral_whole": dict(
+        model_type="mistral", hidden_size=30, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=8, tie_word_embeddings=True,
+        sliding_window=None, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "mistral_yarn": dict(
+        model_type="mistral", hidden_size=24, intermediate_size=36, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, head_dim=16, tie_word_embeddings=False,
+        sliding_window=None,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=8.0, beta_fast=4.0,
+                             beta_slow=1.0, original_max_position_embeddings=32)),
+    # As Qwen2.5 with the scaling that its card recommends, in the old spelling.
+    "qwen2_yarn": dict(
+        model_type="qwen2", hidden_size=32, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0,
+                             original_max_position_embeddings=64), gguf=True,
+        old=dict(rope_theta=1e4, rope_scaling=dict(
+            type="yarn", factor=4.0, original_max_position_embeddings=64))),
+    # As SmolLM3-3B: every fourth layer without RoPE.
+    "smollm3_fourth": dict(
+        model_type="smollm3", hidden_size=32, intermediate_size=40, num_hidden_layers=5,
+        num_attention_heads=4, num_key_value_heads=1, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=5e4), gguf=True,
+        old=dict(rope_theta=5e4, no_rope_layers=[1, 1, 1, 0, 1], no_rope_layer_interval=4)),
+    "smollm3_listed": dict(
+        model_type="smollm3", hidden_size=24, intermediate_size=44, num_hidden_layers=3,
+        num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False,
+        no_rope_layers=[0, 1, 0], attention_bias=True,
+        rope_parameters=dict(rope_type="default", rope_theta=2e6)),
+    "smollm3_window": dict(
+        model_type="smollm3", hidden_size=32, intermediate_size=36, num_hidden_layers=4,
+        num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+        no_rope_layer_interval=2, use_sliding_window=True, sliding_window=12,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0,
+                             original_max_position_embeddings=64)),
+    "olmo2_plain": dict(
+        model_type="olmo2", hidden_size=32, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=5e5), gguf=True,
+        old=dict(rope_theta=5e5, rope_scaling=None)),
+    "olmo2_grouped": dict(
+        model_type="olmo2", hidden_size=40, intermediate_size=36, num_hidden_layers=3,
+        num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=5e5)),
+    "olmo2_biased": dict(
+        model_type="olmo2", hidden_size=24, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False,
+        attention_bias=True,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
+    # As Granite 3: all four multipliers.
+    "granite_tied": dict(
+        model_type="granite", hidden_size=32, intermediate_size=44, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True,
+        embedding_multiplier=0.4, attention_multiplier=0.2, residual_multiplier=0.7,
+        logits_scaling=3.0, rope_parameters=dict(rope_type="default", rope_theta=1e4), gguf=True,
+        old=dict(rope_theta=1e4, rope_scaling=None)),
+    "granite_untied": dict(
+        model_type="granite", hidden_size=30, intermediate_size=36, num_hidden_layers=2,
+        num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=False,
+        embedding_multiplier=6.0, attention_multiplier=0.5, residual_multiplier=0.22,
+        logits_scaling=0.5, rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    "granite_biased": dict(
+        model_type="granite", hidden_size=24, intermediate_size=30, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=True,
+        attention_bias=True, mlp_bias=True, attention_multiplier=0.3,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0,
+                             original_max_position_embeddings=64)),
 }
 
 # --- what a test must notice ---
@@ -186,8 +264,51 @@ def norms_of_whole_rows(model):
             norm.forward = forward
 
 
+def toggle_rope(config, _):
+    config.no_rope_layers = [1 - turned for turned in config.no_rope_layers]
+
+
+def norms_of_heads(model):
+    """A norm of each head by itself, as Qwen3 has it."""
+    for attention in attentions(model):
+        for name in ("q_norm", "k_norm"):
+            norm = getattr(attention, name)
+
+            def forward(x, norm=norm, dim=attention.head_dim):
+                heads = x.unflatten(-1, (-1, dim))
+                scale = torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6)
+                return (heads * scale).flatten(-2) * norm.weight
+            norm.forward = forward
+
+
 # name: (config and tensors changed before the model is made, the model changed afterwards)
 WRONG = {
+    "mistral": {
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "smollm3": {
+        "rope on the other layers": (toggle_rope, None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "olmo2": {
+        "query norm of ones": (reset("q_norm.weight", 1), None),
+        "key norm of ones": (reset("k_norm.weight", 1), None),
+        "norms of single heads": (None, norms_of_heads),
+        "no norm behind attention": (None, without("post_attention_layernorm")),
+        "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "granite": {
+        "another scale of scores": (set_config(attention_multiplier=0.7), None),
+        "another scale of embeddings": (set_config(embedding_multiplier=3.0), None),
+        "another scale of what layers add": (set_config(residual_multiplier=0.9), None),
+        "another scale of logits": (set_config(logits_scaling=2.0), None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
     "qwen2": {
         "no query bias": (reset("q_proj.bias", 0), None),
         "no key bias": (reset("k_proj.bias", 0), None),
@@ -236,6 +357,13 @@ def wrong_cases(config):
                 set_config(query_pre_attn_scalar=config.head_dim), None)
     elif config.rope_parameters["rope_type"] == "linear":
         cases["no rope factor"] = (set_rope(rope_type="default"), None)
+    elif config.rope_parameters["rope_type"] == "yarn":
+        cases["no yarn"] = (set_rope(rope_type="default"), None)
+        cases["a linear factor"] = (set_rope(rope_type="linear"), None)
+        cases["no factor of attention"] = (set_rope(attention_factor=1.0), None)
+    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "smollm3"):
+        cases["no window"] = (set_config(sliding_window=4096), None)
+        cases["a window less by one"] = (shift_window(-1), None)
     return cases
 
 
@@ -340,11 +468,15 @@ def pieces():
 
 
 def write_gguf(model, path):
-    """As convert_hf_to_gguf.py --outtype f32: no rows moved, Gemma's norms as 1 + weight."""
+    """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of SmolLM3 and Granite
+    the rows of queries and keys interleaved, of the others no rows moved."""
     config = model.config
     architecture, arch = {
         "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
-        "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3)}[config.model_type]
+        "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3),
+        "smollm3": ("smollm3", gguf.MODEL_ARCH.SMOLLM3),
+        "olmo2": ("olmo2", gguf.MODEL_ARCH.OLMO2),
+        "granite": ("granite", gguf.MODEL_ARCH.GRANITE)}[config.model_type]
     is_gemma = architecture == "gemma3"
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
@@ -357,9 +489,18 @@ def write_gguf(model, path):
     if rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
+    elif rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if architecture == "granite":
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
     writer.add_rope_freq_base(rope["rope_theta"])
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    if architecture != "qwen2":
+    if architecture in ("qwen3", "gemma3"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if is_gemma:
@@ -380,7 +521,10 @@ def write_gguf(model, path):
     writer.add_add_bos_token(False)
 
     names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
-    for name, value in model.state_dict().items():
+    state = dict(model.state_dict())
+    if architecture in ("smollm3", "granite"):
+        interleave(config, state)
+    for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
         if is_gemma and name.endswith("norm.weight"):
@@ -396,6 +540,8 @@ def write_gguf(model, path):
 def main():
     here = pathlib.Path(__file__).resolve().parent
     for name, options in CASES.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         print(name)
         model, ids, behind = make_case(options)
         logits = logits_of(model, ids)

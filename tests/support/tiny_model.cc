@@ -140,6 +140,12 @@ std::string config_json(const TinyShape& shape, ElementType type) {
                                 {"high_freq_factor", shape.rope.high_frequency_factor},
                                 {"original_max_position_embeddings", shape.rope.original_context}};
       break;
+    case RopeConfig::Scaling::yarn:
+      config["rope_scaling"] = {{"rope_type", "yarn"},
+                                {"factor", shape.rope.factor},
+                                {"attention_factor", shape.rope.attention_factor},
+                                {"original_max_position_embeddings", shape.rope.original_context}};
+      break;
   }
   return config.dump(1) + "\n";
 }

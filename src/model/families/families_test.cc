@@ -58,9 +58,12 @@ struct Golden {
   Rows logits;                  // (ids.size(), vocabulary_size)
 };
 
-const std::vector<std::string> kGoldens = {"qwen2_linear", "qwen2_tied",    "qwen2_untied",
-                                           "qwen3_linear", "qwen3_tied",    "qwen3_untied",
-                                           "gemma3_mixed", "gemma3_scaled", "gemma3_one_in_three"};
+const std::vector<std::string> kGoldens = {
+    "qwen2_linear",   "qwen2_tied",    "qwen2_untied",  "qwen3_linear",        "qwen3_tied",
+    "qwen3_untied",   "gemma3_mixed",  "gemma3_scaled", "gemma3_one_in_three", "qwen2_yarn",
+    "mistral_window", "mistral_whole", "mistral_yarn",  "smollm3_fourth",      "smollm3_listed",
+    "smollm3_window", "olmo2_plain",   "olmo2_grouped", "olmo2_biased",        "granite_tied",
+    "granite_untied", "granite_biased"};
 
 std::unique_ptr<LanguageModel> load_f32(const fs::path& path) {
   return load_model(path, {.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 2});
@@ -118,7 +121,9 @@ TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyGguf,
-                         ::testing::Values("qwen2_tied", "qwen3_tied", "gemma3_scaled"),
+                         ::testing::Values("qwen2_tied", "qwen3_tied", "gemma3_scaled",
+                                           "qwen2_yarn", "smollm3_fourth", "olmo2_plain",
+                                           "granite_tied"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Windows, head norms, GELU and two RoPE tables keep the promise: a row's bits do not depend on how
@@ -162,7 +167,8 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
-    ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma3_one_in_three"),
+    ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma3_one_in_three",
+                                         "smollm3_window", "olmo2_grouped", "granite_biased"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -205,13 +211,14 @@ TEST_P(UnknownField, IsNamed) {
   const std::string rope = message(
       GetParam(), "rope_scaling", {{"rope_type", "linear"}, {"factor", 2}, {"mrope_section", {8}}});
   EXPECT_NE(rope.find("mrope_section"), std::string::npos) << rope;
-  const std::string type = message(GetParam(), "rope_scaling", {{"rope_type", "yarn"}});
-  EXPECT_NE(type.find("default, linear, llama3"), std::string::npos) << type;
+  const std::string type = message(GetParam(), "rope_scaling", {{"rope_type", "longrope"}});
+  EXPECT_NE(type.find("default, linear, llama3, yarn"), std::string::npos) << type;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UnknownField,
                          ::testing::Values("llama_linear_tied", "qwen2_tied", "qwen3_tied",
-                                           "gemma3_scaled"),
+                                           "gemma3_scaled", "mistral_window", "smollm3_fourth",
+                                           "olmo2_plain", "granite_tied"),
                          [](const auto& info) { return info.param; });
 
 // Numbers that no model has are refused by their key, before they size or divide anything.
@@ -274,7 +281,8 @@ TEST(QwenConfig, WindowsBeginAtTheirLayer) {
 
 // As above, of GGUF: a metadata entry in place of another one of the same length.
 TEST(UnknownField, IsNamedInGguf) {
-  for (const char* name : {"qwen2_tied", "qwen3_tied", "gemma3_scaled"}) {
+  for (const char* name : {"qwen2_tied", "qwen3_tied", "gemma3_scaled", "smollm3_fourth",
+                           "olmo2_plain", "granite_tied"}) {
     std::ifstream stream(golden(name) / "model.gguf", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(stream)), {});
     const std::string known = "rope.freq_base";

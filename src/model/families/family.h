@@ -23,6 +23,8 @@ class Family {
   virtual std::vector<std::vector<double>> ropes() const { return {rope_frequencies(config_)}; }
   // What embeddings are multiplied by before the first layer.
   virtual float embedding_scale() const { return 1; }
+  // What logits are multiplied by.
+  virtual float logit_scale() const { return 1; }
 
   // The norm of that name, of `width` elements, as products expect it.
   virtual RmsNorm load_norm(const LayerLoader& from, const TensorName& name, int width) const {

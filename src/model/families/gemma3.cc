@@ -109,9 +109,11 @@ DecoderLayer Gemma3::load_layer(LayerLoader& from, int layer) const {
   attention.n_heads = config.n_heads;
   attention.n_kv_heads = config.n_kv_heads;
   attention.head_dim = config.head_dim;
-  attention.scale = static_cast<float>(1 / std::sqrt(query_scalar_));
   attention.window = windows_[static_cast<std::size_t>(layer)];
   attention.rope = attention.window > 0 ? kLocal : kGlobal;
+  const RopeConfig& rope = attention.rope == kLocal ? local_rope_ : config.rope;
+  attention.scale =
+      static_cast<float>(rope.attention_factor * rope.attention_factor / std::sqrt(query_scalar_));
   attention.query = from.linear({"self_attn.q_proj", "attn_q"}, n_queries, config.dim, bias);
   attention.key = from.linear({"self_attn.k_proj", "attn_k"}, n_keys, config.dim, bias);
   attention.value = from.linear({"self_attn.v_proj", "attn_v"}, n_keys, config.dim, bias);

@@ -6,6 +6,11 @@
 
 namespace outrider {
 
+float default_attention_scale(const ModelConfig& config) {
+  const double of_rope = config.rope.attention_factor * config.rope.attention_factor;
+  return static_cast<float>(of_rope / std::sqrt(static_cast<double>(config.head_dim)));
+}
+
 DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
                               const LlamaLayerForm& form) {
   const int dim = config.dim;
@@ -26,14 +31,14 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
   attention.n_heads = config.n_heads;
   attention.n_kv_heads = config.n_kv_heads;
   attention.head_dim = config.head_dim;
-  attention.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim)));
+  attention.scale = default_attention_scale(config);
   attention.query =
       from.linear({"self_attn.q_proj", "attn_q"}, n_queries, width, attention_bias, interleaved);
   attention.key =
       from.linear({"self_attn.k_proj", "attn_k"}, n_keys, width, attention_bias, interleaved);
   attention.value = from.linear({"self_attn.v_proj", "attn_v"}, n_keys, width, attention_bias);
   attention.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, output_bias);
-  layer.before_mlp = norm({"post_attention_layernorm", "ffn_norm"});
+  if (form.mlp_norm) layer.before_mlp = norm({"post_attention_layernorm", "ffn_norm"});
   layer.mlp.gate = from.linear({"mlp.gate_proj", "ffn_gate"}, config.hidden_dim, dim, mlp_bias);
   layer.mlp.up = from.linear({"mlp.up_proj", "ffn_up"}, config.hidden_dim, dim, mlp_bias);
   layer.mlp.down = from.linear({"mlp.down_proj", "ffn_down"}, dim, config.hidden_dim, mlp_bias);

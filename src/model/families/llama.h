@@ -11,9 +11,13 @@ namespace outrider {
 // What a layer's tensors look like where they are not quite a Llama's.
 struct LlamaLayerForm {
   bool attention_norm = true;
+  bool mlp_norm = true;
   int attention_width = 0;   // inputs of query, key and value products; 0: dim
   bool interleaved = false;  // query and key rows of a rotated pair lie side by side
 };
+
+// 1 / sqrt(head_dim), and what yarn multiplies turned queries and keys by.
+float default_attention_scale(const ModelConfig& config);
 
 // Every layer but its norms of queries and keys.
 DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,

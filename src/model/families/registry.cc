@@ -9,9 +9,13 @@
 
 #include "model/config_section.h"
 #include "model/families/gemma3.h"
+#include "model/families/granite.h"
 #include "model/families/llama.h"
+#include "model/families/mistral.h"
+#include "model/families/olmo2.h"
 #include "model/families/qwen2.h"
 #include "model/families/qwen3.h"
+#include "model/families/smollm3.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
 #include "model/load/layer_windows.h"
@@ -31,19 +35,25 @@ constexpr FamilyEntry kFamilies[] = {
     {"Qwen2ForCausalLM", "qwen2", "qwen2", read<Qwen2>},
     {"Qwen3ForCausalLM", "qwen3", "qwen3", read<Qwen3>},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
+    {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},
+    {"SmolLM3ForCausalLM", "smollm3", "smollm3", read<SmolLm3>},
+    {"Olmo2ForCausalLM", "olmo2", "olmo2", read<Olmo2>},
+    {"GraniteForCausalLM", "granite", "granite", read<Granite>},
 };
 
 std::string names(const char* FamilyEntry::*name) {
   std::string all;
   for (const FamilyEntry& family : kFamilies) {
+    if (family.*name == nullptr) continue;
     all += fmt::format("{}{}", all.empty() ? "" : ", ", family.*name);
   }
   return all;
 }
 
 const FamilyEntry* find(const char* FamilyEntry::*name, std::string_view wanted) {
-  const auto* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
-                                   [&](const FamilyEntry& entry) { return wanted == entry.*name; });
+  const auto* found = std::find_if(
+      std::begin(kFamilies), std::end(kFamilies),
+      [&](const FamilyEntry& entry) { return entry.*name != nullptr && wanted == entry.*name; });
   return found == std::end(kFamilies) ? nullptr : found;
 }
 

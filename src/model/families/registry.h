@@ -17,7 +17,7 @@ namespace outrider {
 struct FamilyEntry {
   const char* class_name;  // config.json: architectures
   const char* model_type;  // config.json: model_type
-  const char* gguf;        // general.architecture
+  const char* gguf;        // general.architecture; null: its files are another family's
   std::unique_ptr<const Family> (*read)(const ConfigSource& source);
 };
 

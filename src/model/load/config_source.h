@@ -40,6 +40,9 @@ class ConfigSource {
   virtual std::optional<bool> flag(const ConfigKey& key) const = 0;
   virtual std::optional<std::string> text(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<std::string>> texts(const ConfigKey& key) const = 0;
+  virtual std::optional<std::vector<int>> wholes(const ConfigKey& key) const = 0;
+  // Whether the file has the key at all: config.json may hold null for it.
+  virtual bool has(const ConfigKey& key) const = 0;
   // Throws Error that names the file: key to be `expected`.
   [[noreturn]] virtual void fail(const ConfigKey& key, std::string_view expected,
                                  std::string_view got) const = 0;

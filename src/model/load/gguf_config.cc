@@ -8,6 +8,7 @@
 #include <limits>
 #include <variant>
 
+#include "base/elementary.h"
 #include "model/config_section.h"
 #include "outrider/error.h"
 
@@ -22,7 +23,7 @@ namespace {
 // Behind "<architecture>.": keys that do not change what a decoder computes.
 constexpr std::string_view kWithoutMeaning[] = {
     "rope.scaling.finetuned",                // how the model was trained
-    "rope.scaling.original_context_length",  // of scalings whose factors are in rope_freqs.weight
+    "rope.scaling.original_context_length",  // of llama3, whose factors are in rope_freqs.weight
     "tensor_data_layout",
     "vocab_size",
 };
@@ -91,6 +92,21 @@ std::optional<std::vector<std::string>> GgufConfig::texts(const ConfigKey& key) 
   return values == nullptr ? std::nullopt : std::optional(*values);
 }
 
+std::optional<std::vector<int>> GgufConfig::wholes(const ConfigKey& key) const {
+  const auto* values = key.gguf == nullptr ? nullptr : file_.integers(full(key));
+  if (values == nullptr) return std::nullopt;
+  std::vector<int> numbers;
+  for (const std::int64_t value : *values) {
+    if (value != static_cast<int>(value)) fail(key, "integers of 31 bits", std::to_string(value));
+    numbers.push_back(static_cast<int>(value));
+  }
+  return numbers;
+}
+
+bool GgufConfig::has(const ConfigKey& key) const {
+  return key.gguf != nullptr && file_.find_metadata(full(key)) != nullptr;
+}
+
 void GgufConfig::fail(const ConfigKey& key, std::string_view expected, std::string_view got) const {
   fail_at(file_, full(key), expected, got);
 }
@@ -121,6 +137,21 @@ std::vector<float> GgufConfig::read_divisors(int head_dim) const {
   return divisors;
 }
 
+// llama.cpp multiplies the factor of attention by that of the paper.
+RopeConfig GgufConfig::read_yarn(RopeConfig rope, std::optional<double> factor) const {
+  rope.scaling = RopeConfig::Scaling::yarn;
+  if (!factor) fail({nullptr, "rope.scaling.factor"}, "there", "no such key");
+  rope.factor = *factor;
+  rope.original_context = whole({nullptr, "rope.scaling.original_context_length"})
+                              .value_or(required_whole({nullptr, "context_length"}));
+  rope.beta_fast = real({nullptr, "rope.scaling.yarn_beta_fast"}).value_or(rope.beta_fast);
+  rope.beta_slow = real({nullptr, "rope.scaling.yarn_beta_slow"}).value_or(rope.beta_slow);
+  rope.whole_bounds = flag({nullptr, "rope.scaling.yarn_truncate"}).value_or(true);
+  rope.attention_factor = real({nullptr, "rope.scaling.attn_factor"}).value_or(1) *
+                          (rope.factor > 1 ? 0.1 * portable_log(rope.factor) + 1 : 1);
+  return rope;
+}
+
 RopeConfig GgufConfig::rope(const RopeKeys& keys, int head_dim) const {
   constexpr ConfigKey kRotated = {nullptr, "rope.dimension_count"};
   constexpr ConfigKey kKind = {nullptr, "rope.scaling.type"};
@@ -136,7 +167,8 @@ RopeConfig GgufConfig::rope(const RopeKeys& keys, int head_dim) const {
   const std::optional<double> factor = real(kFactor);
   const std::optional<double> old_factor = real({nullptr, "rope.scale_linear"});
   if (!keys.may_be_scaled) return rope;
-  if (kind && *kind != "none" && *kind != "linear") fail(kKind, "none or linear", *kind);
+  if (kind && *kind == "yarn") return read_yarn(rope, factor);
+  if (kind && *kind != "none" && *kind != "linear") fail(kKind, "none, linear or yarn", *kind);
   if (kind ? *kind == "linear" : factor.has_value() || old_factor.has_value()) {
     rope.scaling = RopeConfig::Scaling::linear;
     if (!factor && !old_factor) fail(kFactor, "there", "no such key");

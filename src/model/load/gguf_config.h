@@ -24,6 +24,8 @@ class GgufConfig final : public ConfigSource {
   std::optional<bool> flag(const ConfigKey& key) const override;
   std::optional<std::string> text(const ConfigKey& key) const override;
   std::optional<std::vector<std::string>> texts(const ConfigKey& key) const override;
+  std::optional<std::vector<int>> wholes(const ConfigKey& key) const override;
+  bool has(const ConfigKey& key) const override;
   [[noreturn]] void fail(const ConfigKey& key, std::string_view expected,
                          std::string_view got) const override;
   int vocabulary_size() const override;
@@ -38,6 +40,7 @@ class GgufConfig final : public ConfigSource {
   // The key in full, noted as asked for; empty where the format has none.
   std::string full(const ConfigKey& key) const;
   std::vector<float> read_divisors(int head_dim) const;
+  RopeConfig read_yarn(RopeConfig rope, std::optional<double> factor) const;
 
   const GgufFile& file_;
   std::string architecture_;

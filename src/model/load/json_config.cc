@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/elementary.h"
 #include "base/mapped_file.h"
 #include "model/load/other_models.h"
 
@@ -101,7 +102,7 @@ bool has_meaning(std::string_view key, const Json& value) {
 
 // Old files have rope_theta beside a rope_scaling that may be null and calls its kind "type"; new
 // ones have all of it in rope_parameters and call the kind "rope_type".
-RopeConfig read_scaling(const Section& scaling, RopeConfig rope) {
+RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope) {
   rope.theta = scaling.real_or("rope_theta", rope.theta);
   const std::string kind = scaling.text_or("rope_type", scaling.text_or("type", "default"));
   if (kind == "linear") {
@@ -113,12 +114,31 @@ RopeConfig read_scaling(const Section& scaling, RopeConfig rope) {
     rope.low_frequency_factor = scaling.real("low_freq_factor");
     rope.high_frequency_factor = scaling.real("high_freq_factor");
     rope.original_context = scaling.real("original_max_position_embeddings");
+  } else if (kind == "yarn") {
+    rope.scaling = RopeConfig::Scaling::yarn;
+    rope.original_context = scaling.real_or("original_max_position_embeddings", context);
+    rope.factor = scaling.real_or("factor", context / rope.original_context);
+    const double beta_fast = scaling.real_or("beta_fast", 0);
+    if (beta_fast != 0) rope.beta_fast = beta_fast;
+    const double beta_slow = scaling.real_or("beta_slow", 0);
+    if (beta_slow != 0) rope.beta_slow = beta_slow;
+    rope.whole_bounds = scaling.flag_or("truncate", true);
+    // Peng et al., equation 22; DeepSeek's two weights of its logarithm.
+    const auto from_factor = [&](double weight) {
+      return rope.factor > 1 ? 0.1 * weight * portable_log(rope.factor) + 1 : 1;
+    };
+    const double weight = scaling.real_or("mscale", 0);
+    const double weight_of_all = scaling.real_or("mscale_all_dim", 0);
+    const bool both = weight != 0 && weight_of_all != 0;
+    rope.attention_factor =
+        scaling.real_or("attention_factor",
+                        both ? from_factor(weight) / from_factor(weight_of_all) : from_factor(1));
   } else if (kind == "dynamic") {
     // Frequencies change behind max_position_embeddings alone (Hugging Face's "dynamic NTK"), and
     // no text here is longer.
     (void)scaling.real("factor");
   } else if (kind != "default") {
-    scaling.fail("rope_type", "one of default, linear, llama3, dynamic", kind);
+    scaling.fail("rope_type", "one of default, linear, llama3, yarn, dynamic", kind);
   }
   return rope;
 }
@@ -140,7 +160,13 @@ void require_whole_rotation(const Section& section) {
 }
 
 void require_known(const Section& section, const Json& json) {
-  static constexpr std::array kKnown = {"rope_type",
+  static constexpr std::array kKnown = {"attention_factor",
+                                        "beta_fast",
+                                        "beta_slow",
+                                        "mscale",
+                                        "mscale_all_dim",
+                                        "truncate",
+                                        "rope_type",
                                         "type",
                                         "rope_theta",
                                         "factor",
@@ -205,6 +231,19 @@ std::optional<std::vector<std::string>> JsonConfig::texts(const ConfigKey& key) 
   return texts;
 }
 
+std::optional<std::vector<int>> JsonConfig::wholes(const ConfigKey& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array()) fail(key, "an array of integers", Section::shown(*value));
+  std::vector<int> numbers;
+  for (const Json& entry : *value) numbers.push_back(section_.whole(key.hugging_face, entry));
+  return numbers;
+}
+
+bool JsonConfig::has(const ConfigKey& key) const {
+  return key.hugging_face != nullptr && json_.contains(key.hugging_face);
+}
+
 void JsonConfig::fail(const ConfigKey& key, std::string_view expected, std::string_view got) const {
   section_.fail(key.hugging_face, expected, got);
 }
@@ -238,7 +277,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
   }
   if (!scaling) return rope;
   require_whole_rotation(*scaling);
-  return read_scaling(*scaling, rope);
+  return read_scaling(*scaling, required_whole({"max_position_embeddings", nullptr}), rope);
 }
 
 bool JsonConfig::has_tied_head(bool otherwise) const {

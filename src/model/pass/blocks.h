@@ -36,14 +36,17 @@ struct Attention {
   int head_dim = 0;    // even
   float scale = 0;     // of the scores
   int window = 0;      // a query reads that many tokens back, its own included; 0: all
-  int rope = 0;        // which of the model's RoPE tables turns queries and keys
+  int rope = 0;        // which of the model's RoPE tables turns queries and keys, or kNoRope
   Linear query;        // (n_heads * head_dim, width of what attention reads)
   Linear key;          // (n_kv_heads * head_dim, likewise)
   Linear value;        // as key
   Linear output;       // (dim, n_heads * head_dim)
-  RmsNorm query_norm;  // (head_dim) of every head before RoPE, or empty
-  RmsNorm key_norm;    // likewise
+  RmsNorm query_norm;  // before RoPE, of every head, (head_dim), or of all heads together,
+                       // (n_heads * head_dim); or empty
+  RmsNorm key_norm;    // likewise, (n_kv_heads * head_dim)
+  bool norms_all_heads = false;  // which of the two the norms are
 };
+inline constexpr int kNoRope = -1;
 
 // Wdown (activation(Wgate x) * Wup x) (Shazeer 2020).
 struct GatedMlp {

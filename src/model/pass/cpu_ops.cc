@@ -32,6 +32,10 @@ void add_bias_part(const KernelTable& table, float* y, const std::vector<float>*
   if (bias != nullptr && !bias->empty()) table.add(y, bias->data() + first, n);
 }
 
+void scale_by(float scale, float* values, int n) {
+  for (int i = 0; i < n; ++i) values[i] *= scale;
+}
+
 template <typename T>
 T* row_of(std::vector<T>& values, std::int64_t row, int width) {
   return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
@@ -79,8 +83,7 @@ void CpuOps::operator()(const op::Embed& op) const {
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     const std::span<float> x(row(op.to, i), static_cast<std::size_t>(op.to.width));
     decode_rows(*op.table, pass.plan_.rows()[static_cast<std::size_t>(i)].token, 1, x);
-    if (op.scale == 1) continue;
-    for (float& value : x) value *= op.scale;
+    if (op.scale != 1) scale_by(op.scale, x.data(), op.to.width);
   }
 }
 
@@ -117,6 +120,7 @@ void CpuOps::operator()(const op::Normalise& op) const {
       } else {
         std::copy_n(x, rows.width, to);
       }
+      if (op.scale != 1) scale_by(op.scale, to, rows.width);
       to += rows.width;
     }
     buffer(op.to).finish_row(table, static_cast<int>(i));
@@ -136,13 +140,19 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
   const Attention& attention = *op.attention;
   const int head_dim = attention.head_dim;
   const KvShape& shape = pass.cache_->shape(op.cache_layer);
-  const CpuPass::Angles& angles = pass.angles_[static_cast<std::size_t>(attention.rope)];
+  const CpuPass::Angles* const angles =
+      attention.rope == kNoRope ? nullptr : &pass.angles_[static_cast<std::size_t>(attention.rope)];
   const int n_rows = pass.plan_.n_rows();
   // use(row, x): one head of every row, x (head_dim), with its bias and norm.
   const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const RmsNorm* norm,
                             int head, const auto& use) {
     for (int i = 0; i < n_rows; ++i) {
       float* x = row(heads, i) + head * head_dim;
+      // Where all heads have a norm together, it took the bias in.
+      if (norm != nullptr && attention.norms_all_heads) {
+        use(i, x);
+        continue;
+      }
       add_bias_part(table, x, &bias, head * head_dim, head_dim);
       if (norm != nullptr && !norm->empty()) {
         table.rms_norm(x, norm->weight.data(), head_dim, norm->epsilon, x);
@@ -151,8 +161,9 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
     }
   };
   const auto rotate = [&](int i, float* x) {
-    const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(angles.half);
-    table.rotate(x, angles.cosines.data() + at, angles.sines.data() + at, angles.half);
+    if (angles == nullptr) return;
+    const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(angles->half);
+    table.rotate(x, angles->cosines.data() + at, angles->sines.data() + at, angles->half);
   };
   const auto store = [&](int i, const float* x, const auto& stores, std::size_t block_at) {
     const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
@@ -226,6 +237,7 @@ void CpuOps::operator()(const op::Add& op) const {
       continue;
     }
     add_bias(op.from, i);
+    if (op.scale != 1) scale_by(op.scale, row(op.from, i), op.to.width);
     table.add(to, row(op.from, i), op.to.width);
   }
 }

@@ -52,7 +52,8 @@ struct Angles {
 };
 
 // to = norm(from) of each part, side by side; then the forms that products read. A part without a
-// norm is copied. By rows, or by asked rows out of all rows (`gathers`).
+// norm is copied. What `scale` is not one for is multiplied by it. By rows, or by asked rows out of
+// all rows (`gathers`).
 struct Normalise {
   struct Part {
     Rows from;
@@ -62,6 +63,7 @@ struct Normalise {
   int n_parts = 1;
   Rows to;
   bool gathers = false;
+  float scale = 1;
 };
 
 // to = from W^T of up to three matrices that read the same rows. By columns.
@@ -75,8 +77,9 @@ struct Multiply {
   int n_products = 1;
 };
 
-// Of every head of queries, keys and values: bias, norm, RoPE; then keys and values into the KV
-// cache, rounded to its type. Every reader, the row itself included, reads them rounded. By heads.
+// Of every head of queries, keys and values: bias, norm (but of all heads together, which stand
+// before), RoPE; then keys and values into the KV cache, rounded to its type. Every reader, the row
+// itself included, reads them rounded. By heads.
 struct PlaceHeads {
   Rows query, key, value;
   const Attention* attention = nullptr;
@@ -102,9 +105,10 @@ struct Gate {
   Activation activation = Activation::silu;
 };
 
-// to += from + bias; without `from`: to += bias. By rows.
+// to += scale * (from + bias); without `from`: to += bias. By rows.
 struct Add {
   Rows to, from;
+  float scale = 1;
 };
 
 // The rows, for a caller who asked for this layer's features; normalised where there is a norm. By

@@ -82,6 +82,12 @@ Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
   return what.to;
 }
 
+void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias,
+                                const RmsNorm& norm) {
+  const Rows from = {.buffer = rows.buffer, .width = rows.width, .bias = &bias};
+  append(op::Normalise{.parts = {{{from, &norm}, {}}}, .n_parts = 1, .to = rows});
+}
+
 Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   const int kv_width = attention.n_kv_heads * attention.head_dim;
   const Rows query = scratch(kQuery, attention.n_heads * attention.head_dim);
@@ -95,6 +101,10 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   multiply(read, {{&attention.query.matrix, query},
                   {&attention.key.matrix, key},
                   {&attention.value.matrix, value}});
+  if (attention.norms_all_heads) {
+    norm_in_place(query, attention.query.bias, attention.query_norm);
+    norm_in_place(key, attention.key.bias, attention.key_norm);
+  }
   append(op::PlaceHeads{.query = query,
                         .key = key,
                         .value = value,
@@ -138,8 +148,8 @@ void PassBuilder::linear_into(const Rows& to, const Rows& read, const Linear& li
   }
 }
 
-void PassBuilder::add_to(const Rows& to, const Rows& rows) {
-  append(op::Add{.to = to, .from = rows});
+void PassBuilder::add_to(const Rows& to, const Rows& rows, float scale) {
+  append(op::Add{.to = to, .from = rows, .scale = scale});
 }
 
 void PassBuilder::copy(const Rows& from, const Rows& to) {
@@ -153,10 +163,11 @@ void PassBuilder::leave_feature(int n_layers_done, const RmsNorm* norm) {
   layer_ = layer;
 }
 
-void PassBuilder::logits(const Rows& rows, const RmsNorm* norm, const Matrix& head) {
+void PassBuilder::logits(const Rows& rows, const RmsNorm* norm, const Matrix& head, float scale) {
   output_ = true;
   const Rows asked = scratch(kAsked, rows.width, true);
-  append(op::Normalise{.parts = {{{rows, norm}, {}}}, .n_parts = 1, .to = asked, .gathers = true});
+  append(op::Normalise{
+      .parts = {{{rows, norm}, {}}}, .n_parts = 1, .to = asked, .gathers = true, .scale = scale});
   multiply(asked, {{&head, {.buffer = kLogits, .width = head.n_columns()}}});
   output_ = false;
 }

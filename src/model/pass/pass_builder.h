@@ -51,17 +51,17 @@ class PassBuilder {
   Rows activated(const Rows& read, const Linear& linear, Activation activation);
   // to = W read + bias.
   void linear_into(const Rows& to, const Rows& read, const Linear& linear);
-  // to += rows (+ its bias). stream by default.
-  void add(const Rows& rows) { add_to(stream_, rows); }
-  void add_to(const Rows& to, const Rows& rows);
+  // to += scale * (rows + its bias). stream by default.
+  void add(const Rows& rows, float scale = 1) { add_to(stream_, rows, scale); }
+  void add_to(const Rows& to, const Rows& rows, float scale = 1);
   // to = from.
   void copy(const Rows& from, const Rows& to);
 
   // Feature n_layers_done of ForwardRequest. norm may be null.
   void leave_feature(int n_layers_done, const RmsNorm* norm);
-  // The rows whose logits are asked for, normalised (norm may be null: copied), and the logits
-  // themselves: the buffer kLogits.
-  void logits(const Rows& rows, const RmsNorm* norm, const Matrix& head);
+  // The rows whose logits are asked for, normalised (norm may be null: copied) and multiplied by
+  // scale, and the logits themselves: the buffer kLogits.
+  void logits(const Rows& rows, const RmsNorm* norm, const Matrix& head, float scale = 1);
   // Logits of every row of `read`, of these tokens alone.
   void spread_logits(const Rows& read, const Matrix& head, const std::vector<TokenId>& ids,
                      int vocabulary_size);
@@ -75,6 +75,7 @@ class PassBuilder {
   int add_buffer(int width, bool asked);
   template <typename What>
   void append(What what);
+  void norm_in_place(const Rows& rows, const std::vector<float>& bias, const RmsNorm& norm);
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
 
   struct Scratch {

@@ -1,0 +1,47 @@
+#include "model/families/granite.h"
+
+#include <fmt/format.h>
+
+namespace outrider {
+namespace {
+
+ModelConfig read_granite(const ConfigSource& source) {
+  ModelConfig config = read_decoder_config(source, {.architecture = "granite"});
+  config.attention_bias = source.has_bias("attention_bias", "blk.0.attn_q.bias");
+  config.mlp_bias = source.has_bias("mlp_bias", "blk.0.ffn_gate.bias");
+  return config;
+}
+
+float read_multiplier(const ConfigSource& source, const ConfigKey& key, float otherwise) {
+  const double value = source.real(key).value_or(otherwise);
+  // Far beyond any there is, and far from where products leave f32's range.
+  if (!(value >= 1e-6 && value <= 1e6)) source.fail(key, "1e-6 to 1e6", fmt::format("{}", value));
+  return static_cast<float>(value);
+}
+
+}  // namespace
+
+Granite::Granite(const ConfigSource& source)
+    : Family(read_granite(source)),
+      embedding_(read_multiplier(source, {"embedding_multiplier", "embedding_scale"}, 1)),
+      // llama.cpp takes 1 / sqrt(head_dim) where a file has no scale.
+      scores_(read_multiplier(source, {"attention_multiplier", "attention.scale"},
+                              source.is_gguf() ? default_attention_scale(config()) : 1.0F)),
+      residual_(read_multiplier(source, {"residual_multiplier", "residual_scale"}, 1)),
+      logits_(read_multiplier(source, {"logits_scaling", "logit_scale"}, 1)) {}
+
+DecoderLayer Granite::load_layer(LayerLoader& from, int) const {
+  // The converter to GGUF permutes query and key rows as a Llama's.
+  DecoderLayer loaded = load_llama_layer(from, config(), {.interleaved = from.is_gguf()});
+  const auto of_rope = static_cast<float>(config().rope.attention_factor);
+  loaded.attention.scale = scores_ * of_rope * of_rope;
+  return loaded;
+}
+
+void Granite::compose(PassBuilder& pass, const DecoderLayer& layer) const {
+  pass.add(pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention),
+           residual_);
+  pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp), residual_);
+}
+
+}  // namespace outrider

@@ -1,0 +1,19 @@
+// OLMo 2 (OLMo team 2024): norms of what attention and the MLP add instead of what they read, and
+// norms of all query and all key heads together before RoPE.
+#ifndef OUTRIDER_MODEL_FAMILIES_OLMO2_H_
+#define OUTRIDER_MODEL_FAMILIES_OLMO2_H_
+
+#include "model/families/llama.h"
+
+namespace outrider {
+
+class Olmo2 final : public Family {
+ public:
+  explicit Olmo2(const ConfigSource& source);
+  DecoderLayer load_layer(LayerLoader& from, int layer) const override;
+  void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_FAMILIES_OLMO2_H_
