@@ -17,6 +17,7 @@
 #include "outrider/error.h"
 #include "terminal.h"
 #include "text_flags.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -62,7 +63,7 @@ int run_build(const BuildFlags& flags) {
   add_files_of_model(flags.model, read);
   require_not_read(flags.out, read);
   const Interrupt interrupt;
-  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model);
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(flags.model);
   DatastoreSummary summary;
   {
     LoadProgress progress("building datastore", interrupt);

@@ -99,6 +99,7 @@ std::string to_json(const std::string& path, const FileSummary& summary) {
   object["n_bytes"] = totals.n_bytes;
   object["metadata"] = std::move(metadata);
   object["tensors"] = std::move(tensors);
+  if (!summary.warnings.empty()) object["warnings"] = summary.warnings;
   return dump(object);
 }
 
@@ -108,6 +109,10 @@ std::string to_table(const std::string& path, const FileSummary& summary) {
                                  summary.format, summary.tensors.size(),
                                  show_count(totals.n_parameters), show_bytes(totals.n_bytes));
   const auto out = std::back_inserter(text);
+  if (!summary.warnings.empty()) text += "\nWarnings\n";
+  for (const std::string& warning : summary.warnings) {
+    fmt::format_to(out, "  {}\n", one_line(warning));
+  }
   std::size_t key_width = 0;
   for (const auto& [key, value] : summary.metadata) key_width = std::max(key_width, key.size());
   if (!summary.metadata.empty()) text += "\nMetadata\n";

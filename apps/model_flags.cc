@@ -9,6 +9,7 @@
 #include "load_progress.h"
 #include "outrider/error.h"
 #include "terminal.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 
@@ -153,10 +154,14 @@ void require_drafter_for_drafts(const ModelFlags& flags) {
 std::shared_ptr<const Model> load_model(const ModelFlags& flags, const Interrupt& interrupt) {
   check_speculation(speculation_of(flags));
   require_drafter_for_drafts(flags);
-  LoadProgress progress("loading model", interrupt);
-  ModelOptions options = flags.options;
-  options.progress = [&progress](double share_done) { progress.show(share_done); };
-  std::shared_ptr<const Model> model = Model::load(flags.model, options);
+  std::shared_ptr<const Model> model;
+  {
+    LoadProgress progress("loading model", interrupt);
+    ModelOptions options = flags.options;
+    options.progress = [&progress](double share_done) { progress.show(share_done); };
+    model = Model::load(flags.model, options);
+  }
+  print_warnings(model->warnings());
   interrupt.throw_if_raised();
   return model;
 }

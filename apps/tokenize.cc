@@ -13,6 +13,7 @@
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "terminal.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -68,7 +69,7 @@ int run(const TokenizeFlags& flags, bool decode, bool from_file) {
   } else {
     require_text(text, "--text");
   }
-  const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(flags.model);
+  const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(flags.model);
   Output output;
   if (decode) {
     output.write(tokenizer->decode(ids, flags.keep_special) + "\n");

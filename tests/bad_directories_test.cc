@@ -92,15 +92,6 @@ std::vector<BadDirectory> bad_directories() {
       {"epsilon beyond a float", config("rms_norm_eps", 1e300), "epsilon"},
       {"bias promised and not there", config("attention_bias", true), "bias"},
       {"bias flag a string", config("attention_bias", "yes"), "attention_bias"},
-      {"end token beyond the vocabulary",
-       edited("generation_config.json",
-              [](json& keys) {
-                keys["eos_token_id"] = {1, 5000};
-              }),
-       "generation_config.json"},
-      {"begin token negative",
-       edited("generation_config.json", [](json& keys) { keys["bos_token_id"] = -1; }),
-       "generation_config.json"},
       {"end token a string",
        edited("generation_config.json", [](json& keys) { keys["eos_token_id"] = "1"; }),
        "eos_token_id"},

@@ -140,10 +140,6 @@ std::vector<BadGguf> bad_ggufs() {
       {"a token of other bytes", [](F& f) { f.set_first_element(kTokens, "\xff\xff"); }, "UTF-8"},
       {"no merges", [](F& f) { f.rename(kMerges, 'X'); }, kMerges},
       {"a merge of one half", [](F& f) { f.set_first_element(kMerges, "abc"); }, kMerges},
-      {"begin token beyond the vocabulary",
-       [](F& f) { f.set_value("tokenizer.ggml.bos_token_id", 5000U); }, "5000"},
-      {"end token beyond the vocabulary",
-       [](F& f) { f.set_value("tokenizer.ggml.eos_token_id", 5000U); }, "5000"},
       {"end token a text",
        [](F& f) { f.set_key_type("tokenizer.ggml.eos_token_id", test_files::kString); }, ""},
   };

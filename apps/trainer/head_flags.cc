@@ -11,6 +11,7 @@
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 #include "train/generated_source.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -59,7 +60,7 @@ train::HeadRun head_run_of(const HeadFlags& flags) {
   if (flags.text.text.empty()) throw UsageError(kOperation, "text", "at least one file", "none");
   require_apart(flags.run, flags.target);
   const int n_threads = set_up_training(flags.run);
-  const auto tokenizer = Tokenizer::load(flags.target);
+  const auto tokenizer = load_tokenizer(flags.target);
   train::HeadRun run;
   run.target = std::make_shared<train::Teacher>(flags.target, n_threads);
   const ModelConfig& config = run.target->config();

@@ -14,6 +14,7 @@
 #include "trainer/run_flags.h"
 #include "trainer/shape_flags.h"
 #include "trainer/train_commands.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -34,9 +35,10 @@ int run_distill(const DistillFlags& flags) {
   if (flags.text.text.empty()) throw UsageError("read flags", "text", "at least one file", "none");
   require_apart(flags.run, flags.target);
   const int n_threads = set_up_training(flags.run);
-  const auto target_tokenizer = Tokenizer::load(flags.target);
+  const auto target_tokenizer = load_tokenizer(flags.target);
   const std::string tokenizer_path = flags.tokenizer.empty() ? flags.target : flags.tokenizer;
-  const auto tokenizer = Tokenizer::load(tokenizer_path);
+  const auto tokenizer =
+      flags.tokenizer.empty() ? target_tokenizer : load_tokenizer(flags.tokenizer);
   require_same_vocabulary(*target_tokenizer, *tokenizer, "read tokenizer", tokenizer_path);
 
   train::DistillOptions options;

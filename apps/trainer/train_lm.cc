@@ -14,6 +14,7 @@
 #include "trainer/run_flags.h"
 #include "trainer/shape_flags.h"
 #include "trainer/train_commands.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -51,7 +52,7 @@ int run_lm(const LmFlags& flags) {
     throw UsageError("read flags", "data", "either --held-out or --held-out-examples", "both");
   }
   set_up_training(flags.run);
-  const auto tokenizer = Tokenizer::load(flags.tokenizer);
+  const auto tokenizer = load_tokenizer(flags.tokenizer);
   const ModelConfig config = config_of(flags.shape, *tokenizer);
   if (flags.run.length > config.context_length) {
     throw UsageError("read flags", "length",

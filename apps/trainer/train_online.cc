@@ -20,6 +20,7 @@
 #include "train/objectives/online.h"
 #include "trainer/run_flags.h"
 #include "trainer/train_commands.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -45,7 +46,7 @@ int run_online(OnlineFlags flags) {
                      fmt::format("at most the context of {} tokens", config.context_length),
                      fmt::format("{}", flags.run.length));
   }
-  const auto tokenizer = Tokenizer::load(flags.drafter);
+  const auto tokenizer = load_tokenizer(flags.drafter);
   const auto texts = std::make_shared<train::VerdictTexts>(
       flags.log,
       train::LearningDrafter{.path = flags.drafter,

@@ -24,6 +24,7 @@
 #include "train/fit_router.h"
 #include "trainer/run_flags.h"
 #include "trainer/train_commands.h"
+#include "warnings.h"
 
 namespace outrider::cli {
 namespace {
@@ -93,8 +94,8 @@ int run_router(const RouterFlags& flags) {
   add_files_of_model(flags.drafter, read);
   require_not_read(flags.out, read);
   AtomicFile out(flags.out);  // what cannot be written shows before the work, not after it
-  const auto tokenizer = Tokenizer::load(flags.target);
-  require_same_vocabulary(*tokenizer, *Tokenizer::load(flags.drafter), "load drafter",
+  const auto tokenizer = load_tokenizer(flags.target);
+  require_same_vocabulary(*tokenizer, *load_tokenizer(flags.drafter), "load drafter",
                           flags.drafter);
   train::Teacher target(flags.target, n_threads);
   train::Teacher drafter(flags.drafter, n_threads);

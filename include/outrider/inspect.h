@@ -21,6 +21,9 @@ struct FileSummary {
   std::string format;                                         // "safetensors" or "gguf"
   std::vector<std::pair<std::string, std::string>> metadata;  // config or GGUF metadata, shortened
   std::vector<TensorSummary> tensors;                         // in file order
+  // What a reader of the model would find doubtful, a sentence each (Model::warnings), as far as
+  // headers tell.
+  std::vector<std::string> warnings;
 };
 
 // PATH as for Model::load. Reads headers only. Throws Error.

@@ -74,6 +74,9 @@ class Model {
   // Tokens that end a text: all that the model's files name, and added tokens with a spelling
   // that is known to end one.
   const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
+  // What was doubtful about the model's files and was read all the same, a sentence each: the
+  // tokenizer's warnings and the configuration's. None of it is printed by the library.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   // For the engine's own use.
   LanguageModel& language_model() const { return *language_model_; }
@@ -85,6 +88,7 @@ class Model {
   std::unique_ptr<LanguageModel> language_model_;
   ModelSummary summary_;
   std::vector<TokenId> end_tokens_;
+  std::vector<std::string> warnings_;
 };
 
 // Names of the kernel tables in this build, and whether this machine can run each.

@@ -66,6 +66,11 @@ class Tokenizer {
   // The Jinja chat template stored with the tokenizer (tokenizer_config.json, chat_template.jinja
   // or GGUF metadata); empty if there is none.
   virtual const std::string& chat_template() const = 0;
+
+  // What was doubtful about the files and was read all the same, a sentence each: ids of special
+  // tokens outside the vocabulary, a GGUF file that does not say how its words are cut. None of it
+  // is printed by the library.
+  virtual const std::vector<std::string>& warnings() const;
 };
 
 // Throws Error unless `text` is UTF-8, naming its first other byte, that byte's line, and `name`:

@@ -12,9 +12,11 @@
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "model/config.h"
 #include "model/heads/medusa_heads.h"
 #include "outrider/error.h"
 #include "outrider/inspect.h"
+#include "tokenizer/gguf_vocabulary.h"
 
 namespace outrider {
 namespace {
@@ -115,6 +117,15 @@ std::vector<std::pair<std::string, std::string>> read_config(const fs::path& fil
   return metadata;
 }
 
+// Of a directory whose family this build knows; others have none to tell.
+std::vector<std::string> config_warnings(const fs::path& directory) {
+  try {
+    return read_config_json(directory).warnings;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 FileSummary inspect_file(const fs::path& path) {
@@ -125,6 +136,7 @@ FileSummary inspect_file(const fs::path& path) {
     summary.tensors =
         summarise(holds_medusa_heads_alone(path) ? *open_safetensors(path / kMedusaFile)
                                                  : *open_safetensors_directory(path));
+    summary.warnings = config_warnings(path);
     return summary;
   }
   if (path.extension() == ".safetensors") {
@@ -138,6 +150,7 @@ FileSummary inspect_file(const fs::path& path) {
     summary.metadata.emplace_back(key, show(value));
   }
   summary.tensors = summarise(*file);
+  summary.warnings = gguf_vocabulary_warnings(*file, path.string());
   return summary;
 }
 

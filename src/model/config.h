@@ -52,6 +52,8 @@ struct ModelConfig {
   bool mlp_bias = false;
   TokenId bos_token = kNoToken;
   std::vector<TokenId> end_tokens;  // any of them ends a text
+  // What was doubtful about the files and was read all the same, a sentence each.
+  std::vector<std::string> warnings;
 };
 
 // config.json and, where present, generation_config.json of a Hugging Face directory, by its family

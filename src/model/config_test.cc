@@ -142,12 +142,35 @@ TEST(ReadConfigJson, GenerationConfigAddsEndTokens) {
   EXPECT_EQ(config.bos_token, 0);
   write(directory.path() / "generation_config.json", "[1]");
   EXPECT_THROW(read_config_json(directory.path()), Error);
-  write(directory.path() / "generation_config.json", R"({"eos_token_id": [300]})");
-  EXPECT_THROW(read_config_json(directory.path()), Error);
   // A link that leads nowhere, as an interrupted download leaves it, is no missing file.
   std::filesystem::remove(directory.path() / "generation_config.json");
   std::filesystem::create_symlink("nowhere", directory.path() / "generation_config.json");
   EXPECT_THROW(read_config_json(directory.path()), Error);
+}
+
+// As llama.cpp does with GGUF files that name such ids.
+TEST(ReadConfigJson, IdsOutsideTheVocabularyAreIgnoredWithAWarning) {
+  const testing::TemporaryDirectory directory;
+  Json json = good_config();
+  const int n_tokens = json.at("vocab_size").get<int>();
+  json["bos_token_id"] = -5;
+  json["eos_token_id"] = {1, n_tokens};
+  write(directory.path() / "config.json", json.dump());
+  const ModelConfig alone = read_config_json(directory.path());
+  EXPECT_EQ(alone.bos_token, kNoToken);
+  EXPECT_EQ(alone.end_tokens, std::vector<TokenId>{1});
+  ASSERT_EQ(alone.warnings.size(), 2u);
+  EXPECT_NE(alone.warnings[0].find("/config.json: bos_token_id is -5"), std::string::npos);
+  EXPECT_NE(alone.warnings[1].find("eos_token_id is " + std::to_string(n_tokens)),
+            std::string::npos);
+  write(directory.path() / "generation_config.json",
+        R"({"bos_token_id": 99999, "eos_token_id": [2, -1]})");
+  const ModelConfig both = read_config_json(directory.path());
+  EXPECT_EQ(both.bos_token, kNoToken);
+  EXPECT_EQ(both.end_tokens, (std::vector<TokenId>{1, 2}));
+  ASSERT_EQ(both.warnings.size(), 4u);
+  EXPECT_NE(both.warnings[2].find("generation_config.json: bos_token_id is 99999"),
+            std::string::npos);
 }
 
 // Each breaks one thing; the message names it.
@@ -223,9 +246,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"quantization_config", "{\"quant_method\": \"gptq\"}", "quantization_config"},
         Broken{"tie_word_embeddings", "1", "tie_word_embeddings"},
         Broken{"attention_bias", "\"no\"", "attention_bias"},
-        Broken{"eos_token_id", "300", "end token"}, Broken{"eos_token_id", "[1, -1]", "end token"},
         Broken{"eos_token_id", "[\"</s>\"]", "eos_token_id"},
-        Broken{"bos_token_id", "-5", "begin token"}, Broken{"bos_token_id", "1.5", "bos_token"}));
+        Broken{"bos_token_id", "1.5", "bos_token"}));
 
 TEST(ReadConfigJson, RefusesWhatIsNoConfig) {
   const testing::TemporaryDirectory directory;

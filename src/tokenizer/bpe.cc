@@ -170,7 +170,8 @@ void Bpe::set_merges(const Vocabulary& vocabulary, const std::vector<NamedMerge>
 
 void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch,
                  std::vector<TokenId>& out) const {
-  if (options_.ignore_merges) {
+  if (options_.ignore_merges ||
+      (options_.whole_line_ends && word.find_first_not_of('\n') == std::string_view::npos)) {
     const TokenId whole = vocabulary.find_in_model(word);
     if (whole != kNoToken) {
       out.push_back(whole);

@@ -31,7 +31,8 @@ struct BpeOptions {
   bool byte_fallback = false;  // a character without a token becomes tokens "<0xXX>", if all exist
   bool fuse_unknown = false;   // unknown characters in a row become one unknown token
   bool ignore_merges = false;  // a word that is itself a piece is that token
-  TokenId unknown = kNoToken;  // kNoToken: characters without a token vanish
+  bool whole_line_ends = false;   // the same for words of line feeds alone
+  TokenId unknown = kNoToken;     // kNoToken: characters without a token vanish
   std::string continuing_prefix;  // put before every character of a word but the first
   std::string end_suffix;         // put behind the last
 };

@@ -30,6 +30,7 @@ struct Source {
   const std::vector<std::string>& pieces;
   std::vector<std::int64_t> types;  // (n_tokens)
   bool is_llama;
+  std::string pre;  // of a kind gpt2
 
   [[noreturn]] void fail(std::string_view key, std::string_view expected,
                          std::string_view got) const {
@@ -44,13 +45,22 @@ Source open_source(const GgufFile& file, const std::string& description) {
   };
   const std::string* const kind = file.string("tokenizer.ggml.model");
   if (kind == nullptr) fail("tokenizer.ggml.model", "a tokenizer in the metadata", "none");
-  if (*kind != "gpt2" && *kind != "llama") {
-    fail("tokenizer.ggml.model", "a kind this build knows (gpt2, llama)", *kind);
+  const bool is_gemma4 = *kind == "gemma4";
+  if (*kind != "gpt2" && *kind != "llama" && !is_gemma4) {
+    fail("tokenizer.ggml.model", "a kind this build knows (gpt2, llama, gemma4)", *kind);
   }
   const auto* const pieces = file.strings("tokenizer.ggml.tokens");
   if (pieces == nullptr || pieces->empty()) fail("tokenizer.ggml.tokens", "some tokens", "none");
   if (pieces->size() > INT32_MAX / 2) fail("tokenizer.ggml.tokens", "fewer tokens", "too many");
-  Source source{file, description, *pieces, {}, *kind == "llama"};
+  const std::string* const named = file.string("tokenizer.ggml.pre");
+  Source source{.file = file,
+                .description = description,
+                .pieces = *pieces,
+                .types = {},
+                .is_llama = *kind == "llama",
+                .pre = is_gemma4          ? *kind
+                       : named == nullptr ? "default"
+                                          : *named};
   const auto* const types = file.integers("tokenizer.ggml.token_type");
   if (types == nullptr) {
     source.types.assign(pieces->size(), kNormal);
@@ -83,14 +93,33 @@ Vocabulary read_vocabulary(const Source& source) {
   return Vocabulary(std::move(entries), source.description + ": tokenizer.ggml.tokens");
 }
 
+// Keys of special tokens; what is not used here is named all the same when it is no token.
+constexpr const char* kBos = "tokenizer.ggml.bos_token_id";
+constexpr const char* kEos = "tokenizer.ggml.eos_token_id";
+constexpr const char* kUnknownToken = "tokenizer.ggml.unknown_token_id";
+constexpr const char* kSpecialTokens[] = {
+    kBos,
+    kEos,
+    "tokenizer.ggml.eot_token_id",
+    "tokenizer.ggml.eom_token_id",
+    kUnknownToken,
+    "tokenizer.ggml.seperator_token_id",
+    "tokenizer.ggml.padding_token_id",
+    "tokenizer.ggml.mask_token_id",
+    "tokenizer.ggml.fim_pre_token_id",
+    "tokenizer.ggml.fim_suf_token_id",
+    "tokenizer.ggml.fim_mid_token_id",
+    "tokenizer.ggml.fim_pad_token_id",
+    "tokenizer.ggml.fim_rep_token_id",
+    "tokenizer.ggml.fim_sep_token_id",
+};
+
+// An id outside the vocabulary is no id; gguf_vocabulary_warnings names it.
 TokenId read_id(const Source& source, const char* key, TokenId fallback) {
-  const std::optional<std::int64_t> id = source.file.integer(key);
+  const std::int64_t id = source.file.integer(key).value_or(fallback);
   const auto n_tokens = static_cast<std::int64_t>(source.n_tokens());
-  if (!id) return fallback < n_tokens ? fallback : kNoToken;
-  if (*id < 0 || *id >= n_tokens) {
-    source.fail(key, "an id below " + std::to_string(n_tokens), std::to_string(*id));
-  }
-  return static_cast<TokenId>(*id);
+  if (id >= 0 && id < n_tokens) return static_cast<TokenId>(id);
+  return fallback < n_tokens ? fallback : kNoToken;
 }
 
 Bpe read_scores(const Source& source, const Vocabulary& vocabulary, TokenId unknown) {
@@ -107,7 +136,7 @@ Bpe read_scores(const Source& source, const Vocabulary& vocabulary, TokenId unkn
   return Bpe::by_score(vocabulary, all, unknown);
 }
 
-Bpe read_merges(const Source& source, const Vocabulary& vocabulary, bool ignore_merges) {
+Bpe read_merges(const Source& source, const Vocabulary& vocabulary, const GgufPreTokenizer& known) {
   constexpr const char* kKey = "tokenizer.ggml.merges";
   const auto* const merges = source.file.strings(kKey);
   if (merges == nullptr) source.fail(kKey, "a list of merges", "none");
@@ -135,28 +164,38 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, bool ignore_
     if (seen.insert(pair).second) rules.push_back(rule);
   }
   BpeOptions options;
-  options.ignore_merges = ignore_merges;
+  options.ignore_merges = known.ignores_merges;
+  options.byte_fallback = known.plain_spelling;
+  options.whole_line_ends = known.whole_line_ends;
   return Bpe::by_rank(vocabulary, rules, std::move(options));
 }
 
-// How words are cut, and what becomes of the text before.
-void set_pre_tokenizer(const Source& source, const std::string& name, TokenizerParts& parts) {
-  constexpr const char* kKey = "tokenizer.ggml.pre";
-  const GgufPreTokenizer* const known = find_gguf_pre_tokenizer(name);
+const GgufPreTokenizer& named_pre_tokenizer(const Source& source) {
+  const GgufPreTokenizer* const known = find_gguf_pre_tokenizer(source.pre);
   if (known == nullptr) {
-    source.fail(kKey, "a pre-tokeniser this build knows (" + gguf_pre_tokenizer_names() + ")",
-                name);
+    source.fail("tokenizer.ggml.pre",
+                "a pre-tokeniser this build knows (" + gguf_pre_tokenizer_names() + ")",
+                source.pre);
   }
-  if (known->composes) {
+  return *known;
+}
+
+// How words are cut, and what becomes of the text before.
+void set_pre_tokenizer(const Source& source, const GgufPreTokenizer& known, TokenizerParts& parts) {
+  if (known.composes) {
     parts.normalizer = Normalizer({UnicodeForm{.compose = true, .compatibility = false}});
   }
-  std::vector<PreTokenizerStep> steps;
-  steps.reserve(known->patterns.size() + 1);
-  for (const std::string_view pattern : known->patterns) {
-    steps.push_back(SplitByPattern{Pattern::regex(pattern, source.description + ": " + kKey),
-                                   SplitBehavior::kIsolated, false});
+  if (known.plain_spelling) {
+    parts.normalizer = Normalizer({ReplaceAll{Pattern::literal(" "), std::string(kLowerBlock)}});
   }
-  steps.push_back(ByteLevelWords{false, false, {}});
+  std::vector<PreTokenizerStep> steps;
+  steps.reserve(known.patterns.size() + 1);
+  for (const std::string_view pattern : known.patterns) {
+    steps.push_back(
+        SplitByPattern{Pattern::regex(pattern, source.description + ": tokenizer.ggml.pre"),
+                       SplitBehavior::kIsolated, false});
+  }
+  if (!known.plain_spelling) steps.push_back(ByteLevelWords{false, false, {}});
   parts.pre_tokenizer = PreTokenizer(std::move(steps));
 }
 
@@ -186,8 +225,10 @@ void add_special_tokens(const Source& source, TokenizerParts& parts) {
 
 int hex_digit(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
 
-// What each token stands for, as bytes.
-std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& vocabulary) {
+// What each token stands for, as bytes. plain_spelling: blanks are U+2581 and other characters
+// themselves, rather than those of the byte-level alphabet.
+std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& vocabulary,
+                                        bool plain_spelling) {
   std::vector<std::string> decoded(source.n_tokens());
   for (std::size_t id = 0; id < decoded.size(); ++id) {
     const std::string& piece = vocabulary[static_cast<TokenId>(id)].piece;
@@ -201,7 +242,7 @@ std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& 
         source.fail("tokenizer.ggml.tokens", "a byte token <0xXX>", piece.substr(0, 80));
       }
       bytes.push_back(static_cast<char>(hex_digit(piece[3]) * 16 + hex_digit(piece[4])));
-    } else if (!is_marker && source.is_llama) {
+    } else if (!is_marker && plain_spelling) {
       std::string_view rest = piece;
       for (std::size_t at = rest.find(kLowerBlock); at != std::string_view::npos;
            at = rest.find(kLowerBlock)) {
@@ -216,17 +257,50 @@ std::vector<std::string> decoded_pieces(const Source& source, const Vocabulary& 
   return decoded;
 }
 
+// The token that `flag` asks for at one end of every text, where there is one.
+void add_around(const Source& source, const char* flag, TokenId token, std::vector<TokenId>& out,
+                std::vector<std::string>& warnings) {
+  if (token != kNoToken) {
+    out.push_back(token);
+    return;
+  }
+  warnings.push_back(source.description + ": " + flag +
+                     " is true, and there is no such token; none is added");
+}
+
 }  // namespace
+
+std::vector<std::string> gguf_vocabulary_warnings(const GgufFile& file,
+                                                  const std::string& description) {
+  std::vector<std::string> warnings;
+  const std::string* const kind = file.string("tokenizer.ggml.model");
+  const auto* const pieces = file.strings("tokenizer.ggml.tokens");
+  if (kind == nullptr || pieces == nullptr) return warnings;
+  if (*kind == "gpt2" && file.string("tokenizer.ggml.pre") == nullptr) {
+    warnings.push_back(description +
+                       ": tokenizer.ggml.pre is missing, \"default\" is taken; tokens may differ "
+                       "from the model's own");
+  }
+  for (const char* key : kSpecialTokens) {
+    const std::optional<std::int64_t> id = file.integer(key);
+    if (!id || (*id >= 0 && static_cast<std::uint64_t>(*id) < pieces->size())) continue;
+    warnings.push_back(description + ": " + key + " is " + std::to_string(*id) +
+                       ", outside the vocabulary of " + std::to_string(pieces->size()) +
+                       " tokens; it is ignored");
+  }
+  return warnings;
+}
 
 TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& description) {
   const Source source = open_source(file, description);
   TokenizerParts parts;
+  parts.warnings = gguf_vocabulary_warnings(file, description);
   parts.vocabulary = read_vocabulary(source);
-  bool add_bos = source.is_llama;
+  BeginningToken beginning = BeginningToken::kByDefault;
+  bool plain_spelling = source.is_llama;
   std::vector<DecoderStep> decoder = {DecodeBytes{}};
   if (source.is_llama) {
-    const TokenId unknown = read_id(source, "tokenizer.ggml.unknown_token_id", 0);
-    parts.bpe = read_scores(source, parts.vocabulary, unknown);
+    parts.bpe = read_scores(source, parts.vocabulary, read_id(source, kUnknownToken, 0));
     std::vector<NormalizerStep> steps;
     if (file.boolean("tokenizer.ggml.add_space_prefix").value_or(true)) {
       steps.push_back(PrependText{" "});
@@ -235,27 +309,26 @@ TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& des
     steps.push_back(ReplaceAll{Pattern::literal(" "), std::string(kLowerBlock)});
     parts.normalizer = Normalizer(std::move(steps));
   } else {
-    const std::string* const named = file.string("tokenizer.ggml.pre");
-    const std::string pre = named == nullptr ? "default" : *named;
-    set_pre_tokenizer(source, pre, parts);
-    // Llama 3 has pieces that no chain of merges leads to, and begins every text.
-    const bool is_llama3 = pre == "llama-bpe";
-    add_bos = is_llama3;
-    parts.bpe = read_merges(source, parts.vocabulary, is_llama3);
+    const GgufPreTokenizer& known = named_pre_tokenizer(source);
+    set_pre_tokenizer(source, known, parts);
+    parts.bpe = read_merges(source, parts.vocabulary, known);
+    beginning = known.beginning;
+    plain_spelling = known.plain_spelling;
   }
-  parts.decoded = decoded_pieces(source, parts.vocabulary);
+  parts.decoded = decoded_pieces(source, parts.vocabulary, plain_spelling);
   parts.decoder = Decoder(std::move(decoder));
   add_special_tokens(source, parts);
 
-  parts.bos = read_id(source, "tokenizer.ggml.bos_token_id", source.is_llama ? 1 : kNoToken);
-  parts.eos = read_id(source, "tokenizer.ggml.eos_token_id", source.is_llama ? 2 : kNoToken);
-  if (file.boolean("tokenizer.ggml.add_bos_token").value_or(add_bos)) {
-    if (parts.bos == kNoToken) source.fail("tokenizer.ggml.bos_token_id", "an id", "none");
-    parts.surroundings.before.push_back(parts.bos);
+  parts.bos = read_id(source, kBos, source.is_llama ? 1 : kNoToken);
+  parts.eos = read_id(source, kEos, source.is_llama ? 2 : kNoToken);
+  constexpr const char* kAddBos = "tokenizer.ggml.add_bos_token";
+  constexpr const char* kAddEos = "tokenizer.ggml.add_eos_token";
+  if (file.boolean(kAddBos).value_or(beginning == BeginningToken::kByDefault) ||
+      beginning == BeginningToken::kAlways) {
+    add_around(source, kAddBos, parts.bos, parts.surroundings.before, parts.warnings);
   }
-  if (file.boolean("tokenizer.ggml.add_eos_token").value_or(false)) {
-    if (parts.eos == kNoToken) source.fail("tokenizer.ggml.eos_token_id", "an id", "none");
-    parts.surroundings.behind.push_back(parts.eos);
+  if (file.boolean(kAddEos).value_or(false)) {
+    add_around(source, kAddEos, parts.eos, parts.surroundings.behind, parts.warnings);
   }
   if (const std::string* const text = file.string("tokenizer.chat_template")) {
     if (!is_valid_utf8(*text)) source.fail("tokenizer.chat_template", "UTF-8 text", "other bytes");

@@ -18,12 +18,19 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-// "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing.
-TokenId read_named_token(const JsonView& config, const char* key, const Vocabulary& vocabulary) {
+// "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing, with a warning where there is no
+// such token.
+TokenId read_named_token(const JsonView& config, const char* key, TokenizerParts& parts) {
   if (!config.has(key)) return kNoToken;
   const JsonView value = config[key];
   if (!value.is_string() && !value.is_object()) value.fail("a token or an object with its content");
-  return vocabulary.find(value.is_string() ? value.string() : value["content"].string());
+  const std::string& piece = value.is_string() ? value.string() : value["content"].string();
+  const TokenId id = parts.vocabulary.find(piece);
+  if (id == kNoToken) {
+    parts.warnings.push_back(value.place() + " is \"" + piece.substr(0, 80) +
+                             "\", which is no token of the vocabulary; it is ignored");
+  }
+  return id;
 }
 
 // A string, or a list of named templates of which "default" is the one for chats.
@@ -66,8 +73,8 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
                                               read_added_tokens_decoder(configuration));
   // The configuration is the newer file; the map names the same tokens in older directories.
   for (const JsonView& config : {configuration, JsonView(map_document, map_file.string())}) {
-    if (parts.bos == kNoToken) parts.bos = read_named_token(config, "bos_token", parts.vocabulary);
-    if (parts.eos == kNoToken) parts.eos = read_named_token(config, "eos_token", parts.vocabulary);
+    if (parts.bos == kNoToken) parts.bos = read_named_token(config, "bos_token", parts);
+    if (parts.eos == kNoToken) parts.eos = read_named_token(config, "eos_token", parts);
     if (parts.chat_template.empty()) parts.chat_template = read_chat_template(config);
   }
   const fs::path template_file = directory / "chat_template.jinja";
@@ -79,6 +86,11 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
     parts.chat_template = text_of(mapped);
   }
   return std::make_shared<PipelineTokenizer>(std::move(parts));
+}
+
+const std::vector<std::string>& Tokenizer::warnings() const {
+  static const std::vector<std::string> none;
+  return none;
 }
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& path) {

@@ -344,7 +344,6 @@ TEST(Malformed, GgufVocabularies) {
       {"a merge of nothing", [](GgufFields& f) { f.merges[0] = std::string(""); }, "merges"},
       {"a merge of unknown pieces", [](GgufFields& f) { f.merges[0] = std::string("a x"); },
        "unknown piece"},
-      {"a beginning beyond the end", [](GgufFields& f) { f.bos = 4; }, "bos_token_id"},
       {"too few scores",
        [](GgufFields& f) {
          f.model = std::string("llama");

@@ -2,31 +2,30 @@
 // agree on nearly everything these files use; here is what differs:
 //   \s \S   White_Space in Oniguruma; PCRE2 adds U+180E
 //   \w \W   in Oniguruma letters, marks, digits, letter numbers, connectors and some more
+//   \b \B   between such characters and others
+//   \v      the vertical tab in Oniguruma, vertical space in PCRE2
+//   \p{..}  [:..:] see unicode_property.h; \pL is plain text in Oniguruma and is refused
 //   \h \H   hexadecimal digits in Oniguruma, horizontal space in PCRE2
 //   \uHHHH  only Oniguruma's
 //   {,n}    at most n, in Oniguruma; plain text in PCRE2
 //   {n,m}+  repeated once more in Oniguruma, possessive in PCRE2
 //   (?m)    dot matches newline in Oniguruma, (?s) in PCRE2 (^ and $ work by line in Oniguruma
 //           always, hence MULTILINE)
-// Nested classes and class intersections are refused: PCRE2 would read them as something else.
+// Nested classes and class intersections, and escapes that only PCRE2 has, are refused: PCRE2 would
+// read them as something else.
+#include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "outrider/error.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/unicode_property.h"
 
 namespace outrider {
 namespace {
 
-// Insides of character classes.
-constexpr std::string_view kSpace =
-    R"(\t-\r\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kNotSpace =
-    R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
-    R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-constexpr std::string_view kWord =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9})";
 constexpr std::string_view kHex = "0-9a-fA-F";
 
 class Translator {
@@ -79,6 +78,8 @@ class Translator {
                 std::string(what) + " is not supported, in \"" + std::string(pattern_) + "\"");
   }
 
+  static constexpr std::size_t kShown = 80;  // bytes of a name in a message
+
   void put_class(std::string_view inside, bool negated, bool in_class) {
     if (!in_class) out_.append(negated ? "[^" : "[");
     out_.append(inside);
@@ -89,17 +90,34 @@ class Translator {
   void escape(bool in_class) {
     switch (const char kind = peek(1)) {
       case 's':
-        return put_class(kSpace, false, in_class);
       case 'S':
-        return put_class(in_class ? kNotSpace : kSpace, true, in_class);
+        return property(find_unicode_property("space"), 2, kind == 'S', in_class);
       case 'w':
-        return put_class(kWord, false, in_class);
+        return put_class(in_class ? kWordInClass : kWordAlone, false, in_class);
       case 'h':
         return put_class(kHex, false, in_class);
       case 'W':
       case 'H':
         if (in_class) refuse(std::string("\\") + kind + " within a character class");
-        return put_class(kind == 'W' ? kWord : kHex, true, in_class);
+        return put_class(kind == 'W' ? kWordAlone : kHex, true, in_class);
+      case 'b':
+      case 'B':
+        if (in_class) break;
+        return boundary(kind == 'B');
+      case 'v':
+        out_.append("\\x{b}");
+        at_ += 2;
+        return;
+      case 'p':
+      case 'P':
+        return named_property(kind == 'P', in_class);
+      case 'E':
+      case 'L':
+      case 'Q':
+      case 'U':
+      case 'V':
+      case 'l':
+        refuse(std::string("\\") + kind);
       case 'u': {
         const std::string_view digits = pattern_.substr(at_).substr(2, 4);
         for (const char digit : digits) {
@@ -111,12 +129,57 @@ class Translator {
         return;
       }
       default:
-        // \p{..}, \x{..}, \k<..> and the like go over whole, so that what is inside is no interval.
-        copy(2);
-        if (peek(0) == '{' && kind != '\\' && std::isalpha(static_cast<unsigned char>(kind))) {
-          const std::size_t close = pattern_.find('}', at_);
-          if (close != std::string_view::npos) copy(close + 1 - at_);
-        }
+        break;
+    }
+    // \x{..} and the like go over whole, so that what is inside is no interval.
+    const char kind = peek(1);
+    copy(2);
+    if (peek(0) == '{' && kind != '\\' && std::isalpha(static_cast<unsigned char>(kind))) {
+      const std::size_t close = pattern_.find('}', at_);
+      if (close != std::string_view::npos) copy(close + 1 - at_);
+    }
+  }
+
+  // Between a word's character and another one, or the text's end; or anywhere else.
+  void boundary(bool negated) {
+    const std::string word = "[" + std::string(kWordAlone) + "]";
+    const char* const behind = negated ? "(?=" : "(?!";
+    const char* const other = negated ? "(?!" : "(?=";
+    out_ += "(?:(?<=" + word + ")" + behind + word + ")|(?<!" + word + ")" + other + word + "))";
+    at_ += 2;
+  }
+
+  // \p{NAME}, \p{^NAME}, \P{NAME}
+  void named_property(bool negated, bool in_class) {
+    const std::size_t close = pattern_.find('}', at_);
+    if (peek(2) != '{' || close == std::string_view::npos) refuse("\\p without {NAME}");
+    std::string_view name = pattern_.substr(at_ + 3, close - at_ - 3);
+    if (name.starts_with('^')) {
+      negated = !negated;
+      name.remove_prefix(1);
+    }
+    property(find_unicode_property(name), close + 1 - at_, negated, in_class);
+  }
+
+  // What the next n_bytes of the pattern name; nullopt if that is unknown.
+  void property(std::optional<UnicodeProperty> known, std::size_t n_bytes, bool negated,
+                bool in_class) {
+    const auto shown = [&] { return std::string(pattern_.substr(at_, std::min(n_bytes, kShown))); };
+    if (!known) refuse(shown());
+    if (negated && in_class && known->without.empty())
+      refuse(shown() + " within a character class");
+    at_ += n_bytes;
+    if (!in_class && known->within == kWordInClass) known->within = kWordAlone;
+    const bool complement = negated && !known->without.empty();
+    const std::string_view inside = complement ? known->without : known->within;
+    // One property needs no class.
+    const bool alone =
+        !known->without.empty() && (inside.starts_with("\\p{") || inside.starts_with("\\P{"));
+    if (in_class || alone) {
+      out_ += inside;
+    } else {
+      out_ += negated && !complement ? "[^" : "[";
+      out_.append(inside).append("]");
     }
   }
 
@@ -132,7 +195,9 @@ class Translator {
       } else if (c == '[' && peek(1) == ':') {
         const std::size_t close = pattern_.find(":]", at_);
         if (close == std::string_view::npos) refuse("an open [:");
-        copy(close + 2 - at_);
+        const bool negated = peek(2) == '^';
+        const std::string_view name = pattern_.substr(at_, close - at_).substr(negated ? 3 : 2);
+        property(find_posix_class(name), close + 2 - at_, negated, true);
       } else if (c == '[') {
         refuse("a character class within a character class");
       } else if (c == '&' && peek(1) == '&') {

@@ -41,6 +41,7 @@ struct TokenizerParts {
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
   std::string chat_template;
+  std::vector<std::string> warnings;
 };
 
 class PipelineTokenizer : public Tokenizer {
@@ -63,6 +64,7 @@ class PipelineTokenizer : public Tokenizer {
   TokenId bos_token() const override { return parts_.bos; }
   TokenId eos_token() const override { return parts_.eos; }
   const std::string& chat_template() const override { return parts_.chat_template; }
+  const std::vector<std::string>& warnings() const override { return parts_.warnings; }
 
  private:
   friend class PipelineDecoding;

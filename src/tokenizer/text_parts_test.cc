@@ -79,9 +79,8 @@ TEST(Pattern, FindsFromLeftToRight) {
 TEST(Pattern, TranslatesTheDialect) {
   const auto translate = [](std::string_view pattern) { return translate_pattern(pattern, "t"); };
   // What both read alike stays as it is.
-  for (const char* const same :
-       {"a|b*c+?", R"(\p{Lu}\P{N}\x{41}\\)", "[^a-z\\]\\[]", "(?i:x)(?<n>y)(?!z)", "x{2,3}", "x{a}",
-        R"(\p{L}{2})", "[[:alpha:]]"}) {
+  for (const char* const same : {"a|b*c+?", R"(\p{Lu}\P{N}\x{41}\\)", "[^a-z\\]\\[]",
+                                 "(?i:x)(?<n>y)(?!z)", "x{2,3}", "x{a}", R"(\p{L}{2})"}) {
     EXPECT_EQ(translate(same), same);
   }
   EXPECT_EQ(translate("x{2}+"), "(?:x{2})+");

@@ -185,11 +185,17 @@ bool GgufConfig::has_bias(const char*, const char* gguf_tensor) const {
 }
 
 void GgufConfig::read_special_tokens(ModelConfig& config) const {
-  config.bos_token = whole_of(file_, "tokenizer.ggml.bos_token_id").value_or(kNoToken);
+  // The tokenizer's reader of the same file warns of ids outside the vocabulary.
+  const auto token_of = [&](const char* key) {
+    const int token = whole_of(file_, key).value_or(kNoToken);
+    return token < config.vocabulary_size ? std::max(token, kNoToken) : kNoToken;
+  };
+  config.bos_token = token_of("tokenizer.ggml.bos_token_id");
   // End of sequence, end of turn, end of message: chat models end with any of them.
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                           "tokenizer.ggml.eom_token_id"}) {
-    if (const std::optional<int> token = whole_of(file_, key)) config.end_tokens.push_back(*token);
+    const TokenId token = token_of(key);
+    if (token != kNoToken) config.end_tokens.push_back(token);
   }
 }
 

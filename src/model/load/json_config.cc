@@ -291,29 +291,31 @@ bool JsonConfig::has_bias(const char* hugging_face_key, const char*) const {
 // Where both files name a beginning, generation_config.json's counts, as in Hugging Face's
 // generate(). A text ends at what either calls its end: one of them alone often lacks a chat's.
 void JsonConfig::read_special_tokens(ModelConfig& config) const {
-  config.bos_token = section_.whole_or("bos_token_id", kNoToken);
-  config.end_tokens = read_end_tokens(section_);
+  const auto is_token = [&config](const std::string& file, const char* key, TokenId token) {
+    if (token >= 0 && token < config.vocabulary_size) return true;
+    config.warnings.push_back(
+        fmt::format("{}: {} is {}, outside the vocabulary of {} tokens; it is ignored", file, key,
+                    token, config.vocabulary_size));
+    return false;
+  };
+  const auto read = [&](const Section& section, const std::string& file) {
+    if (section.find("bos_token_id") != nullptr) {
+      const TokenId token = section.whole("bos_token_id");
+      if (is_token(file, "bos_token_id", token)) config.bos_token = token;
+    }
+    for (const TokenId token : read_end_tokens(section)) {
+      std::vector<TokenId>& ends = config.end_tokens;
+      if (is_token(file, "eos_token_id", token) &&
+          std::find(ends.begin(), ends.end(), token) == ends.end()) {
+        ends.push_back(token);
+      }
+    }
+  };
+  read(section_, file_.string());
   const std::filesystem::path file = file_.parent_path() / "generation_config.json";
   if (!is_named(file)) return;
   const Json json = parse_config(file);
-  const Section generation(json, file.string());
-  const auto checked = [&](const char* key, TokenId token) {
-    if (token < 0 || token >= config.vocabulary_size) {
-      generation.fail(key, fmt::format("0 to {}", config.vocabulary_size - 1),
-                      fmt::format("{}", token));
-    }
-    return token;
-  };
-  if (generation.find("bos_token_id") != nullptr) {
-    config.bos_token = checked("bos_token_id", generation.whole("bos_token_id"));
-  }
-  if (generation.find("eos_token_id") != nullptr) {
-    for (const TokenId token : read_end_tokens(generation)) {
-      std::vector<TokenId>& ends = config.end_tokens;
-      (void)checked("eos_token_id", token);
-      if (std::find(ends.begin(), ends.end(), token) == ends.end()) ends.push_back(token);
-    }
-  }
+  read(Section(json, file.string()), file.string());
 }
 
 std::string JsonConfig::description() const { return file_.string(); }
