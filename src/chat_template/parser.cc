@@ -139,6 +139,7 @@ class StatementParser {
   StatementPtr loop() {
     StatementPtr node = make(Node::loop);
     tokens_.take();
+    ++n_around_;
     node->target = target(false, "in");
     tokens_.expect_name("in");
     node->expression = expressions_.expressions(false, "recursive");
@@ -155,6 +156,7 @@ class StatementParser {
     } else {
       tokens_.take();
     }
+    --n_around_;
     return node;
   }
 
@@ -208,6 +210,9 @@ class StatementParser {
     }
     Target one;
     one.name = target_name();
+    if (n_around_ > 0 && one.name == "loop") {
+      syntax_error(tokens_.line(), "expected another variable than 'loop' within a loop, got that");
+    }
     if (with_attributes && tokens_.take_symbol(".")) {
       one.kind = Target::Kind::attribute;
       one.attribute = tokens_.expect_any_name();
@@ -319,7 +324,8 @@ class StatementParser {
   TokenStream tokens_;
   ExpressionParser expressions_;
   int n_open_ = 0;
-  int n_loops_ = 0;
+  int n_loops_ = 0;   // that break and continue may leave
+  int n_around_ = 0;  // all there are
 };
 
 }  // namespace

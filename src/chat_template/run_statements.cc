@@ -141,16 +141,21 @@ void Interpreter::run_loop(const Statement& node, const Value& items, std::int64
       return under_way.advance() ? under_way.current : Value();
     };
   }
+  // Whether an iteration came to its end. Where break or continue left all of them, Jinja takes the
+  // else, too.
   bool any = false;
+  bool first = true;
   {
     Inside inside(*this);
     for (;;) {
       const Value item = next();
       if (item.is_absent()) break;
-      if (std::exchange(any, true)) inside.renew();
+      if (!std::exchange(first, false)) inside.renew();
       assign(node.target, item);
       if (node.uses_loop) scope_->set(kLoop, loop);
-      if (run_block(node.body) == Flow::broken) return;
+      const Flow flow = run_block(node.body);
+      if (flow == Flow::broken) break;
+      any = any || flow == Flow::on;
     }
   }
   if (any) return;
