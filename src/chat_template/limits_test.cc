@@ -82,7 +82,8 @@ TEST(TemplateLimits, BoundTimeTextAndMemory) {
   EXPECT_THAT(error_of("{{ 'a' * 100000000 }}"), HasSubstr("67108864 bytes"));
   EXPECT_THAT(error_of("{{ '' * 9223372036854775807 }}"), "");
   EXPECT_THAT(error_of("{{ [] * 9223372036854775807 }}"), "");
-  EXPECT_THAT(error_of("{{ [1] * 9223372036854775807 }}", kSmall), HasSubstr("200000 bytes of values"));
+  EXPECT_THAT(error_of("{{ [1] * 9223372036854775807 }}", kSmall),
+              HasSubstr("200000 bytes of values"));
   EXPECT_THAT(error_of("{{ range(100001) }}"), HasSubstr("100000 numbers"));
   EXPECT_THAT(error_of("{{ range(-9223372036854775807, 9223372036854775807) }}"),
               HasSubstr("100000 numbers"));
@@ -117,13 +118,14 @@ TEST(TemplateLimits, BoundNesting) {
                 HasSubstr("[read chat template]"))
         << open;
   }
-  for (const char* chain : {".a", "[0]", "|upper", " + 1", " and 1", " if 1", "()" }) {
+  for (const char* chain : {".a", "[0]", "|upper", " + 1", " and 1", " if 1", "()"}) {
     EXPECT_THAT(error_of("{{ 1" + repeated(chain, kMany) + " }}"), HasSubstr("nested at most"))
         << chain;
   }
   EXPECT_THAT(error_of(repeated("{% if 1 %}", kMany)), HasSubstr("nested at most"));
   EXPECT_THAT(error_of(repeated("{% for x in y %}", kMany)), HasSubstr("nested at most"));
-  EXPECT_THAT(error_of("{% set " + repeated("(", kMany) + "a" + repeated(")", kMany) + " = 1 %}"), HasSubstr("parentheses"));
+  EXPECT_THAT(error_of("{% set " + repeated("(", kMany) + "a" + repeated(")", kMany) + " = 1 %}"),
+              HasSubstr("parentheses"));
   EXPECT_THAT(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
               HasSubstr("nested at most"));
   EXPECT_THAT(error_of("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"),

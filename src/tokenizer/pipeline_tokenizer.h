@@ -41,6 +41,8 @@ struct TokenizerParts {
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
   std::string chat_template;
+  std::string tool_template;          // "": none of its own
+  std::string special_tokens = "{}";  // JSON, as Tokenizer::special_tokens gives it
 };
 
 class PipelineTokenizer : public Tokenizer {
@@ -63,6 +65,10 @@ class PipelineTokenizer : public Tokenizer {
   TokenId bos_token() const override { return parts_.bos; }
   TokenId eos_token() const override { return parts_.eos; }
   const std::string& chat_template() const override { return parts_.chat_template; }
+  const std::string& tool_template() const override {
+    return parts_.tool_template.empty() ? parts_.chat_template : parts_.tool_template;
+  }
+  const std::string& special_tokens() const override { return parts_.special_tokens; }
 
  private:
   friend class PipelineDecoding;
