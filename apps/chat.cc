@@ -55,7 +55,7 @@ class Conversation {
       : flags_(&flags),
         interrupt_(&interrupt),
         model_(load_model(flags.model, interrupt)),
-        format_(detect_chat_format(model_->tokenizer())),
+        template_(chat_template_of(model_->tokenizer())),
         generator_(make_generator(model_, flags.model, interrupt)),
         verdict_log_(flags.verdict_log, *model_),
         style_(choose_style(flags.show_draft, flags.colour)),
@@ -154,7 +154,7 @@ class Conversation {
     if (system_) messages.push_back({"system", *system_});
     messages.insert(messages.end(), turns_.begin() + static_cast<std::ptrdiff_t>(first_turn),
                     turns_.end());
-    return chat_request(format_, model_->tokenizer(), messages, options);
+    return chat_request(template_, model_->tokenizer(), messages, options);
   }
 
   // The request for what was said so far, the oldest exchanges left out where the context is too
@@ -215,7 +215,7 @@ class Conversation {
   const ChatFlags* flags_;
   Interrupt* interrupt_;
   std::shared_ptr<const Model> model_;
-  ChatFormat format_;
+  ChatTemplate template_;
   Generator generator_;
   ProgramLog verdict_log_;
   TokenStyle style_;
@@ -229,10 +229,8 @@ class Conversation {
 }  // namespace
 
 CLI::App* add_chat(CLI::App& program, Run& run_command) {
-  CLI::App* app =
-      program
-          .add_subcommand("chat", "Talk with a model whose chat template is ChatML, Llama 2 or 3")
-          ->group("Commands");
+  CLI::App* app = program.add_subcommand("chat", "Talk with a model, over its own chat template")
+                      ->group("Commands");
   const auto flags = std::make_shared<ChatFlags>();
   app->add_option("--system", flags->system, "The system message (default: the model's own)")
       ->type_name("TEXT")

@@ -9,9 +9,10 @@
 
 namespace outrider::cli {
 
-// The request for the assistant's next turn: `options` with the format's turn ends added (as tokens
-// where they are tokens, else as texts; neither with ignore_eos).
-GenerateRequest chat_request(ChatFormat format, const Tokenizer& tokenizer,
+// The request for the assistant's next turn: `options` with the template's turn ends added (as
+// tokens where they are tokens, else as texts; neither with ignore_eos). Throws Error where the
+// template refuses the messages.
+GenerateRequest chat_request(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                              std::span<const ChatMessage> messages, GenerateOptions options);
 
 }  // namespace outrider::cli

@@ -221,10 +221,11 @@ eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
                            const GenerateOptions& options) {
   eval::AskOptions asking{.generate = options, .n_samples = flags.samples, .request = {}};
   if (flags.chat) {
-    const ChatFormat format = detect_chat_format(model.tokenizer());
-    asking.request = [&model, format](const std::string& prompt, const GenerateOptions& given) {
+    const ChatTemplate chat_template = chat_template_of(model.tokenizer());
+    asking.request = [&model, chat_template](const std::string& prompt,
+                                             const GenerateOptions& given) {
       const ChatMessage message{.role = "user", .content = prompt};
-      return chat_request(format, model.tokenizer(), {&message, 1}, given);
+      return chat_request(chat_template, model.tokenizer(), {&message, 1}, given);
     };
   }
   return asking;

@@ -89,9 +89,10 @@ std::string to_json(const GenerateResult& result, RuleScope scope) {
 GenerateResult generate(Generator& generator, const Model& model, const GenerateFlags& flags,
                         const GenerateOptions& options, const std::string& text) {
   if (!flags.chat) return generator.generate(text, options);
-  const ChatFormat format = detect_chat_format(model.tokenizer());
+  const ChatTemplate chat_template = chat_template_of(model.tokenizer());
   const ChatMessage message{.role = "user", .content = text};
-  const GenerateRequest request = chat_request(format, model.tokenizer(), {&message, 1}, options);
+  const GenerateRequest request =
+      chat_request(chat_template, model.tokenizer(), {&message, 1}, options);
   return std::move(generator.generate({&request, 1}).front());
 }
 

@@ -258,7 +258,7 @@ TEST(BadInput, AFileCutShortInUseIsRefused) {
   const fs::path folder = Good::get().root() / "vanishing";
   fs::copy(Good::get().directory(), folder);
   write_text(folder / "tokenizer_config.json",
-             json{{"chat_template", "<|im_start|>{{ message['role'] }}<|im_end|>"}}.dump());
+             json{{"chat_template", "<|im_start|>{{ messages[-1]['content'] }}<|im_end|>"}}.dump());
   const fs::path out = folder / "out";
   const std::string command =
       "{ echo hello; n=0;"

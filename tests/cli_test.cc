@@ -179,9 +179,9 @@ TEST(CommandLine, WhatCannotBeReadIsOneLineAndStatus1) {
 TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
   for (const Words& words :
        {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
-        Words{"tokenize", "--help"}, Words{"inspect", "--help"}, Words{"datastore", "--help"},
-        Words{"datastore", "build", "--help"}, Words{"tune", "--help"},
-        Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
+        Words{"tokenize", "--help"}, Words{"inspect", "--help"}, Words{"template", "--help"},
+        Words{"datastore", "--help"}, Words{"datastore", "build", "--help"},
+        Words{"tune", "--help"}, Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
         Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
     SCOPED_TRACE(words.front());
     const ProgramRun run = run_program(words);

@@ -1,4 +1,4 @@
-// Conversations as prompts.
+// Conversations as prompts, by the model's own chat template.
 #ifndef OUTRIDER_CHAT_H_
 #define OUTRIDER_CHAT_H_
 
@@ -7,29 +7,51 @@
 #include <string_view>
 #include <vector>
 
+#include "outrider/chat_template.h"
 #include "outrider/tokenizer.h"
 
 namespace outrider {
 
 struct ChatMessage {
-  std::string role;  // "system", "user" or "assistant"
+  std::string role;  // "system", "user", "assistant", or what else the template knows
   std::string content;
 };
 
-// The family of a model's own chat template. Only plain templates are known yet.
-enum class ChatFormat { chatml, llama2, llama3 };
+struct ChatOptions {
+  // The prompt ends with what begins the assistant's turn.
+  bool add_generation_prompt = true;
+  // A JSON array of the functions that the model may call, as its template wants them; "": none.
+  std::string tools = {};
+  // A JSON object of further variables of the template ("enable_thinking", "date_string"); they
+  // replace others of their names. "": none.
+  std::string variables = {};
+  TemplateClock clock = local_time;
+};
 
-// Recognises the stored template by the markers of these families. Throws Error if there is no
-// template, or one of another family (naming what is known).
-ChatFormat detect_chat_format(const Tokenizer& tokenizer);
+// The chat template stored with a model, or the one it has for conversations with tools. Throws
+// Error if there is none, or if it cannot be read. Thread-safe, as all here.
+ChatTemplate chat_template_of(const Tokenizer& tokenizer, bool with_tools = false);
 
-// The prompt for the assistant's next turn, special tokens spelled out, a leading
-// beginning-of-sequence included where the family wants one: encode it with add_special = false.
-std::string render_chat(ChatFormat format, const Tokenizer& tokenizer,
-                        std::span<const ChatMessage> messages);
+// The prompt of a conversation, special tokens spelled out, a leading beginning-of-sequence
+// included where the template wants one: encode it with add_special = false. Throws Error as
+// ChatTemplate::render does; a template that refuses the roles says so in its own words.
+std::string render_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                        std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
-// Texts that end the assistant's turn besides the model's end tokens.
-std::vector<std::string> turn_end_markers(ChatFormat format);
+// The variables that render_chat gives, as a JSON object for ChatTemplate::render. `messages` is a
+// JSON array whose objects may have all that the template reads (tool_calls, parts of contents). No
+// tokenizer (nullptr): no special tokens. Throws Error where one of the texts is no JSON of its
+// kind.
+//
+// As in Hugging Face transformers: messages, tools and documents (none where not given),
+// add_generation_prompt, and the special tokens by their names (bos_token, ...; an empty text for
+// bos_token and eos_token where the model has none).
+std::string chat_variables(const Tokenizer* tokenizer, std::string_view messages,
+                           const ChatOptions& options = {});
+
+// Texts that end the assistant's turn besides the model's end tokens: what the template spells
+// behind the assistant's words, if that is known to end turns or is a special token. At most one.
+std::vector<std::string> turn_ends(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
 
 }  // namespace outrider
 

@@ -71,6 +71,12 @@ class Tokenizer {
   // tokens outside the vocabulary, a GGUF file that does not say how its words are cut. None of it
   // is printed by the library.
   virtual const std::vector<std::string>& warnings() const;
+  // The one stored for conversations with tools ("tool_use"), else that of all.
+  virtual const std::string& tool_template() const { return chat_template(); }
+  // A JSON object of the special tokens that the files name for templates: bos_token, eos_token,
+  // unk_token, sep_token, pad_token, cls_token, mask_token (texts), additional_special_tokens (a
+  // list of texts). Only those that are named.
+  virtual const std::string& special_tokens() const;
 };
 
 // Throws Error unless `text` is UTF-8, naming its first other byte, that byte's line, and `name`:

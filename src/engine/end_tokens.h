@@ -3,6 +3,7 @@
 #define OUTRIDER_ENGINE_END_TOKENS_H_
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "outrider/tokenizer.h"
@@ -15,6 +16,9 @@ namespace outrider {
 // once, the configured ones first.
 std::vector<TokenId> find_end_tokens(std::span<const TokenId> configured,
                                      const Tokenizer& tokenizer);
+
+// The longest such spelling that `text` begins with; "" if there is none.
+std::string_view end_spelling_before(std::string_view text);
 
 }  // namespace outrider
 

@@ -334,6 +334,12 @@ TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& des
     if (!is_valid_utf8(*text)) source.fail("tokenizer.chat_template", "UTF-8 text", "other bytes");
     parts.chat_template = *text;
   }
+  if (const std::string* const text = file.string("tokenizer.chat_template.tool_use")) {
+    if (!is_valid_utf8(*text)) {
+      source.fail("tokenizer.chat_template.tool_use", "UTF-8 text", "other bytes");
+    }
+    parts.tool_template = *text;
+  }
   return parts;
 }
 

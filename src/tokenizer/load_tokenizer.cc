@@ -33,16 +33,45 @@ TokenId read_named_token(const JsonView& config, const char* key, TokenizerParts
   return id;
 }
 
-// A string, or a list of named templates of which "default" is the one for chats.
-std::string read_chat_template(const JsonView& config) {
-  if (!config.has("chat_template")) return "";
+// A string, or a list of named templates: "default" is the one for chats, "tool_use" the one for
+// chats with tools.
+void read_chat_templates(const JsonView& config, TokenizerParts& parts) {
+  if (!config.has("chat_template")) return;
   const JsonView value = config["chat_template"];
-  if (value.is_string()) return value.string();
+  if (value.is_string()) {
+    parts.chat_template = value.string();
+    return;
+  }
   if (!value.is_array()) value.fail("a string or a list of named templates");
   for (const JsonView& one : value.elements()) {
-    if (one["name"].string() == "default") return one["template"].string();
+    if (one["name"].string() == "default") parts.chat_template = one["template"].string();
+    if (one["name"].string() == "tool_use") parts.tool_template = one["template"].string();
   }
-  return "";
+}
+
+// "<s>" or {"content": "<s>", ...}; nullptr for anything else.
+const std::string* spelling_of(const nlohmann::json& value) {
+  if (value.is_string()) return value.get_ptr<const std::string*>();
+  if (!value.is_object()) return nullptr;
+  const auto content = value.find("content");
+  return content == value.end() ? nullptr : content->get_ptr<const std::string*>();
+}
+
+// What is named in `config` and not in `found`. Whatever has another form is no token for
+// templates.
+void add_special_tokens(const nlohmann::json& config, nlohmann::ordered_json& found) {
+  constexpr std::array kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                 "pad_token", "cls_token", "mask_token"};
+  for (const char* name : kNames) {
+    const auto value = config.find(name);
+    if (value == config.end() || found.contains(name)) continue;
+    if (const std::string* text = spelling_of(*value)) found[name] = *text;
+  }
+  const auto more = config.find("additional_special_tokens");
+  if (more == config.end() || !more->is_array() || found.contains(more.key())) return;
+  for (const nlohmann::json& one : *more) {
+    if (const std::string* text = spelling_of(one)) found[more.key()].push_back(*text);
+  }
 }
 
 // A file beside tokenizer.json: an object, an empty one where there is no such file.
@@ -72,11 +101,15 @@ std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
   TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string(),
                                               read_added_tokens_decoder(configuration));
   // The configuration is the newer file; the map names the same tokens in older directories.
+  nlohmann::ordered_json special_tokens = nlohmann::ordered_json::object();
   for (const JsonView& config : {configuration, JsonView(map_document, map_file.string())}) {
+    add_special_tokens(config.raw(), special_tokens);
     if (parts.bos == kNoToken) parts.bos = read_named_token(config, "bos_token", parts);
     if (parts.eos == kNoToken) parts.eos = read_named_token(config, "eos_token", parts);
-    if (parts.chat_template.empty()) parts.chat_template = read_chat_template(config);
+    if (parts.chat_template.empty()) read_chat_templates(config, parts);
   }
+  parts.special_tokens =
+      special_tokens.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   const fs::path template_file = directory / "chat_template.jinja";
   if (is_named(template_file)) {  // where there are both, this one counts
     const MappedFile mapped(template_file);

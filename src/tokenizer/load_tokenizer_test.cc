@@ -63,12 +63,26 @@ TEST_F(LoadTokenizer, NamedTokens) {
 TEST_F(LoadTokenizer, ChatTemplates) {
   write("tokenizer_config.json", R"({"chat_template": "one"})");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template(), "one");
+  EXPECT_EQ(Tokenizer::load(folder_)->tool_template(), "one");
   write("tokenizer_config.json",
         R"({"chat_template": [{"name": "tool_use", "template": "two"},
                               {"name": "default", "template": "three"}]})");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template(), "three");
+  EXPECT_EQ(Tokenizer::load(folder_)->tool_template(), "two");
   write("chat_template.jinja", "four\n");
   EXPECT_EQ(Tokenizer::load(folder_)->chat_template(), "four\n");
+}
+
+// As they are spelled, in the vocabulary or not; the configuration before the map.
+TEST_F(LoadTokenizer, SpecialTokensForTemplates) {
+  EXPECT_EQ(Tokenizer::load(folder_)->special_tokens(), "{}");
+  write("tokenizer_config.json",
+        R"({"bos_token": "<s>", "pad_token": {"content": "<pad>"}, "eos_token": null,
+            "unk_token": "<unk>", "additional_special_tokens": ["<a>", {"content": "<b>"}]})");
+  write("special_tokens_map.json", R"({"eos_token": "</s>", "pad_token": "<other>"})");
+  const Json tokens = Json::parse(Tokenizer::load(folder_)->special_tokens());
+  EXPECT_EQ(tokens, Json::parse(R"({"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
+      "unk_token": "<unk>", "additional_special_tokens": ["<a>", "<b>"]})"));
 }
 
 TEST_F(LoadTokenizer, WhatCannotLoad) {

@@ -6,6 +6,12 @@
 #include "tokenizer/utf8.h"
 
 namespace outrider {
+
+const std::string& Tokenizer::special_tokens() const {
+  static const std::string none = "{}";
+  return none;
+}
+
 namespace {
 
 // Positions within a word are 32 bits, and normalising can make a text several times longer.

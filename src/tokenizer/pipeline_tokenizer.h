@@ -42,6 +42,8 @@ struct TokenizerParts {
   TokenId eos = kNoToken;
   std::string chat_template;
   std::vector<std::string> warnings;
+  std::string tool_template;          // "": none of its own
+  std::string special_tokens = "{}";  // JSON, as Tokenizer::special_tokens gives it
 };
 
 class PipelineTokenizer : public Tokenizer {
@@ -65,6 +67,10 @@ class PipelineTokenizer : public Tokenizer {
   TokenId eos_token() const override { return parts_.eos; }
   const std::string& chat_template() const override { return parts_.chat_template; }
   const std::vector<std::string>& warnings() const override { return parts_.warnings; }
+  const std::string& tool_template() const override {
+    return parts_.tool_template.empty() ? parts_.chat_template : parts_.tool_template;
+  }
+  const std::string& special_tokens() const override { return parts_.special_tokens; }
 
  private:
   friend class PipelineDecoding;

@@ -1,0 +1,115 @@
+// Templates of our own against what jinja2 3.1.6 makes of them
+// (tests/golden/make_template_goldens.py), and those of published models against recorded
+// renderings.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "outrider/chat_template.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+// 26 July 2024, 14:05:09, a Friday: what the goldens have for now.
+std::tm golden_time() {
+  std::tm time{};
+  time.tm_year = 124;
+  time.tm_mon = 6;
+  time.tm_mday = 26;
+  time.tm_hour = 14;
+  time.tm_min = 5;
+  time.tm_sec = 9;
+  time.tm_wday = 5;
+  time.tm_yday = 207;
+  return time;
+}
+
+std::string read_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+// The rendering equals the expected one, or fails where an error is expected; where that comes from
+// raise_exception, with its message.
+void expect_rendering(const std::string& text, const Json& context, const Json* output,
+                      const std::string& error) {
+  std::string got;
+  try {
+    got = ChatTemplate(text).render(context.dump(), golden_time);
+  } catch (const Error& thrown) {
+    ASSERT_EQ(output, nullptr) << thrown.what();
+    constexpr std::string_view kRaised = "TemplateError: ";
+    if (error.starts_with(kRaised)) {
+      EXPECT_THAT(thrown.what(), HasSubstr(error.substr(kRaised.size())));
+    }
+    return;
+  }
+  ASSERT_NE(output, nullptr) << "expected " << error << ", got " << got;
+  EXPECT_EQ(got, output->get<std::string>());
+}
+
+TEST(TemplateGoldens, TemplatesOfOurOwnRenderAsJinja2RendersThem) {
+  const Json golden =
+      Json::parse(read_file(fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / "templates.json"));
+  int n = 0;
+  for (const Json& entry : golden["cases"]) {
+    SCOPED_TRACE(entry["template"]);
+    const bool fails = entry.contains("error");
+    expect_rendering(entry["template"], golden["context"], fails ? nullptr : &entry["output"],
+                     fails ? entry["error"].get<std::string>() : "");
+    ++n;
+  }
+  EXPECT_GE(n, 250);
+}
+
+TEST(TemplateGoldens, TemplatesOfPublishedModelsRenderAsRecorded) {
+  const fs::path folder = fs::path(OUTRIDER_SHARED_DATA) / "chat";
+  const fs::path file = folder / "goldens" / "jinja2_renders.json";
+  if (!fs::exists(file)) GTEST_SKIP() << "no shared data: " << file;
+  int n = 0;
+  for (const Json& entry : Json::parse(read_file(file))) {
+    const std::string context = entry["context"];
+    SCOPED_TRACE(entry["template"].get<std::string>() + " " + context);
+    const bool fails = entry.contains("error");
+    expect_rendering(read_file(folder / entry["template"].get<std::string>()),
+                     Json::parse(read_file(folder / "contexts_minja" / (context + ".json"))),
+                     fails ? nullptr : &entry["output"],
+                     fails ? entry["error"].get<std::string>() : "");
+    ++n;
+  }
+  EXPECT_GE(n, 50);  // none may drop out unseen
+}
+
+TEST(TemplateGoldens, TemplatesOfALongConversationRenderAsRecorded) {
+  const fs::path file = fs::path(OUTRIDER_SHARED_DATA) / "chat" / "goldens" / "llamacpp_cases.json";
+  if (!fs::exists(file)) GTEST_SKIP() << "no shared data: " << file;
+  const Json golden = Json::parse(read_file(file));
+  int n = 0;
+  for (const Json& entry : golden["cases"]) {
+    SCOPED_TRACE(entry["name"]);
+    Json context;
+    context["messages"] = golden["messages"];
+    context["add_generation_prompt"] = golden["add_generation_prompt"];
+    context["bos_token"] = entry.value("bos_token", "");
+    context["eos_token"] = entry.value("eos_token", "");
+    const bool fails = entry.contains("jinja2_error");
+    expect_rendering(entry["template_str"], context, fails ? nullptr : &entry["jinja2_render"],
+                     fails ? entry["jinja2_error"].get<std::string>() : "");
+    ++n;
+  }
+  EXPECT_GE(n, 25);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,30 @@
+// JSON as values, and values as JSON the way Python's json module writes it.
+#ifndef OUTRIDER_CHAT_TEMPLATE_JSON_TEXT_H_
+#define OUTRIDER_CHAT_TEMPLATE_JSON_TEXT_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "chat_template/value.h"
+
+namespace outrider::jinja {
+
+// Throws Error(operation, object, ...) where the text is no JSON, has integers of more than 64 bits
+// or is nested too deeply; Problem where it is larger than the heap's limits.
+Value read_json(std::string_view text, Heap& heap, std::string_view operation,
+                std::string_view object);
+
+struct JsonStyle {
+  bool ascii_only = false;            // escapes instead of other characters
+  std::optional<std::string> indent;  // one level of it; nullopt: all on one line
+  std::string item_separator = ", ";
+  std::string key_separator = ": ";
+  bool sort_keys = false;
+};
+// Throws Problem for values that JSON has not.
+std::string write_json(const Value& value, const JsonStyle& style, Heap& heap);
+
+}  // namespace outrider::jinja
+
+#endif  // OUTRIDER_CHAT_TEMPLATE_JSON_TEXT_H_

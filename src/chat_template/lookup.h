@@ -1,0 +1,21 @@
+// value.name and value[key] as the sandbox of Jinja has them: what is missing is undefined, what
+// would change a value is out of reach.
+#ifndef OUTRIDER_CHAT_TEMPLATE_LOOKUP_H_
+#define OUTRIDER_CHAT_TEMPLATE_LOOKUP_H_
+
+#include <string_view>
+
+#include "chat_template/value.h"
+
+namespace outrider::jinja {
+
+// Methods and attributes first, then items. Throws Problem on undefined values, as all here do.
+Value get_attribute(const Value& value, std::string_view name, Heap& heap);
+// Items first, then methods and attributes.
+Value get_item(const Value& value, const Value& key, Heap& heap);
+// Methods and attributes alone; absent if there is none.
+Value member_of(const Value& value, std::string_view name, Heap& heap);
+
+}  // namespace outrider::jinja
+
+#endif  // OUTRIDER_CHAT_TEMPLATE_LOOKUP_H_

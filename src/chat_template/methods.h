@@ -1,0 +1,28 @@
+// The methods of texts, lists, tuples and dicts that change nothing.
+#ifndef OUTRIDER_CHAT_TEMPLATE_METHODS_H_
+#define OUTRIDER_CHAT_TEMPLATE_METHODS_H_
+
+#include <string_view>
+
+#include "chat_template/value.h"
+
+namespace outrider::jinja {
+
+// Throws Problem where Python throws an exception.
+using Method = Value (*)(const Value& self, const Arguments& arguments, Heap& heap);
+
+// nullptr if the value has no such method, or this engine does not know it. Thread-safe.
+Method find_method(const Value& self, std::string_view name);
+Method find_text_method(std::string_view name);
+Method find_container_method(const Value& self, std::string_view name);
+
+// Whether Python has a method of that name which would change the list or dict.
+bool is_changing_method(const Value& self, std::string_view name);
+
+// text.format(...) and text.format_map(...).
+Value format_text(const Value& self, const Arguments& arguments, Heap& heap);
+Value format_text_map(const Value& self, const Arguments& arguments, Heap& heap);
+
+}  // namespace outrider::jinja
+
+#endif  // OUTRIDER_CHAT_TEMPLATE_METHODS_H_

@@ -1,0 +1,32 @@
+// A template with its limits: what ChatTemplate stands on, and what tests and fuzzing use.
+#ifndef OUTRIDER_CHAT_TEMPLATE_RENDER_H_
+#define OUTRIDER_CHAT_TEMPLATE_RENDER_H_
+
+#include <string>
+#include <string_view>
+
+#include "chat_template/syntax.h"
+#include "outrider/chat_template.h"
+
+namespace outrider::jinja {
+
+struct ParsedTemplate {
+  // Throws as ChatTemplate's constructor does.
+  explicit ParsedTemplate(std::string_view text);
+
+  Heap heap;  // of the constants; no longer changed
+  Block block;
+};
+
+struct Rendering {
+  std::string text;
+  std::int64_t n_steps;  // see Limits
+};
+
+// Throws as ChatTemplate::render does. Thread-safe.
+Rendering render(const ParsedTemplate& parsed, std::string_view variables,
+                 const TemplateClock& clock, const Limits& limits);
+
+}  // namespace outrider::jinja
+
+#endif  // OUTRIDER_CHAT_TEMPLATE_RENDER_H_

@@ -1,0 +1,16 @@
+// Which variables a body names. Pure functions, thread-safe.
+#ifndef OUTRIDER_CHAT_TEMPLATE_VARIABLES_NAMED_H_
+#define OUTRIDER_CHAT_TEMPLATE_VARIABLES_NAMED_H_
+
+#include <string_view>
+
+#include "chat_template/syntax.h"
+
+namespace outrider::jinja {
+
+// Whether an expression anywhere in the block reads a variable of that name.
+bool names_variable(const Block& block, std::string_view name);
+
+}  // namespace outrider::jinja
+
+#endif  // OUTRIDER_CHAT_TEMPLATE_VARIABLES_NAMED_H_
