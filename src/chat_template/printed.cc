@@ -107,9 +107,9 @@ class Printer {
     switch (value.kind()) {
       case Kind::range: {
         const Range& range = value.as_range();
-        const std::int64_t stop = range.start + range.step * range.length;
-        return range.step == 1 ? fmt::format("range({}, {})", range.start, stop)
-                               : fmt::format("range({}, {}, {})", range.start, stop, range.step);
+        return range.step == 1
+                   ? fmt::format("range({}, {})", range.start, range.stop)
+                   : fmt::format("range({}, {}, {})", range.start, range.stop, range.step);
       }
       case Kind::iterator:
         return fmt::format("<generator object {}>", value.as_iterator().name);

@@ -65,7 +65,7 @@ Value partition(const Value& self, const Arguments& arguments, Heap& heap) {
     return heap.tuple(kFromRight ? std::vector<Value>{empty, empty, self}
                                  : std::vector<Value>{self, empty, empty});
   }
-  return heap.tuple({made(self, text.substr(0, at), heap), given[0],
+  return heap.tuple({made(self, text.substr(0, at), heap), made(self, separator, heap),
                      made(self, text.substr(at + separator.size()), heap)});
 }
 

@@ -162,8 +162,16 @@ struct DictView {
 
 struct Range {
   std::int64_t start;
+  std::int64_t stop;  // as it was given; length counts
   std::int64_t step;
   std::int64_t length;
+
+  // The number at a place below the length: between start and stop, if step * place is not.
+  std::int64_t at(std::int64_t place) const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
+                                     static_cast<std::uint64_t>(step) *
+                                         static_cast<std::uint64_t>(place));
+  }
 };
 
 // Gives its next value, or an absent one at the end.
@@ -213,7 +221,7 @@ class Heap {
   // Later values of a key that is there already replace the earlier.
   Value dict(std::vector<std::pair<Value, Value>> items);
   Value dict_view(DictView::Part part, Value dict);
-  Value range(std::int64_t start, std::int64_t step, std::int64_t length);
+  Value range(const Range& range);
   // `over` are the values that it holds on to.
   Value iterator(std::string name, const std::vector<Value>& over, std::function<Value()> next);
   Value name_space(std::vector<std::pair<std::string, Value>> attributes);
