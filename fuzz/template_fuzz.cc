@@ -15,7 +15,7 @@ namespace {
 
 // Small, so that what takes long is cut short.
 constexpr outrider::jinja::Limits kLimits{
-    .n_steps = 20'000, .text_bytes = 100'000, .memory_bytes = 10'000'000};
+    .n_steps = 20'000, .text_bytes = 100'000, .memory_bytes = 2'000'000};
 
 constexpr std::string_view kVariables = R"({"messages": [
     {"role": "system", "content": " be \u00e9 brief "}, {"role": "user", "content": "a\nb"},
