@@ -82,6 +82,7 @@ void Interpreter::bind_parameters(const Statement& node, const Arguments& argume
   if (node.takes_caller) scope_->set(kCaller, caller);
   if (node.takes_kwargs) {
     std::vector<std::pair<Value, Value>> items;
+    items.reserve(named.size());
     for (const auto& [name, value] : named) items.emplace_back(heap_->text(name), value);
     scope_->set(kKwargs, heap_->dict(std::move(items)));
   }

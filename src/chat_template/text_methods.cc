@@ -23,6 +23,7 @@ Value made(const Value& self, std::string text, Heap& heap) {
 
 Value list_of_texts(const Value& self, const std::vector<std::string_view>& parts, Heap& heap) {
   std::vector<Value> items;
+  items.reserve(parts.size());
   for (const std::string_view part : parts) items.push_back(made(self, std::string(part), heap));
   return heap.list(std::move(items));
 }
