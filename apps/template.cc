@@ -79,9 +79,8 @@ CLI::App* add_template(CLI::App& program, Run& run_command) {
       ->group(kWith)
       ->needs(messages);
   app->footer(
-      "The prompt is printed byte for byte, without a line end of its own. What the template "
-      "refuses "
-      "is an error in its words.\n\n"
+      "The prompt is printed byte for byte, without a line end of its own. What the template\n"
+      "refuses is an error in its words.\n\n"
       "Examples:\n"
       "  outrider template --model SmolLM2-135M-Instruct --messages messages.json\n"
       "  outrider template --model model.gguf --messages messages.json --tools tools.json\n"

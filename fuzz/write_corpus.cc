@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/checksum.h"
@@ -198,8 +199,47 @@ Bytes torn(Bytes bytes) {
   return bytes;
 }
 
+// Templates that between them use most of what there is.
+constexpr std::string_view kConversation =
+    "{{- bos_token }}{% for message in messages if message.role != 'system' %}\n"
+    "  {%- set content = message['content'] | trim %}\n"
+    "  {%- if (message.role == 'user') and not loop.first or loop.index0 % 2 == 0 %}\n"
+    "{{ '<|' ~ message.role + '|>\\n' + content }}{% if not loop.last %}{{ eos_token }}{% endif "
+    "%}\n"
+    "  {%- elif message.tool_calls is defined %}{% for call in message.tool_calls %}\n"
+    "{{ call.function.arguments | tojson(indent=2) }}{{ loop.length }}{% endfor %}\n"
+    "  {%- else %}{{ raise_exception('role ' ~ message.role) }}{% endif %}\n"
+    "{% else %}nothing{% endfor %}{# end #}{% raw %}{{ raw }}{% endraw %}";
+constexpr std::string_view kCalls =
+    "{% macro walk(value, level=0) %}{% for key, inner in value|dictsort %}"
+    "{{ '  ' * level ~ key }}:{% if inner is mapping %}{{ walk(inner, level + 1) }}"
+    "{% else %}{{ inner }}{% endif %}{% endfor %}{{ varargs }}{{ kwargs }}{% endmacro %}"
+    "{% macro frame() %}<{{ caller(1, b=2) }}>{% endmacro %}"
+    "{{ walk(tools[0], 1, 2, k=3) }}{% call(a, b) frame() %}{{ a + b }}{% endcall %}"
+    "{% set ns = namespace(n=0, l=[]) %}{% for i in range(5) %}{% set ns.n = ns.n + i %}"
+    "{% set ns.l = ns.l + [i] %}{% if i == 3 %}{% break %}{% endif %}{% continue %}{% endfor %}"
+    "{{ ns.l[::-1] }}{{ ns.n // 2 ** 2 }}{% filter upper %}a{% endfilter %}"
+    "{% set block %}b{{ n }}{% endset %}{{ block }}{% generation %}g{% endgeneration %}"
+    "{% with q = 1 %}{{ q }}{% endwith %}"
+    "{% for x in [[1, [2]], 3] recursive %}{{ loop(x) if x is iterable else x }}{% endfor %}";
+constexpr std::string_view kFilters =
+    "{{ l|sort|join(',') }}{{ messages|map(attribute='role')|unique|list }}"
+    "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ l|batch(2, 0)|list }}"
+    "{{ l|slice(2)|list }}{{ messages|groupby('role')|list }}{{ s|title|center(9) }}"
+    "{{ '%5.2f|%-4s|%(a)s' % {'a': 1} }}{{ '{:>5}{0[k]!r}'.format({'k': 1}) }}{{ x|round(1) }}"
+    "{{ '12'|int + '1.5'|float }}{{ s[1:-1:2] }}{{ s.split('e', 1)[-1].replace('t', 'd') }}"
+    "{{ 'a\\u00e9\\x41'|upper|reverse }}{{ l|sum }}{{ l|max }}{{ 'a\\nb'|indent(2, true) }}"
+    "{{ strftime_now('%d %b %Y %j %V') }}{{ missing|default('d') }}{{ tools|tojson }}"
+    "{{ 1 < n <= 3 and n in l or not s is none }}{{ l|reverse|map('string')|first }}";
+
 std::map<std::string, Bytes> seeds() {
   return {
+      {"template/conversation", to_bytes(std::string(kConversation))},
+      {"template/calls", to_bytes(std::string(kCalls))},
+      {"template/filters", to_bytes(std::string(kFilters))},
+      {"template/variables",
+       to_bytes(std::string("{{ a }}{{ b.c[0] }}{{ d|tojson }}") + '\0' +
+                R"({"a": 1, "b": {"c": ["\u00e9", -1.5e3]}, "d": [null, true, {}]})")},
       {"safetensors/every_type", safetensors_of_every_type()},
       {"safetensors/none", safetensors("{}", {})},
       {"safetensors/scalar_and_empty",

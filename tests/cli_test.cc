@@ -214,7 +214,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 9);
+  EXPECT_EQ(n_commands, 10);
 }
 
 TEST(Tokenize, GoesThereAndBack) {

@@ -34,8 +34,7 @@ Value range(const Arguments& arguments, Heap& heap) {
     fail(fmt::format("range: expected at most {} numbers, got more", kLongestRange));
   }
   length = static_cast<std::int64_t>(count);
-  // Where the range has no second number, its step is of no account (and might overflow later).
-  return heap.range(start, length > 1 ? step : 1, length);
+  return heap.range({.start = start, .stop = stop, .step = step, .length = length});
 }
 
 std::vector<std::pair<Value, Value>> pairs_of(const Value& value, std::string_view function,

@@ -141,16 +141,30 @@ TEST(TemplateLimits, BoundNesting) {
     text.replace(text.find("STEP"), 4, step);
     EXPECT_THAT(error_of(text), HasSubstr("nested at most 200")) << step;
   }
+  // A value that holds another twice, which does so, too: small, but endless when spelled out.
+  constexpr std::string_view kTwice =
+      "{% set ns = namespace(v=()) %}{% for i in range(150) %}{% set ns.v = (ns.v, ns.v) %}"
+      "{% endfor %}";
+  constexpr jinja::Limits kSmall{.n_steps = 1'000'000, .text_bytes = 10'000};
+  for (const auto& [use, limit] :
+       std::vector<std::pair<std::string, std::string>>{{"{{ ns.v }}", "10000 bytes"},
+                                                        {"{{ ns.v|tojson }}", "10000 bytes"},
+                                                        {"{{ {ns.v: 1} }}", "1048576 bytes"}}) {
+    EXPECT_THAT(error_of(std::string(kTwice) + use, kSmall), HasSubstr(limit)) << use;
+  }
+  EXPECT_EQ(error_of(std::string(kTwice) + "{{ [ns.v, (ns.v[0], ns.v[1])]|sort == 1 }}", kSmall),
+            "");
   EXPECT_THAT(error_of("a", {}, R"({"a":)" + repeated("[", kMany) + repeated("]", kMany) + "}"),
               HasSubstr("nested at most"));
 }
 
-// Namespaces may hold themselves and each other, in any number: printing shows one level, and
+// Namespaces may hold themselves and each other, in any number: printing them is bounded, and
 // nothing is freed link by link.
 TEST(TemplateLimits, NamespacesInRingsAndChainsDoNoHarm) {
-  EXPECT_EQ(ChatTemplate("{% set a = namespace() %}{% set a.a = a %}{{ a }}{{ a.a.a == a }}")
-                .render("{}"),
-            "<Namespace {'a': <Namespace>}>True");
+  EXPECT_EQ(ChatTemplate("{% set a = namespace() %}{% set a.a = a %}{{ a.a.a == a }}").render("{}"),
+            "True");
+  EXPECT_THAT(error_of("{% set a = namespace() %}{% set a.a = [a] %}{{ a }}"),
+              HasSubstr("namespaces nested at most 20 deep"));
   EXPECT_EQ(ChatTemplate("{% set n = namespace(at=namespace()) %}{% set first = n.at %}"
                          "{% for i in range(100000) %}{% set here = n.at %}"
                          "{% set here.next = namespace() %}{% set n.at = here.next %}{% endfor %}"

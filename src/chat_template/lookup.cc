@@ -33,7 +33,7 @@ Value attribute_of(const Value& value, std::string_view name, Heap& heap) {
       const Range& range = value.as_range();
       if (name == "start") return Value::integer(range.start);
       if (name == "step") return Value::integer(range.step);
-      if (name == "stop") return Value::integer(range.start + range.step * range.length);
+      if (name == "stop") return Value::integer(range.stop);
       return {};
     }
     default:

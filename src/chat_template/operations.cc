@@ -120,6 +120,7 @@ bool equal(const Value& left, const Value& right, Heap& heap) {
   heap.count_steps(1);
   if (left.is_number() && right.is_number()) return equal_numbers(left, right);
   if (left.kind() != right.kind()) return false;
+  if (left.is_none() || left.object() == right.object()) return true;
   switch (left.kind()) {
     case Kind::absent:
     case Kind::undefined:
@@ -181,9 +182,6 @@ bool contains(const Value& container, const Value& item, Heap& heap) {
   }
   const auto next = items_of(container, heap);
   for (Value one = next(); !one.is_absent(); one = next()) {
-    if (one.object() == item.object() && one.kind() == item.kind() && !one.is(Kind::real)) {
-      return true;
-    }
     if (equal(one, item, heap)) return true;
   }
   return false;
@@ -291,7 +289,7 @@ std::function<Value()> items_of(const Value& value, Heap& heap) {
       return [range = value.as_range(), &heap, at = std::int64_t{0}]() mutable {
         heap.count_steps(1);
         if (at >= range.length) return Value();
-        return Value::integer(range.start + range.step * at++);
+        return Value::integer(range.at(at++));
       };
     case Kind::text:
       return [&text = value.as_text().bytes, &heap, at = std::size_t{0}]() mutable {

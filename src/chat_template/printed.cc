@@ -56,6 +56,9 @@ class Printer {
       case Kind::dict_view:
         dict_view(value);
         break;
+      case Kind::name_space:
+        name_space(value.as_namespace());
+        break;
       default:
         out_ += described(value);
     }
@@ -102,19 +105,35 @@ class Printer {
     out_ += "])";
   }
 
+  // They may hold each other in rings, so that their nesting is bounded here.
+  void name_space(const Namespace& space) {
+    constexpr int kMost = 20;
+    if (++n_spaces_ > kMost) {
+      fail(fmt::format("expected namespaces nested at most {} deep, got more", kMost));
+    }
+    out_ += "<Namespace {";
+    bool first = true;
+    for (const auto& [name, value] : space.attributes) {
+      if (!std::exchange(first, false)) out_ += ", ";
+      out_ += quoted(name);
+      out_ += ": ";
+      represent(value);
+    }
+    out_ += "}>";
+    --n_spaces_;
+  }
+
   // Python adds addresses, which nobody wants in a prompt.
   static std::string described(const Value& value) {
     switch (value.kind()) {
       case Kind::range: {
         const Range& range = value.as_range();
-        const std::int64_t stop = range.start + range.step * range.length;
-        return range.step == 1 ? fmt::format("range({}, {})", range.start, stop)
-                               : fmt::format("range({}, {}, {})", range.start, stop, range.step);
+        return range.step == 1
+                   ? fmt::format("range({}, {})", range.start, range.stop)
+                   : fmt::format("range({}, {}, {})", range.start, range.stop, range.step);
       }
       case Kind::iterator:
         return fmt::format("<generator object {}>", value.as_iterator().name);
-      case Kind::name_space:
-        return "<Namespace>";
       case Kind::loop: {
         Loop& loop = value.as_loop();
         return fmt::format("<LoopContext {}/{}>", loop.index0 + 1, loop.count());
@@ -128,6 +147,7 @@ class Printer {
 
   Heap* heap_;
   std::string out_;
+  int n_spaces_ = 0;  // that are open
 };
 
 }  // namespace
@@ -179,13 +199,6 @@ std::string represented(const Value& value, Heap& heap) {
 std::string printed(const Value& value, Heap& heap) {
   if (value.is_text()) return value.as_text().bytes;
   if (value.is_undefined() || value.is_absent()) return {};
-  if (value.is(Kind::name_space)) {
-    std::vector<std::pair<Value, Value>> items;
-    for (const auto& [name, item] : value.as_namespace().attributes) {
-      items.emplace_back(heap.text(name), item);
-    }
-    return fmt::format("<Namespace {}>", represented(heap.dict(std::move(items)), heap));
-  }
   return represented(value, heap);
 }
 

@@ -37,7 +37,8 @@ class PrintfFormatter {
  private:
   // Values that have items by key need not be used.
   bool may_be_unused() const {
-    return values_.is_dict() || values_.is(Kind::list) || values_.is(Kind::range);
+    return values_.is_dict() || values_.is(Kind::list) || values_.is(Kind::range) ||
+           values_.is_undefined();
   }
 
   char peek() const {

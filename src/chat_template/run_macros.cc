@@ -20,7 +20,7 @@ Value Interpreter::make_macro(const Statement& node, const std::string& name) {
   heap_->count_steps(1);
   Scopes::capture(scope_);
   Function made{
-      .name = fmt::format("Macro {}", quoted(name)),
+      .name = name.empty() ? "Macro anonymous" : fmt::format("Macro {}", quoted(name)),
       .call = [this, &node, closure = scope_](
                   const Arguments& arguments) { return run_macro(node, closure, arguments); },
       .attribute = [this, &node](std::string_view asked) -> Value {
@@ -82,6 +82,7 @@ void Interpreter::bind_parameters(const Statement& node, const Arguments& argume
   if (node.takes_caller) scope_->set(kCaller, caller);
   if (node.takes_kwargs) {
     std::vector<std::pair<Value, Value>> items;
+    items.reserve(named.size());
     for (const auto& [name, value] : named) items.emplace_back(heap_->text(name), value);
     scope_->set(kKwargs, heap_->dict(std::move(items)));
   }
@@ -106,7 +107,7 @@ void Interpreter::bind_parameters(const Statement& node, const Arguments& argume
 }
 
 void Interpreter::call_block(const Statement& node) {
-  const Value caller = make_macro(node, kCaller);
+  const Value caller = make_macro(node, "");
   print(printed(call(*node.expression, caller), *heap_));
 }
 

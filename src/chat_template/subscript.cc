@@ -11,9 +11,27 @@ namespace {
 // The places that a slice takes, as Python counts them.
 struct Places {
   std::int64_t start;
+  std::int64_t stop;
   std::int64_t step;
   std::int64_t count;
 };
+
+// Ranges are short, but their steps may be as long as integers are.
+std::int64_t times(std::int64_t left, std::int64_t right) {
+  std::int64_t product = 0;
+  if (__builtin_mul_overflow(left, right, &product)) {
+    fail("expected integers of 64 bits, got a larger one");
+  }
+  return product;
+}
+
+std::int64_t place_in(const Range& range, std::int64_t index) {
+  std::int64_t place = 0;
+  if (__builtin_add_overflow(range.start, times(range.step, index), &place)) {
+    fail("expected integers of 64 bits, got a larger one");
+  }
+  return place;
+}
 
 Places places_of(const Slice& slice, std::int64_t length) {
   constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
@@ -35,7 +53,7 @@ Places places_of(const Slice& slice, std::int64_t length) {
   std::int64_t count = 0;
   if (step > 0 && start < stop) count = (stop - start - 1) / step + 1;
   if (step < 0 && start > stop) count = (start - stop - 1) / -step + 1;
-  return {.start = start, .step = step, .count = count};
+  return {.start = start, .stop = stop, .step = step, .count = count};
 }
 
 Value slice_of_text(const Text& text, const Slice& slice, Heap& heap) {
@@ -78,8 +96,10 @@ Value slice_of(const Value& value, const Slice& slice, Heap& heap) {
     case Kind::range: {
       const Range& range = value.as_range();
       const Places places = places_of(slice, range.length);
-      return heap.range(range.start + range.step * places.start, range.step * places.step,
-                        places.count);
+      return heap.range({.start = place_in(range, places.start),
+                         .stop = place_in(range, places.stop),
+                         .step = times(range.step, places.step),
+                         .length = places.count});
     }
     default:
       return {};
@@ -126,7 +146,7 @@ Value item_of(const Value& value, const Value& key, Heap& heap) {
     case Kind::range: {
       const Range& range = value.as_range();
       const auto place = place_of(key.as_integer(), range.length);
-      return place < 0 ? Value() : Value::integer(range.start + range.step * place);
+      return place < 0 ? Value() : Value::integer(range.at(place));
     }
     default:
       return {};

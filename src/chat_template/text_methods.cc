@@ -23,6 +23,7 @@ Value made(const Value& self, std::string text, Heap& heap) {
 
 Value list_of_texts(const Value& self, const std::vector<std::string_view>& parts, Heap& heap) {
   std::vector<Value> items;
+  items.reserve(parts.size());
   for (const std::string_view part : parts) items.push_back(made(self, std::string(part), heap));
   return heap.list(std::move(items));
 }
@@ -65,7 +66,7 @@ Value partition(const Value& self, const Arguments& arguments, Heap& heap) {
     return heap.tuple(kFromRight ? std::vector<Value>{empty, empty, self}
                                  : std::vector<Value>{self, empty, empty});
   }
-  return heap.tuple({made(self, text.substr(0, at), heap), given[0],
+  return heap.tuple({made(self, text.substr(0, at), heap), made(self, separator, heap),
                      made(self, text.substr(at + separator.size()), heap)});
 }
 

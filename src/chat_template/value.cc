@@ -105,10 +105,8 @@ Value Heap::dict_view(DictView::Part part, Value dict) {
                    keep(std::make_unique<DictView>(DictView{.part = part, .dict = dict}), 0));
 }
 
-Value Heap::range(std::int64_t start, std::int64_t step, std::int64_t length) {
-  return Value::of(
-      Kind::range,
-      keep(std::make_unique<Range>(Range{.start = start, .step = step, .length = length}), 0));
+Value Heap::range(const Range& range) {
+  return Value::of(Kind::range, keep(std::make_unique<Range>(range), 0));
 }
 
 Value Heap::iterator(std::string name, const std::vector<Value>& over,
@@ -179,10 +177,16 @@ std::string hash_key(const Value& key) {
     case Kind::text:
       return std::string("t").append(key.as_text().bytes);
     case Kind::tuple: {
+      // Tuples that hold one tuple twice, and so on, would become keys of any length.
+      constexpr std::size_t kLongestKey_bytes = std::size_t{1} << 20;
       std::string made = "(";
       for (const Value& item : key.as_sequence().items) {
         const std::string part = hash_key(item);
         made += fmt::format("{}:{}", part.size(), part);
+        if (made.size() > kLongestKey_bytes) {
+          fail(fmt::format("expected keys of at most {} bytes, got a longer one",
+                           kLongestKey_bytes));
+        }
       }
       return made;
     }

@@ -55,27 +55,27 @@ struct Slice;
 
 class Value {
  public:
-  Value() : integer_(0) {}
+  Value() = default;
   static Value none() { return Value(Kind::none); }
   static Value boolean(bool value) {
     Value made(Kind::boolean);
-    made.integer_ = value ? 1 : 0;
+    made.content_.integer = value ? 1 : 0;
     return made;
   }
   static Value integer(std::int64_t value) {
     Value made(Kind::integer);
-    made.integer_ = value;
+    made.content_.integer = value;
     return made;
   }
   static Value real(double value) {
     Value made(Kind::real);
-    made.real_ = value;
+    made.content_.real = value;
     return made;
   }
   template <typename Object>
   static Value of(Kind kind, const Object* object) {
     Value made(kind);
-    made.object_ = object;
+    made.content_.object = object;
     return made;
   }
 
@@ -92,36 +92,39 @@ class Value {
   bool is_number() const { return is_integral() || kind_ == Kind::real; }
 
   // Each for values of its kind alone.
-  bool as_boolean() const { return integer_ != 0; }
-  std::int64_t as_integer() const { return integer_; }
-  double as_real() const { return is_integral() ? static_cast<double>(integer_) : real_; }
-  const Undefined& as_undefined() const { return *static_cast<const Undefined*>(object_); }
-  const Text& as_text() const { return *static_cast<const Text*>(object_); }
-  const Sequence& as_sequence() const { return *static_cast<const Sequence*>(object_); }
-  const Dict& as_dict() const { return *static_cast<const Dict*>(object_); }
-  const DictView& as_dict_view() const { return *static_cast<const DictView*>(object_); }
-  const Range& as_range() const { return *static_cast<const Range*>(object_); }
+  bool as_boolean() const { return content_.integer != 0; }
+  std::int64_t as_integer() const { return content_.integer; }
+  double as_real() const {
+    return is_integral() ? static_cast<double>(content_.integer) : content_.real;
+  }
+  const Undefined& as_undefined() const { return *static_cast<const Undefined*>(content_.object); }
+  const Text& as_text() const { return *static_cast<const Text*>(content_.object); }
+  const Sequence& as_sequence() const { return *static_cast<const Sequence*>(content_.object); }
+  const Dict& as_dict() const { return *static_cast<const Dict*>(content_.object); }
+  const DictView& as_dict_view() const { return *static_cast<const DictView*>(content_.object); }
+  const Range& as_range() const { return *static_cast<const Range*>(content_.object); }
   Iterator& as_iterator() const { return *mutable_object<Iterator>(); }
   Namespace& as_namespace() const { return *mutable_object<Namespace>(); }
   Loop& as_loop() const { return *mutable_object<Loop>(); }
-  const Function& as_function() const { return *static_cast<const Function*>(object_); }
-  const Slice& as_slice() const { return *static_cast<const Slice*>(object_); }
-  const void* object() const { return object_; }
+  const Function& as_function() const { return *static_cast<const Function*>(content_.object); }
+  const Slice& as_slice() const { return *static_cast<const Slice*>(content_.object); }
+  const void* object() const { return content_.object; }
 
  private:
-  explicit Value(Kind kind) : kind_(kind), integer_(0) {}
+  explicit Value(Kind kind) : kind_(kind) {}
   // Heap objects are made without const; handles hide that but for those that are changed.
   template <typename Object>
   Object* mutable_object() const {
-    return const_cast<Object*>(static_cast<const Object*>(object_));
+    return const_cast<Object*>(static_cast<const Object*>(content_.object));
   }
 
   Kind kind_ = Kind::absent;
-  union {
-    std::int64_t integer_;
-    double real_;
-    const void* object_;
+  union Content {
+    std::int64_t integer;
+    double real;
+    const void* object;
   };
+  Content content_{.integer = 0};
 };
 
 // A value, positional and by name, as a call gives them.
@@ -162,8 +165,16 @@ struct DictView {
 
 struct Range {
   std::int64_t start;
+  std::int64_t stop;  // as it was given; length counts
   std::int64_t step;
   std::int64_t length;
+
+  // The number at a place below the length: between start and stop, if step * place is not.
+  std::int64_t at(std::int64_t place) const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start) +
+                                     static_cast<std::uint64_t>(step) *
+                                         static_cast<std::uint64_t>(place));
+  }
 };
 
 // Gives its next value, or an absent one at the end.
@@ -213,7 +224,7 @@ class Heap {
   // Later values of a key that is there already replace the earlier.
   Value dict(std::vector<std::pair<Value, Value>> items);
   Value dict_view(DictView::Part part, Value dict);
-  Value range(std::int64_t start, std::int64_t step, std::int64_t length);
+  Value range(const Range& range);
   // `over` are the values that it holds on to.
   Value iterator(std::string name, const std::vector<Value>& over, std::function<Value()> next);
   Value name_space(std::vector<std::pair<std::string, Value>> attributes);

@@ -794,4 +794,5 @@ def main():
     print(len(cases), "templates,", sum("error" in case for case in cases), "of them errors")
 
 
-main()
+if __name__ == "__main__":
+    main()
