@@ -30,6 +30,18 @@ class Tokenizer {
   // maximal bad subsequence.
   virtual std::vector<TokenId> encode(std::string_view text, bool add_special) const = 0;
 
+  // The same, but what is spelled in the `literal` ranges is text and no added token: where a
+  // spelling has a byte in one of them it is normalised, cut and merged with its neighbours as if
+  // there were no such token. (White space that an added token takes along may be literal.) For
+  // texts that hold a stranger's words. Ranges are of the text's bytes, in order, apart, within it,
+  // or this throws Error; so does a tokenizer of another kind than load() makes, given any.
+  virtual std::vector<TokenId> encode_with_literals(std::string_view text, bool add_special,
+                                                    std::span<const TextRange> literal) const;
+  // Where encode() would find added tokens, special ones among them: the bytes of their spellings,
+  // in order. Where the tokenizer looks for a token in the normalised text, what becomes the
+  // spelling there.
+  virtual std::vector<TextRange> added_tokens_in(std::string_view text) const;
+
   // The text of `ids`, complete and valid UTF-8 (an unfinished sequence at the end becomes U+FFFD).
   // Special tokens are left out unless keep_special. Throws Error on an id outside the vocabulary.
   std::string decode(std::span<const TokenId> ids, bool keep_special = false) const;

@@ -46,10 +46,20 @@ void AddedTokens::add(const AddedToken& token) {
   tokens_.push_back({token.id, token.single_word, token.lstrip, token.rstrip});
 }
 
-void AddedTokens::split(std::string_view text, std::vector<Span>& spans) const {
+void AddedTokens::split(std::string_view text, std::span<const TextRange> literal,
+                        std::vector<Span>& spans) const {
   spans.clear();
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size() && !tokens_.empty();) {
+    while (!literal.empty() &&
+           (literal.front().end <= at || literal.front().begin == literal.front().end)) {
+      literal = literal.subspan(1);
+    }
+    if (!literal.empty() && literal.front().begin <= at) {
+      at = literal.front().end;
+      continue;
+    }
+    const std::size_t limit = literal.empty() ? text.size() : literal.front().begin;
     std::int32_t node = roots_[static_cast<unsigned char>(text[at])];
     std::int32_t longest = -1;
     std::size_t end = at;
@@ -59,7 +69,7 @@ void AddedTokens::split(std::string_view text, std::vector<Span>& spans) const {
         longest = here.token;
         end = i;
       }
-      if (i == text.size()) break;
+      if (i == limit) break;
       node = find_child(here.child, text[i]);
     }
     if (longest < 0) {
@@ -67,7 +77,8 @@ void AddedTokens::split(std::string_view text, std::vector<Span>& spans) const {
       continue;
     }
     const Token& token = tokens_[static_cast<std::size_t>(longest)];
-    TextRange range{at, end};
+    const TextRange spelling{at, end};
+    TextRange range = spelling;
     at = end;
     if (range.begin < done) continue;  // in white space that the token before took along
     if (token.single_word &&
@@ -84,11 +95,11 @@ void AddedTokens::split(std::string_view text, std::vector<Span>& spans) const {
       if (!is_white_space(character.value)) break;
       range.end += static_cast<std::size_t>(character.n_bytes);
     }
-    if (done < range.begin) spans.push_back({{done, range.begin}, kNoToken});
-    spans.push_back({range, token.id});
+    if (done < range.begin) spans.push_back({{done, range.begin}, kNoToken, {}});
+    spans.push_back({range, token.id, spelling});
     done = range.end;
   }
-  if (done < text.size()) spans.push_back({{done, text.size()}, kNoToken});
+  if (done < text.size()) spans.push_back({{done, text.size()}, kNoToken, {}});
 }
 
 }  // namespace outrider

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,17 @@ class AddedTokens {
  public:
   struct Span {
     TextRange range;
-    TokenId id;  // kNoToken: ordinary text
+    TokenId id;          // kNoToken: ordinary text
+    TextRange spelling;  // range without the white space that the token took along
   };
 
   // A token with the content of an earlier one, or with none, is never found.
   void add(const AddedToken& token);
   bool empty() const { return tokens_.empty(); }
-  // Replaces `spans` by the spans of `text`, in order. Spans of text are not empty.
-  void split(std::string_view text, std::vector<Span>& spans) const;
+  // Replaces `spans` by the spans of `text`, in order. Spans of text are not empty. No token is
+  // spelled with a byte of the `literal` ranges (in order, apart).
+  void split(std::string_view text, std::span<const TextRange> literal,
+             std::vector<Span>& spans) const;
 
  private:
   struct Token {

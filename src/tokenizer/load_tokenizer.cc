@@ -126,6 +126,16 @@ const std::vector<std::string>& Tokenizer::warnings() const {
   return none;
 }
 
+std::vector<TokenId> Tokenizer::encode_with_literals(std::string_view text, bool add_special,
+                                                     std::span<const TextRange> literal) const {
+  if (!literal.empty()) {
+    throw Error("tokenize", "literal ranges", "a tokenizer that was loaded", "another one");
+  }
+  return encode(text, add_special);
+}
+
+std::vector<TextRange> Tokenizer::added_tokens_in(std::string_view) const { return {}; }
+
 std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& path) {
   if (fs::is_directory(path)) return load_tokenizer_json(path);
   const MappedFile file(path);  // Error if there is none

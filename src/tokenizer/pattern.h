@@ -9,13 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace outrider {
+#include "outrider/types.h"
 
-struct TextRange {  // bytes [begin, end) of some text
-  std::size_t begin;
-  std::size_t end;
-  bool operator==(const TextRange&) const = default;
-};
+namespace outrider {
 
 // What one encode() needs to run patterns; reused from match to match.
 class MatchScratch {

@@ -1,8 +1,11 @@
 #include "tokenizer/pipeline_tokenizer.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "outrider/error.h"
+#include "tokenizer/text_map.h"
 #include "tokenizer/utf8.h"
 
 namespace outrider {
@@ -30,6 +33,30 @@ std::string_view part_of(std::string_view text, const TextRange& range) {
   return text.substr(range.begin, range.end - range.begin);
 }
 
+void require_short(std::string_view text) {
+  if (text.size() <= kMaxTextBytes) return;
+  throw Error("tokenize", "text", "at most " + std::to_string(kMaxTextBytes) + " bytes",
+              std::to_string(text.size()));
+}
+
+// The parts of `literal` within `span` of a text, as ranges of the span's normalised text.
+std::vector<TextRange> literal_in_normalized(std::span<const TextRange> literal,
+                                             const TextRange& span, const NormalizedText& map,
+                                             MatchScratch& scratch) {
+  std::vector<TextRange> out;
+  for (const TextRange& range : literal) {
+    const TextRange part{std::max(range.begin, span.begin), std::min(range.end, span.end)};
+    if (part.begin >= part.end) continue;
+    TextRange moved = map.to_normalized({part.begin - span.begin, part.end - span.begin}, scratch);
+    if (!out.empty()) {
+      moved.begin = std::max(moved.begin, out.back().end);
+      moved.end = std::max(moved.end, moved.begin);
+    }
+    out.push_back(moved);
+  }
+  return out;
+}
+
 }  // namespace
 
 class PipelineDecoding : public Tokenizer::Decoding {
@@ -52,30 +79,40 @@ class PipelineDecoding : public Tokenizer::Decoding {
   DecoderRun run_;
 };
 
-std::vector<TokenId> PipelineTokenizer::encode(std::string_view text, bool add_special) const {
+std::vector<TokenId> PipelineTokenizer::encode_with_literals(
+    std::string_view text, bool add_special, std::span<const TextRange> literal) const {
+  require_ranges(literal, text.size());
   std::vector<TokenId> ids;
   if (add_special) ids = parts_.surroundings.before;
-  std::string repaired;
+  std::optional<RepairedText> repaired;
+  std::vector<TextRange> moved;
   if (!is_valid_utf8(text)) {
-    repaired = repair_utf8(text);
-    text = repaired;
+    repaired.emplace(text);
+    text = repaired->text();
+    for (const TextRange& range : literal) moved.push_back(repaired->to_repaired(range));
+    literal = moved;
   }
-  if (text.size() > kMaxTextBytes) {
-    throw Error("tokenize", "text", "at most " + std::to_string(kMaxTextBytes) + " bytes",
-                std::to_string(text.size()));
-  }
+  require_short(text);
   EncodeScratch scratch;
   CutText& cut = scratch.cut;
-  parts_.raw_added.split(text, scratch.raw_spans);
+  parts_.raw_added.split(text, literal, scratch.raw_spans);
   for (const AddedTokens::Span& raw : scratch.raw_spans) {
     if (raw.id != kNoToken) {
       ids.push_back(raw.id);
       continue;
     }
     std::string& normalized = scratch.normalized;
-    normalized.assign(part_of(text, raw.range));
+    const std::string_view before = part_of(text, raw.range);
+    normalized.assign(before);
     parts_.normalizer.apply(normalized, scratch.match);
-    parts_.normalized_added.split(normalized, scratch.spans);
+    parts_.normalized_added.split(normalized, {}, scratch.spans);
+    const bool has_token =
+        scratch.spans.size() > 1 || (!scratch.spans.empty() && scratch.spans[0].id != kNoToken);
+    if (has_token && !literal.empty()) {
+      const NormalizedText map(parts_.normalizer, before, normalized);
+      parts_.normalized_added.split(
+          normalized, literal_in_normalized(literal, raw.range, map, scratch.match), scratch.spans);
+    }
     for (const AddedTokens::Span& span : scratch.spans) {
       if (span.id != kNoToken) {
         ids.push_back(span.id);
@@ -94,6 +131,38 @@ std::vector<TokenId> PipelineTokenizer::encode(std::string_view text, bool add_s
     ids.insert(ids.end(), parts_.surroundings.behind.begin(), parts_.surroundings.behind.end());
   }
   return ids;
+}
+
+std::vector<TextRange> PipelineTokenizer::added_tokens_in(std::string_view text) const {
+  std::optional<RepairedText> repaired;
+  if (!is_valid_utf8(text)) {
+    repaired.emplace(text);
+    text = repaired->text();
+  }
+  require_short(text);
+  std::vector<TextRange> found;
+  EncodeScratch scratch;
+  parts_.raw_added.split(text, {}, scratch.raw_spans);
+  for (const AddedTokens::Span& raw : scratch.raw_spans) {
+    if (raw.id != kNoToken) {
+      found.push_back(raw.spelling);
+      continue;
+    }
+    const std::string_view before = part_of(text, raw.range);
+    scratch.normalized.assign(before);
+    parts_.normalizer.apply(scratch.normalized, scratch.match);
+    parts_.normalized_added.split(scratch.normalized, {}, scratch.spans);
+    const NormalizedText map(parts_.normalizer, before, scratch.normalized);
+    for (const AddedTokens::Span& span : scratch.spans) {
+      if (span.id == kNoToken) continue;
+      const TextRange range = map.to_original(span.spelling, scratch.match);
+      found.push_back({raw.range.begin + range.begin, raw.range.begin + range.end});
+    }
+  }
+  if (repaired) {
+    for (TextRange& range : found) range = repaired->to_original(range);
+  }
+  return found;
 }
 
 std::unique_ptr<Tokenizer::Decoding> PipelineTokenizer::start_decoding(bool keep_special) const {

@@ -50,7 +50,12 @@ class PipelineTokenizer : public Tokenizer {
  public:
   explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
 
-  std::vector<TokenId> encode(std::string_view text, bool add_special) const override;
+  std::vector<TokenId> encode(std::string_view text, bool add_special) const override {
+    return encode_with_literals(text, add_special, {});
+  }
+  std::vector<TokenId> encode_with_literals(std::string_view text, bool add_special,
+                                            std::span<const TextRange> literal) const override;
+  std::vector<TextRange> added_tokens_in(std::string_view text) const override;
   std::unique_ptr<Decoding> start_decoding(bool keep_special) const override;
   bool has(TokenId id) const override { return parts_.vocabulary.has(id); }
   std::string_view piece(TokenId id) const override;

@@ -132,7 +132,7 @@ TEST(Normalizer, LongRunsOfMarksAreOrderedAsShortOnes) {
 
 std::string show(const AddedTokens& tokens, const std::string& text) {
   std::vector<AddedTokens::Span> spans;
-  tokens.split(text, spans);
+  tokens.split(text, {}, spans);
   std::string shown;
   for (const auto& span : spans) {
     const std::string part = text.substr(span.range.begin, span.range.end - span.range.begin);
