@@ -188,18 +188,18 @@ const std::vector<GgufPreTokenizer>& all_pre_tokenizers() {
        .patterns = {kUpToThreeDigits, kHanAndKana, kDeepseek3}},
       {.names = "spark2_5", .patterns = {kUpToThreeDigits, kHanAndKana, kSpark, kDigit}},
       {.names = "afmoe", .patterns = {kNumberAndTextBefore, kAfmoeScripts, kDeepseek3}},
-      {.names = "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
+      {.names = "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
        .patterns = {kLlama3},
        .beginning = BeginningToken::kByDefault,
        .ignores_merges = true},
       {.names = "glm4 glm5", .patterns = {kLlama3}, .ignores_merges = true},
-      {.names = "chatglm-bpe dbrx smaug-bpe", .patterns = {kLlama3}},
+      {.names = "dbrx smaug-bpe chatglm-bpe", .patterns = {kLlama3}},
       {.names = "minicpm5", .patterns = {kUpToThreeDigits, kLlama3}, .ignores_merges = true},
       {.names = "jais-2", .patterns = {kJais2}},
       {.names = "k2-horizon", .patterns = {kK2Horizon}},
       {.names = "qwen2", .patterns = {kQwen2}, .composes = true},
       {.names =
-           "deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2 bailingmoe "
+           "grok-2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open bailingmoe "
            "bailingmoe2 llada-moe",
        .patterns = {kQwen2}},
       {.names = "qwen35", .patterns = {kQwen35}, .composes = true},
@@ -218,15 +218,15 @@ const std::vector<GgufPreTokenizer>& all_pre_tokenizers() {
        .beginning = BeginningToken::kByDefault,
        .ignores_merges = true},
       {.names = "gpt-4o llama4 kanana2 talkie minimax-m2", .patterns = {kGpt4o}},
-      {.names = "granite-embed-multi-97m",
-       .patterns = {kGraniteMultilingual},
-       .ignores_merges = true},
       {.names = "youtu", .patterns = {kYoutuScripts, kYoutuWord}, .ignores_merges = true},
       {.names = "tiny_aya cohere2moe", .patterns = {kNumberAndTextBefore, kTinyAya}},
       {.names = "kimi-k2", .patterns = {kKimiK2}},
       {.names = "superbpe", .patterns = {kDigits, kBetweenThrees}},
-      {.names = "poro-chat bloom gpt3-finnish", .patterns = {kNoPunctuation}},
+      {.names = "bloom poro-chat gpt3-finnish", .patterns = {kNoPunctuation}},
       {.names = "viking", .patterns = {kNoPunctuation, kDigit}},
+      {.names = "granite-embed-multi-97m",
+       .patterns = {kGraniteMultilingual},
+       .ignores_merges = true},
   };
   return all;
 }
@@ -242,6 +242,15 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+std::string gguf_pre_tokenizer_kinds() {
+  std::string names;
+  for (const GgufPreTokenizer& one : all_pre_tokenizers()) {
+    if (!names.empty()) names += " ";
+    names += one.names.substr(0, one.names.find(' '));
+  }
+  return names;
 }
 
 std::string gguf_pre_tokenizer_names() {

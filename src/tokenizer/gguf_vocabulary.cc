@@ -173,9 +173,8 @@ Bpe read_merges(const Source& source, const Vocabulary& vocabulary, const GgufPr
 const GgufPreTokenizer& named_pre_tokenizer(const Source& source) {
   const GgufPreTokenizer* const known = find_gguf_pre_tokenizer(source.pre);
   if (known == nullptr) {
-    source.fail("tokenizer.ggml.pre",
-                "a pre-tokeniser this build knows (" + gguf_pre_tokenizer_names() + ")",
-                source.pre);
+    source.fail("tokenizer.ggml.pre", "a known name (" + gguf_pre_tokenizer_kinds() + ")",
+                source.pre + " (docs/models.md lists all names)");
   }
   return *known;
 }

@@ -60,6 +60,8 @@ struct GgufPreTokenizer {
 
 // Null if the name is unknown.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
+// The first name for each way to cut, separated by blanks: short enough for a message.
+std::string gguf_pre_tokenizer_kinds();
 // All known names, separated by blanks.
 std::string gguf_pre_tokenizer_names();
 
