@@ -33,6 +33,7 @@ struct ChatFlags {
   ModelFlags model;
   VerdictLogFlags verdict_log;
   GenerateOptions options;
+  MessageGuard guard = MessageGuard::none;
   std::optional<std::string> system;  // empty: an empty message; nullopt: the model's own
   bool show_draft = false;
   std::string colour = "auto";
@@ -154,7 +155,7 @@ class Conversation {
     if (system_) messages.push_back({"system", *system_});
     messages.insert(messages.end(), turns_.begin() + static_cast<std::ptrdiff_t>(first_turn),
                     turns_.end());
-    return chat_request(template_, model_->tokenizer(), messages, options);
+    return chat_request(template_, model_->tokenizer(), messages, flags_->guard, options);
   }
 
   // The request for what was said so far, the oldest exchanges left out where the context is too
@@ -235,6 +236,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   app->add_option("--system", flags->system, "The system message (default: the model's own)")
       ->type_name("TEXT")
       ->group("Conversation");
+  add_guard_flag(*app, flags->guard, "Conversation");
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);

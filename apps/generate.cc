@@ -38,6 +38,7 @@ struct GenerateFlags {
   bool has_prompt_file = false;
   bool raw = false;
   bool chat = false;
+  MessageGuard guard = MessageGuard::none;
   bool json = false;
   std::string logits;
   bool show_draft = false;
@@ -92,7 +93,7 @@ GenerateResult generate(Generator& generator, const Model& model, const Generate
   const ChatTemplate chat_template = chat_template_of(model.tokenizer());
   const ChatMessage message{.role = "user", .content = text};
   const GenerateRequest request =
-      chat_request(chat_template, model.tokenizer(), {&message, 1}, options);
+      chat_request(chat_template, model.tokenizer(), {&message, 1}, flags.guard, options);
   return std::move(generator.generate({&request, 1}).front());
 }
 
@@ -177,10 +178,11 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   CLI::Option* raw =
       app->add_flag("--raw", flags->raw, "The prompt is the text's beginning (default)")
           ->group(kPrompt);
-  app->add_flag("--chat", flags->chat,
-                "The prompt is a message; the model's chat template wraps it")
-      ->group(kPrompt)
-      ->excludes(raw);
+  CLI::Option* chat = app->add_flag("--chat", flags->chat,
+                                    "The prompt is a message; the model's chat template wraps it")
+                          ->group(kPrompt)
+                          ->excludes(raw);
+  add_guard_flag(*app, flags->guard, kPrompt)->needs(chat);
 
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);

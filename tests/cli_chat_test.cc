@@ -64,6 +64,19 @@ TEST(Chat, AMessageMayHaveSeveralLines) {
   EXPECT_THAT(open.err, HasSubstr("expected \"\"\" at its end, got the end of the input"));
 }
 
+// The chatty model's vocabulary has no token for the mark: what counts is that flags reach the
+// tokenizer (src/engine/guarded_chat_test.cc has the ids).
+TEST(Chat, MessagesMayBeGuarded) {
+  const ProgramRun run =
+      run_program(chat_words({"--safe-messages"}), {.standard_input = "hello\n"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hello\n"}).out);
+  const ProgramRun alone = run_program(
+      {"generate", "--prompt", "hello", "--model", CliModels::get().chatty(), "--safe-messages"});
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--chat"));
+}
+
 TEST(Chat, TheFirstAnswerIsThatOfGenerateChat) {
   const ProgramRun chat = run_program(chat_words(), {.standard_input = "hello\n"});
   const ProgramRun once =

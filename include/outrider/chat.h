@@ -38,6 +38,14 @@ ChatTemplate chat_template_of(const Tokenizer& tokenizer, bool with_tools = fals
 std::string render_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                         std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
+// The ids of that prompt. Where messages are guarded, a special or other added token that a message
+// spells is text: nobody's words can end a turn or begin one. (The template itself reads what it
+// reads: one that cuts answers at </think> does so still.)
+enum class MessageGuard { none, spelled_tokens };
+std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                                 std::span<const ChatMessage> messages, MessageGuard guard,
+                                 const ChatOptions& options = {});
+
 // The variables that render_chat gives, as a JSON object for ChatTemplate::render. `messages` is a
 // JSON array whose objects may have all that the template reads (tool_calls, parts of contents). No
 // tokenizer (nullptr): no special tokens. Throws Error where one of the texts is no JSON of its

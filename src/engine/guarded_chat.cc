@@ -1,0 +1,110 @@
+// Prompts in which no message can spell a token.
+//
+// Templates do as they like with a message: trim it, cut it, repeat it. So each spelling within a
+// message is put between two characters that stand nowhere else, the template renders, and what
+// still stands between a pair of them is literal text for the tokenizer. The characters go.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "outrider/chat.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// The noncharacters U+FDD0 to U+FDEF, which Unicode keeps for uses like this one: three bytes each.
+constexpr int kCandidates = 32;
+constexpr std::size_t kMarkBytes = 3;
+std::string candidate(int i) { return {'\xEF', '\xB7', static_cast<char>(0x90 + i)}; }
+
+struct Marks {
+  std::string open, close;
+};
+
+// Two that no message holds.
+Marks choose_marks(std::span<const ChatMessage> messages) {
+  std::vector<std::string> free;
+  for (int i = 0; i < kCandidates && free.size() < 2; ++i) {
+    const std::string mark = candidate(i);
+    const auto holds = [&](const ChatMessage& message) {
+      return message.content.find(mark) != std::string::npos;
+    };
+    if (std::none_of(messages.begin(), messages.end(), holds)) free.push_back(mark);
+  }
+  if (free.size() < 2) {
+    throw Error("guard messages", "messages", "some noncharacters of U+FDD0 to U+FDEF left out",
+                "all but one of them");
+  }
+  return {free[0], free[1]};
+}
+
+// The message with marks around each spelling of an added token; the spellings go to `spellings`.
+std::string with_marks(const std::string& content, const Tokenizer& tokenizer, const Marks& marks,
+                       std::set<std::string, std::less<>>& spellings) {
+  std::string marked;
+  std::size_t done = 0;
+  for (const TextRange& range : tokenizer.added_tokens_in(content)) {
+    const std::string spelling = content.substr(range.begin, range.end - range.begin);
+    marked.append(content, done, range.begin - done);
+    marked.append(marks.open).append(spelling).append(marks.close);
+    spellings.insert(spelling);
+    done = range.end;
+  }
+  return marked.append(content, done);
+}
+
+struct Marked {
+  std::string text;  // without marks
+  std::vector<TextRange> literal;
+};
+
+// What stands between an opening mark and the closing one that follows, if it is a spelling: of
+// what a template has cut apart, nothing is left to guard.
+Marked without_marks(std::string_view text, const Marks& marks,
+                     const std::set<std::string, std::less<>>& spellings) {
+  Marked found;
+  std::size_t begin = std::string::npos;  // in found.text, behind the last opening mark
+  while (!text.empty()) {
+    if (text.starts_with(marks.open)) {
+      begin = found.text.size();
+      text.remove_prefix(kMarkBytes);
+    } else if (text.starts_with(marks.close)) {
+      if (begin != std::string::npos && spellings.contains(found.text.substr(begin))) {
+        found.literal.push_back({begin, found.text.size()});
+      }
+      begin = std::string::npos;
+      text.remove_prefix(kMarkBytes);
+    } else {
+      found.text += text.front();
+      text.remove_prefix(1);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                                 std::span<const ChatMessage> messages, MessageGuard guard,
+                                 const ChatOptions& options) {
+  if (guard == MessageGuard::none) {
+    return tokenizer.encode(render_chat(chat_template, tokenizer, messages, options), false);
+  }
+  const Marks marks = choose_marks(messages);
+  std::set<std::string, std::less<>> spellings;
+  std::vector<ChatMessage> marked(messages.begin(), messages.end());
+  for (ChatMessage& message : marked) {
+    message.content = with_marks(message.content, tokenizer, marks, spellings);
+  }
+  const Marked prompt =
+      without_marks(render_chat(chat_template, tokenizer, marked, options), marks, spellings);
+  return tokenizer.encode_with_literals(prompt.text, false, prompt.literal);
+}
+
+}  // namespace outrider
