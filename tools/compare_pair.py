@@ -127,6 +127,7 @@ for name, command, n_tokens in (("bits", compare_bits, 48), ("speed", compare_sp
     sub.add_argument("questions", help="folder of the *_question.jsonl files")
     sub.add_argument("--tokens", type=int, default=n_tokens)
     sub.add_argument("--length", type=int, default=4, help="of a draft")
+    sub.add_argument("--settings", default="", help="further ones of the drafter, as weights=int4")
     sub.add_argument("--program", default="build/outrider")
     sub.add_argument("--flag", action="append", default=[], help="one more flag of generate")
     if command is compare_bits:
@@ -136,5 +137,6 @@ for name, command, n_tokens in (("bits", compare_bits, 48), ("speed", compare_sp
         sub.add_argument("--plain", required=True)
         sub.add_argument("--drafted", required=True)
 arguments = parser.parse_args()
-arguments.spec = f"model:{arguments.drafter},length={arguments.length}"
+arguments.spec = ",".join(filter(None, (f"model:{arguments.drafter}", f"length={arguments.length}",
+                                        arguments.settings)))
 arguments.command(arguments)
