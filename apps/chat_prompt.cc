@@ -26,7 +26,7 @@ GenerateRequest chat_request(const ChatTemplate& chat_template, const Tokenizer&
 CLI::Option* add_guard_flag(CLI::App& app, MessageGuard& guard, const char* group) {
   return app
       .add_flag_function(
-          "--safe-messages", [&guard](std::int64_t) { guard = MessageGuard::spelled_tokens; },
+          "--safe-messages", [&guard](std::int64_t) { guard = MessageGuard::special_tokens; },
           "Special tokens that a message spells are text and cannot end a turn")
       ->group(group);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,15 @@ namespace outrider::cli {
 namespace {
 
 constexpr std::string_view kMark = "\"\"\"";
+
+// The line up to a mark at its end (blanks behind it do not count); nullopt without one.
+std::optional<std::string> before_mark(const std::string& line) {
+  const std::size_t last = line.find_last_not_of(" \t");
+  if (last == std::string::npos) return std::nullopt;
+  const std::string_view kept = std::string_view(line).substr(0, last + 1);
+  if (!kept.ends_with(kMark)) return std::nullopt;
+  return std::string(kept.substr(0, kept.size() - kMark.size()));
+}
 
 }  // namespace
 
@@ -28,17 +38,18 @@ LineStatus MessageReader::next(const Interrupt& interrupt,
   }
   line.erase(0, kMark.size());
   std::vector<std::string> lines;
-  while (!line.ends_with(kMark)) {
+  std::optional<std::string> end_of_block;
+  while (!(end_of_block = before_mark(line))) {
     lines.push_back(line);
     on_further_line();
     const LineStatus status = lines_.next(interrupt, line);
     if (status == LineStatus::interrupted) return status;
     if (status == LineStatus::end) {
-      throw Error("chat", "message", "\"\"\" at its end", "the end of the input");
+      throw Error("chat", fmt::format("message of {} lines", lines.size()),
+                  "\"\"\" at the end of its last line", "the end of the input");
     }
   }
-  line.resize(line.size() - kMark.size());
-  lines.push_back(std::move(line));
+  lines.push_back(*std::move(end_of_block));
   // A mark may have a line of its own.
   auto begin = lines.begin();
   auto end = lines.end();

@@ -49,7 +49,7 @@ std::vector<BadDirectory> bad_directories() {
       {"quantised", config("quantization_config", {{"quant_method", "gptq"}}),
        "quantization_config"},
       {"other activation", config("hidden_act", "relu"), "relu"},
-      {"unknown rope", config("rope_scaling", {{"type", "yarn"}, {"factor", 2}}), "yarn"},
+      {"unknown rope", config("rope_scaling", {{"type", "longrope"}, {"factor", 2}}), "longrope"},
       {"rope factor negative", config("rope_scaling", {{"type", "linear"}, {"factor", -1}}),
        "factor"},
       {"rope scaling a string", config("rope_scaling", "linear"), "rope_scaling"},

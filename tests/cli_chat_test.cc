@@ -51,6 +51,7 @@ TEST(Chat, AMessageMayHaveSeveralLines) {
            Case{"\"\"\"\none\n\n  two\n\"\"\"\n", "one\n\n  two"},
            Case{"\"\"\"\n\none\n\n\"\"\"\n", "\none\n"},
            Case{"\"\"\"one\"\"\"\n", "one"},
+           Case{"\"\"\"one\ntwo\"\"\" \t\r\n", "one\ntwo"},
            Case{"\"\"\"\n/exit\n\"\"\"\n", "/exit"},
            Case{"one \"\"\" two\n", "one \"\"\" two"},
        }) {
@@ -61,7 +62,8 @@ TEST(Chat, AMessageMayHaveSeveralLines) {
   const ProgramRun open = run_program(chat_words(), {.standard_input = "\"\"\"one\ntwo\n"});
   EXPECT_EQ(open.status, 1);
   EXPECT_THAT(open.out, IsEmpty());
-  EXPECT_THAT(open.err, HasSubstr("expected \"\"\" at its end, got the end of the input"));
+  EXPECT_THAT(open.err,
+              HasSubstr("expected \"\"\" at the end of its last line, got the end of the input"));
 }
 
 // The chatty model's vocabulary has no token for the mark: what counts is that flags reach the

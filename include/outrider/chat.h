@@ -38,10 +38,11 @@ ChatTemplate chat_template_of(const Tokenizer& tokenizer, bool with_tools = fals
 std::string render_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                         std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
-// The ids of that prompt. Where messages are guarded, a special or other added token that a message
-// spells is text: nobody's words can end a turn or begin one. (The template itself reads what it
-// reads: one that cuts answers at </think> does so still.)
-enum class MessageGuard { none, spelled_tokens };
+// The ids of that prompt. Where messages are guarded, a special token that a message spells is
+// text: the prompt's special tokens are those that the template itself writes around the same
+// number of neutral messages, and a prompt for which the template makes others out of a message
+// throws Error.
+enum class MessageGuard { none, special_tokens };
 std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                                  std::span<const ChatMessage> messages, MessageGuard guard,
                                  const ChatOptions& options = {});

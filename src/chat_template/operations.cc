@@ -7,6 +7,7 @@
 
 #include "chat_template/characters.h"
 #include "chat_template/loop.h"
+#include "chat_template/text_search.h"
 
 namespace outrider::jinja {
 namespace {
@@ -167,7 +168,7 @@ bool contains(const Value& container, const Value& item, Heap& heap) {
         fail(fmt::format("'in': expected a text left of a text, got {}", type_name(item)));
       }
       heap.count_bytes_read(container.as_text().bytes.size());
-      return container.as_text().bytes.find(item.as_text().bytes) != std::string::npos;
+      return place_in(container.as_text().bytes, item.as_text().bytes) != std::string::npos;
     case Kind::dict:
       return find(container.as_dict(), item) != nullptr;
     case Kind::dict_view:

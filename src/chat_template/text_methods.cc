@@ -60,7 +60,7 @@ Value partition(const Value& self, const Arguments& arguments, Heap& heap) {
   const std::string& separator = given.text(0);
   if (separator.empty()) fail("partition: expected a separator, got an empty text");
   const std::string& text = bytes(self);
-  const std::size_t at = kFromRight ? text.rfind(separator) : text.find(separator);
+  const std::size_t at = kFromRight ? text.rfind(separator) : place_in(text, separator);
   const Value empty = made(self, "", heap);
   if (at == std::string::npos) {
     return heap.tuple(kFromRight ? std::vector<Value>{empty, empty, self}
@@ -117,7 +117,7 @@ std::int64_t place(const Value& self, const Arguments& arguments, Heap& heap) {
   heap.count_bytes_read(bytes(self).size());
   const auto part = part_of(self, given, offset, n_before);
   if (!part) return -1;
-  const std::size_t at = kFromRight ? part->rfind(given.text(0)) : part->find(given.text(0));
+  const std::size_t at = kFromRight ? part->rfind(given.text(0)) : place_in(*part, given.text(0));
   if (at == std::string_view::npos) return -1;
   return n_before + static_cast<std::int64_t>(count_characters(part->substr(0, at)));
 }
@@ -144,7 +144,7 @@ Value count(const Value& self, const Arguments& arguments, Heap& heap) {
   if (!part) return Value::integer(0);
   if (wanted.empty()) return Value::integer(static_cast<std::int64_t>(count_characters(*part)) + 1);
   std::int64_t n = 0;
-  for (std::size_t at = 0; (at = part->find(wanted, at)) != std::string_view::npos;) {
+  for (std::size_t at = 0; (at = place_in(*part, wanted, at)) != std::string_view::npos;) {
     ++n;
     at += wanted.size();
   }

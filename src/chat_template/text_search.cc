@@ -1,6 +1,7 @@
 #include "chat_template/text_search.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "chat_template/characters.h"
 
@@ -31,6 +32,16 @@ std::vector<std::string_view> split_right_at_blanks(std::string_view text, std::
 
 }  // namespace
 
+std::size_t place_in(std::string_view text, std::string_view part, std::size_t at) {
+  if (at > text.size()) return std::string_view::npos;
+  const std::string_view rest = text.substr(at);
+  if (part.empty()) return at;
+  if (rest.empty()) return std::string_view::npos;
+  const void* found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
 std::size_t count_characters(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -49,7 +60,7 @@ std::vector<std::string_view> split_at(std::string_view text, std::string_view s
                                        std::int64_t most, bool from_right) {
   std::vector<std::string_view> parts;
   while (most < 0 || static_cast<std::int64_t>(parts.size()) < most) {
-    const std::size_t at = from_right ? text.rfind(separator) : text.find(separator);
+    const std::size_t at = from_right ? text.rfind(separator) : place_in(text, separator);
     if (at == std::string_view::npos) break;
     if (from_right) {
       parts.push_back(text.substr(at + separator.size()));
@@ -93,7 +104,7 @@ std::string replaced(std::string_view text, std::string_view part, std::string_v
   heap.count_bytes_read(text.size());
   for (std::size_t at = 0;;) {
     const bool may_go_on = most < 0 || n < most;
-    const std::size_t found = may_go_on ? text.find(part, at) : std::string_view::npos;
+    const std::size_t found = may_go_on ? place_in(text, part, at) : std::string_view::npos;
     if (found == std::string_view::npos) return out.append(text.substr(at));
     out.append(text.substr(at, found - at)).append(by);
     ++n;

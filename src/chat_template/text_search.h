@@ -13,6 +13,11 @@
 
 namespace outrider::jinja {
 
+// Where `part` stands in `text` from `at` on, npos if nowhere, in time in proportion to the text,
+// whatever both hold (std::string's find takes the product of both lengths where much of a part
+// repeats).
+std::size_t place_in(std::string_view text, std::string_view part, std::size_t at = 0);
+
 std::size_t count_characters(std::string_view text);
 // Where the character of that number begins; there are as many at least.
 std::size_t byte_offset(std::string_view text, std::int64_t n_characters);

@@ -1,11 +1,16 @@
-// Prompts in which no message can spell a token.
+// Prompts in which no message can spell a special token.
 //
-// Templates do as they like with a message: trim it, cut it, repeat it. So each spelling within a
-// message is put between two characters that stand nowhere else, the template renders, and what
-// still stands between a pair of them is literal text for the tokenizer. The characters go.
+// What a prompt may hold is known from the same conversation with neutral words in place of each
+// message: the template's own special tokens, in their order. A prompt that holds those alone is
+// right as it is. Else the spellings within messages are put between two characters that stand
+// nowhere else, the template renders, and what still stands between a pair of them is literal text
+// for the tokenizer. Templates do as they like with a message (cut it, replace a part of it), so
+// the ids are looked at once more: a prompt with other special tokens than the template's is
+// refused.
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,13 +49,22 @@ Marks choose_marks(std::span<const ChatMessage> messages) {
   return {free[0], free[1]};
 }
 
-// The message with marks around each spelling of an added token; the spellings go to `spellings`.
+std::vector<TokenId> special_ids(const std::vector<TokenId>& ids, const Tokenizer& tokenizer) {
+  std::vector<TokenId> special;
+  std::copy_if(ids.begin(), ids.end(), std::back_inserter(special),
+               [&](TokenId id) { return tokenizer.is_special(id); });
+  return special;
+}
+
+// The message with marks around each spelling of a special token; the spellings go to `spellings`.
 std::string with_marks(const std::string& content, const Tokenizer& tokenizer, const Marks& marks,
                        std::set<std::string, std::less<>>& spellings) {
   std::string marked;
   std::size_t done = 0;
   for (const TextRange& range : tokenizer.added_tokens_in(content)) {
     const std::string spelling = content.substr(range.begin, range.end - range.begin);
+    const std::vector<TokenId> ids = tokenizer.encode(spelling, false);
+    if (special_ids(ids, tokenizer).empty()) continue;
     marked.append(content, done, range.begin - done);
     marked.append(marks.open).append(spelling).append(marks.close);
     spellings.insert(spelling);
@@ -96,15 +110,29 @@ std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokeni
   if (guard == MessageGuard::none) {
     return tokenizer.encode(render_chat(chat_template, tokenizer, messages, options), false);
   }
+  std::vector<ChatMessage> changed(messages.begin(), messages.end());
+  for (ChatMessage& message : changed) {
+    if (!message.content.empty()) message.content = "x";
+  }
+  const auto encoded = [&](const std::string& text) { return tokenizer.encode(text, false); };
+  const std::vector<TokenId> own =
+      special_ids(encoded(render_chat(chat_template, tokenizer, changed, options)), tokenizer);
+  std::vector<TokenId> ids = encoded(render_chat(chat_template, tokenizer, messages, options));
+  if (special_ids(ids, tokenizer) == own) return ids;
+
   const Marks marks = choose_marks(messages);
   std::set<std::string, std::less<>> spellings;
-  std::vector<ChatMessage> marked(messages.begin(), messages.end());
-  for (ChatMessage& message : marked) {
-    message.content = with_marks(message.content, tokenizer, marks, spellings);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    changed[i].content = with_marks(messages[i].content, tokenizer, marks, spellings);
   }
   const Marked prompt =
-      without_marks(render_chat(chat_template, tokenizer, marked, options), marks, spellings);
-  return tokenizer.encode_with_literals(prompt.text, false, prompt.literal);
+      without_marks(render_chat(chat_template, tokenizer, changed, options), marks, spellings);
+  ids = tokenizer.encode_with_literals(prompt.text, false, prompt.literal);
+  if (special_ids(ids, tokenizer) != own) {
+    throw Error("guard messages", "prompt", "the template's own special tokens",
+                "others, which the template makes out of a message");
+  }
+  return ids;
 }
 
 }  // namespace outrider

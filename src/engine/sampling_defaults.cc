@@ -34,6 +34,7 @@ constexpr Neutral kUnusedByName[] = {
     {"penalty_alpha", 0},
     {"num_beams", 1},
     {"num_beam_groups", 1},
+    {"guidance_scale", 1},
     {"min_length", 0},
     {"min_new_tokens", 0},
     {"diversity_penalty", 0},

@@ -144,6 +144,9 @@ TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
   expect_refused(refused(R"({"target_layer_ids": [0, 1, 2]})"), "target_layer_ids to be layers 0");
   expect_refused(refused(R"({"target_layer_ids": [0, -1, 1]})"), "target_layer_ids to be layers 0");
   expect_refused(refused(R"({"target_layer_ids": "all"})"), "target_layer_ids to be layers 0");
+  std::string many = "[0";
+  for (int i = 0; i < 64; ++i) many += ", 0";
+  expect_refused(refused(R"({"target_layer_ids": )" + many + "]}"), "64 layers at most, got 65");
   // Two hidden states where fc reads three.
   expect_refused(refused(R"({"target_layer_ids": [0, 1]})"), "fc.weight");
   // Other heads, and keys that nobody knows.

@@ -32,7 +32,13 @@ std::vector<bool> read_turns(const ConfigSource& source, int n_layers) {
     if (listed->size() < static_cast<std::size_t>(n_layers)) {
       source.fail(kLayers, fmt::format("{} numbers", n_layers), fmt::format("{}", listed->size()));
     }
-    for (int i = 0; i < n_layers; ++i) turns.push_back((*listed)[static_cast<std::size_t>(i)] != 0);
+    for (int i = 0; i < n_layers; ++i) {
+      const int turned = (*listed)[static_cast<std::size_t>(i)];
+      if (turned != 0 && turned != 1) {
+        source.fail(kLayers, "numbers 0 or 1", fmt::format("{}", turned));
+      }
+      turns.push_back(turned == 1);
+    }
     return turns;
   }
   for (int i = 1; i <= n_layers; ++i) turns.push_back(i % interval != 0);

@@ -34,6 +34,10 @@ constexpr std::string_view kWithoutMeaning[] = {
     "ttt_steps",
 };
 
+// Heads read three to five hidden states. The bound keeps the width of what is read an int: widths
+// are 2^20 at most (check_config).
+constexpr std::size_t kMostFeatures = 64;
+
 // Keys that Reader looks up.
 constexpr std::string_view kRead[] = {
     "aux_hidden_state_layer_ids",
@@ -169,6 +173,10 @@ class Reader {
                    got);
     };
     if (!stored.is_array()) fail(ConfigSection::shown(stored));
+    if (stored.size() > kMostFeatures) {
+      section.fail(key, fmt::format("{} layers at most", kMostFeatures),
+                   fmt::format("{}", stored.size()));
+    }
     std::vector<int> layers;
     for (const Json& entry : stored) {
       const int layer = section.whole(key, entry);

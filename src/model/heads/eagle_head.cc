@@ -252,6 +252,12 @@ OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
 std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& target,
                                         WeightLoader& loader, const LoadOptions& options) {
   const EagleConfig& config = files.config;
+  if (config.norm_before_residual || config.norm_before_fc || config.norm_each_feature ||
+      config.norm_output) {
+    throw Error(kOperation, files.source->description(),
+                "a tensor midlayer.hidden_norm.weight, as config.json speaks of EAGLE-3's norms",
+                "none");
+  }
   const int dim = config.layer.dim;
   const int n_read = (config.reads_states ? 1 : 0) + (config.reads_tokens ? 1 : 0);
   EagleWeights weights = loader.run([&](WeightLoader& walk) {
