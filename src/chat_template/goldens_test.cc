@@ -13,6 +13,7 @@
 
 #include "outrider/chat_template.h"
 #include "outrider/error.h"
+#include "tests/support/golden_time.h"
 
 namespace outrider {
 namespace {
@@ -20,20 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using ::testing::HasSubstr;
-
-// 26 July 2024, 14:05:09, a Friday: what the goldens have for now.
-std::tm golden_time() {
-  std::tm time{};
-  time.tm_year = 124;
-  time.tm_mon = 6;
-  time.tm_mday = 26;
-  time.tm_hour = 14;
-  time.tm_min = 5;
-  time.tm_sec = 9;
-  time.tm_wday = 5;
-  time.tm_yday = 207;
-  return time;
-}
 
 std::string read_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -46,7 +33,7 @@ void expect_rendering(const std::string& text, const Json& context, const Json* 
                       const std::string& error) {
   std::string got;
   try {
-    got = ChatTemplate(text).render(context.dump(), golden_time);
+    got = ChatTemplate(text).render(context.dump(), testing::golden_time);
   } catch (const Error& thrown) {
     ASSERT_EQ(output, nullptr) << thrown.what();
     constexpr std::string_view kRaised = "TemplateError: ";
