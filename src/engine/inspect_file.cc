@@ -16,6 +16,7 @@
 #include "model/heads/medusa_heads.h"
 #include "outrider/error.h"
 #include "outrider/inspect.h"
+#include "outrider/tokenizer.h"
 #include "tokenizer/gguf_vocabulary.h"
 
 namespace outrider {
@@ -117,13 +118,20 @@ std::vector<std::pair<std::string, std::string>> read_config(const fs::path& fil
   return metadata;
 }
 
-// Of a directory whose family this build knows; others have none to tell.
-std::vector<std::string> config_warnings(const fs::path& directory) {
-  try {
-    return read_config_json(directory).warnings;
-  } catch (const Error&) {
-    return {};
-  }
+// Of a directory's tokenizer and configuration. What this build cannot read has none to tell: heads
+// have no tokenizer, and files can be looked at whose family nobody here knows.
+std::vector<std::string> directory_warnings(const fs::path& directory) {
+  std::vector<std::string> warnings;
+  const auto add = [&warnings](const auto& read) {
+    try {
+      const std::vector<std::string> more = read();
+      warnings.insert(warnings.end(), more.begin(), more.end());
+    } catch (const Error&) {
+    }
+  };
+  add([&] { return Tokenizer::load(directory)->warnings(); });
+  add([&] { return read_config_json(directory).warnings; });
+  return warnings;
 }
 
 }  // namespace
@@ -136,7 +144,7 @@ FileSummary inspect_file(const fs::path& path) {
     summary.tensors =
         summarise(holds_medusa_heads_alone(path) ? *open_safetensors(path / kMedusaFile)
                                                  : *open_safetensors_directory(path));
-    summary.warnings = config_warnings(path);
+    summary.warnings = directory_warnings(path);
     return summary;
   }
   if (path.extension() == ".safetensors") {

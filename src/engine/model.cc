@@ -24,7 +24,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
   const ModelConfig& config = model->language_model_->config();
   model->end_tokens_ = find_end_tokens(config.end_tokens, *model->tokenizer_);
   model->warnings_ = model->tokenizer_->warnings();
-  model->warnings_.insert(model->warnings_.end(), config.warnings.begin(), config.warnings.end());
+  const std::vector<std::string> of_weights = model->language_model_->warnings();
+  model->warnings_.insert(model->warnings_.end(), of_weights.begin(), of_weights.end());
   const Footprint footprint = model->language_model_->footprint();
   model->summary_ = {.architecture = config.architecture,
                      .kernels = footprint.kernels,

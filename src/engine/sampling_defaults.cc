@@ -41,7 +41,6 @@ constexpr Neutral kUnusedByName[] = {
 };
 constexpr Neutral kUnusedOfGguf[] = {
     {"general.sampling.mirostat", 0},
-    {"general.sampling.penalty_last_n", -1},  // the penalty here is for all of the text
     {"general.sampling.xtc_probability", 0},
 };
 // Lists of tokens that a text must not, or must, hold.
@@ -154,6 +153,14 @@ SamplingDefaults read_gguf(const std::filesystem::path& path) {
     if (value && *value != unused.value) {
       defaults.unused.push_back(fmt::format("{} {}", unused.key, *value));
     }
+  }
+  // The penalty here is for all of the text, -1. llama.cpp takes the last 64 tokens where a file
+  // names none.
+  constexpr const char* kLast = "general.sampling.penalty_last_n";
+  const bool has_penalty = defaults.repetition_penalty.value_or(1) != 1;
+  const std::optional<double> last = file->real(kLast);
+  if ((last && *last != -1) || (!last && has_penalty)) {
+    defaults.unused.push_back(fmt::format("{} {}", kLast, last.value_or(64)));
   }
   return defaults;
 }

@@ -24,6 +24,14 @@ class ModelDefaults : public ::testing::Test {
     std::ofstream(directory_.path() / "generation_config.json") << text;
     return read_sampling_defaults(directory_.path());
   }
+  SamplingDefaults of_gguf(const test_files::Gguf& builder) const {
+    const std::filesystem::path file = directory_.path() / "model.gguf";
+    const test_files::Bytes bytes = builder.bytes();
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    return read_sampling_defaults(file);
+  }
   // The error's line; empty: none.
   std::string refusal_of(std::string_view text) const {
     try {
@@ -96,17 +104,27 @@ TEST_F(ModelDefaults, AreThoseOfGguf) {
   builder.value("general.sampling.temp", test_files::kF32, 0.6F)
       .value("general.sampling.top_k", test_files::kI32, std::int32_t{40})
       .value("general.sampling.mirostat", test_files::kI32, std::int32_t{2});
-  const std::filesystem::path file = directory_.path() / "model.gguf";
-  const test_files::Bytes bytes = builder.bytes();
-  std::ofstream(file, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  const SamplingDefaults defaults = read_sampling_defaults(file);
+  const SamplingDefaults defaults = of_gguf(builder);
   ASSERT_TRUE(defaults.temperature.has_value());
   EXPECT_FLOAT_EQ(static_cast<float>(*defaults.temperature), 0.6F);
   EXPECT_EQ(defaults.top_k, 40);
   EXPECT_EQ(defaults.top_p, std::nullopt);
   EXPECT_EQ(defaults.unused, std::vector<std::string>{"general.sampling.mirostat 2"});
+}
+
+// llama.cpp 0.7.0, common/common.h: penalty_last_n is 64 where a file does not say, -1 the context.
+TEST_F(ModelDefaults, PenaltiesOfTheLastTokensHaveNoCounterpart) {
+  const auto with_last = [](std::optional<std::int32_t> last, float penalty) {
+    test_files::Gguf builder;
+    builder.value("general.sampling.penalty_repeat", test_files::kF32, penalty);
+    if (last) builder.value("general.sampling.penalty_last_n", test_files::kI32, *last);
+    return builder;
+  };
+  EXPECT_TRUE(of_gguf(with_last(-1, 1.5F)).unused.empty());
+  EXPECT_TRUE(of_gguf(with_last(std::nullopt, 1.0F)).unused.empty());
+  const std::vector<std::string> of_64 = {"general.sampling.penalty_last_n 64"};
+  EXPECT_EQ(of_gguf(with_last(std::nullopt, 1.5F)).unused, of_64);
+  EXPECT_EQ(of_gguf(with_last(64, 1.5F)).unused, of_64);
 }
 
 }  // namespace

@@ -36,6 +36,17 @@ DecoderModel::DecoderModel(Parts parts)
       pass_(compose(*parts_.family, parts_.weights), parts_.family->config(), parts_.machine),
       projection_(parts_.weights.head, parts_.family->logit_scale(), parts_.machine) {}
 
+std::vector<std::string> DecoderModel::warnings() const {
+  std::vector<std::string> warnings = config().warnings;
+  const std::vector<std::string>& unread = parts_.weights.unread;
+  if (!unread.empty()) {
+    warnings.push_back(fmt::format(
+        "{}: {} of its weights {} not used ({}{})", parts_.source->description(), unread.size(),
+        unread.size() == 1 ? "is" : "are", unread.front(), unread.size() == 1 ? "" : ", ..."));
+  }
+  return warnings;
+}
+
 void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                            ForwardOutput& output) {
   const ModelConfig& config = this->config();

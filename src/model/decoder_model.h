@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "io/tensor_source.h"
 #include "model/families/family.h"
@@ -31,6 +33,7 @@ class DecoderModel final : public LanguageModel {
 
   const ModelConfig& config() const override { return parts_.family->config(); }
   Footprint footprint() const override;
+  std::vector<std::string> warnings() const override;
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return pass_.open(prompt); }
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                          std::span<const int> skip_layers) const override {

@@ -122,6 +122,8 @@ class LanguageModel {
   virtual ~LanguageModel() = default;
   virtual const ModelConfig& config() const = 0;
   virtual Footprint footprint() const = 0;
+  // What its files say that is not followed, a line each, for people to read.
+  virtual std::vector<std::string> warnings() const { return config().warnings; }
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
 
   // Throws Error if a token is outside the vocabulary, a parent out of place, a position beyond the

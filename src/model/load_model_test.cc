@@ -175,6 +175,14 @@ std::vector<BrokenTensors> broken_tensors() {
        "layers.1.self_attn.q_proj.bias of shape (64)", "blk.1.attn_q.bias of shape (64)"},
       {"more_layers_than_stored", [](TinyModel& m) { m.shape.n_layers = 3; }, "model.layers.2.",
        "blk.2."},
+      {"norm_of_heads_in_a_llama",
+       [](TinyModel& m) { add(m, "model.layers.1.self_attn.q_norm.weight", 16); },
+       "weights that this build knows below model.layers.1., got "
+       "model.layers.1.self_attn.q_norm.weight",
+       "below blk.1., got blk.1.self_attn.q_norm.weight"},
+      {"norm_of_a_projection",
+       [](TinyModel& m) { add(m, "model.layers.0.mlp.ffn_layernorm.weight", 96); },
+       "got model.layers.0.mlp.ffn_layernorm.weight", "got blk.0.mlp.ffn_layernorm.weight"},
       {"other_heads_than_stored", [](TinyModel& m) { m.shape.head_dim = 18; }, "(72, 64)", nullptr},
   };
 }
@@ -195,6 +203,32 @@ TEST_P(BrokenTensorsTest, AreOneClearError) {
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenTensorsTest, ::testing::ValuesIn(broken_tensors()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// What follows from the configuration is no weight; others that no layer holds are said.
+TEST(LoadModel, SaysWhichWeightsAreNotUsed) {
+  const testing::TemporaryDirectory directory;
+  const auto warnings_with = [&](const std::vector<std::string>& names) {
+    TinyModel model = testing::make_tiny_model({});
+    for (const std::string& name : names) add(model, name, 8);
+    testing::write_hugging_face(model, directory.path());
+    return load_model(directory.path())->warnings();
+  };
+  EXPECT_TRUE(warnings_with({}).empty());
+  EXPECT_TRUE(warnings_with({"model.layers.0.self_attn.rotary_emb.inv_freq",
+                             "model.layers.2.eh_proj.weight", "model.layers.2.enorm.weight"})
+                  .empty());
+  const auto one = warnings_with({"model.embed_norm.weight"});
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_NE(one[0].find("1 of its weights is not used (model.embed_norm.weight)"),
+            std::string::npos)
+      << one[0];
+  // Layers behind the last that the configuration counts.
+  const auto layer = warnings_with({"model.layers.2.mlp.up_proj.weight", "x.weight"});
+  ASSERT_EQ(layer.size(), 1u);
+  EXPECT_NE(layer[0].find("2 of its weights are not used (model.layers.2.mlp.up_proj.weight, ...)"),
+            std::string::npos)
+      << layer[0];
+}
 
 // The file has the right number of bytes for another type: a header that says I64.
 TEST(LoadModel, RefusesTensorsThatAreNoFloats) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "model/stored_weights.h"
@@ -26,10 +28,19 @@ std::vector<float> half_split(const std::vector<float>& interleaved, int head_di
   return split;
 }
 
+// Old checkpoints hold RoPE's frequencies, GPT-2's and GPT-NeoX's their causal masks as well.
+bool follows_from_config(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".rotary_emb.inv_freq", ".attn.bias",
+                                           ".attn.masked_bias", ".attention.bias",
+                                           ".attention.masked_bias"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [name](std::string_view ending) { return name.ends_with(ending); });
+}
+
 }  // namespace
 
 const TensorView& WeightLoader::tensor(const std::string& name,
-                                       const std::vector<std::int64_t>& shape) const {
+                                       const std::vector<std::int64_t>& shape) {
   const TensorView* found = source_.find(name);
   if (found == nullptr) {
     throw Error(kOperation, source_.description(), fmt::format("a tensor {}", name), "none");
@@ -44,10 +55,11 @@ const TensorView& WeightLoader::tensor(const std::string& name,
                 fmt::format("tensor {} of a float type or one of GGUF's quantised ones", name),
                 found->type_name());
   }
+  asked_.insert(name);
   return *found;
 }
 
-std::vector<float> WeightLoader::vector(const std::string& name, int n) const {
+std::vector<float> WeightLoader::vector(const std::string& name, int n) {
   const TensorView& view = tensor(name, {n});
   std::vector<float> values;
   if (reading_) {
@@ -86,6 +98,24 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
   }
   advance(view.data.size());
   return result;
+}
+
+std::vector<std::string> WeightLoader::unread_below(std::string_view prefix) const {
+  std::vector<std::string> names;
+  for (const TensorView& tensor : source_.tensors()) {
+    if (!tensor.name.starts_with(prefix) || !is_weight_type(tensor.type)) continue;
+    if (asked_.count(tensor.name) == 0 && !follows_from_config(tensor.name)) {
+      names.push_back(tensor.name);
+    }
+  }
+  return names;
+}
+
+void WeightLoader::require_all_read_below(std::string_view prefix) const {
+  const std::vector<std::string> unread = unread_below(prefix);
+  if (unread.empty()) return;
+  throw Error(kOperation, source_.description(),
+              fmt::format("only weights that this build knows below {}", prefix), unread.front());
 }
 
 // In a quantised model nothing runs as bf16: some tables round bf16 products in ways of their own,

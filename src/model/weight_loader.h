@@ -7,6 +7,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -50,12 +52,21 @@ class WeightLoader {
 
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
   // The tensor of that name, once its type and shape are known to be right.
-  const TensorView& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
-  std::vector<float> vector(const std::string& name, int n) const;  // (n)
+  const TensorView& tensor(const std::string& name, const std::vector<std::int64_t>& shape);
+  std::vector<float> vector(const std::string& name, int n);  // (n)
   // "name.weight" (n_columns, k) and, according to `bias`, "name.bias" (n_columns).
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0);
+
+  // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
+  // for, in the source's order. What some checkpoints store beside weights and follows from their
+  // configuration (tables of RoPE, causal masks) is no weight.
+  std::vector<std::string> unread_below(std::string_view prefix) const;
+  // Counts as asked for, without being read.
+  void ignore(const std::string& name) { asked_.insert(name); }
+  // Throws Error that names the first of them: without it the model would be another one.
+  void require_all_read_below(std::string_view prefix) const;
 
   const WeightOptions& options() const { return options_; }
   // Of all matrices of the first walk.
@@ -73,6 +84,7 @@ class WeightLoader {
   bool has_quantized_ = false;
   bool has_bf16_ = false;
   InputForms input_forms_;
+  std::unordered_set<std::string> asked_;
   std::size_t n_bytes_seen_ = 0;
   std::size_t n_bytes_total_ = 0;
 };

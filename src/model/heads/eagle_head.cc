@@ -231,8 +231,8 @@ std::vector<TokenId> read_draft_vocabulary(const TensorSource& source, int n_tok
 }
 
 // What both kinds of head are made of, but the layer.
-OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target,
-                             const WeightLoader& loader, const LoadOptions& options) {
+OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, WeightLoader& loader,
+                             const LoadOptions& options) {
   OneLayerHead::Parts parts;
   parts.config = files.config.layer;
   parts.target = &target;
@@ -261,9 +261,10 @@ std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& t
   const int dim = config.layer.dim;
   const int n_read = (config.reads_states ? 1 : 0) + (config.reads_tokens ? 1 : 0);
   EagleWeights weights = loader.run([&](WeightLoader& walk) {
-    return EagleWeights{
-        .layer = layer_of(walk, config.layer, "layers.0.", {.attention_norm = false}),
-        .fc = walk.linear("fc", dim, n_read * dim, Bias::if_stored)};
+    EagleWeights read{.layer = layer_of(walk, config.layer, "layers.0.", {.attention_norm = false}),
+                      .fc = walk.linear("fc", dim, n_read * dim, Bias::if_stored)};
+    walk.require_all_read_below("layers.");
+    return read;
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);
@@ -271,7 +272,7 @@ std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& t
                                      SharedOutput(target, loader.options()), config);
 }
 
-std::vector<std::vector<RmsNorm>> feature_norms_of(const WeightLoader& loader,
+std::vector<std::vector<RmsNorm>> feature_norms_of(WeightLoader& loader,
                                                    const EagleConfig& config) {
   const auto n = static_cast<int>(config.feature_layers.size());
   std::vector<std::vector<RmsNorm>> stages;
@@ -303,13 +304,15 @@ std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, const std::stri
   std::vector<TokenId> vocabulary =
       read_draft_vocabulary(*files.source, config.layer.vocabulary_size);
   Eagle3Weights weights = loader.run([&](WeightLoader& walk) {
-    return Eagle3Weights{
+    Eagle3Weights read{
         .layer = layer_of(walk, config.layer, prefix, {.attention_width = 2 * dim}),
         .fc = walk.linear("fc", dim, n_features * dim, Bias::if_stored),
         .feature_norms = feature_norms_of(walk, config),
         .state_norm = norm_of(walk, prefix + "hidden_norm.weight", config.layer),
         .head_norm = norm_of(walk, "norm.weight", config.layer),
         .head = walk.linear("lm_head", static_cast<int>(vocabulary.size()), dim, Bias::never)};
+    walk.require_all_read_below(prefix);
+    return read;
   });
   OneLayerHead::Parts parts = parts_of(files, target, loader, options);
   parts.layer = std::move(weights.layer);

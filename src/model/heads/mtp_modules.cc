@@ -110,15 +110,15 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
     std::vector<ModuleWeights> modules;
     for (int k = 0; k < n_modules; ++k) {
       const std::string prefix = fmt::format("model.layers.{}.", first + k);
-      if (walk.has(prefix + "self_attn.q_norm.weight")) {
-        throw Error(kOperation, path.string(), "modules with a Llama's layer (no norms of heads)",
-                    prefix + "self_attn.q_norm.weight");
-      }
       modules.push_back({.layer = layer_of(walk, config, prefix),
                          .embedding_norm = norm_of(walk, prefix + "enorm.weight", config),
                          .state_norm = norm_of(walk, prefix + "hnorm.weight", config),
                          .head_norm = norm_of(walk, prefix + "shared_head.norm.weight", config),
                          .join = walk.linear(prefix + "eh_proj", dim, 2 * dim, Bias::never)});
+      // Published modules repeat the target's embedding and output matrix.
+      walk.ignore(prefix + "embed_tokens.weight");
+      walk.ignore(prefix + "shared_head.head.weight");
+      walk.require_all_read_below(prefix);
     }
     return modules;
   });

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 namespace outrider {
 namespace {
@@ -10,6 +12,27 @@ namespace {
 constexpr TensorName kEmbedding = {"model.embed_tokens", "token_embd"};
 constexpr TensorName kFinalNorm = {"model.norm", "output_norm"};
 constexpr TensorName kHead = {"lm_head", "output"};
+
+// Whether a weight that no layer reads is a multi-token prediction module's: those stand as layers
+// behind the last, told by the product that joins state and token.
+bool is_of_module(const TensorSource& source, std::string_view name, bool gguf) {
+  const std::string_view layers = gguf ? "blk." : "model.layers.";
+  if (!name.starts_with(layers)) return name.starts_with("mtp.");
+  const std::string_view layer = name.substr(0, name.find('.', layers.size()));
+  return source.find(fmt::format("{}.{}eh_proj.weight", layer, gguf ? "nextn." : "")) != nullptr;
+}
+
+// The weights that nothing reads and that have no meaning elsewhere either: in multi-token
+// prediction, as an output matrix that is the embedding, in GGUF's configuration.
+std::vector<std::string> without_meaning(const TensorSource& source,
+                                         std::vector<std::string> unread, bool tied, bool gguf) {
+  const std::string head = fmt::format("{}.weight", gguf ? kHead.gguf : kHead.hugging_face);
+  std::erase_if(unread, [&](const std::string& name) {
+    return (tied && name == head) || (gguf && name == "rope_freqs.weight") ||
+           is_of_module(source, name, gguf);
+  });
+  return unread;
+}
 
 }  // namespace
 
@@ -43,8 +66,11 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
     DecoderWeights read;
     read.embedding = stored(name_of(kEmbedding));
     for (int i = 0; i < config.n_layers; ++i) {
-      LayerLoader from(walk, fmt::format(fmt::runtime(gguf ? "blk.{}." : "model.layers.{}."), i));
+      const std::string prefix =
+          fmt::format(fmt::runtime(gguf ? "blk.{}." : "model.layers.{}."), i);
+      LayerLoader from(walk, prefix);
       read.layers.push_back(family.load_layer(from, i));
+      walk.require_all_read_below(prefix);
     }
     read.final_norm = family.load_norm(LayerLoader(walk, ""), kFinalNorm, config.dim);
     read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
@@ -52,6 +78,7 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
     return read;
   });
   weights.all_f32 = loader.all_f32();
+  weights.unread = without_meaning(source, loader.unread_below(""), tied, gguf);
   return weights;
 }
 

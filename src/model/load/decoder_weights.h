@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
 #define OUTRIDER_MODEL_LOAD_DECODER_WEIGHTS_H_
 
+#include <string>
 #include <vector>
 
 #include "io/tensor_source.h"
@@ -16,17 +17,19 @@ namespace outrider {
 struct DecoderWeights {
   TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
   std::vector<DecoderLayer> layers;
-  RmsNorm final_norm;         // (dim)
-  Matrix head;                // (vocabulary_size, dim)
-  TensorView head_as_stored;  // the same, as long as the source lives
-  bool all_f32 = false;       // every matrix is f32
+  RmsNorm final_norm;               // (dim)
+  Matrix head;                      // (vocabulary_size, dim)
+  TensorView head_as_stored;        // the same, as long as the source lives
+  bool all_f32 = false;             // every matrix is f32
+  std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
 };
 
 // Whether the output matrix is the embedding: where the configuration says so, unless an output
 // matrix is stored that is another one.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config, NamingScheme names);
 
-// Throws Error as WeightLoader does: all of it before the first tensor is packed.
+// Throws Error as WeightLoader does, and on a weight of one of its layers that the family does not
+// read: all of it before the first tensor is packed.
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options);
 
