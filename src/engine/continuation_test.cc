@@ -1,4 +1,6 @@
-// A continuation's text and its end, on models that write a chain of tokens known beforehand.
+// A continuation's text and its end, on models that write a chain of tokens known beforehand. Where
+// a test names a program, its texts and ids are what that program made of the same files; a text
+// that transformers decodes holds the token that ended it, and here does not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +44,8 @@ GenerateResult run(const std::shared_ptr<const Model>& model, const std::string&
   return Generator(model).generate(prompt, options);
 }
 
-// The rule: what decoding prompt and continuation together adds to decoding the prompt.
+// The rule: what decoding prompt and continuation together adds to decoding the prompt (tokenizers
+// 0.23.1: "the cat sats on" and "the").
 TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
   const auto model = chain({.pieces = {"\u2581the", "\u2581cat", "\u2581sat", "s", "\u2581on"},
                             .added = {},
@@ -61,6 +64,7 @@ TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
   EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" sat"}}).text, " cat");
 }
 
+// tokenizers 0.23.1: ids 0, 1, 2 are "a\u00e9", ids 0, 1 alone end with U+FFFD.
 TEST_F(Continuation, FinishesACharacterThatThePromptBegan) {
   const auto model = chain({.pieces = {"a", "\xc3", "\xa9", "b"}, .added = {}, .byte_level = true});
   const GenerateRequest request{.prompt = {0, 1}, .options = {.max_tokens = 2}};
@@ -68,7 +72,8 @@ TEST_F(Continuation, FinishesACharacterThatThePromptBegan) {
   EXPECT_EQ(run(model, "a", {.max_tokens = 2}).text, "\u00e9");
 }
 
-// A run of byte tokens comes out when it is over: the prompt's part of it is the prompt's.
+// A run of byte tokens comes out when it is over: the prompt's part of it is the prompt's
+// (tokenizers 0.23.1: "a\u00e9ba\ufffd" and "a\u00e9").
 TEST_F(Continuation, DoesNotRepeatByteTokensOfThePrompt) {
   ChainVocabulary vocabulary{
       .pieces = {"a", "<0xC3>", "<0xA9>", "b"}, .added = {}, .byte_level = false};
@@ -88,6 +93,7 @@ TEST_F(Continuation, DoesNotRepeatByteTokensOfThePrompt) {
   EXPECT_EQ(behind({0}), "\u00e9b");
 }
 
+// transformers 5.12.1, generate(stop_strings=...): behind the mark, and behind <plain>.
 TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
   const auto model = chain({.pieces = {"a", "b", "<|mark|>", "c", "<plain>"},
                             .added = {{"<|mark|>", true}, {"<plain>", false}},
@@ -101,6 +107,7 @@ TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
   EXPECT_EQ(plain.finish_reason, FinishReason::stop);
 }
 
+// llama.cpp 0.7.0 counts <|im_end|> among the ends it knows, special or not (llama-vocab.cpp).
 TEST_F(Continuation, TheTokenThatEndsATextIsNoPartOfIt) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "<|im_end|>", "c", "<stop>"},
                                    .added = {{"<|im_end|>", false}, {"<stop>", false}},
@@ -121,6 +128,8 @@ TEST_F(Continuation, TheTokenThatEndsATextIsNoPartOfIt) {
 }
 
 // config.json, generation_config.json and tokenizer_config.json each name another end.
+// (transformers 5.12.1 ends a text at generation_config's alone: chats with others ran on, the
+// reports say.)
 TEST_F(Continuation, EndsAtWhatAnyFileCallsAnEnd) {
   const ChainVocabulary vocabulary{.pieces = {"a", "<e1>", "b", "<e2>", "c", "<e3>"},
                                    .added = {{"<e1>", true}, {"<e2>", true}, {"<e3>", true}},
@@ -152,7 +161,8 @@ TEST_F(Continuation, KnownSpellingsOfAddedTokensEndATextWhateverTheFilesName) {
             (Ids{2, 3}));
 }
 
-// A head that is stored beside a tied embedding is the model's, unless it is the embedding.
+// A head that is stored beside a tied embedding is the model's, unless it is the embedding
+// (transformers 5.12.1: "bca" and "aaa").
 TEST_F(Continuation, AStoredHeadCountsWhateverTheConfigSaysOfTying) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "c"}, .added = {}, .byte_level = true};
   for (const bool own : {false, true}) {
@@ -165,6 +175,7 @@ TEST_F(Continuation, AStoredHeadCountsWhateverTheConfigSaysOfTying) {
   }
 }
 
+// transformers 5.12.1: the same ids and the same text.
 TEST_F(Continuation, TokensThatOnlyTheConfigurationNamesAreTokens) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "<", ">"}, .added = {}, .byte_level = true};
   const testing::Json config = {

@@ -66,7 +66,9 @@ class SequentialCascade::Reader {
  public:
   // Runs the prompt but its last token. shared_vocabulary: ids that both models know.
   Reader(LanguageModel& model, int shared_vocabulary, std::span<const TokenId> prompt)
-      : model_(&model), shared_(shared_vocabulary), sequence_(model.open({})) {
+      : model_(&model),
+        shared_(shared_vocabulary),
+        sequence_(model.open({.n_tokens = static_cast<int>(prompt.size())})) {
     const auto before = prompt.first(prompt.size() - 1);
     if (!can_run(before)) return;
     prefill(model, *sequence_, before, output_);

@@ -21,7 +21,7 @@ constexpr const char* kOperation = "measure rules";
 
 // All tokens of a window as one pass of a new sequence; a row of logits for each.
 void run(LanguageModel& model, std::span<const TokenId> tokens, ForwardOutput& output) {
-  const auto sequence = model.open({});
+  const auto sequence = model.open({.n_tokens = static_cast<int>(tokens.size())});
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   model.forward({&block, 1}, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output);
 }

@@ -37,7 +37,7 @@ bool score_tokens(const Model& model, std::span<const TokenId> ids,
   std::size_t next = 1;  // the first token not scored yet
   for (std::size_t begin = 0; next < ids.size(); begin += step) {
     const std::size_t end = std::min(ids.size(), begin + context);
-    const auto sequence = language_model.open({});
+    const auto sequence = language_model.open({.n_tokens = static_cast<int>(end - begin)});
     // The last token of a window predicts nothing in it.
     for (std::size_t at = begin; at + 1 < end;) {
       if (cancelled && cancelled()) return false;
@@ -119,7 +119,7 @@ WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids,
     const auto of_window = ids.subspan(begin, length);
     tokens.assign(of_window.begin(), of_window.end());
     if (sums.begins) tokens.front() = of_text.front();
-    const auto sequence = language_model.open({});
+    const auto sequence = language_model.open({.n_tokens = static_cast<int>(length)});
     for (std::size_t at = 0; at < n_rows;) {
       // A pass is of rows that count or of rows that do not.
       const bool scores = at >= first;

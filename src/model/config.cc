@@ -73,12 +73,23 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
   if (config.rotated_dim() != config.head_dim) {
     bounded("rope attention_factor of partly turned heads", rope.attention_factor, 1, 1);
   }
-  if (!rope.divisors.empty() &&
-      rope.divisors.size() != static_cast<std::size_t>(config.rotated_dim()) / 2) {
-    fail("rope divisors", fmt::format("{} numbers", config.rotated_dim() / 2),
-         fmt::format("{}", rope.divisors.size()));
+  const bool is_longrope = rope.scaling == RopeConfig::Scaling::longrope;
+  const auto check_divisors = [&](const std::vector<float>& divisors) {
+    if (divisors.size() != static_cast<std::size_t>(config.rotated_dim()) / 2) {
+      fail("rope divisors", fmt::format("{} numbers", config.rotated_dim() / 2),
+           fmt::format("{}", divisors.size()));
+    }
+    // Published ones of longrope go down to 0.998. 0.5 is what portable_sincos allows for.
+    for (const float divisor : divisors) {
+      bounded("each rope divisor", divisor, is_longrope ? 0.5 : 1, 1e6);
+    }
+  };
+  if (!rope.divisors.empty() || is_longrope) check_divisors(rope.divisors);
+  if (is_longrope) {
+    check_divisors(rope.long_divisors);
+    bounded("rope original context", rope.original_context, 1, 1 << 24);
+    bounded("rope attention_factor", rope.magnitude, 1e-3, 1e3);
   }
-  for (const float divisor : rope.divisors) bounded("each rope divisor", divisor, 1, 1e6);
 
   const int last_token = config.vocabulary_size - 1;
   if (config.bos_token != kNoToken) bounded("begin token", config.bos_token, 0, last_token);

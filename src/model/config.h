@@ -15,22 +15,25 @@ namespace outrider {
 
 // Rotary position embedding: angle = position * frequency, frequencies fixed at load.
 struct RopeConfig {
-  enum class Scaling { none, linear, llama3, yarn };
+  enum class Scaling { none, linear, llama3, yarn, longrope };
   double theta = 10000;
   Scaling scaling = Scaling::none;
   double factor = 1;                // linear, llama3, yarn
   double low_frequency_factor = 1;  // llama3
   double high_frequency_factor = 4;
-  double original_context = 8192;  // llama3, yarn
+  double original_context = 8192;  // llama3, yarn, longrope
   // yarn: pairs that turn more often than beta_fast times over the original context keep their
   // frequency, those that turn less often than beta_slow have it divided by factor.
   double beta_fast = 32;
   double beta_slow = 1;
   bool whole_bounds = true;     // the bounds between them are rounded outwards to whole pairs
   double attention_factor = 1;  // yarn: turned queries and keys are multiplied by it
-  // As many as pairs turn, or empty: each frequency is divided by its own number. GGUF files store
-  // llama3 scaling in this form (rope_freqs.weight), rounded to f32.
+  // A number for each pair that turns, or empty: each frequency is divided by its own. GGUF files
+  // store llama3 scaling in this form (rope_freqs.weight), rounded to f32. longrope: those of texts
+  // up to original_context.
   std::vector<float> divisors;
+  std::vector<float> long_divisors;  // longrope: those of longer texts
+  float magnitude = 1;               // longrope: cosines and sines are multiplied by it
 };
 
 // What all decoders have in common; the rest is their family's (families/). Every number was
@@ -73,8 +76,24 @@ ModelConfig read_config_gguf(const GgufFile& file);
 
 // (rotated_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation
 // between kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071,
-// section 3.2.)
+// section 3.2. longrope: of texts up to original_context.)
 std::vector<double> rope_frequencies(const ModelConfig& config);
+
+// By which angles the queries and keys of a pass turn.
+struct RopeTable {
+  std::vector<double> frequencies;  // radians a position, of each pair that turns
+  // longrope (Ding et al. 2024, arXiv 2402.13753), as Hugging Face's generate() runs it: of all
+  // rows of texts longer than original_context. Or empty.
+  std::vector<double> long_frequencies = {};
+  int original_context = 0;  // tokens
+  float magnitude = 1;       // cosines and sines are multiplied by it
+
+  // Whether a text of so many tokens has other angles than longer ones.
+  bool is_short(int n_tokens) const {
+    return !long_frequencies.empty() && n_tokens <= original_context;
+  }
+};
+RopeTable rope_table(const ModelConfig& config);
 
 }  // namespace outrider
 

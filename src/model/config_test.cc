@@ -227,7 +227,8 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"rms_norm_eps", "-1e-5", "norm epsilon"},
         Broken{"rms_norm_eps", "true", "rms_norm_eps"}, Broken{"rope_theta", "0", "rope theta"},
         Broken{"rope_theta", "\"x\"", "rope_theta"}, Broken{"rope_theta", "1e300", "rope theta"},
-        Broken{"rope_scaling", "{\"type\": \"longrope\", \"factor\": 2}", "linear, llama3"},
+        Broken{"rope_scaling", "{\"type\": \"spiral\", \"factor\": 2}", "linear, llama3"},
+        Broken{"rope_scaling", "{\"type\": \"longrope\", \"short_factor\": [1]}", "long_factor"},
         Broken{"rope_scaling", "{\"type\": \"yarn\", \"factor\": 0}", "rope factor"},
         Broken{"rope_scaling", "{\"type\": \"yarn\", \"factor\": 2, \"beta_fast\": -1}",
                "beta_fast"},
@@ -299,6 +300,23 @@ TEST(RopeFrequencies, FollowTheFormulas) {
   EXPECT_GT(n_blended, 2);
 
   config.rope = {};
+  config.rope.scaling = RopeConfig::Scaling::longrope;
+  config.rope.original_context = 4096;
+  config.rope.divisors.assign(32, 2.0F);
+  config.rope.long_divisors.assign(32, 4.0F);
+  config.rope.magnitude = 1.5F;
+  config.rotary_dim = 64;
+  const RopeTable table = rope_table(config);
+  EXPECT_EQ(table.frequencies.size(), 32u);
+  EXPECT_EQ(table.frequencies[0], 0.5);
+  EXPECT_EQ(table.long_frequencies[0], 0.25);
+  EXPECT_EQ(table.magnitude, 1.5F);
+  EXPECT_TRUE(table.is_short(4096));
+  EXPECT_FALSE(table.is_short(4097));
+
+  config.rope = {};
+  config.rotary_dim = 0;
+  EXPECT_FALSE(rope_table(config).is_short(1));  // no text has other angles than another
   config.rope.divisors.assign(64, 2.0F);
   frequencies = rope_frequencies(config);
   EXPECT_EQ(frequencies[0], 0.5);

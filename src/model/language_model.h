@@ -21,10 +21,13 @@ namespace outrider {
 
 // What a sequence starts from.
 struct Prompt {
-  std::span<const TokenId> encoder_tokens;  // for encoder-decoder models; decoders refuse them
+  std::span<const TokenId> encoder_tokens = {};  // of encoder-decoder models; decoders refuse them
   // Tokens, kept and pending, that the sequence is expected to have: lists that grow with it get
   // room for so many at once. A hint: it takes no memory of the cache and limits nothing.
   int n_reserved = 0;
+  // Tokens of the text that the sequence begins with, all of them, however many passes they take:
+  // in some models a longer text is another sequence from its first token on (context_of).
+  int n_tokens = 0;
 };
 
 // The keys and values of one sequence. First come the kept tokens, positions 0 .. n_kept()-1;
@@ -140,10 +143,15 @@ class LanguageModel {
   virtual std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                                  std::span<const int> skip_layers) const;
 
+  // How many tokens a text may have in this sequence. A longer one is run anew in a sequence that
+  // was opened for so many tokens: models with longrope turn all keys of long texts by other
+  // angles.
+  virtual int context_of(const Sequence& /*sequence*/) const { return config().context_length; }
+
   // How many tokens could still follow on one path behind a sequence's kept tokens and `next`;
-  // below 0 where these do not fit into the context.
+  // below 0 where these do not fit into the sequence's context.
   virtual int room(const Sequence& sequence, std::span<const TokenId> next) const {
-    return config().context_length - sequence.n_kept() - static_cast<int>(next.size());
+    return context_of(sequence) - sequence.n_kept() - static_cast<int>(next.size());
   }
 
   // What heads that draft from the model's features borrow of it: its input and its output matrix.

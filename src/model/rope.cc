@@ -56,6 +56,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
     double frequency = portable_exp(-log_theta * (2.0 * static_cast<double>(i)) / width);
     switch (rope.scaling) {
       case RopeConfig::Scaling::none:
+      case RopeConfig::Scaling::longrope:  // all in its divisors
         break;
       case RopeConfig::Scaling::linear:
         frequency /= rope.factor;
@@ -71,6 +72,17 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
     frequencies[i] = frequency;
   }
   return frequencies;
+}
+
+RopeTable rope_table(const ModelConfig& config) {
+  RopeTable table{.frequencies = rope_frequencies(config), .magnitude = config.rope.magnitude};
+  if (config.rope.scaling == RopeConfig::Scaling::longrope) {
+    ModelConfig of_long = config;
+    of_long.rope.divisors = config.rope.long_divisors;
+    table.long_frequencies = rope_frequencies(of_long);
+    table.original_context = static_cast<int>(config.rope.original_context);
+  }
+  return table;
 }
 
 }  // namespace outrider

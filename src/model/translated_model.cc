@@ -210,9 +210,13 @@ void TranslatedModel::require_known(std::span<const TokenId> tokens) const {
   }
 }
 
+int TranslatedModel::context_of(const Sequence& sequence) const {
+  return model_->context_of(static_cast<const TranslatedSequence&>(sequence).read());
+}
+
 int TranslatedModel::room(const Sequence& sequence, std::span<const TokenId> next) const {
   require_known(next);
-  return model_->config().context_length -
+  return context_of(sequence) -
          static_cast<const TranslatedSequence&>(sequence).most(translation_, next);
 }
 

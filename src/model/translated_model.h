@@ -35,6 +35,7 @@ class TranslatedModel final : public LanguageModel {
   // kept tokens stay, and what it has to read of them it reads again.
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
+  int context_of(const Sequence& sequence) const override;
   int room(const Sequence& sequence, std::span<const TokenId> next) const override;
 
  private:

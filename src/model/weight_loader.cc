@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <string_view>
 
 #include "model/stored_weights.h"
@@ -73,10 +74,7 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
                             int interleaved_head_dim) {
   const std::string bias_name = name + ".bias";
   const bool has_bias = has(bias_name);
-  if (bias == Bias::never && has_bias) {
-    throw Error(kOperation, source_.description(),
-                fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
-  }
+  if (bias == Bias::never) refuse_bias(name);
 
   const TensorView& view = tensor(name + ".weight", {n_columns, k});
   Linear result;
@@ -86,18 +84,52 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
       result.bias = half_split(result.bias, interleaved_head_dim);
     }
   }
-  if (reading_) {
-    const StoredWeights stored(view, kind_for(view), interleaved_head_dim);
-    result.matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
-    source_.release(view);  // or the model would stand in memory twice
-    input_forms_ |= InputForms::of(stored.kind(), *options_.table);
-  } else {
+  result.matrix = matrix(view, interleaved_head_dim);
+  if (reading_) source_.release(view);  // or the model would stand in memory twice
+  advance(view.data.size());
+  return result;
+}
+
+std::vector<Linear> WeightLoader::stacked(const std::string& name,
+                                          const std::vector<int>& n_columns, int k) {
+  refuse_bias(name);
+  const std::int64_t n_rows = std::accumulate(n_columns.begin(), n_columns.end(), std::int64_t{0});
+  const TensorView& view = tensor(name + ".weight", {n_rows, k});
+  const std::size_t row_bytes = view.data.size() / static_cast<std::size_t>(n_rows);
+  std::vector<Linear> parts;
+  std::size_t first = 0;
+  for (const int n : n_columns) {
+    const auto rows = static_cast<std::size_t>(n);
+    const TensorView part{.name = view.name,
+                          .type = view.type,
+                          .shape = {n, k},
+                          .data = view.data.subspan(first * row_bytes, rows * row_bytes)};
+    parts.push_back({.matrix = matrix(part, 0), .bias = {}});
+    first += rows;
+  }
+  if (reading_) source_.release(view);
+  advance(view.data.size());
+  return parts;
+}
+
+void WeightLoader::refuse_bias(const std::string& name) const {
+  const std::string bias_name = name + ".bias";
+  if (!has(bias_name)) return;
+  throw Error(kOperation, source_.description(),
+              fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
+}
+
+// Empty in the first walk, which notes what kinds there are.
+Matrix WeightLoader::matrix(const TensorView& view, int interleaved_head_dim) {
+  if (!reading_) {
     const WeightKind kind = options_.kind.value_or(native_kind(view.type));
     has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
+    return {};
   }
-  advance(view.data.size());
-  return result;
+  const StoredWeights stored(view, kind_for(view), interleaved_head_dim);
+  input_forms_ |= InputForms::of(stored.kind(), *options_.table);
+  return Matrix::pack(stored, *options_.table, options_.n_threads);
 }
 
 std::vector<std::string> WeightLoader::unread_below(std::string_view prefix) const {

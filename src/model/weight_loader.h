@@ -58,6 +58,9 @@ class WeightLoader {
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0);
+  // Several products stored as one matrix, the rows of each behind those of the one before: "name"
+  // (sum of n_columns, k) as linear() has it, without biases.
+  std::vector<Linear> stacked(const std::string& name, const std::vector<int>& n_columns, int k);
 
   // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
   // for, in the source's order. What some checkpoints store beside weights and follows from their
@@ -76,6 +79,8 @@ class WeightLoader {
 
  private:
   WeightKind kind_for(const TensorView& view) const;
+  Matrix matrix(const TensorView& view, int interleaved_head_dim);
+  void refuse_bias(const std::string& name) const;
   void advance(std::size_t n_bytes);
 
   const TensorSource& source_;

@@ -36,9 +36,15 @@ Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acce
       shape_(std::move(shape)),
       stop_(stop) {}
 
+void Decoder::open_sequence(Stream& stream) const {
+  stream.sequence.reset();  // gives its pages back first
+  stream.sequence = target_->open(
+      {.n_reserved = stream.n_reserved, .n_tokens = static_cast<int>(stream.tokens.size())});
+}
+
 bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
   reserve(stream);
-  stream.sequence = target_->open({.encoder_tokens = {}, .n_reserved = stream.n_reserved});
+  open_sequence(stream);
   if (drafter_ != nullptr) drafter_->begin(stream.context());
   // One token short: the last one roots the first round, so that its logits come from the same pass
   // as any other's.
@@ -117,7 +123,7 @@ Budget Decoder::draft_budget(const Stream& stream) const {
   const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
   // A round commits up to one token more than it drafts, and the deepest node needs a position.
   const std::int64_t wanted = stream.max_total - n_tokens - 1;
-  const std::int64_t room = target_->config().context_length - n_tokens;
+  const std::int64_t room = target_->context_of(*stream.sequence) - n_tokens;
   const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, shape_->depth());
   return {.depth = static_cast<int>(depth),
           .n_nodes = shape_->n_nodes(),
@@ -126,6 +132,7 @@ Budget Decoder::draft_budget(const Stream& stream) const {
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& on_commit) {
   const auto started = Clock::now();
+  for (Stream* stream : streams) make_long(*stream);
   draft(streams);
   const auto drafted = Clock::now();
   run_target(streams);
@@ -137,6 +144,17 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
   return {.draft = seconds_between(started, drafted),
           .forward = seconds_between(drafted, passed),
           .verify = seconds_between(passed, verified)};
+}
+
+// Runs a text anew that has outgrown its sequence (LanguageModel::context_of). Drafts end where the
+// sequence does, so that no pass has rows of both.
+void Decoder::make_long(Stream& stream) {
+  const int n_tokens = static_cast<int>(stream.tokens.size());
+  if (n_tokens <= target_->context_of(*stream.sequence)) return;
+  if (n_tokens > target_->config().context_length) return;  // the pass will say so
+  open_sequence(stream);
+  prefill(*target_, *stream.sequence, std::span(stream.tokens).first(stream.tokens.size() - 1),
+          output_);
 }
 
 // Resets every tree to its root and lets the drafter add to it.

@@ -125,6 +125,8 @@ class Decoder {
 
  private:
   void reserve(Stream& stream) const;
+  void open_sequence(Stream& stream) const;
+  void make_long(Stream& stream);
   // What the drafter reads of the target.
   std::span<const int> feature_layers() const;
   FeatureRows prompt_features(std::size_t n_rows) const;

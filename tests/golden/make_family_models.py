@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{qwen2,qwen3,gemma3,mistral,smollm3,olmo2,granite}_*: tiny random models of
+"""Makes tests/golden/{qwen2,qwen3,gemma3,mistral,smollm3,olmo2,granite,phi3}_*: tiny random models of
 these families, with logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
@@ -19,6 +19,7 @@ For each case the script asserts that its logits move when one thing is done wro
 """
 import copy
 import json
+import math
 import pathlib
 import shutil
 import sys
@@ -181,6 +182,37 @@ CASES |= {
                              original_max_position_embeddings=64)),
 }
 
+SHORT = [1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0]
+LONG = [1.1, 2.0, 3.5, 6.0, 9.0, 14.0, 20.0, 30.0]
+
+CASES |= {
+    # As Phi-3-mini-4k: a window, no scaling, as many heads of keys as of queries.
+    "phi3_window": dict(
+        model_type="phi3", hidden_size=36, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False, sliding_window=20,
+        original_max_position_embeddings=256,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4),
+        old=dict(rope_theta=1e4, rope_scaling=None)),
+    # As Phi-4-mini: a part of each head turns, by longrope; the text behind the prompt grows beyond
+    # the original context.
+    "phi3_crossing": dict(
+        model_type="phi3", hidden_size=64, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True,
+        sliding_window=None, original_max_position_embeddings=80,
+        rope_parameters=dict(rope_type="longrope", rope_theta=1e4, partial_rotary_factor=0.75,
+                             short_factor=SHORT[:6], long_factor=LONG[:6],
+                             original_max_position_embeddings=80), gguf=True),
+    # As Phi-3.5-mini: whole heads; a prompt beyond the original context, in the old spelling.
+    "phi3_long": dict(
+        model_type="phi3", hidden_size=48, intermediate_size=36, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, tie_word_embeddings=False,
+        sliding_window=None, original_max_position_embeddings=48,
+        rope_parameters=dict(rope_type="longrope", rope_theta=1e4, short_factor=SHORT,
+                             long_factor=LONG, original_max_position_embeddings=48),
+        old=dict(rope_theta=1e4, original_max_position_embeddings=48,
+                 rope_scaling=dict(type="longrope", short_factor=SHORT, long_factor=LONG))),
+}
+
 # --- what a test must notice ---
 
 
@@ -268,6 +300,27 @@ def toggle_rope(config, _):
     config.no_rope_layers = [1 - turned for turned in config.no_rope_layers]
 
 
+def turn_all(config, _):
+    rope = config.rope_parameters
+    rope["partial_rotary_factor"] = 1.0
+    for key in ("short_factor", "long_factor"):
+        rope[key] = (rope[key] * 2)[: head_dim_of(config) // 2]
+
+
+def swap_gate_and_up(_, state):
+    for key, value in state.items():
+        if key.endswith("gate_up_proj.weight"):
+            state[key] = torch.cat(value.chunk(2)[::-1])
+
+
+def keys_of_other_heads(config, state):
+    """Queries, keys and values of each head together, as GPT-NeoX has them."""
+    heads = config.num_attention_heads + 2 * config.num_key_value_heads
+    for key, value in state.items():
+        if key.endswith("qkv_proj.weight"):
+            state[key] = value.unflatten(0, (heads, -1)).roll(1, 0).flatten(0, 1).contiguous()
+
+
 def norms_of_heads(model):
     """A norm of each head by itself, as Qwen3 has it."""
     for attention in attentions(model):
@@ -307,6 +360,11 @@ WRONG = {
         "another scale of what layers add": (set_config(residual_multiplier=0.9), None),
         "another scale of logits": (set_config(logits_scaling=2.0), None),
         "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "phi3": {
+        "gate and up the other way round": (swap_gate_and_up, None),
+        "rows of other heads": (keys_of_other_heads, None),
         "another rope base": (set_rope(rope_theta=2e5), None),
     },
     "qwen2": {
@@ -361,7 +419,16 @@ def wrong_cases(config):
         cases["no yarn"] = (set_rope(rope_type="default"), None)
         cases["a linear factor"] = (set_rope(rope_type="linear"), None)
         cases["no factor of attention"] = (set_rope(attention_factor=1.0), None)
-    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "smollm3"):
+    elif config.rope_parameters["rope_type"] == "longrope":
+        rope = config.rope_parameters
+        cases["no longrope"] = (set_rope(rope_type="default"), None)
+        cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
+                                               long_factor=rope["short_factor"]), None)
+        cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
+    if config.rope_parameters.get("partial_rotary_factor", 1) != 1:
+        cases["another part turned"] = (turn_all, None)
+    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "smollm3",
+                                                                         "phi3"):
         cases["no window"] = (set_config(sliding_window=4096), None)
         cases["a window less by one"] = (shift_window(-1), None)
     return cases
@@ -476,7 +543,8 @@ def write_gguf(model, path):
         "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3),
         "smollm3": ("smollm3", gguf.MODEL_ARCH.SMOLLM3),
         "olmo2": ("olmo2", gguf.MODEL_ARCH.OLMO2),
-        "granite": ("granite", gguf.MODEL_ARCH.GRANITE)}[config.model_type]
+        "granite": ("granite", gguf.MODEL_ARCH.GRANITE),
+        "phi3": ("phi3", gguf.MODEL_ARCH.PHI3)}[config.model_type]
     is_gemma = architecture == "gemma3"
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
@@ -493,6 +561,18 @@ def write_gguf(model, path):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    elif rope["rope_type"] == "longrope":
+        original = rope["original_max_position_embeddings"]
+        ratio = config.max_position_embeddings / original
+        writer.add_rope_scaling_orig_ctx_len(original)
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(ratio) / math.log(original)))
+        for kind in ("short", "long"):
+            writer.add_tensor(f"rope_factors_{kind}.weight",
+                              numpy.array(rope[f"{kind}_factor"], dtype=numpy.float32))
+    if architecture == "phi3":
+        share = rope.get("partial_rotary_factor", 1.0)
+        writer.add_rope_dimension_count(int(share * head_dim_of(config)))
+        writer.add_sliding_window(config.sliding_window or 0)
     if architecture == "granite":
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_attention_scale(config.attention_multiplier)

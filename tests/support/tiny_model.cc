@@ -146,6 +146,13 @@ std::string config_json(const TinyShape& shape, ElementType type) {
                                 {"attention_factor", shape.rope.attention_factor},
                                 {"original_max_position_embeddings", shape.rope.original_context}};
       break;
+    case RopeConfig::Scaling::longrope:
+      config["rope_scaling"] = {{"rope_type", "longrope"},
+                                {"short_factor", shape.rope.divisors},
+                                {"long_factor", shape.rope.long_divisors},
+                                {"attention_factor", shape.rope.magnitude},
+                                {"original_max_position_embeddings", shape.rope.original_context}};
+      break;
   }
   return config.dump(1) + "\n";
 }

@@ -92,6 +92,7 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
   copy->tables_.clear();
   for (const PageTable& table : tables_) copy->tables_.push_back(table.fork(n_kept()));
   copy->skipped_layers_ = skipped_layers_;
+  copy->prompt_length_ = prompt_length_;
   return copy;
 }
 

@@ -52,6 +52,10 @@ class KvSequence final : public Sequence {
     skipped_layers_.assign(layers.begin(), layers.end());
   }
 
+  // Tokens of the text that it began with (Prompt).
+  int prompt_length() const { return prompt_length_; }
+  void set_prompt_length(int n_tokens) { prompt_length_ = n_tokens; }
+
   // Its lists have room for so many slots: a hint, which takes no page. May throw std::bad_alloc.
   void expect(int n_slots);
   // Makes sure that n_new further slots have pages of this sequence's own and that append() will
@@ -94,6 +98,7 @@ class KvSequence final : public Sequence {
   TokenTree tree_;
   std::vector<PageTable> tables_;  // (n_groups)
   std::vector<int> skipped_layers_;
+  int prompt_length_ = 0;
 };
 
 }  // namespace outrider

@@ -59,11 +59,11 @@ struct Golden {
 };
 
 const std::vector<std::string> kGoldens = {
-    "qwen2_linear",   "qwen2_tied",    "qwen2_untied",  "qwen3_linear",        "qwen3_tied",
-    "qwen3_untied",   "gemma3_mixed",  "gemma3_scaled", "gemma3_one_in_three", "qwen2_yarn",
-    "mistral_window", "mistral_whole", "mistral_yarn",  "smollm3_fourth",      "smollm3_listed",
-    "smollm3_window", "olmo2_plain",   "olmo2_grouped", "olmo2_biased",        "granite_tied",
-    "granite_untied", "granite_biased"};
+    "qwen2_linear",   "qwen2_tied",     "qwen2_untied",  "qwen3_linear",        "qwen3_tied",
+    "qwen3_untied",   "gemma3_mixed",   "gemma3_scaled", "gemma3_one_in_three", "qwen2_yarn",
+    "mistral_window", "mistral_whole",  "mistral_yarn",  "smollm3_fourth",      "smollm3_listed",
+    "smollm3_window", "olmo2_plain",    "olmo2_grouped", "olmo2_biased",        "granite_tied",
+    "granite_untied", "granite_biased", "phi3_window",   "phi3_crossing",       "phi3_long"};
 
 std::unique_ptr<LanguageModel> load_f32(const fs::path& path) {
   return load_model(path, {.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 2});
@@ -76,7 +76,7 @@ class FamilyGolden : public ::testing::TestWithParam<std::string> {};
 TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
   const Golden golden(GetParam());
   const auto model = load_f32(golden.directory);
-  const auto sequence = model->open({});
+  const auto sequence = model->open({.n_tokens = static_cast<int>(golden.ids.size())});
   const Rows rows = testing::run_block(*model, *sequence, golden.ids);
   ASSERT_EQ(rows.size(), golden.logits.size());
   double largest = 0;
@@ -92,15 +92,20 @@ TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
 TEST_P(FamilyGolden, ChoosesTheTokensOfTransformers) {
   const Golden golden(GetParam());
   const auto model = load_f32(golden.directory);
-  const auto sequence = model->open({});
-  std::vector<TokenId> said;
-  std::vector<TokenId> next = golden.ids;
+  std::vector<TokenId> text = golden.ids;
+  std::unique_ptr<Sequence> sequence;
   for (std::size_t step = 0; step < golden.greedy.size(); ++step) {
-    const Row row = testing::run_and_keep(*model, *sequence, next).back();
-    said.push_back(static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin()));
-    next = {said.back()};
+    const auto n_tokens = static_cast<int>(text.size());
+    if (sequence == nullptr || n_tokens > model->context_of(*sequence)) {
+      sequence = model->open({.n_tokens = n_tokens});
+    }
+    const auto n_kept = static_cast<std::size_t>(sequence->n_kept());
+    const Row row =
+        testing::run_and_keep(*model, *sequence, std::span(text).subspan(n_kept)).back();
+    text.push_back(static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin()));
   }
-  EXPECT_EQ(said, golden.greedy);
+  text.erase(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(golden.ids.size()));
+  EXPECT_EQ(text, golden.greedy);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, ::testing::ValuesIn(kGoldens),
@@ -123,7 +128,7 @@ TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
 INSTANTIATE_TEST_SUITE_P(All, FamilyGguf,
                          ::testing::Values("qwen2_tied", "qwen3_tied", "gemma3_scaled",
                                            "qwen2_yarn", "smollm3_fourth", "olmo2_plain",
-                                           "granite_tied"),
+                                           "granite_tied", "phi3_crossing"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Windows, head norms, GELU and two RoPE tables keep the promise: a row's bits do not depend on how
@@ -168,7 +173,8 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
     ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma3_one_in_three",
-                                         "smollm3_window", "olmo2_grouped", "granite_biased"),
+                                         "smollm3_window", "olmo2_grouped", "granite_biased",
+                                         "phi3_crossing"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -178,6 +184,26 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), ' ', '_');
       return name;
     });
+
+// Early files of Phi-3 call longrope "su", or "yarn" with longrope's factors; transformers reads
+// both.
+TEST(PhiConfig, KnowsLongropeByItsEarlyNames) {
+  const Golden golden("phi3_long");
+  const auto named = [&](const char* kind) {
+    const testing::TemporaryDirectory directory;
+    fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
+    nlohmann::json json = json_of(golden.directory / "config.json");
+    json["rope_scaling"]["type"] = kind;
+    std::ofstream(directory.path() / "config.json") << json.dump();
+    return rope_table(read_family(directory.path())->config());
+  };
+  const RopeTable expected = named("longrope");
+  EXPECT_FALSE(expected.long_frequencies.empty());
+  for (const char* kind : {"su", "yarn"}) {
+    EXPECT_EQ(named(kind).long_frequencies, expected.long_frequencies) << kind;
+    EXPECT_EQ(named(kind).magnitude, expected.magnitude) << kind;
+  }
+}
 
 // Nothing of meaning is ignored in silence: each family names the field it does not know.
 class UnknownField : public ::testing::TestWithParam<std::string> {
@@ -211,14 +237,14 @@ TEST_P(UnknownField, IsNamed) {
   const std::string rope = message(
       GetParam(), "rope_scaling", {{"rope_type", "linear"}, {"factor", 2}, {"mrope_section", {8}}});
   EXPECT_NE(rope.find("mrope_section"), std::string::npos) << rope;
-  const std::string type = message(GetParam(), "rope_scaling", {{"rope_type", "longrope"}});
-  EXPECT_NE(type.find("default, linear, llama3, yarn"), std::string::npos) << type;
+  const std::string type = message(GetParam(), "rope_scaling", {{"rope_type", "spiral"}});
+  EXPECT_NE(type.find("default, linear, llama3, yarn, longrope"), std::string::npos) << type;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UnknownField,
                          ::testing::Values("llama_linear_tied", "qwen2_tied", "qwen3_tied",
                                            "gemma3_scaled", "mistral_window", "smollm3_fourth",
-                                           "olmo2_plain", "granite_tied"),
+                                           "olmo2_plain", "granite_tied", "phi3_crossing"),
                          [](const auto& info) { return info.param; });
 
 // Numbers that no model has are refused by their key, before they size or divide anything.
@@ -282,7 +308,7 @@ TEST(QwenConfig, WindowsBeginAtTheirLayer) {
 // As above, of GGUF: a metadata entry in place of another one of the same length.
 TEST(UnknownField, IsNamedInGguf) {
   for (const char* name : {"qwen2_tied", "qwen3_tied", "gemma3_scaled", "smollm3_fourth",
-                           "olmo2_plain", "granite_tied"}) {
+                           "olmo2_plain", "granite_tied", "phi3_crossing"}) {
     std::ifstream stream(golden(name) / "model.gguf", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(stream)), {});
     const std::string known = "rope.freq_base";

@@ -19,8 +19,8 @@ class Family {
   virtual ~Family() = default;
 
   const ModelConfig& config() const { return config_; }
-  // Frequencies of each RoPE table that layers refer to (Attention::rope). Default: one.
-  virtual std::vector<std::vector<double>> ropes() const { return {rope_frequencies(config_)}; }
+  // The RoPE tables that layers refer to (Attention::rope). Default: one.
+  virtual std::vector<RopeTable> ropes() const { return {rope_table(config_)}; }
   // What embeddings are multiplied by before the first layer.
   virtual float embedding_scale() const { return 1; }
   // What logits are multiplied by.

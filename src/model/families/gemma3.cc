@@ -80,10 +80,10 @@ Gemma3::Gemma3(const ConfigSource& source)
       windows_(read_windows(source, config().n_layers)),
       query_scalar_(read_query_scalar(source, config())) {}
 
-std::vector<std::vector<double>> Gemma3::ropes() const {
+std::vector<RopeTable> Gemma3::ropes() const {
   ModelConfig local = config();
   local.rope = local_rope_;
-  return {rope_frequencies(config()), rope_frequencies(local)};
+  return {rope_table(config()), rope_table(local)};
 }
 
 float Gemma3::embedding_scale() const {

@@ -14,14 +14,14 @@ namespace outrider {
 class Gemma3 final : public Family {
  public:
   explicit Gemma3(const ConfigSource& source);
-  std::vector<std::vector<double>> ropes() const override;
+  std::vector<RopeTable> ropes() const override;
   float embedding_scale() const override;
   RmsNorm load_norm(const LayerLoader& from, const TensorName& name, int width) const override;
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  private:
-  enum RopeTable { kGlobal, kLocal };
+  enum Rope { kGlobal, kLocal };
 
   RopeConfig local_rope_;     // of layers with a window
   std::vector<int> windows_;  // (n_layers) tokens; 0: all

@@ -13,6 +13,7 @@
 #include "model/families/llama.h"
 #include "model/families/mistral.h"
 #include "model/families/olmo2.h"
+#include "model/families/phi3.h"
 #include "model/families/qwen2.h"
 #include "model/families/qwen3.h"
 #include "model/families/smollm3.h"
@@ -38,6 +39,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},
     {"SmolLM3ForCausalLM", "smollm3", "smollm3", read<SmolLm3>},
     {"Olmo2ForCausalLM", "olmo2", "olmo2", read<Olmo2>},
+    {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
 };
 

@@ -19,7 +19,7 @@ void OneLayerHead::build(
     const RmsNorm* given_norm) {
   PassBuilder pass(parts_.config.dim);
   inputs_ = {.embedding = pass.buffer(parts_.config.dim), .state = pass.buffer(parts_.config.dim)};
-  pass.rope(rope_frequencies(parts_.config));
+  pass.rope(rope_table(parts_.config));
   compose(pass, inputs_);
   pass.end_layers();
   pass.leave_feature(kGivenState[0], given_norm);

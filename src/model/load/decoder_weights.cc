@@ -28,8 +28,8 @@ std::vector<std::string> without_meaning(const TensorSource& source,
                                          std::vector<std::string> unread, bool tied, bool gguf) {
   const std::string head = fmt::format("{}.weight", gguf ? kHead.gguf : kHead.hugging_face);
   std::erase_if(unread, [&](const std::string& name) {
-    return (tied && name == head) || (gguf && name == "rope_freqs.weight") ||
-           is_of_module(source, name, gguf);
+    const bool is_of_rope = gguf && name.starts_with("rope_f");  // rope_freqs, rope_factors_long
+    return (tied && name == head) || is_of_rope || is_of_module(source, name, gguf);
   });
   return unread;
 }

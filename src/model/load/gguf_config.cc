@@ -123,18 +123,31 @@ int GgufConfig::vocabulary_size() const {
   return static_cast<int>(embedding->shape[0]);
 }
 
-// The converter of Llama 3.1 writes the scaling as one divisor for each frequency.
-std::vector<float> GgufConfig::read_divisors(int rotated_dim) const {
-  const TensorView* tensor = file_.find("rope_freqs.weight");
+// One divisor for each frequency; empty where there is no such tensor.
+std::vector<float> GgufConfig::read_divisors(const char* name, int rotated_dim) const {
+  const TensorView* tensor = file_.find(name);
   if (tensor == nullptr) return {};
   if (tensor->shape.size() != 1 || tensor->shape[0] != rotated_dim / 2) {
     throw Error(kReadConfig, file_.description(),
-                fmt::format("rope_freqs.weight to hold {} numbers", rotated_dim / 2),
+                fmt::format("{} to hold {} numbers", name, rotated_dim / 2),
                 fmt::format("{} in {} dimensions", tensor->n_elements(), tensor->shape.size()));
   }
   std::vector<float> divisors(static_cast<std::size_t>(rotated_dim) / 2);
   decode_rows(*tensor, 0, 1, divisors);
   return divisors;
+}
+
+// Its converter writes both lists of factors, and the magnitude that follows from them. llama.cpp
+// takes the long ones for all texts where it is asked for a longer context; here as transformers.
+std::optional<RopeConfig> GgufConfig::read_longrope(RopeConfig rope, int rotated_dim) const {
+  constexpr ConfigKey kOriginal = {nullptr, "rope.scaling.original_context_length"};
+  rope.divisors = read_divisors("rope_factors_short.weight", rotated_dim);
+  rope.long_divisors = read_divisors("rope_factors_long.weight", rotated_dim);
+  if (rope.divisors.empty() && rope.long_divisors.empty()) return std::nullopt;
+  rope.scaling = RopeConfig::Scaling::longrope;
+  rope.original_context = required_whole(kOriginal);
+  rope.magnitude = static_cast<float>(real({nullptr, "rope.scaling.attn_factor"}).value_or(1));
+  return rope;
 }
 
 // llama.cpp multiplies the factor of attention by that of the paper.
@@ -174,13 +187,17 @@ RopeConfig GgufConfig::rope(const RopeKeys& keys, int rotated_dim) const {
   const std::optional<double> old_factor = real({nullptr, "rope.scale_linear"});
   if (!keys.may_be_scaled) return rope;
   if (kind && *kind == "yarn") return read_yarn(rope, factor);
-  if (kind && *kind != "none" && *kind != "linear") fail(kKind, "none, linear or yarn", *kind);
+  if (auto longrope = read_longrope(rope, rotated_dim)) return *std::move(longrope);
+  if (kind && *kind != "none" && *kind != "linear") {
+    fail(kKind, "none, linear, yarn, or longrope with its factors", *kind);
+  }
   if (kind ? *kind == "linear" : factor.has_value() || old_factor.has_value()) {
     rope.scaling = RopeConfig::Scaling::linear;
     if (!factor && !old_factor) fail(kFactor, "there", "no such key");
     rope.factor = factor ? *factor : *old_factor;
   }
-  rope.divisors = read_divisors(rotated_dim);
+  // The converter of Llama 3.1 writes the scaling in this form.
+  rope.divisors = read_divisors("rope_freqs.weight", rotated_dim);
   return rope;
 }
 

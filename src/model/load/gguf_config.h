@@ -40,7 +40,8 @@ class GgufConfig final : public ConfigSource {
  private:
   // The key in full, noted as asked for; empty where the format has none.
   std::string full(const ConfigKey& key) const;
-  std::vector<float> read_divisors(int rotated_dim) const;
+  std::vector<float> read_divisors(const char* name, int rotated_dim) const;
+  std::optional<RopeConfig> read_longrope(RopeConfig rope, int rotated_dim) const;
   RopeConfig read_yarn(RopeConfig rope, std::optional<double> factor) const;
 
   const GgufFile& file_;

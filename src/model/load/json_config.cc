@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -35,6 +36,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "do_sample",
     "dtype",
     "early_stopping",
+    "embd_pdrop",
     "encoder_no_repeat_ngram_size",
     "eos_token_id",
     "exponential_decay_length_penalty",
@@ -68,6 +70,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "pruned_heads",
     "remove_invalid_values",
     "repetition_penalty",
+    "resid_pdrop",
     "return_dict",
     "return_dict_in_generate",
     "sep_token_id",
@@ -100,12 +103,45 @@ bool has_meaning(std::string_view key, const Json& value) {
                                             key) == std::end(kWithoutMeaning);
 }
 
+std::vector<float> read_divisors(const Section& section, const char* key) {
+  const Json* value = section.find(key);
+  const auto refuse = [&](const std::string& got) { section.fail(key, "a list of numbers", got); };
+  if (value == nullptr) refuse("no such key");
+  if (!value->is_array()) refuse(Section::shown(*value));
+  std::vector<float> divisors;
+  for (const Json& entry : *value) {
+    if (!entry.is_number()) refuse(Section::shown(entry));
+    divisors.push_back(entry.get<float>());
+  }
+  return divisors;
+}
+
+// The magnitude is the paper's, where the file names none, of the factor between the two contexts.
+void read_longrope(const Section& scaling, double context, RopeConfig& rope) {
+  rope.scaling = RopeConfig::Scaling::longrope;
+  rope.divisors = read_divisors(scaling, "short_factor");
+  rope.long_divisors = read_divisors(scaling, "long_factor");
+  rope.original_context =
+      scaling.real_or("original_max_position_embeddings", rope.original_context);
+  if (!(rope.original_context > 1)) {  // its logarithm divides
+    scaling.fail("original_max_position_embeddings", "above 1",
+                 fmt::format("{}", rope.original_context));
+  }
+  const double factor = scaling.real_or("factor", context / rope.original_context);
+  const double of_paper =
+      factor > 1 ? std::sqrt(1 + portable_log(factor) / portable_log(rope.original_context)) : 1;
+  rope.magnitude = static_cast<float>(scaling.real_or("attention_factor", of_paper));
+}
+
 // Old files have rope_theta beside a rope_scaling that may be null and calls its kind "type"; new
 // ones have all of it in rope_parameters and call the kind "rope_type".
 RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope) {
   rope.theta = scaling.real_or("rope_theta", rope.theta);
   const std::string kind = scaling.text_or("rope_type", scaling.text_or("type", "default"));
-  if (kind == "linear") {
+  // Early files of Phi-3 call longrope "su", or "yarn" with its factors.
+  if (kind == "longrope" || kind == "su" || scaling.find("short_factor") != nullptr) {
+    read_longrope(scaling, context, rope);
+  } else if (kind == "linear") {
     rope.scaling = RopeConfig::Scaling::linear;
     rope.factor = scaling.real("factor");
   } else if (kind == "llama3") {
@@ -138,7 +174,7 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
     // no text here is longer.
     (void)scaling.real("factor");
   } else if (kind != "default") {
-    scaling.fail("rope_type", "one of default, linear, llama3, yarn, dynamic", kind);
+    scaling.fail("rope_type", "one of default, linear, llama3, yarn, longrope, dynamic", kind);
   }
   return rope;
 }
@@ -167,7 +203,9 @@ void require_known(const Section& section, const Json& json) {
                                         "low_freq_factor",
                                         "high_freq_factor",
                                         "original_max_position_embeddings",
-                                        "partial_rotary_factor"};
+                                        "partial_rotary_factor",
+                                        "short_factor",
+                                        "long_factor"};
   for (const auto& [key, value] : json.items()) {
     if (!has_meaning(key, value) || std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) {
       continue;
@@ -294,8 +332,11 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
     rope.theta = parameters->real_or("rope_theta", rope.theta);
     if (!scaling) scaling = parameters;
   }
+  const int context = required_whole({"max_position_embeddings", nullptr});
+  // Phi-3's files name it beside the scaling, and where there is none.
+  rope.original_context = whole({"original_max_position_embeddings", nullptr}).value_or(context);
   if (!scaling) return rope;
-  return read_scaling(*scaling, required_whole({"max_position_embeddings", nullptr}), rope);
+  return read_scaling(*scaling, context, rope);
 }
 
 bool JsonConfig::has_tied_head(bool otherwise) const {

@@ -32,6 +32,10 @@ class LayerLoader {
     return loader_.linear(full(name), n_columns, k, bias, interleaved_head_dim);
   }
 
+  std::vector<Linear> stacked(const TensorName& name, const std::vector<int>& n_columns, int k) {
+    return loader_.stacked(full(name), n_columns, k);
+  }
+
  private:
   std::string full(const TensorName& name) const {
     return prefix_ + (is_gguf() ? name.gguf : name.hugging_face);

@@ -1,4 +1,6 @@
-// What is no model is called what it is.
+// What is no model is called what it is. The marks are what PEFT (adapter_config.json),
+// Meta's releases (params.json), transformers (quantization_config), mlx-lm (quantization) and the
+// converters of llama.cpp 0.7.0 (general.type, clip) write.
 #include "model/load/other_models.h"
 
 #include <gmock/gmock.h>

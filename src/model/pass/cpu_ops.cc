@@ -89,17 +89,23 @@ void CpuOps::operator()(const op::Embed& op) const {
 
 void CpuOps::operator()(const op::Angles& op) const {
   CpuPass::Angles& angles = pass.angles_[static_cast<std::size_t>(op.rope)];
-  const std::vector<double>& frequencies = pass.list_.ropes[static_cast<std::size_t>(op.rope)];
+  const RopeTable& rope = pass.list_.ropes[static_cast<std::size_t>(op.rope)];
   const Range mine = team.share(pass.plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    const int position = pass.plan_.rows()[static_cast<std::size_t>(i)].position;
+    const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
+    // A caller that goes on behind context_of() gets what a pass over that token alone would give.
+    const int n_tokens = std::max(at.position + 1, at.sequence->prompt_length());
+    const std::vector<double>& frequencies =
+        rope.long_frequencies.empty() || rope.is_short(n_tokens) ? rope.frequencies
+                                                                 : rope.long_frequencies;
+    const double magnitude = rope.magnitude;
     float* cosines = row_of(angles.cosines, i, angles.half);
     float* sines = row_of(angles.sines, i, angles.half);
     for (int pair = 0; pair < angles.half; ++pair) {
       const SineCosine angle =
-          portable_sincos(position * frequencies[static_cast<std::size_t>(pair)]);
-      cosines[pair] = static_cast<float>(angle.cosine);
-      sines[pair] = static_cast<float>(angle.sine);
+          portable_sincos(at.position * frequencies[static_cast<std::size_t>(pair)]);
+      cosines[pair] = static_cast<float>(magnitude * angle.cosine);
+      sines[pair] = static_cast<float>(magnitude * angle.sine);
     }
   }
 }

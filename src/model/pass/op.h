@@ -15,6 +15,7 @@
 
 #include "io/tensor_source.h"
 #include "model/cache/cache_group.h"
+#include "model/config.h"
 #include "model/pass/blocks.h"
 #include "outrider/types.h"
 #include "tensor/matrix.h"
@@ -145,8 +146,8 @@ struct Buffer {
 struct PassList {
   std::vector<Op> ops;
   std::vector<Buffer> buffers;
-  std::vector<std::vector<double>> ropes;  // frequencies, radians a token, of each RoPE table
-  std::vector<LayerCache> caches;          // of each attention, in order
+  std::vector<RopeTable> ropes;
+  std::vector<LayerCache> caches;  // of each attention, in order
   int n_layers = 0;
 };
 

@@ -33,8 +33,8 @@ void PassBuilder::append(What what) {
   list_.ops.push_back({.what = std::move(what), .layer = layer_, .output = output_});
 }
 
-int PassBuilder::rope(std::vector<double> frequencies) {
-  list_.ropes.push_back(std::move(frequencies));
+int PassBuilder::rope(RopeTable table) {
+  list_.ropes.push_back(std::move(table));
   const int number = static_cast<int>(list_.ropes.size()) - 1;
   append(op::Angles{.rope = number});
   return number;

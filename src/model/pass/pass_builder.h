@@ -28,9 +28,9 @@ class PassBuilder {
   // Further rows: what the pass's owner fills before it runs, or another stream.
   Rows buffer(int width);
 
-  // A RoPE table of these frequencies (radians a token); Attention::rope is the number that comes
-  // back. Its angles are computed once a pass, here.
-  int rope(std::vector<double> frequencies);
+  // Attention::rope is the number that comes back. The table's angles are computed once a pass,
+  // here.
+  int rope(RopeTable table);
 
   // stream = scale * table[token].
   void embed(const TensorView& table, float scale);

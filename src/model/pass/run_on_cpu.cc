@@ -61,8 +61,9 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
     attention_ = std::make_unique<AttentionWork>(attend->attention->n_heads, *machine_.table, shape,
                                                  machine_.n_threads);
   }
-  for (const std::vector<double>& frequencies : list_.ropes) {
-    angles_.push_back({.half = static_cast<int>(frequencies.size()), .cosines = {}, .sines = {}});
+  for (const RopeTable& rope : list_.ropes) {
+    angles_.push_back(
+        {.half = static_cast<int>(rope.frequencies.size()), .cosines = {}, .sines = {}});
   }
   int widest = 0;
   for (const Op& op : list_.ops) {
@@ -95,7 +96,17 @@ std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
   const int n_reserved = std::min(prompt.n_reserved, config_->context_length + kPrefillRows);
   if (attention_ != nullptr) attention_->expect(n_reserved);
   sequence->expect(n_reserved);
+  sequence->set_prompt_length(prompt.n_tokens);
   return sequence;
+}
+
+int CpuPass::context_of(const Sequence& sequence) const {
+  int context = config_->context_length;
+  const int n_tokens = static_cast<const KvSequence&>(sequence).prompt_length();
+  for (const RopeTable& rope : list_.ropes) {
+    if (rope.is_short(n_tokens)) context = std::min(context, rope.original_context);
+  }
+  return context;
 }
 
 std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,

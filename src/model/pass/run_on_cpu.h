@@ -57,7 +57,8 @@ class CpuPass {
 
   // An empty sequence. Throws Error on encoder tokens.
   std::unique_ptr<Sequence> open(const Prompt& prompt);
-  // As LanguageModel has it.
+  // As LanguageModel has them.
+  int context_of(const Sequence& sequence) const;
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                          std::span<const int> skip_layers) const;
 

@@ -31,6 +31,7 @@ class ShortenedModel final : public LanguageModel {
   const ModelConfig& config() const override { return model_->config(); }
   Footprint footprint() const override { return model_->footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return model_->open(prompt); }
+  int context_of(const Sequence& sequence) const override { return model_->context_of(sequence); }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   void embed(std::span<const TokenId> tokens, std::span<float> out) override {

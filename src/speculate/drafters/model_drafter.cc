@@ -39,9 +39,12 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 
 void ModelDrafter::begin(const Context& context) {
   const int n_reserved = drafting_.follow ? 0 : context.n_reserved;
-  states_[context.id] = {.sequence = model_->open({.encoder_tokens = {}, .n_reserved = n_reserved}),
-                         .pending = {},
-                         .length = drafting_.length.first};
+  states_[context.id] = {
+      .sequence = model_->open({.encoder_tokens = {},
+                                .n_reserved = n_reserved,
+                                .n_tokens = static_cast<int>(context.tokens.size())}),
+      .pending = {},
+      .length = drafting_.length.first};
 }
 
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
@@ -58,6 +61,11 @@ int ModelDrafter::prepare(const DraftJob& job) {
   State& state = states_.at(job.context->id);
   if (drafting_.follow && job.judged != nullptr) {
     if (auto sequence = drafting_.follow(*job.judged)) state.sequence = std::move(sequence);
+  }
+  const auto n_tokens = static_cast<int>(job.context->tokens.size());
+  const int context = model_->config().context_length;
+  if (n_tokens > model_->context_of(*state.sequence) && n_tokens <= context) {
+    state.sequence = model_->open({.n_reserved = job.context->n_reserved, .n_tokens = n_tokens});
   }
   const std::span<const TokenId> feed = unseen(*job.context, *state.sequence);
   if (!can_run(feed)) return 0;

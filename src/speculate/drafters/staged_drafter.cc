@@ -46,7 +46,7 @@ void StagedDrafter::begin(const Context& context) {
   text.stream =
       std::make_unique<Stream>(context.id, context.tokens, *context.transform, text.chance);
   text.stream->history = *context.history;
-  text.stream->sequence = model_->open({});
+  text.stream->sequence = model_->open({.n_tokens = static_cast<int>(context.tokens.size())});
   cheaper_.drafter->begin(text.stream->context());
 }
 

@@ -1,0 +1,55 @@
+#include "model/families/phi3.h"
+
+#include <utility>
+#include <vector>
+
+#include "model/load/layer_windows.h"
+
+namespace outrider {
+namespace {
+
+// The converter to GGUF writes 0 where there is none.
+int read_phi_window(const ConfigSource& source) {
+  constexpr ConfigKey kWindow = {"sliding_window", "attention.sliding_window"};
+  if (source.is_gguf() && source.whole(kWindow).value_or(0) == 0) return 0;
+  return read_window(source, kWindow, 0);
+}
+
+}  // namespace
+
+Phi3::Phi3(const ConfigSource& source)
+    : Family(read_decoder_config(
+          source, {.architecture = "phi3", .rope = {.share = "partial_rotary_factor"}})),
+      window_(read_phi_window(source)) {}
+
+DecoderLayer Phi3::load_layer(LayerLoader& from, int) const {
+  const ModelConfig& config = this->config();
+  const int dim = config.dim;
+  const int n_queries = config.n_heads * config.head_dim;
+  const int n_keys = config.n_kv_heads * config.head_dim;
+  const int hidden = config.hidden_dim;
+
+  DecoderLayer loaded;
+  loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, dim);
+  Attention& attention = loaded.attention;
+  attention.n_heads = config.n_heads;
+  attention.n_kv_heads = config.n_kv_heads;
+  attention.head_dim = config.head_dim;
+  attention.scale = default_attention_scale(config);
+  attention.window = window_;
+  std::vector<Linear> heads =
+      from.stacked({"self_attn.qkv_proj", "attn_qkv"}, {n_queries, n_keys, n_keys}, dim);
+  attention.query = std::move(heads[0]);
+  attention.key = std::move(heads[1]);
+  attention.value = std::move(heads[2]);
+  attention.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, Bias::never);
+  loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "ffn_norm"}, dim);
+  // GGUF calls both together "up".
+  std::vector<Linear> gate_up = from.stacked({"mlp.gate_up_proj", "ffn_up"}, {hidden, hidden}, dim);
+  loaded.mlp.gate = std::move(gate_up[0]);
+  loaded.mlp.up = std::move(gate_up[1]);
+  loaded.mlp.down = from.linear({"mlp.down_proj", "ffn_down"}, dim, hidden, Bias::never);
+  return loaded;
+}
+
+}  // namespace outrider

@@ -1,0 +1,134 @@
+// A model of each family: whatever drafts for it changes no id and no logit, in f32 the ids are
+// those of transformers (tests/golden/make_family_models.py), and quantised weights give the same
+// bits on every kernel table.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "outrider/generate.h"
+#include "outrider/model.h"
+#include "tests/support/chain_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+json json_of(const fs::path& file) { return json::parse(std::ifstream(file)); }
+
+bool same_bits(const std::vector<float>& left, const std::vector<float>& right) {
+  return left.size() == right.size() &&
+         std::memcmp(left.data(), right.data(), left.size() * sizeof(float)) == 0;
+}
+
+// The golden model and a tokenizer: three tokens that end or fill a text, and printable characters.
+class FamilyDrafts : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    fs::copy(fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / GetParam(), directory_.path(),
+             fs::copy_options::recursive);
+    const int n_tokens = json_of(directory_.path() / "config.json")["vocab_size"];
+    testing::ChainVocabulary vocabulary{
+        .pieces = {"<pad>", "<bos>", "<eos>"},
+        .added = {{"<pad>", true}, {"<bos>", true}, {"<eos>", true}}};
+    for (int i = 3; i < n_tokens; ++i)
+      vocabulary.pieces.emplace_back(1, static_cast<char>('!' + i - 3));
+    testing::write_json(testing::tokenizer_of(vocabulary), directory_.path() / "tokenizer.json");
+    const json golden = json_of(directory_.path() / "golden.json");
+    prompt_ = golden["ids"].get<std::vector<TokenId>>();
+    greedy_ = golden["greedy"].get<std::vector<TokenId>>();
+  }
+
+  std::shared_ptr<const Model> load(const char* weights, const std::string& kernels = {}) const {
+    return Model::load(directory_.path(), {.weights = weights, .threads = 2, .kernels = kernels});
+  }
+  GenerateResult run(const std::shared_ptr<const Model>& model,
+                     const SpeculationOptions& speculation) const {
+    Generator generator(model, speculation);
+    const GenerateRequest request{
+        prompt_,
+        {.max_tokens = static_cast<int>(greedy_.size()), .ignore_eos = true, .keep_logits = true}};
+    return std::move(generator.generate({&request, 1}).front());
+  }
+
+  testing::TemporaryDirectory directory_;
+  std::vector<TokenId> prompt_;
+  std::vector<TokenId> greedy_;
+};
+
+TEST_P(FamilyDrafts, ChangeNoIdAndNoLogit) {
+  const auto target = load("f32");
+  const GenerateResult plain = run(target, {});
+  EXPECT_EQ(plain.ids, greedy_);
+
+  // A head whose hidden states and tokens are this target's; it says nothing sensible.
+  const testing::TemporaryDirectory head;
+  testing::write_eagle_head({.vocabulary_size = target->summary().vocabulary_size,
+                             .context_length = 256,
+                             .n_layers = 1,
+                             .dim = target->summary().dim,
+                             .n_heads = 2,
+                             .n_kv_heads = 1,
+                             .head_dim = 8,
+                             .hidden_dim = 32,
+                             .rope = {}},
+                            head.path());
+  const std::string itself = "model:" + directory_.path().string();
+  constexpr const char* kTree = "dynamic:total=25,depth=5,topk=4";
+  for (const auto& [drafter, tree, is_right] : {
+           std::tuple{itself + ",weights=f32", "chain:length=4", true},
+           std::tuple{itself + ",weights=f32", kTree, true},
+           std::tuple{itself + ",weights=int4", kTree, false},
+           std::tuple{std::string("suffix"), "", false},
+           std::tuple{std::string("layerskip:layers=1"), "chain:length=3", false},
+           std::tuple{std::string("layerskip:skip=0"), "chain:length=3", false},
+           std::tuple{"eagle:" + head.path().string(), "chain:length=4", false},
+           std::tuple{"eagle:" + head.path().string(), kTree, false},
+       }) {
+    SCOPED_TRACE(drafter + " " + tree);
+    const GenerateResult drafted = run(target, {.drafter = drafter, .tree = tree});
+    EXPECT_EQ(drafted.ids, plain.ids);
+    EXPECT_TRUE(same_bits(drafted.logits, plain.logits));
+    EXPECT_GT(drafted.statistics.drafted, 0);
+    // The target's own words stand; only what ends the text cuts a draft short.
+    if (is_right) {
+      EXPECT_GT(drafted.statistics.accepted, drafted.statistics.rejected * 10);
+    }
+  }
+}
+
+TEST_P(FamilyDrafts, QuantisedWeightsHaveTheSameBitsOnEveryTable) {
+  for (const char* weights : {"int8", "int4"}) {
+    const GenerateResult expected = run(load(weights, "scalar"), {});
+    for (const auto& [table, runs] : kernel_tables()) {
+      if (!runs) continue;
+      SCOPED_TRACE(std::string(weights) + " " + table);
+      const auto target = load(weights, table);
+      for (const char* drafter : {"none", "suffix"}) {
+        const GenerateResult result = run(target, {.drafter = drafter});
+        EXPECT_EQ(result.ids, expected.ids) << drafter;
+        EXPECT_TRUE(same_bits(result.logits, expected.logits)) << drafter;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyDrafts,
+                         ::testing::Values("qwen2_tied", "qwen3_untied", "gemma3_one_in_three",
+                                           "mistral_window", "smollm3_window", "olmo2_grouped",
+                                           "granite_biased", "phi3_crossing", "phi3_window"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace outrider
