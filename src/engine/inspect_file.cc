@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "base/hub_cache.h"
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
@@ -136,7 +137,8 @@ std::vector<std::string> directory_warnings(const fs::path& directory) {
 
 }  // namespace
 
-FileSummary inspect_file(const fs::path& path) {
+FileSummary inspect_file(const fs::path& given) {
+  const fs::path path = without_hub_cache(given);
   FileSummary summary;
   if (fs::is_directory(path)) {
     summary.format = "safetensors";

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/hub_cache.h"
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "model/config_section.h"
@@ -167,7 +168,8 @@ SamplingDefaults read_gguf(const std::filesystem::path& path) {
 
 }  // namespace
 
-SamplingDefaults read_sampling_defaults(const std::filesystem::path& path) {
+SamplingDefaults read_sampling_defaults(const std::filesystem::path& given) {
+  const std::filesystem::path path = without_hub_cache(given);
   if (!std::filesystem::is_directory(path)) return read_gguf(path);
   const std::filesystem::path file = path / "generation_config.json";
   return is_named(file) ? read_json(file) : SamplingDefaults{};

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/hub_cache.h"
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
@@ -30,8 +31,9 @@ struct OpenedModel {
   NamingScheme names;
 };
 
-OpenedModel open_model(const std::filesystem::path& path) {
-  require_model(path);
+OpenedModel open_model(const std::filesystem::path& given) {
+  require_model(given);
+  const std::filesystem::path path = without_hub_cache(given);
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     std::unique_ptr<const Family> family = read_family(path);
     return {std::move(family), open_safetensors_directory(path), NamingScheme::hugging_face};
@@ -43,8 +45,9 @@ OpenedModel open_model(const std::filesystem::path& path) {
 
 }  // namespace
 
-void require_model(const std::filesystem::path& path) {
+void require_model(const std::filesystem::path& given) {
   namespace fs = std::filesystem;
+  const fs::path path = without_hub_cache(given);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     if (fs::exists(path / "config.json", ignored)) return;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/hub_cache.h"
 #include "base/mapped_file.h"
 #include "outrider/error.h"
 #include "tokenizer/gguf_vocabulary.h"
@@ -136,7 +137,8 @@ std::vector<TokenId> Tokenizer::encode_with_literals(std::string_view text, bool
 
 std::vector<TextRange> Tokenizer::added_tokens_in(std::string_view) const { return {}; }
 
-std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& path) {
+std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& given) {
+  const fs::path path = without_hub_cache(given);
   if (fs::is_directory(path)) return load_tokenizer_json(path);
   const MappedFile file(path);  // Error if there is none
   if (text_of(file).starts_with("GGUF")) return load_gguf_vocabulary(path);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hub_cache.h"
 #include "io/safetensors.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"
@@ -325,7 +326,7 @@ std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, const std::stri
 std::unique_ptr<FeatureHead> load_eagle_head(const std::filesystem::path& path,
                                              LanguageModel& target, const LoadOptions& options) {
   const WeightOptions weight_options = make_weight_options(options);
-  const HeadFiles files = open_head(path, target.config());
+  const HeadFiles files = open_head(without_hub_cache(path), target.config());
   WeightLoader loader(*files.source, weight_options);
   for (const char* prefix : {"midlayer.", "layers.0."}) {
     if (!loader.has(std::string(prefix) + "hidden_norm.weight")) continue;

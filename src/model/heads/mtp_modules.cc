@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/hub_cache.h"
 #include "io/safetensors.h"
 #include "model/config_section.h"
 #include "model/heads/head_weights.h"
@@ -95,10 +96,11 @@ int read_n_modules(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& path,
+std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& given,
                                                            LanguageModel& target,
                                                            const LoadOptions& options) {
   const WeightOptions weight_options = make_weight_options(options);
+  const std::filesystem::path path = without_hub_cache(given);
   const int n_modules = read_n_modules(path);
   ModelConfig config = target.config();
   const int first = config.n_layers;
