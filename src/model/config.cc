@@ -43,6 +43,10 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
          fmt::format("{}", config.n_kv_heads));
   }
   if (config.head_dim % 2 != 0) fail("head dimension", "even", fmt::format("{}", config.head_dim));
+  bounded("rotated dimension", config.rotated_dim(), 2, config.head_dim);
+  if (config.rotated_dim() % 2 != 0) {
+    fail("rotated dimension", "even", fmt::format("{}", config.rotated_dim()));
+  }
   bounded("norm epsilon", config.norm_epsilon, 1e-30, 1);
 
   const RopeConfig& rope = config.rope;
@@ -65,9 +69,13 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
     bounded("rope attention_factor", rope.attention_factor, 1e-3, 1e3);
     if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
   }
+  // It multiplies what turns alone, and families apply it to whole scores.
+  if (config.rotated_dim() != config.head_dim) {
+    bounded("rope attention_factor of partly turned heads", rope.attention_factor, 1, 1);
+  }
   if (!rope.divisors.empty() &&
-      rope.divisors.size() != static_cast<std::size_t>(config.head_dim) / 2) {
-    fail("rope divisors", fmt::format("{} numbers", config.head_dim / 2),
+      rope.divisors.size() != static_cast<std::size_t>(config.rotated_dim()) / 2) {
+    fail("rope divisors", fmt::format("{} numbers", config.rotated_dim() / 2),
          fmt::format("{}", rope.divisors.size()));
   }
   for (const float divisor : rope.divisors) bounded("each rope divisor", divisor, 1, 1e6);

@@ -28,8 +28,8 @@ struct RopeConfig {
   double beta_slow = 1;
   bool whole_bounds = true;     // the bounds between them are rounded outwards to whole pairs
   double attention_factor = 1;  // yarn: turned queries and keys are multiplied by it
-  // (head_dim / 2) or empty: each frequency is divided by its own number. GGUF files store llama3
-  // scaling in this form (rope_freqs.weight), rounded to f32.
+  // As many as pairs turn, or empty: each frequency is divided by its own number. GGUF files store
+  // llama3 scaling in this form (rope_freqs.weight), rounded to f32.
   std::vector<float> divisors;
 };
 
@@ -44,6 +44,7 @@ struct ModelConfig {
   int n_heads = 0;
   int n_kv_heads = 0;  // divides n_heads
   int head_dim = 0;    // even
+  int rotary_dim = 0;  // width of a head that RoPE turns, even; 0: all
   int hidden_dim = 0;  // width of the feed-forward layer
   float norm_epsilon = 1e-5F;
   RopeConfig rope;
@@ -54,6 +55,9 @@ struct ModelConfig {
   std::vector<TokenId> end_tokens;  // any of them ends a text
   // What was doubtful about the files and was read all the same, a sentence each.
   std::vector<std::string> warnings;
+
+  // Elements of a head that RoPE turns: its first ones.
+  int rotated_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
 };
 
 // config.json and, where present, generation_config.json of a Hugging Face directory, by its family
@@ -67,9 +71,9 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
 // The same from GGUF metadata (and, for what it leaves out, the tensors' shapes).
 ModelConfig read_config_gguf(const GgufFile& file);
 
-// (head_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation between
-// kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071, section
-// 3.2.)
+// (rotated_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation
+// between kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071,
+// section 3.2.)
 std::vector<double> rope_frequencies(const ModelConfig& config);
 
 }  // namespace outrider

@@ -23,22 +23,22 @@ double llama3_scaled(double frequency, const RopeConfig& rope) {
 }
 
 // The number of the pair, perhaps between two, that turns so many times over the original context.
-double pair_of_turns(double turns, const RopeConfig& rope, int head_dim) {
-  return head_dim * portable_log(rope.original_context / (turns * 2 * std::numbers::pi)) /
+double pair_of_turns(double turns, const RopeConfig& rope, int width) {
+  return width * portable_log(rope.original_context / (turns * 2 * std::numbers::pi)) /
          (2 * portable_log(rope.theta));
 }
 
 // From the pairs that keep their frequency to those that have it divided leads a linear blend in
 // the pair's number.
-double yarn_scaled(double frequency, int pair, const RopeConfig& rope, int head_dim) {
-  double first = pair_of_turns(rope.beta_fast, rope, head_dim);
-  double last = pair_of_turns(rope.beta_slow, rope, head_dim);
+double yarn_scaled(double frequency, int pair, const RopeConfig& rope, int width) {
+  double first = pair_of_turns(rope.beta_fast, rope, width);
+  double last = pair_of_turns(rope.beta_slow, rope, width);
   if (rope.whole_bounds) {
     first = std::floor(first);
     last = std::ceil(last);
   }
   first = std::max(first, 0.0);
-  last = std::min(last, head_dim - 1.0);
+  last = std::min(last, width - 1.0);
   if (first == last) last += 0.001;  // as Hugging Face has it
   const double divided = std::clamp((pair - first) / (last - first), 0.0, 1.0);
   return frequency / rope.factor * divided + frequency * (1 - divided);
@@ -49,10 +49,11 @@ double yarn_scaled(double frequency, int pair, const RopeConfig& rope, int head_
 std::vector<double> rope_frequencies(const ModelConfig& config) {
   const RopeConfig& rope = config.rope;
   const double log_theta = portable_log(rope.theta);
-  std::vector<double> frequencies(static_cast<std::size_t>(config.head_dim) / 2);
+  const int width = config.rotated_dim();
+  std::vector<double> frequencies(static_cast<std::size_t>(width) / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    // theta^(-2i / head_dim)
-    double frequency = portable_exp(-log_theta * (2.0 * static_cast<double>(i)) / config.head_dim);
+    // theta^(-2i / width)
+    double frequency = portable_exp(-log_theta * (2.0 * static_cast<double>(i)) / width);
     switch (rope.scaling) {
       case RopeConfig::Scaling::none:
         break;
@@ -63,7 +64,7 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
         frequency = llama3_scaled(frequency, rope);
         break;
       case RopeConfig::Scaling::yarn:
-        frequency = yarn_scaled(frequency, static_cast<int>(i), rope, config.head_dim);
+        frequency = yarn_scaled(frequency, static_cast<int>(i), rope, width);
         break;
     }
     if (!rope.divisors.empty()) frequency /= static_cast<double>(rope.divisors[i]);

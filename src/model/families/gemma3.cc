@@ -34,10 +34,11 @@ ModelConfig read_gemma3(const ConfigSource& source) {
 
 RopeConfig read_local_rope(const ConfigSource& source, const ModelConfig& config) {
   ModelConfig local = config;
-  local.rope = source.rope({.theta = {"rope_local_base_freq", "rope.freq_base_swa"},
-                            .layer_type = "sliding_attention",
-                            .may_be_scaled = false},
-                           config.head_dim);
+  constexpr RopeKeys kKeys = {.theta = {"rope_local_base_freq", "rope.freq_base_swa"},
+                              .layer_type = "sliding_attention",
+                              .may_be_scaled = false};
+  local.rotary_dim = source.rotary_dim(kKeys, config.head_dim);
+  local.rope = source.rope(kKeys, local.rotated_dim());
   check_config(local, kReadConfig, source.description());
   return local.rope;
 }

@@ -55,7 +55,9 @@ ModelConfig read_decoder_config(const ConfigSource& source, const DecoderDefault
   // A head dimension that is none must not size anything.
   const std::string description = source.description();
   check_config(config, kReadConfig, description);
-  config.rope = source.rope(defaults.rope, config.head_dim);
+  config.rotary_dim = source.rotary_dim(defaults.rope, config.head_dim);
+  check_config(config, kReadConfig, description);
+  config.rope = source.rope(defaults.rope, config.rotated_dim());
   check_config(config, kReadConfig, description);
   if (defaults.has_special_tokens) {
     source.read_special_tokens(config);

@@ -25,6 +25,10 @@ struct RopeKeys {
   // null.
   const char* layer_type = nullptr;
   bool may_be_scaled = true;  // the file's scaling is of this table
+  // config.json's key of the share of a head that turns, beside "partial_rotary_factor"; null: the
+  // family turns whole heads, and another share is refused.
+  const char* share = nullptr;
+  double default_share = 1;
   double default_theta = 10000;
 };
 
@@ -48,7 +52,10 @@ class ConfigSource {
                                  std::string_view got) const = 0;
 
   virtual int vocabulary_size() const = 0;
-  virtual RopeConfig rope(const RopeKeys& keys, int head_dim) const = 0;
+  // Elements of a head that turn, its first ones; 0: all. Refuses a part where keys.share is null.
+  virtual int rotary_dim(const RopeKeys& keys, int head_dim) const = 0;
+  // Of heads of which so many elements turn.
+  virtual RopeConfig rope(const RopeKeys& keys, int rotated_dim) const = 0;
   // Whether the output matrix is the embedding; `otherwise` where config.json does not say.
   virtual bool has_tied_head(bool otherwise) const = 0;
   // Whether the products of that part have biases: config.json's key, or a tensor of GGUF's.

@@ -124,15 +124,15 @@ int GgufConfig::vocabulary_size() const {
 }
 
 // The converter of Llama 3.1 writes the scaling as one divisor for each frequency.
-std::vector<float> GgufConfig::read_divisors(int head_dim) const {
+std::vector<float> GgufConfig::read_divisors(int rotated_dim) const {
   const TensorView* tensor = file_.find("rope_freqs.weight");
   if (tensor == nullptr) return {};
-  if (tensor->shape.size() != 1 || tensor->shape[0] != head_dim / 2) {
+  if (tensor->shape.size() != 1 || tensor->shape[0] != rotated_dim / 2) {
     throw Error(kReadConfig, file_.description(),
-                fmt::format("rope_freqs.weight to hold {} numbers", head_dim / 2),
+                fmt::format("rope_freqs.weight to hold {} numbers", rotated_dim / 2),
                 fmt::format("{} in {} dimensions", tensor->n_elements(), tensor->shape.size()));
   }
-  std::vector<float> divisors(static_cast<std::size_t>(head_dim) / 2);
+  std::vector<float> divisors(static_cast<std::size_t>(rotated_dim) / 2);
   decode_rows(*tensor, 0, 1, divisors);
   return divisors;
 }
@@ -152,16 +152,22 @@ RopeConfig GgufConfig::read_yarn(RopeConfig rope, std::optional<double> factor) 
   return rope;
 }
 
-RopeConfig GgufConfig::rope(const RopeKeys& keys, int head_dim) const {
+int GgufConfig::rotary_dim(const RopeKeys& keys, int head_dim) const {
   constexpr ConfigKey kRotated = {nullptr, "rope.dimension_count"};
+  const int n_rotated = whole(kRotated).value_or(head_dim);
+  if (n_rotated == head_dim) return 0;
+  if (keys.share == nullptr) {
+    fail(kRotated, fmt::format("the head dimension, {}", head_dim), fmt::format("{}", n_rotated));
+  }
+  if (n_rotated < 1) fail(kRotated, "at least 1", fmt::format("{}", n_rotated));
+  return n_rotated;
+}
+
+RopeConfig GgufConfig::rope(const RopeKeys& keys, int rotated_dim) const {
   constexpr ConfigKey kKind = {nullptr, "rope.scaling.type"};
   constexpr ConfigKey kFactor = {nullptr, "rope.scaling.factor"};
   RopeConfig rope;
   rope.theta = real(keys.theta).value_or(keys.default_theta);
-  const int n_rotated = whole(kRotated).value_or(head_dim);
-  if (n_rotated != head_dim) {
-    fail(kRotated, fmt::format("the head dimension, {}", head_dim), fmt::format("{}", n_rotated));
-  }
   const std::optional<std::string> kind = text(kKind);
   // A factor alone means linear scaling; older files have another name for it.
   const std::optional<double> factor = real(kFactor);
@@ -174,7 +180,7 @@ RopeConfig GgufConfig::rope(const RopeKeys& keys, int head_dim) const {
     if (!factor && !old_factor) fail(kFactor, "there", "no such key");
     rope.factor = factor ? *factor : *old_factor;
   }
-  rope.divisors = read_divisors(head_dim);
+  rope.divisors = read_divisors(rotated_dim);
   return rope;
 }
 

@@ -29,7 +29,8 @@ class GgufConfig final : public ConfigSource {
   [[noreturn]] void fail(const ConfigKey& key, std::string_view expected,
                          std::string_view got) const override;
   int vocabulary_size() const override;
-  RopeConfig rope(const RopeKeys& keys, int head_dim) const override;
+  int rotary_dim(const RopeKeys& keys, int head_dim) const override;
+  RopeConfig rope(const RopeKeys& keys, int rotated_dim) const override;
   bool has_tied_head(bool otherwise) const override;
   bool has_bias(const char* hugging_face_key, const char* gguf_tensor) const override;
   void read_special_tokens(ModelConfig& config) const override;
@@ -39,7 +40,7 @@ class GgufConfig final : public ConfigSource {
  private:
   // The key in full, noted as asked for; empty where the format has none.
   std::string full(const ConfigKey& key) const;
-  std::vector<float> read_divisors(int head_dim) const;
+  std::vector<float> read_divisors(int rotated_dim) const;
   RopeConfig read_yarn(RopeConfig rope, std::optional<double> factor) const;
 
   const GgufFile& file_;

@@ -153,12 +153,6 @@ std::vector<TokenId> read_end_tokens(const Section& section) {
   return tokens;
 }
 
-void require_whole_rotation(const Section& section) {
-  if (section.real_or("partial_rotary_factor", 1) == 1) return;
-  section.fail("partial_rotary_factor", "1",
-               fmt::format("{}", section.real("partial_rotary_factor")));
-}
-
 void require_known(const Section& section, const Json& json) {
   static constexpr std::array kKnown = {"attention_factor",
                                         "beta_fast",
@@ -250,11 +244,36 @@ void JsonConfig::fail(const ConfigKey& key, std::string_view expected, std::stri
 
 int JsonConfig::vocabulary_size() const { return required_whole({"vocab_size", nullptr}); }
 
+int JsonConfig::rotary_dim(const RopeKeys& keys, int head_dim) const {
+  static constexpr const char* kShare = "partial_rotary_factor";
+  double share = keys.default_share;
+  const auto read = [&](const Section& section, const char* key) {
+    share = section.real_or(key, share);
+    const bool right = keys.share == nullptr ? share == 1 : share > 0 && share <= 1;
+    if (!right) {
+      section.fail(key, keys.share == nullptr ? "1" : "above 0, at most 1",
+                   fmt::format("{}", share));
+    }
+  };
+  // Where a file has several spellings, the one that stands in a section of RoPE's decides.
+  if (find({keys.share, nullptr}) != nullptr) read(section_, keys.share);
+  asked_.insert(kShare);
+  read(section_, kShare);
+  for (const char* name : {"rope_parameters", "rope_scaling"}) {
+    std::optional<Section> section = section_.section(name);
+    if (section && keys.layer_type != nullptr && json_[name].contains(keys.layer_type)) {
+      section = section->section(keys.layer_type);
+    }
+    if (section) read(*section, kShare);
+  }
+  const int rotated = static_cast<int>(head_dim * share);  // as transformers rounds it
+  return rotated == head_dim ? 0 : std::max(rotated, 1);
+}
+
 RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
   RopeConfig rope;
   rope.theta = real(keys.theta).value_or(keys.default_theta);
-  asked_.insert({"rope_scaling", "rope_parameters", "partial_rotary_factor"});
-  require_whole_rotation(section_);
+  asked_.insert({"rope_scaling", "rope_parameters"});
   // Where a file has both spellings, the old one decides, as in Hugging Face's reader.
   std::optional<Section> scaling;
   if (keys.may_be_scaled) {
@@ -276,7 +295,6 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
     if (!scaling) scaling = parameters;
   }
   if (!scaling) return rope;
-  require_whole_rotation(*scaling);
   return read_scaling(*scaling, required_whole({"max_position_embeddings", nullptr}), rope);
 }
 

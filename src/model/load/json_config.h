@@ -31,7 +31,8 @@ class JsonConfig final : public ConfigSource {
   [[noreturn]] void fail(const ConfigKey& key, std::string_view expected,
                          std::string_view got) const override;
   int vocabulary_size() const override;
-  RopeConfig rope(const RopeKeys& keys, int head_dim) const override;
+  int rotary_dim(const RopeKeys& keys, int head_dim) const override;
+  RopeConfig rope(const RopeKeys& keys, int rotated_dim) const override;
   bool has_tied_head(bool otherwise) const override;
   bool has_bias(const char* hugging_face_key, const char* gguf_tensor) const override;
   void read_special_tokens(ModelConfig& config) const override;
