@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -318,6 +319,33 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
       }
     }
   }
+}
+
+// A part of a matrix, and rows that take turns with those of other products, head by head.
+TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
+  constexpr std::int64_t kRows = 12;
+  constexpr std::int64_t kWidth = 32;
+  std::vector<float> values;
+  for (int i = 0; i < kRows * kWidth; ++i) values.push_back(static_cast<float>(i % 113 - 50));
+  const auto expect = [&](const StoredRows& rows, const std::vector<std::int64_t>& places) {
+    for (const ElementType type : {ElementType::f32, ElementType::bf16, ElementType::q8_0}) {
+      const auto bytes = testing::encode_values(values, kWidth, type);
+      const TensorView view{"w", type, {kRows, kWidth}, bytes};
+      const StoredWeights part(view, WeightKind::f32, rows);
+      ASSERT_EQ(part.n_rows(), static_cast<std::int64_t>(places.size()));
+      WeightRows read;
+      part.read(1, part.n_rows() - 1, read);
+      for (std::size_t i = 1; i < places.size(); ++i) {
+        std::vector<float> decoded(kWidth);
+        decode_rows(view, places[i], 1, decoded);
+        const auto at = read.f32.begin() + static_cast<std::ptrdiff_t>((i - 1) * kWidth);
+        EXPECT_TRUE(std::equal(decoded.begin(), decoded.end(), at)) << name_of(type) << " " << i;
+      }
+    }
+  };
+  expect({.first = 3, .n = 5}, {3, 4, 5, 6, 7});
+  expect({.first = 2, .n = 4, .run = 2, .stride = 6}, {2, 3, 8, 9});
+  expect({.first = 4, .n = 8, .interleaved_head_dim = 4}, {4, 6, 5, 7, 8, 10, 9, 11});
 }
 
 // Copying and requantising differ: asking for the stored kind must not round twice.

@@ -70,20 +70,23 @@ WeightKind native_kind(ElementType type) {
   }
 }
 
-StoredWeights::StoredWeights(const TensorView& tensor, WeightKind kind, int interleaved_head_dim)
-    : tensor_(tensor), kind_(kind), interleaved_head_dim_(interleaved_head_dim) {}
-
-std::int64_t StoredWeights::stored_row(std::int64_t row) const {
-  if (interleaved_head_dim_ == 0) return row;
-  const std::int64_t in_head = row % interleaved_head_dim_;
-  const std::int64_t half = interleaved_head_dim_ / 2;
-  return row - in_head + 2 * (in_head % half) + in_head / half;
+std::int64_t StoredRows::place(std::int64_t row) const {
+  if (interleaved_head_dim > 0) {
+    const std::int64_t in_head = row % interleaved_head_dim;
+    const std::int64_t half = interleaved_head_dim / 2;
+    row += 2 * (in_head % half) + in_head / half - in_head;
+  }
+  if (run > 0) row = row / run * stride + row % run;
+  return first + row;
 }
+
+StoredWeights::StoredWeights(const TensorView& tensor, WeightKind kind, const StoredRows& rows)
+    : tensor_(tensor), kind_(kind), rows_(rows) {}
 
 const std::byte* StoredWeights::row_bytes(std::int64_t row) const {
   const auto n_blocks = static_cast<std::size_t>(k()) / block_elements(tensor_.type);
   return tensor_.data.data() +
-         static_cast<std::size_t>(stored_row(row)) * n_blocks * block_bytes(tensor_.type);
+         static_cast<std::size_t>(rows_.place(row)) * n_blocks * block_bytes(tensor_.type);
 }
 
 void StoredWeights::read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
@@ -202,7 +205,7 @@ void StoredWeights::read_decoded(std::int64_t first_row, std::int64_t n_rows,
   std::vector<float>& decoded = kind_ == WeightKind::f32 ? rows.f32 : buffer;
   decoded.resize(static_cast<std::size_t>(n_rows) * width);
   for (std::int64_t i = 0; i < n_rows; ++i) {
-    decode_rows(tensor_, stored_row(first_row + i), 1,
+    decode_rows(tensor_, rows_.place(first_row + i), 1,
                 {decoded.data() + static_cast<std::size_t>(i) * width, width});
   }
   if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);

@@ -14,6 +14,7 @@
 
 #include "io/tensor_source.h"
 #include "model/pass/blocks.h"
+#include "model/stored_weights.h"
 #include "tensor/matrix.h"
 
 namespace outrider {
@@ -58,6 +59,9 @@ class WeightLoader {
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0);
+  // The same, of some rows of "name.weight" (n_stored, k) and as many of "name.bias" (n_stored).
+  Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
+                     const StoredRows& rows);
 
   // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
   // for, in the source's order. What some checkpoints store beside weights and follows from their

@@ -31,6 +31,15 @@ class LayerLoader {
                 int interleaved_head_dim = 0) {
     return loader_.linear(full(name), n_columns, k, bias, interleaved_head_dim);
   }
+  // Of several products stored as one matrix (n_rows_stored, k), that of rows first_row and on.
+  Linear linear_rows(const TensorName& name, int n_rows_stored, int first_row, int n_columns, int k,
+                     Bias bias) {
+    return linear_rows(name, n_rows_stored, k, bias, {.first = first_row, .n = n_columns});
+  }
+  Linear linear_rows(const TensorName& name, int n_rows_stored, int k, Bias bias,
+                     const StoredRows& rows) {
+    return loader_.linear_rows(full(name), n_rows_stored, k, bias, rows);
+  }
 
  private:
   std::string full(const TensorName& name) const {
