@@ -26,6 +26,7 @@ struct RmsNorm {
 enum class Activation {
   silu,       // x / (1 + e^-x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016)
+  gelu_erf,   // x / 2 (1 + erf(x / sqrt(2))), what the former approximates
 };
 
 // Grouped-query attention (Ainslie et al. 2023). Query and key rows are in the half-split order:

@@ -48,6 +48,8 @@ void activate(const KernelTable& table, Activation activation, const float* gate
       return table.silu_multiply(gate, up, n, out);
     case Activation::gelu_tanh:
       return table.gelu_multiply(gate, up, n, out);
+    case Activation::gelu_erf:
+      return table.gelu_erf_multiply(gate, up, n, out);
   }
 }
 
