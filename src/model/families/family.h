@@ -27,7 +27,7 @@ class Family {
   virtual float logit_scale() const { return 1; }
 
   // The norm of that name, of `width` elements, as products expect it.
-  virtual RmsNorm load_norm(const LayerLoader& from, const TensorName& name, int width) const {
+  virtual Norm load_norm(const LayerLoader& from, const TensorName& name, int width) const {
     return {.weight = from.vector(name, width), .epsilon = config_.norm_epsilon};
   }
   // Layer `layer`, whose tensors `from` finds under its prefix.

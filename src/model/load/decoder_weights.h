@@ -17,7 +17,7 @@ namespace outrider {
 struct DecoderWeights {
   TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
   std::vector<DecoderLayer> layers;
-  RmsNorm final_norm;               // (dim)
+  Norm final_norm;                  // (dim)
   Matrix head;                      // (vocabulary_size, dim)
   TensorView head_as_stored;        // the same, as long as the source lives
   bool all_f32 = false;             // every matrix is f32

@@ -26,6 +26,13 @@ class LayerLoader {
   std::vector<float> vector(const TensorName& name, int n) const {
     return loader_.vector(full(name) + ".weight", n);
   }
+  // A norm that removes the mean, (width), with its bias.
+  Norm layer_norm(const TensorName& name, int width, float epsilon) const {
+    return {.weight = vector(name, width),
+            .epsilon = epsilon,
+            .removes_mean = true,
+            .bias = loader_.vector(full(name) + ".bias", width)};
+  }
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const TensorName& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0) {

@@ -15,11 +15,14 @@ struct Linear {
   std::vector<float> bias;  // (n_columns), or empty
 };
 
-// y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019). Families that store a norm
-// as an offset from 1 have 1 added at load.
-struct RmsNorm {
+// y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019) or, where it removes the
+// mean, weight * c / sqrt(mean(c^2) + epsilon) + bias of c = x - mean(x) (Ba et al. 2016). Families
+// that store a norm as an offset from 1 have 1 added at load.
+struct Norm {
   std::vector<float> weight;  // (width); empty: no norm
   float epsilon = 0;
+  bool removes_mean = false;
+  std::vector<float> bias = {};  // (width), or empty; of those that remove the mean
   bool empty() const { return weight.empty(); }
 };
 
@@ -42,9 +45,9 @@ struct Attention {
   Linear key;          // (n_kv_heads * head_dim, likewise)
   Linear value;        // as key
   Linear output;       // (dim, n_heads * head_dim)
-  RmsNorm query_norm;  // before RoPE, of every head, (head_dim), or of all heads together,
+  Norm query_norm;     // before RoPE, of every head, (head_dim), or of all heads together,
                        // (n_heads * head_dim); or empty
-  RmsNorm key_norm;    // likewise, (n_kv_heads * head_dim)
+  Norm key_norm;       // likewise, (n_kv_heads * head_dim)
   bool norms_all_heads = false;  // which of the two the norms are
 };
 inline constexpr int kNoRope = -1;
@@ -59,12 +62,12 @@ struct GatedMlp {
 
 // One decoder layer. A family uses the norms that it has.
 struct DecoderLayer {
-  RmsNorm before_attention;
+  Norm before_attention;
   Attention attention;
-  RmsNorm after_attention;  // of what attention adds to the stream
-  RmsNorm before_mlp;
+  Norm after_attention;  // of what attention adds to the stream
+  Norm before_mlp;
   GatedMlp mlp;
-  RmsNorm after_mlp;  // of what the MLP adds
+  Norm after_mlp;  // of what the MLP adds
 };
 
 // use(linear) for the layer's matrices.
@@ -79,7 +82,7 @@ void for_each_linear(Layer& layer, const Use& use) {
 // use(norm) for the norms that the layer has.
 template <typename Use>
 void for_each_norm(const DecoderLayer& layer, const Use& use) {
-  for (const RmsNorm* norm :
+  for (const Norm* norm :
        {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
         &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
     if (!norm->empty()) use(*norm);

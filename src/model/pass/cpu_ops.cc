@@ -41,6 +41,16 @@ T* row_of(std::vector<T>& values, std::int64_t row, int width) {
   return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
 }
 
+// y = norm(x), of n elements. y may be x.
+void normalise(const KernelTable& table, const Norm& norm, const float* x, int n, float* y) {
+  if (norm.removes_mean) {
+    const float* const bias = norm.bias.empty() ? nullptr : norm.bias.data();
+    table.layer_norm(x, norm.weight.data(), bias, n, norm.epsilon, y);
+  } else {
+    table.rms_norm(x, norm.weight.data(), n, norm.epsilon, y);
+  }
+}
+
 void activate(const KernelTable& table, Activation activation, const float* gate, const float* up,
               int n, float* out) {
   switch (activation) {
@@ -118,7 +128,7 @@ void CpuOps::operator()(const op::Normalise& op) const {
       add_bias(rows, from);
       const float* x = row(rows, from);
       if (norm != nullptr && !norm->empty()) {
-        table.rms_norm(x, norm->weight.data(), rows.width, norm->epsilon, to);
+        normalise(table, *norm, x, rows.width, to);
       } else {
         std::copy_n(x, rows.width, to);
       }
@@ -146,7 +156,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
       attention.rope == kNoRope ? nullptr : &pass.angles_[static_cast<std::size_t>(attention.rope)];
   const int n_rows = pass.plan_.n_rows();
   // use(row, x): one head of every row, x (head_dim), with its bias and norm.
-  const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const RmsNorm* norm,
+  const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const Norm* norm,
                             int head, const auto& use) {
     for (int i = 0; i < n_rows; ++i) {
       float* x = row(heads, i) + head * head_dim;
@@ -157,7 +167,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
       }
       add_bias_part(table, x, &bias, head * head_dim, head_dim);
       if (norm != nullptr && !norm->empty()) {
-        table.rms_norm(x, norm->weight.data(), head_dim, norm->epsilon, x);
+        normalise(table, *norm, x, head_dim, x);
       }
       use(i, x);
     }
@@ -254,8 +264,7 @@ void CpuOps::operator()(const op::LeaveFeature& op) const {
       float* to =
           pass.outputs_.features + (static_cast<std::size_t>(i) * asked.size() + place) * width;
       if (op.norm != nullptr) {
-        pass.machine_.table->rms_norm(row(op.from, i), op.norm->weight.data(), op.from.width,
-                                      op.norm->epsilon, to);
+        normalise(*pass.machine_.table, *op.norm, row(op.from, i), op.from.width, to);
       } else {
         std::copy_n(row(op.from, i), width, to);
       }

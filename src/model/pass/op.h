@@ -57,7 +57,7 @@ struct Angles {
 struct Normalise {
   struct Part {
     Rows from;
-    const RmsNorm* norm = nullptr;
+    const Norm* norm = nullptr;
   };
   std::array<Part, 2> parts;
   int n_parts = 1;
@@ -116,7 +116,7 @@ struct Add {
 struct LeaveFeature {
   int n_layers_done = 0;
   Rows from;
-  const RmsNorm* norm = nullptr;
+  const Norm* norm = nullptr;
 };
 
 // to[ids[i]] = from[i], minus infinity elsewhere: logits of a part of the vocabulary. By rows.

@@ -61,7 +61,7 @@ void PassBuilder::multiply(const Rows& read,
   append(what);
 }
 
-Rows PassBuilder::norm(const Rows& rows, const RmsNorm& norm) {
+Rows PassBuilder::norm(const Rows& rows, const Norm& norm) {
   if (rows.buffer != stream_.buffer) {
     append(op::Normalise{.parts = {{{rows, &norm}, {}}}, .n_parts = 1, .to = rows});
     return {.buffer = rows.buffer, .width = rows.width};
@@ -83,7 +83,7 @@ Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
 }
 
 void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias,
-                                const RmsNorm& norm) {
+                                const Norm& norm) {
   const Rows from = {.buffer = rows.buffer, .width = rows.width, .bias = &bias};
   append(op::Normalise{.parts = {{{from, &norm}, {}}}, .n_parts = 1, .to = rows});
 }
@@ -156,14 +156,14 @@ void PassBuilder::copy(const Rows& from, const Rows& to) {
   append(op::Normalise{.parts = {{{from, nullptr}, {}}}, .n_parts = 1, .to = to});
 }
 
-void PassBuilder::leave_feature(int n_layers_done, const RmsNorm* norm) {
+void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
   // No op of a layer: where the layer is left out, its feature is what went past it.
   const int layer = std::exchange(layer_, -1);
   append(op::LeaveFeature{.n_layers_done = n_layers_done, .from = stream_, .norm = norm});
   layer_ = layer;
 }
 
-void PassBuilder::logits(const Rows& rows, const RmsNorm* norm, const Matrix& head, float scale) {
+void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head, float scale) {
   output_ = true;
   const Rows asked = scratch(kAsked, rows.width, true);
   append(op::Normalise{
