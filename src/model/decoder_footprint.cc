@@ -29,6 +29,9 @@ Footprint DecoderModel::footprint() const {
   }
   add_norm(parts_.weights.final_norm);
   add_matrix(parts_.weights.head);
+  if (!parts_.weights.positions.shape.empty()) {
+    footprint.n_parameters += parts_.weights.positions.n_elements();
+  }
   if (parts_.weights.head_as_stored.data.data() != parts_.weights.embedding.data.data()) {
     footprint.n_parameters += static_cast<std::int64_t>(config().vocabulary_size) * config().dim;
   }

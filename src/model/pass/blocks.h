@@ -11,8 +11,9 @@ namespace outrider {
 
 // A product with an optional bias: y (n_columns) = W x + bias.
 struct Linear {
-  Matrix matrix;            // (n_columns, k)
-  std::vector<float> bias;  // (n_columns), or empty
+  Matrix matrix;                                          // (n_columns, k)
+  std::vector<float> bias;                                // (n_columns), or empty
+  bool empty() const { return matrix.n_columns() == 0; }  // no product at all
 };
 
 // y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019) or, where it removes the
@@ -60,22 +61,31 @@ struct GatedMlp {
   Linear down;  // (dim, hidden_dim)
 };
 
-// One decoder layer. A family uses the norms that it has.
+// Wdown activation(Wup x).
+struct PlainMlp {
+  Activation activation = Activation::gelu_tanh;
+  Linear up;    // (hidden_dim, dim)
+  Linear down;  // (dim, hidden_dim)
+};
+
+// One decoder layer. A family uses the norms and the one of the MLPs that it has.
 struct DecoderLayer {
   Norm before_attention;
   Attention attention;
   Norm after_attention;  // of what attention adds to the stream
   Norm before_mlp;
   GatedMlp mlp;
+  PlainMlp plain_mlp;
   Norm after_mlp;  // of what the MLP adds
 };
 
-// use(linear) for the layer's matrices.
+// use(linear) for the products that the layer has.
 template <typename Layer, typename Use>
 void for_each_linear(Layer& layer, const Use& use) {
   for (auto* linear : {&layer.attention.query, &layer.attention.key, &layer.attention.value,
-                       &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down}) {
-    use(*linear);
+                       &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down,
+                       &layer.plain_mlp.up, &layer.plain_mlp.down}) {
+    if (!linear->empty()) use(*linear);
   }
 }
 

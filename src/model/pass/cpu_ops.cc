@@ -94,7 +94,8 @@ void CpuOps::operator()(const op::Embed& op) const {
   const Range mine = team.share(pass.plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     const std::span<float> x(row(op.to, i), static_cast<std::size_t>(op.to.width));
-    decode_rows(*op.table, pass.plan_.rows()[static_cast<std::size_t>(i)].token, 1, x);
+    const PassRow& its = pass.plan_.rows()[static_cast<std::size_t>(i)];
+    decode_rows(*op.table, op.by == op::Embed::By::token ? its.token : its.position, 1, x);
     if (op.scale != 1) scale_by(op.scale, x.data(), op.to.width);
   }
 }

@@ -39,9 +39,12 @@ enum class Sharing {
 
 namespace op {
 
-// to = scale * table[token]. By rows.
+// to = scale * table[token], or of the row's position. By rows.
 struct Embed {
-  const TensorView* table = nullptr;  // (vocabulary_size, width), of any float type
+  enum class By { token, position };
+  By by = By::token;
+  const TensorView* table = nullptr;  // (vocabulary_size or context_length, width), of any float
+                                      // type
   float scale = 1;
   Rows to;
 };

@@ -6,7 +6,21 @@ namespace outrider {
 namespace {
 
 // What buffers are for. Two roles never share one, so that a block's reads stay what they were.
-enum Role { kNormed, kQuery, kKey, kValue, kAttended, kBranch, kGate, kUp, kHidden, kAsked, kPart };
+enum Role {
+  kNormed,
+  kAside,
+  kPositions,
+  kQuery,
+  kKey,
+  kValue,
+  kAttended,
+  kBranch,
+  kGate,
+  kUp,
+  kHidden,
+  kAsked,
+  kPart
+};
 
 }  // namespace
 
@@ -41,7 +55,13 @@ int PassBuilder::rope(std::vector<double> frequencies) {
 }
 
 void PassBuilder::embed(const TensorView& table, float scale) {
-  append(op::Embed{.table = &table, .scale = scale, .to = stream_});
+  append(op::Embed{.by = op::Embed::By::token, .table = &table, .scale = scale, .to = stream_});
+}
+
+void PassBuilder::add_positions(const TensorView& table) {
+  const Rows positions = scratch(kPositions, stream_.width);
+  append(op::Embed{.by = op::Embed::By::position, .table = &table, .scale = 1, .to = positions});
+  add(positions);
 }
 
 void PassBuilder::begin_layer(int layer) {
@@ -68,6 +88,12 @@ Rows PassBuilder::norm(const Rows& rows, const Norm& norm) {
   }
   const op::Normalise::Part part{rows, &norm};
   return join({&part, 1});
+}
+
+Rows PassBuilder::norm_aside(const Norm& norm) {
+  const Rows to = scratch(kAside, stream_.width);
+  append(op::Normalise{.parts = {{{stream_, &norm}, {}}}, .n_parts = 1, .to = to});
+  return to;
 }
 
 Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
@@ -124,6 +150,15 @@ Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {
   gate.bias = &mlp.gate.bias;
   up.bias = &mlp.up.bias;
   append(op::Gate{.gate = gate, .up = up, .to = hidden, .activation = mlp.activation});
+  return linear(hidden, mlp.down);
+}
+
+Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
+  const Rows hidden = scratch(kHidden, mlp.up.matrix.n_columns());
+  multiply(read, {{&mlp.up.matrix, hidden}});
+  Rows up = hidden;
+  up.bias = &mlp.up.bias;
+  append(op::Gate{.gate = up, .up = {}, .to = hidden, .activation = mlp.activation});
   return linear(hidden, mlp.down);
 }
 

@@ -34,6 +34,8 @@ class PassBuilder {
 
   // stream = scale * table[token].
   void embed(const TensorView& table, float scale);
+  // stream += table[position].
+  void add_positions(const TensorView& table);
   // Ops from here on belong to decoder layer `layer`, until end_layers().
   void begin_layer(int layer);
   void end_layers();
@@ -41,11 +43,15 @@ class PassBuilder {
   // What a norm makes of the stream goes to a buffer that products read; what attention, an MLP or
   // another product added stays in its place. An empty norm of the stream copies it.
   Rows norm(const Rows& rows, const Norm& norm);
+  // Of the stream as it is now, kept while blocks read what norm() makes: for a second branch that
+  // does not read what the first one adds.
+  Rows norm_aside(const Norm& norm);
   // norm(from) of one or two parts side by side, for products to read.
   Rows join(std::span<const op::Normalise::Part> parts);
   // What is added to the stream.
   Rows attention(const Rows& read, const Attention& attention);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
+  Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
   Rows linear(const Rows& read, const Linear& linear);
   Rows activated(const Rows& read, const Linear& linear, Activation activation);
