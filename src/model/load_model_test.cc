@@ -1,6 +1,7 @@
 // Broken files, each one clear error; and weights that come out of files as they went in.
 #include "model/load_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -346,6 +347,48 @@ TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
   expect({.first = 3, .n = 5}, {3, 4, 5, 6, 7});
   expect({.first = 2, .n = 4, .run = 2, .stride = 6}, {2, 3, 8, 9});
   expect({.first = 4, .n = 8, .interleaved_head_dim = 4}, {4, 6, 5, 7, 8, 10, 9, 11});
+}
+
+// What is stored turned gives, in every kind, the numbers of what is stored in rows.
+TEST(StoredWeights, TurnsMatrices) {
+  constexpr std::int64_t kRows = 40;
+  constexpr std::int64_t kWidth = 33;
+  std::vector<float> values;
+  for (int i = 0; i < kRows * kWidth; ++i) {
+    values.push_back(static_cast<float>((i * 37) % 1001 - 500) * 0.0131F);
+  }
+  std::vector<float> turned(values.size());
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      turned[static_cast<std::size_t>(i * kRows + row)] =
+          values[static_cast<std::size_t>(row * kWidth + i)];
+    }
+  }
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    const auto straight_bytes = testing::encode_values(values, kWidth, type);
+    const auto turned_bytes = testing::encode_values(turned, kRows, type);
+    const TensorView straight_view{"w", type, {kRows, kWidth}, straight_bytes};
+    const TensorView turned_view{"w", type, {kWidth, kRows}, turned_bytes};
+    for (const WeightKind kind :
+         {WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
+      SCOPED_TRACE(fmt::format("{} as {}", name_of(type), kernels::name_of(kind)));
+      const StoredWeights straight(straight_view, kind, {.first = 5, .n = 30});
+      const StoredWeights other(turned_view, kind, {.first = 5, .n = 30, .turned = true});
+      ASSERT_EQ(other.n_rows(), 30);
+      ASSERT_EQ(other.k(), kWidth);
+      EXPECT_EQ(StoredWeights(turned_view, kind, {.turned = true}).n_rows(), kRows);
+      WeightRows expected;
+      WeightRows read;
+      straight.read(7, 16, expected);
+      other.read(7, 16, read);
+      EXPECT_EQ(read.f32, expected.f32);
+      EXPECT_EQ(read.bf16, expected.bf16);
+      EXPECT_EQ(read.int8, expected.int8);
+      EXPECT_EQ(read.int4, expected.int4);
+      EXPECT_EQ(read.scales, expected.scales);
+      EXPECT_EQ(read.minimums, expected.minimums);
+    }
+  }
 }
 
 // Copying and requantising differ: asking for the stored kind must not round twice.

@@ -91,7 +91,9 @@ const std::byte* StoredWeights::row_bytes(std::int64_t row) const {
 
 void StoredWeights::read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
   const ElementType stored = tensor_.type;
-  if (kind_ == WeightKind::bf16 && stored == ElementType::bf16) {
+  if (rows_.turned) {
+    read_turned(first_row, n_rows, rows);
+  } else if (kind_ == WeightKind::bf16 && stored == ElementType::bf16) {
     read_bf16(first_row, n_rows, rows);
   } else if (kind_ == WeightKind::int8 && stored == ElementType::q8_0) {
     read_int8(first_row, n_rows, rows);
@@ -208,6 +210,43 @@ void StoredWeights::read_decoded(std::int64_t first_row, std::int64_t n_rows,
     decode_rows(tensor_, rows_.place(first_row + i), 1,
                 {decoded.data() + static_cast<std::size_t>(i) * width, width});
   }
+  if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);
+}
+
+// A stored row holds one element of each row that is read; those of a range lie side by side.
+void StoredWeights::read_turned(std::int64_t first_row, std::int64_t n_rows,
+                                WeightRows& rows) const {
+  const auto width = static_cast<std::size_t>(k());
+  const std::size_t n_bytes = block_bytes(tensor_.type);
+  // use(place in (n_rows, k), bytes) for every element.
+  const auto for_elements = [&](const auto& use) {
+    for (std::size_t i = 0; i < width; ++i) {
+      const std::byte* const stored =
+          tensor_.data.data() + i * static_cast<std::size_t>(tensor_.shape[1]) * n_bytes;
+      for (std::int64_t row = 0; row < n_rows; ++row) {
+        const auto column = static_cast<std::size_t>(rows_.place(first_row + row));
+        use(static_cast<std::size_t>(row) * width + i, stored + column * n_bytes);
+      }
+    }
+  };
+  const std::size_t n = static_cast<std::size_t>(n_rows) * width;
+  if (kind_ == WeightKind::bf16 && tensor_.type == ElementType::bf16) {
+    rows.bf16.resize(n);
+    for_elements([&](std::size_t at, const std::byte* bytes) { rows.bf16[at] = load_u16(bytes); });
+    return;
+  }
+  thread_local std::vector<float> buffer;
+  std::vector<float>& decoded = kind_ == WeightKind::f32 ? rows.f32 : buffer;
+  decoded.resize(n);
+  for_elements([&](std::size_t at, const std::byte* bytes) {
+    if (tensor_.type == ElementType::f32) {
+      std::memcpy(&decoded[at], bytes, sizeof(float));
+    } else if (tensor_.type == ElementType::f16) {
+      decoded[at] = to_float(F16{load_u16(bytes)});
+    } else {
+      decoded[at] = to_float(Bf16{load_u16(bytes)});
+    }
+  });
   if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);
 }
 

@@ -27,6 +27,8 @@ struct StoredRows {
   // 2i, 2i + 1); we want the pair's halves apart (rows i, i + head_dim / 2), as Hugging Face stores
   // them. The width of such heads; 0: rows are in their order.
   std::int64_t interleaved_head_dim = 0;
+  // The tensor is (k, rows), of floats: what is called its rows here are its columns.
+  bool turned = false;
 
   // Where row `row` of the matrix is stored.
   std::int64_t place(std::int64_t row) const;
@@ -44,8 +46,10 @@ class StoredWeights : public WeightReader {
       : StoredWeights(tensor, kind, StoredRows{.interleaved_head_dim = interleaved_head_dim}) {}
 
   WeightKind kind() const override { return kind_; }
-  std::int64_t n_rows() const override { return rows_.n > 0 ? rows_.n : tensor_.shape[0]; }
-  std::int64_t k() const override { return tensor_.shape[1]; }
+  std::int64_t n_rows() const override {
+    return rows_.n > 0 ? rows_.n : tensor_.shape[rows_.turned ? 1 : 0];
+  }
+  std::int64_t k() const override { return tensor_.shape[rows_.turned ? 0 : 1]; }
   void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override;
 
  private:
@@ -55,6 +59,7 @@ class StoredWeights : public WeightReader {
   void read_int4(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
   void read_blocks(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
   void read_decoded(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
+  void read_turned(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
 
   const TensorView& tensor_;
   WeightKind kind_;

@@ -78,7 +78,8 @@ Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, B
                 fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
   }
 
-  const TensorView& view = tensor(name + ".weight", {n_stored, k});
+  const TensorView& view = rows.turned ? tensor(name + ".weight", {k, n_stored})
+                                       : tensor(name + ".weight", {n_stored, k});
   Linear result;
   if (has_bias || bias == Bias::always) {
     result.bias = vector(bias_name, n_stored);

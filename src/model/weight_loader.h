@@ -59,7 +59,8 @@ class WeightLoader {
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0);
-  // The same, of some rows of "name.weight" (n_stored, k) and as many of "name.bias" (n_stored).
+  // The same, of some rows of "name.weight" (n_stored, k), or turned, and as many of "name.bias"
+  // (n_stored).
   Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                      const StoredRows& rows);
 
