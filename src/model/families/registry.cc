@@ -9,6 +9,8 @@
 
 #include "model/config_section.h"
 #include "model/families/gemma3.h"
+#include "model/families/gpt2.h"
+#include "model/families/gpt_neox.h"
 #include "model/families/granite.h"
 #include "model/families/llama.h"
 #include "model/families/mistral.h"
@@ -39,6 +41,8 @@ constexpr FamilyEntry kFamilies[] = {
     {"SmolLM3ForCausalLM", "smollm3", "smollm3", read<SmolLm3>},
     {"Olmo2ForCausalLM", "olmo2", "olmo2", read<Olmo2>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
+    {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},
+    {"GPTNeoXForCausalLM", "gpt_neox", "gptneox", read<GptNeoX>},
 };
 
 std::string names(const char* FamilyEntry::*name) {
