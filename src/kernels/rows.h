@@ -94,6 +94,26 @@ void rms_norm(const float* x, const float* weight, int n, float epsilon, float* 
 }
 
 template <class V>
+void layer_norm(const float* x, const float* weight, const float* bias, int n, float epsilon,
+                float* y) {
+  V sum = V::zero();
+  for (int i = 0; i < n; i += kLanes) sum = sum + load_at<V>(x, i, n);
+  const V mean = V::broadcast(reduce_add(sum) / static_cast<float>(n));
+  V squares = V::zero();
+  for (int i = 0; i < n; i += kLanes) {
+    store_at(load_at<V>(x, i, n) - mean, y, i, n);
+    const V centred = load_at<V>(y, i, n);  // zeros, and no means, behind the end
+    squares = fma(centred, centred, squares);
+  }
+  const float variance = reduce_add(squares) / static_cast<float>(n);
+  const V factor = V::broadcast(1.0F / __builtin_sqrtf(variance + epsilon));
+  for (int i = 0; i < n; i += kLanes) {
+    const V shift = bias == nullptr ? V::zero() : load_at<V>(bias, i, n);
+    store_at(fma(load_at<V>(weight, i, n), load_at<V>(y, i, n) * factor, shift), y, i, n);
+  }
+}
+
+template <class V>
 void rotate(float* x, const float* cosines, const float* sines, int half) {
   for (int i = 0; i < half; i += kLanes) {
     const V first = load_at<V>(x, i, half);
@@ -124,6 +144,18 @@ void gelu_multiply(const float* gate, const float* up, int n, float* out) {
     const V value = load_at<V>(gate, i, n);
     const V inner = value * fma(cubic * value, value, one);
     const V gelu = value / (one + exponential(inner * twice));
+    store_at(gelu * load_at<V>(up, i, n), out, i, n);
+  }
+}
+
+// x Phi(x) = max(x, 0) - |x| Phi(-|x|): nothing cancels, however far below zero x is.
+template <class V>
+void gelu_erf_multiply(const float* gate, const float* up, int n, float* out) {
+  const V farthest = V::broadcast(15.0F);
+  for (int i = 0; i < n; i += kLanes) {
+    const V value = load_at<V>(gate, i, n);
+    const V size = min(farthest, absolute(value));
+    const V gelu = fma(V::zero() - size, normal_tail(size), max(V::zero(), value));
     store_at(gelu * load_at<V>(up, i, n), out, i, n);
   }
 }

@@ -164,6 +164,65 @@ TEST(RmsNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   }
 }
 
+TEST(LayerNorm, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  for (const int n : kLengths) {
+    for (const bool has_bias : {true, false}) {
+      const auto length = static_cast<std::size_t>(n);
+      // A mean that is many deviations away from zero.
+      std::vector<float> x;
+      for (std::size_t i = 0; i < length; ++i) {
+        x.push_back(3 + std::sin(static_cast<float>(7 * i + length)));
+      }
+      const std::vector<float> weight = awkward_floats(length, 7);
+      const std::vector<float> bias = awkward_floats(length, 8);
+      const float* const shift = has_bias ? bias.data() : nullptr;
+      std::vector<float> expected(length);
+      kScalarTable.layer_norm(x.data(), weight.data(), shift, n, 1e-5F, expected.data());
+      double mean = 0;
+      for (const float value : x) mean += double{value} / n;
+      double variance = 0;
+      for (const float value : x) variance += (value - mean) * (value - mean) / n;
+      const double factor = 1 / std::sqrt(variance + double{1e-5F});
+      for (std::size_t i = 0; i < length; ++i) {
+        const double scaled = weight[i] * (x[i] - mean) * factor;
+        const double y = scaled + (has_bias ? double{bias[i]} : 0.0);
+        // n / 16 + 6 roundings of sums of numbers up to 4, in the mean; the deviation's relative
+        // error of as many halves of its last place, and some roundings around it.
+        const double of_mean = (n / 16.0 + 6) * 4 * 0x1p-24 * std::fabs(weight[i]) * factor;
+        const double tolerance = of_mean * (1 + 4 * factor) +
+                                 (n / 16.0 + 10) * 0x1p-24 * (std::fabs(scaled) + std::fabs(y)) +
+                                 0x1p-148;
+        EXPECT_TRUE(near(expected[i], y, tolerance)) << n << " " << i;
+      }
+      for (const auto& [name, table] : test_support::runnable_tables()) {
+        std::vector<float> y(length);
+        table->layer_norm(x.data(), weight.data(), shift, n, 1e-5F, y.data());
+        EXPECT_TRUE(same_bits(y, expected)) << name << " n " << n;
+        std::vector<float> in_place = x;
+        table->layer_norm(in_place.data(), weight.data(), shift, n, 1e-5F, in_place.data());
+        EXPECT_TRUE(same_bits(in_place, expected)) << name << " in place, n " << n;
+      }
+    }
+    const std::vector<float> x = awkward_floats(static_cast<std::size_t>(n), 3);
+    std::vector<float> expected(x.size());
+    kScalarTable.layer_norm(x.data(), x.data(), x.data(), n, 1e-5F, expected.data());
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> y(x.size());
+      table->layer_norm(x.data(), x.data(), x.data(), n, 1e-5F, y.data());
+      EXPECT_TRUE(same_bits(y, expected)) << name << " awkward, n " << n;
+    }
+  }
+}
+
+// Rows of one number have no deviation: what is left is the bias.
+TEST(LayerNorm, OfARowOfOneNumberIsTheBias) {
+  const std::vector<float> x(33, 0.1F);
+  const std::vector<float> bias(33, 2.5F);
+  std::vector<float> y(33);
+  kScalarTable.layer_norm(x.data(), x.data(), bias.data(), 33, 1e-5F, y.data());
+  for (const float value : y) EXPECT_NEAR(value, 2.5F, 1e-5F);
+}
+
 TEST(Rotate, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   for (const int half : kLengths) {
     const auto length = static_cast<std::size_t>(half);
@@ -257,6 +316,40 @@ TEST(GeluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
     std::vector<float> y = gate;
     table->gelu_multiply(y.data(), up.data(), n, y.data());  // in place
     EXPECT_TRUE(same_bits(y, expected)) << name;
+  }
+}
+
+TEST(GeluErfMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  std::vector<float> gate;
+  for (int i = -65000; i <= 65000; ++i) gate.push_back(static_cast<float>(i) * 0x1p-12F);
+  for (const float extreme :
+       {1e20F, -1e20F, 0.0F, -0.0F, 1e-30F, -1e-30F, -14.4F, -13.3F, 14.9F, 15.1F, kInfinity}) {
+    gate.push_back(extreme);
+  }
+  const std::vector<float> up(gate.size(), 0.75F);
+  const int n = static_cast<int>(gate.size());
+  std::vector<float> expected(gate.size());
+  kScalarTable.gelu_erf_multiply(gate.data(), up.data(), n, expected.data());
+  double worst = 0;
+  for (std::size_t i = 0; i < gate.size(); ++i) {
+    const double x = gate[i];
+    const double y = 0.5 * x * std::erfc(-x * std::sqrt(0.5)) * up[i];
+    if (std::isinf(x)) {
+      EXPECT_EQ(expected[i], kInfinity);
+      continue;
+    }
+    // Twelve roundings, and where e^(-x^2 / 2) is subnormal the size of one of its steps.
+    EXPECT_TRUE(near(expected[i], y, 12 * 0x1p-24 * std::fabs(y) + 0x1p-147)) << x;
+    if (std::fabs(y) > 0x1p-120) worst = std::max(worst, std::fabs(expected[i] / y - 1));
+  }
+  RecordProperty("worst_2^-24", std::to_string(worst * 0x1p24));
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    std::vector<float> y = gate;
+    table->gelu_erf_multiply(y.data(), up.data(), n, y.data());  // in place
+    EXPECT_TRUE(same_bits(y, expected)) << name;
+    std::vector<float> nan = {kNan, 1.0F};
+    table->gelu_erf_multiply(nan.data(), up.data(), 2, nan.data());
+    EXPECT_TRUE(std::isnan(nan[0]) && nan[1] > 0) << name;
   }
 }
 

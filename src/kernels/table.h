@@ -222,6 +222,11 @@ struct KernelTable {
   // y[i] = weight[i] * (x[i] * (1 / sqrt(mean(x^2) + epsilon))). y may be x.
   void (*rms_norm)(const float* x, const float* weight, int n, float epsilon, float* y);
 
+  // y[i] = weight[i] * (c[i] * (1 / sqrt(mean(c^2) + epsilon))) + bias[i], rounded once at the sum,
+  // c = x - mean(x). bias may be null: zeros. y may be x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, int n, float epsilon,
+                     float* y);
+
   // Rotates the pairs (x[i], x[i + half]), i < half, by the angle whose cosine and sine are given
   // (half each); elements from 2 * half on stay. In place.
   void (*rotate)(float* x, const float* cosines, const float* sines, int half);
@@ -245,6 +250,10 @@ struct KernelTable {
   // out[i] = gate[i] / (1 + exp(-2 u)) * up[i], u = sqrt(2 / pi) (gate[i] + 0.044715 gate[i]^3):
   // GELU by tanh, since (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)). out may be gate.
   void (*gelu_multiply)(const float* gate, const float* up, int n, float* out);
+
+  // out[i] = gate[i] Phi(gate[i]) * up[i], Phi(x) = (1 + erf(x / sqrt(2))) / 2: GELU by erf. out
+  // may be gate.
+  void (*gelu_erf_multiply)(const float* gate, const float* up, int n, float* out);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);

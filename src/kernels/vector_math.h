@@ -1,5 +1,5 @@
 // What the kernels' algorithms have in common over a vector type V of 16 floats (algorithms.h says
-// what V offers): ragged ends, rounding, e^x.
+// what V offers): ragged ends, rounding, e^x, the normal distribution's tail.
 #ifndef OUTRIDER_KERNELS_VECTOR_MATH_H_
 #define OUTRIDER_KERNELS_VECTOR_MATH_H_
 
@@ -79,6 +79,35 @@ template <class V>
   x = max(V::broadcast(-88.0F), x);  // -126.96 ln 2
   const V n = round_even(x * V::broadcast(kInverseOfLn2));
   return exponential_of_rest(x, n) * power_of_two(n);
+}
+
+// erfc(x / sqrt(2)) / 2 of 0 <= x <= 15 (or NaN, which stays NaN): what the normal distribution has
+// above x, 0 from 14.4 on.
+//
+// It is e^(-x^2 / 2) t P(t) with t = 1 / (1 + 0.268 x): over that range the quotient of the two
+// sides but P lies between 0.1 and 0.5, nearly straight in t. P interpolates it at the nine
+// Chebyshev points, which leaves a relative error of 2.3e-8, less than half of a float's last
+// place; other scales of x than 0.268 leave more.
+template <class V>
+[[gnu::always_inline]] inline V normal_tail(V x) {
+  const V one = V::broadcast(1.0F);
+  const V minus_half = V::broadcast(-0.5F);
+  // e^-y multiplies an error of y by y's size, so what rounding the square loses is put back.
+  const V square = x * x;
+  const V lost = fma(x, x, V::zero() - square);
+  const V e = exponential(square * minus_half);
+  const V bell = fma(e, lost * minus_half, e);
+  const V t = one / fma(x, V::broadcast(0.268F), one);
+  V p = V::broadcast(0.0302124098F);
+  p = fma(p, t, V::broadcast(-0.135887772F));
+  p = fma(p, t, V::broadcast(0.193257436F));
+  p = fma(p, t, V::broadcast(-0.0925299749F));
+  p = fma(p, t, V::broadcast(0.122791201F));
+  p = fma(p, t, V::broadcast(0.0661829412F));
+  p = fma(p, t, V::broadcast(0.102456734F));
+  p = fma(p, t, V::broadcast(0.10658586F));
+  p = fma(p, t, V::broadcast(0.106931165F));
+  return bell * (p * t);
 }
 
 }  // namespace

@@ -16,15 +16,22 @@ Footprint DecoderModel::footprint() const {
   const auto add_vector = [&](const std::vector<float>& vector) {
     footprint.n_parameters += static_cast<std::int64_t>(vector.size());
   };
+  const auto add_norm = [&](const Norm& norm) {
+    add_vector(norm.weight);
+    add_vector(norm.bias);
+  };
   for (const DecoderLayer& layer : parts_.weights.layers) {
     for_each_linear(layer, [&](const Linear& linear) {
       add_matrix(linear.matrix);
       add_vector(linear.bias);
     });
-    for_each_norm(layer, [&](const RmsNorm& norm) { add_vector(norm.weight); });
+    for_each_norm(layer, add_norm);
   }
-  add_vector(parts_.weights.final_norm.weight);
+  add_norm(parts_.weights.final_norm);
   add_matrix(parts_.weights.head);
+  if (!parts_.weights.positions.shape.empty()) {
+    footprint.n_parameters += parts_.weights.positions.n_elements();
+  }
   if (parts_.weights.head_as_stored.data.data() != parts_.weights.embedding.data.data()) {
     footprint.n_parameters += static_cast<std::int64_t>(config().vocabulary_size) * config().dim;
   }

@@ -82,9 +82,10 @@ struct RowSet {
 
 struct ForwardRequest {
   RowSet logits = {};
-  // Which of the model's hidden states every row of the pass leaves behind, in this order: 0 is the
-  // token's embedding, l the residual stream after l layers, and n_layers what the head reads, the
-  // final norm applied (Hugging Face numbers hidden_states in the same way).
+  // Which of the model's hidden states every row of the pass leaves behind, in this order: 0 is
+  // what the first layer reads, the token's embedding, l the residual stream after l layers, and
+  // n_layers what the head reads, the final norm applied (Hugging Face numbers hidden_states in the
+  // same way).
   std::span<const int> feature_layers = {};
   // Layers, numbered from 0, that the pass leaves out: the residual stream goes past them as it is.
   // Ascending. What such a pass leaves in a sequence is its own: all passes over a sequence leave

@@ -1,8 +1,10 @@
 // Broken files, each one clear error; and weights that come out of files as they went in.
 #include "model/load_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -316,6 +318,75 @@ TEST(StoredWeights, CopiesNativeKindsExactly) {
         ASSERT_NEAR(value_at(row, i), decoded[static_cast<std::size_t>(order[row] * kWidth + i)],
                     tolerance);
       }
+    }
+  }
+}
+
+// A part of a matrix, and rows that take turns with those of other products, head by head.
+TEST(StoredWeights, ReadsTheRowsItIsToldTo) {
+  constexpr std::int64_t kRows = 12;
+  constexpr std::int64_t kWidth = 32;
+  std::vector<float> values;
+  for (int i = 0; i < kRows * kWidth; ++i) values.push_back(static_cast<float>(i % 113 - 50));
+  const auto expect = [&](const StoredRows& rows, const std::vector<std::int64_t>& places) {
+    for (const ElementType type : {ElementType::f32, ElementType::bf16, ElementType::q8_0}) {
+      const auto bytes = testing::encode_values(values, kWidth, type);
+      const TensorView view{"w", type, {kRows, kWidth}, bytes};
+      const StoredWeights part(view, WeightKind::f32, rows);
+      ASSERT_EQ(part.n_rows(), static_cast<std::int64_t>(places.size()));
+      WeightRows read;
+      part.read(1, part.n_rows() - 1, read);
+      for (std::size_t i = 1; i < places.size(); ++i) {
+        std::vector<float> decoded(kWidth);
+        decode_rows(view, places[i], 1, decoded);
+        const auto at = read.f32.begin() + static_cast<std::ptrdiff_t>((i - 1) * kWidth);
+        EXPECT_TRUE(std::equal(decoded.begin(), decoded.end(), at)) << name_of(type) << " " << i;
+      }
+    }
+  };
+  expect({.first = 3, .n = 5}, {3, 4, 5, 6, 7});
+  expect({.first = 2, .n = 4, .run = 2, .stride = 6}, {2, 3, 8, 9});
+  expect({.first = 4, .n = 8, .interleaved_head_dim = 4}, {4, 6, 5, 7, 8, 10, 9, 11});
+}
+
+// What is stored turned gives, in every kind, the numbers of what is stored in rows.
+TEST(StoredWeights, TurnsMatrices) {
+  constexpr std::int64_t kRows = 40;
+  constexpr std::int64_t kWidth = 33;
+  std::vector<float> values;
+  for (int i = 0; i < kRows * kWidth; ++i) {
+    values.push_back(static_cast<float>((i * 37) % 1001 - 500) * 0.0131F);
+  }
+  std::vector<float> turned(values.size());
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      turned[static_cast<std::size_t>(i * kRows + row)] =
+          values[static_cast<std::size_t>(row * kWidth + i)];
+    }
+  }
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    const auto straight_bytes = testing::encode_values(values, kWidth, type);
+    const auto turned_bytes = testing::encode_values(turned, kRows, type);
+    const TensorView straight_view{"w", type, {kRows, kWidth}, straight_bytes};
+    const TensorView turned_view{"w", type, {kWidth, kRows}, turned_bytes};
+    for (const WeightKind kind :
+         {WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4}) {
+      SCOPED_TRACE(fmt::format("{} as {}", name_of(type), kernels::name_of(kind)));
+      const StoredWeights straight(straight_view, kind, {.first = 5, .n = 30});
+      const StoredWeights other(turned_view, kind, {.first = 5, .n = 30, .turned = true});
+      ASSERT_EQ(other.n_rows(), 30);
+      ASSERT_EQ(other.k(), kWidth);
+      EXPECT_EQ(StoredWeights(turned_view, kind, {.turned = true}).n_rows(), kRows);
+      WeightRows expected;
+      WeightRows read;
+      straight.read(7, 16, expected);
+      other.read(7, 16, read);
+      EXPECT_EQ(read.f32, expected.f32);
+      EXPECT_EQ(read.bf16, expected.bf16);
+      EXPECT_EQ(read.int8, expected.int8);
+      EXPECT_EQ(read.int4, expected.int4);
+      EXPECT_EQ(read.scales, expected.scales);
+      EXPECT_EQ(read.minimums, expected.minimums);
     }
   }
 }

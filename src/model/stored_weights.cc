@@ -70,25 +70,30 @@ WeightKind native_kind(ElementType type) {
   }
 }
 
-StoredWeights::StoredWeights(const TensorView& tensor, WeightKind kind, int interleaved_head_dim)
-    : tensor_(tensor), kind_(kind), interleaved_head_dim_(interleaved_head_dim) {}
-
-std::int64_t StoredWeights::stored_row(std::int64_t row) const {
-  if (interleaved_head_dim_ == 0) return row;
-  const std::int64_t in_head = row % interleaved_head_dim_;
-  const std::int64_t half = interleaved_head_dim_ / 2;
-  return row - in_head + 2 * (in_head % half) + in_head / half;
+std::int64_t StoredRows::place(std::int64_t row) const {
+  if (interleaved_head_dim > 0) {
+    const std::int64_t in_head = row % interleaved_head_dim;
+    const std::int64_t half = interleaved_head_dim / 2;
+    row += 2 * (in_head % half) + in_head / half - in_head;
+  }
+  if (run > 0) row = row / run * stride + row % run;
+  return first + row;
 }
+
+StoredWeights::StoredWeights(const TensorView& tensor, WeightKind kind, const StoredRows& rows)
+    : tensor_(tensor), kind_(kind), rows_(rows) {}
 
 const std::byte* StoredWeights::row_bytes(std::int64_t row) const {
   const auto n_blocks = static_cast<std::size_t>(k()) / block_elements(tensor_.type);
   return tensor_.data.data() +
-         static_cast<std::size_t>(stored_row(row)) * n_blocks * block_bytes(tensor_.type);
+         static_cast<std::size_t>(rows_.place(row)) * n_blocks * block_bytes(tensor_.type);
 }
 
 void StoredWeights::read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const {
   const ElementType stored = tensor_.type;
-  if (kind_ == WeightKind::bf16 && stored == ElementType::bf16) {
+  if (rows_.turned) {
+    read_turned(first_row, n_rows, rows);
+  } else if (kind_ == WeightKind::bf16 && stored == ElementType::bf16) {
     read_bf16(first_row, n_rows, rows);
   } else if (kind_ == WeightKind::int8 && stored == ElementType::q8_0) {
     read_int8(first_row, n_rows, rows);
@@ -202,9 +207,46 @@ void StoredWeights::read_decoded(std::int64_t first_row, std::int64_t n_rows,
   std::vector<float>& decoded = kind_ == WeightKind::f32 ? rows.f32 : buffer;
   decoded.resize(static_cast<std::size_t>(n_rows) * width);
   for (std::int64_t i = 0; i < n_rows; ++i) {
-    decode_rows(tensor_, stored_row(first_row + i), 1,
+    decode_rows(tensor_, rows_.place(first_row + i), 1,
                 {decoded.data() + static_cast<std::size_t>(i) * width, width});
   }
+  if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);
+}
+
+// A stored row holds one element of each row that is read; those of a range lie side by side.
+void StoredWeights::read_turned(std::int64_t first_row, std::int64_t n_rows,
+                                WeightRows& rows) const {
+  const auto width = static_cast<std::size_t>(k());
+  const std::size_t n_bytes = block_bytes(tensor_.type);
+  // use(place in (n_rows, k), bytes) for every element.
+  const auto for_elements = [&](const auto& use) {
+    for (std::size_t i = 0; i < width; ++i) {
+      const std::byte* const stored =
+          tensor_.data.data() + i * static_cast<std::size_t>(tensor_.shape[1]) * n_bytes;
+      for (std::int64_t row = 0; row < n_rows; ++row) {
+        const auto column = static_cast<std::size_t>(rows_.place(first_row + row));
+        use(static_cast<std::size_t>(row) * width + i, stored + column * n_bytes);
+      }
+    }
+  };
+  const std::size_t n = static_cast<std::size_t>(n_rows) * width;
+  if (kind_ == WeightKind::bf16 && tensor_.type == ElementType::bf16) {
+    rows.bf16.resize(n);
+    for_elements([&](std::size_t at, const std::byte* bytes) { rows.bf16[at] = load_u16(bytes); });
+    return;
+  }
+  thread_local std::vector<float> buffer;
+  std::vector<float>& decoded = kind_ == WeightKind::f32 ? rows.f32 : buffer;
+  decoded.resize(n);
+  for_elements([&](std::size_t at, const std::byte* bytes) {
+    if (tensor_.type == ElementType::f32) {
+      std::memcpy(&decoded[at], bytes, sizeof(float));
+    } else if (tensor_.type == ElementType::f16) {
+      decoded[at] = to_float(F16{load_u16(bytes)});
+    } else {
+      decoded[at] = to_float(Bf16{load_u16(bytes)});
+    }
+  });
   if (kind_ != WeightKind::f32) quantize_weights(decoded, n_rows, k(), kind_, rows);
 }
 

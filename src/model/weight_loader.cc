@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <string_view>
 
-#include "model/stored_weights.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -16,17 +14,13 @@ namespace {
 
 constexpr std::string_view kOperation = "load weights";
 
-// Biases change places as the rows they belong to (stored_weights.h).
-std::vector<float> half_split(const std::vector<float>& interleaved, int head_dim) {
-  const auto width = static_cast<std::size_t>(head_dim);
-  std::vector<float> split(interleaved.size());
-  for (std::size_t head = 0; head < interleaved.size(); head += width) {
-    for (std::size_t i = 0; i < width / 2; ++i) {
-      split[head + i] = interleaved[head + 2 * i];
-      split[head + width / 2 + i] = interleaved[head + 2 * i + 1];
-    }
+// Biases stand as the rows they belong to.
+std::vector<float> chosen(const std::vector<float>& stored, const StoredRows& rows) {
+  std::vector<float> values(rows.n > 0 ? static_cast<std::size_t>(rows.n) : stored.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = stored[static_cast<std::size_t>(rows.place(static_cast<std::int64_t>(i)))];
   }
-  return split;
+  return values;
 }
 
 // Old checkpoints hold RoPE's frequencies, GPT-2's and GPT-NeoX's their causal masks as well.
@@ -72,64 +66,38 @@ std::vector<float> WeightLoader::vector(const std::string& name, int n) {
 
 Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias bias,
                             int interleaved_head_dim) {
+  return linear_rows(name, n_columns, k, bias, {.interleaved_head_dim = interleaved_head_dim});
+}
+
+Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, Bias bias,
+                                 const StoredRows& rows) {
   const std::string bias_name = name + ".bias";
   const bool has_bias = has(bias_name);
-  if (bias == Bias::never) refuse_bias(name);
+  if (bias == Bias::never && has_bias) {
+    throw Error(kOperation, source_.description(),
+                fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
+  }
 
-  const TensorView& view = tensor(name + ".weight", {n_columns, k});
+  const TensorView& view = rows.turned ? tensor(name + ".weight", {k, n_stored})
+                                       : tensor(name + ".weight", {n_stored, k});
   Linear result;
   if (has_bias || bias == Bias::always) {
-    result.bias = vector(bias_name, n_columns);
-    if (interleaved_head_dim > 0 && reading_) {
-      result.bias = half_split(result.bias, interleaved_head_dim);
-    }
+    result.bias = vector(bias_name, n_stored);
+    if (reading_) result.bias = chosen(result.bias, rows);
   }
-  result.matrix = matrix(view, interleaved_head_dim);
-  if (reading_) source_.release(view);  // or the model would stand in memory twice
-  advance(view.data.size());
-  return result;
-}
-
-std::vector<Linear> WeightLoader::stacked(const std::string& name,
-                                          const std::vector<int>& n_columns, int k) {
-  refuse_bias(name);
-  const std::int64_t n_rows = std::accumulate(n_columns.begin(), n_columns.end(), std::int64_t{0});
-  const TensorView& view = tensor(name + ".weight", {n_rows, k});
-  const std::size_t row_bytes = view.data.size() / static_cast<std::size_t>(n_rows);
-  std::vector<Linear> parts;
-  std::size_t first = 0;
-  for (const int n : n_columns) {
-    const auto rows = static_cast<std::size_t>(n);
-    const TensorView part{.name = view.name,
-                          .type = view.type,
-                          .shape = {n, k},
-                          .data = view.data.subspan(first * row_bytes, rows * row_bytes)};
-    parts.push_back({.matrix = matrix(part, 0), .bias = {}});
-    first += rows;
-  }
-  if (reading_) source_.release(view);
-  advance(view.data.size());
-  return parts;
-}
-
-void WeightLoader::refuse_bias(const std::string& name) const {
-  const std::string bias_name = name + ".bias";
-  if (!has(bias_name)) return;
-  throw Error(kOperation, source_.description(),
-              fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
-}
-
-// Empty in the first walk, which notes what kinds there are.
-Matrix WeightLoader::matrix(const TensorView& view, int interleaved_head_dim) {
-  if (!reading_) {
+  const StoredWeights stored(view, kind_for(view), rows);
+  if (reading_) {
+    result.matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
+    source_.release(view);  // or the model would stand in memory twice
+    input_forms_ |= InputForms::of(stored.kind(), *options_.table);
+  } else {
     const WeightKind kind = options_.kind.value_or(native_kind(view.type));
     has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
-    return {};
   }
-  const StoredWeights stored(view, kind_for(view), interleaved_head_dim);
-  input_forms_ |= InputForms::of(stored.kind(), *options_.table);
-  return Matrix::pack(stored, *options_.table, options_.n_threads);
+  const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
+  advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
+  return result;
 }
 
 std::vector<std::string> WeightLoader::unread_below(std::string_view prefix) const {

@@ -14,6 +14,7 @@
 
 #include "io/tensor_source.h"
 #include "model/pass/blocks.h"
+#include "model/stored_weights.h"
 #include "tensor/matrix.h"
 
 namespace outrider {
@@ -58,9 +59,10 @@ class WeightLoader {
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0);
-  // Several products stored as one matrix, the rows of each behind those of the one before: "name"
-  // (sum of n_columns, k) as linear() has it, without biases.
-  std::vector<Linear> stacked(const std::string& name, const std::vector<int>& n_columns, int k);
+  // The same, of some rows of "name.weight" (n_stored, k), or turned, and as many of "name.bias"
+  // (n_stored).
+  Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
+                     const StoredRows& rows);
 
   // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
   // for, in the source's order. What some checkpoints store beside weights and follows from their
@@ -79,8 +81,6 @@ class WeightLoader {
 
  private:
   WeightKind kind_for(const TensorView& view) const;
-  Matrix matrix(const TensorView& view, int interleaved_head_dim);
-  void refuse_bias(const std::string& name) const;
   void advance(std::size_t n_bytes);
 
   const TensorSource& source_;

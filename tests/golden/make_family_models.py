@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{qwen2,qwen3,gemma3,mistral,smollm3,olmo2,granite,phi3}_*: tiny random models of
-these families, with logits and greedy continuations from Hugging Face transformers.
+"""Makes tests/golden/{qwen2,qwen3,gemma3,mistral,smollm3,olmo2,granite,gpt2,gpt_neox,phi3}_*:
+tiny random models of these families, with logits and greedy continuations from Hugging Face
+transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
 cases (those named, or all). Each folder is what save_pretrained writes, and beside it
@@ -213,6 +214,39 @@ CASES |= {
                  rope_scaling=dict(type="longrope", short_factor=SHORT, long_factor=LONG))),
 }
 
+CASES |= {
+    # As GPT-2: everything by default.
+    "gpt2_plain": dict(
+        model_type="gpt2", n_embd=32, n_layer=3, n_head=4, gguf=True,
+        old=dict(n_ctx=256, n_inner=None, task_specific_params=dict())),
+    # Not four times as wide; heads of another number than a power of two; the exact GELU.
+    "gpt2_odd": dict(
+        model_type="gpt2", n_embd=30, n_layer=2, n_head=5, n_inner=44, activation_function="gelu",
+        layer_norm_epsilon=1e-4),
+    # A context that the text nearly fills; scores scaled by layer, as in CRFM's models.
+    "gpt2_short": dict(
+        model_type="gpt2", n_embd=24, n_layer=3, n_head=3, n_positions=100,
+        scale_attn_by_inverse_layer_idx=True, reorder_and_upcast_attn=False),
+    # As Pythia.
+    "gpt_neox_parallel": dict(
+        model_type="gpt_neox", hidden_size=48, intermediate_size=60, num_hidden_layers=3,
+        num_attention_heads=3, hidden_act="gelu", tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25),
+        gguf=True, old=dict(rotary_pct=0.25, rotary_emb_base=10000)),
+    # As StableLM's first models: one branch after the other.
+    "gpt_neox_sequential": dict(
+        model_type="gpt_neox", hidden_size=32, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=4, hidden_act="gelu_new", tie_word_embeddings=True,
+        use_parallel_residual=False,
+        rope_parameters=dict(rope_type="linear", rope_theta=2e4, factor=2.0,
+                             partial_rotary_factor=0.5)),
+    "gpt_neox_whole": dict(
+        model_type="gpt_neox", hidden_size=40, intermediate_size=36, num_hidden_layers=2,
+        num_attention_heads=5, hidden_act="gelu_fast", tie_word_embeddings=False,
+        attention_bias=False, layer_norm_eps=1e-4,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)),
+}
+
 # --- what a test must notice ---
 
 
@@ -334,6 +368,55 @@ def norms_of_heads(model):
             norm.forward = forward
 
 
+def keep_means(model):
+    """LayerNorms without the mean's removal."""
+    for norm in model.modules():
+        if isinstance(norm, torch.nn.LayerNorm):
+            def forward(x, norm=norm):
+                scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + norm.eps)
+                return x * scale * norm.weight + norm.bias
+            norm.forward = forward
+
+
+def change(ending, function):
+    def wrong(config, state):
+        found = [key for key in state if key.endswith(ending)]
+        assert found, ending
+        for key in found:
+            state[key] = function(config, state[key]).contiguous()
+    return wrong
+
+
+def thirds(order):
+    """The three products of GPT-2's one matrix in another order, by columns."""
+    return lambda config, value: torch.cat(
+        [value.chunk(3, dim=-1)[i] for i in order], dim=-1)
+
+
+def first_third(config, value):
+    n = config.hidden_size
+    return torch.cat([torch.zeros_like(value[:n]), value[n:]])
+
+
+def parts_together(config, value):
+    """GPT-NeoX's rows as the converter to GGUF orders them: all queries, all keys, all values."""
+    heads = value.unflatten(0, (config.num_attention_heads, 3, -1))
+    return heads.transpose(0, 1).flatten(0, 2)
+
+
+def queries_without_bias(config, value):
+    heads = value.unflatten(0, (config.num_attention_heads, 3, -1)).clone()
+    heads[:, 0] = 0
+    return heads.flatten()
+
+
+def toggle(name, *values):
+    def wrong(config, _):
+        others = [value for value in values if value != getattr(config, name)]
+        setattr(config, name, others[0])
+    return wrong
+
+
 # name: (config and tensors changed before the model is made, the model changed afterwards)
 WRONG = {
     "mistral": {
@@ -383,6 +466,35 @@ WRONG = {
         "rows interleaved": (interleave, None),
         "another rope base": (set_rope(rope_theta=2e5), None),
     },
+    "gpt2": {
+        "no positions": (reset("wpe.weight", 0), None),
+        "positions one further": (change("wpe.weight", lambda _, v: v.roll(-1, 0)), None),
+        "a square matrix turned": (change("attn.c_proj.weight", lambda _, v: v.T), None),
+        "keys before queries": (change("c_attn.weight", thirds((1, 0, 2))), None),
+        "values before keys": (change("c_attn.weight", thirds((0, 2, 1))), None),
+        "no query bias": (change("c_attn.bias", first_third), None),
+        "no output bias": (reset("attn.c_proj.bias", 0), None),
+        "no bias of the feed-forward layer": (reset("mlp.c_proj.bias", 0), None),
+        "no bias of norms": (reset("ln_1.bias", 0), None),
+        "no bias of the last norm": (reset("ln_f.bias", 0), None),
+        "means kept": (None, keep_means),
+        "another epsilon": (set_config(layer_norm_epsilon=3e-4), None),
+        "the other gelu": (toggle("activation_function", "gelu_new", "gelu"), None),
+        "scores scaled otherwise": (
+            toggle("scale_attn_by_inverse_layer_idx", False, True), None),
+    },
+    "gpt_neox": {
+        "parts together": (change("query_key_value.weight", parts_together), None),
+        "no bias of the feed-forward layer": (reset("mlp.dense_4h_to_h.bias", 0), None),
+        "no bias of norms": (reset("input_layernorm.bias", 0), None),
+        "no bias of the last norm": (reset("final_layer_norm.bias", 0), None),
+        "means kept": (None, keep_means),
+        "another epsilon": (set_config(layer_norm_eps=3e-4), None),
+        "the other gelu": (toggle("hidden_act", "gelu", "gelu_new"), None),
+        "the other residual": (toggle("use_parallel_residual", False, True), None),
+        "another part of heads turned": (set_rope(partial_rotary_factor=0.75), None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
     "gemma3_text": {
         "no window": (set_config(sliding_window=4096), None),
         "a window less by one": (shift_window(-1), None),
@@ -413,6 +525,8 @@ def wrong_cases(config):
         if config.query_pre_attn_scalar != config.head_dim:
             cases["scaled by head_dim"] = (
                 set_config(query_pre_attn_scalar=config.head_dim), None)
+    elif config.model_type == "gpt2":
+        pass
     elif config.rope_parameters["rope_type"] == "linear":
         cases["no rope factor"] = (set_rope(rope_type="default"), None)
     elif config.rope_parameters["rope_type"] == "yarn":
@@ -425,8 +539,10 @@ def wrong_cases(config):
         cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
                                                long_factor=rope["short_factor"]), None)
         cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
-    if config.rope_parameters.get("partial_rotary_factor", 1) != 1:
+    if config.model_type == "phi3" and config.rope_parameters["partial_rotary_factor"] != 1:
         cases["another part turned"] = (turn_all, None)
+    if config.model_type == "gpt_neox" and config.attention_bias:
+        cases["no query bias"] = (change("query_key_value.bias", queries_without_bias), None)
     if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "smollm3",
                                                                          "phi3"):
         cases["no window"] = (set_config(sliding_window=4096), None)
@@ -445,14 +561,22 @@ def make_model(config, state=None):
     return model
 
 
+# Stored (in, out).
+CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+LAST_NORMS = ("model.norm.weight", "transformer.ln_f.weight", "gpt_neox.final_layer_norm.weight")
+
+
 def fill(model, generator):
     config = model.config
     for name, parameter in model.named_parameters():
-        if parameter.dim() == 2:
+        if parameter.dim() == 2 and name.endswith(CONV1D):
+            mean, deviation = 0, parameter.shape[0] ** -0.5
+        elif parameter.dim() == 2:
             mean, deviation = 0, parameter.shape[1] ** -0.5
         elif name.endswith("bias"):
-            mean, deviation = 0, 0.5
-        elif name == "model.norm.weight":  # logits of some units
+            # Where every product has one, larger ones would drown the tokens.
+            mean, deviation = 0, 0.1 if config.model_type in ("gpt2", "gpt_neox") else 0.5
+        elif name in LAST_NORMS:  # logits of some units
             mean, deviation = 3, 0.3
         elif name.endswith(("q_norm.weight", "k_norm.weight")):  # attention that tells tokens apart
             mean, deviation = 1.25, 0.3
@@ -484,9 +608,11 @@ def make_case(options):
     """A model whose continuation is clear and of several ids (8, or fewer if 20 have less)."""
     n = options.get("n", 64)
     options = {key: value for key, value in options.items() if key not in ("old", "gguf", "n")}
+    shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256)}.get(
+        options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
     config = AutoConfig.for_model(
-        **options, vocab_size=VOCABULARY, max_position_embeddings=256, rms_norm_eps=1e-6,
-        bos_token_id=1, eos_token_id=2, pad_token_id=0)
+        **{**shape, **options}, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2,
+        pad_token_id=0)
     for seed in range(100):
         generator = torch.Generator().manual_seed(seed)
         model = make_model(config)
@@ -519,7 +645,7 @@ def check_wrong(model, ids, expected):
 def write_old_spelling(directory, keys):
     path = directory / "config.json"
     config = json.loads(path.read_text())
-    del config["rope_parameters"]
+    config.pop("rope_parameters", None)
     if "sliding_window_pattern" in keys or config["model_type"] != "gemma3_text":
         config.pop("layer_types", None)
     config["torch_dtype"] = config.pop("dtype")
@@ -534,9 +660,13 @@ def pieces():
     return ["<pad>", "<bos>", "<eos>", *printable, "\u0120", "\u010a", "th"]
 
 
+LAYER_NORMED = ("gpt2", "gptneox")
+
+
 def write_gguf(model, path):
     """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of SmolLM3 and Granite
-    the rows of queries and keys interleaved, of the others no rows moved."""
+    the rows of queries and keys interleaved; GPT-2's matrices turned; GPT-NeoX's queries, keys and
+    values one behind the other; of the others no rows moved."""
     config = model.config
     architecture, arch = {
         "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
@@ -544,16 +674,31 @@ def write_gguf(model, path):
         "smollm3": ("smollm3", gguf.MODEL_ARCH.SMOLLM3),
         "olmo2": ("olmo2", gguf.MODEL_ARCH.OLMO2),
         "granite": ("granite", gguf.MODEL_ARCH.GRANITE),
+        "gpt2": ("gpt2", gguf.MODEL_ARCH.GPT2),
+        "gpt_neox": ("gptneox", gguf.MODEL_ARCH.GPTNEOX),
         "phi3": ("phi3", gguf.MODEL_ARCH.PHI3)}[config.model_type]
     is_gemma = architecture == "gemma3"
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_feed_forward_length(
+        4 * config.n_embd if architecture == "gpt2" else config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    rope = config.rope_parameters["full_attention"] if is_gemma else config.rope_parameters
+    if architecture not in LAYER_NORMED:
+        writer.add_head_count_kv(config.num_key_value_heads)
+    if architecture == "gpt2":
+        writer.add_layer_norm_eps(config.layer_norm_epsilon)
+        rope = dict(rope_type="none")
+    elif architecture == "gptneox":
+        # The converter writes no base, and readers take 10000.
+        rope = config.rope_parameters
+        assert rope["rope_theta"] == 1e4
+        writer.add_rope_dimension_count(int(rope["partial_rotary_factor"] * head_dim_of(config)))
+        writer.add_parallel_residual(config.use_parallel_residual)
+        writer.add_layer_norm_eps(config.layer_norm_eps)
+    else:
+        rope = config.rope_parameters["full_attention"] if is_gemma else config.rope_parameters
     if rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -578,8 +723,9 @@ def write_gguf(model, path):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
-    writer.add_rope_freq_base(rope["rope_theta"])
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if architecture not in LAYER_NORMED:
+        writer.add_rope_freq_base(rope["rope_theta"])
+        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     if architecture in ("qwen3", "gemma3"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
@@ -590,7 +736,8 @@ def write_gguf(model, path):
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
 
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2" if not is_gemma else "default")
+    writer.add_tokenizer_pre("default" if is_gemma else
+                             "gpt-2" if architecture in LAYER_NORMED else "qwen2")
     writer.add_token_list(pieces())
     types = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * (VOCABULARY - 3)
     writer.add_token_types(types)
@@ -609,6 +756,10 @@ def write_gguf(model, path):
             continue
         if is_gemma and name.endswith("norm.weight"):
             value = value + 1
+        if architecture == "gpt2" and name.endswith(CONV1D):
+            value = value.T
+        if ".query_key_value." in name:
+            value = parts_together(config, value)
         writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")),
                           numpy.ascontiguousarray(value.numpy()))
     writer.write_header_to_file()

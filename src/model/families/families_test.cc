@@ -59,11 +59,17 @@ struct Golden {
 };
 
 const std::vector<std::string> kGoldens = {
-    "qwen2_linear",   "qwen2_tied",     "qwen2_untied",  "qwen3_linear",        "qwen3_tied",
-    "qwen3_untied",   "gemma3_mixed",   "gemma3_scaled", "gemma3_one_in_three", "qwen2_yarn",
-    "mistral_window", "mistral_whole",  "mistral_yarn",  "smollm3_fourth",      "smollm3_listed",
-    "smollm3_window", "olmo2_plain",    "olmo2_grouped", "olmo2_biased",        "granite_tied",
-    "granite_untied", "granite_biased", "phi3_window",   "phi3_crossing",       "phi3_long"};
+    "qwen2_linear",   "qwen2_tied",        "qwen2_untied",
+    "qwen3_linear",   "qwen3_tied",        "qwen3_untied",
+    "gemma3_mixed",   "gemma3_scaled",     "gemma3_one_in_three",
+    "qwen2_yarn",     "mistral_window",    "mistral_whole",
+    "mistral_yarn",   "smollm3_fourth",    "smollm3_listed",
+    "smollm3_window", "olmo2_plain",       "olmo2_grouped",
+    "olmo2_biased",   "granite_tied",      "granite_untied",
+    "granite_biased", "gpt2_plain",        "gpt2_odd",
+    "gpt2_short",     "gpt_neox_parallel", "gpt_neox_sequential",
+    "gpt_neox_whole", "phi3_window",       "phi3_crossing",
+    "phi3_long"};
 
 std::unique_ptr<LanguageModel> load_f32(const fs::path& path) {
   return load_model(path, {.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 2});
@@ -128,7 +134,8 @@ TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
 INSTANTIATE_TEST_SUITE_P(All, FamilyGguf,
                          ::testing::Values("qwen2_tied", "qwen3_tied", "gemma3_scaled",
                                            "qwen2_yarn", "smollm3_fourth", "olmo2_plain",
-                                           "granite_tied", "phi3_crossing"),
+                                           "granite_tied", "gpt2_plain", "gpt_neox_parallel",
+                                           "phi3_crossing"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Windows, head norms, GELU and two RoPE tables keep the promise: a row's bits do not depend on how
@@ -174,6 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
     ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma3_one_in_three",
                                          "smollm3_window", "olmo2_grouped", "granite_biased",
+                                         "gpt2_odd", "gpt_neox_parallel", "gpt_neox_sequential",
                                          "phi3_crossing"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
@@ -234,6 +242,11 @@ TEST_P(UnknownField, IsNamed) {
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
   EXPECT_EQ(message(GetParam(), "use_alibi", false), "");  // off
+}
+
+class UnknownRope : public UnknownField {};
+
+TEST_P(UnknownRope, IsNamed) {
   const std::string rope = message(
       GetParam(), "rope_scaling", {{"rope_type", "linear"}, {"factor", 2}, {"mrope_section", {8}}});
   EXPECT_NE(rope.find("mrope_section"), std::string::npos) << rope;
@@ -241,10 +254,14 @@ TEST_P(UnknownField, IsNamed) {
   EXPECT_NE(type.find("default, linear, llama3, yarn, longrope"), std::string::npos) << type;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UnknownField,
-                         ::testing::Values("llama_linear_tied", "qwen2_tied", "qwen3_tied",
-                                           "gemma3_scaled", "mistral_window", "smollm3_fourth",
-                                           "olmo2_plain", "granite_tied", "phi3_crossing"),
+const std::vector<std::string> kOneOfEachWithRope = {
+    "llama_linear_tied", "qwen2_tied",  "qwen3_tied",   "gemma3_scaled",     "mistral_window",
+    "smollm3_fourth",    "olmo2_plain", "granite_tied", "gpt_neox_parallel", "phi3_crossing"};
+INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 
 // Numbers that no model has are refused by their key, before they size or divide anything.
@@ -307,12 +324,20 @@ TEST(QwenConfig, WindowsBeginAtTheirLayer) {
 
 // As above, of GGUF: a metadata entry in place of another one of the same length.
 TEST(UnknownField, IsNamedInGguf) {
-  for (const char* name : {"qwen2_tied", "qwen3_tied", "gemma3_scaled", "smollm3_fourth",
-                           "olmo2_plain", "granite_tied", "phi3_crossing"}) {
+  struct Change {
+    const char* name;
+    std::string known = "rope.freq_base";
+    std::string unknown = "rope.freq_babe";
+  };
+  const std::string token = "tokenizer.ggml.bos_token_id";
+  for (const auto& [name, known, unknown] :
+       {Change{"qwen2_tied"}, Change{"qwen3_tied"}, Change{"gemma3_scaled"},
+        Change{"smollm3_fourth"}, Change{"olmo2_plain"}, Change{"granite_tied"},
+        Change{"phi3_crossing"}, Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
+        Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
     std::ifstream stream(golden(name) / "model.gguf", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-    const std::string known = "rope.freq_base";
-    const std::string unknown = "rope.freq_babe";
+    ASSERT_EQ(known.size(), unknown.size());
     const std::size_t at = bytes.find(known);
     ASSERT_NE(at, std::string::npos);
     bytes.replace(at, known.size(), unknown);

@@ -12,6 +12,17 @@
 
 namespace outrider {
 
+// What a family calls its tensors outside of layers, without ".weight".
+struct DecoderNames {
+  TensorName embedding = {"model.embed_tokens", "token_embd"};
+  TensorName positions = {nullptr, nullptr};  // learned ones; null: none
+  TensorName final_norm = {"model.norm", "output_norm"};
+  TensorName head = {"lm_head", "output"};
+  TensorName layers = {"model.layers.", "blk."};  // what stands before a layer's number
+  // Of Hugging Face's names, which some checkpoints leave out throughout; or null.
+  const char* optional_prefix = nullptr;
+};
+
 // One model of a family: what its configuration says. Immutable.
 class Family {
  public:
@@ -26,8 +37,10 @@ class Family {
   // What logits are multiplied by.
   virtual float logit_scale() const { return 1; }
 
+  virtual DecoderNames names() const { return {}; }
+
   // The norm of that name, of `width` elements, as products expect it.
-  virtual RmsNorm load_norm(const LayerLoader& from, const TensorName& name, int width) const {
+  virtual Norm load_norm(const LayerLoader& from, const TensorName& name, int width) const {
     return {.weight = from.vector(name, width), .epsilon = config_.norm_epsilon};
   }
   // Layer `layer`, whose tensors `from` finds under its prefix.

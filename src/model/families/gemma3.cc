@@ -91,8 +91,8 @@ float Gemma3::embedding_scale() const {
 }
 
 // Norms are offsets from 1; the converter to GGUF adds it.
-RmsNorm Gemma3::load_norm(const LayerLoader& from, const TensorName& name, int width) const {
-  RmsNorm norm = Family::load_norm(from, name, width);
+Norm Gemma3::load_norm(const LayerLoader& from, const TensorName& name, int width) const {
+  Norm norm = Family::load_norm(from, name, width);
   if (!from.is_gguf()) {
     for (float& weight : norm.weight) weight += 1.0F;
   }

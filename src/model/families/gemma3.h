@@ -16,7 +16,7 @@ class Gemma3 final : public Family {
   explicit Gemma3(const ConfigSource& source);
   std::vector<RopeTable> ropes() const override;
   float embedding_scale() const override;
-  RmsNorm load_norm(const LayerLoader& from, const TensorName& name, int width) const override;
+  Norm load_norm(const LayerLoader& from, const TensorName& name, int width) const override;
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 

@@ -22,7 +22,7 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
   const Bias output_bias = config.attention_bias ? Bias::if_stored : Bias::never;
   const Bias mlp_bias = config.mlp_bias ? Bias::always : Bias::never;
   const auto norm = [&](const TensorName& name) {
-    return RmsNorm{.weight = from.vector(name, dim), .epsilon = config.norm_epsilon};
+    return Norm{.weight = from.vector(name, dim), .epsilon = config.norm_epsilon};
   };
 
   DecoderLayer layer;

@@ -1,8 +1,5 @@
 #include "model/families/phi3.h"
 
-#include <utility>
-#include <vector>
-
 #include "model/load/layer_windows.h"
 
 namespace outrider {
@@ -37,17 +34,22 @@ DecoderLayer Phi3::load_layer(LayerLoader& from, int) const {
   attention.head_dim = config.head_dim;
   attention.scale = default_attention_scale(config);
   attention.window = window_;
-  std::vector<Linear> heads =
-      from.stacked({"self_attn.qkv_proj", "attn_qkv"}, {n_queries, n_keys, n_keys}, dim);
-  attention.query = std::move(heads[0]);
-  attention.key = std::move(heads[1]);
-  attention.value = std::move(heads[2]);
+  const auto rows_of_heads = [&](int first, int n) {
+    return from.linear_rows({"self_attn.qkv_proj", "attn_qkv"}, n_queries + 2 * n_keys, first, n,
+                            dim, Bias::never);
+  };
+  attention.query = rows_of_heads(0, n_queries);
+  attention.key = rows_of_heads(n_queries, n_keys);
+  attention.value = rows_of_heads(n_queries + n_keys, n_keys);
   attention.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, Bias::never);
   loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "ffn_norm"}, dim);
   // GGUF calls both together "up".
-  std::vector<Linear> gate_up = from.stacked({"mlp.gate_up_proj", "ffn_up"}, {hidden, hidden}, dim);
-  loaded.mlp.gate = std::move(gate_up[0]);
-  loaded.mlp.up = std::move(gate_up[1]);
+  const auto half_of_mlp = [&](int first) {
+    return from.linear_rows({"mlp.gate_up_proj", "ffn_up"}, 2 * hidden, first, hidden, dim,
+                            Bias::never);
+  };
+  loaded.mlp.gate = half_of_mlp(0);
+  loaded.mlp.up = half_of_mlp(hidden);
   loaded.mlp.down = from.linear({"mlp.down_proj", "ffn_down"}, dim, hidden, Bias::never);
   return loaded;
 }

@@ -9,6 +9,8 @@
 
 #include "model/config_section.h"
 #include "model/families/gemma3.h"
+#include "model/families/gpt2.h"
+#include "model/families/gpt_neox.h"
 #include "model/families/granite.h"
 #include "model/families/llama.h"
 #include "model/families/mistral.h"
@@ -41,6 +43,8 @@ constexpr FamilyEntry kFamilies[] = {
     {"Olmo2ForCausalLM", "olmo2", "olmo2", read<Olmo2>},
     {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
+    {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},
+    {"GPTNeoXForCausalLM", "gpt_neox", "gptneox", read<GptNeoX>},
 };
 
 std::string names(const char* FamilyEntry::*name) {

@@ -97,10 +97,10 @@ struct Eagle3Weights {
   DecoderLayer layer;  // its attention norm is the embedding's
   Linear fc;           // (dim, hidden states read * dim)
   // Of what fc reads, one after the other; each a norm over all of it or (dim) for each state.
-  std::vector<std::vector<RmsNorm>> feature_norms;
-  RmsNorm state_norm;  // (dim)
-  RmsNorm head_norm;   // (dim)
-  Linear head;         // (draft vocabulary, dim)
+  std::vector<std::vector<Norm>> feature_norms;
+  Norm state_norm;  // (dim)
+  Norm head_norm;   // (dim)
+  Linear head;      // (draft vocabulary, dim)
 };
 
 class Eagle3Head final : public OneLayerHead {
@@ -156,7 +156,7 @@ class Eagle3Head final : public OneLayerHead {
   void compose(PassBuilder& pass, const Inputs& inputs) {
     const DecoderLayer& layer = parts().layer;
     Rows state = inputs.state;
-    const RmsNorm* norm = &weights_.state_norm;
+    const Norm* norm = &weights_.state_norm;
     if (config_.norm_before_residual) state = pass.norm(state, *std::exchange(norm, nullptr));
     const op::Normalise::Part joined[] = {{inputs.embedding, &layer.before_attention},
                                           {state, norm}};
@@ -171,10 +171,10 @@ class Eagle3Head final : public OneLayerHead {
   std::span<const float> normed(std::span<const float> features) {
     if (weights_.feature_norms.empty()) return features;
     normed_.assign(features.begin(), features.end());
-    for (const std::vector<RmsNorm>& norms : weights_.feature_norms) {
+    for (const std::vector<Norm>& norms : weights_.feature_norms) {
       std::size_t at = 0;
       for (std::size_t i = 0; at < normed_.size(); ++i) {
-        const RmsNorm& norm = norms[i % norms.size()];
+        const Norm& norm = norms[i % norms.size()];
         parts().machine.table->rms_norm(normed_.data() + at, norm.weight.data(),
                                         static_cast<int>(norm.weight.size()), norm.epsilon,
                                         normed_.data() + at);
@@ -194,7 +194,7 @@ class Eagle3Head final : public OneLayerHead {
   Eagle3Weights weights_;
   EagleConfig config_;
   std::vector<TokenId> draft_vocabulary_;  // the target's id of each draft id
-  RmsNorm no_norm_;
+  Norm no_norm_;
   RowsPass fuse_;              // hidden states to a state
   RowsPass say_;               // a state to logits
   std::vector<float> normed_;  // hidden states, reused
@@ -273,16 +273,15 @@ std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& t
                                      SharedOutput(target, loader.options()), config);
 }
 
-std::vector<std::vector<RmsNorm>> feature_norms_of(WeightLoader& loader,
-                                                   const EagleConfig& config) {
+std::vector<std::vector<Norm>> feature_norms_of(WeightLoader& loader, const EagleConfig& config) {
   const auto n = static_cast<int>(config.feature_layers.size());
-  std::vector<std::vector<RmsNorm>> stages;
+  std::vector<std::vector<Norm>> stages;
   if (config.norm_before_fc) {
     stages.push_back({{.weight = loader.vector("input_norm.weight", n * config.layer.dim),
                        .epsilon = config.layer.norm_epsilon}});
   }
   if (config.norm_each_feature) {
-    std::vector<RmsNorm>& norms = stages.emplace_back();
+    std::vector<Norm>& norms = stages.emplace_back();
     for (int i = 0; i < n; ++i) {
       norms.push_back(norm_of(loader, fmt::format("fc_norm.{}.weight", i), config.layer));
     }

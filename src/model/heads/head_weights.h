@@ -18,7 +18,7 @@ inline DecoderLayer layer_of(WeightLoader& loader, const ModelConfig& config,
 }
 
 // The norm of that name, (dim).
-inline RmsNorm norm_of(WeightLoader& loader, const std::string& name, const ModelConfig& config) {
+inline Norm norm_of(WeightLoader& loader, const std::string& name, const ModelConfig& config) {
   return {.weight = loader.vector(name, config.dim), .epsilon = config.norm_epsilon};
 }
 

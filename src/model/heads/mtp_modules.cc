@@ -25,10 +25,10 @@ constexpr int kMostModules = 64;
 
 struct ModuleWeights {
   DecoderLayer layer;
-  RmsNorm embedding_norm;  // (dim)
-  RmsNorm state_norm;      // (dim)
-  RmsNorm head_norm;       // (dim)
-  Linear join;             // (dim, 2 dim)
+  Norm embedding_norm;  // (dim)
+  Norm state_norm;      // (dim)
+  Norm head_norm;       // (dim)
+  Linear join;          // (dim, 2 dim)
 };
 
 class MtpModule final : public OneLayerHead {

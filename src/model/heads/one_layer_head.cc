@@ -16,7 +16,7 @@ constexpr int kGivenState[] = {1};
 
 void OneLayerHead::build(
     const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
-    const RmsNorm* given_norm) {
+    const Norm* given_norm) {
   PassBuilder pass(parts_.config.dim);
   inputs_ = {.embedding = pass.buffer(parts_.config.dim), .state = pass.buffer(parts_.config.dim)};
   pass.rope(rope_table(parts_.config));

@@ -46,7 +46,7 @@ class OneLayerHead : public FeatureHead {
   // compose leaves in the stream the state that each row gives. Once, in the head's constructor:
   // the list refers to the head's weights. given_norm: of the states that rows give; null: none.
   void build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
-             const RmsNorm* given_norm = nullptr);
+             const Norm* given_norm = nullptr);
 
   const Parts& parts() const { return parts_; }
   // states (n, dim), as the pass left them, to output's logits (n, the target's vocabulary size),

@@ -82,13 +82,28 @@ class ConfigSource {
   }
 };
 
+// What families call what they all have.
+struct DecoderKeys {
+  ConfigKey context_length = {"max_position_embeddings", "context_length"};
+  ConfigKey n_layers = {"num_hidden_layers", "block_count"};
+  ConfigKey dim = {"hidden_size", "embedding_length"};
+  ConfigKey n_heads = {"num_attention_heads", "attention.head_count"};
+  ConfigKey n_kv_heads = {"num_key_value_heads", "attention.head_count_kv"};
+  ConfigKey head_dim = {"head_dim", "attention.key_length"};
+  ConfigKey hidden_dim = {"intermediate_size", "feed_forward_length"};
+  ConfigKey norm_epsilon = {"rms_norm_eps", "attention.layer_norm_rms_epsilon"};
+};
+
 // How decoders differ in what they all say.
 struct DecoderDefaults {
   const char* architecture = "";  // ModelConfig::architecture
+  DecoderKeys keys = {};
   const char* activation_key = "hidden_act";
-  const char* activation = "silu";  // the one that the family computes with
+  const char* activation = "silu";  // the one that the family computes with; null: it reads its own
+  int widening = 0;                 // hidden_dim where the file has none: so many dim; 0: it must
   bool tied_head = false;           // where config.json does not say
   bool has_special_tokens = true;   // false: of a head, whose tokens are its target's
+  bool has_rope = true;
   RopeKeys rope = {};
 };
 

@@ -9,14 +9,51 @@
 namespace outrider {
 namespace {
 
-constexpr TensorName kEmbedding = {"model.embed_tokens", "token_embd"};
-constexpr TensorName kFinalNorm = {"model.norm", "output_norm"};
-constexpr TensorName kHead = {"lm_head", "output"};
+// The names of a family's tensors in one file.
+class NamesInFile {
+ public:
+  NamesInFile(const TensorSource& source, const DecoderNames& names, bool gguf)
+      : names_(names), gguf_(gguf) {
+    if (gguf || names.optional_prefix == nullptr) return;
+    const auto weight = [](std::string_view name) { return fmt::format("{}.weight", name); };
+    const std::string_view embedding = names.embedding.hugging_face;
+    const std::string_view prefix = names.optional_prefix;
+    if (source.find(weight(embedding)) == nullptr &&
+        source.find(weight(embedding.substr(prefix.size()))) != nullptr) {
+      left_out_ = prefix;
+    }
+  }
+
+  std::string embedding() const { return of(names_.embedding); }
+  bool has_positions() const { return names_.positions.gguf != nullptr; }
+  std::string positions() const { return of(names_.positions); }
+  std::string head() const { return of(names_.head); }
+  std::string layers() const { return of(names_.layers); }
+  // As LayerLoader takes it.
+  TensorName final_norm() const {
+    TensorName name = names_.final_norm;
+    if (is_shortened(name)) name.hugging_face += left_out_.size();
+    return name;
+  }
+
+ private:
+  bool is_shortened(const TensorName& name) const {
+    return !left_out_.empty() && std::string_view(name.hugging_face).starts_with(left_out_);
+  }
+  std::string of(const TensorName& name) const {
+    if (gguf_) return name.gguf;
+    return name.hugging_face + (is_shortened(name) ? left_out_.size() : 0);
+  }
+
+  DecoderNames names_;
+  bool gguf_;
+  std::string_view left_out_;  // empty: nothing
+};
 
 // Whether a weight that no layer reads is a multi-token prediction module's: those stand as layers
 // behind the last, told by the product that joins state and token.
-bool is_of_module(const TensorSource& source, std::string_view name, bool gguf) {
-  const std::string_view layers = gguf ? "blk." : "model.layers.";
+bool is_of_module(const TensorSource& source, std::string_view name, std::string_view layers,
+                  bool gguf) {
   if (!name.starts_with(layers)) return name.starts_with("mtp.");
   const std::string_view layer = name.substr(0, name.find('.', layers.size()));
   return source.find(fmt::format("{}.{}eh_proj.weight", layer, gguf ? "nextn." : "")) != nullptr;
@@ -24,61 +61,60 @@ bool is_of_module(const TensorSource& source, std::string_view name, bool gguf) 
 
 // The weights that nothing reads and that have no meaning elsewhere either: in multi-token
 // prediction, as an output matrix that is the embedding, in GGUF's configuration.
-std::vector<std::string> without_meaning(const TensorSource& source,
+std::vector<std::string> without_meaning(const TensorSource& source, const NamesInFile& names,
                                          std::vector<std::string> unread, bool tied, bool gguf) {
-  const std::string head = fmt::format("{}.weight", gguf ? kHead.gguf : kHead.hugging_face);
+  const std::string head = fmt::format("{}.weight", names.head());
+  const std::string layers = names.layers();
   std::erase_if(unread, [&](const std::string& name) {
     const bool is_of_rope = gguf && name.starts_with("rope_f");  // rope_freqs, rope_factors_long
-    return (tied && name == head) || is_of_rope || is_of_module(source, name, gguf);
+    return (tied && name == head) || is_of_rope || is_of_module(source, name, layers, gguf);
   });
   return unread;
 }
 
-}  // namespace
-
-bool has_tied_head(const TensorSource& source, const ModelConfig& config, NamingScheme names) {
+// Whether the output matrix is the embedding: where the configuration says so, unless an output
+// matrix is stored that is another one.
+bool has_tied_head(const TensorSource& source, const ModelConfig& config,
+                   const NamesInFile& names) {
   if (!config.tied_head) return false;
-  const auto find = [&](const TensorName& name) {
-    return source.find(
-        fmt::format("{}.weight", names == NamingScheme::gguf ? name.gguf : name.hugging_face));
-  };
-  const TensorView* const own = find(kHead);
-  const TensorView* const tied = find(kEmbedding);
+  const TensorView* const own = source.find(fmt::format("{}.weight", names.head()));
+  const TensorView* const tied = source.find(fmt::format("{}.weight", names.embedding()));
   if (own == nullptr || tied == nullptr) return true;
   return own->type == tied->type && own->data.size() == tied->data.size() &&
          std::memcmp(own->data.data(), tied->data.data(), own->data.size()) == 0;
 }
+
+}  // namespace
 
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options) {
   const ModelConfig& config = family.config();
   WeightLoader loader(source, options);
   const bool gguf = options.names == NamingScheme::gguf;
-  const auto name_of = [gguf](const TensorName& name) {
-    return gguf ? name.gguf : name.hugging_face;
-  };
-  const bool tied = has_tied_head(source, config, options.names);
-  const char* const head = name_of(tied ? kEmbedding : kHead);
+  const NamesInFile names(source, family.names(), gguf);
+  const bool tied = has_tied_head(source, config, names);
+  const std::string head = tied ? names.embedding() : names.head();
+  const std::string layers = names.layers();
   DecoderWeights weights = loader.run([&](WeightLoader& walk) {
-    const auto stored = [&](const char* name) {
-      return walk.tensor(fmt::format("{}.weight", name), {config.vocabulary_size, config.dim});
+    const auto stored = [&](const std::string& name, int n_rows) {
+      return walk.tensor(fmt::format("{}.weight", name), {n_rows, config.dim});
     };
     DecoderWeights read;
-    read.embedding = stored(name_of(kEmbedding));
+    read.embedding = stored(names.embedding(), config.vocabulary_size);
+    if (names.has_positions()) read.positions = stored(names.positions(), config.context_length);
     for (int i = 0; i < config.n_layers; ++i) {
-      const std::string prefix =
-          fmt::format(fmt::runtime(gguf ? "blk.{}." : "model.layers.{}."), i);
+      const std::string prefix = fmt::format("{}{}.", layers, i);
       LayerLoader from(walk, prefix);
       read.layers.push_back(family.load_layer(from, i));
       walk.require_all_read_below(prefix);
     }
-    read.final_norm = family.load_norm(LayerLoader(walk, ""), kFinalNorm, config.dim);
+    read.final_norm = family.load_norm(LayerLoader(walk, ""), names.final_norm(), config.dim);
     read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
-    read.head_as_stored = stored(head);
+    read.head_as_stored = stored(head, config.vocabulary_size);
     return read;
   });
   weights.all_f32 = loader.all_f32();
-  weights.unread = without_meaning(source, loader.unread_below(""), tied, gguf);
+  weights.unread = without_meaning(source, names, loader.unread_below(""), tied, gguf);
   return weights;
 }
 

@@ -16,17 +16,14 @@ namespace outrider {
 // Immutable once loaded.
 struct DecoderWeights {
   TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
+  TensorView positions;  // (context_length, dim), likewise, where they are learned
   std::vector<DecoderLayer> layers;
-  RmsNorm final_norm;               // (dim)
+  Norm final_norm;                  // (dim)
   Matrix head;                      // (vocabulary_size, dim)
   TensorView head_as_stored;        // the same, as long as the source lives
   bool all_f32 = false;             // every matrix is f32
   std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
 };
-
-// Whether the output matrix is the embedding: where the configuration says so, unless an output
-// matrix is stored that is another one.
-bool has_tied_head(const TensorSource& source, const ModelConfig& config, NamingScheme names);
 
 // Throws Error as WeightLoader does, and on a weight of one of its layers that the family does not
 // read: all of it before the first tensor is packed.

@@ -26,14 +26,26 @@ class LayerLoader {
   std::vector<float> vector(const TensorName& name, int n) const {
     return loader_.vector(full(name) + ".weight", n);
   }
+  // A norm that removes the mean, (width), with its bias.
+  Norm layer_norm(const TensorName& name, int width, float epsilon) const {
+    return {.weight = vector(name, width),
+            .epsilon = epsilon,
+            .removes_mean = true,
+            .bias = loader_.vector(full(name) + ".bias", width)};
+  }
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const TensorName& name, int n_columns, int k, Bias bias,
                 int interleaved_head_dim = 0) {
     return loader_.linear(full(name), n_columns, k, bias, interleaved_head_dim);
   }
-
-  std::vector<Linear> stacked(const TensorName& name, const std::vector<int>& n_columns, int k) {
-    return loader_.stacked(full(name), n_columns, k);
+  // Of several products stored as one matrix (n_rows_stored, k), that of rows first_row and on.
+  Linear linear_rows(const TensorName& name, int n_rows_stored, int first_row, int n_columns, int k,
+                     Bias bias) {
+    return linear_rows(name, n_rows_stored, k, bias, {.first = first_row, .n = n_columns});
+  }
+  Linear linear_rows(const TensorName& name, int n_rows_stored, int k, Bias bias,
+                     const StoredRows& rows) {
+    return loader_.linear_rows(full(name), n_rows_stored, k, bias, rows);
   }
 
  private:

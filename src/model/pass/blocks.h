@@ -11,21 +11,26 @@ namespace outrider {
 
 // A product with an optional bias: y (n_columns) = W x + bias.
 struct Linear {
-  Matrix matrix;            // (n_columns, k)
-  std::vector<float> bias;  // (n_columns), or empty
+  Matrix matrix;                                          // (n_columns, k)
+  std::vector<float> bias;                                // (n_columns), or empty
+  bool empty() const { return matrix.n_columns() == 0; }  // no product at all
 };
 
-// y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019). Families that store a norm
-// as an offset from 1 have 1 added at load.
-struct RmsNorm {
+// y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019) or, where it removes the
+// mean, weight * c / sqrt(mean(c^2) + epsilon) + bias of c = x - mean(x) (Ba et al. 2016). Families
+// that store a norm as an offset from 1 have 1 added at load.
+struct Norm {
   std::vector<float> weight;  // (width); empty: no norm
   float epsilon = 0;
+  bool removes_mean = false;
+  std::vector<float> bias = {};  // (width), or empty; of those that remove the mean
   bool empty() const { return weight.empty(); }
 };
 
 enum class Activation {
   silu,       // x / (1 + e^-x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016)
+  gelu_erf,   // x / 2 (1 + erf(x / sqrt(2))), what the former approximates
 };
 
 // Grouped-query attention (Ainslie et al. 2023). Query and key rows are in the half-split order:
@@ -41,9 +46,9 @@ struct Attention {
   Linear key;          // (n_kv_heads * head_dim, likewise)
   Linear value;        // as key
   Linear output;       // (dim, n_heads * head_dim)
-  RmsNorm query_norm;  // before RoPE, of every head, (head_dim), or of all heads together,
+  Norm query_norm;     // before RoPE, of every head, (head_dim), or of all heads together,
                        // (n_heads * head_dim); or empty
-  RmsNorm key_norm;    // likewise, (n_kv_heads * head_dim)
+  Norm key_norm;       // likewise, (n_kv_heads * head_dim)
   bool norms_all_heads = false;  // which of the two the norms are
 };
 inline constexpr int kNoRope = -1;
@@ -56,29 +61,38 @@ struct GatedMlp {
   Linear down;  // (dim, hidden_dim)
 };
 
-// One decoder layer. A family uses the norms that it has.
-struct DecoderLayer {
-  RmsNorm before_attention;
-  Attention attention;
-  RmsNorm after_attention;  // of what attention adds to the stream
-  RmsNorm before_mlp;
-  GatedMlp mlp;
-  RmsNorm after_mlp;  // of what the MLP adds
+// Wdown activation(Wup x).
+struct PlainMlp {
+  Activation activation = Activation::gelu_tanh;
+  Linear up;    // (hidden_dim, dim)
+  Linear down;  // (dim, hidden_dim)
 };
 
-// use(linear) for the layer's matrices.
+// One decoder layer. A family uses the norms and the one of the MLPs that it has.
+struct DecoderLayer {
+  Norm before_attention;
+  Attention attention;
+  Norm after_attention;  // of what attention adds to the stream
+  Norm before_mlp;
+  GatedMlp mlp;
+  PlainMlp plain_mlp;
+  Norm after_mlp;  // of what the MLP adds
+};
+
+// use(linear) for the products that the layer has.
 template <typename Layer, typename Use>
 void for_each_linear(Layer& layer, const Use& use) {
   for (auto* linear : {&layer.attention.query, &layer.attention.key, &layer.attention.value,
-                       &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down}) {
-    use(*linear);
+                       &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down,
+                       &layer.plain_mlp.up, &layer.plain_mlp.down}) {
+    if (!linear->empty()) use(*linear);
   }
 }
 
 // use(norm) for the norms that the layer has.
 template <typename Use>
 void for_each_norm(const DecoderLayer& layer, const Use& use) {
-  for (const RmsNorm* norm :
+  for (const Norm* norm :
        {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
         &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
     if (!norm->empty()) use(*norm);

@@ -41,6 +41,16 @@ T* row_of(std::vector<T>& values, std::int64_t row, int width) {
   return values.data() + static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
 }
 
+// y = norm(x), of n elements. y may be x.
+void normalise(const KernelTable& table, const Norm& norm, const float* x, int n, float* y) {
+  if (norm.removes_mean) {
+    const float* const bias = norm.bias.empty() ? nullptr : norm.bias.data();
+    table.layer_norm(x, norm.weight.data(), bias, n, norm.epsilon, y);
+  } else {
+    table.rms_norm(x, norm.weight.data(), n, norm.epsilon, y);
+  }
+}
+
 void activate(const KernelTable& table, Activation activation, const float* gate, const float* up,
               int n, float* out) {
   switch (activation) {
@@ -48,6 +58,8 @@ void activate(const KernelTable& table, Activation activation, const float* gate
       return table.silu_multiply(gate, up, n, out);
     case Activation::gelu_tanh:
       return table.gelu_multiply(gate, up, n, out);
+    case Activation::gelu_erf:
+      return table.gelu_erf_multiply(gate, up, n, out);
   }
 }
 
@@ -82,7 +94,8 @@ void CpuOps::operator()(const op::Embed& op) const {
   const Range mine = team.share(pass.plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     const std::span<float> x(row(op.to, i), static_cast<std::size_t>(op.to.width));
-    decode_rows(*op.table, pass.plan_.rows()[static_cast<std::size_t>(i)].token, 1, x);
+    const PassRow& its = pass.plan_.rows()[static_cast<std::size_t>(i)];
+    decode_rows(*op.table, op.by == op::Embed::By::token ? its.token : its.position, 1, x);
     if (op.scale != 1) scale_by(op.scale, x.data(), op.to.width);
   }
 }
@@ -122,7 +135,7 @@ void CpuOps::operator()(const op::Normalise& op) const {
       add_bias(rows, from);
       const float* x = row(rows, from);
       if (norm != nullptr && !norm->empty()) {
-        table.rms_norm(x, norm->weight.data(), rows.width, norm->epsilon, to);
+        normalise(table, *norm, x, rows.width, to);
       } else {
         std::copy_n(x, rows.width, to);
       }
@@ -150,7 +163,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
       attention.rope == kNoRope ? nullptr : &pass.angles_[static_cast<std::size_t>(attention.rope)];
   const int n_rows = pass.plan_.n_rows();
   // use(row, x): one head of every row, x (head_dim), with its bias and norm.
-  const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const RmsNorm* norm,
+  const auto for_rows = [&](const Rows& heads, const std::vector<float>& bias, const Norm* norm,
                             int head, const auto& use) {
     for (int i = 0; i < n_rows; ++i) {
       float* x = row(heads, i) + head * head_dim;
@@ -161,7 +174,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
       }
       add_bias_part(table, x, &bias, head * head_dim, head_dim);
       if (norm != nullptr && !norm->empty()) {
-        table.rms_norm(x, norm->weight.data(), head_dim, norm->epsilon, x);
+        normalise(table, *norm, x, head_dim, x);
       }
       use(i, x);
     }
@@ -258,8 +271,7 @@ void CpuOps::operator()(const op::LeaveFeature& op) const {
       float* to =
           pass.outputs_.features + (static_cast<std::size_t>(i) * asked.size() + place) * width;
       if (op.norm != nullptr) {
-        pass.machine_.table->rms_norm(row(op.from, i), op.norm->weight.data(), op.from.width,
-                                      op.norm->epsilon, to);
+        normalise(*pass.machine_.table, *op.norm, row(op.from, i), op.from.width, to);
       } else {
         std::copy_n(row(op.from, i), width, to);
       }

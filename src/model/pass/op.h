@@ -40,9 +40,12 @@ enum class Sharing {
 
 namespace op {
 
-// to = scale * table[token]. By rows.
+// to = scale * table[token], or of the row's position. By rows.
 struct Embed {
-  const TensorView* table = nullptr;  // (vocabulary_size, width), of any float type
+  enum class By { token, position };
+  By by = By::token;
+  const TensorView* table = nullptr;  // (vocabulary_size or context_length, width), of any float
+                                      // type
   float scale = 1;
   Rows to;
 };
@@ -58,7 +61,7 @@ struct Angles {
 struct Normalise {
   struct Part {
     Rows from;
-    const RmsNorm* norm = nullptr;
+    const Norm* norm = nullptr;
   };
   std::array<Part, 2> parts;
   int n_parts = 1;
@@ -117,7 +120,7 @@ struct Add {
 struct LeaveFeature {
   int n_layers_done = 0;
   Rows from;
-  const RmsNorm* norm = nullptr;
+  const Norm* norm = nullptr;
 };
 
 // to[ids[i]] = from[i], minus infinity elsewhere: logits of a part of the vocabulary. By rows.

@@ -6,7 +6,21 @@ namespace outrider {
 namespace {
 
 // What buffers are for. Two roles never share one, so that a block's reads stay what they were.
-enum Role { kNormed, kQuery, kKey, kValue, kAttended, kBranch, kGate, kUp, kHidden, kAsked, kPart };
+enum Role {
+  kNormed,
+  kAside,
+  kPositions,
+  kQuery,
+  kKey,
+  kValue,
+  kAttended,
+  kBranch,
+  kGate,
+  kUp,
+  kHidden,
+  kAsked,
+  kPart
+};
 
 }  // namespace
 
@@ -41,7 +55,13 @@ int PassBuilder::rope(RopeTable table) {
 }
 
 void PassBuilder::embed(const TensorView& table, float scale) {
-  append(op::Embed{.table = &table, .scale = scale, .to = stream_});
+  append(op::Embed{.by = op::Embed::By::token, .table = &table, .scale = scale, .to = stream_});
+}
+
+void PassBuilder::add_positions(const TensorView& table) {
+  const Rows positions = scratch(kPositions, stream_.width);
+  append(op::Embed{.by = op::Embed::By::position, .table = &table, .scale = 1, .to = positions});
+  add(positions);
 }
 
 void PassBuilder::begin_layer(int layer) {
@@ -61,13 +81,19 @@ void PassBuilder::multiply(const Rows& read,
   append(what);
 }
 
-Rows PassBuilder::norm(const Rows& rows, const RmsNorm& norm) {
+Rows PassBuilder::norm(const Rows& rows, const Norm& norm) {
   if (rows.buffer != stream_.buffer) {
     append(op::Normalise{.parts = {{{rows, &norm}, {}}}, .n_parts = 1, .to = rows});
     return {.buffer = rows.buffer, .width = rows.width};
   }
   const op::Normalise::Part part{rows, &norm};
   return join({&part, 1});
+}
+
+Rows PassBuilder::norm_aside(const Norm& norm) {
+  const Rows to = scratch(kAside, stream_.width);
+  append(op::Normalise{.parts = {{{stream_, &norm}, {}}}, .n_parts = 1, .to = to});
+  return to;
 }
 
 Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
@@ -83,7 +109,7 @@ Rows PassBuilder::join(std::span<const op::Normalise::Part> parts) {
 }
 
 void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias,
-                                const RmsNorm& norm) {
+                                const Norm& norm) {
   const Rows from = {.buffer = rows.buffer, .width = rows.width, .bias = &bias};
   append(op::Normalise{.parts = {{{from, &norm}, {}}}, .n_parts = 1, .to = rows});
 }
@@ -127,6 +153,15 @@ Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {
   return linear(hidden, mlp.down);
 }
 
+Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
+  const Rows hidden = scratch(kHidden, mlp.up.matrix.n_columns());
+  multiply(read, {{&mlp.up.matrix, hidden}});
+  Rows up = hidden;
+  up.bias = &mlp.up.bias;
+  append(op::Gate{.gate = up, .up = {}, .to = hidden, .activation = mlp.activation});
+  return linear(hidden, mlp.down);
+}
+
 Rows PassBuilder::linear(const Rows& read, const Linear& linear) {
   Rows to = scratch(kBranch, linear.matrix.n_columns());
   multiply(read, {{&linear.matrix, to}});
@@ -156,14 +191,14 @@ void PassBuilder::copy(const Rows& from, const Rows& to) {
   append(op::Normalise{.parts = {{{from, nullptr}, {}}}, .n_parts = 1, .to = to});
 }
 
-void PassBuilder::leave_feature(int n_layers_done, const RmsNorm* norm) {
+void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
   // No op of a layer: where the layer is left out, its feature is what went past it.
   const int layer = std::exchange(layer_, -1);
   append(op::LeaveFeature{.n_layers_done = n_layers_done, .from = stream_, .norm = norm});
   layer_ = layer;
 }
 
-void PassBuilder::logits(const Rows& rows, const RmsNorm* norm, const Matrix& head, float scale) {
+void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head, float scale) {
   output_ = true;
   const Rows asked = scratch(kAsked, rows.width, true);
   append(op::Normalise{

@@ -34,18 +34,24 @@ class PassBuilder {
 
   // stream = scale * table[token].
   void embed(const TensorView& table, float scale);
+  // stream += table[position].
+  void add_positions(const TensorView& table);
   // Ops from here on belong to decoder layer `layer`, until end_layers().
   void begin_layer(int layer);
   void end_layers();
 
   // What a norm makes of the stream goes to a buffer that products read; what attention, an MLP or
   // another product added stays in its place. An empty norm of the stream copies it.
-  Rows norm(const Rows& rows, const RmsNorm& norm);
+  Rows norm(const Rows& rows, const Norm& norm);
+  // Of the stream as it is now, kept while blocks read what norm() makes: for a second branch that
+  // does not read what the first one adds.
+  Rows norm_aside(const Norm& norm);
   // norm(from) of one or two parts side by side, for products to read.
   Rows join(std::span<const op::Normalise::Part> parts);
   // What is added to the stream.
   Rows attention(const Rows& read, const Attention& attention);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
+  Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
   Rows linear(const Rows& read, const Linear& linear);
   Rows activated(const Rows& read, const Linear& linear, Activation activation);
@@ -58,10 +64,10 @@ class PassBuilder {
   void copy(const Rows& from, const Rows& to);
 
   // Feature n_layers_done of ForwardRequest. norm may be null.
-  void leave_feature(int n_layers_done, const RmsNorm* norm);
+  void leave_feature(int n_layers_done, const Norm* norm);
   // The rows whose logits are asked for, normalised (norm may be null: copied) and multiplied by
   // scale, and the logits themselves: the buffer kLogits.
-  void logits(const Rows& rows, const RmsNorm* norm, const Matrix& head, float scale = 1);
+  void logits(const Rows& rows, const Norm* norm, const Matrix& head, float scale = 1);
   // Logits of every row of `read`, of these tokens alone.
   void spread_logits(const Rows& read, const Matrix& head, const std::vector<TokenId>& ids,
                      int vocabulary_size);
@@ -75,7 +81,7 @@ class PassBuilder {
   int add_buffer(int width, bool asked);
   template <typename What>
   void append(What what);
-  void norm_in_place(const Rows& rows, const std::vector<float>& bias, const RmsNorm& norm);
+  void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
 
   struct Scratch {

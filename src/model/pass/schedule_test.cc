@@ -200,7 +200,7 @@ class RandomList {
 
   std::mt19937 random_;
   std::array<std::unique_ptr<Linear>, 4> linears_;
-  RmsNorm norm_;
+  Norm norm_;
   std::array<Rows, 3> streams_;
 };
 

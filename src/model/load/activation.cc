@@ -1,0 +1,37 @@
+#include "model/load/activation.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace outrider {
+namespace {
+
+struct NamedActivation {
+  const char* name;
+  Activation activation;
+};
+// Several names of one formula are different ways of computing it.
+constexpr NamedActivation kActivations[] = {
+    {"gelu", Activation::gelu_erf},      {"gelu_python", Activation::gelu_erf},
+    {"gelu_new", Activation::gelu_tanh}, {"gelu_fast", Activation::gelu_tanh},
+    {"silu", Activation::silu},          {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"swish", Activation::silu},
+};
+
+}  // namespace
+
+Activation read_activation(const ConfigSource& source, const char* hugging_face_key,
+                           Activation otherwise) {
+  const ConfigKey key = {hugging_face_key, nullptr};
+  const std::optional<std::string> name = source.text(key);
+  if (!name) return otherwise;
+  std::string known;
+  for (const NamedActivation& named : kActivations) {
+    if (*name == named.name) return named.activation;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", named.name);
+  }
+  source.fail(key, fmt::format("one of {}", known), *name);
+}
+
+}  // namespace outrider
