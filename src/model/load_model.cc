@@ -12,6 +12,7 @@
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/cache/page_pool.h"
+#include "model/config_section.h"
 #include "model/decoder_model.h"
 #include "model/families/registry.h"
 #include "model/load/decoder_weights.h"
@@ -29,6 +30,7 @@ struct OpenedModel {
   std::unique_ptr<const Family> family;
   std::unique_ptr<TensorSource> source;
   NamingScheme names;
+  std::optional<Quantisation> quantisation = {};
 };
 
 OpenedModel open_model(const std::filesystem::path& given) {
@@ -36,7 +38,9 @@ OpenedModel open_model(const std::filesystem::path& given) {
   const std::filesystem::path path = without_hub_cache(given);
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     std::unique_ptr<const Family> family = read_family(path);
-    return {std::move(family), open_safetensors_directory(path), NamingScheme::hugging_face};
+    const std::filesystem::path config = path / "config.json";
+    return {std::move(family), open_safetensors_directory(path), NamingScheme::hugging_face,
+            read_quantisation(parse_config(config), config)};
   }
   std::unique_ptr<GgufFile> file = open_gguf(path);
   std::unique_ptr<const Family> family = read_family(*file);
@@ -82,6 +86,7 @@ WeightOptions make_weight_options(const LoadOptions& options) {
   }
   return {.names = NamingScheme::hugging_face,
           .kind = options.weights,
+          .quantisation = {},
           .table = options.table != nullptr ? options.table : &choose_kernels(),
           .n_threads = options.n_threads > 0 ? options.n_threads : default_threads(),
           .progress = options.progress};
@@ -102,6 +107,7 @@ std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
   WeightOptions weight_options = make_weight_options(options);
   OpenedModel opened = open_model(path);
   weight_options.names = opened.names;
+  weight_options.quantisation = opened.quantisation;
   DecoderModel::Parts parts;
   parts.weights = load_decoder_weights(*opened.source, *opened.family, weight_options);
   parts.machine = {.table = weight_options.table,

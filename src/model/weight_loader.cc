@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "model/quantised/quantised_matrix.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -71,33 +72,61 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
 
 Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                                  const StoredRows& rows) {
+  if (auto quantised = quantised_rows(name, n_stored, k, bias, rows)) return *std::move(quantised);
+  const TensorView& view = rows.turned ? tensor(name + ".weight", {k, n_stored})
+                                       : tensor(name + ".weight", {n_stored, k});
+  Linear result;
+  result.bias = bias_of(name, n_stored, bias, rows);
+  const WeightKind native = native_kind(view.type);
+  const StoredWeights stored(view, kind_for(native), rows);
+  result.matrix = pack(stored, native);
+  if (reading_) source_.release(view);  // or the model would stand in memory twice
+  const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
+  advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
+  return result;
+}
+
+// Nothing where the matrix is stored plain.
+std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int n_stored, int k,
+                                                   Bias bias, const StoredRows& rows) {
+  if (!options_.quantisation || rows.turned) return std::nullopt;
+  QuantisedTensors tensors = find_quantised(source_, *options_.quantisation, name, n_stored, k);
+  if (tensors.codes == nullptr) return std::nullopt;
+  asked_.insert(tensors.names.begin(), tensors.names.end());
+  const TensorView& codes = *tensors.codes;
+  Linear result;
+  result.bias = bias_of(name, n_stored, bias, rows);
+  const WeightKind native = native_kind(tensors);
+  const QuantisedMatrix stored(std::move(tensors), kind_for(native), rows);
+  result.matrix = pack(stored, native);
+  if (reading_) source_.release(codes);
+  const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
+  advance(static_cast<std::size_t>(static_cast<double>(codes.data.size()) * share));
+  return result;
+}
+
+std::vector<float> WeightLoader::bias_of(const std::string& name, int n_stored, Bias bias,
+                                         const StoredRows& rows) {
   const std::string bias_name = name + ".bias";
   const bool has_bias = has(bias_name);
   if (bias == Bias::never && has_bias) {
     throw Error(kOperation, source_.description(),
                 fmt::format("no tensor {} (the config says there is no bias)", bias_name), "one");
   }
+  if (!has_bias && bias != Bias::always) return {};
+  std::vector<float> values = vector(bias_name, n_stored);
+  return reading_ ? chosen(values, rows) : values;
+}
 
-  const TensorView& view = rows.turned ? tensor(name + ".weight", {k, n_stored})
-                                       : tensor(name + ".weight", {n_stored, k});
-  Linear result;
-  if (has_bias || bias == Bias::always) {
-    result.bias = vector(bias_name, n_stored);
-    if (reading_) result.bias = chosen(result.bias, rows);
-  }
-  const StoredWeights stored(view, kind_for(view), rows);
-  if (reading_) {
-    result.matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
-    source_.release(view);  // or the model would stand in memory twice
-    input_forms_ |= InputForms::of(stored.kind(), *options_.table);
-  } else {
-    const WeightKind kind = options_.kind.value_or(native_kind(view.type));
+Matrix WeightLoader::pack(const WeightReader& reader, WeightKind native) {
+  if (!reading_) {
+    const WeightKind kind = options_.kind.value_or(native);
     has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
     has_bf16_ |= kind == WeightKind::bf16;
+    return {};
   }
-  const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
-  advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
-  return result;
+  input_forms_ |= InputForms::of(reader.kind(), *options_.table);
+  return Matrix::pack(reader, *options_.table, options_.n_threads);
 }
 
 std::vector<std::string> WeightLoader::unread_below(std::string_view prefix) const {
@@ -121,8 +150,8 @@ void WeightLoader::require_all_read_below(std::string_view prefix) const {
 // In a quantised model nothing runs as bf16: some tables round bf16 products in ways of their own,
 // and its bits must be the same on every table. So what the file left unquantised (often the head)
 // is widened to f32.
-WeightKind WeightLoader::kind_for(const TensorView& view) const {
-  const WeightKind kind = options_.kind.value_or(native_kind(view.type));
+WeightKind WeightLoader::kind_for(WeightKind native) const {
+  const WeightKind kind = options_.kind.value_or(native);
   return kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
 }
 

@@ -14,6 +14,7 @@
 
 #include "io/tensor_source.h"
 #include "model/pass/blocks.h"
+#include "model/quantised/quantisation.h"
 #include "model/stored_weights.h"
 #include "tensor/matrix.h"
 
@@ -24,6 +25,8 @@ enum class NamingScheme { hugging_face, gguf };
 struct WeightOptions {
   NamingScheme names = NamingScheme::hugging_face;
   std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
+  // How the source's matrices are quantised, where they are not plain tensors.
+  std::optional<Quantisation> quantisation = {};
   const KernelTable* table = nullptr;
   int n_threads = 1;
   std::function<void(double)> progress;  // may be empty
@@ -80,7 +83,13 @@ class WeightLoader {
   bool all_f32() const { return !has_quantized_ && !has_bf16_; }
 
  private:
-  WeightKind kind_for(const TensorView& view) const;
+  WeightKind kind_for(WeightKind native) const;
+  // Packs the matrix; in the first walk notes its kind.
+  Matrix pack(const WeightReader& reader, WeightKind native);
+  std::optional<Linear> quantised_rows(const std::string& name, int n_stored, int k, Bias bias,
+                                       const StoredRows& rows);
+  std::vector<float> bias_of(const std::string& name, int n_stored, Bias bias,
+                             const StoredRows& rows);
   void advance(std::size_t n_bytes);
 
   const TensorSource& source_;

@@ -99,9 +99,11 @@ int read_n_modules(const std::filesystem::path& path) {
 std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& given,
                                                            LanguageModel& target,
                                                            const LoadOptions& options) {
-  const WeightOptions weight_options = make_weight_options(options);
+  WeightOptions weight_options = make_weight_options(options);
   const std::filesystem::path path = without_hub_cache(given);
   const int n_modules = read_n_modules(path);
+  weight_options.quantisation =
+      read_quantisation(parse_config(path / "config.json"), path / "config.json");
   ModelConfig config = target.config();
   const int first = config.n_layers;
   config.n_layers = 1;

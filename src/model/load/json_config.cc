@@ -10,7 +10,7 @@
 
 #include "base/elementary.h"
 #include "base/mapped_file.h"
-#include "model/load/other_models.h"
+#include "model/quantised/quantisation.h"
 
 namespace outrider {
 namespace {
@@ -32,6 +32,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "bos_token_id",
     "cache_implementation",
     "chunk_size_feed_forward",
+    "compression_config",  // read_quantisation's
     "classifier_dropout",
     "cls_token_id",
     "decoder_start_token_id",
@@ -75,6 +76,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "pretraining_tp",
     "problem_type",
     "pruned_heads",
+    "quantization_config",  // likewise
     "remove_invalid_values",
     "repetition_penalty",
     "resid_pdrop",
@@ -232,7 +234,7 @@ JsonConfig::JsonConfig(const std::filesystem::path& file) : JsonConfig(parse_con
 
 JsonConfig::JsonConfig(nlohmann::json json, std::filesystem::path file)
     : file_(std::move(file)), json_(std::move(json)), section_(json_, file_.string()) {
-  refuse_other_quantisation(json_, file_);
+  (void)read_quantisation(json_, file_);  // refuses other methods by name
 }
 
 const Json* JsonConfig::find(const ConfigKey& key) const {

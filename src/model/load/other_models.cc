@@ -40,29 +40,6 @@ void refuse_other_directory(const std::filesystem::path& directory) {
   }
 }
 
-void refuse_other_quantisation(const nlohmann::json& config, const std::filesystem::path& file) {
-  const auto refuse = [&file](const char* key, const std::string& form) {
-    throw Error(kOperation, fmt::format("{}: {}", file.string(), key),
-                "none (weights in f32, f16 or bf16, or a GGUF file)",
-                fmt::format("weights quantised by {}", form));
-  };
-  if (!config.is_object()) return;
-  const auto member = [&config](const char* name) {
-    const auto found = config.find(name);
-    return found != config.end() && !found->is_null() ? &*found : nullptr;
-  };
-  if (const nlohmann::json* quantised = member("quantization_config")) {
-    const bool named = quantised->is_object() && quantised->contains("quant_method") &&
-                       quantised->at("quant_method").is_string();
-    refuse("quantization_config",
-           named ? quantised->at("quant_method").get<std::string>() : "an unnamed method");
-  }
-  // MLX writes its numbers into config.json as well: {"group_size": 64, "bits": 4}.
-  if (const nlohmann::json* quantised = member("quantization")) {
-    if (quantised->is_object() && quantised->contains("bits")) refuse("quantization", "MLX");
-  }
-}
-
 void refuse_other_gguf(const GgufFile& file) {
   const auto refuse = [&file](const char* what) {
     throw Error(kOperation, file.description(), "a model", what);

@@ -3,7 +3,6 @@
 #define OUTRIDER_MODEL_LOAD_OTHER_MODELS_H_
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "io/gguf.h"
 
@@ -12,10 +11,6 @@ namespace outrider {
 // A directory without config.json: throws Error where it holds an adapter or files of another
 // engine.
 void refuse_other_directory(const std::filesystem::path& directory);
-
-// A config.json, `file`: throws Error where the weights beside it are quantised in a form that is
-// not read.
-void refuse_other_quantisation(const nlohmann::json& config, const std::filesystem::path& file);
 
 // A GGUF file: throws Error where it is an adapter, a projector or an importance matrix.
 void refuse_other_gguf(const GgufFile& file);

@@ -30,20 +30,6 @@ TEST(OtherModels, DirectoriesWithoutConfigAreNamedByTheirFiles) {
   EXPECT_THAT([&] { refuse_other_directory(directory.path()); }, fails("an adapter (LoRA"));
 }
 
-TEST(OtherModels, QuantisedDirectoriesAreNamedByTheirMethod) {
-  using Json = nlohmann::json;
-  const auto refuse = [](const Json& json) {
-    return [json] { refuse_other_quantisation(json, "config.json"); };
-  };
-  EXPECT_NO_THROW(refuse(Json{{"quantization_config", nullptr}})());
-  EXPECT_NO_THROW(refuse(Json{{"model_type", "llama"}})());
-  EXPECT_THAT(refuse({{"quantization_config", {{"quant_method", "bitsandbytes"}}}}),
-              fails("quantised by bitsandbytes"));
-  EXPECT_THAT(refuse({{"quantization_config", {{"bits", 4}}}}), fails("an unnamed method"));
-  EXPECT_THAT(refuse({{"quantization_config", "q4"}}), fails("an unnamed method"));
-  EXPECT_THAT(refuse({{"quantization", {{"group_size", 64}, {"bits", 4}}}}), fails("MLX"));
-}
-
 TEST(OtherModels, GgufFilesAreNamedByTheirType) {
   const auto refuse = [](const char* key, const char* value) {
     return [key, value] {
