@@ -266,7 +266,7 @@ LlamaModule make_llama(const ModelConfig& config, Products products,
   }
   const std::unique_ptr<TensorSource> source = open_safetensors_directory(init);
   ModelConfig stored = config;
-  stored.tied_head = has_tied_head(*source, config, NamingScheme::hugging_face);
+  stored.tied_head = has_tied_head(*source, config);
   LlamaModule model(stored, products);
   load_parameters(*model, *source);
   model->to(training_device());

@@ -4,7 +4,7 @@ published, each with the logits of its dequantised twin from Hugging Face transf
 
 Needs torch, transformers, safetensors, numpy. Writes beside itself (the cases named, or all). The
 layouts are written out here by hand, from their programs' documentation; quantisation.h says what
-each is. Scales are f16 or bf16, as published; a folder's golden.safetensors holds
+each is. (compressed-tensors 0.20.0 unpacks packed and packed_column to the same numbers.) Scales are f16 or bf16, as published; a folder's golden.safetensors holds
 
     ids      (n) int64, the prompt
     logits   (n, vocabulary) f32, of the weights scale * (code - zero) in f32

@@ -72,8 +72,7 @@ std::vector<std::string> without_meaning(const TensorSource& source, const Names
   return unread;
 }
 
-// Whether the output matrix is the embedding: where the configuration says so, unless an output
-// matrix is stored that is another one.
+// As the public one.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config,
                    const NamesInFile& names) {
   if (!config.tied_head) return false;
@@ -85,6 +84,10 @@ bool has_tied_head(const TensorSource& source, const ModelConfig& config,
 }
 
 }  // namespace
+
+bool has_tied_head(const TensorSource& source, const ModelConfig& config) {
+  return has_tied_head(source, config, NamesInFile(source, {}, false));
+}
 
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
                                     const WeightOptions& options) {

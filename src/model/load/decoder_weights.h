@@ -25,6 +25,11 @@ struct DecoderWeights {
   std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
 };
 
+// Whether the output matrix is the embedding: where the configuration says so, unless an output
+// matrix is stored that is another one. The source is a Hugging Face directory's, by a Llama's
+// names.
+bool has_tied_head(const TensorSource& source, const ModelConfig& config);
+
 // Throws Error as WeightLoader does, and on a weight of one of its layers that the family does not
 // read: all of it before the first tensor is packed.
 DecoderWeights load_decoder_weights(const TensorSource& source, const Family& family,
