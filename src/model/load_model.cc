@@ -17,6 +17,7 @@
 #include "model/families/registry.h"
 #include "model/load/decoder_weights.h"
 #include "model/load/other_models.h"
+#include "model/load/text_part.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
 
@@ -38,9 +39,13 @@ OpenedModel open_model(const std::filesystem::path& given) {
   const std::filesystem::path path = without_hub_cache(given);
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     std::unique_ptr<const Family> family = read_family(path);
-    const std::filesystem::path config = path / "config.json";
-    return {std::move(family), open_safetensors_directory(path), NamingScheme::hugging_face,
-            read_quantisation(parse_config(config), config)};
+    std::unique_ptr<TensorSource> source = open_safetensors_directory(path);
+    const std::filesystem::path file = path / "config.json";
+    const nlohmann::json config = parse_config(file);
+    const std::optional<nlohmann::json> text = text_config_of(config, file);
+    if (text) source = open_text_part(std::move(source));
+    return {std::move(family), std::move(source), NamingScheme::hugging_face,
+            read_quantisation(text ? *text : config, file)};
   }
   std::unique_ptr<GgufFile> file = open_gguf(path);
   std::unique_ptr<const Family> family = read_family(*file);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,7 @@
 #include "model/load/json_config.h"
 #include "model/load/layer_windows.h"
 #include "model/load/other_models.h"
+#include "model/load/text_part.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -95,7 +97,11 @@ const FamilyEntry& entry_of(const ConfigSection& config) {
 }  // namespace
 
 std::unique_ptr<const Family> read_family(const std::filesystem::path& directory) {
-  const JsonConfig source(directory / "config.json");
+  const std::filesystem::path file = directory / "config.json";
+  nlohmann::json json = parse_config(file);
+  std::optional<nlohmann::json> text = text_config_of(json, file);
+  const bool is_text_part = text.has_value();
+  const JsonConfig source(is_text_part ? *std::move(text) : std::move(json), file, is_text_part);
   auto family = entry_of(source.section()).read(source);
   source.refuse_unread();
   return family;

@@ -232,8 +232,11 @@ void require_known(const Section& section, const Json& json) {
 
 JsonConfig::JsonConfig(const std::filesystem::path& file) : JsonConfig(parse_config(file), file) {}
 
-JsonConfig::JsonConfig(nlohmann::json json, std::filesystem::path file)
-    : file_(std::move(file)), json_(std::move(json)), section_(json_, file_.string()) {
+JsonConfig::JsonConfig(nlohmann::json json, std::filesystem::path file, bool is_text_part)
+    : file_(std::move(file)),
+      json_(std::move(json)),
+      section_(json_, file_.string()),
+      is_text_part_(is_text_part) {
   (void)read_quantisation(json_, file_);  // refuses other methods by name
 }
 
@@ -364,6 +367,10 @@ bool JsonConfig::has_bias(const char* hugging_face_key, const char*) const {
 // Where both files name a beginning, generation_config.json's counts, as in Hugging Face's
 // generate(). A text ends at what either calls its end: one of them alone often lacks a chat's.
 void JsonConfig::read_special_tokens(ModelConfig& config) const {
+  if (is_text_part_) {
+    config.warnings.push_back(
+        fmt::format("{}: a model of text and images; its text part alone is here", file_.string()));
+  }
   const auto is_token = [&config](const std::string& file, const char* key, TokenId token) {
     if (token >= 0 && token < config.vocabulary_size) return true;
     config.warnings.push_back(

@@ -17,8 +17,8 @@ class JsonConfig final : public ConfigSource {
  public:
   // Throws Error on a file that is no JSON object, or of quantised weights.
   explicit JsonConfig(const std::filesystem::path& file);
-  // What of `file` is `json`.
-  JsonConfig(nlohmann::json json, std::filesystem::path file);
+  // What of `file` is `json`. is_text_part: the file is a multimodal model's.
+  JsonConfig(nlohmann::json json, std::filesystem::path file, bool is_text_part = false);
 
   bool is_gguf() const override { return false; }
   std::optional<int> whole(const ConfigKey& key) const override;
@@ -48,6 +48,7 @@ class JsonConfig final : public ConfigSource {
   std::filesystem::path file_;
   nlohmann::json json_;
   ConfigSection section_;  // looks into json_
+  bool is_text_part_;
   mutable std::set<std::string, std::less<>> asked_;
 };
 
