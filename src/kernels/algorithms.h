@@ -95,6 +95,7 @@ constexpr KernelTable make_table(const char* name) {
       .logarithms = logarithms<V::kDoubles>,
       .philox_uniforms = philox_uniforms<V>,
       .gelu_multiply = gelu_multiply<V>,
+      .soft_cap = soft_cap<V>,
       .add = add_to<V>,
       .store_key = {store_key<V, KvKind::f32>, store_key<V, KvKind::bf16>,
                     store_key<V, KvKind::int8>},
