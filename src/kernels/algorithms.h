@@ -97,6 +97,7 @@ constexpr KernelTable make_table(const char* name) {
       .philox_uniforms = philox_uniforms<V>,
       .gelu_multiply = gelu_multiply<V>,
       .gelu_erf_multiply = gelu_erf_multiply<V>,
+      .soft_cap = soft_cap<V>,
       .add = add_to<V>,
       .store_key = {store_key<V, KvKind::f32>, store_key<V, KvKind::bf16>,
                     store_key<V, KvKind::int8>},

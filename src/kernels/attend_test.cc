@@ -29,13 +29,13 @@ constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200, kSplitKeys, 2 * kSplit
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272};
 
 // A window reads its own keys alone: those before it may be anything, and count as if their scores
-// were minus infinity.
-TEST(Attend, AWindowIsTheSoftmaxOverItsOwnKeys) {
+// were minus infinity. A soft cap bends scores before that.
+void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap) {
   constexpr int kDim = 32;
   for (const int n_keys : {1, 70, 200, kSplitKeys + 100}) {
     const std::vector<float> queries = queries_for(kDim, 3);
-    FullCache cache({KvKind::f32}, kDim, n_keys, 5);
-    for (const int window : {1, 5, 64, 100, 1000}) {
+    FullCache cache(arithmetic, kDim, n_keys, 5);
+    for (const int window : {1, 5, 64, 100, 1000, kSplitKeys + 100}) {
       const int first_key = std::max(n_keys - window, 0);
       std::vector<double> weights;
       double total = 0;
@@ -49,13 +49,15 @@ TEST(Attend, AWindowIsTheSoftmaxOverItsOwnKeys) {
         for (int d = 0; d < kDim; ++d) {
           score += at(cache.keys, key, d) * queries[static_cast<std::size_t>(d)];
         }
-        scores.push_back(scale * score);
+        score *= scale;
+        scores.push_back(softcap == 0 ? score : softcap * std::tanh(score / softcap));
       }
       const double highest = *std::max_element(scores.begin(), scores.end());
       for (const double score : scores) total += weights.emplace_back(std::exp(score - highest));
       std::vector<float> out;
       Call call = cache.call(queries, 1, n_keys, out);
       call.rows[0].first_key = first_key;
+      call.args.softcap = softcap;
       call.run(kScalarTable);
       for (int d = 0; d < kDim; ++d) {
         double expected = 0;
@@ -68,7 +70,43 @@ TEST(Attend, AWindowIsTheSoftmaxOverItsOwnKeys) {
         // Scores of some tens err by 2^-24 of the sums they are made of, and so do weights.
         // Weights below e^-88 of the largest are 0.
         EXPECT_NEAR(out[static_cast<std::size_t>(d)], expected, 1e-4 * size + 0x1p-120)
-            << n_keys << " keys, window " << window;
+            << n_keys << " keys, window " << window << ", cap " << softcap;
+      }
+    }
+  }
+}
+
+TEST(Attend, AWindowIsTheSoftmaxOverItsOwnKeys) { expect_softmax_over_windows({KvKind::f32}, 0); }
+
+// Caps far below the scores, among them and above.
+TEST(Attend, ACapBendsScoresBeforeTheSoftmax) {
+  for (const KvKind kv : {KvKind::f32, KvKind::bf16}) {
+    for (const float softcap : {0.3F, 2.0F, 50.0F}) expect_softmax_over_windows({kv}, softcap);
+  }
+}
+
+// By every arithmetic of every table: of two keys whose scores are 0 and -x, the second one's
+// weight is e^(cap * tanh(-x / cap)) times the first one's; a cap above 0 holds -infinity, too.
+TEST(Attend, EveryArithmeticCapsItsScores) {
+  constexpr float kCap = 1.5F;
+  const std::vector<float> query = {1e30F};
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    for (const auto& [name, table] : tables_with(arithmetic)) {
+      for (const float x : {0.25F, 1.0F, 4.0F, 1e30F}) {
+        const std::vector<float>& queries = x == 1e30F ? query : kOne;
+        Cache cache(arithmetic, 1, 2);
+        cache.store_key(0, {0.0F});
+        cache.store_key(1, {-x});
+        cache.store_value(0, {0.0F});
+        cache.store_value(1, {1.0F});
+        std::vector<float> out;
+        Call call = cache.call(queries, 1, 2, out);
+        call.args.softcap = kCap;
+        call.run(*table);
+        const double weight = std::exp(kCap * std::tanh(-x / double{kCap}));
+        // A weight rounded to bf16 is off by 2^-9, one of int8's words by 2^-15.
+        EXPECT_NEAR(out[0], weight / (1 + weight), arithmetic.pairs ? 0x1p-9 : 0x1p-14)
+            << name << " kind " << static_cast<int>(arithmetic.kv) << " score " << -x;
       }
     }
   }
@@ -106,10 +144,7 @@ TEST(Attend, EveryTableAndQueryCountGivesTheReferencesSingleQueries) {
 
 // Rows of a tree: what all have in place is read once, the rest is each row's own, in slots of any
 // order. Every row gets the bits it gets alone, with all its keys in place.
-class RowsTogether : public ::testing::TestWithParam<int> {};
-
-TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
-  const int dim = GetParam();
+void expect_bits_of_single_rows(int dim, float softcap) {
   constexpr int kQueries = kMostQueries;
   constexpr int kSlots = kSplitKeys + 200;
   std::mt19937 generator(5);
@@ -123,6 +158,7 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
         std::vector<std::vector<int>> slots(static_cast<std::size_t>(n_rows));
         Call together = cache.call(kQueries);
         together.args.n_rows = n_rows;
+        together.args.softcap = softcap;
         for (std::size_t r = 0; r < outs.size(); ++r) {
           queries.push_back(queries_for(dim, static_cast<unsigned>(r)));
           outs[r].assign(out_size, 777.0F);
@@ -156,6 +192,7 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
             committed.copy(cache, order);
             Call own = committed.call(queries[r], kQueries, row.n_keys, alone[r]);
             own.rows[0].first_key = row.first_key;
+            own.args.softcap = softcap;
             own.run(reference);
           }
           alone_on = &reference;
@@ -169,6 +206,14 @@ TEST_P(RowsTogether, GetTheBitsOfSingleRows) {
       }
     }
   }
+}
+
+class RowsTogether : public ::testing::TestWithParam<int> {};
+
+TEST_P(RowsTogether, GetTheBitsOfSingleRows) { expect_bits_of_single_rows(GetParam(), 0); }
+
+TEST(Attend, CappedRowsTogetherGetTheBitsOfSingleRows) {
+  for (const int dim : {24, 80}) expect_bits_of_single_rows(dim, 1.5F);
 }
 
 INSTANTIATE_TEST_SUITE_P(HeadDims, RowsTogether, ::testing::Values(1, 24, 64, 80, 256));

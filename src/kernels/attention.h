@@ -329,6 +329,7 @@ class Attention {
     const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
       at == walk ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
+      if (args_.softcap > 0) cap_scores(at, R, n);
       if (has_window_) {
         for (int r = at; r < at + R; ++r) mask_before_window(r, chunk, n);
       }
@@ -342,6 +343,18 @@ class Attention {
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
       at == walk ? sum<R, true>(value_cells, at, n) : sum<R, false>(value_cells, at, n);
     });
+  }
+
+  // Once a chunk and walk, over scores that are stored anyway; not inlined, so that who has no cap
+  // pays for the question alone.
+  [[gnu::noinline]] void cap_scores(int first_walk, int n_walks, int n) {
+    const SoftCap<V> capped(args_.softcap);
+    for (int walk = first_walk; walk < first_walk + n_walks; ++walk) {
+      for (int i = 0; i < n; i += kLanes) {
+        float* at = weights_[walk] + i;
+        capped.of(V::load(at)).store(at);
+      }
+    }
   }
 
   // Keys before a row's window score minus infinity, and so weigh nothing.

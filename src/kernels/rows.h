@@ -1,5 +1,5 @@
 // What is done to single rows, over a vector type V (algorithms.h): quantising and rounding of
-// inputs, norm, rotation, gate, sums.
+// inputs, norm, rotation, gate, caps, sums.
 #ifndef OUTRIDER_KERNELS_ROWS_H_
 #define OUTRIDER_KERNELS_ROWS_H_
 
@@ -158,6 +158,12 @@ void gelu_erf_multiply(const float* gate, const float* up, int n, float* out) {
     const V gelu = fma(V::zero() - size, normal_tail(size), max(V::zero(), value));
     store_at(gelu * load_at<V>(up, i, n), out, i, n);
   }
+}
+
+template <class V>
+void soft_cap(float* x, int n, float cap) {
+  const SoftCap<V> capped(cap);
+  for (int i = 0; i < n; i += kLanes) store_at(capped.of(load_at<V>(x, i, n)), x, i, n);
 }
 
 template <class V>

@@ -172,6 +172,7 @@ struct AttendArgs {
   int head_dim;
   int split;                  // positions kSplitKeys * split and on
   float scale;                // 1 / sqrt(head_dim) as a rule
+  float softcap = 0;          // scores become softcap * tanh(score / softcap); 0: they stay
   const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
                               // positions take, wherever they stand
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
@@ -254,6 +255,8 @@ struct KernelTable {
   // out[i] = gate[i] Phi(gate[i]) * up[i], Phi(x) = (1 + erf(x / sqrt(2))) / 2: GELU by erf. out
   // may be gate.
   void (*gelu_erf_multiply)(const float* gate, const float* up, int n, float* out);
+  // x[i] = cap * tanh(x[i] / cap), of a cap above 0 with a finite inverse.
+  void (*soft_cap)(float* x, int n, float cap);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);
@@ -273,7 +276,8 @@ struct KernelTable {
   // chunk's weights times the scales of their values, are rounded to integers, the largest in size
   // becoming 127 * 128 (all zero when 127 * 128 / largest overflows); scores and a chunk's sums are
   // exact integers, rounded to float once and multiplied by the scales. Scores that
-  // overflow to -infinity weigh nothing; a row that has no others becomes NaN.
+  // overflow to -infinity weigh nothing; a row that has no others becomes NaN. With a soft cap they
+  // are -softcap, and weigh.
   void (*attend[kKvKinds])(const AttendArgs& args);
 
   // The same of bf16, for passes whose weights are bf16 and heads of at most kMostRoundedHeadDim,

@@ -1,5 +1,5 @@
 // What the kernels' algorithms have in common over a vector type V of 16 floats (algorithms.h says
-// what V offers): ragged ends, rounding, e^x, the normal distribution's tail.
+// what V offers): ragged ends, rounding, e^x, the normal distribution's tail, tanh.
 #ifndef OUTRIDER_KERNELS_VECTOR_MATH_H_
 #define OUTRIDER_KERNELS_VECTOR_MATH_H_
 
@@ -39,21 +39,32 @@ V power_of_two(V n) {
   return shift_left_23(n + V::broadcast(kRoundingShift + 127.0F));
 }
 
-// e^r of |r| <= ln(2) / 2, x being n ln 2 + r: its Taylor polynomial of degree 7, whose remainder
-// r^8 / 8! is below 6e-9, a tenth of the float rounding at 1.
+// r, x being n ln 2 + r. ln 2 in two parts; the first has 16 bits, so that its product with n is
+// exact.
 template <class V>
-[[gnu::always_inline]] inline V exponential_of_rest(V x, V n) {
-  // ln 2 in two parts; the first has 16 bits, so that its product with n is exact.
-  V r = fma(n, V::broadcast(-0x1.62e4p-1F), x);
-  r = fma(n, V::broadcast(-0x1.7f7d1cp-20F), r);
+[[gnu::always_inline]] inline V rest_of(V x, V n) {
+  const V r = fma(n, V::broadcast(-0x1.62e4p-1F), x);
+  return fma(n, V::broadcast(-0x1.7f7d1cp-20F), r);
+}
+
+// (e^r - 1) / r of |r| <= ln(2) / 2, by e^r's Taylor polynomial of degree 7: its remainder r^8 / 8!
+// is below 6e-9, a tenth of the float rounding at 1.
+template <class V>
+[[gnu::always_inline]] inline V growth_of_rest(V r) {
   V e = V::broadcast(1.0F / 5040);
   e = fma(e, r, V::broadcast(1.0F / 720));
   e = fma(e, r, V::broadcast(1.0F / 120));
   e = fma(e, r, V::broadcast(1.0F / 24));
   e = fma(e, r, V::broadcast(1.0F / 6));
   e = fma(e, r, V::broadcast(0.5F));
-  e = fma(e, r, V::broadcast(1.0F));
   return fma(e, r, V::broadcast(1.0F));
+}
+
+// e^r, x being n ln 2 + r.
+template <class V>
+[[gnu::always_inline]] inline V exponential_of_rest(V x, V n) {
+  const V r = rest_of(x, n);
+  return fma(growth_of_rest(r), r, V::broadcast(1.0F));
 }
 
 constexpr float kInverseOfLn2 = 0x1.715476p+0F;
@@ -109,6 +120,35 @@ template <class V>
   p = fma(p, t, V::broadcast(0.106931165F));
   return bell * (p * t);
 }
+
+// tanh u of all u: -e / (2 + e) of e = e^(-2 |u|) - 1, with the sign of u. That difference is taken
+// before e^r is rounded, so that small u lose nothing. NaN stays NaN.
+template <class V>
+[[gnu::always_inline]] inline V hyperbolic_tangent(V u) {
+  // As in exponential_of_negative.
+  const V x = max(V::broadcast(-88.0F), absolute(u) * V::broadcast(-2.0F));
+  const V n = round_even(x * V::broadcast(kInverseOfLn2));
+  const V r = rest_of(x, n);
+  const V power = power_of_two(n);
+  const V e = fma(growth_of_rest(r) * r, power, power - V::broadcast(1.0F));
+  const V size = (V::zero() - e) / (V::broadcast(2.0F) + e);
+  // tanh u lies between u and 0: u limited to its size has its sign.
+  return min(size, max(V::zero() - size, u));
+}
+
+// cap * tanh(x / cap) (Bello et al. 2016, arXiv 1611.09940; Gemma Team 2024, arXiv 2408.00118,
+// section 2): about x where that is small beside the cap, never beyond it.
+template <class V>
+class SoftCap {
+ public:
+  // cap: above 0, and 1 / cap finite.
+  explicit SoftCap(float cap) : cap_(V::broadcast(cap)), inverse_(V::broadcast(1.0F / cap)) {}
+  [[gnu::always_inline]] V of(V x) const { return cap_ * hyperbolic_tangent(x * inverse_); }
+
+ private:
+  V cap_;
+  V inverse_;
+};
 
 }  // namespace
 }  // namespace outrider::kernels

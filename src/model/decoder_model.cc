@@ -26,7 +26,7 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
     pass.leave_feature(i + 1, i + 1 == config.n_layers ? &weights.final_norm : nullptr);
   }
   pass.end_layers();
-  pass.logits(pass.stream(), &weights.final_norm, weights.head, family.logit_scale());
+  pass.logits(pass.stream(), &weights.final_norm, weights.head, family.logit_form());
   return pass.take();
 }
 
@@ -35,7 +35,7 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
 DecoderModel::DecoderModel(Parts parts)
     : parts_(std::move(parts)),
       pass_(compose(*parts_.family, parts_.weights), parts_.family->config(), parts_.machine),
-      projection_(parts_.weights.head, parts_.family->logit_scale(), parts_.machine) {}
+      projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine) {}
 
 std::vector<std::string> DecoderModel::warnings() const {
   std::vector<std::string> warnings = config().warnings;

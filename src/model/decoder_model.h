@@ -45,7 +45,7 @@ class DecoderModel final : public LanguageModel {
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;
   void project(std::span<const float> features, ForwardOutput& output) override;
   std::optional<Matrix> narrower_output(WeightKind kind) const override;
-  float logit_scale() const override { return parts_.family->logit_scale(); }
+  LogitForm logit_form() const override { return parts_.family->logit_form(); }
 
   // As in CpuPass.
   void set_least_share_ns(std::int64_t share_ns) { pass_.set_least_share_ns(share_ns); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/logit_form.h"
 #include "model/logit_rows.h"
 #include "outrider/types.h"
 #include "tensor/matrix.h"
@@ -166,8 +167,8 @@ class LanguageModel {
   // fewer bytes than the one that project() reads; made anew from what was stored. None otherwise,
   // and where a model lends nothing (the default).
   virtual std::optional<Matrix> narrower_output(WeightKind kind) const;
-  // What project() multiplies the products with the output matrix by.
-  virtual float logit_scale() const { return 1; }
+  // What project() makes of the products with the output matrix.
+  virtual LogitForm logit_form() const { return {}; }
 };
 
 }  // namespace outrider

@@ -13,17 +13,17 @@
 namespace outrider {
 namespace {
 
-PassList list_of(const Matrix& head, float scale, Rows& read) {
+PassList list_of(const Matrix& head, const LogitForm& form, Rows& read) {
   PassBuilder pass(head.k());
   read = pass.stream();
-  pass.logits(read, nullptr, head, scale);
+  pass.logits(read, nullptr, head, form);
   return pass.take();
 }
 
 }  // namespace
 
-Projection::Projection(const Matrix& head, float scale, const CpuPass::Machine& machine)
-    : head_(&head), pass_(list_of(head, scale, read_), machine) {}
+Projection::Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine)
+    : head_(&head), pass_(list_of(head, form, read_), machine) {}
 
 void Projection::project(std::span<const float> features, ForwardOutput& output) {
   const auto dim = static_cast<std::size_t>(head_->k());
@@ -46,7 +46,7 @@ SharedOutput::SharedOutput(LanguageModel& target, const WeightOptions& options) 
   if (!copy) return;
   copy_ = std::make_unique<const Matrix>(std::move(*copy));
   projection_ = std::make_unique<Projection>(
-      *copy_, target.logit_scale(),
+      *copy_, target.logit_form(),
       CpuPass::Machine{.table = options.table, .n_threads = options.n_threads});
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "model/language_model.h"
+#include "model/logit_form.h"
 #include "model/pass/run_on_cpu.h"
 #include "model/weight_loader.h"
 #include "tensor/matrix.h"
@@ -15,8 +16,8 @@ namespace outrider {
 // The product with an output matrix alone, as a pass.
 class Projection {
  public:
-  // head outlives it and does not move. Logits are multiplied by scale.
-  Projection(const Matrix& head, float scale, const CpuPass::Machine& machine);
+  // head outlives it and does not move. form: what its products become.
+  Projection(const Matrix& head, const LogitForm& form, const CpuPass::Machine& machine);
   // features (n, head.k()) to output's logits (n, head.n_columns()), n_rows and vocabulary_size; no
   // features in output. Throws Error if the features are no whole number of rows.
   void project(std::span<const float> features, ForwardOutput& output);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{qwen2,qwen3,gemma3,mistral,smollm3,olmo2,granite,gpt2,gpt_neox,phi3}_*:
+"""Makes tests/golden/{qwen2,qwen3,gemma2,gemma3,mistral,smollm3,olmo2,granite,gpt2,gpt_neox,phi3}_*:
 tiny random models of these families, with logits and greedy continuations from Hugging Face
 transformers.
 
@@ -247,6 +247,43 @@ CASES |= {
         rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)),
 }
 
+# Caps are small, so that they bite: scores are some units, and uncapped logits too.
+CASES |= {
+    # As Gemma 2 2B, whose config.json names the activation twice. GGUF can say nothing else than
+    # this order of layers, this rope and query_pre_attn_scalar = head_dim.
+    "gemma2_capped": dict(
+        model_type="gemma2", hidden_size=24, intermediate_size=36, num_hidden_layers=5,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8,
+        sliding_window=16, attn_logit_softcapping=0.75, final_logit_softcapping=4.0,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4), gguf=True,
+        old=dict(rope_theta=1e4, cache_implementation="hybrid", hidden_act="gelu_pytorch_tanh",
+                 sliding_window_size=16)),
+    # Other layers, and no cap of scores.
+    "gemma2_uncapped_scores": dict(
+        model_type="gemma2", hidden_size=30, intermediate_size=44, num_hidden_layers=3,
+        num_attention_heads=5, num_key_value_heads=5, head_dim=6, query_pre_attn_scalar=3,
+        sliding_window=20, layer_types=["full_attention", "sliding_attention",
+                                        "sliding_attention"],
+        attn_logit_softcapping=None, final_logit_softcapping=3.0, attention_bias=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6)),
+    # As Gemma 2 27B: another scale than the heads'. A prompt that leaves a page of 64 tokens behind
+    # its window.
+    "gemma2_wide": dict(
+        model_type="gemma2", hidden_size=32, intermediate_size=40, num_hidden_layers=4,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=40, query_pre_attn_scalar=16,
+        sliding_window=20, attn_logit_softcapping=2.0, final_logit_softcapping=None, n=150,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
+    "gemma3_capped": dict(
+        model_type="gemma3_text", hidden_size=24, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, query_pre_attn_scalar=8,
+        sliding_window=16, layer_types=["sliding_attention", "sliding_attention",
+                                        "full_attention"],
+        final_logit_softcapping=4.0,
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=1e6),
+            sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+}
+
 # --- what a test must notice ---
 
 
@@ -286,6 +323,10 @@ def interleave(config, state):
             head = head_dim_of(config)
             state[key] = (value.reshape(n // head, 2, head // 2, width).transpose(1, 2)
                           .reshape(n, width).contiguous())
+
+
+def is_gemma(config):
+    return config.model_type.startswith("gemma")
 
 
 def head_dim_of(config):
@@ -418,6 +459,19 @@ def toggle(name, *values):
 
 
 # name: (config and tensors changed before the model is made, the model changed afterwards)
+OF_GEMMA = {
+    "no window": (set_config(sliding_window=4096), None),
+    "a window less by one": (shift_window(-1), None),
+    "a window more by one": (shift_window(1), None),
+    "the other layers": (swap_layers, None),
+    "another scale": (set_config(query_pre_attn_scalar=20), None),
+    "silu": (set_config(hidden_activation="silu"), None),
+    "gelu by erf": (set_config(hidden_activation="gelu"), None),
+    "no norm behind attention": (None, without("post_attention_layernorm")),
+    "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
+    "embeddings not scaled": (None, no_embedding_scale),
+    "rows interleaved": (interleave, None),
+}
 WRONG = {
     "mistral": {
         "rows interleaved": (interleave, None),
@@ -495,36 +549,39 @@ WRONG = {
         "another part of heads turned": (set_rope(partial_rotary_factor=0.75), None),
         "another rope base": (set_rope(rope_theta=2e5), None),
     },
+    "gemma2": {
+        **OF_GEMMA,
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
     "gemma3_text": {
-        "no window": (set_config(sliding_window=4096), None),
-        "a window less by one": (shift_window(-1), None),
-        "a window more by one": (shift_window(1), None),
-        "the other layers": (swap_layers, None),
+        **OF_GEMMA,
         "the local rope base globally": (set_rope("full_attention", rope_theta=1e4), None),
         "the global rope base locally": (set_rope("sliding_attention", rope_theta=1e6), None),
-        "another scale": (set_config(query_pre_attn_scalar=16), None),
-        "silu": (set_config(hidden_activation="silu"), None),
-        "gelu by erf": (set_config(hidden_activation="gelu"), None),
         "no query norm": (None, without("q_norm")),
         "no key norm": (None, without("k_norm")),
-        "no norm behind attention": (None, without("post_attention_layernorm")),
-        "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
-        "embeddings not scaled": (None, no_embedding_scale),
-        "rows interleaved": (interleave, None),
     },
 }
 
 
 def wrong_cases(config):
     cases = dict(WRONG[config.model_type])
+    if is_gemma(config):
+        for key, what in (("attn_logit_softcapping", "scores"),
+                          ("final_logit_softcapping", "logits")):
+            cap = getattr(config, key)
+            if cap:
+                cases[f"no cap of {what}"] = (set_config(**{key: None}), None)
+                cases[f"another cap of {what}"] = (set_config(**{key: 1.05 * cap}), None)
+            elif (config.model_type, what) != ("gemma3_text", "scores"):  # not looked at there
+                cases[f"a cap of {what}"] = (set_config(**{key: 30.0}), None)
+        if config.query_pre_attn_scalar != config.head_dim:
+            cases["scaled by head_dim"] = (
+                set_config(query_pre_attn_scalar=config.head_dim), None)
     if config.model_type == "gemma3_text":
         if config.rope_parameters["full_attention"]["rope_type"] == "linear":
             cases["no rope factor"] = (set_rope("full_attention", rope_type="default"), None)
             cases["a rope factor on all layers"] = (
                 set_rope("sliding_attention", rope_type="linear", factor=8.0), None)
-        if config.query_pre_attn_scalar != config.head_dim:
-            cases["scaled by head_dim"] = (
-                set_config(query_pre_attn_scalar=config.head_dim), None)
     elif config.model_type == "gpt2":
         pass
     elif config.rope_parameters["rope_type"] == "linear":
@@ -583,7 +640,7 @@ def fill(model, generator):
         else:
             mean, deviation = 1, 0.3
         # Gemma's norms multiply by 1 + weight.
-        mean -= config.model_type == "gemma3_text" and parameter.dim() == 1
+        mean -= is_gemma(config) and parameter.dim() == 1 and name.endswith("norm.weight")
         parameter.normal_(mean, deviation, generator=generator)
         parameter.copy_(parameter.bfloat16().float())
 
@@ -670,6 +727,7 @@ def write_gguf(model, path):
     config = model.config
     architecture, arch = {
         "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
+        "gemma2": ("gemma2", gguf.MODEL_ARCH.GEMMA2),
         "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3),
         "smollm3": ("smollm3", gguf.MODEL_ARCH.SMOLLM3),
         "olmo2": ("olmo2", gguf.MODEL_ARCH.OLMO2),
@@ -677,7 +735,6 @@ def write_gguf(model, path):
         "gpt2": ("gpt2", gguf.MODEL_ARCH.GPT2),
         "gpt_neox": ("gptneox", gguf.MODEL_ARCH.GPTNEOX),
         "phi3": ("phi3", gguf.MODEL_ARCH.PHI3)}[config.model_type]
-    is_gemma = architecture == "gemma3"
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
@@ -698,7 +755,8 @@ def write_gguf(model, path):
         writer.add_parallel_residual(config.use_parallel_residual)
         writer.add_layer_norm_eps(config.layer_norm_eps)
     else:
-        rope = config.rope_parameters["full_attention"] if is_gemma else config.rope_parameters
+        rope = config.rope_parameters
+        rope = rope["full_attention"] if architecture == "gemma3" else rope
     if rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -723,20 +781,26 @@ def write_gguf(model, path):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
-    if architecture not in LAYER_NORMED:
+    if architecture == "gemma2":  # the converter leaves the base out, and readers take this one
+        assert rope == dict(rope_type="default", rope_theta=1e4)
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    elif architecture not in LAYER_NORMED:
         writer.add_rope_freq_base(rope["rope_theta"])
+    if architecture not in LAYER_NORMED:
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    if architecture in ("qwen3", "gemma3"):
+    if architecture in ("qwen3", "gemma2", "gemma3"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
-    if is_gemma:
+    if architecture == "gemma3":
         # The second base of rope is in new files alone: readers take 10000 where there is none.
         assert config.rope_parameters["sliding_attention"]["rope_theta"] == 1e4
+    if is_gemma(config):
         writer.add_sliding_window(config.sliding_window)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
 
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("default" if is_gemma else
+    writer.add_tokenizer_pre("default" if is_gemma(config) else
                              "gpt-2" if architecture in LAYER_NORMED else "qwen2")
     writer.add_token_list(pieces())
     types = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * (VOCABULARY - 3)
@@ -754,7 +818,7 @@ def write_gguf(model, path):
     for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if is_gemma and name.endswith("norm.weight"):
+        if is_gemma(config) and name.endswith("norm.weight"):
             value = value + 1
         if architecture == "gpt2" and name.endswith(CONV1D):
             value = value.T

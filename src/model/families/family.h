@@ -7,6 +7,7 @@
 
 #include "model/config.h"
 #include "model/load/layer_loader.h"
+#include "model/logit_form.h"
 #include "model/pass/blocks.h"
 #include "model/pass/pass_builder.h"
 
@@ -34,8 +35,8 @@ class Family {
   virtual std::vector<RopeTable> ropes() const { return {rope_table(config_)}; }
   // What embeddings are multiplied by before the first layer.
   virtual float embedding_scale() const { return 1; }
-  // What logits are multiplied by.
-  virtual float logit_scale() const { return 1; }
+  // What the products with the output matrix become.
+  virtual LogitForm logit_form() const { return {}; }
 
   virtual DecoderNames names() const { return {}; }
 

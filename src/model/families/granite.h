@@ -11,7 +11,7 @@ class Granite final : public Family {
  public:
   explicit Granite(const ConfigSource& source);
   float embedding_scale() const override { return embedding_; }
-  float logit_scale() const override { return 1 / logits_; }
+  LogitForm logit_form() const override { return {.scale = 1 / logits_}; }
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 

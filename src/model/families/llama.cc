@@ -50,6 +50,13 @@ void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer) {
   pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
 }
 
+void compose_post_norm(PassBuilder& pass, const DecoderLayer& layer) {
+  Rows h = pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention);
+  pass.add(pass.norm(h, layer.after_attention));
+  h = pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp);
+  pass.add(pass.norm(h, layer.after_mlp));
+}
+
 namespace {
 
 ModelConfig read_llama(const ConfigSource& source) {

@@ -26,6 +26,9 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
 // x += attention(norm(x)); x += mlp(norm(x)).
 void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer);
 
+// x += norm(attention(norm(x))); x += norm(mlp(norm(x))). The inner norms may be empty.
+void compose_post_norm(PassBuilder& pass, const DecoderLayer& layer);
+
 class Llama final : public Family {
  public:
   explicit Llama(const ConfigSource& source);

@@ -29,11 +29,4 @@ DecoderLayer Olmo2::load_layer(LayerLoader& from, int) const {
   return loaded;
 }
 
-void Olmo2::compose(PassBuilder& pass, const DecoderLayer& layer) const {
-  Rows h = pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention);
-  pass.add(pass.norm(h, layer.after_attention));
-  h = pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp);
-  pass.add(pass.norm(h, layer.after_mlp));
-}
-
 }  // namespace outrider

@@ -11,7 +11,9 @@ class Olmo2 final : public Family {
  public:
   explicit Olmo2(const ConfigSource& source);
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
-  void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
+  void compose(PassBuilder& pass, const DecoderLayer& layer) const override {
+    compose_post_norm(pass, layer);
+  }
 };
 
 }  // namespace outrider

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/config_section.h"
+#include "model/families/gemma2.h"
 #include "model/families/gemma3.h"
 #include "model/families/gpt2.h"
 #include "model/families/gpt_neox.h"
@@ -39,6 +40,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"LlamaForCausalLM", "llama", "llama", read<Llama>},
     {"Qwen2ForCausalLM", "qwen2", "qwen2", read<Qwen2>},
     {"Qwen3ForCausalLM", "qwen3", "qwen3", read<Qwen3>},
+    {"Gemma2ForCausalLM", "gemma2", "gemma2", read<Gemma2>},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
     {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},
     {"SmolLM3ForCausalLM", "smollm3", "smollm3", read<SmolLm3>},

@@ -133,6 +133,7 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
   args.out_stride = static_cast<std::size_t>(head_dim);
   args.head_dim = head_dim;
   args.scale = layer.scale;
+  args.softcap = layer.softcap;
   args.chunks = chunks.data();
   args.room = room_.get() + thread * 2 * shape_.block_bytes();
 

@@ -28,6 +28,7 @@ class AttentionWork {
     kernels::Attend attend = nullptr;  // of the table, for the cache's kind
     int layer = 0;                     // in the cache
     float scale = 0;                   // of the scores
+    float softcap = 0;                 // of the scaled scores; 0: none
     int window = 0;                    // tokens that a query reads, its own included; 0: all
   };
 
@@ -42,8 +43,8 @@ class AttentionWork {
   // until they have.
   void begin(const PassPlan& plan, int n_threads);
 
-  // softmax(scale * q k^T) v for every row and head, over the window. queries: (n_rows, n_heads *
-  // head_dim); attended: as large, complete after a barrier.
+  // softmax(scale * q k^T) v for every row and head, over the window, scores capped before the
+  // softmax. queries: (n_rows, n_heads * head_dim); attended: as large, complete after a barrier.
   void attend(const Team& team, const Layer& layer, const float* queries, Activations& attended);
 
  private:

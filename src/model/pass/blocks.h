@@ -40,6 +40,8 @@ struct Attention {
   int n_kv_heads = 0;  // divides n_heads
   int head_dim = 0;    // even
   float scale = 0;     // of the scores
+  float softcap = 0;   // scaled scores become softcap * tanh(score / softcap), before windows and
+                       // the softmax; 0: they stay
   int window = 0;      // a query reads that many tokens back, its own included; 0: all
   int rope = 0;        // which of the model's RoPE tables turns queries and keys, or kNoRope
   Linear query;        // (n_heads * head_dim, width of what attention reads)

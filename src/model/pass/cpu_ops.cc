@@ -220,6 +220,7 @@ void CpuOps::operator()(const op::Attend& op) const {
                           {.attend = attend_of(*pass.machine_.table, attention, pass.machine_.kv),
                            .layer = op.cache_layer,
                            .scale = attention.scale,
+                           .softcap = attention.softcap,
                            .window = attention.window},
                           row(op.query, 0), buffer(op.to));
 }
@@ -288,6 +289,12 @@ void CpuOps::operator()(const op::Spread& op) const {
       to[(*op.ids)[place]] = row(op.from, i)[place];
     }
   }
+}
+
+void CpuOps::operator()(const op::SoftCap& op) const {
+  for_parts(team, pass.plan_.n_asked(), op.rows.width, [&](int i, int first, int n) {
+    pass.machine_.table->soft_cap(row(op.rows, i) + first, n, op.cap);
+  });
 }
 
 }  // namespace outrider

@@ -23,6 +23,7 @@ struct CpuOps {
   void operator()(const op::Add& op) const;
   void operator()(const op::LeaveFeature& op) const;
   void operator()(const op::Spread& op) const;
+  void operator()(const op::SoftCap& op) const;
 
  private:
   Activations& buffer(const Rows& rows) const;

@@ -90,7 +90,8 @@ struct PlaceHeads {
   int cache_layer = 0;
 };
 
-// to = softmax(scale * query keys^T) values, causal, within the window. By heads.
+// to = softmax(scale * query keys^T) values, causal, within the window, scores capped where the
+// attention has a cap. By heads.
 struct Attend {
   Rows query, to;
   const Attention* attention = nullptr;
@@ -129,11 +130,17 @@ struct Spread {
   const std::vector<TokenId>* ids = nullptr;  // (from.width)
 };
 
+// rows = cap * tanh(rows / cap), of rows that get logits. By groups.
+struct SoftCap {
+  Rows rows;
+  float cap = 0;  // above 0
+};
+
 }  // namespace op
 
 struct Op {
   std::variant<op::Embed, op::Angles, op::Normalise, op::Multiply, op::PlaceHeads, op::Attend,
-               op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread>
+               op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap>
       what;
   int layer = -1;       // the decoder layer that the op belongs to, or -1
   bool output = false;  // makes logits: left out where no row is asked for
@@ -210,6 +217,7 @@ void for_each_access(const Op& op, const Use& use) {
       read(op.from, Sharing::rows);
       write(op.to, Sharing::rows);
     }
+    void operator()(const op::SoftCap& op) const { write(op.rows, Sharing::groups); }
   };
   std::visit(Visitor{use}, op.what);
 }

@@ -198,12 +198,19 @@ void PassBuilder::leave_feature(int n_layers_done, const Norm* norm) {
   layer_ = layer;
 }
 
-void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head, float scale) {
+void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head,
+                         const LogitForm& form) {
   output_ = true;
   const Rows asked = scratch(kAsked, rows.width, true);
-  append(op::Normalise{
-      .parts = {{{rows, norm}, {}}}, .n_parts = 1, .to = asked, .gathers = true, .scale = scale});
-  multiply(asked, {{&head, {.buffer = kLogits, .width = head.n_columns()}}});
+  const Rows logits = {.buffer = kLogits, .width = head.n_columns()};
+  // What a product reads is narrower than what it gives: it is the one that is scaled.
+  append(op::Normalise{.parts = {{{rows, norm}, {}}},
+                       .n_parts = 1,
+                       .to = asked,
+                       .gathers = true,
+                       .scale = form.scale});
+  multiply(asked, {{&head, logits}});
+  if (form.softcap > 0) append(op::SoftCap{.rows = logits, .cap = form.softcap});
   output_ = false;
 }
 

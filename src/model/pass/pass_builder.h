@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/tensor_source.h"
+#include "model/logit_form.h"
 #include "model/pass/blocks.h"
 #include "model/pass/op.h"
 
@@ -65,9 +66,9 @@ class PassBuilder {
 
   // Feature n_layers_done of ForwardRequest. norm may be null.
   void leave_feature(int n_layers_done, const Norm* norm);
-  // The rows whose logits are asked for, normalised (norm may be null: copied) and multiplied by
-  // scale, and the logits themselves: the buffer kLogits.
-  void logits(const Rows& rows, const Norm* norm, const Matrix& head, float scale = 1);
+  // The rows whose logits are asked for, normalised (norm may be null: copied), and the logits
+  // themselves in that form: the buffer kLogits.
+  void logits(const Rows& rows, const Norm* norm, const Matrix& head, const LogitForm& form = {});
   // Logits of every row of `read`, of these tokens alone.
   void spread_logits(const Rows& read, const Matrix& head, const std::vector<TokenId>& ids,
                      int vocabulary_size);

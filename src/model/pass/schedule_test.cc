@@ -106,6 +106,22 @@ TEST(Schedule, LeavesOutLayersAndLogits) {
   EXPECT_EQ(count_barriers(schedule(list, std::vector<int>{0, 2}, true)), 10);
 }
 
+// The cap of logits is dealt out otherwise than the product before it, and left out with it.
+TEST(Schedule, ACapOfLogitsWaitsForTheirProduct) {
+  const std::vector<float> weights(std::size_t{96} * 64, 0.5F);
+  const Matrix head = Matrix::pack(test_support::FloatWeightReader(weights, 64, WeightKind::f32),
+                                   choose_kernels(), 1);
+  PassBuilder pass(64);
+  pass.logits(pass.stream(), nullptr, head, {.softcap = 2});
+  const PassList list = pass.take();
+  const std::vector<Step> steps = schedule(list, {}, false);
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_TRUE(is_safe(steps));
+  EXPECT_TRUE(steps[1].barrier);
+  EXPECT_TRUE(steps[2].barrier);
+  EXPECT_TRUE(schedule(list, {}, true).empty());
+}
+
 TEST(Schedule, PrefetchesTheNextProductAtEveryBarrier) {
   const auto model = tiny_model(2, WeightKind::int8);
   const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();

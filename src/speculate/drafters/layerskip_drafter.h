@@ -43,6 +43,7 @@ class ShortenedModel final : public LanguageModel {
   std::optional<Matrix> narrower_output(WeightKind kind) const override {
     return model_->narrower_output(kind);
   }
+  LogitForm logit_form() const override { return model_->logit_form(); }
 
  private:
   LanguageModel* model_;

@@ -1,0 +1,55 @@
+// The tiny models of tests/golden with what Hugging Face transformers makes of them
+// (tests/golden/make_family_models.py).
+#ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
+#define OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io/safetensors.h"
+#include "model/load_model.h"
+#include "tests/support/run_model.h"
+
+namespace outrider::testing {
+
+inline std::filesystem::path golden_directory(const std::string& name) {
+  return std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
+}
+
+inline nlohmann::json json_of(const std::filesystem::path& file) {
+  return nlohmann::json::parse(std::ifstream(file));
+}
+
+struct GoldenModel {
+  explicit GoldenModel(const std::string& name) : directory(golden_directory(name)) {
+    const nlohmann::json json = json_of(directory / "golden.json");
+    ids = json["ids"].get<std::vector<TokenId>>();
+    greedy = json["greedy"].get<std::vector<TokenId>>();
+    const auto source = open_safetensors(directory / "golden.safetensors");
+    const TensorView* view = source->find("logits");
+    logits.resize(static_cast<std::size_t>(view->shape[0]),
+                  Row(static_cast<std::size_t>(view->shape[1])));
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      decode_rows(*view, static_cast<std::int64_t>(i), 1, logits[i]);
+    }
+  }
+
+  std::filesystem::path directory;
+  std::vector<TokenId> ids;     // longer than the window, where there is one
+  std::vector<TokenId> greedy;  // behind them
+  Rows logits;                  // (ids.size(), vocabulary_size)
+};
+
+inline std::unique_ptr<LanguageModel> load_f32(const std::filesystem::path& path) {
+  return load_model(path, {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2});
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
