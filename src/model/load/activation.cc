@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace outrider {
@@ -26,12 +28,17 @@ Activation read_activation(const ConfigSource& source, const char* hugging_face_
   const ConfigKey key = {hugging_face_key, nullptr};
   const std::optional<std::string> name = source.text(key);
   if (!name) return otherwise;
-  std::string known;
-  for (const NamedActivation& named : kActivations) {
-    if (*name == named.name) return named.activation;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", named.name);
+  const auto* const found =
+      std::find_if(std::begin(kActivations), std::end(kActivations),
+                   [&](const NamedActivation& named) { return *name == named.name; });
+  if (found == std::end(kActivations)) {
+    std::string known;
+    for (const NamedActivation& named : kActivations) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", named.name);
+    }
+    source.fail(key, fmt::format("one of {}", known), *name);
   }
-  source.fail(key, fmt::format("one of {}", known), *name);
+  return found->activation;
 }
 
 }  // namespace outrider
