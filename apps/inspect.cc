@@ -97,6 +97,9 @@ std::string to_json(const std::string& path, const FileSummary& summary) {
   object["n_tensors"] = summary.tensors.size();
   object["n_parameters"] = totals.n_parameters;
   object["n_bytes"] = totals.n_bytes;
+  Json facts = Json::object();
+  for (const auto& [name, value] : summary.facts) facts[name] = value;
+  object["facts"] = std::move(facts);
   object["metadata"] = std::move(metadata);
   object["tensors"] = std::move(tensors);
   if (!summary.warnings.empty()) object["warnings"] = summary.warnings;
@@ -109,6 +112,11 @@ std::string to_table(const std::string& path, const FileSummary& summary) {
                                  summary.format, summary.tensors.size(),
                                  show_count(totals.n_parameters), show_bytes(totals.n_bytes));
   const auto out = std::back_inserter(text);
+  std::size_t fact_width = 0;
+  for (const auto& [name, value] : summary.facts) fact_width = std::max(fact_width, name.size());
+  for (const auto& [name, value] : summary.facts) {
+    fmt::format_to(out, "  {:<{}}  {}\n", name, fact_width, one_line(value));
+  }
   if (!summary.warnings.empty()) text += "\nWarnings\n";
   for (const std::string& warning : summary.warnings) {
     fmt::format_to(out, "  {}\n", one_line(warning));

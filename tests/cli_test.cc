@@ -262,6 +262,15 @@ TEST(Inspect, ShowsTheSameTensorsOfBothFileForms) {
     EXPECT_EQ(object["tensors"].size(), model.tensors.size());
     EXPECT_EQ(object["n_parameters"].get<std::int64_t>(), n_parameters);
     EXPECT_FALSE(object["metadata"].empty());
+    const json& facts = object["facts"];
+    EXPECT_EQ(facts["family"], "llama");
+    EXPECT_EQ(facts["layers"], "2 of width 64; 4 heads of 16, 2 of keys and values; 96 hidden");
+    EXPECT_EQ(facts["context"], "256 tokens");
+    EXPECT_THAT(facts["weights"].get<std::string>(), HasSubstr("f32"));
+    EXPECT_THAT(facts["drafters without files"].get<std::string>(),
+                HasSubstr("layerskip:layers=N (1 to 1)"));
+    EXPECT_TRUE(facts.contains("chat template"));
+    EXPECT_TRUE(facts.contains("a text ends at"));
     EXPECT_EQ(run_program({"inspect", path, "--json"}).out, run.out);
     const ProgramRun table = run_program({"inspect", "--model", path});
     EXPECT_EQ(run_program({"inspect", path}).out, table.out);

@@ -21,6 +21,9 @@ struct FileSummary {
   std::string format;                                         // "safetensors" or "gguf"
   std::vector<std::pair<std::string, std::string>> metadata;  // config or GGUF metadata, shortened
   std::vector<TensorSummary> tensors;                         // in file order
+  // What people ask first, in words: family, shape, weights by type, context, chat template, end
+  // tokens, drafters; as far as this build can read the files.
+  std::vector<std::pair<std::string, std::string>> facts;
   // What a reader of the model would find doubtful, a sentence each (Model::warnings), as far as
   // headers tell.
   std::vector<std::string> warnings;

@@ -11,6 +11,7 @@
 
 #include "base/hub_cache.h"
 #include "base/mapped_file.h"
+#include "engine/model_facts.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/config.h"
@@ -143,9 +144,10 @@ FileSummary inspect_file(const fs::path& given) {
   if (fs::is_directory(path)) {
     summary.format = "safetensors";
     summary.metadata = read_config(path / "config.json");
-    summary.tensors =
-        summarise(holds_medusa_heads_alone(path) ? *open_safetensors(path / kMedusaFile)
-                                                 : *open_safetensors_directory(path));
+    const auto source = holds_medusa_heads_alone(path) ? open_safetensors(path / kMedusaFile)
+                                                       : open_safetensors_directory(path);
+    summary.tensors = summarise(*source);
+    summary.facts = model_facts(path, *source);
     summary.warnings = directory_warnings(path);
     return summary;
   }
@@ -160,6 +162,7 @@ FileSummary inspect_file(const fs::path& given) {
     summary.metadata.emplace_back(key, show(value));
   }
   summary.tensors = summarise(*file);
+  summary.facts = model_facts(path, *file);
   summary.warnings = gguf_vocabulary_warnings(*file, path.string());
   return summary;
 }

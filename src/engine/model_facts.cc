@@ -1,0 +1,104 @@
+#include "engine/model_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "engine/end_tokens.h"
+#include "io/gguf.h"
+#include "model/config.h"
+#include "model/families/registry.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+ModelConfig read_config(const fs::path& path) {
+  return fs::is_directory(path) ? read_config_json(path) : read_config_gguf(*open_gguf(path));
+}
+
+void add_shape(const ModelConfig& config, Facts& facts) {
+  facts.emplace_back("family", config.architecture);
+  facts.emplace_back("layers",
+                     fmt::format("{} of width {}; {} heads of {}, {} of keys and values; {} hidden",
+                                 config.n_layers, config.dim, config.n_heads, config.head_dim,
+                                 config.n_kv_heads, config.hidden_dim));
+  facts.emplace_back("context", fmt::format("{} tokens", config.context_length));
+  facts.emplace_back("vocabulary", fmt::format("{} tokens", config.vocabulary_size));
+}
+
+// Bytes and numbers of each type, the largest share first.
+void add_weights(const TensorSource& source, Facts& facts) {
+  struct Share {
+    std::int64_t n_elements = 0;
+    std::uint64_t n_bytes = 0;
+  };
+  std::map<std::string, Share> by_type;
+  for (const TensorView& tensor : source.tensors()) {
+    Share& share = by_type[tensor.type_name()];
+    share.n_elements += tensor.n_elements();
+    share.n_bytes += tensor.data.size();
+  }
+  std::vector<std::pair<std::string, Share>> shares(by_type.begin(), by_type.end());
+  std::sort(shares.begin(), shares.end(), [](const auto& left, const auto& right) {
+    return left.second.n_bytes > right.second.n_bytes;
+  });
+  std::string text;
+  for (const auto& [type, share] : shares) {
+    text += fmt::format("{}{} {:.1f} MB ({:.1f} million)", text.empty() ? "" : ", ", type,
+                        static_cast<double>(share.n_bytes) / 1e6,
+                        static_cast<double>(share.n_elements) / 1e6);
+  }
+  if (!text.empty()) facts.emplace_back("weights", text);
+}
+
+void add_text(const Tokenizer& tokenizer, const ModelConfig& config, Facts& facts) {
+  const std::string& chat = tokenizer.chat_template();
+  facts.emplace_back("chat template", chat.empty() ? "none" : fmt::format("{} bytes", chat.size()));
+  std::string ends;
+  for (const TokenId token : find_end_tokens(config.end_tokens, tokenizer)) {
+    ends += fmt::format("{}{} ({})", ends.empty() ? "" : ", ",
+                        tokenizer.has(token) ? tokenizer.piece(token) : "?", token);
+  }
+  facts.emplace_back("a text ends at", ends.empty() ? "nothing that the files name" : ends);
+}
+
+}  // namespace
+
+Facts model_facts(const fs::path& path, const TensorSource& tensors) {
+  Facts facts;
+  std::unique_ptr<const ModelConfig> config;
+  try {
+    config = std::make_unique<const ModelConfig>(read_config(path));
+    add_shape(*config, facts);
+  } catch (const Error&) {
+  }
+  add_weights(tensors, facts);
+  if (config == nullptr) return facts;
+  try {
+    add_text(*Tokenizer::load(path), *config, facts);
+  } catch (const Error&) {
+  }
+  // Drafters that need no other files: these of any model, the others of this one.
+  std::string drafters = "suffix, ngram, lookahead, jacobi";
+  if (config->n_layers > 1) {
+    drafters += fmt::format(", layerskip:layers=N (1 to {})", config->n_layers - 1);
+  }
+  const auto of_modules =
+      std::count_if(tensors.tensors().begin(), tensors.tensors().end(),
+                    [](const TensorView& view) { return view.name.ends_with(".eh_proj.weight"); });
+  if (of_modules > 0 && fs::is_directory(path)) {
+    drafters += fmt::format(", mtp ({} modules)", of_modules);
+  }
+  facts.emplace_back("drafters without files", drafters);
+  return facts;
+}
+
+}  // namespace outrider

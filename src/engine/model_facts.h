@@ -1,0 +1,22 @@
+// What people ask of a model's files first, in words.
+#ifndef OUTRIDER_ENGINE_MODEL_FACTS_H_
+#define OUTRIDER_ENGINE_MODEL_FACTS_H_
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/tensor_source.h"
+
+namespace outrider {
+
+// Family, shape, weights by type, context, chat template, end tokens, and what drafts without
+// another model, each as far as this build can read it: of a head or an unknown family, the weights
+// alone. Reads headers and the tokenizer. Does not throw on files that cannot be read so.
+std::vector<std::pair<std::string, std::string>> model_facts(const std::filesystem::path& path,
+                                                             const TensorSource& tensors);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_MODEL_FACTS_H_
