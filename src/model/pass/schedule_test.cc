@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <thread>
@@ -77,9 +78,8 @@ bool is_safe(const std::vector<Step>& steps) {
   return true;
 }
 
-TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
-  const auto model = tiny_model(3, WeightKind::int8);
-  const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
+void expect_needed_barriers(const LanguageModel& model) {
+  const PassList& list = dynamic_cast<const DecoderModel&>(model).pass().list();
   for (const std::vector<int>& skipped :
        {std::vector<int>{}, std::vector<int>{1}, std::vector<int>{0, 1, 2}}) {
     for (const bool without_output : {false, true}) {
@@ -92,6 +92,16 @@ TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
         step.barrier = true;
       }
     }
+  }
+}
+
+TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
+  expect_needed_barriers(*tiny_model(3, WeightKind::int8));
+  // Positions that are added, a plain MLP; a norm that is kept aside.
+  for (const char* name : {"gpt2_plain", "gpt_neox_parallel"}) {
+    SCOPED_TRACE(name);
+    const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
+    expect_needed_barriers(*load_model(path, {.weights = WeightKind::int8, .n_threads = 1}));
   }
 }
 
