@@ -47,8 +47,9 @@ fs::path without_hub_cache(const fs::path& path) {
         "none");
   }
   std::vector<fs::path> all;
-  for (const fs::directory_entry& entry : fs::directory_iterator(snapshots, ignored)) {
-    if (entry.is_directory(ignored)) all.push_back(entry.path());
+  for (fs::directory_iterator entry(snapshots, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    if (entry->is_directory(ignored)) all.push_back(entry->path());
   }
   if (all.size() == 1) return all.front();
   throw Error(

@@ -77,6 +77,10 @@ class SequentialCascade::Reader {
   // The logits behind `tokens`, a longer beginning of the text each time; empty where the model
   // cannot run them. A pass over what it has not run.
   LogitRow logits(std::span<const TokenId> tokens) {
+    const auto n_tokens = static_cast<int>(tokens.size());
+    if (n_tokens > model_->context_of(*sequence_)) {
+      sequence_ = model_->open({.n_tokens = n_tokens});
+    }
     const auto rest = tokens.subspan(static_cast<std::size_t>(sequence_->n_kept()));
     if (!can_run(rest)) return {};
     const TokenBlock block{.sequence = sequence_.get(), .tokens = rest, .parents = {}};

@@ -322,6 +322,20 @@ TEST(RopeFrequencies, FollowTheFormulas) {
   EXPECT_EQ(frequencies[0], 0.5);
 }
 
+// transformers 5 takes the original context beside the section for that of yarn and longrope. Where
+// both are there they are one.
+TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
+  Json json = good_config();
+  json["max_position_embeddings"] = 4096;
+  json["original_max_position_embeddings"] = 512;
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 8}};
+  EXPECT_EQ(read(json).rope.original_context, 512);
+  json["rope_scaling"]["original_max_position_embeddings"] = 512;
+  EXPECT_EQ(read(json).rope.original_context, 512);
+  json["rope_scaling"]["original_max_position_embeddings"] = 1024;
+  EXPECT_THROW((void)read(json), Error);
+}
+
 // llama.cpp (LLAMA_MAX_LAYERS arrays of n_head, n_head_kv and n_ff) writes a number for each layer
 // where a model's layers may differ. Equal numbers are one number.
 TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {

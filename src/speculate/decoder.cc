@@ -147,14 +147,17 @@ RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction
 }
 
 // Runs a text anew that has outgrown its sequence (LanguageModel::context_of). Drafts end where the
-// sequence does, so that no pass has rows of both.
+// sequence does, so that no pass has rows of both. Where a step throws, the next call goes on.
 void Decoder::make_long(Stream& stream) {
   const int n_tokens = static_cast<int>(stream.tokens.size());
-  if (n_tokens <= target_->context_of(*stream.sequence)) return;
   if (n_tokens > target_->config().context_length) return;  // the pass will say so
-  open_sequence(stream);
-  prefill(*target_, *stream.sequence, std::span(stream.tokens).first(stream.tokens.size() - 1),
-          output_);
+  if (stream.sequence == nullptr || n_tokens > target_->context_of(*stream.sequence)) {
+    open_sequence(stream);
+  }
+  const auto n_kept = static_cast<std::size_t>(stream.sequence->n_kept());
+  const auto missing =
+      std::span<const TokenId>(stream.tokens).first(stream.tokens.size() - 1).subspan(n_kept);
+  if (!missing.empty()) prefill(*target_, *stream.sequence, missing, output_);
 }
 
 // Resets every tree to its root and lets the drafter add to it.

@@ -49,7 +49,7 @@ Batch GeneratedSource::batch(std::int64_t number) {
   std::vector<Writing> open;
   for (int i = 0; i < batch.n_sequences; ++i) {
     const std::size_t begin = static_cast<std::size_t>(i) * batch.length;
-    open.push_back({model.open({}), begin});
+    open.push_back({model.open({.n_tokens = static_cast<int>(batch.length)}), begin});
     std::fill_n(batch.weights.begin() + static_cast<std::ptrdiff_t>(begin), batch.length, 0.0F);
   }
   const std::uint64_t seed = mix(options_.seed, static_cast<std::uint64_t>(number), 2);

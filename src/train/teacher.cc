@@ -34,7 +34,7 @@ void Teacher::run(std::span<const TokenId> tokens, int n_sequences, bool logits,
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<TokenBlock> blocks;
   for (int i = 0; i < n_sequences; ++i) {
-    sequences.push_back(model_->open({}));
+    sequences.push_back(model_->open({.n_tokens = static_cast<int>(length)}));
     blocks.push_back({.sequence = sequences.back().get(),
                       .tokens = tokens.subspan(static_cast<std::size_t>(i) * length, length),
                       .parents = {}});

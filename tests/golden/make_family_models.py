@@ -193,7 +193,7 @@ CASES |= {
         num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False, sliding_window=20,
         original_max_position_embeddings=256,
         rope_parameters=dict(rope_type="default", rope_theta=1e4),
-        old=dict(rope_theta=1e4, rope_scaling=None)),
+        old=dict(rope_theta=1e4, rope_scaling=None, full_attn_mod=1, interpolate_factor=1)),
     # As Phi-4-mini: a part of each head turns, by longrope; the text behind the prompt grows beyond
     # the original context.
     "phi3_crossing": dict(

@@ -67,21 +67,24 @@ def four_bits(case, name, weight, generator):
     n_groups = k // group
     scales = numpy.zeros((rows, n_groups), numpy.float32)
     zeros = numpy.full((rows, n_groups), 8)
+    # Groups without a negative weight have a zero of 0.
+    weight[::5] = abs(weight[::5])
     for g in range(n_groups):
         part = weight[:, groups == g]
         if case.get("symmetric"):
             scales[:, g] = abs(part).max(1) / 7
         else:
             scales[:, g] = (part.max(1) - part.min(1)) / 15
-            zeros[:, g] = numpy.clip(numpy.rint(-part.min(1) / scales[:, g]), 1, 15)
+            zeros[:, g] = numpy.clip(numpy.rint(-part.min(1) / scales[:, g]), 0, 15)
     kind = torch.bfloat16 if case["method"] == "packed" else torch.float16
     stored_scales = torch.from_numpy(scales).to(kind)
     scales = stored_scales.float().numpy()
     codes = numpy.clip(numpy.rint(weight / scales[:, groups]) + zeros[:, groups], 0, 15).astype(int)
     twin = scales[:, groups] * (codes - zeros[:, groups]).astype(numpy.float32)
     if case["method"] == "gptq":
-        less = 0 if case.get("version") == 2 else 1
-        stored = {"qweight": pack(codes.T, 0), "qzeros": pack(zeros.T - less, 1),
+        # The first version takes one from each code of a word together: zeros of 0 borrow.
+        less = 0 if case.get("version") == 2 else 0x11111111
+        stored = {"qweight": pack(codes.T, 0), "qzeros": pack(zeros.T, 1) - less,
                   "scales": stored_scales.T.contiguous(),
                   "g_idx": torch.from_numpy(groups.astype(numpy.int32))}
     elif case["method"] == "awq":

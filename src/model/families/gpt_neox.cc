@@ -1,5 +1,7 @@
 #include "model/families/gpt_neox.h"
 
+#include <fmt/format.h>
+
 #include "model/families/gpt2.h"
 #include "model/families/llama.h"
 #include "model/load/activation.h"
@@ -17,6 +19,12 @@ ModelConfig read_gpt_neox(const ConfigSource& source) {
                .rope = {.theta = {"rotary_emb_base", "rope.freq_base"},
                         .share = "rotary_pct",
                         .default_share = 0.25}});
+  // Some releases of transformers wrote both names of the base.
+  constexpr ConfigKey kOtherName = {"rope_theta", nullptr};
+  const double theta = config.rope.theta;
+  if (const double other = source.real(kOtherName).value_or(theta); other != theta) {
+    source.fail(kOtherName, fmt::format("rotary_emb_base, {}", theta), fmt::format("{}", other));
+  }
   config.attention_bias = source.is_gguf()
                               ? source.has_bias(nullptr, "blk.0.attn_qkv.bias")
                               : source.flag({"attention_bias", nullptr}).value_or(true);

@@ -1,5 +1,7 @@
 #include "model/families/phi3.h"
 
+#include <fmt/format.h>
+
 #include "model/load/layer_windows.h"
 
 namespace outrider {
@@ -12,12 +14,21 @@ int read_phi_window(const ConfigSource& source) {
   return read_window(source, kWindow, 0);
 }
 
+ModelConfig read_phi3(const ConfigSource& source) {
+  // Phi-4-mini's files name both. What others than 1 mean no model shows.
+  for (const char* name : {"full_attn_mod", "interpolate_factor"}) {
+    const ConfigKey key = {name, nullptr};
+    const int value = source.whole(key).value_or(1);
+    if (value != 1) source.fail(key, "1", fmt::format("{}", value));
+  }
+  return read_decoder_config(source,
+                             {.architecture = "phi3", .rope = {.share = "partial_rotary_factor"}});
+}
+
 }  // namespace
 
 Phi3::Phi3(const ConfigSource& source)
-    : Family(read_decoder_config(
-          source, {.architecture = "phi3", .rope = {.share = "partial_rotary_factor"}})),
-      window_(read_phi_window(source)) {}
+    : Family(read_phi3(source)), window_(read_phi_window(source)) {}
 
 DecoderLayer Phi3::load_layer(LayerLoader& from, int) const {
   const ModelConfig& config = this->config();

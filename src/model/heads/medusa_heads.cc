@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/hub_cache.h"
 #include "io/safetensors.h"
 #include "model/pass/pass_builder.h"
 #include "outrider/error.h"
@@ -57,9 +58,10 @@ bool holds_medusa_heads_alone(const std::filesystem::path& path) {
          !holds("model.safetensors.index.json");
 }
 
-std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& path,
+std::unique_ptr<MedusaHeads> load_medusa_heads(const std::filesystem::path& given,
                                                LanguageModel& target, const LoadOptions& options) {
   constexpr const char* kOperation = "load Medusa heads";
+  const std::filesystem::path path = without_hub_cache(given);
   const WeightOptions weight_options = make_weight_options(options);
   if (!std::filesystem::exists(path / kMedusaFile)) {
     throw Error(kOperation, path.string(), fmt::format("a directory with {}", kMedusaFile),

@@ -152,8 +152,9 @@ void read_longrope(const Section& scaling, double context, RopeConfig& rope) {
 RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope) {
   rope.theta = scaling.real_or("rope_theta", rope.theta);
   const std::string kind = scaling.text_or("rope_type", scaling.text_or("type", "default"));
+  const bool has_factors = scaling.find("short_factor") != nullptr;
   // Early files of Phi-3 call longrope "su", or "yarn" with its factors.
-  if (kind == "longrope" || kind == "su" || scaling.find("short_factor") != nullptr) {
+  if (kind == "longrope" || kind == "su" || (kind == "yarn" && has_factors)) {
     read_longrope(scaling, context, rope);
   } else if (kind == "linear") {
     rope.scaling = RopeConfig::Scaling::linear;
@@ -166,7 +167,8 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
     rope.original_context = scaling.real("original_max_position_embeddings");
   } else if (kind == "yarn") {
     rope.scaling = RopeConfig::Scaling::yarn;
-    rope.original_context = scaling.real_or("original_max_position_embeddings", context);
+    rope.original_context =
+        scaling.real_or("original_max_position_embeddings", rope.original_context);
     rope.factor = scaling.real_or("factor", context / rope.original_context);
     const double beta_fast = scaling.real_or("beta_fast", 0);
     if (beta_fast != 0) rope.beta_fast = beta_fast;
@@ -351,8 +353,15 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
   }
   const int context = required_whole({"max_position_embeddings", nullptr});
   // Phi-3's files name it beside the scaling, and where there is none.
-  rope.original_context = whole({"original_max_position_embeddings", nullptr}).value_or(context);
+  constexpr ConfigKey kOriginal = {"original_max_position_embeddings", nullptr};
+  rope.original_context = whole(kOriginal).value_or(context);
   if (!scaling) return rope;
+  const double named = scaling->real_or("original_max_position_embeddings", rope.original_context);
+  if (has(kOriginal) && named != rope.original_context) {
+    scaling->fail("original_max_position_embeddings",
+                  fmt::format("{}, as beside the section", rope.original_context),
+                  fmt::format("{}", named));
+  }
   return read_scaling(*scaling, context, rope);
 }
 

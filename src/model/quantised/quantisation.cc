@@ -32,8 +32,11 @@ int read_group(const ConfigSection& section, const char* key) {
 
 Quantisation read_gptq(const ConfigSection& section) {
   require(section, "bits", section.whole("bits") == 4, "4");
-  const std::string format = section.text_or("checkpoint_format", "gptq");
+  // The newer name of the key is "format".
+  const std::string format =
+      section.text_or("checkpoint_format", section.text_or("format", "gptq"));
   require(section, "checkpoint_format", format == "gptq" || format == "gptq_v2", "gptq or gptq_v2");
+  require(section, "format", section.text_or("format", format) == format, format);
   // Other bits for some of the layers.
   const Json* dynamic = section.find("dynamic");
   require(section, "dynamic", dynamic == nullptr || dynamic->empty(), "empty");
@@ -54,6 +57,8 @@ Quantisation read_awq(const ConfigSection& section) {
 Quantisation read_fp8(const ConfigSection& section) {
   const std::string format = section.text_or("fmt", "e4m3");
   require(section, "fmt", format == "e4m3", "e4m3");
+  const std::string scheme = section.text_or("activation_scheme", "dynamic");
+  require(section, "activation_scheme", scheme == "dynamic", "dynamic");
   Quantisation quantisation{.form = Form::fp8_blocks};
   const Json* block = section.find("weight_block_size");
   const bool is_pair = block != nullptr && block->is_array() && block->size() == 2;
@@ -72,6 +77,13 @@ Quantisation read_compressed(const ConfigSection& section) {
   require(section, "format",
           is_packed || is_float || format == "int-quantized" || format == "naive-quantized",
           "pack-quantized, int-quantized, naive-quantized or float-quantized");
+  // Rotations, other caches and sparse layouts.
+  for (const char* key : {"transform_config", "kv_cache_scheme", "sparsity_config"}) {
+    const Json* const value = section.find(key);
+    const bool is_dense =
+        value != nullptr && value->is_object() && value->value("format", std::string()) == "dense";
+    require(section, key, value == nullptr || value->empty() || is_dense, "absent");
+  }
   const auto groups = section.section("config_groups");
   const Json* const json = section.find("config_groups");
   require(section, "config_groups", json != nullptr && json->size() == 1,
@@ -79,6 +91,10 @@ Quantisation read_compressed(const ConfigSection& section) {
   const auto only = groups->section(json->begin().key().c_str());
   const auto weights = only ? only->section("weights") : std::nullopt;
   if (!weights) groups->fail(json->begin().key(), "an object with weights", "none");
+  require(*only, "output_activations", only->find("output_activations") == nullptr, "absent");
+  if (const auto inputs = only->section("input_activations")) {
+    require(*inputs, "dynamic", inputs->flag_or("dynamic", false), "true");
+  }
   const int bits = is_packed ? 4 : 8;
   require(*weights, "num_bits", weights->whole("num_bits") == bits, fmt::format("{}", bits));
   const std::string type = weights->text_or("type", "int");

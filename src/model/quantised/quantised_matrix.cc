@@ -118,9 +118,11 @@ void QuantisedMatrix::read_codes(std::span<const std::int64_t> rows,
         last_group = group_of(i);
         switch (form) {
           case Form::gptq:
-            zero = code_in(word_at(*tensors_.zeros, last_group * n_words + row / kPerWord),
-                           row % kPerWord) +
-                   (tensors_.quantisation.zeros_less_one ? 1 : 0);
+            // The first version takes one from each code of a word together, so that a zero of 0
+            // borrows from the next.
+            zero = code_in(word_at(*tensors_.zeros, last_group * n_words + row / kPerWord) +
+                               (tensors_.quantisation.zeros_less_one ? 0x11111111U : 0U),
+                           row % kPerWord);
             break;
           case Form::awq:
             zero = code_in(word_at(*tensors_.zeros, last_group * n_words + row / kPerWord), place);

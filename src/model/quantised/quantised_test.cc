@@ -101,7 +101,8 @@ TEST_P(Quantised, KeepsItsNumbers) {
   const QuantisedTensors tensors =
       find_quantised(*source, *quantisation, "model.layers.0.mlp.up_proj", width, width);
   ASSERT_NE(tensors.codes, nullptr);
-  if (native_kind(tensors) != WeightKind::int8) return;
+  EXPECT_EQ(native_kind(tensors) == WeightKind::int8, std::string(GetParam().weights) == "int8");
+  if (native_kind(tensors) != WeightKind::int8) return;  // f32 holds all, bf16 rounds
   // Some rows in the middle, in an order of their own.
   const StoredRows some{.first = 8, .n = 16, .run = 4, .stride = 8};
   WeightRows exact;
@@ -156,6 +157,11 @@ TEST(ReadQuantisation, RefusesOtherFormsByName) {
   EXPECT_THAT(with("gptq", "group_size", 48), fails("group_size"));
   EXPECT_THAT(with("gptq", "checkpoint_format", "marlin"), fails("gptq or gptq_v2"));
   EXPECT_THAT(with("gptq", "dynamic", {{"mlp", {{"bits", 8}}}}), fails("dynamic"));
+  EXPECT_THAT(with("gptq", "format", "gptq_v2"), fails("format to be gptq"));
+  EXPECT_THAT(with("packed", "transform_config", {{"R3", 1}}), fails("transform_config"));
+  EXPECT_THAT(with("packed", "kv_cache_scheme", {{"num_bits", 8}}), fails("kv_cache_scheme"));
+  EXPECT_NO_THROW(with("packed", "sparsity_config", {{"format", "dense"}})());
+  EXPECT_THAT(with("fp8_blocks", "activation_scheme", "static"), fails("dynamic"));
   EXPECT_THAT(with("awq", "version", "gemv"), fails("gemm"));
   EXPECT_NO_THROW(with("awq", "version", "GEMM")());
   EXPECT_THAT(with("awq", "zero_point", false), fails("zero_point"));
@@ -224,9 +230,9 @@ TEST(FindQuantised, RefusesGroupsThatAreNone) {
   }
   const std::size_t at = bytes.find(groups);
   ASSERT_NE(at, std::string::npos);
-  for (const char wrong : {'\x02', '\xff'}) {
+  for (const char* wrong : {"\x02\0\0\0", "\xff\xff\xff\xff"}) {
     std::string changed = bytes;
-    changed.replace(at, 4, 4, wrong);
+    changed.replace(at, 4, wrong, 4);
     std::ofstream(file, std::ios::binary) << changed;
     const auto source = open_safetensors(file);
     const Quantisation quantisation = *read_quantisation(config_of("gptq_ordered"), "config.json");
