@@ -13,29 +13,33 @@ namespace outrider {
 // codes of four bits, the first in the lowest ones.
 struct Quantisation {
   enum class Form {
-    // GPTQ (Frantar et al. 2023), AutoGPTQ's layout: "qweight" int32 (k / 8, n_rows), "qzeros"
-    // int32
-    // (n_groups, n_rows / 8), less by one in the first version, "scales" (n_groups, n_rows), and
-    // perhaps "g_idx" int32 (k): each input's group. w = scale * (code - zero).
+    // GPTQ (Frantar et al. 2023) in AutoGPTQ's layout. w = scale * (code - zero).
+    //   qweight  int32 (k / 8, n_rows)
+    //   qzeros   int32 (n_groups, n_rows / 8); the first version takes one from each code
+    //   scales   (n_groups, n_rows)
+    //   g_idx    int32 (k): each input's group; may be left out
     gptq,
-    // AWQ (Lin et al. 2024), AutoAWQ's "gemm" layout: "qweight" int32 (k, n_rows / 8), "qzeros"
-    // int32
-    // (n_groups, n_rows / 8), eight rows in the order 0, 2, 4, 6, 1, 3, 5, 7, "scales" as GPTQ's.
+    // AWQ (Lin et al. 2024) in AutoAWQ's "gemm" layout. Eight rows stand in a word in the order
+    // 0, 2, 4, 6, 1, 3, 5, 7. w as GPTQ's.
+    //   qweight  int32 (k, n_rows / 8)
+    //   qzeros   int32 (n_groups, n_rows / 8)
+    //   scales   (n_groups, n_rows)
     awq,
-    // compressed-tensors "pack-quantized": "weight_packed" int32 (n_rows, k / 8), codes less by 8
-    // are
-    // signed, "weight_scale" (n_rows, n_groups), perhaps "weight_zero_point" int32
-    // (n_rows / 8, n_groups) and "weight_g_idx" int32 (k).
+    // compressed-tensors "pack-quantized". w = scale * (code - zero), a zero is 8 if left out.
+    //   weight_packed      int32 (n_rows, k / 8)
+    //   weight_scale       (n_rows, n_groups)
+    //   weight_zero_point  int32 (n_rows / 8, n_groups); may be left out
+    //   weight_g_idx       as g_idx
     packed,
-    // compressed-tensors "int-quantized" and "naive-quantized": "weight" int8 (n_rows, k),
-    // "weight_scale" (n_rows, 1) or (1).
+    // compressed-tensors "int-quantized" and "naive-quantized".
+    //   weight        int8 (n_rows, k)
+    //   weight_scale  (n_rows, 1), or one number
     int8,
-    // compressed-tensors "float-quantized": "weight" FP8 E4M3 (n_rows, k), "weight_scale" as
-    // int8's.
+    // compressed-tensors "float-quantized": as int8, of FP8 numbers (E4M3).
     fp8,
-    // DeepSeek's: "weight" FP8 E4M3 (n_rows, k), "weight_scale_inv" (n_rows / rows, k / columns of
-    // a
-    // block, both rounded up), which the weights are multiplied by, whatever its name says.
+    // DeepSeek's. Weights are multiplied by the scale of their block, whatever its name says.
+    //   weight            FP8 E4M3 (n_rows, k)
+    //   weight_scale_inv  (n_rows / block_rows, k / block_columns), both rounded up
     fp8_blocks,
   };
   Form form = Form::gptq;
