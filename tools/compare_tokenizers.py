@@ -5,7 +5,9 @@ blanks, digits, punctuation and emoji sequences, the model's own special tokens 
     python3 tools/compare_tokenizers.py build/outrider model.gguf --server http://127.0.0.1:8090
 
 --json: Hugging Face's tokenizers (the Python package) on that file, ids and decoded text. --server:
-llama-server with the same GGUF file, ids. Exits with 1 where any differs, and shows the first ones.
+llama-server with the same GGUF file, ids; --composed gives it the texts in Unicode's form C, which
+Qwen's own tokenizer makes of them and llama.cpp does not. Exits with 1 where any differs, and shows
+the first ones.
 """
 import argparse
 import json
@@ -62,6 +64,7 @@ parser.add_argument("model")
 reference = parser.add_mutually_exclusive_group(required=True)
 reference.add_argument("--json")
 reference.add_argument("--server")
+parser.add_argument("--composed", action="store_true")
 parser.add_argument("--strings", type=int, default=400)
 parser.add_argument("--seed", type=int, default=0)
 arguments = parser.parse_args()
@@ -77,7 +80,8 @@ for _ in range(arguments.strings):
     ids = [int(token) for token in ours(arguments.program, arguments.model, "--no-special", "--ids",
                                         "--text-file", "-", text=text).split()]
     expected = (theirs.encode(text, add_special_tokens=False).ids if theirs
-                else their_ids_of_server(arguments.server, text))
+                else their_ids_of_server(arguments.server, unicodedata.normalize("NFC", text)
+                                         if arguments.composed else text))
     same = ids == expected
     if theirs and same and ids:
         decoded = ours(arguments.program, arguments.model, "--decode", "-",
