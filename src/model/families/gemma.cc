@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/families/llama.h"
 #include "model/load/layer_windows.h"
 
 namespace outrider {
@@ -106,9 +107,7 @@ DecoderLayer Gemma::load_layer(LayerLoader& from, int layer) const {
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, config.dim);
   Attention& attention = loaded.attention;
-  attention.n_heads = config.n_heads;
-  attention.n_kv_heads = config.n_kv_heads;
-  attention.head_dim = config.head_dim;
+  attention = attention_of(config);
   attention.scale = attention_scale(config.rope);
   attention.softcap = score_cap_;
   attention.window = windows_[static_cast<std::size_t>(layer)];

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "model/families/llama.h"
 #include "model/load/activation.h"
 
 namespace outrider {
@@ -73,9 +74,7 @@ DecoderLayer Gpt2::load_layer(LayerLoader& from, int layer) const {
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"ln_1", "attn_norm"}, config.dim);
   Attention& attention = loaded.attention;
-  attention.n_heads = config.n_heads;
-  attention.n_kv_heads = config.n_kv_heads;
-  attention.head_dim = config.head_dim;
+  attention = attention_of(config);
   attention.scale = score_scale(layer);
   attention.rope = kNoRope;
   attention.query = part(0, n_queries);

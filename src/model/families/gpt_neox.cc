@@ -76,10 +76,7 @@ DecoderLayer GptNeoX::load_layer(LayerLoader& from, int) const {
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, config.dim);
   Attention& attention = loaded.attention;
-  attention.n_heads = config.n_heads;
-  attention.n_kv_heads = config.n_kv_heads;
-  attention.head_dim = head_dim;
-  attention.scale = default_attention_scale(config);
+  attention = attention_of(config);
   attention.query = part(0, 0, n_queries);
   attention.key = part(1, n_queries, n_keys);
   attention.value = part(2, n_queries + n_keys, n_keys);

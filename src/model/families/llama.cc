@@ -11,6 +11,15 @@ float default_attention_scale(const ModelConfig& config) {
   return static_cast<float>(of_rope / std::sqrt(static_cast<double>(config.head_dim)));
 }
 
+Attention attention_of(const ModelConfig& config) {
+  Attention attention;
+  attention.n_heads = config.n_heads;
+  attention.n_kv_heads = config.n_kv_heads;
+  attention.head_dim = config.head_dim;
+  attention.scale = default_attention_scale(config);
+  return attention;
+}
+
 DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
                               const LlamaLayerForm& form) {
   const int dim = config.dim;
@@ -28,10 +37,7 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
   DecoderLayer layer;
   if (form.attention_norm) layer.before_attention = norm({"input_layernorm", "attn_norm"});
   Attention& attention = layer.attention;
-  attention.n_heads = config.n_heads;
-  attention.n_kv_heads = config.n_kv_heads;
-  attention.head_dim = config.head_dim;
-  attention.scale = default_attention_scale(config);
+  attention = attention_of(config);
   attention.query =
       from.linear({"self_attn.q_proj", "attn_q"}, n_queries, width, attention_bias, interleaved);
   attention.key =

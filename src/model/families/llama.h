@@ -19,6 +19,9 @@ struct LlamaLayerForm {
 // 1 / sqrt(head_dim), and what yarn multiplies turned queries and keys by.
 float default_attention_scale(const ModelConfig& config);
 
+// The heads of that configuration and the default scale; products and norms are still to come.
+Attention attention_of(const ModelConfig& config);
+
 // Every layer but its norms of queries and keys.
 DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
                               const LlamaLayerForm& form = {});

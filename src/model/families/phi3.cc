@@ -40,10 +40,7 @@ DecoderLayer Phi3::load_layer(LayerLoader& from, int) const {
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, dim);
   Attention& attention = loaded.attention;
-  attention.n_heads = config.n_heads;
-  attention.n_kv_heads = config.n_kv_heads;
-  attention.head_dim = config.head_dim;
-  attention.scale = default_attention_scale(config);
+  attention = attention_of(config);
   attention.window = window_;
   const auto rows_of_heads = [&](int first, int n) {
     return from.linear_rows({"self_attn.qkv_proj", "attn_qkv"}, n_queries + 2 * n_keys, first, n,

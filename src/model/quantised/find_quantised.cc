@@ -15,7 +15,6 @@ using Form = Quantisation::Form;
 using Shape = std::vector<std::int64_t>;
 
 constexpr const char* kOperation = "load weights";
-constexpr std::int64_t kPerWord = 8;
 
 class Finder {
  public:

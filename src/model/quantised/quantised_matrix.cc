@@ -13,8 +13,6 @@ namespace {
 
 using Form = Quantisation::Form;
 
-// Codes of four bits in a stored int32.
-constexpr std::int64_t kPerWord = 8;
 // Where AWQ puts the code of each of eight rows.
 constexpr std::array<int, 8> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
 

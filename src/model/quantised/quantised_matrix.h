@@ -14,6 +14,9 @@
 
 namespace outrider {
 
+// Codes of four bits in a stored int32.
+inline constexpr std::int64_t kPerWord = 8;
+
 // Where the numbers of one quantised matrix are: checked by find_quantised.
 struct QuantisedTensors {
   Quantisation quantisation;

@@ -1,0 +1,322 @@
+"""What a reader of models may get wrong, for make_family_models.py: each must move its logits."""
+import torch
+
+
+def attentions(model):
+    return [layer.self_attn for layer in model.model.layers]
+
+
+def set_config(**changes):
+    def wrong(config, _):
+        for key, value in changes.items():
+            setattr(config, key, value)
+    return wrong
+
+
+def set_rope(layer_type=None, **changes):
+    def wrong(config, _):
+        rope = config.rope_parameters
+        (rope[layer_type] if layer_type else rope).update(changes)
+    return wrong
+
+
+def reset(name, value):
+    """Every parameter whose name ends so gets one value."""
+    def wrong(_, state):
+        found = [key for key in state if key.endswith(name)]
+        assert found, name
+        for key in found:
+            state[key] = torch.full_like(state[key], value)
+    return wrong
+
+
+def interleave(config, state):
+    """Rows of a head as Llama's GGUF files have them: pairs of a rotation side by side."""
+    for key, value in state.items():
+        if key.endswith(("q_proj.weight", "k_proj.weight")):
+            n, width = value.shape
+            head = head_dim_of(config)
+            state[key] = (value.reshape(n // head, 2, head // 2, width).transpose(1, 2)
+                          .reshape(n, width).contiguous())
+
+
+def is_gemma(config):
+    return config.model_type.startswith("gemma")
+
+
+def head_dim_of(config):
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
+def shift_window(by):
+    def wrong(config, _):
+        config.sliding_window += by
+    return wrong
+
+
+def swap_layers(config, _):
+    other = {"full_attention": "sliding_attention", "sliding_attention": "full_attention"}
+    config.layer_types = [other[kind] for kind in config.layer_types]
+
+
+def without(*names):
+    """Modules that hand on what they get."""
+    def wrong(model):
+        for layer in model.model.layers:
+            for owner in (layer, layer.self_attn):
+                for name in names:
+                    if hasattr(owner, name):
+                        setattr(owner, name, torch.nn.Identity())
+    return wrong
+
+
+def no_embedding_scale(model):
+    model.model.embed_tokens.embed_scale = torch.tensor(1.0)
+
+
+def norms_of_whole_rows(model):
+    """One norm over all heads of a row, as OLMo 2 has it."""
+    for attention in attentions(model):
+        for name in ("q_norm", "k_norm"):
+            norm = getattr(attention, name)
+
+            def forward(x, norm=norm):
+                scale = torch.rsqrt(x.pow(2).mean((-2, -1), keepdim=True) + 1e-6)
+                return x * scale * norm.weight
+            norm.forward = forward
+
+
+def toggle_rope(config, _):
+    config.no_rope_layers = [1 - turned for turned in config.no_rope_layers]
+
+
+def turn_all(config, _):
+    rope = config.rope_parameters
+    rope["partial_rotary_factor"] = 1.0
+    for key in ("short_factor", "long_factor"):
+        rope[key] = (rope[key] * 2)[: head_dim_of(config) // 2]
+
+
+def swap_gate_and_up(_, state):
+    for key, value in state.items():
+        if key.endswith("gate_up_proj.weight"):
+            state[key] = torch.cat(value.chunk(2)[::-1])
+
+
+def keys_of_other_heads(config, state):
+    """Queries, keys and values of each head together, as GPT-NeoX has them."""
+    heads = config.num_attention_heads + 2 * config.num_key_value_heads
+    for key, value in state.items():
+        if key.endswith("qkv_proj.weight"):
+            state[key] = value.unflatten(0, (heads, -1)).roll(1, 0).flatten(0, 1).contiguous()
+
+
+def norms_of_heads(model):
+    """A norm of each head by itself, as Qwen3 has it."""
+    for attention in attentions(model):
+        for name in ("q_norm", "k_norm"):
+            norm = getattr(attention, name)
+
+            def forward(x, norm=norm, dim=attention.head_dim):
+                heads = x.unflatten(-1, (-1, dim))
+                scale = torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6)
+                return (heads * scale).flatten(-2) * norm.weight
+            norm.forward = forward
+
+
+def keep_means(model):
+    """LayerNorms without the mean's removal."""
+    for norm in model.modules():
+        if isinstance(norm, torch.nn.LayerNorm):
+            def forward(x, norm=norm):
+                scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + norm.eps)
+                return x * scale * norm.weight + norm.bias
+            norm.forward = forward
+
+
+def change(ending, function):
+    def wrong(config, state):
+        found = [key for key in state if key.endswith(ending)]
+        assert found, ending
+        for key in found:
+            state[key] = function(config, state[key]).contiguous()
+    return wrong
+
+
+def thirds(order):
+    """The three products of GPT-2's one matrix in another order, by columns."""
+    return lambda config, value: torch.cat(
+        [value.chunk(3, dim=-1)[i] for i in order], dim=-1)
+
+
+def first_third(config, value):
+    n = config.hidden_size
+    return torch.cat([torch.zeros_like(value[:n]), value[n:]])
+
+
+def parts_together(config, value):
+    """GPT-NeoX's rows as the converter to GGUF orders them: all queries, all keys, all values."""
+    heads = value.unflatten(0, (config.num_attention_heads, 3, -1))
+    return heads.transpose(0, 1).flatten(0, 2)
+
+
+def queries_without_bias(config, value):
+    heads = value.unflatten(0, (config.num_attention_heads, 3, -1)).clone()
+    heads[:, 0] = 0
+    return heads.flatten()
+
+
+def toggle(name, *values):
+    def wrong(config, _):
+        others = [value for value in values if value != getattr(config, name)]
+        setattr(config, name, others[0])
+    return wrong
+
+
+# name: (config and tensors changed before the model is made, the model changed afterwards)
+OF_GEMMA = {
+    "no window": (set_config(sliding_window=4096), None),
+    "a window less by one": (shift_window(-1), None),
+    "a window more by one": (shift_window(1), None),
+    "the other layers": (swap_layers, None),
+    "another scale": (set_config(query_pre_attn_scalar=20), None),
+    "silu": (set_config(hidden_activation="silu"), None),
+    "gelu by erf": (set_config(hidden_activation="gelu"), None),
+    "no norm behind attention": (None, without("post_attention_layernorm")),
+    "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
+    "embeddings not scaled": (None, no_embedding_scale),
+    "rows interleaved": (interleave, None),
+}
+WRONG = {
+    "mistral": {
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "smollm3": {
+        "rope on the other layers": (toggle_rope, None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "olmo2": {
+        "query norm of ones": (reset("q_norm.weight", 1), None),
+        "key norm of ones": (reset("k_norm.weight", 1), None),
+        "norms of single heads": (None, norms_of_heads),
+        "no norm behind attention": (None, without("post_attention_layernorm")),
+        "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "granite": {
+        "another scale of scores": (set_config(attention_multiplier=0.7), None),
+        "another scale of embeddings": (set_config(embedding_multiplier=3.0), None),
+        "another scale of what layers add": (set_config(residual_multiplier=0.9), None),
+        "another scale of logits": (set_config(logits_scaling=2.0), None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "phi3": {
+        "gate and up the other way round": (swap_gate_and_up, None),
+        "rows of other heads": (keys_of_other_heads, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "qwen2": {
+        "no query bias": (reset("q_proj.bias", 0), None),
+        "no key bias": (reset("k_proj.bias", 0), None),
+        "no value bias": (reset("v_proj.bias", 0), None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "qwen3": {
+        "query norm of ones": (reset("q_norm.weight", 1), None),
+        "key norm of ones": (reset("k_norm.weight", 1), None),
+        "no query norm": (None, without("q_norm")),
+        "no key norm": (None, without("k_norm")),
+        "norms of whole rows": (None, norms_of_whole_rows),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "gpt2": {
+        "no positions": (reset("wpe.weight", 0), None),
+        "positions one further": (change("wpe.weight", lambda _, v: v.roll(-1, 0)), None),
+        "a square matrix turned": (change("attn.c_proj.weight", lambda _, v: v.T), None),
+        "keys before queries": (change("c_attn.weight", thirds((1, 0, 2))), None),
+        "values before keys": (change("c_attn.weight", thirds((0, 2, 1))), None),
+        "no query bias": (change("c_attn.bias", first_third), None),
+        "no output bias": (reset("attn.c_proj.bias", 0), None),
+        "no bias of the feed-forward layer": (reset("mlp.c_proj.bias", 0), None),
+        "no bias of norms": (reset("ln_1.bias", 0), None),
+        "no bias of the last norm": (reset("ln_f.bias", 0), None),
+        "means kept": (None, keep_means),
+        "another epsilon": (set_config(layer_norm_epsilon=3e-4), None),
+        "the other gelu": (toggle("activation_function", "gelu_new", "gelu"), None),
+        "scores scaled otherwise": (
+            toggle("scale_attn_by_inverse_layer_idx", False, True), None),
+    },
+    "gpt_neox": {
+        "parts together": (change("query_key_value.weight", parts_together), None),
+        "no bias of the feed-forward layer": (reset("mlp.dense_4h_to_h.bias", 0), None),
+        "no bias of norms": (reset("input_layernorm.bias", 0), None),
+        "no bias of the last norm": (reset("final_layer_norm.bias", 0), None),
+        "means kept": (None, keep_means),
+        "another epsilon": (set_config(layer_norm_eps=3e-4), None),
+        "the other gelu": (toggle("hidden_act", "gelu", "gelu_new"), None),
+        "the other residual": (toggle("use_parallel_residual", False, True), None),
+        "another part of heads turned": (set_rope(partial_rotary_factor=0.75), None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "gemma2": {
+        **OF_GEMMA,
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "gemma3_text": {
+        **OF_GEMMA,
+        "the local rope base globally": (set_rope("full_attention", rope_theta=1e4), None),
+        "the global rope base locally": (set_rope("sliding_attention", rope_theta=1e6), None),
+        "no query norm": (None, without("q_norm")),
+        "no key norm": (None, without("k_norm")),
+    },
+}
+
+
+def wrong_cases(config):
+    cases = dict(WRONG[config.model_type])
+    if is_gemma(config):
+        for key, what in (("attn_logit_softcapping", "scores"),
+                          ("final_logit_softcapping", "logits")):
+            cap = getattr(config, key)
+            if cap:
+                cases[f"no cap of {what}"] = (set_config(**{key: None}), None)
+                cases[f"another cap of {what}"] = (set_config(**{key: 1.05 * cap}), None)
+            elif (config.model_type, what) != ("gemma3_text", "scores"):  # not looked at there
+                cases[f"a cap of {what}"] = (set_config(**{key: 30.0}), None)
+        if config.query_pre_attn_scalar != config.head_dim:
+            cases["scaled by head_dim"] = (
+                set_config(query_pre_attn_scalar=config.head_dim), None)
+    if config.model_type == "gemma3_text":
+        if config.rope_parameters["full_attention"]["rope_type"] == "linear":
+            cases["no rope factor"] = (set_rope("full_attention", rope_type="default"), None)
+            cases["a rope factor on all layers"] = (
+                set_rope("sliding_attention", rope_type="linear", factor=8.0), None)
+    elif config.model_type == "gpt2":
+        pass
+    elif config.rope_parameters["rope_type"] == "linear":
+        cases["no rope factor"] = (set_rope(rope_type="default"), None)
+    elif config.rope_parameters["rope_type"] == "yarn":
+        cases["no yarn"] = (set_rope(rope_type="default"), None)
+        cases["a linear factor"] = (set_rope(rope_type="linear"), None)
+        cases["no factor of attention"] = (set_rope(attention_factor=1.0), None)
+    elif config.rope_parameters["rope_type"] == "longrope":
+        rope = config.rope_parameters
+        cases["no longrope"] = (set_rope(rope_type="default"), None)
+        cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
+                                               long_factor=rope["short_factor"]), None)
+        cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
+    if config.model_type == "phi3" and config.rope_parameters["partial_rotary_factor"] != 1:
+        cases["another part turned"] = (turn_all, None)
+    if config.model_type == "gpt_neox" and config.attention_bias:
+        cases["no query bias"] = (change("query_key_value.bias", queries_without_bias), None)
+    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "smollm3",
+                                                                         "phi3"):
+        cases["no window"] = (set_config(sliding_window=4096), None)
+        cases["a window less by one"] = (shift_window(-1), None)
+    return cases
