@@ -5,9 +5,7 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "tests/support/chain_model.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
 
@@ -23,9 +22,6 @@ namespace outrider {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-json json_of(const fs::path& file) { return json::parse(std::ifstream(file)); }
 
 bool same_bits(const std::vector<float>& left, const std::vector<float>& right) {
   return left.size() == right.size() &&
@@ -36,18 +32,18 @@ bool same_bits(const std::vector<float>& left, const std::vector<float>& right) 
 class FamilyDrafts : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    fs::copy(fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / GetParam(), directory_.path(),
-             fs::copy_options::recursive);
-    const int n_tokens = json_of(directory_.path() / "config.json")["vocab_size"];
+    const testing::GoldenModel golden(GetParam());
+    fs::copy(golden.directory, directory_.path(), fs::copy_options::recursive);
+    const std::size_t n_tokens = golden.logits.front().size();
     testing::ChainVocabulary vocabulary{
         .pieces = {"<pad>", "<bos>", "<eos>"},
         .added = {{"<pad>", true}, {"<bos>", true}, {"<eos>", true}}};
-    for (int i = 3; i < n_tokens; ++i)
-      vocabulary.pieces.emplace_back(1, static_cast<char>('!' + i - 3));
+    while (vocabulary.pieces.size() < n_tokens) {
+      vocabulary.pieces.emplace_back(1, static_cast<char>('!' + vocabulary.pieces.size() - 3));
+    }
     testing::write_json(testing::tokenizer_of(vocabulary), directory_.path() / "tokenizer.json");
-    const json golden = json_of(directory_.path() / "golden.json");
-    prompt_ = golden["ids"].get<std::vector<TokenId>>();
-    greedy_ = golden["greedy"].get<std::vector<TokenId>>();
+    prompt_ = golden.ids;
+    greedy_ = golden.greedy;
   }
 
   std::shared_ptr<const Model> load(const char* weights, const std::string& kernels = {}) const {
