@@ -36,6 +36,7 @@ class DecoderModel final : public LanguageModel {
   std::vector<std::string> warnings() const override;
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return pass_.open(prompt); }
   int context_of(const Sequence& sequence) const override { return pass_.context_of(sequence); }
+  bool fits(std::span<const SequenceGrowth> growths) const override { return pass_.fits(growths); }
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                          std::span<const int> skip_layers) const override {
     return pass_.fork_without(whole, skip_layers);

@@ -74,6 +74,12 @@ struct TokenBlock {
   std::span<const float> features = {};
 };
 
+// Tokens that a sequence is going to have behind those that are there.
+struct SequenceGrowth {
+  const Sequence* sequence = nullptr;
+  int n_tokens = 0;
+};
+
 // Which rows of a pass get logits. Rows count through the blocks in order.
 struct RowSet {
   enum class Kind { none, last_of_each_block, all, listed };
@@ -149,6 +155,11 @@ class LanguageModel {
   // was opened for so many tokens: models with longrope turn all keys of long texts by other
   // angles.
   virtual int context_of(const Sequence& /*sequence*/) const { return config().context_length; }
+
+  // Whether the memory of the KV cache holds a pass over so many further tokens of these sequences,
+  // each of which is there once. forward() throws where it does not. Models without a limit:
+  // always.
+  virtual bool fits(std::span<const SequenceGrowth> /*growths*/) const { return true; }
 
   // How many tokens could still follow on one path behind a sequence's kept tokens and `next`;
   // below 0 where these do not fit into the sequence's context.

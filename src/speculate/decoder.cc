@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "model/prefill.h"
@@ -17,130 +19,196 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-Stream::Stream(SequenceId stream_id, std::span<const TokenId> prompt, Transform stream_transform,
-               Chance& stream_chance)
-    : id(stream_id),
-      tokens(prompt.begin(), prompt.end()),
-      n_prompt(static_cast<std::int64_t>(prompt.size())),
-      transform(std::move(stream_transform)),
-      chance(&stream_chance),
-      views(transform, history) {
-  history.add_prompt(prompt);
-}
-
-Decoder::Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
-                 std::shared_ptr<const TreeShape> shape, const StopRule* stop)
-    : target_(&target),
-      drafter_(drafter),
-      acceptance_(&acceptance),
-      shape_(std::move(shape)),
-      stop_(stop) {}
-
 void Decoder::open_sequence(Stream& stream) const {
   stream.sequence.reset();  // gives its pages back first
   stream.sequence = target_->open(
       {.n_reserved = stream.n_reserved, .n_tokens = static_cast<int>(stream.tokens.size())});
 }
 
-bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
+void Decoder::open(Stream& stream) const {
   reserve(stream);
   open_sequence(stream);
-  if (drafter_ != nullptr) drafter_->begin(stream.context());
-  // One token short: the last one roots the first round, so that its logits come from the same pass
-  // as any other's.
-  std::span<const TokenId> rest =
-      std::span<const TokenId>(stream.tokens).first(stream.tokens.size() - 1);
-  while (!rest.empty()) {
+  stream.n_run = 0;
+  if (Drafter* const drafter = stream.drafting.drafter) drafter->begin(stream.context());
+}
+
+void Decoder::open_behind(Stream& stream, const KeptText& earlier) const {
+  reserve(stream);
+  stream.n_run = take_over(stream, earlier);
+  stream.n_reused = static_cast<std::int64_t>(stream.n_run);
+}
+
+void Decoder::close(Stream& stream) const {
+  end(stream);
+  stream.sequence.reset();
+  stream.n_run = 0;
+}
+
+bool Decoder::begin(Stream& stream, const std::function<bool()>& cancelled) {
+  open(stream);
+  return run_all(stream, cancelled);
+}
+
+bool Decoder::begin_behind(Stream& stream, const KeptText& earlier,
+                           const std::function<bool()>& cancelled) {
+  open_behind(stream, earlier);
+  return run_all(stream, cancelled);
+}
+
+bool Decoder::run_all(Stream& stream, const std::function<bool()>& cancelled) {
+  while (stream.n_to_run() > 0) {
     if (cancelled && cancelled()) return false;
-    const auto step = rest.first(std::min<std::size_t>(rest.size(), kPrefillRows));
-    prefill(*target_, *stream.sequence, step, output_, feature_layers());
-    if (drafter_ != nullptr) {
-      drafter_->prefill(stream.context(), step, prompt_features(step.size()));
-    }
-    rest = rest.subspan(step.size());
+    const StreamShare share{.stream = &stream,
+                            .n_to_run = std::min<std::size_t>(stream.n_to_run(), kPrefillRows)};
+    round({&share, 1}, {});
   }
   return true;
 }
 
+// Gives the stream the earlier text's keys and values, as far as the two are alike and both the
+// target and the drafter have kept them. Returns how many tokens that are.
+std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
+  open_sequence(stream);
+  int n_common = 0;
+  // A text of that length may be another sequence from its first token on.
+  if (target_->context_of(*stream.sequence) == target_->context_of(*earlier.sequence)) {
+    const auto differ = std::mismatch(earlier.tokens.begin(), earlier.tokens.end(),
+                                      stream.tokens.begin(), stream.tokens.end() - 1);
+    n_common = std::min(static_cast<int>(differ.first - earlier.tokens.begin()),
+                        earlier.sequence->n_kept());
+    stream.sequence = earlier.sequence->fork();
+  }
+  // The target runs what the drafter has to see anew, and keeps nothing behind that.
+  Drafter* const drafter = stream.drafting.drafter;
+  for (;;) {
+    int n_run = n_common;
+    if (drafter != nullptr) {
+      n_run = static_cast<int>(drafter->reusable(earlier.id, static_cast<std::size_t>(n_run)));
+    }
+    n_common = stream.sequence->rewind(n_run);
+    if (n_common == n_run) break;
+  }
+  const auto n_run = static_cast<std::size_t>(n_common);
+  if (drafter != nullptr) drafter->begin_behind(stream.context(), earlier.id, n_run);
+  return n_run;
+}
+
 void Decoder::reserve(Stream& stream) const {
+  if (stream.drafting.acceptance == nullptr) stream.drafting = drafting_;
   const std::int64_t n_tokens = std::max<std::int64_t>(
-      stream.n_prompt, std::min<std::int64_t>({stream.max_total, target_->config().context_length,
-                                               stream.n_prompt + kReservedAhead_tokens}));
-  const int n_drafted = shape_ != nullptr ? shape_->n_nodes() : 0;
+      static_cast<std::int64_t>(stream.tokens.size()),
+      std::min<std::int64_t>({stream.max_total, target_->config().context_length,
+                              stream.n_prompt + kReservedAhead_tokens}));
+  const TreeShape* const shape = stream.drafting.shape.get();
+  const int n_drafted = shape != nullptr ? shape->n_nodes() : 0;
   stream.tokens.reserve(static_cast<std::size_t>(n_tokens));
   stream.history.reserve(static_cast<std::size_t>(n_tokens));
   stream.verdict.reserve(n_drafted);
   stream.n_reserved = static_cast<int>(n_tokens) + n_drafted;
 }
 
-void Decoder::end(Stream& stream) {
-  if (drafter_ != nullptr) drafter_->end(stream.id);
+void Decoder::end(const Stream& stream) {
+  if (stream.drafting.drafter != nullptr) stream.drafting.drafter->end(stream.id);
 }
 
-std::span<const int> Decoder::feature_layers() const {
-  return drafter_ != nullptr ? drafter_->feature_layers() : std::span<const int>();
+void Decoder::end(const KeptText& kept) {
+  if (kept.drafter != nullptr) kept.drafter->end(kept.id);
 }
 
-// What the drafter reads of the n_rows tokens of the prompt that were run last.
-FeatureRows Decoder::prompt_features(std::size_t n_rows) const {
-  const int width = output_.feature_width;
-  return {
-      .values =
-          std::span<const float>(output_.features).first(n_rows * static_cast<std::size_t>(width)),
-      .stride = width,
-      .first = 0,
-      .width = width};
+// The drafters of the round's streams, each once, and the hidden states that they read.
+void Decoder::list_drafters() {
+  drafters_.clear();
+  feature_layers_.clear();
+  const auto add = [this](Drafter* drafter) {
+    const auto is_same = [drafter](const DrafterShare& share) { return share.drafter == drafter; };
+    if (drafter == nullptr || std::any_of(drafters_.begin(), drafters_.end(), is_same)) return;
+    drafters_.push_back({drafter, static_cast<int>(feature_layers_.size())});
+    const std::span<const int> layers = drafter->feature_layers();
+    feature_layers_.insert(feature_layers_.end(), layers.begin(), layers.end());
+  };
+  for (const StreamShare& share : drafted_) add(share.stream->drafting.drafter);
+  for (const StreamShare& share : running_) add(share.stream->drafting.drafter);
+}
+
+// The drafter's columns of rows that have all layers of the pass.
+FeatureRows Decoder::columns_of(const Drafter* drafter, std::span<const float> values) const {
+  const auto n_layers = static_cast<int>(feature_layers_.size());
+  if (drafter == nullptr || n_layers == 0) return {};
+  const auto at =
+      std::find_if(drafters_.begin(), drafters_.end(),
+                   [drafter](const DrafterShare& share) { return share.drafter == drafter; });
+  const int layer_width = output_.feature_width / n_layers;
+  const auto n_own = static_cast<int>(drafter->feature_layers().size());
+  if (n_own == 0) return {};
+  return {.values = values,
+          .stride = output_.feature_width,
+          .first = at->first_layer * layer_width,
+          .width = n_own * layer_width};
 }
 
 // Fills features_: the rows of every stream's root and accepted nodes, of the pass over their
 // trees.
-void Decoder::gather_features(std::span<Stream* const> streams) {
-  features_.assign(streams.size(), {});
+void Decoder::gather_features() {
+  features_.assign(drafted_.size(), {});
+  if (feature_layers_.empty()) return;
   const auto width = static_cast<std::size_t>(output_.feature_width);
-  if (width == 0) return;
   std::size_t n_rows = 0;
-  for (const Stream* stream : streams) n_rows += 1 + stream->verdict.path.size();
+  for (const StreamShare& share : drafted_) n_rows += 1 + share.stream->verdict.path.size();
   feature_values_.clear();
   feature_values_.reserve(n_rows * width);  // the spans below point into these
-  int first_row = 0;
-  for (std::size_t index = 0; index < streams.size(); ++index) {
+  for (std::size_t index = 0; index < drafted_.size(); ++index) {
+    const Stream& stream = *drafted_[index].stream;
     const std::size_t first = feature_values_.size();
     const auto add = [&](int node) {
-      const std::span<const float> row = output_.feature_row(first_row + node);
+      const std::span<const float> row = output_.feature_row(first_row_[index] + node);
       feature_values_.insert(feature_values_.end(), row.begin(), row.end());
     };
     add(0);
-    for (const int node : streams[index]->verdict.path) add(node);
-    features_[index] = {.values = std::span<const float>(feature_values_).subspan(first),
-                        .stride = output_.feature_width,
-                        .first = 0,
-                        .width = output_.feature_width};
-    first_row += streams[index]->tree.n_nodes();
+    for (const int node : stream.verdict.path) add(node);
+    features_[index] =
+        columns_of(stream.drafting.drafter, std::span<const float>(feature_values_).subspan(first));
   }
 }
 
-Budget Decoder::draft_budget(const Stream& stream) const {
+Budget Decoder::draft_budget(const StreamShare& share) const {
+  const Stream& stream = *share.stream;
+  const TreeShape& shape = *stream.drafting.shape;
   const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
   // A round commits up to one token more than it drafts, and the deepest node needs a position.
   const std::int64_t wanted = stream.max_total - n_tokens - 1;
   const std::int64_t room = target_->context_of(*stream.sequence) - n_tokens;
-  const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, shape_->depth());
+  const std::int64_t most = std::min(shape.depth(), share.draft_depth);
+  const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, most);
   return {.depth = static_cast<int>(depth),
-          .n_nodes = shape_->n_nodes(),
+          .n_nodes = shape.n_nodes(),
           .scratch_depth = static_cast<int>(std::max<std::int64_t>(room, 0))};
 }
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& on_commit) {
+  shares_.clear();
+  for (Stream* const stream : streams) shares_.push_back({.stream = stream});
+  return round(shares_, on_commit);
+}
+
+RoundTimes Decoder::round(std::span<const StreamShare> shares, const CommitFunction& on_commit) {
   const auto started = Clock::now();
-  for (Stream* stream : streams) make_long(*stream);
-  draft(streams);
+  drafted_.clear();
+  running_.clear();
+  for (const StreamShare& share : shares) {
+    (share.stream->n_to_run() > 0 ? running_ : drafted_).push_back(share);
+  }
+  list_drafters();
+  for (const StreamShare& share : drafted_) make_long(*share.stream);
+  draft();
+  drop_drafts_beyond_memory();
   const auto drafted = Clock::now();
-  run_target(streams);
+  run_target();
   const auto passed = Clock::now();
-  verify(streams);
+  verify();
   const auto verified = Clock::now();
-  commit(streams, on_commit);
-  inform(streams);
+  commit(on_commit);
+  inform();
+  inform_of_prompts();
   return {.draft = seconds_between(started, drafted),
           .forward = seconds_between(drafted, passed),
           .verify = seconds_between(passed, verified)};
@@ -160,87 +228,152 @@ void Decoder::make_long(Stream& stream) {
   if (!missing.empty()) prefill(*target_, *stream.sequence, missing, output_);
 }
 
-// Resets every tree to its root and lets the drafter add to it.
-void Decoder::draft(std::span<Stream* const> streams) {
+// Resets every tree to its root and lets the drafters add to them.
+void Decoder::draft() {
   contexts_.clear();
-  jobs_.clear();
-  for (Stream* stream : streams) {
-    stream->tree.reset(stream->tokens.back(), static_cast<std::int64_t>(stream->tokens.size()));
-    contexts_.push_back(stream->context());
+  for (const StreamShare& share : drafted_) {
+    Stream& stream = *share.stream;
+    stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
+    contexts_.push_back(stream.context());
   }
-  if (drafter_ == nullptr) return;
-  for (std::size_t index = 0; index < streams.size(); ++index) {
-    jobs_.push_back({.context = &contexts_[index],
-                     .budget = draft_budget(*streams[index]),
-                     .shape = shape_.get(),
-                     .stop = stop_,
-                     .chance = streams[index]->chance,
-                     .noise = acceptance_->draft_noise(),
-                     .record_raw = acceptance_->needs().raw_draft,
-                     .tree = &streams[index]->tree,
-                     .judged = streams[index]->sequence.get()});
+  for (const DrafterShare& drafting : drafters_) {
+    jobs_.clear();
+    for (std::size_t index = 0; index < drafted_.size(); ++index) {
+      Stream& stream = *drafted_[index].stream;
+      const Acceptance& acceptance = *stream.drafting.acceptance;
+      if (stream.drafting.drafter != drafting.drafter) continue;
+      jobs_.push_back({.context = &contexts_[index],
+                       .budget = draft_budget(drafted_[index]),
+                       .shape = stream.drafting.shape.get(),
+                       .stop = stream.drafting.stop,
+                       .chance = stream.chance,
+                       .noise = acceptance.draft_noise(),
+                       .record_raw = acceptance.needs().raw_draft,
+                       .tree = &stream.tree,
+                       .judged = stream.sequence.get()});
+    }
+    if (!jobs_.empty()) drafting.drafter->propose(jobs_);
   }
-  drafter_->propose(jobs_);
 }
 
-// One pass over all trees, scratch nodes included; every row gets logits.
-void Decoder::run_target(std::span<Stream* const> streams) {
+// Where the memory does not hold the drafts, the round goes on without them.
+void Decoder::drop_drafts_beyond_memory() {
+  growths_.clear();
+  bool any = false;
+  for (const StreamShare& share : drafted_) {
+    growths_.push_back({share.stream->sequence.get(), share.stream->tree.n_nodes()});
+    any = any || share.stream->tree.n_nodes() > 1;
+  }
+  for (const StreamShare& share : running_) {
+    growths_.push_back({share.stream->sequence.get(), static_cast<int>(share.n_to_run)});
+  }
+  if (!any || target_->fits(growths_)) return;
+  for (const StreamShare& share : drafted_) {
+    Stream& stream = *share.stream;
+    stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
+  }
+}
+
+// One pass over all trees, scratch nodes included, whose rows all get logits, and over tokens that
+// are to be run, whose rows get none.
+void Decoder::run_target() {
   blocks_.clear();
-  for (Stream* stream : streams) {
-    blocks_.begin_block(*stream->sequence);
-    for (const DraftNode& node : stream->tree.nodes()) {
+  first_logits_.clear();
+  first_row_.clear();
+  int n_logits = 0;
+  for (const StreamShare& share : drafted_) {
+    Stream& stream = *share.stream;
+    first_logits_.push_back(n_logits);
+    first_row_.push_back(blocks_.n_rows());
+    blocks_.begin_block(*stream.sequence);
+    for (const DraftNode& node : stream.tree.nodes()) {
       blocks_.add(node.token, node.parent);
       blocks_.ask();
     }
+    n_logits += stream.tree.n_nodes();
   }
-  target_->forward(blocks_.blocks(), {.logits = blocks_.rows(), .feature_layers = feature_layers()},
+  for (const StreamShare& share : running_) {
+    const Stream& stream = *share.stream;
+    blocks_.begin_block(*stream.sequence);
+    blocks_.add_chain(
+        std::span<const TokenId>(stream.tokens).subspan(stream.n_run, share.n_to_run));
+  }
+  target_->forward(blocks_.blocks(), {.logits = blocks_.rows(), .feature_layers = feature_layers_},
                    output_);
 }
 
 // A verdict for every tree, from the rows of the pass.
-void Decoder::verify(std::span<Stream* const> streams) {
-  const RuleNeeds needs = acceptance_->needs();
-  int first_row = 0;
-  for (std::size_t index = 0; index < streams.size(); ++index) {
-    Stream* const stream = streams[index];
-    stream->views.reset(stream->tree, output_, first_row, stream->counts.rule_cost.kl);
-    if (drafter_ != nullptr && needs.leaf_draft) {
-      stream->views.ask_at_leaves(*drafter_, contexts_[index], needs.raw_draft);
+void Decoder::verify() {
+  for (std::size_t index = 0; index < drafted_.size(); ++index) {
+    Stream& stream = *drafted_[index].stream;
+    const Acceptance& acceptance = *stream.drafting.acceptance;
+    const RuleNeeds needs = acceptance.needs();
+    stream.views.reset(stream.tree, output_, first_logits_[index], stream.counts.rule_cost.kl);
+    if (stream.drafting.drafter != nullptr && needs.leaf_draft) {
+      stream.views.ask_at_leaves(*stream.drafting.drafter, contexts_[index], needs.raw_draft);
     }
-    first_row += stream->tree.n_nodes();
-    acceptance_->verify(stream->tree, stream->views, *stream->chance, stream->verdict);
+    acceptance.verify(stream.tree, stream.views, *stream.chance, stream.verdict);
   }
 }
 
 // Keeps the root and the accepted path in the target's sequences, and commits the tokens.
-void Decoder::commit(std::span<Stream* const> streams, const CommitFunction& on_commit) {
-  for (Stream* stream : streams) {
-    path_.reserve(static_cast<std::size_t>(stream->tree.n_nodes()));  // the longest path there is
+void Decoder::commit(const CommitFunction& on_commit) {
+  for (const StreamShare& share : drafted_) {
+    Stream& stream = *share.stream;
+    path_.reserve(static_cast<std::size_t>(stream.tree.n_nodes()));  // the longest path there is
     path_.assign(1, 0);
-    path_.insert(path_.end(), stream->verdict.path.begin(), stream->verdict.path.end());
-    stream->sequence->keep(path_);
-    commit_verdict(*stream, on_commit);
+    path_.insert(path_.end(), stream.verdict.path.begin(), stream.verdict.path.end());
+    stream.sequence->keep(path_);
+    commit_verdict(stream, on_commit);
+    stream.n_run = stream.tokens.size() - 1;
   }
 }
 
-// Tells the drafter what became of its drafts.
-void Decoder::inform(std::span<Stream* const> streams) {
-  if (drafter_ == nullptr) return;
+// Tells the drafters what became of their drafts.
+void Decoder::inform() {
+  if (drafters_.empty()) return;
   contexts_.clear();
-  for (const Stream* stream : streams) contexts_.push_back(stream->context());
-  gather_features(streams);
-  results_.clear();
-  int first_row = 0;
-  for (std::size_t index = 0; index < streams.size(); ++index) {
-    results_.push_back({.context = &contexts_[index],
-                        .tree = &streams[index]->tree,
-                        .verdict = &streams[index]->verdict,
-                        .features = features_[index],
-                        .target = &output_,
-                        .first_row = first_row});
-    first_row += streams[index]->tree.n_nodes();
+  for (const StreamShare& share : drafted_) contexts_.push_back(share.stream->context());
+  gather_features();
+  for (const DrafterShare& drafting : drafters_) {
+    results_.clear();
+    for (std::size_t index = 0; index < drafted_.size(); ++index) {
+      const Stream& stream = *drafted_[index].stream;
+      if (stream.drafting.drafter != drafting.drafter) continue;
+      results_.push_back({.context = &contexts_[index],
+                          .tree = &stream.tree,
+                          .verdict = &stream.verdict,
+                          .features = features_[index],
+                          .target = &output_,
+                          .first_row = first_logits_[index]});
+    }
+    if (!results_.empty()) drafting.drafter->observe(results_);
   }
-  drafter_->observe(results_);
+}
+
+// Keeps the tokens that were run, and shows the drafters what the pass left at them.
+void Decoder::inform_of_prompts() {
+  int first_row = blocks_.n_rows();
+  for (const StreamShare& share : running_) first_row -= static_cast<int>(share.n_to_run);
+  for (const StreamShare& share : running_) {
+    Stream& stream = *share.stream;
+    path_.resize(share.n_to_run);
+    std::iota(path_.begin(), path_.end(), 0);
+    stream.sequence->keep(path_);
+    const auto tokens =
+        std::span<const TokenId>(stream.tokens).subspan(stream.n_run, share.n_to_run);
+    stream.n_run += share.n_to_run;
+    if (Drafter* const drafter = stream.drafting.drafter) {
+      const auto width = static_cast<std::size_t>(output_.feature_width);
+      const std::span<const float> rows =
+          feature_layers_.empty()
+              ? std::span<const float>()
+              : std::span<const float>(output_.features)
+                    .subspan(static_cast<std::size_t>(first_row) * width, share.n_to_run * width);
+      drafter->prefill(stream.context(), tokens, columns_of(drafter, rows));
+    }
+    first_row += static_cast<int>(share.n_to_run);
+  }
 }
 
 void Decoder::run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,

@@ -6,76 +6,32 @@
 //   commit       sequence.keep(path); the tokens join the text
 //   inform       drafter.observe(verdicts)
 //
-// Plain decoding is the same loop over trees of the root alone.
+// Plain decoding is the same loop over trees of the root alone. Every stream has its own drafter,
+// rule and shape; tokens of prompts are run in the same passes.
 #ifndef OUTRIDER_SPECULATE_DECODER_H_
 #define OUTRIDER_SPECULATE_DECODER_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/language_model.h"
-#include "sampling/chance.h"
-#include "sampling/transform.h"
 #include "speculate/acceptance.h"
 #include "speculate/block_builder.h"
-#include "speculate/draft_tree.h"
 #include "speculate/drafter.h"
-#include "speculate/logits_views.h"
+#include "speculate/stream.h"
 
 namespace outrider {
 
-// A committed token and where it came from.
-struct Committed {
-  TokenId id = kNoToken;
-  int node = 0;         // its node in the round's tree; -1 for the verifier's own token
-  int logits_node = 0;  // the node whose logits are behind it
-};
-
-struct StreamCounts {
-  std::int64_t target_passes = 0;
-  std::int64_t drafted = 0;
-  std::int64_t accepted = 0;  // accepted nodes whose tokens were committed
-  std::int64_t rejected = 0;  // rounds that ended with a token in the place of rejected ones
-  RuleCost rule_cost;         // summed over committed tokens, each counted once
-};
-
-// How many new tokens the lists of a text get room for when it begins; a longer text's lists grow
-// as they must. Most limits are far above what is generated (`--max-tokens` as "until it ends").
-// Pages of the KV cache are taken as tokens come.
-inline constexpr std::int64_t kReservedAhead_tokens = 4096;
-
-// One text that is being generated. The context passed to drafters and the verifier's views refer
-// to its members: it does not move.
-struct Stream {
-  Stream(SequenceId id, std::span<const TokenId> prompt, Transform transform, Chance& chance);
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-
-  Context context() const {
-    return {.id = id,
-            .tokens = tokens,
-            .history = &history,
-            .transform = &transform,
-            .n_reserved = n_reserved};
-  }
-
-  SequenceId id;
-  std::vector<TokenId> tokens;  // prompt and committed tokens
-  std::int64_t n_prompt;
-  std::int64_t max_total = 0;  // no round commits beyond this many tokens
-  int n_reserved = 0;          // Context::n_reserved; known from begin() on
-  Transform transform;
-  TokenHistory history;
-  Chance* chance;
-  std::unique_ptr<Sequence> sequence;  // the target's
-  DraftTree tree;
-  Verdict verdict;
-  LogitsViews views;
-  StreamCounts counts;
-  bool finished = false;
+// What a stream does in a round. One that has tokens to run (Stream::n_to_run) runs some of them;
+// another drafts, and is judged.
+struct StreamShare {
+  Stream* stream = nullptr;
+  std::size_t n_to_run = 0;           // at least one and at most the stream's, where it has any
+  int draft_depth = kMostDraftNodes;  // of the deepest drafted token at most
 };
 
 // Where a round's time went, in seconds.
@@ -97,22 +53,42 @@ struct RoundHooks {
   std::function<void(std::span<Stream* const>, const RoundTimes&)> after;
 };
 
-// Not thread-safe. The target, the drafter and the acceptance outlive it.
+// Not thread-safe. The target, the drafters and the acceptances outlive it.
 class Decoder {
  public:
-  // drafter may be null: plain decoding, and the shape does not matter. stop may be null.
+  // Each stream brings its own drafting.
+  explicit Decoder(LanguageModel& target) : target_(&target) {}
+  // What streams take that bring none of their own.
+  Decoder(LanguageModel& target, Drafting drafting)
+      : target_(&target), drafting_(std::move(drafting)) {}
   Decoder(LanguageModel& target, Drafter* drafter, const Acceptance& acceptance,
-          std::shared_ptr<const TreeShape> shape, const StopRule* stop);
+          std::shared_ptr<const TreeShape> shape, const StopRule* stop)
+      : Decoder(target, Drafting{drafter, &acceptance, std::move(shape), stop}) {}
 
-  // Makes room in the text's lists, up to max_total or kReservedAhead_tokens new tokens: once warm,
-  // rounds allocate nothing but pages of the KV cache. Opens the target's sequence and runs the
-  // prompt but its last token through target and drafter, kPrefillRows tokens (model/prefill.h) at
-  // a time. `cancelled` (none: never) is asked before each such step; once it says yes, begin
-  // returns false, and the stream is fit for end() alone.
+  // Opens the target's sequence and begins the text in the drafter; all tokens but the last are to
+  // be run. Makes room in the text's lists, up to max_total or kReservedAhead_tokens new tokens:
+  // once warm, rounds allocate nothing but pages of the KV cache.
+  void open(Stream& stream) const;
+  // The same for a stream that begins like an earlier text of this decoder, which had the same
+  // drafter: it shares the keys and values of the tokens that both begin with, and what comes of it
+  // has the same bits. Stream::n_reused says how many tokens are not run again.
+  void open_behind(Stream& stream, const KeptText& earlier) const;
+  // Gives back the stream's pages and what its drafter has of it; open() begins it again, all of
+  // its tokens to be run.
+  void close(Stream& stream) const;
+
+  // open(), and rounds of the stream alone, kPrefillRows tokens (model/prefill.h) each, until
+  // nothing is to be run. `cancelled` (none: never) is asked before each of them; once it says yes,
+  // begin returns false, and the stream is fit for end() alone.
   bool begin(Stream& stream, const std::function<bool()>& cancelled = {});
+  // begin() by open_behind().
+  bool begin_behind(Stream& stream, const KeptText& earlier,
+                    const std::function<bool()>& cancelled = {});
 
-  // One round for every stream, none of which may be finished. A stream whose max_total is reached,
-  // or whose commit says so, is finished afterwards.
+  // One pass of the target for all of these streams: no stream twice, none of them finished. A
+  // stream whose max_total is reached, or whose commit says so, is finished afterwards.
+  RoundTimes round(std::span<const StreamShare> shares, const CommitFunction& on_commit);
+  // The same, with drafts as deep as they get, for streams that have nothing to run.
   RoundTimes round(std::span<Stream* const> streams, const CommitFunction& on_commit);
 
   // Rounds until all of the streams are finished; each is dropped from `streams` when it is.
@@ -120,38 +96,54 @@ class Decoder {
   void run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,
                   const RoundHooks& hooks = {});
 
-  // Forgets the stream in the drafter. Safe to call at any time after begin.
-  void end(Stream& stream);
+  // Forgets the text in the drafter. Safe to call at any time after open.
+  static void end(const Stream& stream);
+  static void end(const KeptText& kept);
 
  private:
+  // A drafter of the round, and where its layers begin among those that the pass leaves behind.
+  struct DrafterShare {
+    Drafter* drafter;
+    int first_layer;
+  };
+  bool run_all(Stream& stream, const std::function<bool()>& cancelled);
   void reserve(Stream& stream) const;
   void open_sequence(Stream& stream) const;
+  std::size_t take_over(Stream& stream, const KeptText& earlier) const;
   void make_long(Stream& stream);
-  // What the drafter reads of the target.
-  std::span<const int> feature_layers() const;
-  FeatureRows prompt_features(std::size_t n_rows) const;
-  void gather_features(std::span<Stream* const> streams);
-  Budget draft_budget(const Stream& stream) const;
+  void list_drafters();
+  FeatureRows columns_of(const Drafter* drafter, std::span<const float> values) const;
+  void gather_features();
+  Budget draft_budget(const StreamShare& share) const;
   // The steps of a round, in this order.
-  void draft(std::span<Stream* const> streams);
-  void run_target(std::span<Stream* const> streams);
-  void verify(std::span<Stream* const> streams);
-  void commit(std::span<Stream* const> streams, const CommitFunction& on_commit);
-  void inform(std::span<Stream* const> streams);
+  void draft();
+  void drop_drafts_beyond_memory();
+  void run_target();
+  void verify();
+  void commit(const CommitFunction& on_commit);
+  void inform();
+  void inform_of_prompts();
   void commit_verdict(Stream& stream, const CommitFunction& on_commit);
 
   LanguageModel* target_;
-  Drafter* drafter_;
-  const Acceptance* acceptance_;
-  std::shared_ptr<const TreeShape> shape_;
-  const StopRule* stop_;
+  Drafting drafting_;
+
+  // Of the round.
+  std::vector<StreamShare> drafted_;  // streams that draft
+  std::vector<StreamShare> running_;  // streams that have tokens to run
+  std::vector<int> first_logits_;     // of each of drafted_: its root's row among those with logits
+  std::vector<int> first_row_;        // likewise, among all rows of the pass
+  std::vector<DrafterShare> drafters_;
+  std::vector<int> feature_layers_;  // of all drafters, one behind the other
 
   // Reused from round to round.
+  std::vector<StreamShare> shares_;
+  std::vector<SequenceGrowth> growths_;
   ForwardOutput output_;
-  std::vector<Context> contexts_;
+  std::vector<Context> contexts_;  // of each of drafted_
   std::vector<DraftJob> jobs_;
   BlockBuilder blocks_;
-  std::vector<FeatureRows> features_;  // of each stream of the round
+  std::vector<FeatureRows> features_;  // of each of drafted_
   std::vector<float> feature_values_;
   std::vector<RoundResult> results_;
   std::vector<int> path_;

@@ -121,6 +121,14 @@ class Drafter {
 
   // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;
+  // Of n_common tokens that a text begins with and that an earlier one, which has begun and not
+  // ended, began with as well: how many need not be shown again by prefill(). By default all,
+  // unless the drafter reads features.
+  virtual std::size_t reusable(SequenceId earlier, std::size_t n_common) const;
+  // begin() for such a text: the first n_run tokens, at most as many as reusable() said, are taken
+  // over from the earlier text, which stays as it is, and prefill() is called for those behind
+  // them. By default they are run anew, all at once.
+  virtual void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run);
   // The target has run these next tokens of the prompt: called after begin() until all of them but
   // the last, which roots the first round, have been run, or until the text is cancelled. features:
   // the target's at these tokens, if the drafter reads any; none after rewind(). A drafter without
@@ -149,6 +157,16 @@ class Drafter {
 
 inline bool Drafter::draft_at(const Context&, const DraftTree&, int, Distribution&, Distribution*) {
   return false;
+}
+
+inline std::size_t Drafter::reusable(SequenceId /*earlier*/, std::size_t n_common) const {
+  return traits().reads_features ? 0 : n_common;
+}
+
+inline void Drafter::begin_behind(const Context& context, SequenceId /*earlier*/,
+                                  std::size_t n_run) {
+  begin(context);
+  if (n_run > 0) prefill(context, context.tokens.first(n_run), {});
 }
 
 inline void Drafter::rewind(const Context& context, std::size_t /*n_common*/) {

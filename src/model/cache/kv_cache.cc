@@ -92,6 +92,14 @@ void KvCache::find_steps(std::span<const SlotRange> ranges) {
   }
 }
 
+int KvCache::n_pages_to_own(const PageTable& table, int begin, int end) const {
+  int n_pages = 0;
+  for (auto index = static_cast<std::size_t>(begin / kPageTokens); index < pages_of(end); ++index) {
+    if (index >= table.n_pages() || pool_.is_shared(table.page(index))) ++n_pages;
+  }
+  return n_pages;
+}
+
 void KvCache::acquire_pages(std::string_view operation) {
   if (!pool_.fits(n_needed_)) {
     const std::size_t n_more = pool_.bytes_of(n_needed_);

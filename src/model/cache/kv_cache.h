@@ -57,8 +57,13 @@ class KvCache {
   // operation and what was needed) where the budget does not hold them, or std::bad_alloc, and
   // nothing has changed then. No two ranges are of one table.
   void own(std::span<const SlotRange> ranges, std::string_view operation);
+  // How many pages own() would come by for these slots of a table; of a page that several of its
+  // ranges share, each counts one.
+  int n_pages_to_own(const PageTable& table, int begin, int end) const;
   // A list to fill for own(), so that no round allocates one.
   std::vector<SlotRange>& ranges() { return ranges_; }
+  // Likewise (n_groups), to count pages in; own() does so, too.
+  std::vector<int>& n_needed() { return n_needed_; }
 
  private:
   // A page that own() has to come by.

@@ -44,6 +44,20 @@ void KvSequence::reserve(std::span<const Reservation> reservations) {
   cache.own(ranges, "forward");
 }
 
+bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
+  std::vector<int>& n_needed = cache.n_needed();
+  std::fill(n_needed.begin(), n_needed.end(), 0);
+  for (const SequenceGrowth& growth : growths) {
+    const auto& sequence = static_cast<const KvSequence&>(*growth.sequence);
+    const int n_slots = sequence.tree_.n_slots();
+    for (const PageTable& table : sequence.tables_) {
+      n_needed[static_cast<std::size_t>(table.group())] +=
+          cache.n_pages_to_own(table, n_slots, n_slots + growth.n_tokens);
+    }
+  }
+  return cache.pool().fits(n_needed);
+}
+
 void KvSequence::chunks(int layer, std::span<const void*> chunks) const {
   const KvCache::LayerPlace& place = cache_->place(layer);
   const PageTable& table = tables_[static_cast<std::size_t>(place.group)];

@@ -109,6 +109,10 @@ int CpuPass::context_of(const Sequence& sequence) const {
   return context;
 }
 
+bool CpuPass::fits(std::span<const SequenceGrowth> growths) const {
+  return cache_ == nullptr || KvSequence::fit(*cache_, growths);
+}
+
 std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
                                                 std::span<const int> skip_layers) const {
   const auto* sequence = dynamic_cast<const KvSequence*>(&whole);

@@ -59,6 +59,7 @@ class CpuPass {
   std::unique_ptr<Sequence> open(const Prompt& prompt);
   // As LanguageModel has them.
   int context_of(const Sequence& sequence) const;
+  bool fits(std::span<const SequenceGrowth> growths) const;
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                          std::span<const int> skip_layers) const;
 

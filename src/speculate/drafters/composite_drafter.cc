@@ -46,6 +46,20 @@ void CompositeDrafter::prefill(const Context& context, std::span<const TokenId> 
   }
 }
 
+std::size_t CompositeDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
+  std::size_t n_run = n_common;
+  for (const Part& part : parts_)
+    n_run = std::min(n_run, part.drafter->reusable(earlier, n_common));
+  return n_run;
+}
+
+void CompositeDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
+  Text& text = texts_[context.id];
+  text.parts = std::vector<PartOfText>(parts_.size());
+  text.drafted = false;
+  for (const Part& part : parts_) part.drafter->begin_behind(context, earlier, n_run);
+}
+
 void CompositeDrafter::rewind(const Context& context, std::size_t n_common) {
   for (const Part& part : parts_) part.drafter->rewind(context, n_common);
 }

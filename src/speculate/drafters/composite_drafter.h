@@ -51,6 +51,8 @@ class CompositeDrafter : public Drafter {
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
+  std::size_t reusable(SequenceId earlier, std::size_t n_common) const override;
+  void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;
   void rewind(const Context& context, std::size_t n_common) override;
   bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
                 Distribution* raw_draft) override;

@@ -96,6 +96,22 @@ void EagleDrafter::begin(const Context& context) {
       .sequence = head_->open({}), .queued_features = {}, .pending = {}, .predicted_states = {}};
 }
 
+// Row i reads token i + 1.
+std::size_t EagleDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
+  const auto n_kept = static_cast<std::size_t>(states_.at(earlier).sequence->n_kept());
+  return std::min(n_kept, n_common - std::min<std::size_t>(n_common, 1));
+}
+
+void EagleDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
+  std::unique_ptr<Sequence> sequence = states_.at(earlier).sequence->fork();
+  // Where a window has lost the place, rows are missing, and the text is left to plain decoding.
+  sequence->rewind(static_cast<int>(n_run));
+  states_[context.id] = {.sequence = std::move(sequence),
+                         .queued_features = {},
+                         .pending = {},
+                         .predicted_states = {}};
+}
+
 void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
                            const FeatureRows& features) {
   if (!has_room(context.tokens.size())) return;

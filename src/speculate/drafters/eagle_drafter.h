@@ -38,6 +38,8 @@ class EagleDrafter final : public LevelwiseDrafter {
   }
   std::span<const int> feature_layers() const override { return head_->feature_layers(); }
   void begin(const Context& context) override;
+  std::size_t reusable(SequenceId earlier, std::size_t n_common) const override;
+  void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
   void observe(std::span<const RoundResult> results) override;

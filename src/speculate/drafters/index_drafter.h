@@ -16,6 +16,10 @@ class IndexDrafter : public Drafter {
  public:
   DrafterTraits traits() const final { return {}; }
   void begin(const Context& /*context*/) override {}
+  void begin_behind(const Context& context, SequenceId /*earlier*/,
+                    std::size_t /*n_run*/) override {
+    begin(context);
+  }
   void observe(std::span<const RoundResult> /*results*/) override {}
   void rewind(const Context& /*context*/, std::size_t /*n_common*/) override {}
   void end(SequenceId /*id*/) override {}

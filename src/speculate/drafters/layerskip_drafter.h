@@ -32,6 +32,9 @@ class ShortenedModel final : public LanguageModel {
   Footprint footprint() const override { return model_->footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return model_->open(prompt); }
   int context_of(const Sequence& sequence) const override { return model_->context_of(sequence); }
+  bool fits(std::span<const SequenceGrowth> growths) const override {
+    return model_->fits(growths);
+  }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   void embed(std::span<const TokenId> tokens, std::span<float> out) override {

@@ -18,6 +18,16 @@ bool MedusaDrafter::is_ready(const State& state, const Context& context) {
 
 void MedusaDrafter::begin(const Context& context) { states_[context.id] = {}; }
 
+// One token is always run again: the heads read what the target's pass leaves at the last of them.
+std::size_t MedusaDrafter::reusable(SequenceId /*earlier*/, std::size_t n_common) const {
+  return n_common - std::min<std::size_t>(n_common, 1);
+}
+
+void MedusaDrafter::begin_behind(const Context& context, SequenceId /*earlier*/,
+                                 std::size_t n_run) {
+  states_[context.id] = {.n_known = static_cast<int>(n_run), .feature = {}};
+}
+
 void MedusaDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
                             const FeatureRows& features) {
   if (features.n_rows() == 0) return;

@@ -170,6 +170,19 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
   }
 }
 
+void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
+  begin(context);
+  State& state = states_.at(context.id);
+  const Sequence& kept = *states_.at(earlier).sequence;
+  // A text of that length may be another sequence from its first token on.
+  if (!drafting_.follow && model_->context_of(*state.sequence) == model_->context_of(kept)) {
+    state.sequence = kept.fork();
+    rewind(context, n_run);
+  }
+  const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
+  if (n_kept < n_run) prefill(context, context.tokens.subspan(n_kept, n_run - n_kept), {});
+}
+
 void ModelDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {

@@ -64,6 +64,7 @@ class ModelDrafter final : public LevelwiseDrafter {
                const FeatureRows& features) override;
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
+  void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;
   void rewind(const Context& context, std::size_t n_common) override;
 
   const LanguageModel& model() const { return *model_; }

@@ -37,6 +37,27 @@ void MtpDrafter::begin(const Context& context) {
   states_[context.id] = std::move(state);
 }
 
+// Row i of module k reads token i + k + 1 and what module k - 1 gave at row i, which is not kept:
+// all modules go on from the row where the last of them has to.
+std::size_t MtpDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
+  std::size_t n_rows = n_common - std::min(n_common, modules_.size());
+  for (const Progress& progress : states_.at(earlier)) {
+    n_rows = std::min(n_rows, static_cast<std::size_t>(progress.sequence->n_kept()));
+  }
+  return n_rows;
+}
+
+void MtpDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
+  const State& kept = states_.at(earlier);
+  State state(modules_.size());
+  for (std::size_t module = 0; module < state.size(); ++module) {
+    state[module].sequence = kept[module].sequence->fork();
+    // Where a window has lost the place, rows are missing, and the text is left to plain decoding.
+    state[module].sequence->rewind(static_cast<int>(n_run));
+  }
+  states_[context.id] = std::move(state);
+}
+
 void MtpDrafter::add_features(State& state, const FeatureRows& features, int n) {
   for (int i = 0; i < n; ++i) {
     const std::span<const float> row = features.row(i);

@@ -32,8 +32,7 @@ StagedDrafter::StagedDrafter(std::string_view name, std::unique_ptr<LanguageMode
       stop_(nullptr, cheaper_.confidence),
       fresh_(make_traversal(rule_)),  // on chains it is block verification
       coupled_(make_coupled(rule_)),
-      fresh_decoder_(*model_, cheaper_.drafter.get(), *fresh_, cheaper_.shape, &stop_),
-      coupled_decoder_(*model_, cheaper_.drafter.get(), *coupled_, cheaper_.shape, &stop_) {}
+      decoder_(*model_) {}
 StagedDrafter::~StagedDrafter() = default;
 
 bool StagedDrafter::can_run(std::span<const TokenId> tokens) const {
@@ -72,11 +71,11 @@ void StagedDrafter::catch_up(Stream& stream) {
     ++n_passes_;
     missing = missing.subspan(step.size());
   }
+  stream.n_run = stream.tokens.size() - 1;
 }
 
 void StagedDrafter::propose(std::span<DraftJob> jobs) {
   drafting_.clear();
-  const DraftNoise noise = jobs.empty() ? DraftNoise::fresh : jobs.front().noise;
   for (DraftJob& job : jobs) {
     Text& text = texts_.at(job.context->id);
     Stream& stream = *text.stream;
@@ -85,6 +84,11 @@ void StagedDrafter::propose(std::span<DraftJob> jobs) {
     const std::int64_t length =
         std::min<std::int64_t>({job.budget.depth, job.budget.n_nodes, room});
     if (length <= 0 || !can_run(stream.tokens)) continue;
+    stream.drafting = {
+        .drafter = cheaper_.drafter.get(),
+        .acceptance = job.noise == DraftNoise::coupled ? coupled_.get() : fresh_.get(),
+        .shape = cheaper_.shape,
+        .stop = &stop_};
     stream.max_total = n_tokens + length;
     stream.finished = false;
     stream.counts = {};
@@ -108,8 +112,7 @@ void StagedDrafter::propose(std::span<DraftJob> jobs) {
   const CommitFunction on_commit = [this](Stream& stream, const Committed& committed) {
     return commit(texts_.at(stream.id), committed);
   };
-  Decoder& decoder = noise == DraftNoise::coupled ? coupled_decoder_ : fresh_decoder_;
-  decoder.run_to_end(drafting_, on_commit, hooks);
+  decoder_.run_to_end(drafting_, on_commit, hooks);
 }
 
 // The law of a token is the rule's at the node before it: without loss what the model's row said.

@@ -83,8 +83,7 @@ class StagedDrafter final : public Drafter {
   PartStop stop_;
   std::unique_ptr<Acceptance> fresh_;
   std::unique_ptr<Acceptance> coupled_;
-  Decoder fresh_decoder_;
-  Decoder coupled_decoder_;
+  Decoder decoder_;
   std::unordered_map<SequenceId, Text> texts_;
   std::int64_t n_passes_ = 0;
 
