@@ -129,9 +129,9 @@ enum class FinishReason {
 };
 
 // Counts are the text's own, but for drafter_passes: texts generated together share passes, and
-// each counts those of the rounds it took part in. Times are wall-clock seconds of the whole batch,
-// charged in full to each of its texts: they must not be added up over a batch, and
-// tokens_per_second() of a batch is the sum over its texts.
+// each counts those of the rounds it took part in. Times are wall-clock seconds from the text's
+// first pass to its end, whatever else these passes ran: they must not be added up over texts that
+// were generated together.
 struct GenerateStatistics {
   std::int64_t target_passes = 0;   // without prefill
   std::int64_t drafter_passes = 0;  // without prefill
@@ -146,8 +146,9 @@ struct GenerateStatistics {
   double rule_kl = 0;
   double rule_tv = 0;
   double deferral_rate = 0;    // share of the drafter's mass that a cascade rule left to the target
-  double prefill_seconds = 0;  // the prompts, before the first round
-  double decode_seconds = 0;   // all rounds, until the batch's last text has ended
+  std::int64_t reused = 0;     // tokens of the prompt that did not have to be run (keep_last_text)
+  double prefill_seconds = 0;  // the prompt, before the first round that drafts
+  double decode_seconds = 0;   // from there on
   double draft_seconds = 0;    // part of decode_seconds: of the rounds the text took part in
   // Likewise: judging, with the step of the drafter that a rule takes behind an accepted draft.
   double verify_seconds = 0;
@@ -201,6 +202,12 @@ class Generator {
   std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests);
 
   RuleScope rule_scope() const;
+
+  // Whether the text that ended last is kept, with the KV caches of target and drafter: the tokens
+  // that a later prompt begins with in common with it are not run again
+  // (GenerateStatistics::reused), as in a conversation. Results have the same bits. The memory of
+  // the caches stays in use between calls. At first false.
+  void keep_last_text(bool keep);
 
   // Looks whether the drafter's spec has updates=DIR and a model has appeared there, or been
   // replaced, since the last look; if so, drafts with it from the next text on. Costs a few looks

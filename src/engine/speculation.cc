@@ -218,21 +218,31 @@ std::int64_t n_drafter_parameters(const SpeculationOptions& options) {
   return load_model(spec.required_value("model:PATH"), load)->footprint().n_parameters;
 }
 
-Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
+Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter) {
   Plan plan = read_speculation(options);
   Speculation& speculation = plan.speculation;
   if (!plan.drafter) return std::move(speculation);
-  if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news
-    speculation.updates.emplace(*plan.drafter->updates, options.drafter_options);
-  }
-  speculation.drafter =
-      plan.drafter->make(drafter_materials(target, make_load_options(options.drafter_options)));
+  speculation.drafter = std::move(drafter);
   const bool looks_at_draft = speculation.acceptance->needs().draft_prob;
   speculation.scope = speculation.acceptance->prefix_determined() &&
                               (!looks_at_draft || speculation.drafter->traits().prefix_determined)
                           ? RuleScope::prefix
                           : RuleScope::round;
   return std::move(speculation);
+}
+
+Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
+  const Plan plan = read_speculation(options);
+  if (!plan.drafter) return make_speculation(options, nullptr);
+  std::optional<DrafterUpdates> updates;
+  if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news
+    updates.emplace(*plan.drafter->updates, options.drafter_options);
+  }
+  Speculation speculation = make_speculation(
+      options,
+      plan.drafter->make(drafter_materials(target, make_load_options(options.drafter_options))));
+  speculation.updates = std::move(updates);
+  return speculation;
 }
 
 }  // namespace outrider

@@ -28,7 +28,7 @@ class ConfidenceStop final : public StopRule {
 };
 
 struct Speculation {
-  std::unique_ptr<Drafter> drafter;       // null: plain decoding
+  std::shared_ptr<Drafter> drafter;       // null: plain decoding
   std::optional<DrafterUpdates> updates;  // where the spec names a place for them
   std::unique_ptr<Acceptance> acceptance;
   std::unique_ptr<StopRule> stop;  // may be null
@@ -40,6 +40,10 @@ struct Speculation {
 // Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not
 // fit the target.
 Speculation make_speculation(const Model& target, const SpeculationOptions& options);
+
+// The same, with a drafter that was made for such options, whatever their rule, tree and
+// verification, in the place of a new one.
+Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter);
 
 // The model of a drafter "model:PATH", checked against the target's vocabulary. Throws UsageError
 // for other drafters and for one with updates, which is not one model; Error for a model that does

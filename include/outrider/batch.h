@@ -1,0 +1,94 @@
+// Texts that come and go, decoded together: each with its own sampling, drafter, rule, verification
+// and tree, in one pass of the target a step.
+//
+//   outrider::Batch batch(model, {"model:SmolLM2-135M-Instruct", "suffix"});
+//   batch.submit({.prompt = ids, .options = options}, {.drafter = "suffix"},
+//                [](outrider::GenerateResult result, std::exception_ptr error) { ... });
+//   while (batch.step()) {}
+//
+// What comes of a request has the bits that it has alone, whatever runs beside it and whenever that
+// came: exact for greedy requests, those verified by "coupled", and those whose drafter knows no
+// other texts and whose tree is fixed.
+#ifndef OUTRIDER_BATCH_H_
+#define OUTRIDER_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outrider/generate.h"
+#include "outrider/model.h"
+
+namespace outrider {
+
+using RequestId = std::int64_t;
+
+struct BatchOptions {
+  // Texts that are decoded at a time; further ones wait in their order. At least 1.
+  int most_running = 32;
+  // Tokens of prompts that one pass runs while other texts are decoded beside them: more of them
+  // bring a new text sooner to its first token, and hold up the others' next ones. At least 1.
+  // Alone they come in passes of 256.
+  int prompt_rows = 128;
+  // Ended texts that are kept with their KV caches, those of their drafters with them: the tokens
+  // that a later prompt has in common with one of them are not run again
+  // (GenerateStatistics::reused). The one that was longest not of use goes first, and sooner where
+  // --kv-memory is needed for texts that run.
+  int most_kept = 0;
+};
+
+// What there is at some moment.
+struct BatchLoad {
+  std::size_t n_waiting = 0;
+  std::size_t n_running = 0;
+  std::size_t n_kept = 0;
+  std::int64_t n_preempted = 0;  // times, so far, that a text gave up its memory to others
+};
+
+// submit(), cancel() and load() may be called from any thread; all else from one at a time.
+class Batch {
+ public:
+  // Called in step() when the text has ended, with its result, or with what went wrong: an error of
+  // this request alone. May submit and cancel.
+  using OnEnd = std::function<void(GenerateResult result, std::exception_ptr error)>;
+
+  // drafters: specs of those that requests may name besides "none" (SpeculationOptions::drafter).
+  // Throws Error or UsageError for specs that cannot be meant and drafters that do not load.
+  Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
+        const ModelOptions& drafter_options = {}, const BatchOptions& options = {});
+  ~Batch();
+
+  // Throws Error or UsageError for a request that cannot be run, a drafter that is not one of the
+  // batch's and other specs that cannot be meant: it has not been submitted then. The options'
+  // callbacks, and on_end, are called in step(). `speculation.drafter_options` is not read.
+  RequestId submit(GenerateRequest request, const SpeculationOptions& speculation, OnEnd on_end);
+  // Ends a request after the pass in progress: its result is what it has by then
+  // (FinishReason::cancelled). Does nothing for one that has ended.
+  void cancel(RequestId id);
+
+  // Takes in what was submitted, and runs one pass for the texts that are there. false: there was
+  // none.
+  bool step();
+
+  BatchLoad load() const;
+  const BatchOptions& options() const;
+  // From the next step on; what is kept beyond most_kept is dropped.
+  void set_options(const BatchOptions& options);
+  // Generator::rule_scope() of requests with that speculation.
+  RuleScope rule_scope(const SpeculationOptions& speculation) const;
+  // Generator::update_drafter() of each drafter. Texts that run go on with the one they began with.
+  bool update_drafters();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_BATCH_H_

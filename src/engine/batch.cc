@@ -1,0 +1,412 @@
+#include "outrider/batch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "engine/generation.h"
+#include "engine/speculation.h"
+#include "engine/text_cache.h"
+#include "model/prefill.h"
+#include "outrider/error.h"
+#include "speculate/decoder.h"
+
+namespace outrider {
+namespace {
+
+struct Submitted {
+  RequestId id = 0;
+  GenerateRequest request;
+  std::shared_ptr<const Speculation> speculation;
+  Batch::OnEnd on_end;
+};
+
+// A request whose text is there.
+struct Running {
+  Running(Submitted submitted, const Model& model)
+      : id(submitted.id),
+        generation(submitted.id, std::move(submitted.request), model,
+                   std::move(submitted.speculation)),
+        on_end(std::move(submitted.on_end)) {}
+
+  RequestId id;
+  Generation generation;
+  Batch::OnEnd on_end;
+  bool is_open = false;      // its stream has a sequence
+  std::exception_ptr error;  // that ends it
+};
+
+// A drafter by the spec that requests name it by.
+struct NamedDrafter {
+  std::string spec;
+  std::shared_ptr<Drafter> drafter;
+  std::optional<DrafterUpdates> updates;
+};
+
+// A speculation as requests spell it.
+struct Known {
+  SpeculationOptions options;
+  std::shared_ptr<const Speculation> speculation;
+};
+// How many are remembered: they are few where settings are not made by the request.
+constexpr std::size_t kMostKnown = 64;
+
+bool same_specs(const SpeculationOptions& a, const SpeculationOptions& b) {
+  return a.drafter == b.drafter && a.rule == b.rule && a.tree == b.tree && a.verify == b.verify;
+}
+
+}  // namespace
+
+struct Batch::State {
+  State(std::shared_ptr<const Model> target, const BatchOptions& batch_options)
+      : model(std::move(target)), decoder(model->language_model()), options(batch_options) {
+    kept.limit(static_cast<std::size_t>(options.most_kept));
+  }
+
+  const NamedDrafter* find_drafter(const std::string& spec) const;
+  std::shared_ptr<const Speculation> speculation_of(const SpeculationOptions& asked);
+  void take_submitted();
+  void end_cancelled();
+  void admit();
+  void open(Running& text);
+  void preempt(Running& text);
+  bool open_if_it_fits(Running& text);
+  void plan_shares();
+  void list_growths();
+  void make_room();
+  void run_round();
+  void deliver_finished();
+
+  std::shared_ptr<const Model> model;
+  Decoder decoder;
+  BatchOptions options;
+
+  // Guards what follows.
+  mutable std::mutex mutex;
+  std::vector<NamedDrafter> drafters;
+  std::deque<Known> known;  // the last ones asked for
+  std::vector<Submitted> submitted;
+  std::vector<RequestId> cancelled;
+  RequestId next_id = 0;
+  BatchLoad load;
+
+  // The stepping thread's own.
+  std::deque<std::unique_ptr<Running>> waiting;   // in their order
+  std::vector<std::unique_ptr<Running>> running;  // in the order of admission
+  TextCache kept;
+  std::int64_t n_preempted = 0;
+  std::vector<StreamShare> shares;  // of the round
+  std::vector<Running*> sharing;    // of each of shares
+  std::vector<SequenceGrowth> growths;
+};
+
+Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
+             const ModelOptions& drafter_options, const BatchOptions& options)
+    : state_(std::make_unique<State>(std::move(model), options)) {
+  for (const std::string& spec : drafters) {
+    if (spec == "none" || state_->find_drafter(spec) != nullptr) continue;
+    // A rule that any drafter can be judged by: what requests name is checked with them.
+    Speculation made =
+        make_speculation(*state_->model, {.drafter = spec, .drafter_options = drafter_options});
+    state_->drafters.push_back({spec, std::move(made.drafter), std::move(made.updates)});
+  }
+}
+
+// Drafters forget the texts that are cut off here with the batch itself.
+Batch::~Batch() = default;
+
+RequestId Batch::submit(GenerateRequest request, const SpeculationOptions& speculation,
+                        OnEnd on_end) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  Submitted submitted{.id = state.next_id,
+                      .request = std::move(request),
+                      .speculation = state.speculation_of(speculation),
+                      .on_end = std::move(on_end)};
+  check_request(submitted.request, *state.model, *submitted.speculation);
+  state.submitted.push_back(std::move(submitted));
+  ++state.load.n_waiting;
+  return state.next_id++;
+}
+
+void Batch::cancel(RequestId id) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cancelled.push_back(id);
+}
+
+BatchLoad Batch::load() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->load;
+}
+
+const BatchOptions& Batch::options() const { return state_->options; }
+
+void Batch::set_options(const BatchOptions& options) {
+  state_->options = options;
+  state_->kept.limit(static_cast<std::size_t>(options.most_kept));
+}
+
+RuleScope Batch::rule_scope(const SpeculationOptions& speculation) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->speculation_of(speculation)->scope;
+}
+
+bool Batch::update_drafters() {
+  bool updated = false;
+  for (NamedDrafter& named : state_->drafters) {
+    if (!named.updates) continue;
+    std::shared_ptr<Drafter> drafter = named.updates->take(*state_->model);
+    if (drafter == nullptr) continue;
+    state_->kept.drop_those_of(*named.drafter);
+    const std::lock_guard lock(state_->mutex);
+    named.drafter = std::move(drafter);
+    state_->known.clear();
+    updated = true;
+  }
+  return updated;
+}
+
+bool Batch::step() {
+  State& state = *state_;
+  state.take_submitted();
+  state.end_cancelled();
+  state.admit();
+  const bool any = !state.running.empty() || !state.waiting.empty();
+  state.run_round();
+  state.deliver_finished();
+  return any;
+}
+
+const NamedDrafter* Batch::State::find_drafter(const std::string& spec) const {
+  const auto at = std::find_if(drafters.begin(), drafters.end(),
+                               [&spec](const NamedDrafter& named) { return named.spec == spec; });
+  return at == drafters.end() ? nullptr : &*at;
+}
+
+// With the mutex held.
+std::shared_ptr<const Speculation> Batch::State::speculation_of(const SpeculationOptions& asked) {
+  const NamedDrafter* const named = find_drafter(asked.drafter);
+  if (named == nullptr && asked.drafter != "none") {
+    std::vector<std::string_view> specs = {"none"};
+    for (const NamedDrafter& other : drafters) specs.push_back(other.spec);
+    throw UsageError("submit request", "drafter", fmt::format("one of {}", fmt::join(specs, " ")),
+                     asked.drafter);
+  }
+  const std::shared_ptr<Drafter> drafter = named == nullptr ? nullptr : named->drafter;
+  const auto at = std::find_if(known.begin(), known.end(), [&](const Known& one) {
+    return same_specs(one.options, asked) && one.speculation->drafter == drafter;
+  });
+  if (at != known.end()) return at->speculation;
+  auto speculation = std::make_shared<const Speculation>(make_speculation(asked, drafter));
+  known.push_front({asked, speculation});
+  if (known.size() > kMostKnown) known.pop_back();
+  return speculation;
+}
+
+void Batch::State::take_submitted() {
+  std::vector<Submitted> taken;
+  {
+    const std::lock_guard lock(mutex);
+    taken.swap(submitted);
+  }
+  for (Submitted& one : taken) {
+    waiting.push_back(std::make_unique<Running>(std::move(one), *model));
+  }
+}
+
+void Batch::State::end_cancelled() {
+  std::vector<RequestId> ids;
+  {
+    const std::lock_guard lock(mutex);
+    ids.swap(cancelled);
+  }
+  const auto end = [&ids](Running& text) {
+    if (text.generation.stream().finished) return;
+    const bool named = std::find(ids.begin(), ids.end(), text.id) != ids.end();
+    if (named || text.generation.cancelled()) text.generation.cancel();
+  };
+  for (const auto& text : running) end(*text);
+  for (const auto& text : waiting) end(*text);
+}
+
+// Takes the texts that waited longest, as long as there is room; those that have ended already just
+// to be delivered.
+void Batch::State::admit() {
+  const auto n_most = static_cast<std::size_t>(options.most_running);
+  for (auto next = waiting.begin(); next != waiting.end();) {
+    if (!(*next)->generation.stream().finished && running.size() >= n_most) break;
+    running.push_back(std::move(*next));
+    next = waiting.erase(next);
+  }
+}
+
+void Batch::State::open(Running& text) {
+  Stream& stream = text.generation.stream();
+  if (const KeptText* const earlier = kept.find(stream)) {
+    decoder.open_behind(stream, *earlier);
+  } else {
+    decoder.open(stream);
+  }
+  text.is_open = true;
+}
+
+void Batch::State::preempt(Running& text) {
+  decoder.close(text.generation.stream());
+  text.is_open = false;
+  ++n_preempted;
+}
+
+// Opens a text where the memory holds all of it beside what the others need next: kept texts give
+// way to it, those that run do not. false: it has to wait.
+bool Batch::State::open_if_it_fits(Running& text) {
+  open(text);
+  Stream& stream = text.generation.stream();
+  const auto holds = [&] {
+    list_growths();
+    growths.push_back({stream.sequence.get(), static_cast<int>(stream.n_to_run()) + 1});
+    return model->language_model().fits(growths);
+  };
+  while (!holds()) {
+    if (kept.drop_oldest()) continue;
+    if (shares.empty()) return true;  // alone, a text has to fit: its pass says that it does not
+    decoder.close(stream);
+    text.is_open = false;
+    return false;
+  }
+  return true;
+}
+
+// Every text that is there drafts; those with tokens to run share the rows for these, the first
+// come first.
+void Batch::State::plan_shares() {
+  shares.clear();
+  sharing.clear();
+  const auto drafts = [](const std::unique_ptr<Running>& text) {
+    return text->is_open && !text->generation.stream().finished &&
+           text->generation.stream().n_to_run() == 0;
+  };
+  const bool any_drafts = std::any_of(running.begin(), running.end(), drafts);
+  auto n_left = static_cast<std::size_t>(any_drafts ? options.prompt_rows : kPrefillRows);
+  bool is_full = false;  // a text waits for memory: none may pass it
+  for (const auto& text : running) {
+    Stream& stream = text->generation.stream();
+    if (stream.finished) continue;
+    if (!text->is_open) {
+      if (n_left == 0 || is_full) continue;
+      try {
+        is_full = !open_if_it_fits(*text);
+        if (is_full) continue;
+      } catch (...) {
+        text->error = std::current_exception();
+        stream.finished = true;
+        continue;
+      }
+    }
+    const std::size_t n_to_run = std::min(stream.n_to_run(), n_left);
+    if (stream.n_to_run() > 0 && n_to_run == 0) continue;
+    n_left -= n_to_run;
+    shares.push_back({.stream = &stream, .n_to_run = n_to_run});
+    sharing.push_back(text.get());
+  }
+}
+
+// What the pass needs where nothing is drafted.
+void Batch::State::list_growths() {
+  growths.clear();
+  for (const StreamShare& share : shares) {
+    growths.push_back(
+        {share.stream->sequence.get(), static_cast<int>(std::max<std::size_t>(share.n_to_run, 1))});
+  }
+}
+
+// Until the pass fits, drops kept texts, then takes texts out of it, the last one first, and with
+// it what it has of the memory. Alone, a text has to fit: the pass says that it does not.
+void Batch::State::make_room() {
+  const auto fits = [this] {
+    list_growths();
+    return model->language_model().fits(growths);
+  };
+  while (!fits()) {
+    if (kept.drop_oldest()) continue;
+    if (sharing.size() <= 1) return;
+    preempt(*sharing.back());
+    sharing.pop_back();
+    shares.pop_back();
+  }
+}
+
+void Batch::State::run_round() {
+  plan_shares();
+  make_room();
+  if (shares.empty()) return;
+  for (Running* const text : sharing) text->generation.begin_round();
+  const auto on_commit = [this](Stream& stream, const Committed& committed) {
+    const auto at = std::find_if(shares.begin(), shares.end(), [&stream](const StreamShare& share) {
+      return share.stream == &stream;
+    });
+    Running& text = *sharing[static_cast<std::size_t>(at - shares.begin())];
+    try {
+      return text.generation.commit(committed);
+    } catch (...) {
+      text.error = std::current_exception();
+      return true;
+    }
+  };
+  try {
+    const RoundTimes times = decoder.round(shares, on_commit);
+    for (Running* const text : sharing) text->generation.end_round(times);
+  } catch (...) {
+    // What a pass left half done is nobody's fault in particular, and no state to go on from.
+    for (Running* const text : sharing) {
+      if (!text->error) text->error = std::current_exception();
+      text->generation.stream().finished = true;
+    }
+  }
+}
+
+void Batch::State::deliver_finished() {
+  // on_end may submit: the lists are in order before it is called.
+  std::vector<std::unique_ptr<Running>> finished;
+  for (auto& text : running) {
+    if (text->generation.stream().finished) finished.push_back(std::move(text));
+  }
+  std::erase(running, nullptr);
+  for (const auto& text : finished) {
+    Stream& stream = text->generation.stream();
+    if (text->error == nullptr && text->is_open && options.most_kept > 0) {
+      kept.add({.id = stream.id,
+                .drafter = text->generation.drafter(),
+                .tokens = stream.tokens,
+                .sequence = std::move(stream.sequence)});
+    } else if (text->is_open) {
+      decoder.end(stream);
+      stream.sequence.reset();
+    }
+  }
+  {
+    const std::lock_guard lock(mutex);
+    load = {.n_waiting = submitted.size() + waiting.size(),
+            .n_running = running.size(),
+            .n_kept = kept.size(),
+            .n_preempted = n_preempted};
+  }
+  for (const auto& text : finished) {
+    if (!text->on_end) continue;
+    GenerateResult result;
+    std::exception_ptr error = text->error;
+    try {
+      result = text->generation.finish();
+    } catch (...) {  // of the verdict log
+      if (!error) error = std::current_exception();
+    }
+    text->on_end(std::move(result), error);
+  }
+}
+
+}  // namespace outrider

@@ -1,0 +1,229 @@
+#include "engine/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "outrider/error.h"
+
+namespace outrider {
+
+void check_request(const GenerateRequest& request, const Model& model,
+                   const Speculation& speculation) {
+  constexpr const char* kOperation = "generate";
+  const int context = model.summary().context_length;
+  const int vocabulary = model.summary().vocabulary_size;
+  if (request.prompt.empty()) {
+    throw Error(kOperation, "prompt", "at least one token", "none");
+  }
+  if (static_cast<std::int64_t>(request.prompt.size()) >= context) {
+    throw Error(kOperation, "prompt",
+                fmt::format("fewer tokens than the model's context of {}", context),
+                fmt::format("{}", request.prompt.size()));
+  }
+  for (const TokenId id : request.prompt) {
+    if (id < 0 || id >= vocabulary) {
+      throw Error(kOperation, "prompt", fmt::format("token ids below {}", vocabulary),
+                  fmt::format("{}", id));
+    }
+  }
+  const VerdictLog* log = request.options.verdict_log;
+  if (log != nullptr && !log->belongs_to(model)) {
+    throw UsageError(kOperation, "verdict_log", "a log opened for the generator's target",
+                     "one opened for another model");
+  }
+  // A sampling parameter out of its range is refused here, before anything has been run.
+  const Transform transform(request.options.sampling, vocabulary);
+  if (speculation.acceptance->needs().greedy && !transform.greedy()) {
+    throw UsageError(kOperation, "temperature", fmt::format("0 with the rule {}", speculation.rule),
+                     fmt::format("{}", request.options.sampling.temperature));
+  }
+  if (request.options.max_tokens < 0) {
+    throw UsageError(kOperation, "max_tokens", "0 or more",
+                     fmt::format("{}", request.options.max_tokens));
+  }
+}
+
+Generation::Generation(SequenceId id, GenerateRequest request, const Model& model,
+                       std::shared_ptr<const Speculation> speculation)
+    : request_(std::move(request)),
+      model_(&model),
+      speculation_(std::move(speculation)),
+      chance_(request_.options.seed),
+      stream_(id, request_.prompt,
+              Transform(request_.options.sampling, model.summary().vocabulary_size), chance_,
+              {.drafter = speculation_->drafter.get(),
+               .acceptance = speculation_->acceptance.get(),
+               .shape = speculation_->shape,
+               .stop = speculation_->stop.get()}),
+      decoding_(model.tokenizer().start_decoding(false)),
+      stop_strings_(stops_in_text(request_.options.stop_strings)) {
+  decode_prompt(request_.prompt);
+  stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + request_.options.max_tokens,
+                                             model.summary().context_length);
+  stream_.finished = stream_.max_total <= stream_.n_prompt;
+  reserve();
+  if (const VerdictLog* log = request_.options.verdict_log) {
+    recorder_.emplace(log->format(), request_.prompt, log->most_generated(stream_.n_prompt));
+  }
+}
+
+bool Generation::commit(const Committed& committed) {
+  const LogitRow logits = stream_.views.logits(committed.logits_node);
+  // NaN wins only where there is nothing else: such a row says nothing about any token.
+  if (std::isnan(logits.at(committed.id))) {
+    throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
+  }
+  result_.ids.push_back(committed.id);
+  if (recorder_) recorder_->add(committed.id, logits.values());
+  if (request_.options.keep_logits) {
+    const std::span<const float> values = logits.values();
+    result_.logits.insert(result_.logits.end(), values.begin(), values.end());
+  }
+  const bool ends = ends_text(committed.id);
+  // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
+  const bool is_token = model_->tokenizer().has(committed.id);
+  const std::size_t n_before = result_.text.size();
+  decoded_.clear();
+  if (is_token && !ends) decoding_->push(committed.id, decoded_);
+  take_decoded();
+  const bool stops = ends || stop_strings_.found();
+  if (stops) release_rest();
+  if (stops) result_.finish_reason = FinishReason::stop;
+  if (request_.options.on_token) {
+    request_.options.on_token({.id = committed.id,
+                               .origin = origin(committed),
+                               .rank = committed.node >= 0 ? stream_.tree.rank(committed.node) : -1,
+                               .text = std::string_view(result_.text).substr(n_before)});
+  }
+  return stops;
+}
+
+void Generation::begin_round() {
+  const auto now = Clock::now();
+  if (!began_) began_ = now;
+  drafts_now_ = stream_.n_to_run() == 0;
+  if (drafts_now_ && !drafting_) drafting_ = now;
+  accepted_before_ = stream_.counts.accepted;
+  passes_before_ = drafter() ? drafter()->n_passes() : 0;
+}
+
+void Generation::end_round(const RoundTimes& times) {
+  if (!drafts_now_) return;
+  GenerateStatistics& statistics = result_.statistics;
+  statistics.draft_seconds += times.draft;
+  statistics.verify_seconds += times.verify;
+  if (drafter()) statistics.drafter_passes += drafter()->n_passes() - passes_before_;
+  result_.accepted_per_round.push_back(
+      static_cast<int>(stream_.counts.accepted - accepted_before_));
+}
+
+void Generation::cancel() {
+  stream_.finished = true;
+  result_.finish_reason = FinishReason::cancelled;
+}
+
+GenerateResult Generation::finish() {
+  release_rest();
+  // What was held back may complete a stop string when it comes out.
+  if (stop_strings_.found()) result_.finish_reason = FinishReason::stop;
+  GenerateStatistics& statistics = result_.statistics;
+  statistics.reused = stream_.n_reused;
+  statistics.target_passes = stream_.counts.target_passes;
+  statistics.drafted = stream_.counts.drafted;
+  statistics.accepted = stream_.counts.accepted;
+  statistics.rejected = stream_.counts.rejected;
+  statistics.emitted = static_cast<std::int64_t>(result_.ids.size());
+  const RuleCost& cost = stream_.counts.rule_cost;
+  statistics.rule_kl = cost.kl;
+  statistics.rule_tv = cost.total_variation;
+  statistics.deferral_rate =
+      result_.ids.empty() ? 0 : cost.deferral / static_cast<double>(result_.ids.size());
+  const auto now = Clock::now();
+  const auto seconds = [](auto begin, auto end) {
+    return std::chrono::duration<double>(end - begin).count();
+  };
+  if (began_) statistics.prefill_seconds = seconds(*began_, drafting_.value_or(now));
+  if (drafting_) statistics.decode_seconds = seconds(*drafting_, now);
+  if (recorder_) request_.options.verdict_log->append(recorder_->text());
+  return std::move(result_);
+}
+
+bool Generation::ends_text(TokenId id) const {
+  const auto holds = [id](const std::vector<TokenId>& ids) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  return holds(request_.options.stop_tokens) || holds(stop_tokens_) ||
+         (!request_.options.ignore_eos && holds(model_->end_tokens()));
+}
+
+// Of the stop strings those that can stand in a text. A special token's spelling never does: the
+// token itself stops.
+std::vector<std::string> Generation::stops_in_text(const std::vector<std::string>& stops) {
+  std::vector<std::string> in_text;
+  for (const std::string& stop : stops) {
+    const std::optional<TokenId> token = model_->tokenizer().find(stop);
+    if (token && model_->tokenizer().is_special(*token)) {
+      stop_tokens_.push_back(*token);
+    } else {
+      in_text.push_back(stop);
+    }
+  }
+  return in_text;
+}
+
+// The text goes on behind its prompt: a first word keeps the blank that it would lose at the
+// beginning of a text, and a character that the prompt began is finished.
+void Generation::decode_prompt(std::span<const TokenId> prompt) {
+  const auto alone = model_->tokenizer().start_decoding(false);
+  std::string settled;
+  for (const TokenId id : prompt) {
+    if (!model_->tokenizer().has(id)) continue;
+    decoding_->push(id, settled);
+    alone->push(id, settled);
+    settled.clear();
+  }
+  alone->finish(held_of_prompt_);
+}
+
+// What was decoded goes on to the text, less what the prompt's own text has of it: a run of byte
+// tokens at the prompt's end is held back until the run is over, whole characters and all.
+void Generation::take_decoded() {
+  if (!held_of_prompt_.empty() && !decoded_.empty()) {
+    if (decoded_.starts_with(held_of_prompt_)) decoded_.erase(0, held_of_prompt_.size());
+    held_of_prompt_.clear();
+  }
+  stop_strings_.push(decoded_, result_.text);
+}
+
+// The text held back at the end: unfinished characters, beginnings of stop strings.
+// Nothing the second time: a decoding is finished once.
+void Generation::release_rest() {
+  if (std::exchange(released_, true)) return;
+  decoded_.clear();
+  decoding_->finish(decoded_);
+  take_decoded();
+  stop_strings_.finish(result_.text);
+}
+
+// Memory for all that is kept of each token and round, so that committing one allocates nothing.
+void Generation::reserve() {
+  // Four times what the tokens of running text hold; longer text grows as it must.
+  constexpr std::size_t kBytesPerToken = 16;
+  if (stream_.finished) return;
+  const auto n_tokens = static_cast<std::size_t>(
+      std::min(stream_.max_total - stream_.n_prompt, kReservedAhead_tokens));
+  result_.ids.reserve(n_tokens);
+  result_.accepted_per_round.reserve(n_tokens);
+  result_.text.reserve(n_tokens * kBytesPerToken);
+}
+
+TokenOrigin Generation::origin(const Committed& committed) const {
+  if (committed.node >= 0) return TokenOrigin::accepted;
+  if (drafter() == nullptr || stream_.tree.n_drafted() == 0) return TokenOrigin::plain;
+  return stream_.verdict.corrected ? TokenOrigin::corrected : TokenOrigin::bonus;
+}
+
+}  // namespace outrider

@@ -1,0 +1,95 @@
+// One request on its way to a result.
+#ifndef OUTRIDER_ENGINE_GENERATION_H_
+#define OUTRIDER_ENGINE_GENERATION_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/speculation.h"
+#include "engine/stop_strings.h"
+#include "engine/verdict_recorder.h"
+#include "outrider/generate.h"
+#include "outrider/tokenizer.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
+
+namespace outrider {
+
+// Throws Error or UsageError where the request cannot be run by the model under the speculation's
+// rule. Thread-safe.
+void check_request(const GenerateRequest& request, const Model& model,
+                   const Speculation& speculation);
+
+// What the loop commits for one request, as text and as figures. Does not move: its stream's
+// drafter looks into it. Not thread-safe.
+class Generation {
+ public:
+  // request: checked. The model outlives it.
+  Generation(SequenceId id, GenerateRequest request, const Model& model,
+             std::shared_ptr<const Speculation> speculation);
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  Stream& stream() { return stream_; }
+  const Stream& stream() const { return stream_; }
+  const Speculation& speculation() const { return *speculation_; }
+  const std::shared_ptr<Drafter>& drafter() const { return speculation_->drafter; }
+
+  // Takes one committed token; true ends the text. Throws Error for logits that are no numbers, and
+  // what on_token throws.
+  bool commit(const Committed& committed);
+
+  // Around each round. Statistics count the rounds that draft, once the prompt has been run.
+  void begin_round();
+  void end_round(const RoundTimes& times);
+
+  bool cancelled() const {
+    const std::atomic<bool>* const cancel = request_.options.cancel;
+    return cancel != nullptr && cancel->load(std::memory_order_relaxed);
+  }
+  // Ends the text; what it has by now is the result.
+  void cancel();
+
+  // The result, once the stream is finished. Writes to the request's verdict log.
+  GenerateResult finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool ends_text(TokenId id) const;
+  std::vector<std::string> stops_in_text(const std::vector<std::string>& stops);
+  void decode_prompt(std::span<const TokenId> prompt);
+  void take_decoded();
+  void release_rest();
+  void reserve();
+  TokenOrigin origin(const Committed& committed) const;
+
+  GenerateRequest request_;
+  const Model* model_;
+  std::shared_ptr<const Speculation> speculation_;
+  CounterChance chance_;
+  Stream stream_;
+  std::unique_ptr<Tokenizer::Decoding> decoding_;
+  std::string decoded_;               // of the last token
+  std::string held_of_prompt_;        // text of the prompt that decoding_ has not given out yet
+  std::vector<TokenId> stop_tokens_;  // of stop strings
+  StopStrings stop_strings_;
+  bool released_ = false;
+  std::int64_t accepted_before_ = 0;           // when the round began
+  std::int64_t passes_before_ = 0;             // likewise
+  bool drafts_now_ = false;                    // the round is one that drafts
+  std::optional<Clock::time_point> began_;     // its first round
+  std::optional<Clock::time_point> drafting_;  // the first that drafts
+  std::optional<VerdictRecorder> recorder_;
+  GenerateResult result_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_GENERATION_H_

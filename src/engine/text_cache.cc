@@ -1,0 +1,67 @@
+#include "engine/text_cache.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+void forget(const KeptText& text) {
+  if (text.drafter != nullptr) text.drafter->end(text.id);
+}
+
+}  // namespace
+
+void TextCache::limit(std::size_t n_most) {
+  n_most_ = n_most;
+  while (texts_.size() > n_most_) drop_oldest();
+}
+
+void TextCache::add(KeptText text) {
+  drop_if([&text](const KeptText& other) {
+    return other.drafter == text.drafter && other.tokens.size() <= text.tokens.size() &&
+           std::equal(other.tokens.begin(), other.tokens.end(), text.tokens.begin());
+  });
+  texts_.push_front(std::move(text));
+  limit(n_most_);
+}
+
+const KeptText* TextCache::find(const Stream& stream) {
+  auto best = texts_.end();
+  std::ptrdiff_t n_best = 0;
+  for (auto text = texts_.begin(); text != texts_.end(); ++text) {
+    if (text->drafter.get() != stream.drafting.drafter) continue;
+    const auto differ = std::mismatch(text->tokens.begin(), text->tokens.end(),
+                                      stream.tokens.begin(), stream.tokens.end())
+                            .first;
+    const std::ptrdiff_t n_common = differ - text->tokens.begin();
+    if (n_common <= n_best) continue;
+    best = text;
+    n_best = n_common;
+  }
+  if (best == texts_.end()) return nullptr;
+  texts_.splice(texts_.begin(), texts_, best);
+  return &texts_.front();
+}
+
+bool TextCache::drop_oldest() {
+  if (texts_.empty()) return false;
+  forget(texts_.back());
+  texts_.pop_back();
+  return true;
+}
+
+void TextCache::drop_those_of(const Drafter& drafter) {
+  drop_if([&drafter](const KeptText& text) { return text.drafter.get() == &drafter; });
+}
+
+void TextCache::drop_if(const std::function<bool(const KeptText&)>& goes) {
+  texts_.remove_if([&goes](const KeptText& text) {
+    if (!goes(text)) return false;
+    forget(text);
+    return true;
+  });
+}
+
+}  // namespace outrider

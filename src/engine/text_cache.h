@@ -1,0 +1,43 @@
+// Ended texts that are kept for later ones that begin alike.
+#ifndef OUTRIDER_ENGINE_TEXT_CACHE_H_
+#define OUTRIDER_ENGINE_TEXT_CACHE_H_
+
+#include <cstddef>
+#include <functional>
+#include <list>
+
+#include "speculate/stream.h"
+
+namespace outrider {
+
+// The text that was longest not of use goes first. Drafters are told of those that go. Not
+// thread-safe.
+class TextCache {
+ public:
+  TextCache() = default;
+  TextCache(const TextCache&) = delete;
+  TextCache& operator=(const TextCache&) = delete;
+  ~TextCache() { limit(0); }
+
+  std::size_t size() const { return texts_.size(); }
+  // How many there may be; at first none.
+  void limit(std::size_t n_most);
+  // Takes the place of texts of the same drafter that it begins with.
+  void add(KeptText text);
+  // Of the texts with the stream's drafter the one that has most tokens in common with it, from the
+  // first on, which is of use now; null where all have none. Valid until the next call.
+  const KeptText* find(const Stream& stream);
+  // false: there is none.
+  bool drop_oldest();
+  void drop_those_of(const Drafter& drafter);
+
+ private:
+  void drop_if(const std::function<bool(const KeptText&)>& goes);
+
+  std::size_t n_most_ = 0;
+  std::list<KeptText> texts_;  // the one of use last stands first
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_TEXT_CACHE_H_
