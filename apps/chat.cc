@@ -33,8 +33,7 @@ struct ChatFlags {
   ModelFlags model;
   VerdictLogFlags verdict_log;
   GenerateOptions options;
-  MessageGuard guard = MessageGuard::none;
-  std::optional<std::string> system;  // empty: an empty message; nullopt: the model's own
+  ConversationFlags conversation;
   bool show_draft = false;
   std::string colour = "auto";
 };
@@ -42,6 +41,7 @@ struct ChatFlags {
 // Indented for --help; /help shows it as it is.
 constexpr const char* kHelp =
     "  /system TEXT  set the system message and begin anew (no TEXT: the model's own)\n"
+    "  /tool TEXT    what a function returned that the model called (--tools)\n"
     "  /help         this list\n"
     "  /reset        forget the conversation, keep the system message\n"
     "  /exit         leave (so does the end of input, Ctrl-D)\n"
@@ -56,12 +56,14 @@ class Conversation {
       : flags_(&flags),
         interrupt_(&interrupt),
         model_(load_model(flags.model, interrupt)),
-        template_(chat_template_of(model_->tokenizer())),
+        template_(chat_template_of(model_->tokenizer(), flags.conversation)),
         generator_(make_generator(model_, flags.model, interrupt)),
         verdict_log_(flags.verdict_log, *model_),
         style_(choose_style(flags.show_draft, flags.colour)),
         interactive_(is_terminal(STDIN_FILENO)),
-        system_(flags.system) {}
+        system_(flags.conversation.system) {
+    generator_.keep_last_text(true);
+  }
 
   int run() {
     if (interactive_) notice("/help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves");
@@ -97,14 +99,19 @@ class Conversation {
         complain(error.what());
         continue;
       }
+      std::string role = "user";
       if (!message.is_block && text.front() == '/') {
-        if (text.substr(0, 2) != "//") {
+        if (const std::string result = argument_of("/tool", text); !result.empty()) {
+          role = "tool";
+          text = result;
+        } else if (text.substr(0, 2) == "//") {
+          text.erase(0, 1);
+        } else {
           if (!obey(text)) return status_;
           continue;
         }
-        text.erase(0, 1);
       }
-      answer(std::move(text));
+      answer(std::move(role), std::move(text));
       output_.check();
       if (interrupt_->raised() && (!interactive_ || Interrupt::must_end())) {
         return kExitInterrupted;
@@ -119,12 +126,18 @@ class Conversation {
   }
   static void notice(std::string_view text) { show(fmt::format("{}\n", text)); }
 
+  // What follows a command in a line; nothing for another command.
+  static std::string argument_of(std::string_view command, const std::string& line) {
+    const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
+    if (line.substr(0, blank) != command) return "";
+    const std::size_t begin = line.find_first_not_of(" \t", blank);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+
   // A line that begins with a slash; false ends the program.
   bool obey(const std::string& line) {
-    const std::size_t blank = line.find_first_of(" \t");
-    const std::string command = line.substr(0, blank);
-    std::string argument = blank == std::string::npos ? "" : line.substr(blank);
-    argument.erase(0, argument.find_first_not_of(" \t"));
+    const std::string command = line.substr(0, line.find_first_of(" \t"));
+    const std::string argument = argument_of(command, line);
     if (command == "/exit" || command == "/quit") return false;
     if (command == "/help") {
       show(kHelp);
@@ -134,10 +147,12 @@ class Conversation {
       system_.reset();
       if (!argument.empty()) system_ = argument;
       turns_.clear();
+    } else if (command == "/tool") {
+      complain("[chat] /tool: expected what the function returned, got nothing");
     } else {
       complain(
-          fmt::format("[chat] {}: expected one of /system, /reset, /help, /exit, got another "
-                      "(// begins a message with a slash)",
+          fmt::format("[chat] {}: expected one of /system, /tool, /reset, /help, /exit, got "
+                      "another (// begins a message with a slash)",
                       one_line(command)));
     }
     return true;
@@ -155,7 +170,7 @@ class Conversation {
     if (system_) messages.push_back({"system", *system_});
     messages.insert(messages.end(), turns_.begin() + static_cast<std::ptrdiff_t>(first_turn),
                     turns_.end());
-    return chat_request(template_, model_->tokenizer(), messages, flags_->guard, options);
+    return chat_request(template_, model_->tokenizer(), messages, flags_->conversation, options);
   }
 
   // The request for what was said so far, the oldest exchanges left out where the context is too
@@ -167,8 +182,10 @@ class Conversation {
     GenerateRequest made = request(options, 0);
     std::size_t n_dropped = 0;
     while (static_cast<int>(made.prompt.size()) > room && 2 * n_dropped + 1 < turns_.size()) {
-      ++n_dropped;
-      made = request(options, 2 * n_dropped);  // a question and its answer each
+      // A question and its answer each, and what the functions returned that the answer called.
+      do ++n_dropped;
+      while (2 * n_dropped + 1 < turns_.size() && turns_[2 * n_dropped].role != "user");
+      made = request(options, 2 * n_dropped);
     }
     // Nothing is forgotten for the sake of a message that is refused.
     if (static_cast<int>(made.prompt.size()) >= context) {
@@ -184,8 +201,8 @@ class Conversation {
     return made;
   }
 
-  void answer(std::string message) {
-    turns_.push_back({"user", std::move(message)});
+  void answer(std::string role, std::string message) {
+    turns_.push_back({std::move(role), std::move(message)});
     TokenPrinter printer(style_, output_, *interrupt_);
     GenerateOptions options = flags_->options;
     options.on_token = printer.callback();
@@ -223,7 +240,8 @@ class Conversation {
   bool interactive_;
   Output output_;
   std::optional<std::string> system_;
-  std::vector<ChatMessage> turns_;  // user and assistant by turns, beginning with a user's
+  // User (or tool) and assistant by turns, beginning with a user's.
+  std::vector<ChatMessage> turns_;
   int status_ = 0;
 };
 
@@ -233,10 +251,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   CLI::App* app = program.add_subcommand("chat", "Talk with a model, over its own chat template")
                       ->group("Commands");
   const auto flags = std::make_shared<ChatFlags>();
-  app->add_option("--system", flags->system, "The system message (default: the model's own)")
-      ->type_name("TEXT")
-      ->group("Conversation");
-  add_guard_flag(*app, flags->guard, "Conversation");
+  add_conversation_flags(*app, flags->conversation, "Conversation");
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
@@ -259,7 +274,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
       kHelp));
   run_command = [flags, app] {
     check_verdict_log_flags(flags->verdict_log, *app);
-    if (flags->system) require_text(*flags->system, "--system");
+    read_conversation_flags(flags->conversation);
     take_model_defaults(*app, flags->model.model, flags->options.sampling);
     Interrupt interrupt;
     return Conversation(*flags, interrupt).run();

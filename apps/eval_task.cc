@@ -225,7 +225,7 @@ eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
     asking.request = [&model, chat_template](const std::string& prompt,
                                              const GenerateOptions& given) {
       const ChatMessage message{.role = "user", .content = prompt};
-      return chat_request(chat_template, model.tokenizer(), {&message, 1}, MessageGuard::none,
+      return chat_request(chat_template, model.tokenizer(), {&message, 1}, ConversationFlags{},
                           given);
     };
   }

@@ -38,7 +38,7 @@ struct GenerateFlags {
   bool has_prompt_file = false;
   bool raw = false;
   bool chat = false;
-  MessageGuard guard = MessageGuard::none;
+  ConversationFlags conversation;
   bool json = false;
   std::string logits;
   bool show_draft = false;
@@ -90,10 +90,12 @@ std::string to_json(const GenerateResult& result, RuleScope scope) {
 GenerateResult generate(Generator& generator, const Model& model, const GenerateFlags& flags,
                         const GenerateOptions& options, const std::string& text) {
   if (!flags.chat) return generator.generate(text, options);
-  const ChatTemplate chat_template = chat_template_of(model.tokenizer());
-  const ChatMessage message{.role = "user", .content = text};
+  const ChatTemplate chat_template = chat_template_of(model.tokenizer(), flags.conversation);
+  std::vector<ChatMessage> messages;
+  if (flags.conversation.system) messages.push_back({"system", *flags.conversation.system});
+  messages.push_back({"user", text});
   const GenerateRequest request =
-      chat_request(chat_template, model.tokenizer(), {&message, 1}, flags.guard, options);
+      chat_request(chat_template, model.tokenizer(), messages, flags.conversation, options);
   return std::move(generator.generate({&request, 1}).front());
 }
 
@@ -182,7 +184,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
                                     "The prompt is a message; the model's chat template wraps it")
                           ->group(kPrompt)
                           ->excludes(raw);
-  add_guard_flag(*app, flags->guard, kPrompt)->needs(chat);
+  add_conversation_flags(*app, flags->conversation, "Conversation (with --chat)", chat);
 
   add_model_flags(*app, flags->model);
   add_cascade_flag(*app, flags->model);
@@ -221,6 +223,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
     }
     flags->has_prompt_file = prompt_file->count() > 0;
     check_verdict_log_flags(flags->verdict_log, *app);
+    read_conversation_flags(flags->conversation);
     take_model_defaults(*app, flags->model.model, flags->options.sampling);
     return run(*flags);
   };

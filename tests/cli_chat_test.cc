@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 #include "tests/support/cli_models.h"
@@ -139,6 +140,46 @@ TEST(Chat, AMessageTooLongForgetsNothing) {
   EXPECT_EQ(with.status, 1);
   EXPECT_THAT(with.err, Not(HasSubstr("forgotten")));
   EXPECT_EQ(with.out, run_program(chat_words(), {.standard_input = "hello\nhello\n"}).out);
+}
+
+TEST(Chat, ToolsReachTheTemplate) {
+  const std::string tools = (CliModels::get().root() / "tools.json").string();
+  std::ofstream(tools) << R"([{"name": "look_up"}])";
+  const ProgramRun called = run_program(chat_words({"--tools", tools}), {.standard_input = "hi\n"});
+  EXPECT_EQ(called.status, 1);
+  EXPECT_THAT(called.err, HasSubstr("may call look_up"));
+  Words once = {"generate", "--chat", "--prompt", "hi", "--model", CliModels::get().chatty()};
+  EXPECT_EQ(run_program(once).status, 0);
+  once.insert(once.end(), {"--tools", tools});
+  EXPECT_THAT(run_program(once).err, HasSubstr("may call look_up"));
+  EXPECT_THAT(run_program({"generate", "--prompt", "hi", "--model", CliModels::get().chatty(),
+                           "--tools", tools})
+                  .err,
+              HasSubstr("--tools requires --chat"));
+  // What is no list is refused before the model is loaded.
+  std::ofstream(tools) << R"({"name": "look_up"})";
+  EXPECT_THAT(run_program({"chat", "--model", "nowhere", "--tools", tools}).err,
+              HasSubstr("tools: expected a JSON array"));
+}
+
+TEST(Chat, SaysWhatAFunctionReturned) {
+  const ProgramRun run =
+      run_program(chat_words(), {.standard_input = "hi\n/tool 21 degrees\n/tool\nhi\n"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("returned 21 degrees"));
+  EXPECT_THAT(run.err, HasSubstr("/tool: expected what the function returned, got nothing"));
+  // Neither is part of the conversation.
+  EXPECT_EQ(run.out, run_program(chat_words(), {.standard_input = "hi\nhi\n"}).out);
+}
+
+// A turn that goes on from the one before says what it says where all is run anew.
+TEST(Chat, TurnsSayWhatTheWholeConversationWould) {
+  const std::string first = run_program(chat_words(), {.standard_input = "hello\n"}).out;
+  const std::string both = run_program(chat_words(), {.standard_input = "hello\nand\n"}).out;
+  const std::string drafted =
+      run_program(chat_words({"--drafter", "suffix"}), {.standard_input = "hello\nand\n"}).out;
+  EXPECT_GT(both.size(), first.size());
+  EXPECT_EQ(drafted, both);
 }
 
 TEST(Chat, UnknownCommandsAreNotSent) {

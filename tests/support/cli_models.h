@@ -49,8 +49,12 @@ class CliModels {
     write_hugging_face(make_tiny_model(shape), root_ / "patient");
     write_hugging_face(make_tiny_model({}), root_ / "chatty");
     const nlohmann::json config = {
+        // It says in an error what it was given of tools.
         {"chat_template",
-         "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+         "{% if tools %}{{ raise_exception('may call ' + tools[0]['name']) }}{% endif %}"
+         "{% for message in messages %}{% if message['role'] == 'tool' %}"
+         "{{ raise_exception('returned ' + message['content']) }}{% endif %}{{'<|im_start|>' + "
+         "message['role'] + '\n' + "
          "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{{ '<|im_start|>assistant\n' }}"}};
     std::ofstream(root_ / "chatty" / "tokenizer_config.json") << config.dump();
   }
