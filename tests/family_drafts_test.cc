@@ -159,11 +159,12 @@ TEST_P(FamilyDrafts, QuantisedWeightsHaveTheSameBitsOnEveryTable) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyDrafts,
-                         ::testing::Values("qwen2_tied", "qwen3_untied", "gemma3_one_in_three",
-                                           "mistral_window", "smollm3_window", "olmo2_grouped",
-                                           "granite_biased", "phi3_crossing", "phi3_window",
-                                           "gemma2_capped", "gpt2_odd", "gpt_neox_parallel",
-                                           "gpt_neox_sequential"),
+                         ::testing::Values("llama_plain", "qwen2_tied", "qwen3_untied",
+                                           "gemma3_one_in_three", "mistral_window",
+                                           "smollm3_window", "olmo2_grouped", "granite_biased",
+                                           "phi3_crossing", "phi3_window", "gemma2_capped",
+                                           "gpt2_odd", "gpt_neox_parallel", "gpt_neox_sequential",
+                                           "ministral3_tied"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

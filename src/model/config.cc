@@ -69,6 +69,13 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
     bounded("rope attention_factor", rope.attention_factor, 1e-3, 1e3);
     if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
   }
+  if (rope.query_beta != 0) {
+    bounded("rope scale of queries", rope.query_beta, 0, 1e3);
+    bounded("rope original context", rope.original_context, 1, 1 << 24);
+    if (rope.original_context != std::floor(rope.original_context)) {
+      fail("rope original context", "a whole number", fmt::format("{}", rope.original_context));
+    }
+  }
   // It multiplies what turns alone, and families apply it to whole scores.
   if (config.rotated_dim() != config.head_dim) {
     bounded("rope attention_factor of partly turned heads", rope.attention_factor, 1, 1);

@@ -34,6 +34,9 @@ struct RopeConfig {
   std::vector<float> divisors;
   std::vector<float> long_divisors;  // longrope: those of longer texts
   float magnitude = 1;               // longrope: cosines and sines are multiplied by it
+  // Turned queries are multiplied by 1 + query_beta log(1 + floor(position / original_context)),
+  // which has to be a whole number then. 0: they are not.
+  double query_beta = 0;
 };
 
 // What all decoders have in common; the rest is their family's (families/). Every number was
@@ -87,11 +90,14 @@ struct RopeTable {
   std::vector<double> long_frequencies = {};
   int original_context = 0;  // tokens
   float magnitude = 1;       // cosines and sines are multiplied by it
+  double query_beta = 0;     // as RopeConfig's
 
   // Whether a text of so many tokens has other angles than longer ones.
   bool is_short(int n_tokens) const {
     return !long_frequencies.empty() && n_tokens <= original_context;
   }
+  // What a turned query at that position is multiplied by. query_beta: not 0.
+  float query_scale(int position) const;
 };
 RopeTable rope_table(const ModelConfig& config);
 

@@ -322,6 +322,20 @@ TEST(RopeFrequencies, FollowTheFormulas) {
   EXPECT_EQ(frequencies[0], 0.5);
 }
 
+// Ministral 3's scale of queries, of the published numbers, by libm.
+TEST(RopeTable, ScalesQueriesByTheirPosition) {
+  ModelConfig config;
+  config.head_dim = 128;
+  config.rope.query_beta = 0.1;
+  config.rope.original_context = 16384;
+  const RopeTable table = rope_table(config);
+  for (const auto& [position, n_contexts] :
+       {std::pair(0, 0), {16383, 0}, {16384, 1}, {49151, 2}, {262143, 15}}) {
+    EXPECT_FLOAT_EQ(table.query_scale(position), 1 + 0.1F * std::log(1.0F + n_contexts));
+  }
+  EXPECT_FALSE(table.is_short(1));
+}
+
 // transformers 5 takes the original context beside the section for that of yarn and longrope. Where
 // both are there they are one.
 TEST(ReadConfigJson, KnowsTheOriginalContextBesideItsSection) {
@@ -362,15 +376,71 @@ TEST(ReadConfigGguf, AnArrayOfEqualNumbersIsTheNumber) {
   EXPECT_EQ(read_with("llama.attention.head_count", {8, 8, 8}).n_heads, 8);
   EXPECT_EQ(read_with("llama.attention.head_count_kv", {1, 1, 1}).n_kv_heads, 1);
   EXPECT_EQ(read_with("llama.feed_forward_length", {128, 128, 128}).hidden_dim, 128);
-  for (const std::vector<std::int32_t>& numbers :
-       {std::vector<std::int32_t>{4, 2, 4}, std::vector<std::int32_t>{}}) {
-    try {
-      (void)read_with("llama.attention.head_count_kv", numbers);
-      ADD_FAILURE() << "no Error";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("head_count_kv"), std::string::npos) << error.what();
+  // OpenELM's and DeciLM's files have other numbers from layer to layer. No family here does.
+  for (const char* key : {"llama.attention.head_count", "llama.attention.head_count_kv",
+                          "llama.feed_forward_length"}) {
+    for (const std::vector<std::int32_t>& numbers :
+         {std::vector<std::int32_t>{4, 2, 4}, std::vector<std::int32_t>{}}) {
+      try {
+        (void)read_with(key, numbers);
+        ADD_FAILURE() << "no Error";
+      } catch (const Error& error) {
+        const std::string message = error.what();
+        EXPECT_NE(message.find(std::string(key) + " to be one number"), std::string::npos)
+            << message;
+      }
     }
   }
+}
+
+// llama.cpp's converter calls the text parts of Mistral Small 3 and of Ministral 3 mistral3. The
+// numbers are those of Ministral 3's published files.
+TEST(ReadConfigGguf, KnowsBothOfMistral3) {
+  const testing::TemporaryDirectory directory;
+  const auto read_with = [&](const auto& add) {
+    test_files::Gguf file;
+    file.text("general.architecture", "mistral3")
+        .value("mistral3.vocab_size", test_files::kU32, 300U)
+        .value("mistral3.context_length", test_files::kU32, 262144U)
+        .value("mistral3.block_count", test_files::kU32, 1U)
+        .value("mistral3.embedding_length", test_files::kU32, 64U)
+        .value("mistral3.feed_forward_length", test_files::kU32, 96U)
+        .value("mistral3.attention.head_count", test_files::kU32, 4U)
+        .value("mistral3.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-5F);
+    add(file);
+    const test_files::Bytes bytes = file.bytes();
+    write(directory.path() / "model.gguf",
+          {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return read_config_gguf(*open_gguf(directory.path() / "model.gguf")).rope;
+  };
+  const auto scaled = [](test_files::Gguf& file, float weight) -> test_files::Gguf& {
+    return file.text("mistral3.rope.scaling.type", "yarn")
+        .value("mistral3.rope.scaling.factor", test_files::kF32, 16.0F)
+        .value("mistral3.rope.scaling.original_context_length", test_files::kU32, 16384U)
+        .value("mistral3.rope.scaling.yarn_log_multiplier", test_files::kF32, weight)
+        .value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
+  };
+  EXPECT_EQ(read_with([](test_files::Gguf&) {}).query_beta, 0);
+  RopeConfig rope = read_with([&](test_files::Gguf& file) { scaled(file, 1); });
+  EXPECT_EQ(rope.query_beta, 0.5);
+  EXPECT_EQ(rope.original_context, 16384);
+  EXPECT_EQ(rope.attention_factor, 1);
+  rope = read_with([&](test_files::Gguf& file) { scaled(file, 0); });
+  EXPECT_NEAR(rope.attention_factor, 1 + 0.1 * std::log(16.0), 1e-15);
+  EXPECT_NO_THROW(read_with([&](test_files::Gguf& file) {
+    scaled(file, 1).value("mistral3.attention.temperature_length", test_files::kU32, 16384U);
+  }));
+  EXPECT_THROW(read_with([&](test_files::Gguf& file) {
+                 scaled(file, 1).value("mistral3.attention.temperature_length", test_files::kU32,
+                                       8192U);
+               }),
+               Error);
+  EXPECT_THROW(read_with([&](test_files::Gguf& file) { scaled(file, -1); }), Error);
+  // Without a length of its own, the context is the original one.
+  rope = read_with([](test_files::Gguf& file) {
+    file.value("mistral3.attention.temperature_scale", test_files::kF32, 0.5F);
+  });
+  EXPECT_EQ(rope.original_context, 262144);
 }
 
 TEST(ReadConfigGguf, AgreesWithTheHuggingFaceFormOfTheSameModel) {

@@ -1,15 +1,13 @@
-// The forward pass against references: a plain double-precision one, and Hugging Face transformers.
+// The forward pass against a plain double-precision reference. (families_test.cc compares it with
+// Hugging Face transformers.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "io/safetensors.h"
 #include "kernels/dispatch.h"
 #include "model/decoder_model.h"
 #include "model/load_model.h"
@@ -23,7 +21,6 @@
 namespace outrider {
 namespace {
 
-using kernels::KvKind;
 using testing::Row;
 using testing::Rows;
 using testing::TinyModel;
@@ -251,39 +248,6 @@ TEST(DecoderModel, StoredTypesWiden) {
     }
   }
 }
-
-// tests/golden/make_llama_golden.py made these with transformers, in f32 from bf16 weights. Its
-// float arithmetic adds in other orders and computes angles in f32 (errors of 2^-24 of up to 56
-// radians): logits of a few units differ by some 1e-5.
-class HuggingFaceGolden : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(HuggingFaceGolden, SameLogits) {
-  const auto directory =
-      std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / GetParam();
-  const auto json = nlohmann::json::parse(std::ifstream(directory / "golden.json"));
-  const auto tokens = json["ids"].get<std::vector<TokenId>>();
-  const auto golden = open_safetensors(directory / "golden.safetensors");
-  const TensorView* logits = golden->find("logits");
-  ASSERT_NE(logits, nullptr);
-  ASSERT_EQ(logits->shape[0], static_cast<std::int64_t>(tokens.size()));
-
-  LoadOptions options;
-  options.weights = WeightKind::f32;
-  options.kv = KvKind::f32;
-  const Rows rows = run_file(directory, tokens, options);
-  std::vector<std::vector<double>> expected;
-  for (std::int64_t row = 0; row < logits->shape[0]; ++row) {
-    Row values(static_cast<std::size_t>(logits->shape[1]));
-    decode_rows(*logits, row, 1, values);
-    expected.emplace_back(values.begin(), values.end());
-  }
-  ASSERT_EQ(rows.size(), expected.size());
-  EXPECT_LE(largest_difference(rows, expected), 5e-5);
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, HuggingFaceGolden,
-                         ::testing::Values("llama_scaled_biased", "llama_linear_tied"),
-                         [](const auto& info) { return std::string(info.param); });
 
 // Errors leave everything as it was: the pass after them gives the same bits.
 TEST(DecoderModel, RefusesWhatItCannotRun) {

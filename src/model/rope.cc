@@ -74,8 +74,17 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
   return frequencies;
 }
 
+float RopeTable::query_scale(int position) const {
+  return static_cast<float>(1 + query_beta * portable_log(1.0 + position / original_context));
+}
+
 RopeTable rope_table(const ModelConfig& config) {
-  RopeTable table{.frequencies = rope_frequencies(config), .magnitude = config.rope.magnitude};
+  RopeTable table{.frequencies = rope_frequencies(config),
+                  .magnitude = config.rope.magnitude,
+                  .query_beta = config.rope.query_beta};
+  if (table.query_beta != 0) {
+    table.original_context = static_cast<int>(config.rope.original_context);
+  }
   if (config.rope.scaling == RopeConfig::Scaling::longrope) {
     ModelConfig of_long = config;
     of_long.rope.divisors = config.rope.long_divisors;

@@ -3,6 +3,24 @@
 # `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
 # hub are written. `n` is the prompt's length. Windows are shorter than every prompt.
 CASES = {
+    # As Llama 2 and 3, in the old spelling.
+    "llama_plain": dict(
+        model_type="llama", hidden_size=32, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=5e5), gguf=True,
+        old=dict(rope_theta=5e5, rope_scaling=None, pretraining_tp=1)),
+    # Wavelengths fall on both sides of the two bounds 32/4 and 32/1, and between them.
+    "llama_scaled_biased": dict(
+        model_type="llama", hidden_size=48, intermediate_size=60, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=20, attention_bias=True,
+        tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="llama3", rope_theta=1e4, factor=4.0, low_freq_factor=1.0,
+                             high_freq_factor=4.0, original_max_position_embeddings=32)),
+    "llama_linear_tied": dict(
+        model_type="llama", hidden_size=36, intermediate_size=50, num_hidden_layers=2,
+        num_attention_heads=6, num_key_value_heads=1, head_dim=6, mlp_bias=True,
+        tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="linear", rope_theta=5e3, factor=2.5)),
     # As Qwen2.5-0.5B. A window is named there and not in use.
     "qwen2_tied": dict(
         model_type="qwen2", hidden_size=30, intermediate_size=44, num_hidden_layers=2,
@@ -84,6 +102,27 @@ CASES |= {
         sliding_window=None,
         rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=8.0, beta_fast=4.0,
                              beta_slow=1.0, original_max_position_embeddings=32)),
+    # As Ministral 3: queries scaled by their position, which begins to act within the prompt.
+    "ministral3_scaled": dict(
+        model_type="ministral3", hidden_size=32, intermediate_size=44, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="yarn", type="yarn", rope_theta=1e4, factor=8.0,
+                             beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+                             original_max_position_embeddings=32, max_position_embeddings=256,
+                             llama_4_scaling_beta=0.25), gguf=True),
+    # An original context that is no power of two, and factors of attention that do not cancel.
+    "ministral3_tied": dict(
+        model_type="ministral3", hidden_size=30, intermediate_size=36, num_hidden_layers=3,
+        num_attention_heads=5, num_key_value_heads=1, head_dim=8, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e6, factor=4.0, beta_fast=4.0,
+                             beta_slow=1.0, mscale=1.0, mscale_all_dim=0.5,
+                             original_max_position_embeddings=21, llama_4_scaling_beta=0.5)),
+    "ministral3_window": dict(
+        model_type="ministral3", hidden_size=24, intermediate_size=40, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, head_dim=8, tie_word_embeddings=False,
+        sliding_window=20,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=2.5,
+                             original_max_position_embeddings=48, llama_4_scaling_beta=0.4)),
     # As Qwen2.5 with the scaling that its card recommends, in the old spelling.
     "qwen2_yarn": dict(
         model_type="qwen2", hidden_size=32, intermediate_size=40, num_hidden_layers=2,

@@ -1,4 +1,7 @@
 """What a reader of models may get wrong, for make_family_models.py: each must move its logits."""
+import math
+import sys
+
 import torch
 
 
@@ -173,6 +176,24 @@ def toggle(name, *values):
     return wrong
 
 
+def scale_queries(function):
+    """Queries scaled by their position in another way: function(positions, beta, original)."""
+    def wrong(model):
+        for attention in attentions(model):
+            module = sys.modules[type(attention).__module__]
+
+            def forward(*args, inner=attention.forward, **kwargs):
+                right = module.get_llama_4_attn_scale
+                module.get_llama_4_attn_scale = (
+                    lambda *at: function(*at)[:, None, :, None])
+                try:
+                    return inner(*args, **kwargs)
+                finally:
+                    module.get_llama_4_attn_scale = right
+            attention.forward = forward
+    return wrong
+
+
 # name: (config and tensors changed before the model is made, the model changed afterwards)
 OF_GEMMA = {
     "no window": (set_config(sliding_window=4096), None),
@@ -188,9 +209,25 @@ OF_GEMMA = {
     "rows interleaved": (interleave, None),
 }
 WRONG = {
+    "llama": {
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
     "mistral": {
         "rows interleaved": (interleave, None),
         "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "ministral3": {
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+        "queries not scaled": (set_rope(llama_4_scaling_beta=0.0), None),
+        "queries scaled otherwise": (set_rope(llama_4_scaling_beta=0.3), None),
+        "queries scaled smoothly": (None, scale_queries(
+            lambda at, beta, original: 1 + beta * torch.log1p(at / original))),
+        "queries scaled one token early": (None, scale_queries(
+            lambda at, beta, original: 1 + beta * torch.log1p((at + 1) // original))),
+        "queries scaled by the square": (None, scale_queries(
+            lambda at, beta, original: (1 + beta * torch.log1p(at // original)) ** 2)),
     },
     "smollm3": {
         "rope on the other layers": (toggle_rope, None),
@@ -301,22 +338,37 @@ def wrong_cases(config):
         pass
     elif config.rope_parameters["rope_type"] == "linear":
         cases["no rope factor"] = (set_rope(rope_type="default"), None)
+    elif config.rope_parameters["rope_type"] == "llama3":
+        cases["no rope scaling"] = (set_rope(rope_type="default"), None)
+        cases["a linear factor"] = (set_rope(rope_type="linear"), None)
+        cases["another lower bound"] = (set_rope(low_freq_factor=2.0), None)
+        cases["another upper bound"] = (set_rope(high_freq_factor=3.0), None)
     elif config.rope_parameters["rope_type"] == "yarn":
         cases["no yarn"] = (set_rope(rope_type="default"), None)
         cases["a linear factor"] = (set_rope(rope_type="linear"), None)
-        cases["no factor of attention"] = (set_rope(attention_factor=1.0), None)
+        of_paper = 0.1 * math.log(config.rope_parameters["factor"]) + 1
+        if config.rope_parameters.get("mscale_all_dim"):
+            cases["the paper's factor of attention"] = (set_rope(attention_factor=of_paper), None)
+        if config.rope_parameters.get("mscale_all_dim") != 1:
+            cases["no factor of attention"] = (set_rope(attention_factor=1.0), None)
     elif config.rope_parameters["rope_type"] == "longrope":
         rope = config.rope_parameters
         cases["no longrope"] = (set_rope(rope_type="default"), None)
         cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
                                                long_factor=rope["short_factor"]), None)
         cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
+    if config.model_type == "llama" and config.attention_bias:
+        for part in "qkvo":
+            cases[f"no bias of {part}_proj"] = (reset(f"{part}_proj.bias", 0), None)
+    if config.model_type == "llama" and config.mlp_bias:
+        for part in ("gate", "up", "down"):
+            cases[f"no bias of {part}_proj"] = (reset(f"{part}_proj.bias", 0), None)
     if config.model_type == "phi3" and config.rope_parameters["partial_rotary_factor"] != 1:
         cases["another part turned"] = (turn_all, None)
     if config.model_type == "gpt_neox" and config.attention_bias:
         cases["no query bias"] = (change("query_key_value.bias", queries_without_bias), None)
-    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "smollm3",
-                                                                         "phi3"):
+    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "ministral3",
+                                                                         "smollm3", "phi3"):
         cases["no window"] = (set_config(sliding_window=4096), None)
         cases["a window less by one"] = (shift_window(-1), None)
     return cases

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{qwen2,qwen3,gemma2,gemma3,mistral,smollm3,olmo2,granite,gpt2,gpt_neox,phi3}_*:
-tiny random models of these families, with logits and greedy continuations from Hugging Face
+"""Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
+gpt2,gpt_neox,phi3}_*: tiny random models of these families, with logits and greedy continuations from Hugging Face
 transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
@@ -158,14 +158,16 @@ LAYER_NORMED = ("gpt2", "gptneox")
 
 
 def write_gguf(model, path):
-    """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of SmolLM3 and Granite
-    the rows of queries and keys interleaved; GPT-2's matrices turned; GPT-NeoX's queries, keys and
-    values one behind the other; of the others no rows moved."""
+    """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of Llama, SmolLM3,
+    Granite and Ministral 3 the rows of queries and keys interleaved; GPT-2's matrices turned;
+    GPT-NeoX's queries, keys and values one behind the other; of the others no rows moved."""
     config = model.config
     architecture, arch = {
+        "llama": ("llama", gguf.MODEL_ARCH.LLAMA),
         "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
         "gemma2": ("gemma2", gguf.MODEL_ARCH.GEMMA2),
         "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3),
+        "ministral3": ("mistral3", gguf.MODEL_ARCH.MISTRAL3),
         "smollm3": ("smollm3", gguf.MODEL_ARCH.SMOLLM3),
         "olmo2": ("olmo2", gguf.MODEL_ARCH.OLMO2),
         "granite": ("granite", gguf.MODEL_ARCH.GRANITE),
@@ -209,6 +211,14 @@ def write_gguf(model, path):
         for kind in ("short", "long"):
             writer.add_tensor(f"rope_factors_{kind}.weight",
                               numpy.array(rope[f"{kind}_factor"], dtype=numpy.float32))
+    if architecture in ("llama", "mistral3"):
+        writer.add_vocab_size(VOCABULARY)
+        writer.add_rope_dimension_count(config.head_dim)
+    if architecture == "mistral3":
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+        writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+        writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     if architecture == "phi3":
         share = rope.get("partial_rotary_factor", 1.0)
         writer.add_rope_dimension_count(int(share * head_dim_of(config)))
@@ -226,7 +236,7 @@ def write_gguf(model, path):
         writer.add_rope_freq_base(rope["rope_theta"])
     if architecture not in LAYER_NORMED:
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    if architecture in ("qwen3", "gemma2", "gemma3"):
+    if architecture in ("llama", "qwen3", "mistral3", "gemma2", "gemma3"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if architecture == "gemma3":
@@ -250,7 +260,7 @@ def write_gguf(model, path):
 
     names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
     state = dict(model.state_dict())
-    if architecture in ("smollm3", "granite"):
+    if architecture in ("llama", "mistral3", "smollm3", "granite"):
         interleave(config, state)
     for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:

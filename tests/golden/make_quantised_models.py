@@ -39,6 +39,8 @@ CASES = {
     "fp8": dict(width=96, method="fp8"),
     # As DeepSeek-V3's; blocks that do not divide the matrices.
     "fp8_blocks": dict(width=96, method="fp8_blocks", block=64),
+    # As Ministral 3's: one scale a matrix, and one of its inputs.
+    "fp8_whole": dict(width=32, method="fp8_blocks", block=None),
 }
 
 
@@ -112,6 +114,12 @@ def eight_bits(case, name, weight):
         return ({f"{name}.weight": codes, f"{name}.weight_scale": scale},
                 (codes.float() * scale).numpy())
     block = case["block"]
+    if block is None:
+        scale = weight.abs().max() / 448
+        codes = (weight / scale).to(torch.float8_e4m3fn)
+        return ({f"{name}.weight": codes, f"{name}.weight_scale_inv": scale,
+                 f"{name}.activation_scale": torch.tensor(0.02)},
+                (codes.float() * scale).numpy())
     n = [-(-size // block) for size in (rows, k)]
     scale = torch.zeros(n)
     for i in range(n[0]):
@@ -133,6 +141,9 @@ def quantization_config(case):
     if method == "awq":
         return dict(quant_method="awq", bits=4, group_size=case["group"], zero_point=True,
                     version="gemm", modules_to_not_convert=None)
+    if method == "fp8_blocks" and case["block"] is None:
+        return dict(quant_method="fp8", activation_scheme="static", weight_block_size=None,
+                    dequantize=False, modules_to_not_convert=["lm_head"])
     if method == "fp8_blocks":
         return dict(quant_method="fp8", fmt="e4m3", activation_scheme="dynamic",
                     weight_block_size=[case["block"]] * 2)

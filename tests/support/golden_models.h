@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
 #define OUTRIDER_TESTS_SUPPORT_GOLDEN_MODELS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,6 +25,18 @@ inline std::filesystem::path golden_directory(const std::string& name) {
 
 inline nlohmann::json json_of(const std::filesystem::path& file) {
   return nlohmann::json::parse(std::ifstream(file));
+}
+
+// Their names, ascending: of those that have such a file beside them ("model.gguf"), or all.
+inline std::vector<std::string> golden_names(const char* file = "golden.json") {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_directory(""))) {
+    const bool is_one = std::filesystem::exists(entry.path() / "golden.json") &&
+                        std::filesystem::exists(entry.path() / file);
+    if (is_one) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 struct GoldenModel {

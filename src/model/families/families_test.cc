@@ -34,42 +34,6 @@ using testing::json_of;
 using testing::Row;
 using testing::Rows;
 
-const std::vector<std::string> kGoldens = {"qwen2_linear",
-                                           "qwen2_tied",
-                                           "qwen2_untied",
-                                           "qwen3_linear",
-                                           "qwen3_tied",
-                                           "qwen3_untied",
-                                           "gemma3_mixed",
-                                           "gemma3_scaled",
-                                           "gemma3_one_in_three",
-                                           "gemma3_capped",
-                                           "gemma2_capped",
-                                           "gemma2_uncapped_scores",
-                                           "gemma2_wide",
-                                           "qwen2_yarn",
-                                           "mistral_window",
-                                           "mistral_whole",
-                                           "mistral_yarn",
-                                           "smollm3_fourth",
-                                           "smollm3_listed",
-                                           "smollm3_window",
-                                           "olmo2_plain",
-                                           "olmo2_grouped",
-                                           "olmo2_biased",
-                                           "granite_tied",
-                                           "granite_untied",
-                                           "granite_biased",
-                                           "gpt2_plain",
-                                           "gpt2_odd",
-                                           "gpt2_short",
-                                           "gpt_neox_parallel",
-                                           "gpt_neox_sequential",
-                                           "gpt_neox_whole",
-                                           "phi3_window",
-                                           "phi3_crossing",
-                                           "phi3_long"};
-
 class FamilyGolden : public ::testing::TestWithParam<std::string> {};
 
 // The other engine computes in f32 as well, in other orders: logits of a few units differ by some
@@ -109,11 +73,11 @@ TEST_P(FamilyGolden, ChoosesTheTokensOfTransformers) {
   EXPECT_EQ(text, golden.greedy);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, ::testing::ValuesIn(kGoldens),
+INSTANTIATE_TEST_SUITE_P(All, FamilyGolden, ::testing::ValuesIn(testing::golden_names()),
                          [](const auto& info) { return info.param; });
 
 // The GGUF of the same numbers: permuted rows, folded norms and keys are the family's to know.
-class FamilyGguf : public ::testing::TestWithParam<const char*> {};
+class FamilyGguf : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
   const GoldenModel golden(GetParam());
@@ -126,12 +90,8 @@ TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
                             testing::run_block(*file, *left, golden.ids));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FamilyGguf,
-                         ::testing::Values("qwen2_tied", "qwen3_tied", "gemma2_capped",
-                                           "gemma3_scaled", "qwen2_yarn", "smollm3_fourth",
-                                           "olmo2_plain", "granite_tied", "gpt2_plain",
-                                           "gpt_neox_parallel", "phi3_crossing"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, FamilyGguf, ::testing::ValuesIn(testing::golden_names("model.gguf")),
+                         [](const auto& info) { return info.param; });
 
 // Windows, head norms, GELU, caps and two RoPE tables keep the promise: a row's bits do not depend
 // on how it came.
@@ -177,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma2_capped",
                                          "gemma3_one_in_three", "smollm3_window", "olmo2_grouped",
                                          "granite_biased", "gpt2_odd", "gpt_neox_parallel",
-                                         "gpt_neox_sequential", "phi3_crossing"),
+                                         "gpt_neox_sequential", "phi3_crossing", "ministral3_tied"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -252,13 +212,51 @@ TEST_P(UnknownRope, IsNamed) {
 const std::vector<std::string> kOneOfEachWithRope = {
     "llama_linear_tied", "qwen2_tied",        "qwen3_tied",     "gemma2_capped",
     "gemma3_scaled",     "mistral_window",    "smollm3_fourth", "olmo2_plain",
-    "granite_tied",      "gpt_neox_parallel", "phi3_crossing"};
+    "granite_tied",      "gpt_neox_parallel", "phi3_crossing",  "ministral3_scaled"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
+
+// What scales queries is Ministral 3's: another family's file that has it is refused, and one of
+// Ministral 3 that lacks its scaling, which transformers would fill in.
+TEST(MinistralConfig, ScalesQueriesOfItsOwnFamily) {
+  const auto read_with = [](const std::string& name, const nlohmann::json& rope) {
+    const testing::TemporaryDirectory directory;
+    nlohmann::json json = json_of(golden_directory(name) / "config.json");
+    json["rope_parameters"] = rope;
+    std::ofstream(directory.path() / "config.json") << json.dump();
+    return read_family(directory.path())->config().rope;
+  };
+  const auto message = [&](const std::string& name, const nlohmann::json& rope) -> std::string {
+    try {
+      (void)read_with(name, rope);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  nlohmann::json rope =
+      json_of(golden_directory("ministral3_scaled") / "config.json").at("rope_parameters");
+  EXPECT_EQ(read_with("ministral3_scaled", rope).query_beta, 0.25);
+  EXPECT_EQ(read_with("ministral3_scaled", rope).attention_factor, 1);  // both weights are 1
+  EXPECT_NE(message("mistral_yarn", rope).find("llama_4_scaling_beta"), std::string::npos);
+  const std::string missing = message("ministral3_scaled", nullptr);
+  EXPECT_NE(missing.find("rope_parameters to be there"), std::string::npos) << missing;
+  for (const auto& [key, value, named] :
+       {std::tuple{"llama_4_scaling_beta", nlohmann::json(-1), "scale of queries"},
+        std::tuple{"llama_4_scaling_beta", nlohmann::json("x"), "llama_4_scaling_beta"},
+        std::tuple{"original_max_position_embeddings", nlohmann::json(24.5), "a whole number"},
+        std::tuple{"original_max_position_embeddings", nlohmann::json(0), "original context"},
+        std::tuple{"max_position_embeddings", nlohmann::json(64), "max_position_embeddings"}}) {
+    nlohmann::json changed = rope;
+    changed[key] = value;
+    const std::string error = message("ministral3_scaled", changed);
+    EXPECT_NE(error.find(named), std::string::npos) << error;
+  }
+}
 
 // Qwen's windows as transformers reads them: from max_window_layers on, where they are in use.
 TEST(QwenConfig, WindowsBeginAtTheirLayer) {
@@ -294,10 +292,11 @@ TEST(UnknownField, IsNamedInGguf) {
   };
   const std::string token = "tokenizer.ggml.bos_token_id";
   for (const auto& [name, known, unknown] :
-       {Change{"qwen2_tied"}, Change{"qwen3_tied"},
+       {Change{"llama_plain"}, Change{"qwen2_tied"}, Change{"qwen3_tied"},
         Change{"gemma2_capped", "attention.sliding_window", "attention.sliding_windox"},
         Change{"gemma3_scaled"}, Change{"smollm3_fourth"}, Change{"olmo2_plain"},
-        Change{"granite_tied"}, Change{"phi3_crossing"},
+        Change{"granite_tied"}, Change{"phi3_crossing"}, Change{"ministral3_scaled"},
+        Change{"ministral3_scaled", "attention.temperature_scale", "attention.temperature_scald"},
         Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
         Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);

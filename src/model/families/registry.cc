@@ -15,6 +15,7 @@
 #include "model/families/gpt_neox.h"
 #include "model/families/granite.h"
 #include "model/families/llama.h"
+#include "model/families/ministral3.h"
 #include "model/families/mistral.h"
 #include "model/families/olmo2.h"
 #include "model/families/phi3.h"
@@ -43,6 +44,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"Gemma2ForCausalLM", "gemma2", "gemma2", read<Gemma2>},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
     {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},
+    {"Ministral3ForCausalLM", "ministral3", "mistral3", read<Ministral3>},
     {"SmolLM3ForCausalLM", "smollm3", "smollm3", read<SmolLm3>},
     {"Olmo2ForCausalLM", "olmo2", "olmo2", read<Olmo2>},
     {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
@@ -97,6 +99,8 @@ const FamilyEntry& entry_of(const ConfigSection& config) {
 }
 
 }  // namespace
+
+std::span<const FamilyEntry> families() { return kFamilies; }
 
 std::unique_ptr<const Family> read_family(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";

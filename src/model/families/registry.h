@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "io/gguf.h"
@@ -20,6 +21,9 @@ struct FamilyEntry {
   const char* gguf;        // general.architecture; null: its files are another family's
   std::unique_ptr<const Family> (*read)(const ConfigSource& source);
 };
+
+// In the order of the documentation.
+std::span<const FamilyEntry> families();
 
 // The family of a Hugging Face directory's config.json (and generation_config.json), or of a GGUF
 // file. Throws Error naming the key on anything missing, malformed, out of bounds, not supported,

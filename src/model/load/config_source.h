@@ -29,6 +29,9 @@ struct RopeKeys {
   // family turns whole heads, and another share is refused.
   const char* share = nullptr;
   double default_share = 1;
+  // RopeConfig::query_beta: config.json's key in the scaling's section. Null: queries are not
+  // scaled by their positions, and a file that says so is refused.
+  ConfigKey query_beta = {nullptr, nullptr};
   double default_theta = 10000;
 };
 

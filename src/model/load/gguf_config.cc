@@ -150,13 +150,17 @@ std::optional<RopeConfig> GgufConfig::read_longrope(RopeConfig rope, int rotated
   return rope;
 }
 
+int GgufConfig::original_context() const {
+  return whole({nullptr, "rope.scaling.original_context_length"})
+      .value_or(required_whole({nullptr, "context_length"}));
+}
+
 // llama.cpp multiplies the factor of attention by that of the paper.
 RopeConfig GgufConfig::read_yarn(RopeConfig rope, std::optional<double> factor) const {
   rope.scaling = RopeConfig::Scaling::yarn;
   if (!factor) fail({nullptr, "rope.scaling.factor"}, "there", "no such key");
   rope.factor = *factor;
-  rope.original_context = whole({nullptr, "rope.scaling.original_context_length"})
-                              .value_or(required_whole({nullptr, "context_length"}));
+  rope.original_context = original_context();
   rope.beta_fast = real({nullptr, "rope.scaling.yarn_beta_fast"}).value_or(rope.beta_fast);
   rope.beta_slow = real({nullptr, "rope.scaling.yarn_beta_slow"}).value_or(rope.beta_slow);
   rope.whole_bounds = flag({nullptr, "rope.scaling.yarn_truncate"}).value_or(true);
@@ -177,6 +181,15 @@ int GgufConfig::rotary_dim(const RopeKeys& keys, int head_dim) const {
 }
 
 RopeConfig GgufConfig::rope(const RopeKeys& keys, int rotated_dim) const {
+  RopeConfig rope = read_scaling(keys, rotated_dim);
+  if (const double beta = real(keys.query_beta).value_or(0); beta != 0) {
+    rope.query_beta = beta;
+    rope.original_context = original_context();
+  }
+  return rope;
+}
+
+RopeConfig GgufConfig::read_scaling(const RopeKeys& keys, int rotated_dim) const {
   constexpr ConfigKey kKind = {nullptr, "rope.scaling.type"};
   constexpr ConfigKey kFactor = {nullptr, "rope.scaling.factor"};
   RopeConfig rope;

@@ -42,6 +42,9 @@ class GgufConfig final : public ConfigSource {
   std::string full(const ConfigKey& key) const;
   std::vector<float> read_divisors(const char* name, int rotated_dim) const;
   std::optional<RopeConfig> read_longrope(RopeConfig rope, int rotated_dim) const;
+  // Tokens that the model was trained on before its context was stretched.
+  int original_context() const;
+  RopeConfig read_scaling(const RopeKeys& keys, int rotated_dim) const;
   RopeConfig read_yarn(RopeConfig rope, std::optional<double> factor) const;
 
   const GgufFile& file_;

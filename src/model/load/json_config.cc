@@ -135,8 +135,6 @@ void read_longrope(const Section& scaling, double context, RopeConfig& rope) {
   rope.scaling = RopeConfig::Scaling::longrope;
   rope.divisors = read_divisors(scaling, "short_factor");
   rope.long_divisors = read_divisors(scaling, "long_factor");
-  rope.original_context =
-      scaling.real_or("original_max_position_embeddings", rope.original_context);
   if (!(rope.original_context > 1)) {  // its logarithm divides
     scaling.fail("original_max_position_embeddings", "above 1",
                  fmt::format("{}", rope.original_context));
@@ -167,8 +165,6 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
     rope.original_context = scaling.real("original_max_position_embeddings");
   } else if (kind == "yarn") {
     rope.scaling = RopeConfig::Scaling::yarn;
-    rope.original_context =
-        scaling.real_or("original_max_position_embeddings", rope.original_context);
     rope.factor = scaling.real_or("factor", context / rope.original_context);
     const double beta_fast = scaling.real_or("beta_fast", 0);
     if (beta_fast != 0) rope.beta_fast = beta_fast;
@@ -205,7 +201,7 @@ std::vector<TokenId> read_end_tokens(const Section& section) {
   return tokens;
 }
 
-void require_known(const Section& section, const Json& json) {
+void require_known(const Section& section, const Json& json, const RopeKeys& keys) {
   static constexpr std::array kKnown = {"attention_factor",
                                         "beta_fast",
                                         "beta_slow",
@@ -219,6 +215,7 @@ void require_known(const Section& section, const Json& json) {
                                         "low_freq_factor",
                                         "high_freq_factor",
                                         "original_max_position_embeddings",
+                                        "max_position_embeddings",
                                         "partial_rotary_factor",
                                         "short_factor",
                                         "long_factor"};
@@ -226,6 +223,7 @@ void require_known(const Section& section, const Json& json) {
     if (!has_meaning(key, value) || std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) {
       continue;
     }
+    if (keys.query_beta.hugging_face != nullptr && key == keys.query_beta.hugging_face) continue;
     section.fail(key, "absent (this build does not know it)", Section::shown(value));
   }
 }
@@ -335,7 +333,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
   std::optional<Section> scaling;
   if (keys.may_be_scaled) {
     scaling = section_.section("rope_scaling");
-    if (scaling) require_known(*scaling, json_["rope_scaling"]);
+    if (scaling) require_known(*scaling, json_["rope_scaling"], keys);
   }
   if (auto parameters = section_.section("rope_parameters")) {
     const Json* json = &json_["rope_parameters"];
@@ -347,7 +345,7 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
     } else if (!keys.may_be_scaled) {
       return rope;
     }
-    require_known(*parameters, *json);
+    require_known(*parameters, *json, keys);
     rope.theta = parameters->real_or("rope_theta", rope.theta);
     if (!scaling) scaling = parameters;
   }
@@ -361,6 +359,16 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
     scaling->fail("original_max_position_embeddings",
                   fmt::format("{}, as beside the section", rope.original_context),
                   fmt::format("{}", named));
+  }
+  rope.original_context = named;
+  // Ministral 3's repeat it.
+  if (const double repeated = scaling->real_or("max_position_embeddings", context);
+      repeated != context) {
+    scaling->fail("max_position_embeddings", fmt::format("{}, as beside the section", context),
+                  fmt::format("{}", repeated));
+  }
+  if (const char* const key = keys.query_beta.hugging_face) {
+    rope.query_beta = scaling->real_or(key, 0);
   }
   return read_scaling(*scaling, context, rope);
 }

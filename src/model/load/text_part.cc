@@ -18,9 +18,30 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Multimodal classes whose text part is a family of ours, called by text_config's model_type.
-constexpr std::string_view kClasses[] = {"Gemma3ForConditionalGeneration",
-                                         "Mistral3ForConditionalGeneration"};
+// Multimodal classes whose text part is a family of ours, called by text_config's model_type; and
+// which one where it names none.
+struct Class {
+  const char* name;
+  const char* text_model_type;
+};
+constexpr Class kClasses[] = {{"Gemma3ForConditionalGeneration", "gemma3_text"},
+                              {"Mistral3ForConditionalGeneration", "mistral"}};
+
+// The class that config.json names. Throws Error where it names none of them.
+const Class& class_of(const ConfigSection& section) {
+  const Json* const classes = section.find("architectures");
+  if (classes != nullptr && classes->is_array()) {
+    for (const Json& name : *classes) {
+      const auto* const known = std::find_if(std::begin(kClasses), std::end(kClasses),
+                                             [&](const Class& one) { return name == one.name; });
+      if (known != std::end(kClasses)) return *known;
+    }
+  }
+  section.fail(
+      "architectures",
+      fmt::format("{} or {} where there is a text_config", kClasses[0].name, kClasses[1].name),
+      classes != nullptr ? ConfigSection::shown(*classes) : "no such key");
+}
 
 // Where such directories keep a text model's tensors: as transformers 4 wrote them, and 5.
 struct Prefix {
@@ -32,15 +53,45 @@ constexpr Prefix kPrefixes[] = {{"language_model.model.", "model."},
                                 {"model.language_model.", "model."},
                                 {"lm_head.", "lm_head."}};
 
-// text_config names what is not transformers' default alone: those of Gemma3TextConfig (5.12.1).
+// text_config names what is not transformers' default alone: those of Gemma3TextConfig,
+// MistralConfig and Ministral3Config (5.12.1).
 const Json& defaults_of(const std::string& model_type) {
   static const Json of_gemma3 = {{"vocab_size", 262208},      {"hidden_size", 2304},
                                  {"intermediate_size", 9216}, {"num_hidden_layers", 26},
                                  {"num_attention_heads", 8},  {"num_key_value_heads", 4},
                                  {"head_dim", 256},           {"max_position_embeddings", 131072},
                                  {"rms_norm_eps", 1e-6}};
+  static const Json of_mistral = {{"vocab_size", 32000},
+                                  {"hidden_size", 4096},
+                                  {"intermediate_size", 14336},
+                                  {"num_hidden_layers", 32},
+                                  {"num_attention_heads", 32},
+                                  {"num_key_value_heads", 8},
+                                  {"max_position_embeddings", 131072},
+                                  {"rms_norm_eps", 1e-6}};
+  static const Json of_ministral3 = {{"vocab_size", 131072},
+                                     {"hidden_size", 4096},
+                                     {"intermediate_size", 14336},
+                                     {"num_hidden_layers", 34},
+                                     {"num_attention_heads", 32},
+                                     {"num_key_value_heads", 8},
+                                     {"head_dim", 128},
+                                     {"max_position_embeddings", 262144},
+                                     {"rms_norm_eps", 1e-5},
+                                     {"rope_parameters",
+                                      {{"rope_type", "yarn"},
+                                       {"rope_theta", 1e6},
+                                       {"factor", 16.0},
+                                       {"original_max_position_embeddings", 16384},
+                                       {"beta_fast", 32.0},
+                                       {"beta_slow", 1.0},
+                                       {"mscale", 1.0},
+                                       {"mscale_all_dim", 1.0},
+                                       {"llama_4_scaling_beta", 0.1}}}};
   static const Json none = Json::object();
-  return model_type == "gemma3_text" ? of_gemma3 : none;
+  if (model_type == "gemma3_text") return of_gemma3;
+  if (model_type == "mistral") return of_mistral;
+  return model_type == "ministral3" ? of_ministral3 : none;
 }
 
 class TextPart final : public TensorSource {
@@ -83,29 +134,25 @@ std::optional<Json> text_config_of(const Json& config, const std::filesystem::pa
   const auto part = config.find("text_config");
   if (part == config.end() || part->is_null()) return std::nullopt;
   const ConfigSection section(config, file.string());
-  const Json* const classes = section.find("architectures");
-  const auto is_known = [](const Json& name) {
-    return name.is_string() && std::find(std::begin(kClasses), std::end(kClasses),
-                                         name.get<std::string>()) != std::end(kClasses);
-  };
-  if (classes == nullptr || !classes->is_array() ||
-      !std::any_of(classes->begin(), classes->end(), is_known)) {
-    section.fail("architectures",
-                 fmt::format("{} or {} where there is a text_config", kClasses[0], kClasses[1]),
-                 classes != nullptr ? ConfigSection::shown(*classes) : "no such key");
-  }
-  if (!part->is_object()) section.fail("text_config", "an object", ConfigSection::shown(*part));
-  const auto type = part->find("model_type");
-  const std::string model_type =
-      type != part->end() && type->is_string() ? type->get<std::string>() : "";
+  const Class& known = class_of(section);
+  const ConfigSection stored = *section.section("text_config");
+  const std::string model_type = stored.text_or("model_type", known.text_model_type);
   Json text = defaults_of(model_type);
   text.update(*part);
+  if (part->contains("rope_scaling") && !part->contains("rope_parameters")) {
+    text.erase("rope_parameters");
+  }
+  text["model_type"] = model_type;
   // The text part's own class; the whole's stands above.
   text.erase("architectures");
-  for (const char* key : {"bos_token_id", "eos_token_id", "tie_word_embeddings",
-                          "quantization_config", "compression_config"}) {
+  for (const char* key :
+       {"bos_token_id", "eos_token_id", "quantization_config", "compression_config"}) {
     if (!text.contains(key) && config.contains(key)) text[key] = config[key];
   }
+  // transformers 5 asks the whole's, and takes the embedding where it says nothing; older files say
+  // it of the text part. An output matrix that is stored and another one counts in any case.
+  text["tie_word_embeddings"] =
+      section.flag_or("tie_word_embeddings", true) || stored.flag_or("tie_word_embeddings", false);
   return text;
 }
 

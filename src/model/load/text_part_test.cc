@@ -1,14 +1,17 @@
-// A multimodal directory is its text part: the golden Gemma 3 put into the layouts that
-// transformers 4 and 5 write for Gemma3ForConditionalGeneration has the bits of the plain
-// directory.
+// A multimodal directory is its text part: golden models put into the layouts that transformers 4
+// and 5 write for Gemma3ForConditionalGeneration and Mistral3ForConditionalGeneration have the bits
+// of the plain directories.
 #include "model/load/text_part.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/safetensors.h"
@@ -26,14 +29,36 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-fs::path golden() {
-  return fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / "gemma3_one_in_three";
-}
-json golden_config() { return json::parse(std::ifstream(golden() / "config.json")); }
+struct Whole {
+  const char* golden;  // its text part
+  const char* class_name;
+  const char* model_type;
+};
 
-// "model." of the text model's names becomes `prefix`; an image's tensor stands beside them.
-void write_whole(const std::string& prefix, const fs::path& directory) {
-  const auto source = open_safetensors(golden() / "model.safetensors");
+fs::path golden(const Whole& whole) {
+  return fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / whole.golden;
+}
+
+// Where a layout keeps the tensors "model." and "lm_head." of a text model.
+struct Layout {
+  const char* model;
+  const char* head;
+};
+constexpr Layout kLayouts[] = {{"language_model.model.", "language_model.lm_head."},
+                               {"model.language_model.", "lm_head."}};
+
+std::string name_in(const Layout& layout, std::string_view name) {
+  for (const auto& [plain, prefix] :
+       {std::pair("model.", layout.model), std::pair("lm_head.", layout.head)}) {
+    if (name.starts_with(plain)) return prefix + std::string(name.substr(std::strlen(plain)));
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+// An image's tensor stands beside those of the text.
+void write_whole(const Whole& whole, const Layout& layout, const fs::path& directory) {
+  const auto source = open_safetensors(golden(whole) / "model.safetensors");
   std::vector<std::vector<float>> values;
   values.reserve(source->tensors().size());
   std::vector<NamedValues> named;
@@ -41,34 +66,45 @@ void write_whole(const std::string& prefix, const fs::path& directory) {
     values.emplace_back(static_cast<std::size_t>(tensor.n_elements()));
     const std::int64_t n_rows = tensor.shape.size() == 1 ? 1 : tensor.shape[0];
     decode_rows(tensor, 0, n_rows, values.back());
-    ASSERT_TRUE(tensor.name.starts_with("model.")) << tensor.name;
     named.push_back(
-        {.name = prefix + tensor.name.substr(6), .shape = tensor.shape, .values = values.back()});
+        {.name = name_in(layout, tensor.name), .shape = tensor.shape, .values = values.back()});
   }
   const std::vector<float> image(6, 1.0F);
   named.push_back({.name = "vision_tower.patch.weight", .shape = {2, 3}, .values = image});
   write_safetensors(directory / "model.safetensors", named, ElementType::bf16);
-  json config = golden_config();
-  config.erase("architectures");
-  config.erase("eos_token_id");
-  const json whole = {{"architectures", {"Gemma3ForConditionalGeneration"}},
-                      {"model_type", "gemma3"},
-                      {"eos_token_id", {2, 7}},
-                      {"vision_config", {{"hidden_size", 3}}},
-                      {"text_config", config}};
-  std::ofstream(directory / "config.json") << whole.dump();
+  json text = json::parse(std::ifstream(golden(whole) / "config.json"));
+  text.erase("architectures");
+  text.erase("eos_token_id");
+  json config = {{"architectures", {whole.class_name}},
+                 {"model_type", whole.model_type},
+                 {"eos_token_id", {2, 7}},
+                 {"vision_config", {{"hidden_size", 3}}},
+                 {"text_config", text}};
+  if (text.contains("tie_word_embeddings")) {
+    config["tie_word_embeddings"] = text["tie_word_embeddings"];
+  }
+  std::ofstream(directory / "config.json") << config.dump();
 }
 
-TEST(TextPart, HasTheBitsOfThePlainDirectory) {
+class TextPart : public ::testing::TestWithParam<Whole> {};
+
+TEST_P(TextPart, HasTheBitsOfThePlainDirectory) {
+  const Whole& whole = GetParam();
   const LoadOptions options{.weights = WeightKind::f32, .n_threads = 1};
-  const auto plain = load_model(golden(), options);
-  const std::vector<TokenId> tokens = {5, 9, 33, 12, 60, 3, 3, 71, 8, 40, 22, 17};
+  const auto plain = load_model(golden(whole), options);
+  // Beyond windows and original contexts.
+  std::vector<TokenId> tokens;
+  for (int copy = 0; copy < 4; ++copy) {
+    for (const TokenId token : {5, 9, 33, 12, 60, 3, 3, 71, 8, 40, 22, 17}) {
+      tokens.push_back(token);
+    }
+  }
   const auto sequence = plain->open({});
   const testing::Rows expected = testing::run_block(*plain, *sequence, tokens);
-  for (const char* prefix : {"language_model.model.", "model.language_model."}) {
-    SCOPED_TRACE(prefix);
+  for (const Layout& layout : kLayouts) {
+    SCOPED_TRACE(layout.model);
     const testing::TemporaryDirectory directory;
-    write_whole(prefix, directory.path());
+    write_whole(whole, layout, directory.path());
     const auto part = load_model(directory.path(), options);
     const auto of_part = part->open({});
     testing::expect_same_bits(expected, 0, testing::run_block(*part, *of_part, tokens));
@@ -78,8 +114,16 @@ TEST(TextPart, HasTheBitsOfThePlainDirectory) {
   }
 }
 
-// As the published 4B's config.json, which names what is not the default.
-TEST(TextPart, LeavesDefaultsToTransformers) {
+INSTANTIATE_TEST_SUITE_P(
+    All, TextPart,
+    ::testing::Values(Whole{"gemma3_one_in_three", "Gemma3ForConditionalGeneration", "gemma3"},
+                      Whole{"ministral3_scaled", "Mistral3ForConditionalGeneration", "mistral3"},
+                      Whole{"ministral3_tied", "Mistral3ForConditionalGeneration", "mistral3"},
+                      Whole{"mistral_whole", "Mistral3ForConditionalGeneration", "mistral3"}),
+    [](const auto& info) { return std::string(info.param.golden); });
+
+// As the published Gemma 3 4B's config.json, which names what is not the default.
+TEST(TextConfig, LeavesDefaultsToTransformers) {
   const json whole = {
       {"architectures", {"Gemma3ForConditionalGeneration"}},
       {"eos_token_id", {1, 106}},
@@ -91,9 +135,34 @@ TEST(TextPart, LeavesDefaultsToTransformers) {
   EXPECT_EQ((*text)["num_attention_heads"], 8);
   EXPECT_EQ((*text)["vocab_size"], 262208);
   EXPECT_EQ((*text)["eos_token_id"], (json{1, 106}));
+  EXPECT_EQ((*text)["tie_word_embeddings"], true);
 }
 
-TEST(TextPart, OtherClassesAreNamed) {
+// Mistral3Config and its text parts' classes in transformers 5.12.1.
+TEST(TextConfig, HasMistralsDefaults) {
+  const auto text_of = [](const json& text) {
+    return *text_config_of({{"architectures", {"Mistral3ForConditionalGeneration"}},
+                            {"tie_word_embeddings", false},
+                            {"text_config", text}},
+                           "config.json");
+  };
+  const json mistral = text_of({{"rms_norm_eps", 1e-5}});
+  EXPECT_EQ(mistral["model_type"], "mistral");
+  EXPECT_EQ(mistral["vocab_size"], 32000);
+  EXPECT_EQ(mistral["rms_norm_eps"], 1e-5);
+  EXPECT_EQ(mistral["tie_word_embeddings"], false);
+  const json ministral = text_of({{"model_type", "ministral3"}, {"tie_word_embeddings", true}});
+  EXPECT_EQ(ministral["num_hidden_layers"], 34);
+  EXPECT_EQ(ministral["rope_parameters"]["original_max_position_embeddings"], 16384);
+  EXPECT_EQ(ministral["tie_word_embeddings"], true);
+  const json named = {{"rope_type", "yarn"}, {"factor", 2}};
+  EXPECT_EQ(text_of({{"model_type", "ministral3"}, {"rope_parameters", named}})["rope_parameters"],
+            named);
+  EXPECT_FALSE(
+      text_of({{"model_type", "ministral3"}, {"rope_scaling", named}}).contains("rope_parameters"));
+}
+
+TEST(TextConfig, OtherClassesAreNamed) {
   EXPECT_FALSE(text_config_of({{"model_type", "llama"}}, "config.json").has_value());
   EXPECT_FALSE(text_config_of({{"text_config", nullptr}}, "config.json").has_value());
   const auto reading = [](const json& config) {

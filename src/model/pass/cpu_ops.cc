@@ -120,6 +120,9 @@ void CpuOps::operator()(const op::Angles& op) const {
       cosines[pair] = static_cast<float>(magnitude * angle.cosine);
       sines[pair] = static_cast<float>(magnitude * angle.sine);
     }
+    if (rope.query_beta != 0) {
+      angles.query_scales[static_cast<std::size_t>(i)] = rope.query_scale(at.position);
+    }
   }
 }
 
@@ -184,6 +187,11 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
     const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(angles->half);
     table.rotate(x, angles->cosines.data() + at, angles->sines.data() + at, angles->half);
   };
+  const auto rotate_query = [&](int i, float* x) {
+    rotate(i, x);
+    if (angles == nullptr || angles->query_scales.empty()) return;
+    scale_by(angles->query_scales[static_cast<std::size_t>(i)], x, head_dim);
+  };
   const auto store = [&](int i, const float* x, const auto& stores, std::size_t block_at) {
     const PassRow& at = pass.plan_.rows()[static_cast<std::size_t>(i)];
     const int slot = at.sequence->n_kept() + at.node;
@@ -200,7 +208,8 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
     const int head = static_cast<int>(at) / n_units;
     const int unit = static_cast<int>(at) % n_units;
     if (unit < group) {
-      for_rows(op.query, attention.query.bias, &attention.query_norm, head * group + unit, rotate);
+      for_rows(op.query, attention.query.bias, &attention.query_norm, head * group + unit,
+               rotate_query);
     } else if (unit == group) {
       for_rows(op.key, attention.key.bias, &attention.key_norm, head, [&](int i, float* key) {
         rotate(i, key);

@@ -50,7 +50,8 @@ struct Embed {
   Rows to;
 };
 
-// The cosines and sines of every row's position, for the RoPE table of that number. By rows.
+// The cosines and sines of every row's position, and what its queries are multiplied by, for the
+// RoPE table of that number. By rows.
 struct Angles {
   int rope = 0;
 };
@@ -82,8 +83,8 @@ struct Multiply {
 };
 
 // Of every head of queries, keys and values: bias, norm (but of all heads together, which stand
-// before), RoPE; then keys and values into the KV cache, rounded to its type. Every reader, the row
-// itself included, reads them rounded. By heads.
+// before), RoPE, of queries the scale of their position; then keys and values into the KV cache,
+// rounded to its type. Every reader, the row itself included, reads them rounded. By heads.
 struct PlaceHeads {
   Rows query, key, value;
   const Attention* attention = nullptr;

@@ -62,8 +62,10 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
                                                  machine_.n_threads);
   }
   for (const RopeTable& rope : list_.ropes) {
-    angles_.push_back(
-        {.half = static_cast<int>(rope.frequencies.size()), .cosines = {}, .sines = {}});
+    angles_.push_back({.half = static_cast<int>(rope.frequencies.size()),
+                       .cosines = {},
+                       .sines = {},
+                       .query_scales = {}});
   }
   int widest = 0;
   for (const Op& op : list_.ops) {
@@ -147,11 +149,15 @@ void CpuPass::make_room() {
     const Buffer& buffer = list_.buffers[i];
     buffers_[i].resize(buffer.asked ? plan_.n_asked() : plan_.n_rows(), buffer.width, buffer.forms);
   }
-  for (Angles& angles : angles_) {
-    const std::size_t n =
-        static_cast<std::size_t>(plan_.n_rows()) * static_cast<std::size_t>(angles.half);
+  for (std::size_t i = 0; i < angles_.size(); ++i) {
+    Angles& angles = angles_[i];
+    const auto n_rows = static_cast<std::size_t>(plan_.n_rows());
+    const std::size_t n = n_rows * static_cast<std::size_t>(angles.half);
     if (angles.cosines.size() < n) angles.cosines.resize(n);
     if (angles.sines.size() < n) angles.sines.resize(n);
+    if (list_.ropes[i].query_beta != 0 && angles.query_scales.size() < n_rows) {
+      angles.query_scales.resize(n_rows);
+    }
   }
 }
 

@@ -103,6 +103,8 @@ class CpuPass {
     int half = 0;                // pairs that turn
     std::vector<float> cosines;  // (n_rows, half)
     std::vector<float> sines;    // (n_rows, half)
+    // (n_rows): what turned queries are multiplied by; empty where the table has no such scaling.
+    std::vector<float> query_scales;
   };
 
   CpuPass(PassList list, const ModelConfig* config, const Machine& machine);

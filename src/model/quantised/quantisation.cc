@@ -54,13 +54,18 @@ Quantisation read_awq(const ConfigSection& section) {
   return {.form = Form::awq, .group = read_group(section, "group_size")};
 }
 
-Quantisation read_fp8(const ConfigSection& section) {
+Quantisation read_fp8(const ConfigSection& section, const Json& json) {
   const std::string format = section.text_or("fmt", "e4m3");
   require(section, "fmt", format == "e4m3", "e4m3");
   const std::string scheme = section.text_or("activation_scheme", "dynamic");
-  require(section, "activation_scheme", scheme == "dynamic", "dynamic");
+  require(section, "activation_scheme", scheme == "dynamic" || scheme == "static",
+          "dynamic or static");
   Quantisation quantisation{.form = Form::fp8_blocks};
   const Json* block = section.find("weight_block_size");
+  if (block == nullptr && json.contains("weight_block_size")) {
+    quantisation.block_rows = quantisation.block_columns = 0;
+    return quantisation;
+  }
   const bool is_pair = block != nullptr && block->is_array() && block->size() == 2;
   require(section, "weight_block_size", is_pair, "two numbers");
   quantisation.block_rows = section.whole("weight_block_size", block->at(0));
@@ -130,7 +135,7 @@ std::optional<Quantisation> read_quantisation(const Json& config,
     const std::string method = section.text_or("quant_method", "");
     if (method == "gptq") return read_gptq(section);
     if (method == "awq") return read_awq(section);
-    if (method == "fp8") return read_fp8(section);
+    if (method == "fp8") return read_fp8(section, *value);
     if (method == "compressed-tensors") return read_compressed(section);
     whole.fail(key, kRead, fmt::format("weights quantised by {}", method));
   }

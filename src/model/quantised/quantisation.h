@@ -39,13 +39,14 @@ struct Quantisation {
     fp8,
     // DeepSeek's. Weights are multiplied by the scale of their block, whatever its name says.
     //   weight            FP8 E4M3 (n_rows, k)
-    //   weight_scale_inv  (n_rows / block_rows, k / block_columns), both rounded up
+    //   weight_scale_inv  (n_rows / block_rows, k / block_columns), both rounded up; one number
+    //                     where block_rows is 0, as Ministral 3's
     fp8_blocks,
   };
   Form form = Form::gptq;
   int group = 0;               // inputs that share a scale; 0: all of a row
   bool zeros_less_one = true;  // gptq: the stored zeros
-  int block_rows = 128;        // fp8_blocks
+  int block_rows = 128;        // fp8_blocks; both 0: the matrix
   int block_columns = 128;
 };
 

@@ -152,7 +152,7 @@ void QuantisedMatrix::read_codes(std::span<const std::int64_t> rows,
 
 void QuantisedMatrix::read_fp8(std::span<const std::int64_t> rows, std::span<float> values) const {
   const Quantisation& quantisation = tensors_.quantisation;
-  const bool in_blocks = quantisation.form == Form::fp8_blocks;
+  const bool in_blocks = quantisation.form == Form::fp8_blocks && quantisation.block_rows > 0;
   const std::int64_t k = tensors_.k;
   float* out = values.data();
   for (const std::int64_t row : rows) {

@@ -122,7 +122,8 @@ INSTANTIATE_TEST_SUITE_P(All, Quantised,
                                            Case{"gptq_column", "int8"}, Case{"awq", "int8"},
                                            Case{"awq_column", "int8"}, Case{"packed", "int8"},
                                            Case{"packed_column", "int8"}, Case{"int8", "int8"},
-                                           Case{"fp8", "bf16"}, Case{"fp8_blocks", "bf16"}),
+                                           Case{"fp8", "bf16"}, Case{"fp8_blocks", "bf16"},
+                                           Case{"fp8_whole", "bf16"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // OCP's table of E4M3: the largest number is 448, the smallest 2^-9.
@@ -161,7 +162,9 @@ TEST(ReadQuantisation, RefusesOtherFormsByName) {
   EXPECT_THAT(with("packed", "transform_config", {{"R3", 1}}), fails("transform_config"));
   EXPECT_THAT(with("packed", "kv_cache_scheme", {{"num_bits", 8}}), fails("kv_cache_scheme"));
   EXPECT_NO_THROW(with("packed", "sparsity_config", {{"format", "dense"}})());
-  EXPECT_THAT(with("fp8_blocks", "activation_scheme", "static"), fails("dynamic"));
+  EXPECT_THAT(with("fp8_blocks", "activation_scheme", "sometimes"), fails("dynamic or static"));
+  EXPECT_THAT(reading("fp8_blocks", [](json& section) { section.erase("weight_block_size"); }),
+              fails("two numbers"));
   EXPECT_THAT(with("awq", "version", "gemv"), fails("gemm"));
   EXPECT_NO_THROW(with("awq", "version", "GEMM")());
   EXPECT_THAT(with("awq", "zero_point", false), fails("zero_point"));

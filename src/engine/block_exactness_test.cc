@@ -1,0 +1,189 @@
+// Promise 1, by enumeration, for the blocks that no Llama has: a tiny model of a family that has
+// the block (tests/golden), in files, behind a text on which it acts. What is emitted follows the
+// target's own law to 1e-12, whatever drafts. Then the same model with the block changed a little,
+// which the same enumeration must notice.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/make_tree_shape.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/make_rule.h"
+#include "tests/support/drafter_proof.h"
+#include "tests/support/drafter_worlds.h"
+#include "tests/support/exactness.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::kCaught;
+using testing::kExact;
+using testing::prove;
+using testing::Proven;
+using testing::StoredModel;
+using testing::World;
+
+struct BlockWorld {
+  const char* block;
+  const char* golden;
+  // Of the golden prompt. What the block does differs among the tokens that are drafted: a window
+  // or an original context ends before or within them.
+  std::size_t n_prompt;
+  // Changes of config.json (JSON merge patches, RFC 7386) that an enumeration must notice.
+  std::vector<const char*> mutants;
+};
+
+const std::vector<BlockWorld> kWorlds = {
+    {"Window", "mistral_window", 24, {R"({"sliding_window": 19})", R"({"sliding_window": 21})"}},
+    {"SoftCap",
+     "gemma2_capped",
+     18,
+     {R"({"attn_logit_softcapping": null})", R"({"final_logit_softcapping": null})",
+      R"({"sliding_window": 15, "sliding_window_size": 15})"}},
+    {"ParallelResidual", "gpt_neox_parallel", 12, {R"({"use_parallel_residual": false})"}},
+    {"QueryScale",
+     "ministral3_tied",
+     20,
+     {R"({"rope_parameters": {"llama_4_scaling_beta": 0}})",
+      R"({"rope_parameters": {"llama_4_scaling_beta": 0.4}})"}},
+};
+
+// What drafts: the target's weights in four bits, which are often right and not always; its first
+// layer; and a head on its hidden states that says nothing sensible.
+std::vector<std::string> drafters(const fs::path& target, const ModelConfig& config,
+                                  const fs::path& head) {
+  testing::write_eagle_head({.vocabulary_size = config.vocabulary_size,
+                             .context_length = config.context_length,
+                             .n_layers = 1,
+                             .dim = config.dim,
+                             .n_heads = 2,
+                             .n_kv_heads = 1,
+                             .head_dim = 8,
+                             .hidden_dim = 32,
+                             .rope = {}},
+                            head);
+  return {"model:" + target.string() + ",weights=int4", "layerskip:layers=1",
+          "eagle:" + head.string()};
+}
+
+World world_of(const BlockWorld& block) {
+  const testing::GoldenModel golden(block.golden);
+  World world;
+  world.target = std::make_unique<StoredModel>(golden.directory);
+  world.materials.target = world.target.get();
+  world.materials.target_path = golden.directory;
+  world.materials.vocabulary_size = world.target->config().vocabulary_size;
+  world.materials.load = {.n_threads = 1};
+  world.materials.load_model = [](const fs::path& path, const LoadOptions& as) {
+    return load_model(path, as);
+  };
+  world.prompt.assign(golden.ids.begin(),
+                      golden.ids.begin() + static_cast<std::ptrdiff_t>(block.n_prompt));
+  // Logits of a few units: without the heat one token would have it all.
+  world.few_outcomes = {
+      {.temperature = 3, .top_k = 3},
+      {.temperature = 2, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},
+      {.temperature = 0}};
+  return world;
+}
+
+Proven prove_in(World& world, const std::string& drafter, const std::string& tree,
+                const std::string& verify, const SamplingParams& sampling) {
+  const auto drafting = read_drafter(drafter).make(world.materials);
+  const auto rule = make_rule("exact");
+  const Judging judging = make_judging("exact", verify);
+  return prove({.world = &world,
+                .drafter = drafting.get(),
+                .acceptance = judging.acceptance.get(),
+                .rule = rule.get(),
+                .shape = make_tree_shape(tree),
+                .sampling = sampling});
+}
+
+class BlockExactness : public ::testing::TestWithParam<BlockWorld> {};
+
+TEST_P(BlockExactness, HoldsForEveryDrafterTreeAndVerification) {
+  World world = world_of(GetParam());
+  const testing::TemporaryDirectory head;
+  for (const std::string& drafter :
+       drafters(world.materials.target_path, world.target->config(), head.path())) {
+    std::int64_t n_drafted = 0;
+    for (const std::string tree : {"chain:length=2", "widths:2,1"}) {
+      for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
+        if (verify == "block" && tree != "chain:length=2") continue;
+        for (const SamplingParams& sampling : world.few_outcomes) {
+          const Proven proven = prove_in(world, drafter, tree, verify, sampling);
+          SCOPED_TRACE(drafter + ", " + tree + ", " + verify);
+          EXPECT_NEAR(proven.weight, 1, kExact);
+          EXPECT_LT(proven.error, kExact) << "temperature " << sampling.temperature;
+          EXPECT_EQ(proven.violation, "");
+          n_drafted += proven.n_drafted;
+        }
+      }
+    }
+    EXPECT_GT(n_drafted, 0) << drafter;
+  }
+}
+
+// A target whose passes are another model's than what its logits are compared with.
+class Impostor final : public testing::PrefixModel {
+ public:
+  Impostor(const fs::path& right, const fs::path& runs) : right_(right), runs_(runs) {}
+  const ModelConfig& config() const override { return runs_.config(); }
+  Footprint footprint() const override { return runs_.footprint(); }
+  std::unique_ptr<Sequence> open(const Prompt& prompt) override { return runs_.open(prompt); }
+  void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+               ForwardOutput& output) override {
+    runs_.forward(blocks, request, output);
+  }
+  const std::vector<float>& logits(const std::vector<TokenId>& prefix) override {
+    return right_.logits(prefix);
+  }
+
+ private:
+  StoredModel right_;
+  StoredModel runs_;
+};
+
+double largest_error(World& world, const fs::path& right, const fs::path& runs) {
+  world.target = std::make_unique<Impostor>(right, runs);
+  world.materials.target = world.target.get();
+  const std::string drafter = "model:" + world.materials.target_path.string() + ",weights=int4";
+  double largest = 0;
+  for (const SamplingParams& sampling : world.few_outcomes) {
+    largest =
+        std::max(largest, prove_in(world, drafter, "chain:length=2", "exact", sampling).error);
+  }
+  return largest;
+}
+
+TEST_P(BlockExactness, NoticesTheBlockChanged) {
+  const fs::path golden = testing::golden_directory(GetParam().golden);
+  World world = world_of(GetParam());
+  EXPECT_LT(largest_error(world, golden, golden), kExact);
+  for (const char* mutant : GetParam().mutants) {
+    const testing::TemporaryDirectory changed;
+    fs::copy(golden, changed.path(), fs::copy_options::recursive);
+    json config = testing::json_of(changed.path() / "config.json");
+    config.merge_patch(json::parse(mutant));
+    std::ofstream(changed.path() / "config.json") << config.dump();
+    EXPECT_GT(largest_error(world, golden, changed.path()), kCaught) << mutant;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, BlockExactness, ::testing::ValuesIn(kWorlds),
+                         [](const auto& info) { return std::string(info.param.block); });
+
+}  // namespace
+}  // namespace outrider
