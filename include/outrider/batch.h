@@ -6,9 +6,10 @@
 //                [](outrider::GenerateResult result, std::exception_ptr error) { ... });
 //   while (batch.step()) {}
 //
-// What comes of a request has the bits that it has alone, whatever runs beside it and whenever that
-// came: exact for greedy requests, those verified by "coupled", and those whose drafter knows no
-// other texts and whose tree is fixed.
+// A greedy request, and one that is verified by "coupled", has the bits that it has alone, whatever
+// runs beside it and whenever that came. So has any other whose drafter knows of no other texts, as
+// long as memory is not short: a text that gives way (--kv-memory), or whose drafts do, draws other
+// tokens of the same law.
 #ifndef OUTRIDER_BATCH_H_
 #define OUTRIDER_BATCH_H_
 
@@ -54,11 +55,13 @@ struct BatchLoad {
 class Batch {
  public:
   // Called in step() when the text has ended, with its result, or with what went wrong: an error of
-  // this request alone. May submit and cancel.
+  // this request alone. May submit and cancel. What it throws comes out of step(), once all others
+  // that ended in it have been called.
   using OnEnd = std::function<void(GenerateResult result, std::exception_ptr error)>;
 
   // drafters: specs of those that requests may name besides "none" (SpeculationOptions::drafter).
-  // Throws Error or UsageError for specs that cannot be meant and drafters that do not load.
+  // Throws Error or UsageError for specs and options that cannot be meant and drafters that do not
+  // load.
   Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
         const ModelOptions& drafter_options = {}, const BatchOptions& options = {});
   ~Batch();
@@ -77,7 +80,7 @@ class Batch {
 
   BatchLoad load() const;
   const BatchOptions& options() const;
-  // From the next step on; what is kept beyond most_kept is dropped.
+  // From the next step on; what is kept beyond most_kept is dropped. Throws UsageError.
   void set_options(const BatchOptions& options);
   // Generator::rule_scope() of requests with that speculation.
   RuleScope rule_scope(const SpeculationOptions& speculation) const;

@@ -35,6 +35,11 @@ struct Running {
                    std::move(submitted.speculation)),
         on_end(std::move(submitted.on_end)) {}
 
+  void fail(std::exception_ptr what) {
+    error = std::move(what);
+    generation.fail();
+  }
+
   RequestId id;
   Generation generation;
   Batch::OnEnd on_end;
@@ -61,6 +66,18 @@ bool same_specs(const SpeculationOptions& a, const SpeculationOptions& b) {
   return a.drafter == b.drafter && a.rule == b.rule && a.tree == b.tree && a.verify == b.verify;
 }
 
+const BatchOptions& checked(const BatchOptions& options) {
+  const auto require = [](const char* name, int value, int least) {
+    if (value >= least) return;
+    throw UsageError("make batch", name, fmt::format("{} or more", least),
+                     fmt::format("{}", value));
+  };
+  require("most_running", options.most_running, 1);
+  require("prompt_rows", options.prompt_rows, 1);
+  require("most_kept", options.most_kept, 0);
+  return options;
+}
+
 }  // namespace
 
 struct Batch::State {
@@ -74,13 +91,14 @@ struct Batch::State {
   void take_submitted();
   void end_cancelled();
   void admit();
-  void open(Running& text);
   void preempt(Running& text);
   bool open_if_it_fits(Running& text);
   void plan_shares();
-  void list_growths();
+  enum class Drafts { none, all };
+  void list_growths(Drafts drafts);
   void make_room();
   void run_round();
+  bool is_in_use(const std::shared_ptr<Drafter>& drafter) const;
   void deliver_finished();
 
   std::shared_ptr<const Model> model;
@@ -96,6 +114,8 @@ struct Batch::State {
   RequestId next_id = 0;
   BatchLoad load;
 
+  std::vector<RequestId> cancelling;  // taken from `cancelled`
+
   // The stepping thread's own.
   std::deque<std::unique_ptr<Running>> waiting;   // in their order
   std::vector<std::unique_ptr<Running>> running;  // in the order of admission
@@ -108,7 +128,7 @@ struct Batch::State {
 
 Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
              const ModelOptions& drafter_options, const BatchOptions& options)
-    : state_(std::make_unique<State>(std::move(model), options)) {
+    : state_(std::make_unique<State>(std::move(model), checked(options))) {
   for (const std::string& spec : drafters) {
     if (spec == "none" || state_->find_drafter(spec) != nullptr) continue;
     // A rule that any drafter can be judged by: what requests name is checked with them.
@@ -148,7 +168,7 @@ BatchLoad Batch::load() const {
 const BatchOptions& Batch::options() const { return state_->options; }
 
 void Batch::set_options(const BatchOptions& options) {
-  state_->options = options;
+  state_->options = checked(options);
   state_->kept.limit(static_cast<std::size_t>(options.most_kept));
 }
 
@@ -212,8 +232,10 @@ std::shared_ptr<const Speculation> Batch::State::speculation_of(const Speculatio
 void Batch::State::take_submitted() {
   std::vector<Submitted> taken;
   {
+    // Both at once: what is cancelled has been submitted.
     const std::lock_guard lock(mutex);
     taken.swap(submitted);
+    cancelling.swap(cancelled);
   }
   for (Submitted& one : taken) {
     waiting.push_back(std::make_unique<Running>(std::move(one), *model));
@@ -221,18 +243,14 @@ void Batch::State::take_submitted() {
 }
 
 void Batch::State::end_cancelled() {
-  std::vector<RequestId> ids;
-  {
-    const std::lock_guard lock(mutex);
-    ids.swap(cancelled);
-  }
-  const auto end = [&ids](Running& text) {
+  const auto end = [this](Running& text) {
     if (text.generation.stream().finished) return;
-    const bool named = std::find(ids.begin(), ids.end(), text.id) != ids.end();
+    const bool named = std::find(cancelling.begin(), cancelling.end(), text.id) != cancelling.end();
     if (named || text.generation.cancelled()) text.generation.cancel();
   };
   for (const auto& text : running) end(*text);
   for (const auto& text : waiting) end(*text);
+  cancelling.clear();
 }
 
 // Takes the texts that waited longest, as long as there is room; those that have ended already just
@@ -240,20 +258,13 @@ void Batch::State::end_cancelled() {
 void Batch::State::admit() {
   const auto n_most = static_cast<std::size_t>(options.most_running);
   for (auto next = waiting.begin(); next != waiting.end();) {
-    if (!(*next)->generation.stream().finished && running.size() >= n_most) break;
+    if (!(*next)->generation.stream().finished && running.size() >= n_most) {
+      ++next;
+      continue;
+    }
     running.push_back(std::move(*next));
     next = waiting.erase(next);
   }
-}
-
-void Batch::State::open(Running& text) {
-  Stream& stream = text.generation.stream();
-  if (const KeptText* const earlier = kept.find(stream)) {
-    decoder.open_behind(stream, *earlier);
-  } else {
-    decoder.open(stream);
-  }
-  text.is_open = true;
 }
 
 void Batch::State::preempt(Running& text) {
@@ -265,20 +276,31 @@ void Batch::State::preempt(Running& text) {
 // Opens a text where the memory holds all of it beside what the others need next: kept texts give
 // way to it, those that run do not. false: it has to wait.
 bool Batch::State::open_if_it_fits(Running& text) {
-  open(text);
   Stream& stream = text.generation.stream();
+  const KeptText* earlier = kept.find(stream);
+  decoder.open_target(stream, earlier);
   const auto holds = [&] {
-    list_growths();
-    growths.push_back({stream.sequence.get(), static_cast<int>(stream.n_to_run()) + 1});
+    list_growths(Drafts::none);
+    growths.push_back(stream.growth(static_cast<int>(stream.n_to_run()) + 1));
     return model->language_model().fits(growths);
   };
   while (!holds()) {
-    if (kept.drop_oldest()) continue;
-    if (shares.empty()) return true;  // alone, a text has to fit: its pass says that it does not
-    decoder.close(stream);
-    text.is_open = false;
-    return false;
+    // The earlier one stands first, and goes last.
+    if (kept.size() > (earlier != nullptr ? 1U : 0U)) {
+      kept.drop_oldest();
+    } else if (!shares.empty()) {
+      stream.sequence.reset();
+      return false;
+    } else {  // alone, a text has to fit: its pass says that it does not
+      if (earlier == nullptr) break;
+      earlier = nullptr;
+      stream.sequence.reset();
+      kept.drop_oldest();
+      decoder.open_target(stream, nullptr);
+    }
   }
+  decoder.begin_drafter(stream, earlier);
+  text.is_open = true;
   return true;
 }
 
@@ -303,8 +325,8 @@ void Batch::State::plan_shares() {
         is_full = !open_if_it_fits(*text);
         if (is_full) continue;
       } catch (...) {
-        text->error = std::current_exception();
-        stream.finished = true;
+        text->fail(std::current_exception());
+        stream.sequence.reset();
         continue;
       }
     }
@@ -316,25 +338,32 @@ void Batch::State::plan_shares() {
   }
 }
 
-// What the pass needs where nothing is drafted.
-void Batch::State::list_growths() {
+// What the pass needs at most. A text that outgrows its sequence is run anew.
+void Batch::State::list_growths(Drafts drafts) {
   growths.clear();
   for (const StreamShare& share : shares) {
-    growths.push_back(
-        {share.stream->sequence.get(), static_cast<int>(std::max<std::size_t>(share.n_to_run, 1))});
+    const Stream& stream = *share.stream;
+    auto n_tokens = static_cast<int>(std::max<std::size_t>(share.n_to_run, 1));
+    if (drafts == Drafts::all && share.n_to_run == 0 && stream.drafting.drafter != nullptr) {
+      n_tokens += stream.drafting.shape->n_nodes();
+    }
+    const auto n_all = static_cast<int>(stream.tokens.size());
+    if (n_all > model->language_model().context_of(*stream.sequence)) n_tokens += n_all;
+    growths.push_back(stream.growth(n_tokens));
   }
 }
 
-// Until the pass fits, drops kept texts, then takes texts out of it, the last one first, and with
-// it what it has of the memory. Alone, a text has to fit: the pass says that it does not.
+// Until the pass fits, drops kept texts, for drafts as well; then takes texts out of it, the last
+// one first, and with it what it has of the memory. Alone, a text has to fit: the pass says that it
+// does not.
 void Batch::State::make_room() {
-  const auto fits = [this] {
-    list_growths();
+  const auto fits = [this](Drafts drafts) {
+    list_growths(drafts);
     return model->language_model().fits(growths);
   };
-  while (!fits()) {
-    if (kept.drop_oldest()) continue;
-    if (sharing.size() <= 1) return;
+  while (!fits(Drafts::all) && kept.drop_oldest()) {
+  }
+  while (!fits(Drafts::none) && sharing.size() > 1) {
     preempt(*sharing.back());
     sharing.pop_back();
     shares.pop_back();
@@ -354,7 +383,7 @@ void Batch::State::run_round() {
     try {
       return text.generation.commit(committed);
     } catch (...) {
-      text.error = std::current_exception();
+      text.fail(std::current_exception());
       return true;
     }
   };
@@ -364,10 +393,16 @@ void Batch::State::run_round() {
   } catch (...) {
     // What a pass left half done is nobody's fault in particular, and no state to go on from.
     for (Running* const text : sharing) {
-      if (!text->error) text->error = std::current_exception();
-      text->generation.stream().finished = true;
+      if (!text->error) text->fail(std::current_exception());
     }
   }
+}
+
+// Not one that update_drafters() has replaced.
+bool Batch::State::is_in_use(const std::shared_ptr<Drafter>& drafter) const {
+  return drafter == nullptr ||
+         std::any_of(drafters.begin(), drafters.end(),
+                     [&drafter](const NamedDrafter& named) { return named.drafter == drafter; });
 }
 
 void Batch::State::deliver_finished() {
@@ -379,7 +414,8 @@ void Batch::State::deliver_finished() {
   std::erase(running, nullptr);
   for (const auto& text : finished) {
     Stream& stream = text->generation.stream();
-    if (text->error == nullptr && text->is_open && options.most_kept > 0) {
+    if (text->error == nullptr && text->is_open && options.most_kept > 0 &&
+        is_in_use(text->generation.drafter())) {
       kept.add({.id = stream.id,
                 .drafter = text->generation.drafter(),
                 .tokens = stream.tokens,
@@ -396,8 +432,8 @@ void Batch::State::deliver_finished() {
             .n_kept = kept.size(),
             .n_preempted = n_preempted};
   }
+  std::exception_ptr thrown;
   for (const auto& text : finished) {
-    if (!text->on_end) continue;
     GenerateResult result;
     std::exception_ptr error = text->error;
     try {
@@ -405,8 +441,13 @@ void Batch::State::deliver_finished() {
     } catch (...) {  // of the verdict log
       if (!error) error = std::current_exception();
     }
-    text->on_end(std::move(result), error);
+    try {
+      if (text->on_end) text->on_end(std::move(result), error);
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
   }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace outrider

@@ -149,32 +149,49 @@ TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   EXPECT_EQ(batch.load().n_waiting, 0U);
 }
 
-// Texts that need more memory together than there is take turns.
+// Texts that need more memory together than there is take turns; drafts that it does not hold are
+// not made, whoever drafts and whatever the rule asks of the drafter where nothing was drafted.
 TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
   const auto unlimited = load();
-  for (const std::uint64_t n_pages : {3, 5}) {
-    for (const std::string& drafter : {std::string("none"), std::string("suffix"),
-                                       DrafterFiles::get().spec({"model", "model:{draft}"}),
-                                       DrafterFiles::get().spec({"eagle", "eagle:{eagle}"})}) {
-      SCOPED_TRACE(drafter);
+  const auto spec = [](const char* of) { return DrafterFiles::get().spec({"", of}); };
+  const std::vector<SpeculationOptions> speculations = {
+      {},
+      {.drafter = "suffix"},
+      {.drafter = spec("model:{draft}")},
+      {.drafter = spec("model:{draft}"), .rule = "chow:alpha=0.4"},
+      {.drafter = spec("model:{draft}"), .tree = "widths:4,3,2,2"},
+      {.drafter = spec("eagle:{eagle}")},
+      {.drafter = "layerskip:layers=1"},
+      {.drafter = "layerskip:skip=0"},
+      {.drafter = spec("merge:model:{draft}+layerskip:layers=1")},
+      {.drafter = spec("cascade:token-v3:alpha=0.4+model:{draft}+model:{other}")},
+      {.drafter = "lookahead:window=3,ngram=2,guesses=2"},
+      {.drafter = spec("first:jacobi:length=3,model:{draft}")}};
+  for (const SpeculationOptions& speculation : speculations) {
+    std::int64_t n_preempted = 0;
+    for (const std::uint64_t n_pages : {5, 7}) {
+      SCOPED_TRACE(speculation.drafter + " " + speculation.rule);
       ended_.clear();
       const auto model = load(n_pages * kPageTokens * bytes_per_token);
-      Batch batch(model, {&drafter, 1}, {.threads = 1}, {.most_kept = 2});
+      Batch batch(model, {&speculation.drafter, 1}, {.threads = 1}, {.most_kept = 2});
       std::vector<GenerateRequest> requests;
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < 5; ++i) {
         Tokens prompt = encode(i % 2 == 0 ? "Quick!" : std::string(DrafterFiles::kFewPrompt));
         requests.push_back(request_of(std::move(prompt), 100));
-        batch.submit(requests.back(), {.drafter = drafter}, note(i));
+        batch.submit(requests.back(), speculation, note(i));
       }
       run(batch);
       ASSERT_EQ(ended_.size(), requests.size());
+      Generator alone(unlimited, speculation);
       for (const auto& [i, ended] : ended_) {
         ASSERT_EQ(ended.error, nullptr) << message_of(ended.error);
-        expect_same(ended.result, alone(unlimited, requests[static_cast<std::size_t>(i)]));
+        const GenerateRequest& request = requests[static_cast<std::size_t>(i)];
+        expect_same(ended.result, alone.generate({&request, 1}).front());
       }
-      EXPECT_GT(batch.load().n_preempted, 0);
+      n_preempted += batch.load().n_preempted;
     }
+    EXPECT_GT(n_preempted, 0) << speculation.drafter;
   }
 }
 
@@ -268,6 +285,37 @@ TEST_F(BatchOfTexts, RefusesWhatCannotBeRun) {
   EXPECT_NE(refusal(empty, {}).find("at least one token"), std::string::npos);
   EXPECT_FALSE(batch.step());
   EXPECT_TRUE(ended_.empty());
+  EXPECT_THROW(Batch(load(), {}, {}, {.most_running = 0}), UsageError);
+  EXPECT_THROW(Batch(load(), {}, {}, {.prompt_rows = 0}), UsageError);
+  EXPECT_THROW(Batch(load(), {}, {}, {.most_kept = -1}), UsageError);
+}
+
+// One that waits and is cancelled is told so while others run.
+TEST_F(BatchOfTexts, WhatWaitsCanBeCancelled) {
+  Batch batch(load(), {}, {}, {.most_running = 1});
+  const GenerateRequest request = request_of(encode("Quick!"), 30);
+  batch.submit(request, {}, note(0));
+  batch.submit(request, {}, note(1));
+  batch.cancel(batch.submit(request, {}, note(2)));
+  EXPECT_TRUE(batch.step());
+  ASSERT_EQ(ended_.count(2), 1U);
+  EXPECT_EQ(ended_[2].result.finish_reason, FinishReason::cancelled);
+  EXPECT_EQ(ended_.size(), 1U);
+  run(batch);
+  EXPECT_EQ(ended_.size(), 3U);
+}
+
+// Every text that ends is told, whatever the others' callbacks throw.
+TEST_F(BatchOfTexts, ACallbackThatThrowsStopsNoOther) {
+  Batch batch(load(), {}, {}, {});
+  const GenerateRequest request = request_of(encode("Quick!"), 3);
+  batch.submit(request, {}, [](const GenerateResult&, const std::exception_ptr&) {
+    throw std::runtime_error("not now");
+  });
+  batch.submit(request, {}, note(1));
+  EXPECT_THROW(run(batch), std::runtime_error);
+  EXPECT_EQ(ended_.size(), 1U);
+  EXPECT_FALSE(batch.step());
 }
 
 // on_end may submit, and other threads do.

@@ -53,29 +53,34 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
   options.most_running = static_cast<int>(std::max<std::size_t>(requests.size(), 1));
   batch.set_options(options);
 
-  std::vector<GenerateResult> results(requests.size());
-  std::vector<RequestId> ids;
-  std::exception_ptr error;
-  // The first error ends all texts.
-  const auto fail = [&](std::exception_ptr what) {
-    if (!error) error = std::move(what);
-    for (const RequestId id : ids) batch.cancel(id);
+  // Shared with the callbacks, which the batch may outlive this call with where step() throws.
+  struct Call {
+    std::vector<GenerateResult> results;
+    std::vector<RequestId> ids;
+    std::exception_ptr error;
   };
-  for (std::size_t index = 0; index < requests.size() && !error; ++index) {
-    const auto on_end = [&, index](GenerateResult result, std::exception_ptr what) {
-      results[index] = std::move(result);
-      if (what) fail(std::move(what));
+  const auto call = std::make_shared<Call>();
+  call->results.resize(requests.size());
+  // The first error ends all texts.
+  const auto fail = [&batch](Call& of, std::exception_ptr what) {
+    if (!of.error) of.error = std::move(what);
+    for (const RequestId id : of.ids) batch.cancel(id);
+  };
+  for (std::size_t index = 0; index < requests.size() && !call->error; ++index) {
+    const auto on_end = [call, fail, index](GenerateResult result, std::exception_ptr what) {
+      call->results[index] = std::move(result);
+      if (what) fail(*call, std::move(what));
     };
     try {
-      ids.push_back(batch.submit(requests[index], state_->speculation, on_end));
+      call->ids.push_back(batch.submit(requests[index], state_->speculation, on_end));
     } catch (...) {
-      fail(std::current_exception());
+      fail(*call, std::current_exception());
     }
   }
   while (batch.step()) {
   }
-  if (error) std::rethrow_exception(error);
-  return results;
+  if (call->error) std::rethrow_exception(call->error);
+  return std::move(call->results);
 }
 
 }  // namespace outrider

@@ -125,6 +125,11 @@ void Generation::cancel() {
   result_.finish_reason = FinishReason::cancelled;
 }
 
+void Generation::fail() {
+  stream_.finished = true;
+  recorder_.reset();
+}
+
 GenerateResult Generation::finish() {
   release_rest();
   // What was held back may complete a stop string when it comes out.

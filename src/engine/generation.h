@@ -56,6 +56,9 @@ class Generation {
   // Ends the text; what it has by now is the result.
   void cancel();
 
+  // Ends the text by an error: nothing is logged of it.
+  void fail();
+
   // The result, once the stream is finished. Writes to the request's verdict log.
   GenerateResult finish();
 

@@ -26,16 +26,35 @@ void Decoder::open_sequence(Stream& stream) const {
 }
 
 void Decoder::open(Stream& stream) const {
-  reserve(stream);
-  open_sequence(stream);
-  stream.n_run = 0;
-  if (Drafter* const drafter = stream.drafting.drafter) drafter->begin(stream.context());
+  open_target(stream, nullptr);
+  begin_drafter(stream, nullptr);
 }
 
 void Decoder::open_behind(Stream& stream, const KeptText& earlier) const {
+  open_target(stream, &earlier);
+  begin_drafter(stream, &earlier);
+}
+
+void Decoder::open_target(Stream& stream, const KeptText* earlier) const {
   reserve(stream);
-  stream.n_run = take_over(stream, earlier);
-  stream.n_reused = static_cast<std::int64_t>(stream.n_run);
+  open_sequence(stream);
+  stream.n_run = earlier != nullptr ? take_over(stream, *earlier) : 0;
+  stream.n_reused = std::min(static_cast<std::int64_t>(stream.n_run), stream.n_prompt);
+}
+
+void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
+  Drafter* const drafter = stream.drafting.drafter;
+  if (drafter == nullptr) return;
+  try {
+    if (earlier != nullptr) {
+      drafter->begin_behind(stream.context(), earlier->id, stream.n_run);
+    } else {
+      drafter->begin(stream.context());
+    }
+  } catch (...) {
+    drafter->end(stream.id);
+    throw;
+  }
 }
 
 void Decoder::close(Stream& stream) const {
@@ -68,7 +87,6 @@ bool Decoder::run_all(Stream& stream, const std::function<bool()>& cancelled) {
 // Gives the stream the earlier text's keys and values, as far as the two are alike and both the
 // target and the drafter have kept them. Returns how many tokens that are.
 std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
-  open_sequence(stream);
   int n_common = 0;
   // A text of that length may be another sequence from its first token on.
   if (target_->context_of(*stream.sequence) == target_->context_of(*earlier.sequence)) {
@@ -79,7 +97,7 @@ std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
     stream.sequence = earlier.sequence->fork();
   }
   // The target runs what the drafter has to see anew, and keeps nothing behind that.
-  Drafter* const drafter = stream.drafting.drafter;
+  const Drafter* const drafter = stream.drafting.drafter;
   for (;;) {
     int n_run = n_common;
     if (drafter != nullptr) {
@@ -88,9 +106,7 @@ std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
     n_common = stream.sequence->rewind(n_run);
     if (n_common == n_run) break;
   }
-  const auto n_run = static_cast<std::size_t>(n_common);
-  if (drafter != nullptr) drafter->begin_behind(stream.context(), earlier.id, n_run);
-  return n_run;
+  return static_cast<std::size_t>(n_common);
 }
 
 void Decoder::reserve(Stream& stream) const {
@@ -177,11 +193,11 @@ Budget Decoder::draft_budget(const StreamShare& share) const {
   // A round commits up to one token more than it drafts, and the deepest node needs a position.
   const std::int64_t wanted = stream.max_total - n_tokens - 1;
   const std::int64_t room = target_->context_of(*stream.sequence) - n_tokens;
-  const std::int64_t most = std::min(shape.depth(), share.draft_depth);
+  const std::int64_t most = drafts_fit_ ? std::min(shape.depth(), share.draft_depth) : 0;
   const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, most);
   return {.depth = static_cast<int>(depth),
-          .n_nodes = shape.n_nodes(),
-          .scratch_depth = static_cast<int>(std::max<std::int64_t>(room, 0))};
+          .n_nodes = drafts_fit_ ? shape.n_nodes() : 0,
+          .scratch_depth = scratch_fits_ ? static_cast<int>(std::max<std::int64_t>(room, 0)) : 0};
 }
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& on_commit) {
@@ -199,8 +215,8 @@ RoundTimes Decoder::round(std::span<const StreamShare> shares, const CommitFunct
   }
   list_drafters();
   for (const StreamShare& share : drafted_) make_long(*share.stream);
+  limit_drafts_to_memory();
   draft();
-  drop_drafts_beyond_memory();
   const auto drafted = Clock::now();
   run_target();
   const auto passed = Clock::now();
@@ -228,6 +244,28 @@ void Decoder::make_long(Stream& stream) {
   if (!missing.empty()) prefill(*target_, *stream.sequence, missing, output_);
 }
 
+// What is drafted at most in this round, by the memory of the KV cache and the shapes: never by
+// what is drafted, which would bias what is emitted.
+void Decoder::limit_drafts_to_memory() {
+  const auto fits = [this](auto n_drafted) {
+    growths_.clear();
+    for (const StreamShare& share : drafted_) {
+      growths_.push_back(share.stream->growth(1 + n_drafted(*share.stream)));
+    }
+    for (const StreamShare& share : running_) {
+      growths_.push_back(share.stream->growth(static_cast<int>(share.n_to_run)));
+    }
+    return target_->fits(growths_);
+  };
+  scratch_fits_ = true;
+  drafts_fit_ = true;
+  if (drafters_.empty() || fits([](const Stream&) { return kMostDraftNodes; })) return;
+  scratch_fits_ = false;
+  drafts_fit_ = fits([](const Stream& stream) {
+    return stream.drafting.drafter == nullptr ? 0 : stream.drafting.shape->n_nodes();
+  });
+}
+
 // Resets every tree to its root and lets the drafters add to them.
 void Decoder::draft() {
   contexts_.clear();
@@ -253,24 +291,6 @@ void Decoder::draft() {
                        .judged = stream.sequence.get()});
     }
     if (!jobs_.empty()) drafting.drafter->propose(jobs_);
-  }
-}
-
-// Where the memory does not hold the drafts, the round goes on without them.
-void Decoder::drop_drafts_beyond_memory() {
-  growths_.clear();
-  bool any = false;
-  for (const StreamShare& share : drafted_) {
-    growths_.push_back({share.stream->sequence.get(), share.stream->tree.n_nodes()});
-    any = any || share.stream->tree.n_nodes() > 1;
-  }
-  for (const StreamShare& share : running_) {
-    growths_.push_back({share.stream->sequence.get(), static_cast<int>(share.n_to_run)});
-  }
-  if (!any || target_->fits(growths_)) return;
-  for (const StreamShare& share : drafted_) {
-    Stream& stream = *share.stream;
-    stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
   }
 }
 

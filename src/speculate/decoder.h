@@ -73,6 +73,11 @@ class Decoder {
   // drafter: it shares the keys and values of the tokens that both begin with, and what comes of it
   // has the same bits. Stream::n_reused says how many tokens are not run again.
   void open_behind(Stream& stream, const KeptText& earlier) const;
+  // open() and open_behind() in two steps, for callers that look at the KV cache's memory between
+  // them: the target's sequence, and the drafter. Where the second does not follow, the stream's
+  // sequence is to be dropped.
+  void open_target(Stream& stream, const KeptText* earlier) const;
+  void begin_drafter(Stream& stream, const KeptText* earlier) const;
   // Gives back the stream's pages and what its drafter has of it; open() begins it again, all of
   // its tokens to be run.
   void close(Stream& stream) const;
@@ -117,7 +122,7 @@ class Decoder {
   Budget draft_budget(const StreamShare& share) const;
   // The steps of a round, in this order.
   void draft();
-  void drop_drafts_beyond_memory();
+  void limit_drafts_to_memory();
   void run_target();
   void verify();
   void commit(const CommitFunction& on_commit);
@@ -135,6 +140,8 @@ class Decoder {
   std::vector<int> first_row_;        // likewise, among all rows of the pass
   std::vector<DrafterShare> drafters_;
   std::vector<int> feature_layers_;  // of all drafters, one behind the other
+  bool drafts_fit_ = true;           // into the KV cache, whatever is drafted
+  bool scratch_fits_ = true;         // and as many scratch nodes as there may be
 
   // Reused from round to round.
   std::vector<StreamShare> shares_;

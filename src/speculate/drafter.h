@@ -119,6 +119,10 @@ class Drafter {
   // the same: every pass of the target leaves them behind for it. Empty: none.
   virtual std::span<const int> feature_layers() const { return {}; }
 
+  // Whether its keys and values lie in the target's KV cache: it may take as much again there as
+  // the target does, and a page more, for each text.
+  virtual bool uses_target_cache() const { return false; }
+
   // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;
   // Of n_common tokens that a text begins with and that an earlier one, which has begun and not

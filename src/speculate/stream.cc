@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/cache/cache_group.h"
+
 namespace outrider {
 
 Stream::Stream(SequenceId stream_id, std::span<const TokenId> prompt, Transform stream_transform,
@@ -14,6 +16,11 @@ Stream::Stream(SequenceId stream_id, std::span<const TokenId> prompt, Transform 
       chance(&stream_chance),
       views(transform, history) {
   history.add_prompt(prompt);
+}
+
+SequenceGrowth Stream::growth(int n_tokens) const {
+  const bool twice = drafting.drafter != nullptr && drafting.drafter->uses_target_cache();
+  return {sequence.get(), twice ? 2 * n_tokens + kPageTokens : n_tokens};
 }
 
 }  // namespace outrider

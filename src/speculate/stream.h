@@ -63,6 +63,9 @@ struct Stream {
             .n_reserved = n_reserved};
   }
 
+  // What n_tokens more take of the target's KV cache, a drafter's own sequence there included.
+  SequenceGrowth growth(int n_tokens) const;
+
   // Tokens that have to be run before the next round can draft: all but the last, which roots it.
   std::size_t n_to_run() const { return tokens.size() - 1 - n_run; }
 

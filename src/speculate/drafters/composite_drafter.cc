@@ -20,6 +20,11 @@ CompositeDrafter::CompositeDrafter(std::vector<Part> parts, std::shared_ptr<cons
 }
 CompositeDrafter::~CompositeDrafter() = default;
 
+bool CompositeDrafter::uses_target_cache() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const Part& part) { return part.drafter->uses_target_cache(); });
+}
+
 void CompositeDrafter::begin(const Context& context) {
   Text& text = texts_[context.id];
   text.parts = std::vector<PartOfText>(parts_.size());

@@ -48,6 +48,7 @@ class CompositeDrafter : public Drafter {
 
   // The parts' layers, one part's after the other's.
   std::span<const int> feature_layers() const override { return feature_layers_; }
+  bool uses_target_cache() const override;
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;

@@ -87,7 +87,8 @@ DrafterPlan read_layerskip_drafter(const Spec& spec) {
     }
     return std::make_unique<ModelDrafter>(
         std::make_unique<ShortenedModel>(*materials.target, std::move(skip_layers)),
-        materials.vocabulary_size, ModelDrafting{.name = "layerskip", .follow = std::move(follow)});
+        materials.vocabulary_size,
+        ModelDrafting{.name = "layerskip", .follow = std::move(follow), .uses_target_cache = true});
   };
   return plan;
 }

@@ -54,6 +54,9 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   if (drafting_.follow || !can_run(context.tokens)) return;
   Sequence& sequence = *states_.at(context.id).sequence;
   if (model_->room(sequence, unseen(context, sequence)) < 0) return;
+  // Nor what its cache has no memory for.
+  const SequenceGrowth growth{&sequence, static_cast<int>(unseen(context, sequence).size())};
+  if (!model_->fits({&growth, 1})) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
 
@@ -69,6 +72,9 @@ int ModelDrafter::prepare(const DraftJob& job) {
   }
   const std::span<const TokenId> feed = unseen(*job.context, *state.sequence);
   if (!can_run(feed)) return 0;
+  const SequenceGrowth growth{state.sequence.get(),
+                              static_cast<int>(feed.size()) + job.budget.n_nodes};
+  if (!model_->fits({&growth, 1})) return 0;
   // A tree of depth n runs the context and n - 1 further positions.
   const int room = model_->room(*state.sequence, feed) + 1;
   return drafting_.length.follows_acceptance ? std::min(room, state.length) : room;

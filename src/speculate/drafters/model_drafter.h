@@ -41,6 +41,7 @@ struct ModelDrafting {
   // Where given, each draft begins from what the judging model knows of the text, and the drafter
   // runs no prompt; only where there is nothing to follow it runs the text itself.
   FollowSequence follow = {};
+  bool uses_target_cache = false;  // Drafter::uses_target_cache()
 };
 
 // Keeps one sequence of the model per text. Accepted tokens are never recomputed: the nodes that
@@ -59,6 +60,7 @@ class ModelDrafter final : public LevelwiseDrafter {
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = drafting_.prefix_determined};
   }
+  bool uses_target_cache() const override { return drafting_.uses_target_cache; }
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;

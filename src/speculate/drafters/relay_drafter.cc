@@ -33,6 +33,12 @@ RelayDrafter::RelayDrafter(std::vector<CompositeDrafter::Part> parts, const Draf
 }
 RelayDrafter::~RelayDrafter() = default;
 
+bool RelayDrafter::uses_target_cache() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const CompositeDrafter::Part& part) {
+    return part.drafter->uses_target_cache();
+  });
+}
+
 void RelayDrafter::begin(const Context& context) {
   Text& text = texts_[context.id];
   text.parts = std::vector<PartOfText>(parts_.size());

@@ -38,6 +38,7 @@ class RelayDrafter final : public Drafter {
   std::span<const int> feature_layers() const override {
     return parts_.front().drafter->feature_layers();
   }
+  bool uses_target_cache() const override;
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;

@@ -49,6 +49,7 @@ class StagedDrafter final : public Drafter {
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = true};
   }
+  bool uses_target_cache() const override { return cheaper_.drafter->uses_target_cache(); }
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
