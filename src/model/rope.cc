@@ -75,7 +75,8 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
 }
 
 float RopeTable::query_scale(int position) const {
-  return static_cast<float>(1 + query_beta * portable_log(1.0 + position / original_context));
+  const int n_contexts = position / original_context;  // whole ones that lie before it
+  return static_cast<float>(1 + query_beta * portable_log(1.0 + n_contexts));
 }
 
 RopeTable rope_table(const ModelConfig& config) {
