@@ -40,7 +40,9 @@ CASES = {
     # As DeepSeek-V3's; blocks that do not divide the matrices.
     "fp8_blocks": dict(width=96, method="fp8_blocks", block=64),
     # As Ministral 3's: one scale a matrix, and one of its inputs.
-    "fp8_whole": dict(width=32, method="fp8_blocks", block=None),
+    "fp8_static": dict(width=32, method="fp8_blocks", block=None),
+    # compressed-tensors FP8 in blocks, with a scale of inputs.
+    "fp8_static_blocks": dict(width=48, method="fp8", block=32),
 }
 
 
@@ -108,7 +110,7 @@ def eight_bits(case, name, weight):
         codes = torch.clamp(torch.round(weight / scale.float()), -127, 127).to(torch.int8)
         return ({f"{name}.weight": codes, f"{name}.weight_scale": scale},
                 (codes.float() * scale.float()).numpy())
-    if case["method"] == "fp8":
+    if case["method"] == "fp8" and "block" not in case:
         scale = (weight.abs().max() / 448).float().reshape(1)
         codes = (weight / scale).to(torch.float8_e4m3fn)
         return ({f"{name}.weight": codes, f"{name}.weight_scale": scale},
@@ -128,8 +130,12 @@ def eight_bits(case, name, weight):
             scale[i, j] = part.abs().max() / 448
     whole = scale.repeat_interleave(block, 0)[:rows].repeat_interleave(block, 1)[:, :k]
     codes = (weight / whole).to(torch.float8_e4m3fn)
-    return ({f"{name}.weight": codes, f"{name}.weight_scale_inv": scale},
-            (codes.float() * whole).numpy())
+    stored = {f"{name}.weight": codes}
+    if case["method"] == "fp8":
+        stored |= {f"{name}.weight_scale": scale, f"{name}.input_scale": torch.tensor([0.02])}
+    else:
+        stored[f"{name}.weight_scale_inv"] = scale
+    return stored, (codes.float() * whole).numpy()
 
 
 def quantization_config(case):
@@ -147,6 +153,7 @@ def quantization_config(case):
     if method == "fp8_blocks":
         return dict(quant_method="fp8", fmt="e4m3", activation_scheme="dynamic",
                     weight_block_size=[case["block"]] * 2)
+    inputs = None
     weights = dict(num_bits=8, type="int", symmetric=True, strategy="channel", group_size=None)
     if method == "packed":
         weights.update(num_bits=4, symmetric=case.get("symmetric", False))
@@ -154,9 +161,14 @@ def quantization_config(case):
             weights.update(strategy="group", group_size=case["group"])
     elif method == "fp8":
         weights.update(type="float", strategy="tensor")
+        if "block" in case:
+            weights.update(strategy="block", block_structure=[case["block"]] * 2)
+            inputs = dict(num_bits=8, type="float", symmetric=True, strategy="tensor",
+                          dynamic=False)
     names = {"packed": "pack-quantized", "int8": "int-quantized", "fp8": "float-quantized"}
     return dict(quant_method="compressed-tensors", format=names[method], ignore=["lm_head"],
-                config_groups={"group_0": {"targets": ["Linear"], "weights": weights}})
+                config_groups={"group_0": {"targets": ["Linear"], "weights": weights,
+                                           "input_activations": inputs}})
 
 
 def main():

@@ -98,7 +98,7 @@ TEST(ModelsDocument, HasTheFamilies) {
 
 // "groups of 32", "each row", ...: what has a scale of its own.
 std::string scaled(const Quantisation& quantisation, const QuantisedTensors& tensors) {
-  if (quantisation.form == Quantisation::Form::fp8_blocks && tensors.scales->n_elements() > 1) {
+  if (quantisation.block_rows > 0) {
     return fmt::format("blocks of {} by {}", quantisation.block_rows, quantisation.block_columns);
   }
   if (quantisation.group > 0) {

@@ -42,7 +42,7 @@ class Finder {
       case Form::fp8:
         find_bytes("weight_scale");
         break;
-      case Form::fp8_blocks:
+      case Form::fp8_inverse:
         find_bytes("weight_scale_inv");
         break;
     }
@@ -137,7 +137,7 @@ class Finder {
            fmt::format("{}", found_.codes->data.size()));
     }
     Shape shape = {found_.n_rows, 1};
-    if (quantisation.form == Form::fp8_blocks && quantisation.block_rows > 0) {
+    if (quantisation.block_rows > 0) {
       const auto blocks = [](std::int64_t n, int of) { return (n + of - 1) / of; };
       shape = {blocks(found_.n_rows, quantisation.block_rows),
                blocks(found_.k, quantisation.block_columns)};
@@ -146,7 +146,7 @@ class Finder {
     }
     found_.scales = require_floats(scale, shape);
     // Of a file that says by what inputs are to be divided: here each row of them has its own.
-    for (const char* part : {"activation_scale", "input_scale"}) {
+    for (const char* part : {"activation_scale", "input_scale", "input_zero_point"}) {
       if (has(part)) found_.names.push_back(full(part));
     }
   }

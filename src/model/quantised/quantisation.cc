@@ -54,24 +54,25 @@ Quantisation read_awq(const ConfigSection& section) {
   return {.form = Form::awq, .group = read_group(section, "group_size")};
 }
 
+void read_block(const ConfigSection& section, const char* key, Quantisation& quantisation) {
+  const Json* const block = section.find(key);
+  const bool is_pair = block != nullptr && block->is_array() && block->size() == 2;
+  require(section, key, is_pair, "two numbers");
+  quantisation.block_rows = section.whole(key, block->at(0));
+  quantisation.block_columns = section.whole(key, block->at(1));
+  require(section, key, quantisation.block_rows > 0 && quantisation.block_columns > 0,
+          "two numbers above 0");
+}
+
 Quantisation read_fp8(const ConfigSection& section, const Json& json) {
   const std::string format = section.text_or("fmt", "e4m3");
   require(section, "fmt", format == "e4m3", "e4m3");
   const std::string scheme = section.text_or("activation_scheme", "dynamic");
   require(section, "activation_scheme", scheme == "dynamic" || scheme == "static",
           "dynamic or static");
-  Quantisation quantisation{.form = Form::fp8_blocks};
-  const Json* block = section.find("weight_block_size");
-  if (block == nullptr && json.contains("weight_block_size")) {
-    quantisation.block_rows = quantisation.block_columns = 0;
-    return quantisation;
-  }
-  const bool is_pair = block != nullptr && block->is_array() && block->size() == 2;
-  require(section, "weight_block_size", is_pair, "two numbers");
-  quantisation.block_rows = section.whole("weight_block_size", block->at(0));
-  quantisation.block_columns = section.whole("weight_block_size", block->at(1));
-  require(section, "weight_block_size",
-          quantisation.block_rows > 0 && quantisation.block_columns > 0, "two numbers above 0");
+  Quantisation quantisation{.form = Form::fp8_inverse};
+  const bool is_whole = json.contains("weight_block_size") && json["weight_block_size"].is_null();
+  if (!is_whole) read_block(section, "weight_block_size", quantisation);
   return quantisation;
 }
 
@@ -97,9 +98,6 @@ Quantisation read_compressed(const ConfigSection& section) {
   const auto weights = only ? only->section("weights") : std::nullopt;
   if (!weights) groups->fail(json->begin().key(), "an object with weights", "none");
   require(*only, "output_activations", only->find("output_activations") == nullptr, "absent");
-  if (const auto inputs = only->section("input_activations")) {
-    require(*inputs, "dynamic", inputs->flag_or("dynamic", false), "true");
-  }
   const int bits = is_packed ? 4 : 8;
   require(*weights, "num_bits", weights->whole("num_bits") == bits, fmt::format("{}", bits));
   const std::string type = weights->text_or("type", "int");
@@ -109,9 +107,15 @@ Quantisation read_compressed(const ConfigSection& section) {
     require(*weights, "strategy", strategy == "group" || strategy == "channel", "group or channel");
     return {.form = Form::packed, .group = read_group(*weights, "group_size")};
   }
-  require(*weights, "strategy", strategy == "channel" || strategy == "tensor", "channel or tensor");
   require(*weights, "symmetric", weights->flag_or("symmetric", true), "true");
-  return {.form = is_float ? Form::fp8 : Form::int8};
+  Quantisation quantisation{.form = is_float ? Form::fp8 : Form::int8};
+  if (is_float && strategy == "block") {
+    read_block(*weights, "block_structure", quantisation);
+    return quantisation;
+  }
+  require(*weights, "strategy", strategy == "channel" || strategy == "tensor",
+          is_float ? "channel, tensor or block" : "channel or tensor");
+  return quantisation;
 }
 
 }  // namespace

@@ -35,19 +35,19 @@ struct Quantisation {
     //   weight        int8 (n_rows, k)
     //   weight_scale  (n_rows, 1), or one number
     int8,
-    // compressed-tensors "float-quantized": as int8, of FP8 numbers (E4M3).
+    // compressed-tensors "float-quantized": as int8, of FP8 numbers (E4M3), or in blocks:
+    //   weight_scale  (n_rows / block_rows, k / block_columns), both rounded up
     fp8,
-    // DeepSeek's. Weights are multiplied by the scale of their block, whatever its name says.
-    //   weight            FP8 E4M3 (n_rows, k)
-    //   weight_scale_inv  (n_rows / block_rows, k / block_columns), both rounded up; one number
-    //                     where block_rows is 0, as Ministral 3's
-    fp8_blocks,
+    // DeepSeek's in blocks and Ministral 3's of one scale: as fp8, but for the name. Weights are
+    // multiplied by the scale, whatever it is called.
+    //   weight_scale_inv
+    fp8_inverse,
   };
   Form form = Form::gptq;
   int group = 0;               // inputs that share a scale; 0: all of a row
   bool zeros_less_one = true;  // gptq: the stored zeros
-  int block_rows = 128;        // fp8_blocks; both 0: the matrix
-  int block_columns = 128;
+  int block_rows = 0;          // fp8, fp8_inverse; both 0: no blocks
+  int block_columns = 0;
 };
 
 // Of a directory's config.json (`file`, for messages); nothing where its matrices are plain. Throws

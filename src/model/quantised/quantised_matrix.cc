@@ -60,7 +60,7 @@ float from_e4m3(std::uint8_t bits) {
 
 WeightKind native_kind(const QuantisedTensors& tensors) {
   const Quantisation& quantisation = tensors.quantisation;
-  if (quantisation.form == Form::fp8 || quantisation.form == Form::fp8_blocks) {
+  if (quantisation.form == Form::fp8 || quantisation.form == Form::fp8_inverse) {
     return WeightKind::bf16;
   }
   // A group of the kernels' has one scale.
@@ -152,7 +152,7 @@ void QuantisedMatrix::read_codes(std::span<const std::int64_t> rows,
 
 void QuantisedMatrix::read_fp8(std::span<const std::int64_t> rows, std::span<float> values) const {
   const Quantisation& quantisation = tensors_.quantisation;
-  const bool in_blocks = quantisation.form == Form::fp8_blocks && quantisation.block_rows > 0;
+  const bool in_blocks = quantisation.block_rows > 0;
   const std::int64_t k = tensors_.k;
   float* out = values.data();
   for (const std::int64_t row : rows) {
@@ -172,7 +172,7 @@ void QuantisedMatrix::read_fp8(std::span<const std::int64_t> rows, std::span<flo
 void QuantisedMatrix::read_floats(std::span<const std::int64_t> rows,
                                   std::span<float> values) const {
   const Form form = tensors_.quantisation.form;
-  if (form == Form::fp8 || form == Form::fp8_blocks) return read_fp8(rows, values);
+  if (form == Form::fp8 || form == Form::fp8_inverse) return read_fp8(rows, values);
   thread_local std::vector<std::int8_t> codes;
   codes.resize(values.size());
   read_codes(rows, codes);

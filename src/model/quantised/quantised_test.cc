@@ -123,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(All, Quantised,
                                            Case{"awq_column", "int8"}, Case{"packed", "int8"},
                                            Case{"packed_column", "int8"}, Case{"int8", "int8"},
                                            Case{"fp8", "bf16"}, Case{"fp8_blocks", "bf16"},
-                                           Case{"fp8_whole", "bf16"}),
+                                           Case{"fp8_static", "bf16"},
+                                           Case{"fp8_static_blocks", "bf16"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // OCP's table of E4M3: the largest number is 448, the smallest 2^-9.
@@ -181,6 +182,8 @@ TEST(ReadQuantisation, RefusesOtherFormsByName) {
   EXPECT_THAT(weights("int8", "strategy", "block"), fails("channel or tensor"));
   EXPECT_THAT(weights("int8", "symmetric", false), fails("symmetric"));
   EXPECT_THAT(weights("fp8", "type", "int"), fails("float"));
+  EXPECT_THAT(weights("fp8", "strategy", "group"), fails("channel, tensor or block"));
+  EXPECT_THAT(weights("fp8", "strategy", "block"), fails("block_structure to be two numbers"));
   json mlx = {{"quantization", {{"group_size", 64}, {"bits", 4}}}};
   EXPECT_THAT([&] { (void)read_quantisation(mlx, "config.json"); }, fails("MLX"));
 }
