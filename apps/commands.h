@@ -17,6 +17,7 @@ CLI::App* add_chat(CLI::App& program, Run& run);
 CLI::App* add_template(CLI::App& program, Run& run);
 CLI::App* add_tokenize(CLI::App& program, Run& run);
 CLI::App* add_inspect(CLI::App& program, Run& run);
+CLI::App* add_quantize(CLI::App& program, Run& run);
 CLI::App* add_datastore(CLI::App& program, Run& run);
 CLI::App* add_bench(CLI::App& program, Run& run);
 CLI::App* add_tune(CLI::App& program, Run& run);

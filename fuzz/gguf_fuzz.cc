@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -18,6 +19,17 @@ bool answers(LookUp look_up) {
     return static_cast<bool>(look_up());
   } catch (const outrider::Error&) {
     return false;
+  }
+}
+
+// Each entry's bytes hold its key, behind eight bytes of length.
+void walk_entries(const outrider::GgufFile& file) {
+  if (file.entries().size() != file.metadata().size()) std::abort();
+  for (std::size_t i = 0; i < file.entries().size(); ++i) {
+    const std::string& key = file.metadata()[i].first;
+    const auto bytes = file.entries()[i];
+    if (bytes.size() < 8 + key.size() + 4 + 1) std::abort();
+    if (std::memcmp(bytes.data() + 8, key.data(), key.size()) != 0) std::abort();
   }
 }
 
@@ -46,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto file = outrider::parse_gguf(std::as_bytes(std::span(data, size)), "input");
     walk_metadata(*file);
+    walk_entries(*file);
     outrider::fuzz::walk_tensors(*file);
   } catch (const outrider::Error&) {
   }

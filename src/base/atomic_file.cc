@@ -115,6 +115,16 @@ AtomicFile::~AtomicFile() {
   ::close(descriptor_);
 }
 
+void AtomicFile::reserve(std::uint64_t n_bytes) const {
+#if defined(__linux__)
+  if (n_bytes == 0) return;
+  if (::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(n_bytes)) == 0) return;
+  if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) fail(errno);
+#else
+  (void)n_bytes;
+#endif
+}
+
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n_written = ::write(descriptor_, bytes.data(), bytes.size());

@@ -32,6 +32,9 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  // Says that about n_bytes will be written in all: a disk that has no room for them is an Error
+  // now, not after all the work. A wish: nothing happens where the file system does not listen.
+  void reserve(std::uint64_t n_bytes) const;
   // Throws Error naming the file and the system's reason.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }

@@ -142,6 +142,33 @@ TEST(AtomicFile, SaysWhyItCannotBeMade) {
   }
 }
 
+TEST(AtomicFile, RoomThatIsAskedForIsNoContents) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  AtomicFile file(path);
+  file.reserve(0);
+  file.reserve(100000);
+  file.write("short");
+  file.commit();
+  EXPECT_EQ(text_of(path), "short");
+}
+
+// No disk has room for this; a file system that cannot tell in advance lets it pass.
+TEST(AtomicFile, SaysAtOnceThatThereIsNoRoom) {
+  const testing::TemporaryDirectory directory;
+  const auto path = directory.path() / "file";
+  {
+    AtomicFile file(path);
+    try {
+      file.reserve(std::uint64_t{1} << 60);
+      GTEST_SKIP() << "this file system gives no room in advance";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("[write file] " + path.string()), std::string::npos);
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(path.string() + AtomicFile::kPartialSuffix));
+}
+
 // A file-size limit stands in for a full disk.
 TEST(AtomicFile, NothingIsLostWhenThereIsNoRoom) {
   const testing::TemporaryDirectory directory;

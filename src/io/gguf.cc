@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/mapped_file.h"
+#include "io/gguf_types.h"
 #include "io/map_gguf.h"
 #include "io/tensor_table.h"
 #include "outrider/error.h"
@@ -22,8 +23,6 @@ namespace {
 
 constexpr std::string_view kOperation = "read GGUF";
 constexpr std::string_view kLookUp = "read GGUF metadata";
-constexpr std::string_view kMagic = "GGUF";
-constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::size_t kLongestName = 65535;  // of a key, by the format's definition; tensors alike
 constexpr std::uint32_t kMostDimensions = 4;
 
@@ -31,41 +30,6 @@ constexpr std::uint32_t kMostDimensions = 4;
 // before anything of its size is made.
 constexpr std::uint64_t kLeastEntryBytes = 8 + 4 + 1;           // key, type, value
 constexpr std::uint64_t kLeastTensorBytes = 8 + 4 + 8 + 4 + 8;  // name, rank, size, type, offset
-
-// Numbers of the format's value types.
-enum class ValueType : std::uint32_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kF32,
-  kBool,
-  kString,
-  kArray,
-  kU64,
-  kI64,
-  kF64
-};
-
-struct TensorType {
-  std::uint32_t number;
-  ElementType type;
-};
-constexpr std::array kTensorTypes = {
-    TensorType{0, ElementType::f32},     TensorType{1, ElementType::f16},
-    TensorType{2, ElementType::q4_0},    TensorType{3, ElementType::q4_1},
-    TensorType{6, ElementType::q5_0},    TensorType{7, ElementType::q5_1},
-    TensorType{8, ElementType::q8_0},    TensorType{10, ElementType::q2_k},
-    TensorType{11, ElementType::q3_k},   TensorType{12, ElementType::q4_k},
-    TensorType{13, ElementType::q5_k},   TensorType{14, ElementType::q6_k},
-    TensorType{20, ElementType::iq4_nl}, TensorType{23, ElementType::iq4_xs},
-    TensorType{24, ElementType::i8},     TensorType{25, ElementType::i16},
-    TensorType{26, ElementType::i32},    TensorType{27, ElementType::i64},
-    TensorType{28, ElementType::f64},    TensorType{30, ElementType::bf16},
-    TensorType{39, ElementType::mxfp4},
-};
 
 // Types that exist but cannot be decoded here, for the error that names them.
 struct ForeignType {
@@ -81,7 +45,7 @@ constexpr std::array kForeignTypes = {
 };
 
 void set_type(std::uint32_t number, TensorView& view) {
-  for (const TensorType& known : kTensorTypes) {
+  for (const GgufTensorType& known : kGgufTensorTypes) {
     if (known.number == number) {
       view.type = known.type;
       return;
@@ -101,6 +65,10 @@ class Reader {
       : bytes_(bytes), description_(description) {}
 
   std::size_t position() const { return position_; }
+  // What has been read from `begin` on.
+  std::span<const std::byte> read_since(std::size_t begin) const {
+    return bytes_.subspan(begin, position_ - begin);
+  }
   std::size_t left() const { return bytes_.size() - position_; }
 
   // `what` is the field, for the error message.
@@ -195,38 +163,38 @@ GgufValue read_u64_array(Reader& reader, std::string_view what) {
 
 GgufValue read_array(Reader& reader, std::string_view what) {
   const auto type = reader.number<std::uint32_t>(what);
-  switch (static_cast<ValueType>(type)) {
-    case ValueType::kU8:
+  switch (static_cast<GgufValueType>(type)) {
+    case GgufValueType::kU8:
       return read_numbers<std::uint8_t, std::int64_t>(reader, what);
-    case ValueType::kI8:
+    case GgufValueType::kI8:
       return read_numbers<std::int8_t, std::int64_t>(reader, what);
-    case ValueType::kU16:
+    case GgufValueType::kU16:
       return read_numbers<std::uint16_t, std::int64_t>(reader, what);
-    case ValueType::kI16:
+    case GgufValueType::kI16:
       return read_numbers<std::int16_t, std::int64_t>(reader, what);
-    case ValueType::kU32:
+    case GgufValueType::kU32:
       return read_numbers<std::uint32_t, std::int64_t>(reader, what);
-    case ValueType::kI32:
+    case GgufValueType::kI32:
       return read_numbers<std::int32_t, std::int64_t>(reader, what);
-    case ValueType::kI64:
+    case GgufValueType::kI64:
       return read_numbers<std::int64_t, std::int64_t>(reader, what);
-    case ValueType::kU64:
+    case GgufValueType::kU64:
       return read_u64_array(reader, what);
-    case ValueType::kF32:
+    case GgufValueType::kF32:
       return read_numbers<float, double>(reader, what);
-    case ValueType::kF64:
+    case GgufValueType::kF64:
       return read_numbers<double, double>(reader, what);
-    case ValueType::kBool: {
+    case GgufValueType::kBool: {
       std::vector<bool> values(reader.count(1, what));
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = read_bool(reader, what);
       return values;
     }
-    case ValueType::kString: {
+    case GgufValueType::kString: {
       std::vector<std::string> values(reader.count(8, what));
       for (std::string& value : values) value = reader.text(what);
       return values;
     }
-    case ValueType::kArray:
+    case GgufValueType::kArray:
       throw Error(kOperation, reader.object(what), "an array of plain values",
                   "an array of arrays");
   }
@@ -236,35 +204,35 @@ GgufValue read_array(Reader& reader, std::string_view what) {
 
 GgufValue read_value(Reader& reader, std::string_view what) {
   const auto type = reader.number<std::uint32_t>(what);
-  switch (static_cast<ValueType>(type)) {
-    case ValueType::kU8:
+  switch (static_cast<GgufValueType>(type)) {
+    case GgufValueType::kU8:
       return std::int64_t{reader.number<std::uint8_t>(what)};
-    case ValueType::kI8:
+    case GgufValueType::kI8:
       return std::int64_t{reader.number<std::int8_t>(what)};
-    case ValueType::kU16:
+    case GgufValueType::kU16:
       return std::int64_t{reader.number<std::uint16_t>(what)};
-    case ValueType::kI16:
+    case GgufValueType::kI16:
       return std::int64_t{reader.number<std::int16_t>(what)};
-    case ValueType::kU32:
+    case GgufValueType::kU32:
       return std::int64_t{reader.number<std::uint32_t>(what)};
-    case ValueType::kI32:
+    case GgufValueType::kI32:
       return std::int64_t{reader.number<std::int32_t>(what)};
-    case ValueType::kI64:
+    case GgufValueType::kI64:
       return reader.number<std::int64_t>(what);
-    case ValueType::kU64: {
+    case GgufValueType::kU64: {
       const auto value = reader.number<std::uint64_t>(what);
       if (value > kMostInteger) return static_cast<double>(value);
       return static_cast<std::int64_t>(value);
     }
-    case ValueType::kF32:
+    case GgufValueType::kF32:
       return double{reader.number<float>(what)};
-    case ValueType::kF64:
+    case GgufValueType::kF64:
       return reader.number<double>(what);
-    case ValueType::kBool:
+    case GgufValueType::kBool:
       return read_bool(reader, what);
-    case ValueType::kString:
+    case GgufValueType::kString:
       return std::string(reader.text(what));
-    case ValueType::kArray:
+    case GgufValueType::kArray:
       return read_array(reader, what);
   }
   throw Error(kOperation, reader.object(what), "value type 0 to 12", fmt::format("{}", type));
@@ -287,14 +255,14 @@ Index index_of(const Metadata& metadata, std::string_view description) {
 }
 
 std::uint64_t read_alignment(const Index& index, std::string_view description) {
-  const auto found = index.find("general.alignment");
-  if (found == index.end()) return kDefaultAlignment;
+  const auto found = index.find(kGgufAlignmentKey);
+  if (found == index.end()) return kDefaultGgufAlignment;
   const auto* value = std::get_if<std::int64_t>(found->second);
   // The format asks for a multiple of 8 that fits 32 bits; every tool writes a power of two.
   const bool good = value != nullptr && *value >= 8 && *value <= (std::int64_t{1} << 31) &&
                     std::has_single_bit(static_cast<std::uint64_t>(*value));
   if (!good) {
-    throw Error(kOperation, fmt::format("{}: key 'general.alignment'", description),
+    throw Error(kOperation, fmt::format("{}: key '{}'", description, kGgufAlignmentKey),
                 "a power of two from 8 to 2^31",
                 value != nullptr ? fmt::format("{}", *value) : "another type");
   }
@@ -396,15 +364,16 @@ std::vector<TensorView> check_claims(std::vector<Claim> claims, std::span<const 
 
 struct Contents {
   Metadata metadata;
+  std::vector<std::span<const std::byte>> entries;  // the bytes of each
   std::vector<TensorView> tensors;
 };
 
 Contents read_contents(std::span<const std::byte> bytes, std::string_view description) {
   Reader reader(bytes, description);
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
-                               std::min(bytes.size(), kMagic.size()));
-  if (start != kMagic) {
-    throw Error(kOperation, reader.object("magic"), fmt::format("'{}'", kMagic),
+                               std::min(bytes.size(), kGgufMagic.size()));
+  if (start != kGgufMagic) {
+    throw Error(kOperation, reader.object("magic"), fmt::format("'{}'", kGgufMagic),
                 fmt::format("'{}'", start));
   }
   reader.number<std::uint32_t>("magic");
@@ -422,10 +391,13 @@ Contents read_contents(std::span<const std::byte> bytes, std::string_view descri
 
   Contents contents;
   contents.metadata.reserve(static_cast<std::size_t>(n_entries));
+  contents.entries.reserve(static_cast<std::size_t>(n_entries));
   for (std::uint64_t i = 0; i < n_entries; ++i) {
+    const std::size_t begin = reader.position();
     std::string key = reader.name("a key");
     GgufValue value = read_value(reader, fmt::format("key '{}'", key));
     contents.metadata.emplace_back(std::move(key), std::move(value));
+    contents.entries.push_back(reader.read_since(begin));
   }
   // (Indexing also finds duplicates, before any key is believed.)
   const std::uint64_t alignment =
@@ -459,9 +431,14 @@ class ParsedGguf : public GgufFile {
   std::span<const std::pair<std::string, GgufValue>> metadata() const override {
     return contents_.metadata;
   }
+  std::span<const std::span<const std::byte>> entries() const override { return contents_.entries; }
   const GgufValue* find_metadata(std::string_view key) const override {
     const auto found = index_.find(key);
     return found == index_.end() ? nullptr : found->second;
+  }
+  std::vector<std::filesystem::path> files() const override {
+    if (!mapping_) return {};
+    return {description_};
   }
 
   void release(const TensorView& tensor) const override {
@@ -542,9 +519,9 @@ const std::vector<double>* GgufFile::reals(std::string_view key) const {
 bool is_gguf(const std::filesystem::path& file) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe would wait
-  std::string start(kMagic.size(), '\0');
+  std::string start(kGgufMagic.size(), '\0');
   std::ifstream(file, std::ios::binary).read(start.data(), std::ssize(start));
-  return start == kMagic;
+  return start == kGgufMagic;
 }
 
 std::unique_ptr<GgufFile> map_gguf(const std::filesystem::path& file) {

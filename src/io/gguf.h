@@ -28,7 +28,12 @@ class GgufFile : public TensorSource {
  public:
   // In file order.
   virtual std::span<const std::pair<std::string, GgufValue>> metadata() const = 0;
+  // The same as the file has them, byte for byte: key, number of the value's type, value. For who
+  // copies them.
+  virtual std::span<const std::span<const std::byte>> entries() const = 0;
   virtual const GgufValue* find_metadata(std::string_view key) const = 0;
+  // What was opened: several files of a split one, none over bytes in memory.
+  virtual std::vector<std::filesystem::path> files() const = 0;
 
   // Typed look-ups: nullopt (or null) if the key is absent; Error if it is there with another type.
   std::optional<std::int64_t> integer(std::string_view key) const;

@@ -28,8 +28,17 @@ class SplitGguf : public GgufFile {
   std::span<const std::pair<std::string, GgufValue>> metadata() const override {
     return parts_.front()->metadata();
   }
+  std::span<const std::span<const std::byte>> entries() const override {
+    return parts_.front()->entries();
+  }
   const GgufValue* find_metadata(std::string_view key) const override {
     return parts_.front()->find_metadata(key);
+  }
+  std::vector<fs::path> files() const override {
+    std::vector<fs::path> all;
+    all.reserve(parts_.size());
+    for (const auto& part : parts_) all.emplace_back(part->description());
+    return all;
   }
   void release(const TensorView& tensor) const override {
     for (const auto& part : parts_) {

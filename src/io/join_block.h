@@ -1,0 +1,23 @@
+// The way back from io/block_formats.h's parts to a block's bytes.
+#ifndef OUTRIDER_IO_JOIN_BLOCK_H_
+#define OUTRIDER_IO_JOIN_BLOCK_H_
+
+#include <cstddef>
+
+#include "io/block_formats.h"
+
+namespace outrider {
+
+// Of the types that are written here (io/block_encoder.h), what split() takes apart:
+// join(split(bytes)) is bytes. Codes, sub-scales and sub-minimums are in their ranges. Thread-safe.
+void join_q8_0(const BlockParts& parts, std::byte* block);
+void join_q4_0(const BlockParts& parts, std::byte* block);
+void join_q5_0(const BlockParts& parts, std::byte* block);
+void join_q5_1(const BlockParts& parts, std::byte* block);
+void join_q4_k(const BlockParts& parts, std::byte* block);
+void join_q5_k(const BlockParts& parts, std::byte* block);
+void join_q6_k(const BlockParts& parts, std::byte* block);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_IO_JOIN_BLOCK_H_
