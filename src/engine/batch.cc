@@ -51,6 +51,7 @@ struct Running {
 struct NamedDrafter {
   std::string spec;
   std::shared_ptr<Drafter> drafter;
+  std::shared_ptr<const TreeShape> shape;  // without a tree
   std::optional<DrafterUpdates> updates;
 };
 
@@ -134,7 +135,8 @@ Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> dr
     // A rule that any drafter can be judged by: what requests name is checked with them.
     Speculation made =
         make_speculation(*state_->model, {.drafter = spec, .drafter_options = drafter_options});
-    state_->drafters.push_back({spec, std::move(made.drafter), std::move(made.updates)});
+    state_->drafters.push_back(
+        {spec, std::move(made.drafter), std::move(made.shape), std::move(made.updates)});
   }
 }
 
@@ -223,7 +225,8 @@ std::shared_ptr<const Speculation> Batch::State::speculation_of(const Speculatio
     return same_specs(one.options, asked) && one.speculation->drafter == drafter;
   });
   if (at != known.end()) return at->speculation;
-  auto speculation = std::make_shared<const Speculation>(make_speculation(asked, drafter));
+  auto speculation = std::make_shared<const Speculation>(
+      make_speculation(asked, drafter, named == nullptr ? nullptr : named->shape));
   known.push_front({asked, speculation});
   if (known.size() > kMostKnown) known.pop_back();
   return speculation;

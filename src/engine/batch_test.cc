@@ -15,8 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/speculation.h"
 #include "model/cache/cache_group.h"
 #include "outrider/error.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_worlds.h"
 
@@ -288,6 +291,29 @@ TEST_F(BatchOfTexts, RefusesWhatCannotBeRun) {
   EXPECT_THROW(Batch(load(), {}, {}, {.most_running = 0}), UsageError);
   EXPECT_THROW(Batch(load(), {}, {}, {.prompt_rows = 0}), UsageError);
   EXPECT_THROW(Batch(load(), {}, {}, {.most_kept = -1}), UsageError);
+}
+
+// Drafters made of others draft each in its own shape where no tree is named.
+TEST_F(BatchOfTexts, PartsOfADrafterKeepTheirShapes) {
+  const auto model = load();
+  const std::string spec =
+      DrafterFiles::get().spec({"", "merge:model:{draft},length=2+ngram:min=1,max=3,length=4"});
+  Batch batch(model, {&spec, 1}, {.threads = 1});
+  GenerateRequest request = request_of(encode(DrafterFiles::kFewPrompt), 60);
+  batch.submit(request, {.drafter = spec}, note(0));
+  run(batch);
+  const auto own = make_speculation(*model, {.drafter = spec, .drafter_options = {.threads = 1}});
+  Decoder decoder(model->language_model(), own.drafter.get(), *own.acceptance, own.shape,
+                  own.stop.get());
+  CounterChance chance(0);
+  Stream stream(0, request.prompt,
+                Transform(request.options.sampling, model->summary().vocabulary_size), chance);
+  stream.max_total = stream.n_prompt + 60;
+  decoder.begin(stream);
+  std::vector<Stream*> streams = {&stream};
+  decoder.run_to_end(streams, [](Stream&, const Committed&) { return false; });
+  EXPECT_EQ(ended_[0].result.statistics.drafted, stream.counts.drafted);
+  EXPECT_EQ(ended_[0].result.statistics.target_passes, stream.counts.target_passes);
 }
 
 // One that waits and is cancelled is told so while others run.

@@ -218,10 +218,10 @@ std::int64_t n_drafter_parameters(const SpeculationOptions& options) {
   return load_model(spec.required_value("model:PATH"), load)->footprint().n_parameters;
 }
 
-Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter) {
-  Plan plan = read_speculation(options);
+namespace {
+
+Speculation with_drafter(Plan plan, std::shared_ptr<Drafter> drafter) {
   Speculation& speculation = plan.speculation;
-  if (!plan.drafter) return std::move(speculation);
   speculation.drafter = std::move(drafter);
   const bool looks_at_draft = speculation.acceptance->needs().draft_prob;
   speculation.scope = speculation.acceptance->prefix_determined() &&
@@ -231,16 +231,26 @@ Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<
   return std::move(speculation);
 }
 
+}  // namespace
+
+Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter,
+                             const std::shared_ptr<const TreeShape>& own_shape) {
+  Plan plan = read_speculation(options);
+  if (!plan.drafter) return std::move(plan.speculation);
+  if (options.tree.empty()) plan.speculation.shape = own_shape;
+  return with_drafter(std::move(plan), std::move(drafter));
+}
+
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
-  const Plan plan = read_speculation(options);
-  if (!plan.drafter) return make_speculation(options, nullptr);
+  Plan plan = read_speculation(options);
+  if (!plan.drafter) return std::move(plan.speculation);
   std::optional<DrafterUpdates> updates;
   if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news
     updates.emplace(*plan.drafter->updates, options.drafter_options);
   }
-  Speculation speculation = make_speculation(
-      options,
-      plan.drafter->make(drafter_materials(target, make_load_options(options.drafter_options))));
+  std::shared_ptr<Drafter> drafter =
+      plan.drafter->make(drafter_materials(target, make_load_options(options.drafter_options)));
+  Speculation speculation = with_drafter(std::move(plan), std::move(drafter));
   speculation.updates = std::move(updates);
   return speculation;
 }

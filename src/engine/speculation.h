@@ -41,9 +41,10 @@ struct Speculation {
 // fit the target.
 Speculation make_speculation(const Model& target, const SpeculationOptions& options);
 
-// The same, with a drafter that was made for such options, whatever their rule, tree and
-// verification, in the place of a new one.
-Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter);
+// The same, with the drafter of another speculation of the same drafter spec in the place of a new
+// one, and the shape that it has there without a tree: drafters made of others know it again.
+Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter,
+                             const std::shared_ptr<const TreeShape>& own_shape);
 
 // The model of a drafter "model:PATH", checked against the target's vocabulary. Throws UsageError
 // for other drafters and for one with updates, which is not one model; Error for a model that does
