@@ -33,7 +33,7 @@ constexpr std::string_view kFileTypeKey = "general.file_type";
 constexpr std::string_view kVersionKey = "general.quantization_version";
 constexpr std::uint32_t kBlockLayouts = 2;  // the version of all layouts in io/block_formats.h
 
-// Elements at a time: 4 MiB of floats, some 10 ms of a thread's work.
+// Elements at a time: 4 MiB of floats, at most 50 ms of one thread.
 constexpr std::int64_t kPiece = 1 << 20;
 // Elements that a thread takes at least: so many that taking costs nothing.
 constexpr std::int64_t kLeastShare = 1 << 14;

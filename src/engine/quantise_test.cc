@@ -259,6 +259,21 @@ TEST_F(Quantise, NamesTheTensorOfWhatIsNoNumber) {
   }
 }
 
+// Of several the first, whichever thread comes upon it first, and behind the first piece, too.
+TEST_F(Quantise, CountsRowsFromTheTensorsBegin) {
+  std::vector<float> values(4096 * 300, 1.0F);
+  for (const std::size_t row : {290, 293, 299}) {
+    values[row * 4096 + 4095] = std::numeric_limits<float>::quiet_NaN();
+  }
+  Bytes bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  write_file(source(), Gguf().tensor("a.weight", {4096, 300}, 0, bytes).bytes());
+  for (const int threads : {1, 4}) {
+    EXPECT_THAT(quantising({.type = "q8_0", .threads = threads}),
+                ThrowsMessage<Error>(HasSubstr("got nan in row 290")));
+  }
+}
+
 TEST_F(Quantise, RefusesAndLeavesNothing) {
   write_source();
   EXPECT_THAT(quantising({.type = "q4_k"}),
