@@ -65,6 +65,23 @@ def make_texts():
     return torch.randint(3, VOCABULARY, (N_TEXTS, N_TOKENS))
 
 
+def write_plain(directory, tokenizer):
+    """The model as it is, in a directory beside that of a form, for programs that read one."""
+    plain = directory.with_name("plain")
+    make_model().save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    return str(plain)
+
+
+def dequantised(directory, dequantise):
+    """What dequantise(module, codes, stored) makes of each packed matrix; stored: all tensors."""
+    stored = load_file(directory / "model.safetensors")
+    modules = [name.removesuffix(".qweight") for name in stored if name.endswith(".qweight")]
+    return {f"{module}.weight":
+            dequantise(module, stored[f"{module}.qweight"], stored).T.contiguous()
+            for module in modules}
+
+
 def write_twin(directory, weights, tokenizer):
     """A plain directory of these matrices and of what the quantised one stores plain."""
     twin = directory.with_name(directory.name + "_twin")
@@ -120,19 +137,12 @@ def by_gptqmodel(directory, options, tokenizer):
     from gptqmodel import GPTQModel, QuantizeConfig
     from gptqmodel.nn_modules.qlinear.torch import TorchLinear
     from gptqmodel.utils.model import convert_gptq_v1_to_v2_format_module
-    plain = directory.with_name("plain")
-    make_model().save_pretrained(plain)
-    tokenizer.save_pretrained(plain)
-    model = GPTQModel.load(str(plain), QuantizeConfig(bits=4, **options), device="cpu")
+    model = GPTQModel.load(write_plain(directory, tokenizer), QuantizeConfig(bits=4, **options), device="cpu")
     model.quantize([dict(input_ids=ids.tolist(), attention_mask=[1] * N_TOKENS)
                     for ids in make_texts()], batch_size=1)
     model.save(str(directory))
-    weights = {}
-    stored = load_file(directory / "model.safetensors")
-    for name, codes in stored.items():
-        if not name.endswith(".qweight"):
-            continue
-        module = name.removesuffix(".qweight")
+
+    def dequantise(module, codes, stored):
         linear = TorchLinear(
             bits=4, group_size=options["group_size"], sym=options.get("sym", True),
             desc_act=options.get("desc_act", False), in_features=8 * codes.shape[0],
@@ -142,34 +152,29 @@ def by_gptqmodel(directory, options, tokenizer):
         if options.get("format") != "gptq_v2":
             convert_gptq_v1_to_v2_format_module(linear, bits=4, pack_dtype=torch.int32)
         linear.scales = linear.scales.float()
-        weights[f"{module}.weight"] = linear.dequantize_weight().T.contiguous()
-    return weights
+        return linear.dequantize_weight()
+
+    return dequantised(directory, dequantise)
 
 
 def by_awq(directory, options, tokenizer):
     from awq import AutoAWQForCausalLM
     from awq.utils.packing_utils import reverse_awq_order, unpack_awq
-    plain = directory.with_name("plain")
-    make_model().save_pretrained(plain)
-    tokenizer.save_pretrained(plain)
-    model = AutoAWQForCausalLM.from_pretrained(str(plain), device_map="cpu", use_cache=False)
+    model = AutoAWQForCausalLM.from_pretrained(write_plain(directory, tokenizer),
+                                               device_map="cpu", use_cache=False)
     # Samples longer than max_calib_seq_len are left out; together they are cut into such lengths.
     texts = ["".join(chr(33 + int(i) % 94) for i in ids) for ids in make_texts()]
     model.quantize(tokenizer, quant_config=options, calib_data=texts, max_calib_samples=N_TEXTS,
                    max_calib_seq_len=64)
     model.save_quantized(str(directory))
-    weights = {}
-    stored = load_file(directory / "model.safetensors")
-    for name, codes in stored.items():
-        if not name.endswith(".qweight"):
-            continue
-        module = name.removesuffix(".qweight")
+
+    def dequantise(module, codes, stored):
         codes, zeros = reverse_awq_order(*unpack_awq(codes, stored[f"{module}.qzeros"], 4), 4)
-        group = options["q_group_size"]
-        scales, zeros = (value.repeat_interleave(group, 0)
+        scales, zeros = (value.repeat_interleave(options["q_group_size"], 0)
                          for value in (stored[f"{module}.scales"].float(), zeros & 15))
-        weights[f"{module}.weight"] = (((codes & 15) - zeros) * scales).T.contiguous()
-    return weights
+        return ((codes & 15) - zeros) * scales
+
+    return dequantised(directory, dequantise)
 
 
 def main():
