@@ -4,20 +4,14 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <new>
 
 #include "outrider/error.h"
 #include "tokenizer/byte_level.h"
+#include "tokenizer/form_stretches.h"
 #include "tokenizer/utf8.h"
 
 namespace outrider {
 namespace {
-
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 // What a normaliser may make of a text. Honest ones make less than 66 times as much of it: of one
 // byte Unicode's forms make 11 at the most (U+FDFA), the byte-level alphabet two, a mark in the
@@ -32,6 +26,11 @@ std::size_t most_normalized_bytes(std::size_t n_raw_bytes) {
 struct Work {
   MatchScratch& match;
   std::size_t most_bytes;
+  TextEdits* edits;  // that the step changes; null if nobody wants to know
+
+  void changed(const TextRange& before, const TextRange& after) {
+    if (edits != nullptr) edits->add(before, after);
+  }
 };
 
 void require_at_most(std::size_t most_bytes, std::size_t n_bytes) {
@@ -40,78 +39,27 @@ void require_at_most(std::size_t most_bytes, std::size_t n_bytes) {
               fmt::format("at most {} bytes of text", most_bytes), fmt::format("{}", n_bytes));
 }
 
-void step(const PrependText& prepend, std::string& text, Work&) {
-  if (!text.empty()) text.insert(0, prepend.text);
+void step(const PrependText& prepend, std::string& text, Work& work) {
+  if (text.empty()) return;
+  text.insert(0, prepend.text);
+  work.changed({0, 0}, {0, prepend.text.size()});
 }
 
 void step(const ReplaceAll& replace, std::string& text, Work& work) {
-  replace_all(text, replace.pattern, replace.content, work.most_bytes, work.match);
+  replace_all(text, replace.pattern, replace.content, work.most_bytes, work.match, work.edits);
 }
 
-// utf8proc puts combining marks into canonical order by swapping neighbours, which is quadratic in
-// the length of a run of marks. Runs longer than any writing has are sorted before.
-constexpr std::size_t kLongRun = 32;  // marks; Unicode's Stream-Safe Text Format allows 30
-
-void sort_long_mark_runs(std::string& text) {
-  struct Mark {
-    int combining_class;
-    std::size_t begin;
-    int n_bytes;
-  };
-  std::vector<Mark> run;
-  const auto finish_run = [&] {
-    if (run.size() > kLongRun) {
-      const std::size_t begin = run.front().begin;
-      std::stable_sort(run.begin(), run.end(), [](const Mark& a, const Mark& b) {
-        return a.combining_class < b.combining_class;
-      });
-      std::string sorted;
-      for (const Mark& mark : run) {
-        sorted.append(text, mark.begin, static_cast<std::size_t>(mark.n_bytes));
-      }
-      text.replace(begin, sorted.size(), sorted);
-    }
-    run.clear();
-  };
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint character = code_point_at(text, at);
-    const int combining_class =
-        character.value < 0x300
-            ? 0
-            : utf8proc_get_property(static_cast<utf8proc_int32_t>(character.value))
-                  ->combining_class;
-    if (combining_class == 0) {
-      finish_run();
-    } else {
-      run.push_back({combining_class, at, character.n_bytes});
-    }
-    at += static_cast<std::size_t>(character.n_bytes);
-  }
-  finish_run();
+void step(const UnicodeForm& form, std::string& text, Work& work) {
+  bring_stretches_to_form(form, text, work.edits);
 }
 
-void step(const UnicodeForm& form, std::string& text, Work&) {
-  // ASCII is the same in all four forms.
-  if (std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; })) return;
-  sort_long_mark_runs(text);
-  int options = UTF8PROC_STABLE | (form.compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE);
-  if (form.compatibility) options |= UTF8PROC_COMPAT;
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t n = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                          static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                                          static_cast<utf8proc_option_t>(options));
-  const std::unique_ptr<utf8proc_uint8_t, FreeMemory> owner(mapped);
-  if (n == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
-  if (n < 0) throw Error("normalize text", "Unicode normal form", utf8proc_errmsg(n));
-  text.assign(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(n));
-}
-
-void step(const LowercaseText&, std::string& text, Work&) {
+void step(const LowercaseText&, std::string& text, Work& work) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint character = code_point_at(text, at);
-    at += static_cast<std::size_t>(character.n_bytes);
+    const auto n_bytes = static_cast<std::size_t>(character.n_bytes);
+    const std::size_t begin = out.size();
     if (character.value == 0x130) {  // the one character whose full lower case is longer
       out.append("i\xCC\x87");
     } else {
@@ -119,11 +67,13 @@ void step(const LowercaseText&, std::string& text, Work&) {
           static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character.value))),
           out);
     }
+    if (out.size() - begin != n_bytes) work.changed({at, at + n_bytes}, {begin, out.size()});
+    at += n_bytes;
   }
   text = std::move(out);
 }
 
-void step(const StripWhitespace& strip, std::string& text, Work&) {
+void step(const StripWhitespace& strip, std::string& text, Work& work) {
   std::size_t begin = 0;
   while (strip.left && begin < text.size()) {
     const CodePoint character = code_point_at(text, begin);
@@ -136,31 +86,45 @@ void step(const StripWhitespace& strip, std::string& text, Work&) {
     if (!is_white_space(code_point_at(text, last).value)) break;
     end = last;
   }
+  if (begin > 0) work.changed({0, begin}, {0, 0});
+  if (end < text.size()) work.changed({end, text.size()}, {end - begin, end - begin});
   text = text.substr(begin, end - begin);
 }
 
-void step(const StripMarks&, std::string& text, Work&) {
+void step(const StripMarks&, std::string& text, Work& work) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint character = code_point_at(text, at);
     const auto n_bytes = static_cast<std::size_t>(character.n_bytes);
-    if (!is_mark(character.value)) out.append(text, at, n_bytes);
+    if (is_mark(character.value)) {
+      work.changed({at, at + n_bytes}, {out.size(), out.size()});
+    } else {
+      out.append(text, at, n_bytes);
+    }
     at += n_bytes;
   }
   text = std::move(out);
 }
 
-void step(const SpellBytes&, std::string& text, Work&) {
+void step(const SpellBytes&, std::string& text, Work& work) {
   std::string out;
   append_byte_level(text, out);
+  if (work.edits != nullptr) {
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      const auto n_bytes = static_cast<std::size_t>(code_point_at(out, begin).n_bytes);
+      if (n_bytes > 1) work.changed({at, at + 1}, {begin, begin + n_bytes});
+      begin += n_bytes;
+    }
+  }
   text = std::move(out);
 }
 
 }  // namespace
 
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
-                 std::size_t most_bytes, MatchScratch& scratch) {
+                 std::size_t most_bytes, MatchScratch& scratch, TextEdits* edits) {
   std::vector<TextRange> matches;
   pattern.find_all(text, scratch, matches);
   if (matches.empty()) return;
@@ -172,6 +136,7 @@ void replace_all(std::string& text, const Pattern& pattern, std::string_view con
   std::size_t done = 0;
   for (const TextRange& match : matches) {
     out.append(text, done, match.begin - done);
+    if (edits != nullptr) edits->add(match, {out.size(), out.size() + content.size()});
     out.append(content);
     done = match.end;
   }
@@ -180,10 +145,21 @@ void replace_all(std::string& text, const Pattern& pattern, std::string_view con
 }
 
 void Normalizer::apply(std::string& text, MatchScratch& scratch) const {
-  Work work{.match = scratch, .most_bytes = most_normalized_bytes(text.size())};
+  apply_steps(text, scratch, nullptr);
+}
+
+void Normalizer::apply(std::string& text, MatchScratch& scratch,
+                       std::vector<TextEdits>& edits) const {
+  apply_steps(text, scratch, &edits);
+}
+
+void Normalizer::apply_steps(std::string& text, MatchScratch& scratch,
+                             std::vector<TextEdits>* edits) const {
+  const std::size_t most_bytes = most_normalized_bytes(text.size());
   for (const NormalizerStep& one : steps_) {
+    Work work{scratch, most_bytes, edits == nullptr ? nullptr : &edits->emplace_back()};
     std::visit([&](const auto& kind) { step(kind, text, work); }, one);
-    require_at_most(work.most_bytes, text.size());
+    require_at_most(most_bytes, text.size());
   }
 }
 

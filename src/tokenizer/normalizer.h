@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tokenizer/pattern.h"
+#include "tokenizer/text_edits.h"
 
 namespace outrider {
 
@@ -43,15 +44,19 @@ class Normalizer {
   // Rewrites `text` (well-formed UTF-8, and so it stays). Throws Error where the steps make many
   // times as much of it as any writing needs.
   void apply(std::string& text, MatchScratch& scratch) const;
+  // The same; adds what each step changed in what the one before it left.
+  void apply(std::string& text, MatchScratch& scratch, std::vector<TextEdits>& edits) const;
 
  private:
+  void apply_steps(std::string& text, MatchScratch& scratch, std::vector<TextEdits>* edits) const;
+
   std::vector<NormalizerStep> steps_;
 };
 
 // Every match of `pattern` in `text` replaced by `content`. Throws Error if more than most_bytes
-// would come of it.
+// would come of it. Adds what changed to `edits`, if that is not null.
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
-                 std::size_t most_bytes, MatchScratch& scratch);
+                 std::size_t most_bytes, MatchScratch& scratch, TextEdits* edits = nullptr);
 
 }  // namespace outrider
 

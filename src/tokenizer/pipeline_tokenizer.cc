@@ -41,13 +41,15 @@ void require_short(std::string_view text) {
 
 // The parts of `literal` within `span` of a text, as ranges of the span's normalised text.
 std::vector<TextRange> literal_in_normalized(std::span<const TextRange> literal,
-                                             const TextRange& span, const NormalizedText& map,
-                                             MatchScratch& scratch) {
+                                             const TextRange& span, const NormalizedText& map) {
   std::vector<TextRange> out;
-  for (const TextRange& range : literal) {
-    const TextRange part{std::max(range.begin, span.begin), std::min(range.end, span.end)};
+  const auto first =
+      std::partition_point(literal.begin(), literal.end(),
+                           [&](const TextRange& range) { return range.end <= span.begin; });
+  for (auto range = first; range != literal.end() && range->begin < span.end; ++range) {
+    const TextRange part{std::max(range->begin, span.begin), std::min(range->end, span.end)};
     if (part.begin >= part.end) continue;
-    TextRange moved = map.to_normalized({part.begin - span.begin, part.end - span.begin}, scratch);
+    TextRange moved = map.to_normalized({part.begin - span.begin, part.end - span.begin});
     if (!out.empty()) {
       moved.begin = std::max(moved.begin, out.back().end);
       moved.end = std::max(moved.end, moved.begin);
@@ -109,9 +111,9 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
     const bool has_token =
         scratch.spans.size() > 1 || (!scratch.spans.empty() && scratch.spans[0].id != kNoToken);
     if (has_token && !literal.empty()) {
-      const NormalizedText map(parts_.normalizer, before, normalized);
-      parts_.normalized_added.split(
-          normalized, literal_in_normalized(literal, raw.range, map, scratch.match), scratch.spans);
+      const NormalizedText map(parts_.normalizer, before, scratch.match);
+      parts_.normalized_added.split(normalized, literal_in_normalized(literal, raw.range, map),
+                                    scratch.spans);
     }
     for (const AddedTokens::Span& span : scratch.spans) {
       if (span.id != kNoToken) {
@@ -152,10 +154,11 @@ std::vector<TextRange> PipelineTokenizer::added_tokens_in(std::string_view text)
     scratch.normalized.assign(before);
     parts_.normalizer.apply(scratch.normalized, scratch.match);
     parts_.normalized_added.split(scratch.normalized, {}, scratch.spans);
-    const NormalizedText map(parts_.normalizer, before, scratch.normalized);
+    std::optional<NormalizedText> map;
     for (const AddedTokens::Span& span : scratch.spans) {
       if (span.id == kNoToken) continue;
-      const TextRange range = map.to_original(span.spelling, scratch.match);
+      if (!map) map.emplace(parts_.normalizer, before, scratch.match);
+      const TextRange range = map->to_original(span.spelling);
       found.push_back({raw.range.begin + range.begin, raw.range.begin + range.end});
     }
   }

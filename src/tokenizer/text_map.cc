@@ -72,54 +72,31 @@ TextRange RepairedText::to_original(const TextRange& range) const {
   return {moved(range.begin, false), moved(range.end, true)};
 }
 
-std::size_t NormalizedText::settled_by_first(std::size_t n_bytes, MatchScratch& scratch) const {
-  std::string first(text_.substr(0, n_bytes));
-  normalizer_.apply(first, scratch);
-  const std::size_t most = std::min(first.size(), normalized_.size());
-  const auto differ = std::mismatch(
-      first.begin(), first.begin() + static_cast<std::ptrdiff_t>(most), normalized_.begin());
-  return character_start(normalized_, static_cast<std::size_t>(differ.first - first.begin()));
+NormalizedText::NormalizedText(const Normalizer& normalizer, std::string_view text,
+                               MatchScratch& scratch)
+    : text_(text) {
+  std::string normalized(text);
+  normalizer.apply(normalized, scratch, steps_);
 }
 
-std::size_t NormalizedText::settled_by_last(std::size_t n_bytes, MatchScratch& scratch) const {
-  std::string last(text_.substr(text_.size() - n_bytes));
-  normalizer_.apply(last, scratch);
-  const std::size_t most = std::min(last.size(), normalized_.size());
-  const auto differ = std::mismatch(
-      last.rbegin(), last.rbegin() + static_cast<std::ptrdiff_t>(most), normalized_.rbegin());
-  const auto same = static_cast<std::size_t>(differ.first - last.rbegin());
-  return normalized_.size() - character_end(normalized_, normalized_.size() - same);
-}
-
-TextRange NormalizedText::to_normalized(const TextRange& range, MatchScratch& scratch) const {
-  if (normalizer_.empty() || range.begin == range.end) return range;
-  const TextRange whole{character_start(text_, range.begin), character_end(text_, range.end)};
-  const std::size_t begin = settled_by_first(whole.begin, scratch);
-  const std::size_t end = normalized_.size() - settled_by_last(text_.size() - whole.end, scratch);
-  return {begin, std::max(begin, end)};
-}
-
-TextRange NormalizedText::to_original(const TextRange& range, MatchScratch& scratch) const {
-  if (normalizer_.empty()) return range;
-  // The last beginning that settles nothing of the range, and the last end that does not.
-  std::size_t begin = 0;
-  std::size_t behind = text_.size() + 1;
-  while (behind - begin > 1) {
-    const std::size_t middle = begin + (behind - begin) / 2;
-    (settled_by_first(character_start(text_, middle), scratch) <= range.begin ? begin : behind) =
-        middle;
+TextRange NormalizedText::to_normalized(const TextRange& range) const {
+  TextRange moved{character_start(text_, range.begin), character_end(text_, range.end)};
+  for (const TextEdits& step : steps_) {
+    moved = step.to_after(moved);
+    if (moved.begin == moved.end) break;
   }
-  std::size_t n_last = 0;
-  behind = text_.size() + 1;
-  while (behind - n_last > 1) {
-    const std::size_t middle = n_last + (behind - n_last) / 2;
-    const std::size_t start = character_end(text_, text_.size() - middle);
-    (settled_by_last(text_.size() - start, scratch) <= normalized_.size() - range.end ? n_last
-                                                                                      : behind) =
-        middle;
+  return moved;
+}
+
+TextRange NormalizedText::to_original(const TextRange& range) const {
+  TextRange moved = range;
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    moved = step->to_before(moved);
   }
-  begin = character_start(text_, begin);
-  return {begin, std::max(begin, character_end(text_, text_.size() - n_last))};
+  if (moved.begin < moved.end || text_.empty()) return moved;
+  if (moved.begin == text_.size()) moved.begin = last_character(text_);
+  moved.end = moved.begin + static_cast<std::size_t>(code_point_at(text_, moved.begin).n_bytes);
+  return moved;
 }
 
 }  // namespace outrider

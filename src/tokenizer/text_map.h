@@ -34,25 +34,20 @@ class RepairedText {
   std::vector<Bad> bad_;
 };
 
-// Which bytes of a normalised text come of which of the text before. Normalisers do not tell; this
-// compares with what they make of the text's beginnings and ends, and where that leaves a doubt a
-// range is too long rather than too short.
+// Which bytes of a normalised text come of which of the text before. A range of characters that the
+// normaliser changed together is got, or given, as a whole.
 class NormalizedText {
  public:
-  // `normalizer` must outlive this; `normalized` is what it makes of `text`.
-  NormalizedText(const Normalizer& normalizer, std::string_view text, std::string_view normalized)
-      : normalizer_(normalizer), text_(text), normalized_(normalized) {}
-  TextRange to_normalized(const TextRange& range, MatchScratch& scratch) const;
-  TextRange to_original(const TextRange& range, MatchScratch& scratch) const;
+  // Normalises `text`.
+  NormalizedText(const Normalizer& normalizer, std::string_view text, MatchScratch& scratch);
+  // Of a range (not empty) that cuts a character all of it counts. May be empty.
+  TextRange to_normalized(const TextRange& range) const;
+  // Of what came of no character at all, the one behind it.
+  TextRange to_original(const TextRange& range) const;
 
  private:
-  // How much of the normalised text the first (the last) bytes of the text settle.
-  std::size_t settled_by_first(std::size_t n_bytes, MatchScratch& scratch) const;
-  std::size_t settled_by_last(std::size_t n_bytes, MatchScratch& scratch) const;
-
-  const Normalizer& normalizer_;
   std::string_view text_;
-  std::string_view normalized_;
+  std::vector<TextEdits> steps_;
 };
 
 }  // namespace outrider
