@@ -23,6 +23,7 @@ constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 struct EncodeScratch {
   MatchScratch match;
   Bpe::Scratch bpe;
+  AddedTokens::Scratch added;
   std::vector<AddedTokens::Span> raw_spans;
   std::vector<AddedTokens::Span> spans;
   std::string normalized;
@@ -81,6 +82,11 @@ class PipelineDecoding : public Tokenizer::Decoding {
   DecoderRun run_;
 };
 
+PipelineTokenizer::PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
+  parts_.raw_added.finish();
+  parts_.normalized_added.finish();
+}
+
 std::vector<TokenId> PipelineTokenizer::encode_with_literals(
     std::string_view text, bool add_special, std::span<const TextRange> literal) const {
   require_ranges(literal, text.size());
@@ -97,7 +103,7 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
   require_short(text);
   EncodeScratch scratch;
   CutText& cut = scratch.cut;
-  parts_.raw_added.split(text, literal, scratch.raw_spans);
+  parts_.raw_added.split(text, literal, scratch.added, scratch.raw_spans);
   for (const AddedTokens::Span& raw : scratch.raw_spans) {
     if (raw.id != kNoToken) {
       ids.push_back(raw.id);
@@ -107,13 +113,13 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
     const std::string_view before = part_of(text, raw.range);
     normalized.assign(before);
     parts_.normalizer.apply(normalized, scratch.match);
-    parts_.normalized_added.split(normalized, {}, scratch.spans);
+    parts_.normalized_added.split(normalized, {}, scratch.added, scratch.spans);
     const bool has_token =
         scratch.spans.size() > 1 || (!scratch.spans.empty() && scratch.spans[0].id != kNoToken);
     if (has_token && !literal.empty()) {
       const NormalizedText map(parts_.normalizer, before, scratch.match);
       parts_.normalized_added.split(normalized, literal_in_normalized(literal, raw.range, map),
-                                    scratch.spans);
+                                    scratch.added, scratch.spans);
     }
     for (const AddedTokens::Span& span : scratch.spans) {
       if (span.id != kNoToken) {
@@ -144,7 +150,7 @@ std::vector<TextRange> PipelineTokenizer::added_tokens_in(std::string_view text)
   require_short(text);
   std::vector<TextRange> found;
   EncodeScratch scratch;
-  parts_.raw_added.split(text, {}, scratch.raw_spans);
+  parts_.raw_added.split(text, {}, scratch.added, scratch.raw_spans);
   for (const AddedTokens::Span& raw : scratch.raw_spans) {
     if (raw.id != kNoToken) {
       found.push_back(raw.spelling);
@@ -153,7 +159,7 @@ std::vector<TextRange> PipelineTokenizer::added_tokens_in(std::string_view text)
     const std::string_view before = part_of(text, raw.range);
     scratch.normalized.assign(before);
     parts_.normalizer.apply(scratch.normalized, scratch.match);
-    parts_.normalized_added.split(scratch.normalized, {}, scratch.spans);
+    parts_.normalized_added.split(scratch.normalized, {}, scratch.added, scratch.spans);
     std::optional<NormalizedText> map;
     for (const AddedTokens::Span& span : scratch.spans) {
       if (span.id == kNoToken) continue;

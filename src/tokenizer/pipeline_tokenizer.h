@@ -48,7 +48,7 @@ struct TokenizerParts {
 
 class PipelineTokenizer : public Tokenizer {
  public:
-  explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
+  explicit PipelineTokenizer(TokenizerParts parts);
 
   std::vector<TokenId> encode(std::string_view text, bool add_special) const override {
     return encode_with_literals(text, add_special, {});

@@ -131,8 +131,9 @@ TEST(Normalizer, LongRunsOfMarksAreOrderedAsShortOnes) {
 }
 
 std::string show(const AddedTokens& tokens, const std::string& text) {
+  AddedTokens::Scratch scratch;
   std::vector<AddedTokens::Span> spans;
-  tokens.split(text, {}, spans);
+  tokens.split(text, {}, scratch, spans);
   std::string shown;
   for (const auto& span : spans) {
     const std::string part = text.substr(span.range.begin, span.range.end - span.range.begin);
@@ -147,6 +148,7 @@ TEST(AddedTokens, LongestFromLeftToRight) {
   tokens.add({.id = 2, .content = "abcd"});
   tokens.add({.id = 3, .content = "bcde"});
   tokens.add({.id = 4, .content = "ab"});  // never found
+  tokens.finish();
   EXPECT_EQ(show(tokens, ""), "");
   EXPECT_EQ(show(tokens, "xyz"), "(xyz)");
   EXPECT_EQ(show(tokens, "abcde"), "2[abcd](e)");
@@ -159,6 +161,7 @@ TEST(AddedTokens, StripsAndWords) {
   tokens.add({.id = 1, .content = "cat", .single_word = true});
   tokens.add({.id = 2, .content = "<l>", .lstrip = true});
   tokens.add({.id = 3, .content = "<r>", .rstrip = true});
+  tokens.finish();
   EXPECT_EQ(show(tokens, "cat cats concat cat."), "1[cat]( cats concat )1[cat](.)");
   EXPECT_EQ(show(tokens, "a \t<l> b"), "(a)2[ \t<l>]( b)");
   EXPECT_EQ(show(tokens, "a <r> \xC2\xA0 b"), "(a )3[<r> \xC2\xA0 ](b)");
