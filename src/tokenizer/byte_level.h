@@ -16,10 +16,6 @@ void append_byte_level(std::string_view bytes, std::string& out);
 // it is outside the alphabet.
 bool append_bytes_of(std::string_view spelling, std::string& out);
 
-// GPT-2's pattern for cutting text into words before merging.
-inline constexpr std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 }  // namespace outrider
 
 #endif  // OUTRIDER_TOKENIZER_BYTE_LEVEL_H_

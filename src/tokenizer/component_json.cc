@@ -1,7 +1,7 @@
 // The components of a tokenizer.json: JSON -> normaliser, pre-tokeniser, decoder, post-processor.
 #include <iterator>
 
-#include "tokenizer/byte_level.h"
+#include "tokenizer/cutting_patterns.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/utf8.h"
 
@@ -82,7 +82,7 @@ void append_pre_tokenizer(const JsonView& json, std::vector<PreTokenizerStep>& s
     ByteLevelWords words;
     words.add_prefix_space = json.boolean_or("add_prefix_space", true);
     words.use_regex = json.boolean_or("use_regex", true);
-    if (words.use_regex) words.pattern = Pattern::regex(kGpt2Pattern, json.place());
+    if (words.use_regex) words.pattern = Pattern::regex(cut::kGpt2, json.place());
     steps.push_back(std::move(words));
   } else if (type == "Split") {
     steps.push_back(SplitByPattern{read_pattern(json["pattern"]), read_behavior(json["behavior"]),

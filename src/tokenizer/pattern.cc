@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "outrider/error.h"
+#include "tokenizer/cutting_patterns.h"
 #include "tokenizer/utf8.h"
 
 namespace outrider {
@@ -85,6 +86,10 @@ Pattern Pattern::literal(std::string_view text) {
 }
 
 Pattern Pattern::regex(std::string_view pattern, std::string_view object) {
+  Pattern result;
+  result.scanner_ = find_scanner(pattern);
+  if (result.scanner_ != nullptr) return result;
+  if (pattern == cut::kJsonSpacesAtEnd) pattern = cut::kSpacesAtEnd;
   const std::string translated = translate_pattern(pattern, object);
   const std::unique_ptr<pcre2_compile_context, FreeCompileContext> context(
       pcre2_compile_context_create(nullptr));
@@ -103,22 +108,32 @@ Pattern Pattern::regex(std::string_view pattern, std::string_view object) {
                 "\"" + std::string(pattern.substr(0, 200)) + "\" (" + error_text(error) + ")");
   }
   code->just_in_time = pcre2_jit_compile(code->compiled, PCRE2_JIT_COMPLETE) == 0;
-  Pattern result;
   result.code_ = std::move(code);
   return result;
 }
 
 void Pattern::find_all(std::string_view text, MatchScratch& scratch,
                        std::vector<TextRange>& matches) const {
+  PatternSearch search;
+  find_next(text, std::numeric_limits<std::size_t>::max(), search, scratch, matches);
+}
+
+bool Pattern::find_next(std::string_view text, std::size_t n_most, PatternSearch& search,
+                        MatchScratch& scratch, std::vector<TextRange>& matches) const {
   matches.clear();
-  if (code_ == nullptr) {
-    if (literal_.empty()) return;
-    for (std::size_t at = text.find(literal_); at != std::string_view::npos;
-         at = text.find(literal_, at + literal_.size())) {
-      matches.push_back({at, at + literal_.size()});
-    }
-    return;
+  if (scanner_ != nullptr) return !text.empty() && scanner_(text, n_most, search, matches);
+  if (code_ != nullptr) return find_next_compiled(text, n_most, search, scratch, matches);
+  if (literal_.empty()) return false;
+  for (; matches.size() < n_most; search.at = matches.back().end) {
+    const std::size_t found = text.find(literal_, search.at);
+    if (found == std::string_view::npos) return false;
+    matches.push_back({found, found + literal_.size()});
   }
+  return true;
+}
+
+bool Pattern::find_next_compiled(std::string_view text, std::size_t n_most, PatternSearch& search,
+                                 MatchScratch& scratch, std::vector<TextRange>& matches) const {
   MatchScratch::Impl& run = *scratch.impl_;
   const std::uint64_t steps = kFreeSteps + kStepsPerByte * text.size();
   const auto match_limit = static_cast<std::uint32_t>(
@@ -132,9 +147,8 @@ void Pattern::find_all(std::string_view text, MatchScratch& scratch,
   const PCRE2_SIZE* const found = pcre2_get_ovector_pointer(run.data);
   // The text is known to be well-formed; checking it again from every match on would make long
   // texts quadratic.
-  std::size_t at = 0;
-  std::size_t last_end = std::string_view::npos;
-  while (at <= text.size()) {
+  std::size_t& at = search.at;
+  while (at <= text.size() && matches.size() < n_most) {
     const auto match = [&] {
       return code_->just_in_time ? pcre2_jit_match(code_->compiled, subject, text.size(), at, 0,
                                                    run.data, run.context)
@@ -143,7 +157,7 @@ void Pattern::find_all(std::string_view text, MatchScratch& scratch,
     };
     int status = match();
     if (status == PCRE2_ERROR_JIT_STACKLIMIT && run.enlarge_stack()) status = match();
-    if (status == PCRE2_ERROR_NOMATCH) return;
+    if (status == PCRE2_ERROR_NOMATCH) return false;
     if (status < 0) {
       throw Error("match pattern", code_->object,
                   error_text(status) + " on a text of " + std::to_string(text.size()) + " bytes");
@@ -153,14 +167,15 @@ void Pattern::find_all(std::string_view text, MatchScratch& scratch,
     if (begin > end || begin < at) {  // \K inside a look-around can do that
       throw Error("match pattern", code_->object, "a match that starts outside itself");
     }
-    if (begin == end && end == last_end) {
+    if (begin == end && end == search.last_end) {
       at += at < text.size() ? static_cast<std::size_t>(code_point_at(text, at).n_bytes) : 1;
       continue;
     }
     matches.push_back({begin, end});
     at = end;
-    last_end = end;
+    search.last_end = end;
   }
+  return at <= text.size();
 }
 
 }  // namespace outrider

@@ -1,5 +1,6 @@
-// Patterns that cut or rewrite text: PCRE2, compiled just in time where the machine allows it.
-// Immutable once compiled; find_all is thread-safe as long as each thread has its own MatchScratch.
+// Patterns that cut or rewrite text: PCRE2, compiled just in time where the machine allows it, or a
+// scanner of our own where there is one for the pattern's text (pattern_scanner.h). Immutable once
+// compiled; searches are thread-safe as long as each thread has its own MatchScratch.
 #ifndef OUTRIDER_TOKENIZER_PATTERN_H_
 #define OUTRIDER_TOKENIZER_PATTERN_H_
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "outrider/types.h"
+#include "tokenizer/pattern_scanner.h"
 
 namespace outrider {
 
@@ -40,10 +42,18 @@ class Pattern {
   // 16 MiB of state. (A pattern made for it is still quadratic; none is exponential.)
   void find_all(std::string_view text, MatchScratch& scratch,
                 std::vector<TextRange>& matches) const;
+  // The same by parts: replaces `matches` by the next ones, at most n_most, and moves `search` on;
+  // false once there are no more behind them.
+  bool find_next(std::string_view text, std::size_t n_most, PatternSearch& search,
+                 MatchScratch& scratch, std::vector<TextRange>& matches) const;
 
  private:
   struct Code;
-  std::shared_ptr<const Code> code_;  // null for a literal
+  bool find_next_compiled(std::string_view text, std::size_t n_most, PatternSearch& search,
+                          MatchScratch& scratch, std::vector<TextRange>& matches) const;
+
+  PatternScanner scanner_ = nullptr;
+  std::shared_ptr<const Code> code_;  // null with a scanner, and for a literal
   std::string literal_;
 };
 
