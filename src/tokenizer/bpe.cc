@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "tokenizer/byte_level.h"
 #include "tokenizer/utf8.h"
 
 namespace outrider {
@@ -67,7 +68,19 @@ Bpe Bpe::by_rank(const Vocabulary& vocabulary, std::span<const MergeRule> merges
     named.push_back({pair_key(rule.left, rule.right), {rank, rule.result}});
   }
   bpe.set_merges(vocabulary, named);
+  bpe.set_byte_symbols();
   return bpe;
+}
+
+void Bpe::set_byte_symbols() {
+  has_byte_symbols_ = options_.continuing_prefix.empty() && options_.end_suffix.empty();
+  std::string spelled;
+  for (std::size_t byte = 0; byte < byte_symbols_.size(); ++byte) {
+    spelled.clear();
+    append_byte_level(std::string(1, static_cast<char>(byte)), spelled);
+    byte_symbols_[byte] = symbol_of(code_point_at(spelled, 0).value);
+    if (byte_symbols_[byte] < 0) has_byte_symbols_ = false;
+  }
 }
 
 // A character that begins or ends a piece without being one gets a symbol of its own.
@@ -163,6 +176,7 @@ void Bpe::set_merges(const Vocabulary& vocabulary, const std::vector<NamedMerge>
   }
   std::sort(neighbours.begin(), neighbours.end());
   neighbours.erase(std::unique(neighbours.begin(), neighbours.end()), neighbours.end());
+  for (const NamedMerge& one : merges) n_ranks_ = std::max(n_ranks_, one.merge.rank + 1);
   merges_ = IntegerMap<Merge>(merges.size() + neighbours.size());
   for (const std::uint64_t pair : neighbours) merges_.set(pair, {kNeverItself, kNoToken});
   for (const NamedMerge& one : merges) merges_.set(one.pair, one.merge);
@@ -179,92 +193,122 @@ void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Scratch& s
     }
   }
   scratch.symbols.clear();
+  Word one{word, scratch, out};
   if (by_score_) {
-    split_by_score(word, scratch);
+    split_by_score(one);
   } else {
-    split_by_rank(word, vocabulary, scratch);
+    split_by_rank(one, vocabulary);
   }
-  // Between two characters that are neighbours in no piece nothing ever merges: what is left and
-  // right of there are words of their own. That makes a text that was not cut before (Llama 2's)
-  // as cheap as one that was.
-  const auto& symbols = scratch.symbols;
-  const std::size_t n = symbols.size();
-  scratch.merges.resize(n);
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const Merge* merge = nullptr;
-    bool cut = true;
-    if (i + 1 < n) {
-      cut = cuts_;
-      if (symbols[i].id >= 0 && symbols[i + 1].id >= 0) {
-        ++scratch.n_lookups;
-        merge = merges_.find(pair_key(symbols[i].id, symbols[i + 1].id));
-        cut = cuts_ && merge == nullptr;
-        if (merge != nullptr && merge->rank == kNeverItself) merge = nullptr;
-      }
-    }
-    scratch.merges[i] = merge;
-    if (!cut) continue;
-    const std::size_t end_byte = i + 1 < n ? symbols[i + 1].begin : word.size();
-    encode_stretch(begin, i + 1, word.substr(0, end_byte), scratch, out);
-    begin = i + 1;
-  }
+  finish_stretch(word.size(), one);
 }
 
-void Bpe::encode_stretch(std::size_t begin, std::size_t end, std::string_view text,
-                         Scratch& scratch, std::vector<TokenId>& out) const {
-  const std::size_t n = end - begin;
-  const std::size_t kept = n == 1            ? 1
-                           : n <= kShortWord ? merge_short(begin, n, scratch)
-                                             : merge_long(begin, n, scratch);
-  const Scratch::Symbol* const symbols = scratch.symbols.data() + begin;
-  for (std::size_t i = 0; i < kept; ++i) {
-    if (symbols[i].id >= 0 && symbols[i].id < n_tokens_) {
-      out.push_back(symbols[i].id);
+void Bpe::encode_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scratch& scratch,
+                       std::vector<TokenId>& out) const {
+  if (bytes.empty() || bytes.size() > WordCache::kMostBytes) {
+    return encode_new_bytes(bytes, vocabulary, scratch, out);
+  }
+  const WordCache::Key key = WordCache::key_of(bytes);
+  if (scratch.cache.find(key, out)) return;
+  const std::size_t before = out.size();
+  encode_new_bytes(bytes, vocabulary, scratch, out);
+  const std::span<const TokenId> ids = std::span(out).subspan(before);
+  if (ids.size() <= WordCache::kMostTokens) scratch.cache.put(key, ids);
+}
+
+void Bpe::encode_new_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scratch& scratch,
+                           std::vector<TokenId>& out) const {
+  if (!has_byte_symbols_ || options_.ignore_merges) {
+    scratch.spelled.clear();
+    append_byte_level(bytes, scratch.spelled);
+    if (!has_byte_symbols_) return encode(scratch.spelled, vocabulary, scratch, out);
+    const TokenId whole = vocabulary.find_in_model(scratch.spelled);
+    if (whole != kNoToken) {
+      out.push_back(whole);
+      return;
+    }
+  }
+  scratch.symbols.clear();
+  Word word{bytes, scratch, out};
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    add_symbol(byte_symbols_[static_cast<unsigned char>(bytes[at])], at, word);
+  }
+  finish_stretch(bytes.size(), word);
+}
+
+// Between two characters that are neighbours in no piece nothing ever merges: what is left and
+// right of there are words of their own. That makes a text that was not cut before (Llama 2's) as
+// cheap as one that was.
+void Bpe::add_symbol(std::int32_t id, std::size_t begin, Word& word) const {
+  auto& symbols = word.scratch.symbols;
+  if (!symbols.empty()) {
+    Scratch::Symbol& previous = symbols.back();
+    bool cut = cuts_;
+    if (previous.id >= 0 && id >= 0) {
+      ++word.scratch.n_lookups;
+      const Merge* const merge = merges_.find(pair_key(previous.id, id));
+      cut = cuts_ && merge == nullptr;
+      if (merge != nullptr && merge->rank != kNeverItself) previous.merge = merge;
+    }
+    if (cut) finish_stretch(begin, word);
+  }
+  symbols.push_back({id, static_cast<std::uint32_t>(begin), nullptr});
+}
+
+void Bpe::finish_stretch(std::size_t end, Word& word) const {
+  Scratch& scratch = word.scratch;
+  if (scratch.symbols.size() > kShortWord) {
+    merge_long(scratch);
+  } else if (scratch.symbols.size() > 1) {
+    merge_short(scratch);
+  }
+  const std::size_t n = scratch.symbols.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const Scratch::Symbol& symbol = scratch.symbols[i];
+    if (symbol.id >= 0 && symbol.id < n_tokens_) {
+      word.out.push_back(symbol.id);
       continue;
     }
-    const std::size_t symbol_end = i + 1 < kept ? symbols[i + 1].begin : text.size();
-    for (const char byte : text.substr(symbols[i].begin, symbol_end - symbols[i].begin)) {
+    const std::size_t symbol_end = i + 1 < n ? scratch.symbols[i + 1].begin : end;
+    for (const char byte : word.text.substr(symbol.begin, symbol_end - symbol.begin)) {
       const TokenId id = byte_tokens_[static_cast<unsigned char>(byte)];
       if (id != kNoToken) {
-        out.push_back(id);
+        word.out.push_back(id);
       } else if (options_.unknown != kNoToken) {
-        out.push_back(options_.unknown);
+        word.out.push_back(options_.unknown);
       }
     }
   }
+  scratch.symbols.clear();
 }
 
-void Bpe::split_by_score(std::string_view word, Scratch& scratch) const {
-  for (std::size_t at = 0; at < word.size();) {
-    const CodePoint character = code_point_at(word, at);
-    scratch.symbols.push_back({symbol_of(character.value), static_cast<std::uint32_t>(at)});
+void Bpe::split_by_score(Word& word) const {
+  for (std::size_t at = 0; at < word.text.size();) {
+    const CodePoint character = code_point_at(word.text, at);
+    add_symbol(symbol_of(character.value), at, word);
     at += static_cast<std::size_t>(character.n_bytes);
   }
 }
 
-void Bpe::split_by_rank(std::string_view word, const Vocabulary& vocabulary,
-                        Scratch& scratch) const {
+void Bpe::split_by_rank(Word& word, const Vocabulary& vocabulary) const {
   const bool decorated = !options_.continuing_prefix.empty() || !options_.end_suffix.empty();
   bool previous_unknown = false;
-  std::string spelling;
-  for (std::size_t at = 0; at < word.size();) {
-    const auto begin = static_cast<std::uint32_t>(at);
-    const CodePoint character = code_point_at(word, at);
+  std::string decorated_spelling;
+  for (std::size_t at = 0; at < word.text.size();) {
+    const std::size_t begin = at;
+    const CodePoint character = code_point_at(word.text, at);
     at += static_cast<std::size_t>(character.n_bytes);
     std::int32_t id = kUnmergeable;
+    std::string_view spelling = word.text.substr(begin, at - begin);
     if (decorated) {
-      spelling.clear();
-      if (begin > 0) spelling = options_.continuing_prefix;
-      spelling.append(word, begin, at - begin);
-      if (at == word.size()) spelling.append(options_.end_suffix);
+      decorated_spelling.assign(begin > 0 ? options_.continuing_prefix : "").append(spelling);
+      if (at == word.text.size()) decorated_spelling.append(options_.end_suffix);
+      spelling = decorated_spelling;
       id = vocabulary.find_in_model(spelling);
     } else {
       id = symbol_of(character.value);
-      spelling.assign(word, begin, at - begin);
     }
     if (id >= 0) {
-      scratch.symbols.push_back({id, begin});
+      add_symbol(id, begin, word);
       previous_unknown = false;
       continue;
     }
@@ -272,98 +316,86 @@ void Bpe::split_by_rank(std::string_view word, const Vocabulary& vocabulary,
           return byte_tokens_[static_cast<unsigned char>(byte)] != kNoToken;
         })) {
       for (const char byte : spelling) {
-        scratch.symbols.push_back({byte_tokens_[static_cast<unsigned char>(byte)], begin});
+        add_symbol(byte_tokens_[static_cast<unsigned char>(byte)], begin, word);
       }
       previous_unknown = false;
       continue;
     }
     if (options_.unknown == kNoToken) continue;
     if (!(previous_unknown && options_.fuse_unknown)) {
-      scratch.symbols.push_back({options_.unknown, begin});
+      add_symbol(options_.unknown, begin, word);
     }
     previous_unknown = true;
   }
 }
 
-std::size_t Bpe::merge_short(std::size_t begin, std::size_t n, Scratch& scratch) const {
-  Scratch::Symbol* const symbols = scratch.symbols.data() + begin;
-  const Merge** const merge = scratch.merges.data() + begin;  // of symbols i and i + 1
+void Bpe::merge_short(Scratch& scratch) const {
+  auto& symbols = scratch.symbols;
+  std::size_t n = symbols.size();
   while (n > 1) {
     std::size_t best = n;
     std::uint32_t best_rank = kNeverItself;
     for (std::size_t i = 0; i + 1 < n; ++i) {
-      if (merge[i] != nullptr && merge[i]->rank < best_rank) {
+      const Merge* const merge = symbols[i].merge;
+      if (merge != nullptr && merge->rank < best_rank) {
         best = i;
-        best_rank = merge[i]->rank;
+        best_rank = merge->rank;
       }
     }
     if (best == n) break;
-    symbols[best].id = merge[best]->result;
-    for (std::size_t i = best + 1; i + 1 < n; ++i) {
-      symbols[i] = symbols[i + 1];
-      merge[i] = merge[i + 1];
-    }
+    symbols[best].id = symbols[best].merge->result;
+    for (std::size_t i = best + 1; i + 1 < n; ++i) symbols[i] = symbols[i + 1];
     --n;
-    if (best + 1 < n) merge[best] = find_merge(symbols[best].id, symbols[best + 1].id, scratch);
-    if (best > 0) merge[best - 1] = find_merge(symbols[best - 1].id, symbols[best].id, scratch);
+    symbols[best].merge =
+        best + 1 < n ? find_merge(symbols[best].id, symbols[best + 1].id, scratch) : nullptr;
+    if (best > 0) {
+      symbols[best - 1].merge = find_merge(symbols[best - 1].id, symbols[best].id, scratch);
+    }
   }
-  return n;
+  symbols.resize(n);
 }
 
-std::size_t Bpe::merge_long(std::size_t begin, std::size_t n_symbols, Scratch& scratch) const {
-  Scratch::Symbol* const symbols = scratch.symbols.data() + begin;
-  auto& queue = scratch.queue;
-  const auto n = static_cast<std::int32_t>(n_symbols);
-  scratch.previous.resize(n_symbols);
-  scratch.next.resize(n_symbols);
-  std::int32_t* const previous = scratch.previous.data();
-  std::int32_t* const next = scratch.next.data();
-  queue.clear();
-  const auto later = [](const Scratch::Candidate& a, const Scratch::Candidate& b) {
-    return a.order > b.order;
+void Bpe::merge_long(Scratch& scratch) const {
+  auto& symbols = scratch.symbols;
+  const std::size_t n = symbols.size();
+  scratch.previous.resize(n);
+  scratch.next.resize(n);
+  std::uint32_t* const previous = scratch.previous.data();
+  std::uint32_t* const next = scratch.next.data();
+  scratch.queue.start(n, n_ranks_);
+  const auto consider = [&](std::uint32_t left, const Merge* merge) {
+    symbols[left].merge = merge;
+    if (merge != nullptr) scratch.queue.push({merge->rank, left});
   };
-  const auto consider = [&](std::int32_t left, std::int32_t right, const Merge* merge) {
-    if (merge == nullptr) return false;
-    queue.push_back(
-        {static_cast<std::uint64_t>(merge->rank) << 32 | static_cast<std::uint32_t>(left),
-         symbols[left].id, symbols[right].id, merge->result});
-    ++scratch.n_candidates;
-    return true;
-  };
-  const auto consider_new = [&](std::int32_t left, std::int32_t right) {
-    if (consider(left, right, find_merge(symbols[left].id, symbols[right].id, scratch))) {
-      std::push_heap(queue.begin(), queue.end(), later);
-    }
-  };
-  for (std::int32_t i = 0; i < n; ++i) {
-    previous[i] = i - 1;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    previous[i] = i - 1;  // of the first, none: never read
     next[i] = i + 1;
-    if (i + 1 < n) consider(i, i + 1, scratch.merges[begin + static_cast<std::size_t>(i)]);
+    consider(i, symbols[i].merge);
   }
-  std::make_heap(queue.begin(), queue.end(), later);
-  while (!queue.empty()) {
-    std::pop_heap(queue.begin(), queue.end(), later);
-    const Scratch::Candidate candidate = queue.back();
-    queue.pop_back();
-    const auto left = static_cast<std::int32_t>(candidate.order & 0xFFFFFFFFu);
-    const std::int32_t right = next[left];
+  MergeQueue::Candidate candidate{};
+  while (scratch.queue.pop(candidate)) {
+    const std::uint32_t left = candidate.left;
     // A candidate is stale once either side has merged with something else.
-    if (symbols[left].id != candidate.left_id || right == n ||
-        symbols[right].id != candidate.right_id) {
-      continue;
-    }
-    symbols[left].id = candidate.result;
-    symbols[right].id = kGone;
+    const Merge* const merge = symbols[left].merge;
+    if (merge == nullptr || merge->rank != candidate.rank) continue;
+    const std::uint32_t right = next[left];
+    symbols[left].id = merge->result;
+    symbols[right] = {kGone, 0, nullptr};
     next[left] = next[right];
+    if (left > 0) {
+      const std::uint32_t before = previous[left];
+      consider(before, find_merge(symbols[before].id, symbols[left].id, scratch));
+    }
     if (next[left] < n) {
       previous[next[left]] = left;
-      consider_new(left, next[left]);
+      consider(left, find_merge(symbols[left].id, symbols[next[left]].id, scratch));
+    } else {
+      symbols[left].merge = nullptr;
     }
-    if (previous[left] >= 0) consider_new(previous[left], left);
   }
   std::size_t kept = 0;
-  for (std::int32_t i = 0; i < n; i = next[i]) symbols[kept++] = symbols[i];
-  return kept;
+  for (std::size_t i = 0; i < n; i = next[i]) symbols[kept++] = symbols[i];
+  symbols.resize(kept);
 }
 
 }  // namespace outrider

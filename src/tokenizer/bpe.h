@@ -10,7 +10,7 @@
 //             take part in a merge; those left over become byte tokens.
 // Work is O(n log n) in the word's length n: at most 3n look-ups and 3n queue entries.
 //
-// Immutable, thread-safe as long as each thread has its own Scratch.
+// Immutable, thread-safe as long as each thread has its own Scratch for each Bpe.
 #ifndef OUTRIDER_TOKENIZER_BPE_H_
 #define OUTRIDER_TOKENIZER_BPE_H_
 
@@ -23,7 +23,9 @@
 #include <vector>
 
 #include "tokenizer/integer_map.h"
+#include "tokenizer/merge_queue.h"
 #include "tokenizer/vocabulary.h"
+#include "tokenizer/word_cache.h"
 
 namespace outrider {
 
@@ -54,18 +56,15 @@ class Bpe {
     struct Symbol {
       std::int32_t id;
       std::uint32_t begin;  // byte of the word
-    };
-    struct Candidate {
-      std::uint64_t order;  // rank in the high half, left position in the low one
-      std::int32_t left_id, right_id, result;
+      const Merge* merge;   // of this symbol with the next, or null
     };
     std::vector<Symbol> symbols;
-    std::vector<const Merge*> merges;  // of each symbol with the next, or null
-    std::vector<std::int32_t> previous, next;
-    std::vector<Candidate> queue;
+    std::vector<std::uint32_t> previous, next;
+    MergeQueue queue;
+    std::string spelled;
+    WordCache cache;
     // How much work there was, for tests.
     std::uint64_t n_lookups = 0;
-    std::uint64_t n_candidates = 0;
   };
 
   Bpe() = default;
@@ -80,6 +79,10 @@ class Bpe {
   // this was made from.
   void encode(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch,
               std::vector<TokenId>& out) const;
+  // The same for a word that the byte-level alphabet has yet to spell: what encode() appends for
+  // append_byte_level(bytes).
+  void encode_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scratch& scratch,
+                    std::vector<TokenId>& out) const;
 
  private:
   // The rank of a pair that is in merges_ only because its two characters are neighbours in some
@@ -100,16 +103,27 @@ class Bpe {
   void add_symbols_of_ends(const Vocabulary& vocabulary);
   std::int32_t symbol_of(char32_t value) const;
   const Merge* find_merge(std::int32_t left, std::int32_t right, Scratch& scratch) const;
-  void split_by_rank(std::string_view word, const Vocabulary& vocabulary, Scratch& scratch) const;
-  void split_by_score(std::string_view word, Scratch& scratch) const;
+  // A word on its way from symbols to tokens.
+  struct Word {
+    std::string_view text;
+    Scratch& scratch;
+    std::vector<TokenId>& out;
+  };
+  void split_by_rank(Word& word, const Vocabulary& vocabulary) const;
+  void split_by_score(Word& word) const;
+  void encode_new_bytes(std::string_view bytes, const Vocabulary& vocabulary, Scratch& scratch,
+                        std::vector<TokenId>& out) const;
   // Fills merges_ and decides about cuts_. Of a pair that is there twice the last counts.
   void set_merges(const Vocabulary& vocabulary, const std::vector<NamedMerge>& merges);
-  // Merges symbols [begin, end), which end where `text` does, and appends the tokens.
-  void encode_stretch(std::size_t begin, std::size_t end, std::string_view text, Scratch& scratch,
-                      std::vector<TokenId>& out) const;
-  // Both merge n symbols from `begin` on in place and return how many are left.
-  std::size_t merge_short(std::size_t begin, std::size_t n, Scratch& scratch) const;
-  std::size_t merge_long(std::size_t begin, std::size_t n, Scratch& scratch) const;
+  void set_byte_symbols();
+  // The next symbol of the word, which begins at byte `begin` of it; where nothing can merge over
+  // its beginning, those before it are done.
+  void add_symbol(std::int32_t id, std::size_t begin, Word& word) const;
+  // Merges the symbols there are, which end at byte `end`, and appends the tokens.
+  void finish_stretch(std::size_t end, Word& word) const;
+  // Both merge all symbols in place and leave those that are left.
+  void merge_short(Scratch& scratch) const;
+  void merge_long(Scratch& scratch) const;
 
   bool by_score_ = false;
   bool cuts_ = false;  // a pair that is not in merges_ ends a stretch
@@ -119,6 +133,11 @@ class Bpe {
   std::vector<std::int32_t> low_characters_;  // symbol by code point below U+0800
   IntegerMap<std::int32_t> high_characters_;  // symbol by code point from there on
   std::array<TokenId, 256> byte_tokens_{};    // kNoToken where there is none
+  // Of each byte's character in the byte-level alphabet, if all of those are tokens that stand for
+  // themselves at any place of a word.
+  bool has_byte_symbols_ = false;
+  std::array<std::int32_t, 256> byte_symbols_{};
+  std::uint32_t n_ranks_ = 0;
 };
 
 // The spelling of a byte token, "<0x0A>".

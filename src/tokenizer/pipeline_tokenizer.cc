@@ -20,16 +20,6 @@ namespace {
 // Positions within a word are 32 bits, and normalising can make a text several times longer.
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 
-struct EncodeScratch {
-  MatchScratch match;
-  Bpe::Scratch bpe;
-  AddedTokens::Scratch added;
-  std::vector<AddedTokens::Span> raw_spans;
-  std::vector<AddedTokens::Span> spans;
-  std::string normalized;
-  CutText cut;
-};
-
 std::string_view part_of(std::string_view text, const TextRange& range) {
   return text.substr(range.begin, range.end - range.begin);
 }
@@ -82,6 +72,16 @@ class PipelineDecoding : public Tokenizer::Decoding {
   DecoderRun run_;
 };
 
+struct PipelineTokenizer::EncodeScratch {
+  MatchScratch match;
+  Bpe::Scratch bpe;
+  AddedTokens::Scratch added;
+  std::vector<AddedTokens::Span> raw_spans;
+  std::vector<AddedTokens::Span> spans;
+  std::string normalized;
+  Cutting cutting;
+};
+
 PipelineTokenizer::PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
   parts_.raw_added.finish();
   parts_.normalized_added.finish();
@@ -102,17 +102,19 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
   }
   require_short(text);
   EncodeScratch scratch;
-  CutText& cut = scratch.cut;
   parts_.raw_added.split(text, literal, scratch.added, scratch.raw_spans);
   for (const AddedTokens::Span& raw : scratch.raw_spans) {
     if (raw.id != kNoToken) {
       ids.push_back(raw.id);
       continue;
     }
-    std::string& normalized = scratch.normalized;
     const std::string_view before = part_of(text, raw.range);
-    normalized.assign(before);
-    parts_.normalizer.apply(normalized, scratch.match);
+    std::string_view normalized = before;
+    if (!parts_.normalizer.empty()) {
+      scratch.normalized.assign(before);
+      parts_.normalizer.apply(scratch.normalized, scratch.match);
+      normalized = scratch.normalized;
+    }
     parts_.normalized_added.split(normalized, {}, scratch.added, scratch.spans);
     const bool has_token =
         scratch.spans.size() > 1 || (!scratch.spans.empty() && scratch.spans[0].id != kNoToken);
@@ -126,19 +128,32 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
         ids.push_back(span.id);
         continue;
       }
-      cut.text.assign(part_of(normalized, span.range));
-      cut.pieces.assign(1, TextRange{0, cut.text.size()});
-      cut.at_start = raw.range.begin == 0 && span.range.begin == 0;
-      parts_.pre_tokenizer.apply(cut, scratch.match);
-      for (const TextRange& piece : cut.pieces) {
-        parts_.bpe.encode(part_of(cut.text, piece), parts_.vocabulary, scratch.bpe, ids);
-      }
+      const bool at_start = raw.range.begin == 0 && span.range.begin == 0;
+      encode_words(part_of(normalized, span.range), at_start, scratch, ids);
     }
   }
   if (add_special) {
     ids.insert(ids.end(), parts_.surroundings.behind.begin(), parts_.surroundings.behind.end());
   }
   return ids;
+}
+
+void PipelineTokenizer::encode_words(std::string_view text, bool at_start, EncodeScratch& scratch,
+                                     std::vector<TokenId>& ids) const {
+  Cutting& cutting = scratch.cutting;
+  cutting.start(parts_.pre_tokenizer, text, at_start);
+  for (;;) {
+    const std::span<const TextRange> words = cutting.next(scratch.match);
+    if (words.empty()) return;
+    for (const TextRange& word : words) {
+      const std::string_view spelling = part_of(cutting.text(), word);
+      if (parts_.pre_tokenizer.words_are_bytes()) {
+        parts_.bpe.encode_bytes(spelling, parts_.vocabulary, scratch.bpe, ids);
+      } else {
+        parts_.bpe.encode(spelling, parts_.vocabulary, scratch.bpe, ids);
+      }
+    }
+  }
 }
 
 std::vector<TextRange> PipelineTokenizer::added_tokens_in(std::string_view text) const {

@@ -80,6 +80,10 @@ class PipelineTokenizer : public Tokenizer {
  private:
   friend class PipelineDecoding;
   const TokenEntry& entry(TokenId id) const;  // Error if there is none
+  struct EncodeScratch;
+  // Appends the tokens of normalised text without added tokens.
+  void encode_words(std::string_view text, bool at_start, EncodeScratch& scratch,
+                    std::vector<TokenId>& ids) const;
 
   TokenizerParts parts_;
 };

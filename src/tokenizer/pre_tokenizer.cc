@@ -9,8 +9,20 @@
 namespace outrider {
 namespace {
 
+// Words that are cut at once: enough to make little of what a part costs, few enough to stay in the
+// nearest cache.
+constexpr std::size_t kPart = 512;
+
+// What a step is given, all of it, and what it leaves.
+struct CutText {
+  std::string_view text;
+  std::vector<TextRange>& pieces;
+  std::string& rewritten;  // becomes the text, if the step rewrites
+  bool at_start;
+};
+
 std::string_view view(const CutText& cut, const TextRange& piece) {
-  return std::string_view(cut.text).substr(piece.begin, piece.end - piece.begin);
+  return cut.text.substr(piece.begin, piece.end - piece.begin);
 }
 
 // A stretch of one piece, and whether the splitter's criterion holds in it.
@@ -146,17 +158,17 @@ void step(const SplitWords&, CutText& cut, MatchScratch&) {
 }
 
 void step(const ByteLevelWords& words, CutText& cut, MatchScratch& scratch) {
-  CutText out;
-  out.text.reserve(cut.text.size() + cut.text.size() / 2);
-  out.pieces.reserve(cut.pieces.size());
-  out.at_start = cut.at_start;
+  std::string& out = cut.rewritten;
+  out.reserve(cut.text.size() + cut.text.size() / 2);
+  std::vector<TextRange> pieces;
+  pieces.reserve(cut.pieces.size());
   std::vector<TextRange> matches;
   std::string prefixed;
   const auto spell = [&](std::string_view bytes) {
     if (bytes.empty()) return;
-    const std::size_t begin = out.text.size();
-    append_byte_level(bytes, out.text);
-    out.pieces.push_back({begin, out.text.size()});
+    const std::size_t begin = out.size();
+    append_byte_level(bytes, out);
+    pieces.push_back({begin, out.size()});
   };
   for (const TextRange& piece : cut.pieces) {
     std::string_view text = view(cut, piece);
@@ -178,53 +190,170 @@ void step(const ByteLevelWords& words, CutText& cut, MatchScratch& scratch) {
     }
     spell(text.substr(done));
   }
-  cut = std::move(out);
+  cut.pieces = std::move(pieces);
+  cut.text = out;
 }
 
 void step(const MetaspaceWords& words, CutText& cut, MatchScratch&) {
   using Prepend = MetaspaceWords::Prepend;
-  CutText out;
-  out.text.reserve(cut.text.size() + cut.text.size() / 2);
-  out.at_start = cut.at_start;
+  std::string& out = cut.rewritten;
+  out.reserve(cut.text.size() + cut.text.size() / 2);
+  std::vector<TextRange> pieces;
   const std::string& mark = words.replacement;
   for (const TextRange& piece : cut.pieces) {
     const std::string_view text = view(cut, piece);
     const bool marked = text.front() == ' ' || text.starts_with(mark);
     const bool prepend = words.prepend == Prepend::kAlways ||
                          (words.prepend == Prepend::kFirst && cut.at_start && piece.begin == 0);
-    std::size_t begin = out.text.size();
-    if (prepend && !marked) out.text.append(mark);
+    std::size_t begin = out.size();
+    if (prepend && !marked) out.append(mark);
     const auto cut_here = [&](std::size_t at) {
       if (words.split && at > begin) {
-        out.pieces.push_back({begin, at});
+        pieces.push_back({begin, at});
         begin = at;
       }
     };
     for (std::size_t at = 0; at < text.size();) {
       if (text[at] == ' ') {
-        cut_here(out.text.size());
-        out.text.append(mark);
+        cut_here(out.size());
+        out.append(mark);
         ++at;
       } else if (text.substr(at, mark.size()) == mark) {
-        cut_here(out.text.size());
-        out.text.append(mark);
+        cut_here(out.size());
+        out.append(mark);
         at += mark.size();
       } else {
-        out.text.push_back(text[at++]);
+        out.push_back(text[at++]);
       }
     }
-    if (out.text.size() > begin) out.pieces.push_back({begin, out.text.size()});
+    if (out.size() > begin) pieces.push_back({begin, out.size()});
   }
-  cut = std::move(out);
+  cut.pieces = std::move(pieces);
+  cut.text = out;
+}
+
+bool cuts_by_parts(const PreTokenizerStep& step) {
+  if (const auto* const split = std::get_if<SplitByPattern>(&step)) {
+    return split->behavior == SplitBehavior::kIsolated;
+  }
+  const auto* const split = std::get_if<SplitByClass>(&step);
+  return split != nullptr && split->behavior == SplitBehavior::kIsolated;
 }
 
 }  // namespace
 
-void PreTokenizer::apply(CutText& cut, MatchScratch& scratch) const {
-  drop_empty(cut.pieces);
-  for (const PreTokenizerStep& one : steps_) {
-    std::visit([&](const auto& kind) { step(kind, cut, scratch); }, one);
+PreTokenizer::PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {
+  if (steps_.empty()) return;
+  auto* const last = std::get_if<ByteLevelWords>(&steps_.back());
+  if (last == nullptr || last->add_prefix_space) return;
+  words_are_bytes_ = true;
+  if (last->use_regex) {
+    steps_.back() = SplitByPattern{std::move(last->pattern), SplitBehavior::kIsolated, false};
+  } else {
+    steps_.pop_back();
   }
+}
+
+void Cutting::start(const PreTokenizer& pre_tokenizer, std::string_view text, bool at_start) {
+  pre_tokenizer_ = &pre_tokenizer;
+  n_steps_ = pre_tokenizer.steps_.size();
+  at_start_ = at_start;
+  is_started_ = false;
+  if (stages_.size() <= n_steps_) stages_.resize(n_steps_ + 1);
+  for (Stage& stage : stages_) {
+    stage.pieces.clear();
+    stage.rewritten.clear();
+    stage.n_taken = 0;
+    stage.in_piece = false;
+  }
+  stages_[0].text = text;
+}
+
+std::span<const TextRange> Cutting::next(MatchScratch& scratch) {
+  fill(n_steps_, scratch);
+  return stages_[n_steps_].pieces;
+}
+
+// The next pieces behind step i - 1; false if there are none.
+bool Cutting::fill(std::size_t i, MatchScratch& scratch) {
+  Stage& stage = stages_[i];
+  stage.pieces.clear();
+  stage.n_taken = 0;
+  if (i == 0) {
+    if (!is_started_ && !stage.text.empty()) stage.pieces.push_back({0, stage.text.size()});
+    is_started_ = true;
+    return !stage.pieces.empty();
+  }
+  const PreTokenizerStep& one = pre_tokenizer_->steps_[i - 1];
+  if (cuts_by_parts(one)) {
+    fill_by_parts(i, scratch);
+    return !stage.pieces.empty();
+  }
+  const Stage& before = stages_[i - 1];
+  while (fill(i - 1, scratch)) {
+    stage.pieces.insert(stage.pieces.end(), before.pieces.begin(), before.pieces.end());
+  }
+  if (stage.pieces.empty()) return false;
+  CutText cut{before.text, stage.pieces, stage.rewritten, at_start_};
+  std::visit([&](const auto& kind) { step(kind, cut, scratch); }, one);
+  stage.text = cut.text;
+  return !stage.pieces.empty();
+}
+
+void Cutting::fill_by_parts(std::size_t i, MatchScratch& scratch) {
+  Stage& stage = stages_[i];
+  Stage& before = stages_[i - 1];
+  const PreTokenizerStep& one = pre_tokenizer_->steps_[i - 1];
+  while (stage.pieces.size() < kPart) {
+    if (!stage.in_piece) {
+      if (before.n_taken == before.pieces.size() && !fill(i - 1, scratch)) break;
+      stage.text = before.text;
+      stage.piece = before.pieces[before.n_taken++];
+      stage.in_piece = true;
+      stage.search = {};
+      stage.done = 0;
+    }
+    if (const auto* const split = std::get_if<SplitByPattern>(&one)) {
+      cut_part(*split, stage, scratch);
+    } else {
+      cut_part(std::get<SplitByClass>(one), stage, scratch);
+    }
+  }
+}
+
+void Cutting::cut_part(const SplitByPattern& split, Stage& stage, MatchScratch& scratch) {
+  const TextRange piece = stage.piece;
+  const std::string_view text = stage.text.substr(piece.begin, piece.end - piece.begin);
+  stage.in_piece = split.pattern.find_next(text, kPart, stage.search, scratch, matches_);
+  const auto put = [&](std::size_t begin, std::size_t end) {
+    if (begin < end) stage.pieces.push_back({piece.begin + begin, piece.begin + end});
+  };
+  for (const TextRange& match : matches_) {
+    put(stage.done, match.begin);
+    put(match.begin, match.end);
+    stage.done = match.end;
+  }
+  if (!stage.in_piece) put(stage.done, text.size());
+}
+
+void Cutting::cut_part(const SplitByClass& split, Stage& stage, MatchScratch&) {
+  const TextRange piece = stage.piece;
+  std::size_t begin = piece.begin + stage.done;
+  std::size_t at = begin;
+  while (at < piece.end && stage.pieces.size() < kPart) {
+    const CodePoint character = code_point_at(stage.text, at);
+    const std::size_t end = at + static_cast<std::size_t>(character.n_bytes);
+    if (split.contains(character.value)) {
+      if (begin < at) stage.pieces.push_back({begin, at});
+      stage.pieces.push_back({at, end});
+      begin = end;
+    }
+    at = end;
+  }
+  stage.done = begin - piece.begin;
+  if (at < piece.end) return;
+  if (begin < at) stage.pieces.push_back({begin, at});
+  stage.in_piece = false;
 }
 
 }  // namespace outrider

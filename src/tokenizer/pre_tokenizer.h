@@ -1,9 +1,13 @@
 // Cuts normalised text into the words that are merged separately. A list of steps; each works on
-// every piece the steps before it left, and some rewrite the text. Immutable, thread-safe.
+// every piece the steps before it left, and some rewrite the text. A PreTokenizer is immutable and
+// thread-safe; a Cutting is one thread's way through one text, some hundred words at a time.
 #ifndef OUTRIDER_TOKENIZER_PRE_TOKENIZER_H_
 #define OUTRIDER_TOKENIZER_PRE_TOKENIZER_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,22 +45,54 @@ struct MetaspaceWords {
 using PreTokenizerStep =
     std::variant<SplitByPattern, SplitByClass, SplitWords, ByteLevelWords, MetaspaceWords>;
 
-// Text and the pieces of it that are left, in order, none empty.
-struct CutText {
-  std::string text;
-  std::vector<TextRange> pieces;
-  bool at_start = false;  // the text is the beginning of what was given to encode()
-};
-
 class PreTokenizer {
  public:
   PreTokenizer() = default;
-  explicit PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {}
-  // `cut` holds the text as one piece.
-  void apply(CutText& cut, MatchScratch& scratch) const;
+  explicit PreTokenizer(std::vector<PreTokenizerStep> steps);
+  // Words are the text's own bytes, each of which stands for its character of the byte-level
+  // alphabet; otherwise that is spelled out already where a step asks for it.
+  bool words_are_bytes() const { return words_are_bytes_; }
 
  private:
+  friend class Cutting;
   std::vector<PreTokenizerStep> steps_;
+  bool words_are_bytes_ = false;
+};
+
+class Cutting {
+ public:
+  // `pre_tokenizer` and `text` must outlive the cutting. at_start: the text is the beginning of
+  // what was given to encode().
+  void start(const PreTokenizer& pre_tokenizer, std::string_view text, bool at_start);
+  // The next words as ranges of text(), in order, none empty; no words at the end. They are gone
+  // with the next call.
+  std::span<const TextRange> next(MatchScratch& scratch);
+  std::string_view text() const { return stages_[n_steps_].text; }
+
+ private:
+  // What one step has left, or the text itself.
+  struct Stage {
+    std::string_view text;  // that pieces are ranges of
+    std::string rewritten;  // and where it stands, if the step rewrote it
+    std::vector<TextRange> pieces;
+    std::size_t n_taken = 0;  // pieces that the next step has been given
+    // A step that can do so cuts a piece by parts: the one it is at, and how far.
+    bool in_piece = false;
+    TextRange piece{};
+    PatternSearch search;
+    std::size_t done = 0;
+  };
+  bool fill(std::size_t i, MatchScratch& scratch);
+  void fill_by_parts(std::size_t i, MatchScratch& scratch);
+  void cut_part(const SplitByPattern& split, Stage& stage, MatchScratch& scratch);
+  void cut_part(const SplitByClass& split, Stage& stage, MatchScratch& scratch);
+
+  const PreTokenizer* pre_tokenizer_ = nullptr;
+  std::size_t n_steps_ = 0;
+  bool at_start_ = false;
+  bool is_started_ = false;
+  std::vector<Stage> stages_;  // 0: the text; i + 1: behind step i
+  std::vector<TextRange> matches_;
 };
 
 }  // namespace outrider
