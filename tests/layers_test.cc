@@ -42,7 +42,8 @@ const std::vector<Layer>& layers() {
       {"train", {"speculate", "tokenizer"}},
       {"eval", {"engine"}},
       {"measure", {"engine"}},
-      {"server", {"engine"}},
+      {"reply", {"base"}},
+      {"server", {"engine", "reply"}},
   };
   return table;
 }

@@ -1,0 +1,73 @@
+// Reads one JSON value (RFC 8259) byte by byte and passes its text on as it comes.
+#ifndef OUTRIDER_REPLY_JSON_SCANNER_H_
+#define OUTRIDER_REPLY_JSON_SCANNER_H_
+
+#include <cstddef>
+#include <string>
+
+namespace outrider {
+
+// What is passed on is the text itself, but that control characters within strings, which models
+// write and JSON forbids, become escapes. Refused is what nlohmann_json would refuse besides bad
+// syntax: single surrogates and numbers beyond double. (UTF-8 is not checked.) Not thread-safe.
+class JsonScanner {
+ public:
+  // The deepest that arguments may be nested, and the most characters of a number: both far more
+  // than a tool's arguments have, and readers behind us recurse.
+  static constexpr std::size_t kDeepest = 100;
+  static constexpr std::size_t kLongestNumber_bytes = 256;
+
+  enum class Step {
+    more,
+    done,         // the byte ended the value
+    done_before,  // the value (a number) ended before the byte, which was not taken
+    wrong,        // the byte can stand in no value here; it was not taken
+  };
+  Step push(char byte, std::string& out);
+
+  // Whether the text may end here: only a number does not say so itself.
+  bool complete() const;
+
+ private:
+  enum class State {
+    value,
+    first_key,  // or the end of the object
+    key,
+    colon,
+    first_item,  // or the end of the array
+    separator,   // a comma or the end of what is open
+    string,
+    escape,
+    hex,
+    low_surrogate,         // a backslash must come
+    low_surrogate_escape,  // a u must come
+    literal,
+    number,
+    ended,
+  };
+  enum class NumberPart { minus, zero, digits, point, fraction, exponent, exponent_sign, power };
+
+  Step begin_value(char byte, std::string& out);
+  Step string_byte(char byte, std::string& out);
+  Step hex_digit(char byte, std::string& out);
+  Step number_byte(char byte, std::string& out);
+  Step end_value();
+  Step close(char byte, std::string& out);
+  Step take(char byte, State next, std::string& out);
+  bool number_ends() const;
+  bool number_is_finite() const;
+
+  State state_ = State::value;
+  std::string open_;  // the closing brackets that are due, innermost last
+  bool in_key_ = false;
+  std::size_t n_hex_ = 0;
+  unsigned code_ = 0;
+  bool after_high_surrogate_ = false;
+  const char* literal_rest_ = "";
+  NumberPart part_ = NumberPart::minus;
+  std::string number_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_REPLY_JSON_SCANNER_H_

@@ -1,0 +1,405 @@
+#include "reply/reply_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "reply/json_scanner.h"
+#include "reply/reply_trace.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTools = R"([
+  {"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
+   "properties": {"city": {"type": "string"}, "days": {"type": "integer"},
+                  "exact": {"type": "boolean"}, "places": {"type": "array"},
+                  "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}}},
+  {"name": "write", "parameters": {"type": "object",
+   "properties": {"path": {"type": "string"}, "text": {"type": "string"}}}},
+  {"name": "now"}])";
+
+std::shared_ptr<const ToolSet> tools() { return std::make_shared<const ToolSet>(kTools); }
+
+ReplyFormat format_named(std::string_view name) {
+  const auto format = reply_format_named(name);
+  EXPECT_TRUE(format) << name;
+  return format.value_or(ReplyFormat{});
+}
+
+struct Case {
+  const char* format;
+  std::string text;
+  std::string lines;
+};
+void PrintTo(const Case& sample, std::ostream* out) {
+  *out << sample.format << ": " << sample.text;
+}
+
+// What a text says, for every place where it can be cut and byte by byte.
+void expect_lines(const ReplyFormat& format, const ReplyParserOptions& options,
+                  const std::string& text, const std::string& lines) {
+  SCOPED_TRACE(format.name + ": " + text);
+  const ReplyTrace whole = trace_reply(format, options, text);
+  EXPECT_EQ(whole.lines, lines);
+  EXPECT_TRUE(whole.in_order);
+  for (const TracedCall& call : whole.calls) {
+    EXPECT_TRUE(call.ended);
+    if (!call.complete) continue;
+    EXPECT_TRUE(Json::parse(call.arguments, nullptr, false).is_object()) << call.arguments;
+  }
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    ASSERT_EQ(trace_reply(format, options, text, {cut}).lines, whole.lines) << "cut at " << cut;
+  }
+  std::vector<std::size_t> all(text.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  EXPECT_EQ(trace_reply(format, options, text, all).lines, whole.lines);
+}
+
+class Replies : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Replies, SayTheSameHoweverTheyAreCut) {
+  ReplyFormat format = format_named(GetParam().format);
+  format.reasoning = {"<think>", "</think>"};
+  expect_lines(format, {.tools = tools()}, GetParam().text, GetParam().lines);
+}
+
+const Case kCalls[] = {
+    {"none", "Just words. <tool_call>{}</tool_call> \n",
+     "content: Just words. <tool_call>{}</tool_call> \n"},
+    {"hermes", "", ""},
+    {"hermes", "  Hello, <b>you</b>! \n", "content:   Hello, <b>you</b>! \n"},
+    {"hermes",
+     "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Köln\", \"days\": 3}}\n"
+     "</tool_call>",
+     "call: weather {\"city\": \"Köln\", \"days\": 3}"},
+    {"hermes",
+     "I look. \n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>\n<tool_call>"
+     "{\"name\": \"weather\", \"arguments\": {\"city\": \"}\\\"{\", \"x\": [1, {\"a\": null}]}}"
+     "</tool_call>\n Done. ",
+     "content: I look.\ncall: now {}\ncall: weather {\"city\": \"}\\\"{\", \"x\": [1, {\"a\": "
+     "null}]}\n"
+     "content: Done. "},
+    // Arguments before the name, none, null, as a string; an identifier; several in one place; no
+    // closing marker.
+    {"hermes", R"(<tool_call>{"arguments": {"a": 1.5e3}, "name": "now"}</tool_call>)",
+     R"(call: now {"a": 1.5e3})"},
+    {"hermes", R"(<tool_call>{"name": "now"}</tool_call>)", "call: now {}"},
+    {"hermes", R"(<tool_call>{"name": "now", "arguments": null}</tool_call>)", "call: now {}"},
+    {"hermes", R"(<tool_call>{"name": "now", "arguments": "{\"a\": \"\\n\"}"}</tool_call>)",
+     R"(call: now {"a": "\n"})"},
+    {"hermes", R"(<tool_call>{"id": "c1", "name": "now", "type": {"x": 0}, "arguments": {}})",
+     "call: now {} #c1"},
+    {"hermes", R"(<tool_call>{"name": "now", "arguments": {}, "id": 17} </tool_call>)",
+     "call: now {} #17"},
+    {"hermes",
+     "<tool_call>{\"name\": \"now\"}\n{\"name\": \"write\"}, {\"name\": \"f\"}</tool_call>",
+     "call: now {}\ncall: write {}\ncall: f {}"},
+    {"hermes", "<tool_call>{\"name\": \"now\"}\n<tool_call>{\"name\": \"write\"}",
+     "call: now {}\ncall: write {}"},
+    // A line break within a string, which JSON forbids.
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"x\n\ty\"}}</tool_call>",
+     R"(call: now {"a": "x\n\ty"})"},
+    {"smollm", R"(<tool_call>[{"name": "now", "arguments": {}}, {"name": "f"}]</tool_call>)",
+     "call: now {}\ncall: f {}"},
+    {"granite", R"(<|tool_call|>[{"name": "now", "arguments": {"a": true}}])",
+     R"(call: now {"a": true})"},
+    {"phi", R"(<|tool_call|>[{"name": "now", "arguments": {"a": true}}]<|/tool_call|>)",
+     R"(call: now {"a": true})"},
+    {"firefunction", R"( functools[{"name": "now", "arguments": {}}])", "call: now {}"},
+    {"command",
+     R"(<|START_ACTION|>[ {"tool_call_id": "0", "tool_name": "now", "parameters": {"a": 1}} ]<|END_ACTION|>)",
+     R"(call: now {"a": 1} #0)"},
+    {"llama", R"({"name": "weather", "parameters": {"city": "Rome"}})",
+     R"(call: weather {"city": "Rome"})"},
+    {"llama",
+     R"( {"type": "function", "name": "now", "parameters": {}}; {"name": "write", "parameters": {"a": 0}})",
+     "call: now {}\ncall: write {\"a\": 0}"},
+    {"llama", R"(Now: <|python_tag|>{"name": "now", "parameters": {}})",
+     "content: Now:\ncall: now {}"},
+    {"mistral",
+     R"([TOOL_CALLS][{"name": "now", "arguments": {}, "id": "abcdefghi"}, {"name": "f"}])",
+     "call: now {} #abcdefghi\ncall: f {}"},
+    {"mistral", R"([TOOL_CALLS] {"name": "now", "arguments": {}})", "call: now {}"},
+    {"mistral-named", R"([TOOL_CALLS]now[ARGS]{}[TOOL_CALLS]write[CALL_ID]x9[ARGS]{"a": "[ARGS]"})",
+     "call: now {}\ncall: write {\"a\": \"[ARGS]\"} #x9"},
+    {"mistral-named", R"([TOOL_CALLS]now{"a": []})", R"(call: now {"a": []})"},
+    {"mistral-named", R"([TOOL_CALLS][{"name": "now", "arguments": {}}])", "call: now {}"},
+    {"deepseek",
+     "Well.\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n"
+     "{\"city\": "
+     "\"Oslo\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n"
+     "```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "content: Well.\ncall: weather {\"city\": \"Oslo\"}\ncall: now {}"},
+    {"deepseek-plain",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{\"a\": 1}<｜tool▁call▁end｜>"
+     "<｜tool▁call▁begin｜>write<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "call: now {\"a\": 1}\ncall: write {}"},
+    {"deepseek", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```",
+     "call: now {}"},
+    {"qwen3-coder",
+     "Let me.\n\n<tool_call>\n<function=weather>\n<parameter=city>\nBad \"Tölz\"\n</parameter>\n"
+     "<parameter=days>\n3\n</parameter>\n<parameter=exact>\nTrue\n</"
+     "parameter>\n<parameter=places>\n"
+     "[1, \"a\"]\n</parameter>\n<parameter=note>\nNone\n</parameter>\n</function>\n</tool_call>",
+     "content: Let me.\ncall: weather {\"city\": \"Bad \\\"Tölz\\\"\", \"days\": 3, \"exact\": "
+     "true, "
+     "\"places\": [1, \"a\"], \"note\": null}"},
+    {"qwen3-coder",
+     "<tool_call>\n<function=write>\n<parameter=path>\n7\n</parameter>\n<parameter=text>\n\n "
+     "a\n</b>\n\n"
+     "</parameter>\n<parameter=more>\n8\n</parameter></function><function=now></function></"
+     "tool_call>",
+     "call: write {\"path\": \"7\", \"text\": \"\\n a\\n</b>\\n\", \"more\": 8}\ncall: now {}"},
+    {"qwen3-coder", "<function=weather>\n<parameter=days>\nsoon\n</parameter>\n</function>",
+     "call: weather {\"days\": \"soon\"}"},
+    {"qwen3-coder", R"(<tool_call>{"name": "now", "arguments": {}}</tool_call>)", "call: now {}"},
+    {"functionary", R"(<function=now>{"a": 1}</function>x)", "call: now {\"a\": 1}\ncontent: x"},
+    {"gemma",
+     R"([weather(city="Rome", days=-2, exact=False, places=['a', (1, 2.)], x={'k': None}), now()])",
+     R"(call: weather {"city": "Rome", "days": -2, "exact": false, "places": ["a", [1, 2.0]], "x": {"k": null}})"
+     "\ncall: now {}"},
+    {"gemma", "Sure.\n```tool_code\nweather(\"Ro\\'me\\n\\u00e9)\", 2)\nnow()\n```\nThere.",
+     "content: Sure.\ncall: weather {\"city\": \"Ro'me\\né)\", \"days\": 2}\ncall: now {}\n"
+     "content: There."},
+    {"functiongemma",
+     "<start_function_call>call:weather{city:<escape>Rome, {Italy}<escape>,days:2,x:{a:[1,<escape>b"
+     "<escape>],c:true},w:free text}<end_function_call>",
+     "call: weather {\"city\": \"Rome, {Italy}\", \"days\": 2, \"x\": {\"a\": [1, \"b\"], \"c\": "
+     "true}, "
+     "\"w\": \"free text\"}"},
+    {"gemma4", R"(<|tool_call>call:weather{city:<|"|>Rome<|"|>,"days":2,"s":"}x"}<tool_call|>)",
+     R"(call: weather {"city": "Rome", "days": 2, "s": "}x"})"},
+    {"gemma4", "<|tool_call>call:now{}<tool_call|>", "call: now {}"},
+};
+INSTANTIATE_TEST_SUITE_P(Calls, Replies, ::testing::ValuesIn(kCalls));
+
+// What is no call comes out as it was written.
+const Case kBroken[] = {
+    {"hermes", "<tool_call>", "content: <tool_call>"},
+    {"hermes", "a <tool_call> b", "content: a <tool_call> b"},
+    {"hermes", "<tool_call></tool_call>", "content: <tool_call></tool_call>"},
+    {"hermes", "<tool_call>[]</tool_call> x", "content: <tool_call>[]</tool_call> x"},
+    {"hermes", "<tool_call>{\"name\": 3}</tool_call>",
+     "content: <tool_call>{\"name\": 3}</tool_call>"},
+    {"hermes", "<tool_call>{\"name\": \"\"}", "content: <tool_call>{\"name\": \"\"}"},
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": [1]}",
+     "content: <tool_call>{\"name\": \"now\", \"arguments\": [1]}"},
+    {"hermes", "<tool_call>{\"name\": \"now\"", "content: <tool_call>{\"name\": \"now\""},
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": nul}}</tool_call>",
+     "call: now {\"a\": nul (broken off)\nbroken: <tool_call>{\"name\": \"now\", \"arguments\": "
+     "{\"a\": nul"
+     "\ncontent: }}</tool_call>"},
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"b",
+     "call: now {\"a\": \"b (broken off)\n"
+     "broken: <tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"b"},
+    {"hermes", "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": \"\\ud800\"}}",
+     "call: now {\"a\": \"\\ud800 (broken off)\nbroken: <tool_call>{\"name\": \"now\", "
+     "\"arguments\": "
+     "{\"a\": \"\\ud800\ncontent: \"}}"},
+    {"hermes", "<tool_call>{\"name\": \"now\"}}</tool_call>",
+     "call: now {}\ncontent: }</tool_call>"},
+    {"hermes", "<tool_call>{\"name\": \"now\"}</tool_ca", "call: now {}\ncontent: </tool_ca"},
+    {"hermes", "<<tool_call><tool_call>{\"name\": \"now\"}</tool_call>",
+     "content: <<tool_call>\ncall: now {}"},
+    {"hermes", "<tool_call>\n<tool_call>\n{\"name\": \"now\"}</tool_call>",
+     "content: <tool_call>\ncall: now {}"},
+    {"hermes", "<tool_cal", "content: <tool_cal"},
+    {"smollm", "<tool_call>[{\"name\": \"now\"}, oh]", "call: now {}\ncontent: , oh]"},
+    {"llama", R"({"answer": 42})", R"(content: {"answer": 42})"},
+    {"llama", R"({"name": "Bob", "parameters": {}})",
+     R"(content: {"name": "Bob", "parameters": {}})"},
+    {"llama", R"({"name": "now"})", R"(content: {"name": "now"})"},
+    {"llama", R"(x {"name": "now", "parameters": {}})",
+     R"(content: x {"name": "now", "parameters": {}})"},
+    {"llama", R"({"name": "now", "parameters": {}} and more)", "call: now {}\ncontent: and more"},
+    {"llama", "<|python_tag|>print(1)", "content: <|python_tag|>print(1)"},
+    {"mistral-named", "[TOOL_CALLS]no name here[ARGS]{}",
+     "content: [TOOL_CALLS]no name here[ARGS]{}"},
+    {"mistral-named", "[TOOL_CALLS]now[ARGS]1", "content: [TOOL_CALLS]now[ARGS]1"},
+    {"deepseek", "<｜tool▁calls▁begin｜>now", "content: <｜tool▁calls▁begin｜>now"},
+    {"deepseek", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>",
+     "content: <｜tool▁calls▁begin｜><｜tool▁calls▁end｜>"},
+    {"deepseek", "<｜User｜>", "content: <｜User｜>"},
+    {"qwen3-coder", "<tool_call>\n<function=now>\nx", "content: <tool_call>\n<function=now>\nx"},
+    {"qwen3-coder", "<function=now><parameter=a>b",
+     "call: now {\"a\":  (broken off)\nbroken: <function=now><parameter=a>b"},
+    {"gemma", "[link](https://x.org) and [1, 2]", "content: [link](https://x.org) and [1, 2]"},
+    {"gemma", "[f(a=1)]", "content: [f(a=1)]"},
+    {"gemma", "[now(a=b)]", "content: [now(a=b)]"},
+    {"gemma", "[now(a=1", "content: [now(a=1"},
+    {"gemma", "```tool_code\nprint(now())\n```", "content: ```tool_code\nprint(now())\n```"},
+    {"gemma", "````tool_code\nnow()\n```", "content: `\ncall: now {}"},
+    {"functiongemma", "<start_function_call>call:now{a:<escape>b}",
+     "content: <start_function_call>call:now{a:<escape>b}"},
+    {"functiongemma", "<start_function_call>call:now{a]",
+     "content: <start_function_call>call:now{a]"},
+};
+INSTANTIATE_TEST_SUITE_P(Broken, Replies, ::testing::ValuesIn(kBroken));
+
+const Case kReasoning[] = {
+    {"hermes", "<think>\nHm.\n\nSo.\n</think>\n\nYes.", "reasoning: Hm.\n\nSo.\ncontent: Yes."},
+    {"hermes", "<think>\n\n</think>\n\nYes.", "content: Yes."},
+    {"hermes", " \n<think>a<tool_call>b</think>\n<tool_call>{\"name\": \"now\"}</tool_call>",
+     "reasoning: a<tool_call>b\ncall: now {}"},
+    {"hermes", "<think>never ends ", "reasoning: never ends "},
+    {"hermes", "<think>a</thin", "reasoning: a</thin"},
+    {"hermes", "It writes <think> first.", "content: It writes <think> first."},
+    {"hermes", "a</think>b", "content: a</think>b"},
+    {"hermes", "<tool_call>{\"name\": \"now\"}</tool_call>\n<think>b</think>c",
+     "call: now {}\nreasoning: b\ncontent: c"},
+    {"llama", "<think>a</think>{\"name\": \"now\", \"parameters\": {}}",
+     "reasoning: a\ncall: now {}"},
+};
+INSTANTIATE_TEST_SUITE_P(Reasoning, Replies, ::testing::ValuesIn(kReasoning));
+
+TEST(ReplyParser, GoesOnWithReasoningThatThePromptBegan) {
+  ReplyFormat format = format_named("hermes");
+  format.reasoning = {"<think>", "</think>"};
+  const ReplyParserOptions options{.in_reasoning = true};
+  expect_lines(format, options, "\nHm.\n</think>\n\nYes.", "reasoning: Hm.\ncontent: Yes.");
+  expect_lines(format, options, "<think>\nHm. <think></think>Yes.",
+               "reasoning: Hm. <think>\ncontent: Yes.");
+  expect_lines(format, options, "Hm", "reasoning: Hm");
+  expect_lines(format, {.reasoning = false}, "<think>a</think> b", "content: <think>a</think> b");
+}
+
+TEST(ReplyParser, LeavesMarkersOfTheAnswerOut) {
+  ReplyFormat format = format_named("command");
+  format.reasoning = {"<|START_THINKING|>", "<|END_THINKING|>"};
+  format.answer = {"<|START_RESPONSE|>", "<|END_RESPONSE|>"};
+  expect_lines(format, {},
+               "<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|> b c <|END_RESPONSE|>",
+               "reasoning: a\ncontent: b c");
+  expect_lines(format, {}, "b <|END_RESPONSE|>", "content: b <|END_RESPONSE|>");
+}
+
+TEST(ReplyParser, LeavesCallsAloneWhereNobodyWantsThem) {
+  const std::string text = R"( {"name": "now", "parameters": {}} )";
+  expect_lines(format_named("llama"), {.calls = false}, text, "content: " + text);
+}
+
+TEST(ReplyParser, TakesAnyNameWhereNoToolsAreKnown) {
+  expect_lines(format_named("llama"), {}, R"({"name": "any", "parameters": {}})", "call: any {}");
+  expect_lines(format_named("gemma"), {}, "[any(a='b')]", R"(call: any {"a": "b"})");
+}
+
+// How much of a text a parser has said after each of its pushes.
+std::vector<std::string> said_after(const ReplyFormat& format,
+                                    const std::vector<std::string>& pushes) {
+  std::string said;
+  ReplyParser parser(format, {.tools = tools()}, [&](const ReplyEvent& event) {
+    said += event.kind == ReplyEvent::Kind::call_begin ? std::string(event.name) + ":" : "";
+    said += event.text;
+  });
+  std::vector<std::string> after;
+  for (const std::string& text : pushes) {
+    parser.push(text);
+    after.push_back(std::exchange(said, {}));
+  }
+  return after;
+}
+
+TEST(ReplyParser, HoldsBackNoMoreThanMayBecomeAMarker) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(said_after(format_named("hermes"), {"a <", "b <tool", "_", "x ", "y"}),
+              ElementsAre("a", " <b", "", " <tool_x", " y"));
+  EXPECT_THAT(said_after(format_named("hermes"),
+                         {"<tool_call>{\"name\": \"now\", \"arguments\": {", "\"a\"", ": 1", "2}"}),
+              ElementsAre("now:{", "\"a\"", ": 1", "2}"));
+  EXPECT_THAT(said_after(format_named("qwen3-coder"),
+                         {"<function=write><parameter=text>", "\nab", "\n", "c</par", "\"x"}),
+              ElementsAre("write:{\"text\": \"", "ab", "", "\\nc", "</par\\\"x"));
+  EXPECT_THAT(said_after(format_named("llama"), {"{", "\"", "x\"", ": 1}"}),
+              ElementsAre("", "", "{\"x\"", ": 1}"));
+  ReplyFormat none;
+  none.reasoning = {"<think>", "</think>"};
+  EXPECT_THAT(said_after(none, {"a \n", " b ", "<thi"}), ElementsAre("a \n", " b ", ""));
+}
+
+TEST(ReplyParser, BoundsDepthAndSize) {
+  const ReplyFormat format = format_named("hermes");
+  const auto nested = [](std::size_t depth) {
+    return R"(<tool_call>{"name": "now", "arguments": {"a": )" + std::string(depth, '[') +
+           std::string(depth, ']') + "}}</tool_call>";
+  };
+  EXPECT_TRUE(trace_reply(format, {}, nested(JsonScanner::kDeepest - 1)).calls.at(0).complete);
+  const ReplyTrace deep = trace_reply(format, {}, nested(JsonScanner::kDeepest));
+  EXPECT_FALSE(deep.calls.at(0).complete);
+  EXPECT_EQ(deep.content, nested(JsonScanner::kDeepest));
+
+  const std::string long_call = R"(<tool_call>{"name": "now", "arguments": {"a": ")" +
+                                std::string(ReplyParser::kLongestCall_bytes, 'x') + "\"}}";
+  const ReplyTrace large = trace_reply(format, {}, long_call);
+  EXPECT_FALSE(large.calls.at(0).complete);
+  EXPECT_EQ(large.content, long_call);
+
+  const std::string long_name = "<tool_call>{\"name\": \"" + std::string(300, 'n') + "\"}";
+  EXPECT_EQ(trace_reply(format, {}, long_name).content, long_name);
+}
+
+// A megabyte of whatever might make a parser start again and again. All of it takes five seconds;
+// a single text that took quadratic time would run into the test's own limit.
+TEST(ReplyParser, TakesLinearTimeOnHostileText) {
+  const auto repeated = [](const std::string& part) {
+    std::string text;
+    while (text.size() < 1'000'000) text += part;
+    return text;
+  };
+  const std::vector<std::string> parts = {"<tool_call",
+                                          "<tool_call>",
+                                          "<tool_call>{\"a\":\"",
+                                          "[",
+                                          "{",
+                                          "<tool_call>[{",
+                                          "<function=f><",
+                                          "<function=f><parameter=a>",
+                                          " ",
+                                          "\n<",
+                                          "[TOOL_CALLS]",
+                                          "[TOOL_CALLS][",
+                                          "[TOOL_CALLS]a[ARGS]{\"a\":",
+                                          "[now(",
+                                          "[now(a=[",
+                                          "```tool_code\n[",
+                                          "<｜tool▁call▁begin｜>",
+                                          "<start_function_call>call:a{a:[",
+                                          "<think>",
+                                          "<|python_tag|>{",
+                                          "{\"name\":\"now\",\"parameters\":{\"a\":"};
+  for (const char* name :
+       {"hermes", "qwen3-coder", "llama", "mistral-named", "gemma", "deepseek", "functiongemma"}) {
+    ReplyFormat format = format_named(name);
+    format.reasoning = {"<think>", "</think>"};
+    for (const std::string& part : parts) {
+      SCOPED_TRACE(std::string(name) + " " + part);
+      const std::string text = repeated(part);
+      const ReplyTrace trace = trace_reply(format, {.tools = tools()}, text);
+      EXPECT_TRUE(trace.in_order);
+      if (part != "<think>") {
+        EXPECT_EQ(trace.content.size(), text.size());
+      }
+    }
+  }
+}
+
+TEST(ReplyParser, EndsOnce) {
+  int n_events = 0;
+  ReplyParser parser(format_named("hermes"), {}, [&](const ReplyEvent&) { ++n_events; });
+  parser.push("<tool");
+  EXPECT_EQ(n_events, 0);
+  parser.finish();
+  parser.finish();
+  EXPECT_EQ(n_events, 1);
+  EXPECT_EQ(parser.n_calls(), 0);
+}
+
+}  // namespace
+}  // namespace outrider
