@@ -32,6 +32,10 @@ class FormTable {
     }
     const int options = UTF8PROC_DECOMPOSE | (form.compatibility ? UTF8PROC_COMPAT : 0);
     for (char32_t value = 0; value < kEnd; ++value) {
+      if (is_newer_than_forms(value)) {
+        bits_[value] = kBegins | kStays;
+        continue;
+      }
       const std::size_t n = decompose(value, options, parts);
       const auto first = static_cast<char32_t>(parts[0]);
       if (combining_class_of(first) == 0 && first < kEnd && !may_join[first]) {
