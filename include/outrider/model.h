@@ -60,9 +60,9 @@ struct ModelSummary {
 // Loaded once, shared by any number of generators, one of which may run at a time.
 class Model {
  public:
-  // PATH: a Hugging Face directory (config.json, *.safetensors, tokenizer.json), a model's folder
-  // in the hub's cache (models--OWNER--NAME: the snapshot of its main branch), or a GGUF file,
-  // whatever its name. Throws Error (files) or UsageError (options).
+  // PATH: a Hugging Face directory (config.json, *.safetensors, tokenizer.json or tokenizer.model),
+  // a model's folder in the hub's cache (models--OWNER--NAME: the snapshot of its main branch), or
+  // a GGUF file, whatever its name. Throws Error (files) or UsageError (options).
   static std::shared_ptr<const Model> load(const std::filesystem::path& path,
                                            const ModelOptions& options = {});
   ~Model();

@@ -19,9 +19,11 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // PATH is a Hugging Face directory holding tokenizer.json, a tokenizer.json itself, or a .gguf
-  // file (a vocabulary-only one will do). Throws Error when it is none of these, is malformed, or
-  // needs a component this build does not know (the message names it).
+  // PATH is a Hugging Face directory, a tokenizer.json, a SentencePiece model (*.model, *.spm), or
+  // a .gguf file (a vocabulary-only one will do). Of a directory tokenizer.json counts, or where
+  // there is none, tokenizer.model, spiece.model or sentencepiece.bpe.model. Throws Error when it
+  // is none of these, is malformed, or needs a component this build does not know (the message
+  // names it).
   static std::shared_ptr<const Tokenizer> load(const std::filesystem::path& path);
 
   // The ids of `text`, with the special tokens the model's post-processor adds (a leading

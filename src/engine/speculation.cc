@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "base/spec.h"
 #include "engine/make_tree_shape.h"
 #include "model/load_model.h"
@@ -22,6 +21,7 @@
 #include "speculate/make_rule.h"
 #include "tensor/kernels_in_use.h"
 #include "tokenizer/same_vocabulary.h"
+#include "tokenizer/tokenizer_file.h"
 #include "tokenizer/translate_vocabulary.h"
 
 namespace outrider {
@@ -49,8 +49,7 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
   constexpr const char* kOperation = "load drafter";
   const int n_target = target.summary().vocabulary_size;
   const int n_drafter = drafter.config().vocabulary_size;
-  const bool has_tokenizer =
-      std::filesystem::is_regular_file(path) || is_named(path / "tokenizer.json");
+  const bool has_tokenizer = std::filesystem::is_regular_file(path) || find_tokenizer_file(path);
   if (!has_tokenizer) {
     if (n_target != n_drafter) {
       throw Error(kOperation, path.string(), fmt::format("the target's vocabulary of {}", n_target),

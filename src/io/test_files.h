@@ -1,5 +1,6 @@
-// Builders of small safetensors and GGUF files in memory, for tests, fuzz corpora and nothing else.
-// They write whatever they are told: a wrong file is as easy to build as a right one.
+// Builders of small safetensors, GGUF and SentencePiece files in memory, for tests, fuzz corpora
+// and nothing else. They write whatever they are told: a wrong file is as easy to build as a right
+// one.
 #ifndef OUTRIDER_IO_TEST_FILES_H_
 #define OUTRIDER_IO_TEST_FILES_H_
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace outrider::test_files {
@@ -157,6 +159,117 @@ class Gguf {
   std::uint64_t n_entries_ = 0;
   std::uint64_t n_tensors_ = 0;
 };
+
+// A message of protocol buffers, field by field.
+class Protobuf {
+ public:
+  Protobuf& integer(std::uint32_t number, std::int64_t value) {
+    varint(std::uint64_t{number} << 3);
+    varint(static_cast<std::uint64_t>(value));
+    return *this;
+  }
+  Protobuf& real(std::uint32_t number, float value) {
+    varint(std::uint64_t{number} << 3 | 5);
+    char bytes[sizeof(value)];
+    std::memcpy(bytes, &value, sizeof(value));
+    bytes_.append(bytes, sizeof(value));
+    return *this;
+  }
+  Protobuf& text(std::uint32_t number, std::string_view value) {
+    varint(std::uint64_t{number} << 3 | 2);
+    varint(value.size());
+    bytes_.append(value);
+    return *this;
+  }
+  // A message within this one.
+  Protobuf& message(std::uint32_t number, const Protobuf& value) {
+    return text(number, value.bytes());
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
+    bytes_.push_back(static_cast<char>(value));
+  }
+  std::string bytes_;
+};
+
+// A SentencePiece model: pieces, then how texts are rewritten before.
+class SentencePieces {
+ public:
+  // type: 1 ordinary, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 a byte
+  SentencePieces& piece(std::string_view text, float score, int type = 1) {
+    Protobuf piece;
+    piece.text(1, text).real(2, score);
+    if (type != 1) piece.integer(3, type);
+    model_.message(1, piece);
+    return *this;
+  }
+  SentencePieces& trainer(const Protobuf& spec) {
+    model_.message(2, spec);
+    return *this;
+  }
+  SentencePieces& normalizer(const Protobuf& spec) {
+    model_.message(3, spec);
+    return *this;
+  }
+  const std::string& bytes() const { return model_.bytes(); }
+
+ private:
+  Protobuf model_;
+};
+
+// A table of character rewrites (src/tokenizer/charsmap.h): a tree laid out in the plainest way,
+// each unit's children in a block of 256 of their own.
+inline std::string charsmap(const std::vector<std::pair<std::string, std::string>>& rules) {
+  struct Node {
+    std::vector<std::pair<unsigned char, std::size_t>> children;
+    std::ptrdiff_t text = -1;
+  };
+  std::vector<Node> nodes(1);
+  std::string texts;
+  for (const auto& [from, to] : rules) {
+    std::size_t node = 0;
+    for (const char c : from) {
+      const auto byte = static_cast<unsigned char>(c);
+      std::size_t next = 0;
+      for (const auto& [label, child] : nodes[node].children) {
+        if (label == byte) next = child;
+      }
+      if (next == 0) {
+        next = nodes.size();
+        nodes[node].children.emplace_back(byte, next);
+        nodes.emplace_back();
+      }
+      node = next;
+    }
+    nodes[node].text = static_cast<std::ptrdiff_t>(texts.size());
+    texts.append(to).push_back('\0');
+  }
+  // The children of node n stand at 256 (n + 1) ^ label, its value at 256 (n + 1).
+  std::vector<std::uint32_t> units(256 * (nodes.size() + 1));
+  const auto fill = [&](std::size_t at, unsigned char label, std::size_t node) {
+    const auto base = static_cast<std::uint32_t>(256 * (node + 1));
+    const auto offset = static_cast<std::uint32_t>(at) ^ base;
+    // An offset of 21 bits, or one of 256 times as much; with bits below it does not fit the
+    // second.
+    units[at] = offset << 10 | (nodes[node].text >= 0 ? 0x100u : 0u) | label;
+  };
+  fill(0, 0, 0);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const std::size_t base = 256 * (node + 1);
+    if (nodes[node].text >= 0) {
+      units[base] = static_cast<std::uint32_t>(nodes[node].text) | std::uint32_t{1} << 31;
+    }
+    for (const auto& [label, child] : nodes[node].children) fill(base ^ label, label, child);
+  }
+  Bytes bytes;
+  append(bytes, static_cast<std::uint32_t>(units.size() * sizeof(std::uint32_t)));
+  for (const std::uint32_t unit : units) append(bytes, unit);
+  std::string table(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return table + texts;
+}
 
 }  // namespace outrider::test_files
 

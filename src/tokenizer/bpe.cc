@@ -106,10 +106,11 @@ void Bpe::add_symbols_of_ends(const Vocabulary& vocabulary) {
   for (const char32_t value : missing) set_character(value, symbol++);
 }
 
-Bpe Bpe::by_score(const Vocabulary& vocabulary, std::span<const double> scores, TokenId unknown) {
+Bpe Bpe::by_score(const Vocabulary& vocabulary, std::span<const double> scores,
+                  BpeOptions options) {
   Bpe bpe(vocabulary);
   bpe.by_score_ = true;
-  bpe.options_.unknown = unknown;
+  bpe.options_ = std::move(options);
   bpe.add_symbols_of_ends(vocabulary);
 
   std::vector<double> levels(scores.begin(), scores.end());
@@ -124,6 +125,7 @@ Bpe Bpe::by_score(const Vocabulary& vocabulary, std::span<const double> scores, 
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     const std::string_view piece = vocabulary[id].piece;
     if (!vocabulary[id].in_model || piece.empty()) continue;
+    if (scores[static_cast<std::size_t>(id)] == kNeverMerged) continue;
     const auto level = std::lower_bound(levels.begin(), levels.end(),
                                         scores[static_cast<std::size_t>(id)], std::greater<>());
     const auto rank = static_cast<std::uint32_t>(level - levels.begin());
@@ -266,6 +268,13 @@ void Bpe::finish_stretch(std::size_t end, Word& word) const {
     const Scratch::Symbol& symbol = scratch.symbols[i];
     if (symbol.id >= 0 && symbol.id < n_tokens_) {
       word.out.push_back(symbol.id);
+      word.behind_unknown = false;
+      continue;
+    }
+    if (!options_.byte_fallback) {
+      const bool fused = options_.fuse_unknown && word.behind_unknown;
+      if (options_.unknown != kNoToken && !fused) word.out.push_back(options_.unknown);
+      word.behind_unknown = true;
       continue;
     }
     const std::size_t symbol_end = i + 1 < n ? scratch.symbols[i + 1].begin : end;

@@ -7,7 +7,7 @@
 //             characters become byte tokens or the unknown token before anything merges.
 //   by_score  any two neighbours whose concatenation is a piece may merge, the piece's score is the
 //             rank, highest first (SentencePiece's BPE, GGUF kind "llama"). Unknown characters may
-//             take part in a merge; those left over become byte tokens.
+//             take part in a merge; those left over become byte tokens or the unknown token.
 // Work is O(n log n) in the word's length n: at most 3n look-ups and 3n queue entries.
 //
 // Immutable, thread-safe as long as each thread has its own Scratch for each Bpe.
@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,9 +31,11 @@
 namespace outrider {
 
 struct BpeOptions {
-  bool byte_fallback = false;  // a character without a token becomes tokens "<0xXX>", if all exist
-  bool fuse_unknown = false;   // unknown characters in a row become one unknown token
-  bool ignore_merges = false;  // a word that is itself a piece is that token
+  // A character without a token becomes tokens "<0xXX>": by_rank if all exist, by_score those that
+  // do, and the unknown token for each of the other bytes.
+  bool byte_fallback = false;
+  bool fuse_unknown = false;      // unknown characters in a row become one unknown token
+  bool ignore_merges = false;     // a word that is itself a piece is that token
   bool whole_line_ends = false;   // the same for words of line feeds alone
   TokenId unknown = kNoToken;     // kNoToken: characters without a token vanish
   std::string continuing_prefix;  // put before every character of a word but the first
@@ -71,9 +74,11 @@ class Bpe {
   // `merges` in order of preference; of a pair named twice the last counts.
   static Bpe by_rank(const Vocabulary& vocabulary, std::span<const MergeRule> merges,
                      BpeOptions options);
-  // `scores` (vocabulary.size()), none NaN.
+  // `scores` (vocabulary.size()), none NaN. Of the options, the first two and `unknown` count.
+  // Nothing merges into a piece of score kNeverMerged.
   static Bpe by_score(const Vocabulary& vocabulary, std::span<const double> scores,
-                      TokenId unknown);
+                      BpeOptions options);
+  static constexpr double kNeverMerged = -std::numeric_limits<double>::infinity();
 
   // Appends the tokens of `word` (well-formed UTF-8, below 2^31 bytes). `vocabulary` is the one
   // this was made from.
@@ -108,6 +113,7 @@ class Bpe {
     std::string_view text;
     Scratch& scratch;
     std::vector<TokenId>& out;
+    bool behind_unknown = false;  // the last symbol was no token
   };
   void split_by_rank(Word& word, const Vocabulary& vocabulary) const;
   void split_by_score(Word& word) const;

@@ -224,7 +224,9 @@ TEST(Bpe, MergesByScore) {
       scores.push_back(0);
     }
     const Vocabulary vocabulary = make_vocabulary(pieces);
-    const Bpe bpe = Bpe::by_score(vocabulary, scores, kNoToken);
+    BpeOptions options;
+    options.byte_fallback = true;
+    const Bpe bpe = Bpe::by_score(vocabulary, scores, options);
     Bpe::Scratch scratch;
     for (const std::size_t n : {1, 2, 3, 10, 24, 25, 60, 200}) {
       const std::string word = model.word(random, n);
@@ -257,7 +259,7 @@ TEST(Bpe, WorkIsLinearInTheText) {
     for (const bool by_score : {false, true}) {
       std::vector<double> scores(model.pieces.size());
       for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = -static_cast<double>(i);
-      const Bpe bpe = by_score ? Bpe::by_score(vocabulary, scores, kNoToken)
+      const Bpe bpe = by_score ? Bpe::by_score(vocabulary, scores, {})
                                : Bpe::by_rank(vocabulary, model.merges, {});
       Bpe::Scratch scratch;
       Ids ids;
@@ -273,7 +275,7 @@ TEST(Bpe, WorkIsLinearInTheText) {
 
 TEST(Bpe, EqualScoresMergeFromTheLeft) {
   const Vocabulary vocabulary = make_vocabulary({"a", "b", "aa", "ab", "aab"});
-  const Bpe bpe = Bpe::by_score(vocabulary, std::vector<double>(5, 0.0), kNoToken);
+  const Bpe bpe = Bpe::by_score(vocabulary, std::vector<double>(5, 0.0), {});
   Bpe::Scratch scratch;
   Ids ids;
   bpe.encode("aaab", vocabulary, scratch, ids);

@@ -1,5 +1,8 @@
 // The components of a tokenizer.json: JSON -> normaliser, pre-tokeniser, decoder, post-processor.
+#include <array>
+#include <cstdint>
 #include <iterator>
+#include <memory>
 
 #include "tokenizer/cutting_patterns.h"
 #include "tokenizer/tokenizer_json.h"
@@ -7,6 +10,34 @@
 
 namespace outrider {
 namespace {
+
+// RFC 4648, section 4, padding included.
+std::string read_base64(const JsonView& json) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::array<std::int8_t, 256> digits{};
+  digits.fill(-1);
+  for (std::size_t i = 0; i < kAlphabet.size(); ++i) {
+    digits[static_cast<unsigned char>(kAlphabet[i])] = static_cast<std::int8_t>(i);
+  }
+  std::string_view text = json.string();
+  if (text.size() % 4 != 0) json.fail("base64, four characters to three bytes", "other lengths");
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  std::uint32_t bits = 0;
+  int n_bits = 0;
+  for (const char c : text) {
+    const int digit = digits[static_cast<unsigned char>(c)];
+    if (digit < 0) json.fail("base64", "other characters");
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    n_bits += 6;
+    if (n_bits < 8) continue;
+    n_bits -= 8;
+    bytes.push_back(static_cast<char>(bits >> n_bits & 0xFF));
+  }
+  return bytes;
+}
 
 void append_normalizer(const JsonView& json, std::vector<NormalizerStep>& steps) {
   if (json.is_null()) return;
@@ -28,10 +59,15 @@ void append_normalizer(const JsonView& json, std::vector<NormalizerStep>& steps)
     steps.push_back(StripMarks{});
   } else if (type == "ByteLevel") {
     steps.push_back(SpellBytes{});
+  } else if (type == "Precompiled") {
+    const JsonView map = json["precompiled_charsmap"];
+    steps.push_back(MapGraphemes{std::make_shared<const Charsmap>(read_base64(map), map.place())});
+  } else if (type == "Nmt") {
+    steps.push_back(CleanControls{});
   } else {
     refuse_component(json, "normalizer",
                      "Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip, "
-                     "StripAccents, ByteLevel");
+                     "StripAccents, ByteLevel, Precompiled, Nmt");
   }
 }
 

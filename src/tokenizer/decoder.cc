@@ -233,6 +233,58 @@ class ByteLevel : private OwnRepair, public WholeTokenStage {
   std::string bytes_;
 };
 
+class SentencePieceStage : public WholeTokenStage {
+ public:
+  SentencePieceStage(DecoderStage* next, bool fused, const DecodeSentencePiece& step)
+      : WholeTokenStage(next, fused), step_(step), marks_(step.first_mark) {}
+  void token(std::string_view text) override {
+    if (step_.byte_tokens) {
+      if (const std::optional<char> byte = byte_of_token(text)) {
+        run_.push_back(*byte);
+        pass_on(/*ended=*/false);
+        return;
+      }
+    }
+    pass_on(/*ended=*/true);
+    text_.clear();
+    if (marks_ != FirstMark::kStays && text.starts_with(kLowerBlock)) {
+      text.remove_prefix(kLowerBlock.size());
+      if (marks_ == FirstMark::kVanishes) marks_ = FirstMark::kStays;
+    }
+    for (std::size_t at = text.find(kLowerBlock); at != std::string_view::npos;
+         at = text.find(kLowerBlock)) {
+      text_.append(text.substr(0, at)).push_back(' ');
+      text.remove_prefix(at + kLowerBlock.size());
+    }
+    write(text_.append(text));
+  }
+  void last_words() override { pass_on(/*ended=*/true); }
+
+ private:
+  using FirstMark = DecodeSentencePiece::FirstMark;
+  void write(std::string_view text) {
+    if (text.empty()) return;
+    marks_ = FirstMark::kStays;
+    next()->push(text);
+  }
+  // Characters of the run of bytes; what may become one is held back until the run has ended.
+  void pass_on(bool ended) {
+    while (!run_.empty()) {
+      const Utf8Scan scan = scan_utf8(run_);
+      write(std::string_view(run_).substr(0, scan.n_valid));
+      run_.erase(0, scan.n_valid);
+      if (scan.n_bad == 0 || (scan.unfinished && !ended)) return;
+      write(kReplacementCharacter);
+      run_.erase(0, 1);
+    }
+  }
+
+  DecodeSentencePiece step_;
+  FirstMark marks_;  // what becomes of the next token's
+  std::string run_;
+  std::string text_;
+};
+
 class Suffix : public WholeTokenStage {
  public:
   Suffix(DecoderStage* next, bool fused, const DecodeSuffix& step)
@@ -281,6 +333,9 @@ struct MakeStage {
   Made operator()(const DecodeMetaspace& s) { return std::make_unique<Metaspace>(next, fused, s); }
   Made operator()(const DecodeByteLevel&) { return std::make_unique<ByteLevel>(next, fused); }
   Made operator()(const DecodeBytes&) { return std::make_unique<Repair>(next); }
+  Made operator()(const DecodeSentencePiece& s) {
+    return std::make_unique<SentencePieceStage>(next, fused, s);
+  }
   Made operator()(const DecodeSuffix& s) { return std::make_unique<Suffix>(next, fused, s); }
   Made operator()(const DecodeJoin&) { return std::make_unique<Join>(next); }
 };
@@ -294,7 +349,9 @@ bool has(const std::vector<DecoderStep>& steps) {
 bool fuses(const DecoderStep& step) {
   return std::holds_alternative<DecodeFuse>(step) ||
          std::holds_alternative<DecodeByteLevel>(step) ||
-         std::holds_alternative<DecodeBytes>(step) || std::holds_alternative<DecodeJoin>(step);
+         std::holds_alternative<DecodeBytes>(step) ||
+         std::holds_alternative<DecodeSentencePiece>(step) ||
+         std::holds_alternative<DecodeJoin>(step);
 }
 
 }  // namespace
@@ -318,7 +375,13 @@ std::string Decoder::bytes_of(std::string_view token) const {
     return bytes;
   }
   if (has<DecodeBytes>(steps_)) return std::string(token);
-  if (has<DecodeByteFallback>(steps_)) {
+  const bool has_byte_tokens =
+      has<DecodeByteFallback>(steps_) ||
+      std::any_of(steps_.begin(), steps_.end(), [](const DecoderStep& step) {
+        const auto* const pieces = std::get_if<DecodeSentencePiece>(&step);
+        return pieces != nullptr && pieces->byte_tokens;
+      });
+  if (has_byte_tokens) {
     if (const std::optional<char> byte = byte_of_token(token)) return {*byte};
   }
   // Between two letters, so that what is done to the ends of a text is done to them. Where a blank

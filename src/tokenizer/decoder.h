@@ -37,6 +37,14 @@ struct DecodeMetaspace {
 struct DecodeByteLevel {};
 // Tokens are bytes as they are; all of them make one text, repaired.
 struct DecodeBytes {};
+// All that SentencePiece does: U+2581 becomes ' ', and byte tokens the characters their bytes
+// spell, each byte that is part of none U+FFFD. Of the marks that begin a text the first vanishes,
+// or one of each token up to the first that leaves text.
+struct DecodeSentencePiece {
+  enum class FirstMark { kStays, kVanishes, kVanishFromEach };
+  bool byte_tokens = false;
+  FirstMark first_mark = FirstMark::kStays;
+};
 struct DecodeSuffix {  // `suffix` becomes ' ', and vanishes from the last token
   std::string suffix;
 };
@@ -45,7 +53,7 @@ struct DecodeJoin {  // a blank between tokens
 
 using DecoderStep =
     std::variant<DecodeReplace, DecodeByteFallback, DecodeFuse, DecodeStrip, DecodeMetaspace,
-                 DecodeByteLevel, DecodeBytes, DecodeSuffix, DecodeJoin>;
+                 DecodeByteLevel, DecodeBytes, DecodeSentencePiece, DecodeSuffix, DecodeJoin>;
 
 // One step at work.
 class DecoderStage {

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <unordered_set>
 #include <utility>
 
@@ -29,8 +31,8 @@ struct Source {
   const std::string& description;
   const std::vector<std::string>& pieces;
   std::vector<std::int64_t> types;  // (n_tokens)
-  bool is_llama;
-  std::string pre;  // of a kind gpt2
+  enum class Kind { kMerges, kLlama, kT5 } kind;
+  std::string pre;  // of a kind with merges
 
   [[noreturn]] void fail(std::string_view key, std::string_view expected,
                          std::string_view got) const {
@@ -46,8 +48,8 @@ Source open_source(const GgufFile& file, const std::string& description) {
   const std::string* const kind = file.string("tokenizer.ggml.model");
   if (kind == nullptr) fail("tokenizer.ggml.model", "a tokenizer in the metadata", "none");
   const bool is_gemma4 = *kind == "gemma4";
-  if (*kind != "gpt2" && *kind != "llama" && !is_gemma4) {
-    fail("tokenizer.ggml.model", "a kind this build knows (gpt2, llama, gemma4)", *kind);
+  if (*kind != "gpt2" && *kind != "llama" && *kind != "t5" && !is_gemma4) {
+    fail("tokenizer.ggml.model", "a kind this build knows (gpt2, llama, t5, gemma4)", *kind);
   }
   const auto* const pieces = file.strings("tokenizer.ggml.tokens");
   if (pieces == nullptr || pieces->empty()) fail("tokenizer.ggml.tokens", "some tokens", "none");
@@ -57,7 +59,9 @@ Source open_source(const GgufFile& file, const std::string& description) {
                 .description = description,
                 .pieces = *pieces,
                 .types = {},
-                .is_llama = *kind == "llama",
+                .kind = *kind == "llama" ? Source::Kind::kLlama
+                        : *kind == "t5"  ? Source::Kind::kT5
+                                         : Source::Kind::kMerges,
                 .pre = is_gemma4          ? *kind
                        : named == nullptr ? "default"
                                           : *named};
@@ -122,18 +126,73 @@ TokenId read_id(const Source& source, const char* key, TokenId fallback) {
   return fallback < n_tokens ? fallback : kNoToken;
 }
 
-Bpe read_scores(const Source& source, const Vocabulary& vocabulary, TokenId unknown) {
+// (n_tokens); all the same where there are none.
+std::vector<double> read_scores(const Source& source) {
   const auto* const scores = source.file.reals("tokenizer.ggml.scores");
-  const std::vector<double> none(scores == nullptr ? source.n_tokens() : 0, 0.0);
-  const std::vector<double>& all = scores == nullptr ? none : *scores;
+  std::vector<double> all;
+  if (scores == nullptr) {
+    all.assign(source.n_tokens(), 0.0);
+  } else {
+    all = *scores;
+  }
   if (all.size() != source.n_tokens()) {
     source.fail("tokenizer.ggml.scores", std::to_string(source.n_tokens()) + " scores",
                 std::to_string(all.size()));
   }
-  if (std::any_of(all.begin(), all.end(), [](double score) { return std::isnan(score); })) {
-    source.fail("tokenizer.ggml.scores", "numbers", "NaN");
+  if (std::any_of(all.begin(), all.end(), [](double score) { return !std::isfinite(score); })) {
+    source.fail("tokenizer.ggml.scores", "numbers", "NaN or infinity");
   }
-  return Bpe::by_score(vocabulary, all, unknown);
+  return all;
+}
+
+// User-defined tokens stand apart before a text is rewritten; in the search they score highest, as
+// in llama.cpp.
+Unigram read_unigram(const Source& source, const Vocabulary& vocabulary, TokenId unknown) {
+  const std::vector<double> scores = read_scores(source);
+  std::vector<ScoredPiece> pieces;
+  double lowest = std::numeric_limits<float>::max();
+  for (std::size_t id = 0; id < scores.size(); ++id) {
+    const auto token = static_cast<TokenId>(id);
+    const std::int64_t type = source.types[id];
+    if (type == kNormal) lowest = std::min(lowest, scores[id]);
+    if (type == kNormal || type == kUnused) pieces.push_back({token, scores[id]});
+    if (type == kUserDefined) pieces.push_back({token, 0.0});
+    if (vocabulary[token].piece.size() > kLongestPiece_bytes) {
+      source.fail("tokenizer.ggml.tokens",
+                  "pieces of up to " + std::to_string(kLongestPiece_bytes) + " bytes",
+                  "a longer one, token " + std::to_string(id));
+    }
+  }
+  UnigramOptions options;
+  options.unknown = unknown;
+  options.unknown_score = static_cast<double>(static_cast<float>(lowest - kUnknownPenalty));
+  return Unigram(vocabulary, pieces, options);
+}
+
+SentencePieceRules read_rules(const Source& source) {
+  constexpr const char* kMap = "tokenizer.ggml.precompiled_charsmap";
+  SentencePieceRules rules;
+  const auto* const bytes = source.file.integers(kMap);
+  if (bytes != nullptr && !bytes->empty()) {
+    std::string map;
+    map.reserve(bytes->size());
+    for (const std::int64_t byte : *bytes) {
+      if (byte < INT8_MIN || byte > UINT8_MAX) source.fail(kMap, "bytes", std::to_string(byte));
+      map.push_back(static_cast<char>(byte));
+    }
+    rules.map = std::make_shared<const Charsmap>(map, source.description + ": " + kMap);
+  }
+  rules.add_blank = source.file.boolean("tokenizer.ggml.add_space_prefix").value_or(false);
+  rules.single_blanks =
+      source.file.boolean("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
+  return rules;
+}
+
+Bpe read_scored_bpe(const Source& source, const Vocabulary& vocabulary, TokenId unknown) {
+  BpeOptions options;
+  options.byte_fallback = true;
+  options.unknown = unknown;
+  return Bpe::by_score(vocabulary, read_scores(source), std::move(options));
 }
 
 Bpe read_merges(const Source& source, const Vocabulary& vocabulary, const GgufPreTokenizer& known) {
@@ -296,37 +355,58 @@ TokenizerParts read_gguf_vocabulary(const GgufFile& file, const std::string& des
   parts.warnings = gguf_vocabulary_warnings(file, description);
   parts.vocabulary = read_vocabulary(source);
   BeginningToken beginning = BeginningToken::kByDefault;
-  bool plain_spelling = source.is_llama;
+  bool plain_spelling = true;
   std::vector<DecoderStep> decoder = {DecodeBytes{}};
-  if (source.is_llama) {
-    parts.bpe = read_scores(source, parts.vocabulary, read_id(source, kUnknownToken, 0));
-    std::vector<NormalizerStep> steps;
-    if (file.boolean("tokenizer.ggml.add_space_prefix").value_or(true)) {
-      steps.push_back(PrependText{" "});
-      decoder.push_back(DecodeStrip{" ", 1, 0});
+  switch (source.kind) {
+    case Source::Kind::kLlama: {
+      parts.model = read_scored_bpe(source, parts.vocabulary, read_id(source, kUnknownToken, 0));
+      std::vector<NormalizerStep> steps;
+      if (file.boolean("tokenizer.ggml.add_space_prefix").value_or(true)) {
+        steps.push_back(PrependText{" "});
+        decoder.push_back(DecodeStrip{" ", 1, 0});
+      }
+      steps.push_back(ReplaceAll{Pattern::literal(" "), std::string(kLowerBlock)});
+      parts.normalizer = Normalizer(std::move(steps));
+      break;
     }
-    steps.push_back(ReplaceAll{Pattern::literal(" "), std::string(kLowerBlock)});
-    parts.normalizer = Normalizer(std::move(steps));
-  } else {
-    const GgufPreTokenizer& known = named_pre_tokenizer(source);
-    set_pre_tokenizer(source, known, parts);
-    parts.bpe = read_merges(source, parts.vocabulary, known);
-    beginning = known.beginning;
-    plain_spelling = known.plain_spelling;
+    case Source::Kind::kT5: {
+      parts.model = read_unigram(source, parts.vocabulary, read_id(source, kUnknownToken, 2));
+      const SentencePieceRules rules = read_rules(source);
+      using FirstMark = DecodeSentencePiece::FirstMark;
+      decoder = {DecodeSentencePiece{.byte_tokens = false,
+                                     .first_mark = rules.single_blanks ? FirstMark::kVanishFromEach
+                                                   : rules.add_blank   ? FirstMark::kVanishes
+                                                                       : FirstMark::kStays}};
+      parts.normalizer = Normalizer({rules});
+      beginning = BeginningToken::kIfAsked;
+      break;
+    }
+    case Source::Kind::kMerges: {
+      const GgufPreTokenizer& known = named_pre_tokenizer(source);
+      set_pre_tokenizer(source, known, parts);
+      parts.model = read_merges(source, parts.vocabulary, known);
+      beginning = known.beginning;
+      plain_spelling = known.plain_spelling;
+      break;
+    }
   }
-  parts.decoded = decoded_pieces(source, parts.vocabulary, plain_spelling);
+  if (source.kind != Source::Kind::kT5) {
+    parts.decoded = decoded_pieces(source, parts.vocabulary, plain_spelling);
+  }
   parts.decoder = Decoder(std::move(decoder));
   add_special_tokens(source, parts);
 
-  parts.bos = read_id(source, kBos, source.is_llama ? 1 : kNoToken);
-  parts.eos = read_id(source, kEos, source.is_llama ? 2 : kNoToken);
+  const bool is_llama = source.kind == Source::Kind::kLlama;
+  const bool is_t5 = source.kind == Source::Kind::kT5;
+  parts.bos = read_id(source, kBos, is_llama ? 1 : kNoToken);
+  parts.eos = read_id(source, kEos, is_llama ? 2 : is_t5 ? 1 : kNoToken);
   constexpr const char* kAddBos = "tokenizer.ggml.add_bos_token";
   constexpr const char* kAddEos = "tokenizer.ggml.add_eos_token";
   if (file.boolean(kAddBos).value_or(beginning == BeginningToken::kByDefault) ||
       beginning == BeginningToken::kAlways) {
     add_around(source, kAddBos, parts.bos, parts.surroundings.before, parts.warnings);
   }
-  if (file.boolean(kAddEos).value_or(false)) {
+  if (file.boolean(kAddEos).value_or(is_t5)) {
     add_around(source, kAddEos, parts.eos, parts.surroundings.behind, parts.warnings);
   }
   if (const std::string* const text = file.string("tokenizer.chat_template")) {

@@ -11,10 +11,14 @@
 //          tokenizer.ggml.add_space_prefix is false, and a character that is left without a piece
 //          becomes byte tokens. Where a file has no scores, or they are all the same, the leftmost
 //          merge goes first.
+//   t5     SentencePiece's Unigram by the same scores, texts rewritten before by
+//          tokenizer.ggml.precompiled_charsmap. A blank is put before every stretch of text if
+//          tokenizer.ggml.add_space_prefix is true, and of several in a row one stays if
+//          tokenizer.ggml.remove_extra_whitespaces is. There are no byte tokens.
 // Control, unknown and user-defined tokens (token_type 3, 2, 4) are found in the text as they
 // stand; control and unknown ones are special. An id that is named for a special token and is none
 // of the vocabulary's is ignored, with a warning. add_bos_token is true by default for kind llama
-// and the pre-tokenisers whose names say so (Llama 3's for one), add_eos_token is false.
+// and the pre-tokenisers whose names say so (Llama 3's for one), add_eos_token for kind t5.
 #ifndef OUTRIDER_TOKENIZER_GGUF_VOCABULARY_H_
 #define OUTRIDER_TOKENIZER_GGUF_VOCABULARY_H_
 

@@ -1,14 +1,19 @@
-// From a path to a tokenizer: which kind of file it is, and what stands beside a tokenizer.json.
+// From a path to a tokenizer: which kind of file it is, and what stands beside it.
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/hub_cache.h"
 #include "base/mapped_file.h"
 #include "outrider/error.h"
 #include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/sentencepiece_parts.h"
+#include "tokenizer/tokenizer_file.h"
 #include "tokenizer/tokenizer_json.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/tokenizer_neighbours.h"
 
 namespace outrider {
 namespace {
@@ -19,107 +24,84 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-// "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing, with a warning where there is no
-// such token.
-TokenId read_named_token(const JsonView& config, const char* key, TokenizerParts& parts) {
-  if (!config.has(key)) return kNoToken;
-  const JsonView value = config[key];
-  if (!value.is_string() && !value.is_object()) value.fail("a token or an object with its content");
-  const std::string& piece = value.is_string() ? value.string() : value["content"].string();
-  const TokenId id = parts.vocabulary.find(piece);
-  if (id == kNoToken) {
-    parts.warnings.push_back(value.place() + " is \"" + piece.substr(0, 80) +
-                             "\", which is no token of the vocabulary; it is ignored");
-  }
-  return id;
+std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& file) {
+  const TokenizerNeighbours neighbours(file.parent_path());
+  // Tokens that were added behind the tokenizer's training stand there, not always in both files.
+  TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string(),
+                                              neighbours.added_tokens_decoder());
+  neighbours.add_to(parts);
+  return std::make_shared<PipelineTokenizer>(std::move(parts));
 }
 
-// A string, or a list of named templates: "default" is the one for chats, "tool_use" the one for
-// chats with tools.
-void read_chat_templates(const JsonView& config, TokenizerParts& parts) {
-  if (!config.has("chat_template")) return;
-  const JsonView value = config["chat_template"];
-  if (value.is_string()) {
-    parts.chat_template = value.string();
-    return;
-  }
-  if (!value.is_array()) value.fail("a string or a list of named templates");
-  for (const JsonView& one : value.elements()) {
-    if (one["name"].string() == "default") parts.chat_template = one["template"].string();
-    if (one["name"].string() == "tool_use") parts.tool_template = one["template"].string();
+// Classes of transformers whose ids are not the model file's: some tokens stand before its pieces,
+// or a vocab.json numbers them. Their fast forms, in tokenizer.json, have the right ones.
+constexpr std::array kRenumbering = {
+    "XLMRobertaTokenizer", "XGLMTokenizer",      "MBartTokenizer",   "MBart50Tokenizer",
+    "NllbTokenizer",       "CamembertTokenizer", "BarthezTokenizer", "PLBartTokenizer",
+    "PegasusTokenizer",    "MarianTokenizer",    "M2M100Tokenizer",  "Speech2TextTokenizer"};
+
+void require_own_ids(const JsonView& config) {
+  if (!config.has("tokenizer_class")) return;
+  const JsonView name = config["tokenizer_class"];
+  const auto same = [&](const char* one) { return name.string().starts_with(one); };
+  if (std::any_of(kRenumbering.begin(), kRenumbering.end(), same)) {
+    name.fail("a class that keeps a SentencePiece model's ids (or a tokenizer.json)");
   }
 }
 
-// "<s>" or {"content": "<s>", ...}; nullptr for anything else.
-const std::string* spelling_of(const nlohmann::json& value) {
-  if (value.is_string()) return value.get_ptr<const std::string*>();
-  if (!value.is_object()) return nullptr;
-  const auto content = value.find("content");
-  return content == value.end() ? nullptr : content->get_ptr<const std::string*>();
+// Where the configuration wants a blank: transformers' LlamaTokenizer and T5Tokenizer put one
+// before the text alone unless "legacy" is set, as files from before that flag have it.
+SentencePieceSurroundings::Blank blank_of(const JsonView& config) {
+  using Blank = SentencePieceSurroundings::Blank;
+  if (!config.boolean_or("add_prefix_space", true)) return Blank::kNone;
+  return config.boolean_or("legacy", true) ? Blank::kEachStretch : Blank::kText;
 }
 
-// What is named in `config` and not in `found`. Whatever has another form is no token for
-// templates.
-void add_special_tokens(const nlohmann::json& config, nlohmann::ordered_json& found) {
-  constexpr std::array kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                 "pad_token", "cls_token", "mask_token"};
-  for (const char* name : kNames) {
-    const auto value = config.find(name);
-    if (value == config.end() || found.contains(name)) continue;
-    if (const std::string* text = spelling_of(*value)) found[name] = *text;
+// The beginning token stands before every text, if there is one, unless the configuration says
+// otherwise; the end token behind it only if it says so.
+void add_around(const JsonView& config, TokenizerParts& parts) {
+  if (parts.bos != kNoToken && config.boolean_or("add_bos_token", true)) {
+    parts.surroundings.before.push_back(parts.bos);
   }
-  const auto more = config.find("additional_special_tokens");
-  if (more == config.end() || !more->is_array() || found.contains(more.key())) return;
-  for (const nlohmann::json& one : *more) {
-    if (const std::string* text = spelling_of(one)) found[more.key()].push_back(*text);
-  }
+  if (!config.boolean_or("add_eos_token", false)) return;
+  if (parts.eos == kNoToken) config["add_eos_token"].fail("an end token to add", "none");
+  parts.surroundings.behind.push_back(parts.eos);
 }
 
-// A file beside tokenizer.json: an object, an empty one where there is no such file.
-nlohmann::json read_neighbour(const fs::path& file) {
-  if (!is_named(file)) return nlohmann::json::object();
-  const MappedFile mapped(file);
-  nlohmann::json document = parse_json(text_of(mapped), file.string());
-  if (!document.is_object()) JsonView(document, file.string()).fail("an object");
-  return document;
+std::shared_ptr<const Tokenizer> load_sentencepiece(const fs::path& file) {
+  const TokenizerNeighbours neighbours(file.parent_path());
+  const JsonView config = neighbours.config();
+  require_own_ids(config);
+  const SentencePieceModel model =
+      parse_sentencepiece_model(text_of(MappedFile(file)), file.string());
+  const std::vector<AddedToken> added = neighbours.added_tokens();
+  SentencePieceSurroundings around{.added = added, .blank = blank_of(config)};
+  std::vector<std::string> warnings;
+  if (around.blank == SentencePieceSurroundings::Blank::kText && model.single_blanks) {
+    // What stands between added tokens would lose the blank it begins with.
+    around.blank = SentencePieceSurroundings::Blank::kEachStretch;
+    warnings.push_back(config.place() +
+                       ": \"legacy\" is taken for true, as the model drops blanks at the ends of a "
+                       "text");
+  }
+  TokenizerParts parts = sentencepiece_parts(model, file.string(), around);
+  parts.warnings = std::move(warnings);
+  neighbours.add_to(parts);
+  add_around(config, parts);
+  return std::make_shared<PipelineTokenizer>(std::move(parts));
 }
+
+// Of a SentencePiece model in a directory; the first one counts.
+constexpr std::array kModelNames = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& path) {
-  const bool is_directory = fs::is_directory(path);
-  const fs::path directory = is_directory ? path : path.parent_path();
-  const fs::path file = is_directory ? path / "tokenizer.json" : path;
-  if (is_directory && !fs::exists(file)) {
-    throw Error("load tokenizer", path.string(), "a directory with a tokenizer.json", "none");
+std::optional<fs::path> find_tokenizer_file(const fs::path& directory) {
+  if (is_named(directory / "tokenizer.json")) return directory / "tokenizer.json";
+  for (const char* const name : kModelNames) {
+    if (is_named(directory / name)) return directory / name;
   }
-  const fs::path config_file = directory / "tokenizer_config.json";
-  const fs::path map_file = directory / "special_tokens_map.json";
-  const nlohmann::json config_document = read_neighbour(config_file);
-  const nlohmann::json map_document = read_neighbour(map_file);
-  const JsonView configuration(config_document, config_file.string());
-  // Tokens that were added behind the tokenizer's training stand there, not always in both files.
-  TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string(),
-                                              read_added_tokens_decoder(configuration));
-  // The configuration is the newer file; the map names the same tokens in older directories.
-  nlohmann::ordered_json special_tokens = nlohmann::ordered_json::object();
-  for (const JsonView& config : {configuration, JsonView(map_document, map_file.string())}) {
-    add_special_tokens(config.raw(), special_tokens);
-    if (parts.bos == kNoToken) parts.bos = read_named_token(config, "bos_token", parts);
-    if (parts.eos == kNoToken) parts.eos = read_named_token(config, "eos_token", parts);
-    if (parts.chat_template.empty()) read_chat_templates(config, parts);
-  }
-  parts.special_tokens =
-      special_tokens.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  const fs::path template_file = directory / "chat_template.jinja";
-  if (is_named(template_file)) {  // where there are both, this one counts
-    const MappedFile mapped(template_file);
-    if (!is_valid_utf8(text_of(mapped))) {
-      throw Error("load tokenizer", template_file.string(), "UTF-8 text", "other bytes");
-    }
-    parts.chat_template = text_of(mapped);
-  }
-  return std::make_shared<PipelineTokenizer>(std::move(parts));
+  return std::nullopt;
 }
 
 const std::vector<std::string>& Tokenizer::warnings() const {
@@ -138,13 +120,21 @@ std::vector<TokenId> Tokenizer::encode_with_literals(std::string_view text, bool
 std::vector<TextRange> Tokenizer::added_tokens_in(std::string_view) const { return {}; }
 
 std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& given) {
-  const fs::path path = without_hub_cache(given);
-  if (fs::is_directory(path)) return load_tokenizer_json(path);
+  fs::path path = without_hub_cache(given);
+  if (fs::is_directory(path)) {
+    const std::optional<fs::path> file = find_tokenizer_file(path);
+    if (!file) {
+      throw Error("load tokenizer", path.string(),
+                  "a directory with a tokenizer.json or a tokenizer.model", "none");
+    }
+    path = *file;
+  }
   const MappedFile file(path);  // Error if there is none
   if (text_of(file).starts_with("GGUF")) return load_gguf_vocabulary(path);
   if (path.extension() == ".gguf") {
     throw Error("load tokenizer", path.string(), "a GGUF file", "another one");
   }
+  if (path.extension() == ".model" || path.extension() == ".spm") return load_sentencepiece(path);
   return load_tokenizer_json(path);
 }
 

@@ -78,7 +78,9 @@ struct Broken {
 TEST(Malformed, EveryFieldIsChecked) {
   const std::vector<Broken> all = {
       {"no model", [](Json& d) { d.erase("model"); }, "model"},
-      {"model of another kind", [](Json& d) { d["model"]["type"] = "Unigram"; }, "Unigram"},
+      {"model of another kind", [](Json& d) { d["model"]["type"] = "WordPiece"; }, "WordPiece"},
+      {"Unigram with a vocabulary of BPE", [](Json& d) { d["model"]["type"] = "Unigram"; },
+       "list of pieces"},
       {"model type a number", [](Json& d) { d["model"]["type"] = 3; }, "model.type"},
       {"no vocabulary", [](Json& d) { d["model"].erase("vocab"); }, "vocab"},
       {"vocabulary a list", [](Json& d) { d["model"]["vocab"] = Json::array(); }, "model.vocab"},
@@ -130,9 +132,34 @@ TEST(Malformed, EveryFieldIsChecked) {
       {"flag a string", [](Json& d) { d["added_tokens"][0]["lstrip"] = "yes"; }, "lstrip"},
       {"unknown normalizer",
        [](Json& d) {
-         d["normalizer"] = {{"type", "Nmt"}};
+         d["normalizer"] = {{"type", "BertNormalizer"}};
        },
-       "Nmt"},
+       "BertNormalizer"},
+      {"charsmap missing",
+       [](Json& d) {
+         d["normalizer"] = {{"type", "Precompiled"}};
+       },
+       "precompiled_charsmap"},
+      {"charsmap of null",
+       [](Json& d) {
+         d["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", nullptr}};
+       },
+       "precompiled_charsmap"},
+      {"charsmap in no base64",
+       [](Json& d) {
+         d["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AA-="}};
+       },
+       "base64"},
+      {"charsmap cut off",
+       [](Json& d) {
+         d["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAAA"}};
+       },
+       "base64"},
+      {"charsmap without a tree",
+       [](Json& d) {
+         d["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAAAA=="}};
+       },
+       "precompiled_charsmap"},
       {"normalizer a string", [](Json& d) { d["normalizer"] = "NFC"; }, "normalizer"},
       {"normalizer without type", [](Json& d) { d["normalizer"] = Json::object(); },
        "normalizer.type"},
@@ -240,6 +267,36 @@ TEST(Malformed, EveryFieldIsChecked) {
   }
 }
 
+TEST(Malformed, EveryFieldOfUnigramIsChecked) {
+  const auto document = [] {
+    return Json{{"model",
+                 {{"type", "Unigram"},
+                  {"unk_id", 0},
+                  {"vocab", Json::parse(R"([["<unk>", 0], ["a", -1.5], ["", -2]])")}}}};
+  };
+  EXPECT_EQ(test_tokenizers::make(document())->encode("ab", false), (std::vector<TokenId>{1, 0}));
+  const std::vector<Broken> all = {
+      {"no list", [](Json& d) { d["model"]["vocab"] = "a"; }, "list of pieces"},
+      {"a piece alone", [](Json& d) { d["model"]["vocab"][1] = "a"; }, "vocab[1]"},
+      {"three values", [](Json& d) { d["model"]["vocab"][1].push_back(1); }, "vocab[1]"},
+      {"score of text", [](Json& d) { d["model"]["vocab"][1][1] = "-1"; }, "vocab[1]"},
+      {"piece of a number", [](Json& d) { d["model"]["vocab"][1][0] = 3; }, "vocab[1]"},
+      {"piece twice", [](Json& d) { d["model"]["vocab"][1][0] = "<unk>"; }, "every token once"},
+      {"long piece", [](Json& d) { d["model"]["vocab"][1][0] = std::string(2049, 'a'); }, "2048"},
+      {"unknown id outside", [](Json& d) { d["model"]["unk_id"] = 3; }, "unk_id"},
+      {"unknown id below", [](Json& d) { d["model"]["unk_id"] = -1; }, "unk_id"},
+      {"unknown id of text", [](Json& d) { d["model"]["unk_id"] = "<unk>"; }, "unk_id"},
+      {"fallback a number", [](Json& d) { d["model"]["byte_fallback"] = 1; }, "byte_fallback"},
+  };
+  for (const Broken& one : all) {
+    SCOPED_TRACE(one.name);
+    Json broken = document();
+    one.spoil(broken);
+    const std::string message = parse_error(broken.dump());
+    EXPECT_NE(message.find(one.says), std::string::npos) << message;
+  }
+}
+
 TEST(Malformed, HostilePatternsEndInAnError) {
   // Exponential in the length of the text, and nothing a matcher could see beforehand.
   for (const char* const pattern : {"(a|a)*[bc]", "(?:a+)+[bc]", "(?:a?){35}a{35}[bc]"}) {
@@ -276,21 +333,24 @@ struct GgufFields {
   std::vector<std::int32_t> types = {1, 1, 1, 3};
   std::vector<float> scores = {0, 0, -1, 0};
   std::vector<std::string> merges = {"a b"};
+  std::vector<std::int32_t> charsmap = {};
   std::uint32_t bos = 3;
 };
 
 TokenizerParts read(const GgufFields& fields) {
-  const auto bytes = test_files::Gguf()
-                         .text("tokenizer.ggml.model", fields.model)
-                         .text("tokenizer.ggml.pre", fields.pre)
-                         .texts("tokenizer.ggml.tokens", fields.tokens)
-                         .array("tokenizer.ggml.token_type", test_files::kI32, fields.types)
-                         .array("tokenizer.ggml.scores", test_files::kF32, fields.scores)
-                         .texts("tokenizer.ggml.merges", fields.merges)
-                         .value("tokenizer.ggml.bos_token_id", test_files::kU32, fields.bos)
-                         .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{1})
-                         .text("tokenizer.chat_template", "{{ messages }}")
-                         .bytes();
+  const auto bytes =
+      test_files::Gguf()
+          .text("tokenizer.ggml.model", fields.model)
+          .text("tokenizer.ggml.pre", fields.pre)
+          .texts("tokenizer.ggml.tokens", fields.tokens)
+          .array("tokenizer.ggml.token_type", test_files::kI32, fields.types)
+          .array("tokenizer.ggml.scores", test_files::kF32, fields.scores)
+          .texts("tokenizer.ggml.merges", fields.merges)
+          .array("tokenizer.ggml.precompiled_charsmap", test_files::kI32, fields.charsmap)
+          .value("tokenizer.ggml.bos_token_id", test_files::kU32, fields.bos)
+          .value("tokenizer.ggml.add_bos_token", test_files::kBool, std::uint8_t{1})
+          .text("tokenizer.chat_template", "{{ messages }}")
+          .bytes();
   return read_gguf_vocabulary(*parse_gguf(bytes, "bad.gguf"), "bad.gguf");
 }
 
@@ -356,6 +416,30 @@ TEST(Malformed, GgufVocabularies) {
          f.scores[0] = std::numeric_limits<float>::quiet_NaN();
        },
        "NaN"},
+      {"t5 with a table that is none",
+       [](GgufFields& f) {
+         f.model = std::string("t5");
+         f.charsmap = {1, 2, 3};
+       },
+       "precompiled_charsmap"},
+      {"t5 with a table of larger numbers",
+       [](GgufFields& f) {
+         f.model = std::string("t5");
+         f.charsmap = {0, 1000};
+       },
+       "bytes, got 1000"},
+      {"t5 with too few scores",
+       [](GgufFields& f) {
+         f.model = std::string("t5");
+         f.scores.pop_back();
+       },
+       "scores"},
+      {"t5 with a long token",
+       [](GgufFields& f) {
+         f.model = std::string("t5");
+         f.tokens[1] = std::string(2049, 'a');
+       },
+       "2048 bytes"},
       {"a byte token that is none",
        [](GgufFields& f) {
          f.model = std::string("llama");

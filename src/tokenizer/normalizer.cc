@@ -33,12 +33,6 @@ struct Work {
   }
 };
 
-void require_at_most(std::size_t most_bytes, std::size_t n_bytes) {
-  if (n_bytes <= most_bytes) return;
-  throw Error("rewrite text", "the tokenizer's replacements",
-              fmt::format("at most {} bytes of text", most_bytes), fmt::format("{}", n_bytes));
-}
-
 void step(const PrependText& prepend, std::string& text, Work& work) {
   if (text.empty()) return;
   text.insert(0, prepend.text);
@@ -121,7 +115,50 @@ void step(const SpellBytes&, std::string& text, Work& work) {
   text = std::move(out);
 }
 
+void step(const MapGraphemes& graphemes, std::string& text, Work& work) {
+  map_graphemes(*graphemes.map, text, work.most_bytes, work.edits);
+}
+
+bool is_dropped_control(char32_t c) {
+  return (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F ||
+         c == 0x8F || c == 0x9F;
+}
+
+bool is_cleaned_to_blank(char32_t c) {
+  return c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+         (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF ||
+         c == 0xFFFD;
+}
+
+void step(const CleanControls&, std::string& text, Work& work) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint character = code_point_at(text, at);
+    const auto n_bytes = static_cast<std::size_t>(character.n_bytes);
+    const std::size_t begin = out.size();
+    if (is_cleaned_to_blank(character.value)) {
+      out.push_back(' ');
+    } else if (!is_dropped_control(character.value)) {
+      out.append(text, at, n_bytes);
+    }
+    if (out.size() - begin != n_bytes) work.changed({at, at + n_bytes}, {begin, out.size()});
+    at += n_bytes;
+  }
+  text = std::move(out);
+}
+
+void step(const SentencePieceRules& rules, std::string& text, Work& work) {
+  apply_rules(rules, text, work.most_bytes, work.edits);
+}
+
 }  // namespace
+
+void require_normalized_size(std::size_t n_bytes, std::size_t most_bytes) {
+  if (n_bytes <= most_bytes) return;
+  throw Error("rewrite text", "the tokenizer's replacements",
+              fmt::format("at most {} bytes of text", most_bytes), fmt::format("{}", n_bytes));
+}
 
 void replace_all(std::string& text, const Pattern& pattern, std::string_view content,
                  std::size_t most_bytes, MatchScratch& scratch, TextEdits* edits) {
@@ -130,7 +167,7 @@ void replace_all(std::string& text, const Pattern& pattern, std::string_view con
   if (matches.empty()) return;
   std::size_t n_bytes = text.size() + matches.size() * content.size();
   for (const TextRange& match : matches) n_bytes -= match.end - match.begin;
-  require_at_most(most_bytes, n_bytes);
+  require_normalized_size(n_bytes, most_bytes);
   std::string out;
   out.reserve(n_bytes);
   std::size_t done = 0;
@@ -159,7 +196,7 @@ void Normalizer::apply_steps(std::string& text, MatchScratch& scratch,
   for (const NormalizerStep& one : steps_) {
     Work work{scratch, most_bytes, edits == nullptr ? nullptr : &edits->emplace_back()};
     std::visit([&](const auto& kind) { step(kind, text, work); }, one);
-    require_at_most(most_bytes, text.size());
+    require_normalized_size(text.size(), most_bytes);
   }
 }
 

@@ -4,12 +4,15 @@
 #define OUTRIDER_TOKENIZER_NORMALIZER_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "tokenizer/charsmap.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/sentencepiece_rules.h"
 #include "tokenizer/text_edits.h"
 
 namespace outrider {
@@ -32,9 +35,16 @@ struct StripWhitespace {
 };
 struct StripMarks {};  // drops combining marks (after NFD: the accents)
 struct SpellBytes {};  // every byte becomes its character of the byte-level alphabet
+struct MapGraphemes {  // a SentencePiece table as Hugging Face's tokenizers go by it; never null
+  std::shared_ptr<const Charsmap> map;
+};
+// Drops control characters; line ends, tabs, marks of direction and the like become blanks.
+struct CleanControls {};
 
-using NormalizerStep = std::variant<PrependText, ReplaceAll, UnicodeForm, LowercaseText,
-                                    StripWhitespace, StripMarks, SpellBytes>;
+// SentencePieceRules is all that a SentencePiece model does to a text.
+using NormalizerStep =
+    std::variant<PrependText, ReplaceAll, UnicodeForm, LowercaseText, StripWhitespace, StripMarks,
+                 SpellBytes, MapGraphemes, CleanControls, SentencePieceRules>;
 
 class Normalizer {
  public:
@@ -52,6 +62,9 @@ class Normalizer {
 
   std::vector<NormalizerStep> steps_;
 };
+
+// Throws Error if a normaliser has made more of a text than it may.
+void require_normalized_size(std::size_t n_bytes, std::size_t most_bytes);
 
 // Every match of `pattern` in `text` replaced by `content`. Throws Error if more than most_bytes
 // would come of it. Adds what changed to `edits`, if that is not null.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "outrider/error.h"
+#include "tokenizer/byte_level.h"
 #include "tokenizer/text_map.h"
 #include "tokenizer/utf8.h"
 
@@ -75,11 +76,13 @@ class PipelineDecoding : public Tokenizer::Decoding {
 struct PipelineTokenizer::EncodeScratch {
   MatchScratch match;
   Bpe::Scratch bpe;
+  Unigram::Scratch unigram;
   AddedTokens::Scratch added;
   std::vector<AddedTokens::Span> raw_spans;
   std::vector<AddedTokens::Span> spans;
   std::string normalized;
   Cutting cutting;
+  std::string spelled;  // a word in the byte-level alphabet
 };
 
 PipelineTokenizer::PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {
@@ -129,7 +132,9 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
         continue;
       }
       const bool at_start = raw.range.begin == 0 && span.range.begin == 0;
-      encode_words(part_of(normalized, span.range), at_start, scratch, ids);
+      // What rewriting has made of a literal range may spell an added token, too.
+      const bool without_added = !literal.empty();
+      encode_words(part_of(normalized, span.range), at_start, without_added, scratch, ids);
     }
   }
   if (add_special) {
@@ -138,19 +143,35 @@ std::vector<TokenId> PipelineTokenizer::encode_with_literals(
   return ids;
 }
 
-void PipelineTokenizer::encode_words(std::string_view text, bool at_start, EncodeScratch& scratch,
-                                     std::vector<TokenId>& ids) const {
+void PipelineTokenizer::encode_words(std::string_view text, bool at_start, bool without_added,
+                                     EncodeScratch& scratch, std::vector<TokenId>& ids) const {
+  const bool are_bytes = parts_.pre_tokenizer.words_are_bytes();
+  const auto encode_word = [&](const Bpe& bpe, std::string_view word) {
+    if (are_bytes) {
+      bpe.encode_bytes(word, parts_.vocabulary, scratch.bpe, ids);
+    } else {
+      bpe.encode(word, parts_.vocabulary, scratch.bpe, ids);
+    }
+  };
+  const auto search_word = [&](const Unigram& unigram, std::string_view word) {
+    if (are_bytes) {
+      scratch.spelled.clear();
+      append_byte_level(word, scratch.spelled);
+      word = scratch.spelled;
+    }
+    unigram.encode(word, parts_.vocabulary, without_added, scratch.unigram, ids);
+  };
   Cutting& cutting = scratch.cutting;
   cutting.start(parts_.pre_tokenizer, text, at_start);
   for (;;) {
     const std::span<const TextRange> words = cutting.next(scratch.match);
     if (words.empty()) return;
-    for (const TextRange& word : words) {
-      const std::string_view spelling = part_of(cutting.text(), word);
-      if (parts_.pre_tokenizer.words_are_bytes()) {
-        parts_.bpe.encode_bytes(spelling, parts_.vocabulary, scratch.bpe, ids);
+    for (const TextRange& range : words) {
+      const std::string_view word = part_of(cutting.text(), range);
+      if (const Bpe* const bpe = std::get_if<Bpe>(&parts_.model)) {
+        encode_word(*bpe, word);
       } else {
-        parts_.bpe.encode(spelling, parts_.vocabulary, scratch.bpe, ids);
+        search_word(std::get<Unigram>(parts_.model), word);
       }
     }
   }

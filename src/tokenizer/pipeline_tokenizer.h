@@ -2,13 +2,14 @@
 // in this order. Immutable, thread-safe.
 //
 //   encode: added tokens of the raw text; normaliser; added tokens of the normalised text;
-//           pre-tokeniser; byte-pair merges; special tokens of the post-processor
+//           pre-tokeniser; merges or the search for pieces; special tokens of the post-processor
 //   decode: spellings of the tokens; decoder
 #ifndef OUTRIDER_TOKENIZER_PIPELINE_TOKENIZER_H_
 #define OUTRIDER_TOKENIZER_PIPELINE_TOKENIZER_H_
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "outrider/tokenizer.h"
@@ -17,6 +18,7 @@
 #include "tokenizer/decoder.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/unigram.h"
 #include "tokenizer/vocabulary.h"
 
 namespace outrider {
@@ -33,7 +35,7 @@ struct TokenizerParts {
   AddedTokens normalized_added;  // and behind it; contents normalised
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
-  Bpe bpe;
+  std::variant<Bpe, Unigram> model;
   Surroundings surroundings;
   // What decoding starts from, by id, where that is not the spelling (n_tokens, or empty).
   std::vector<std::string> decoded;
@@ -81,9 +83,10 @@ class PipelineTokenizer : public Tokenizer {
   friend class PipelineDecoding;
   const TokenEntry& entry(TokenId id) const;  // Error if there is none
   struct EncodeScratch;
-  // Appends the tokens of normalised text without added tokens.
-  void encode_words(std::string_view text, bool at_start, EncodeScratch& scratch,
-                    std::vector<TokenId>& ids) const;
+  // Appends the tokens of normalised text between added tokens. at_start: it is the beginning of
+  // what was given to encode(). without_added: added tokens must not come of it.
+  void encode_words(std::string_view text, bool at_start, bool without_added,
+                    EncodeScratch& scratch, std::vector<TokenId>& ids) const;
 
   TokenizerParts parts_;
 };

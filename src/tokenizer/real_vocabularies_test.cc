@@ -79,29 +79,6 @@ TEST_P(GgmlVocabulary, EqualsTheGoldens) {
 INSTANTIATE_TEST_SUITE_P(Names, GgmlVocabulary,
                          testing::Values("gpt-2", "deepseek-llm", "llama-spm", "phi-3"));
 
-int digit_of_base64(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : 63;
-}
-
-std::string from_base64(std::string_view text) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int n_bits = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit_of_base64(c));
-    n_bits += 6;
-    if (n_bits >= 8) {
-      n_bits -= 8;
-      out.push_back(static_cast<char>(bits >> n_bits & 0xFF));
-    }
-  }
-  return out;
-}
-
 // A tokenizer.json from tiktoken ranks ("BASE64 RANK" a line). The merge that makes a token is the
 // pair that byte-pair encoding by the ranks below the token's own leaves of it.
 Json document_from_ranks(const fs::path& file) {
@@ -111,7 +88,7 @@ Json document_from_ranks(const fs::path& file) {
   std::string encoded;
   for (std::size_t rank; lines >> encoded >> rank;) {
     EXPECT_EQ(rank, tokens.size());
-    tokens.push_back(from_base64(encoded));
+    tokens.push_back(test_tokenizers::from_base64(encoded));
     ranks.emplace(tokens.back(), rank);
   }
   Json vocab = Json::object();
@@ -217,6 +194,94 @@ TEST(RealVocabulary, Llama2EqualsTheGolden) {
   EXPECT_EQ(tokenizer->encode(text, true), ids);
   EXPECT_EQ(tokenizer->decode(ids), text);
   EXPECT_EQ("<s>" + std::string(" ") + text, golden["decoded_text"].get<std::string>());
+}
+
+TEST(RealVocabulary, Llama2ModelFileEqualsTheGoldens) {
+  const fs::path file = shared_data() / "tokenizers/llama2/tokenizer.model";
+  OUTRIDER_NEED(file);
+  const auto tokenizer = Tokenizer::load(file);
+  check_cases(*tokenizer, ggml_vocab_cases("llama-spm"));
+  const Json golden =
+      Json::parse(read_file(shared_data() / "tokenizers/goldens_text/llama_encoded.json"));
+  const auto text = golden["text"].get<std::string>();
+  const Ids ids = golden["token_ids"].get<Ids>();
+  EXPECT_EQ(tokenizer->encode(text, true), ids);
+  EXPECT_EQ(tokenizer->decode(ids), text);
+}
+
+// T5's vocabulary is not there; from the pieces that the golden names, its ids decode to its text.
+TEST(RealVocabulary, T5GoldenDecodes) {
+  const fs::path file = shared_data() / "tokenizers/goldens_text/t5_base_encoded.json";
+  OUTRIDER_NEED(file);
+  const Json golden = Json::parse(read_file(file));
+  const Ids ids = golden["token_ids"].get<Ids>();
+  const auto pieces = golden["bpe_tokens"].get<std::vector<std::string>>();
+  ASSERT_EQ(pieces.size() + 1, ids.size());  // and the end token
+  Json vocab = Json::array();
+  Json added = Json::array({{{"id", 1}, {"content", "</s>"}, {"special", true}}});
+  for (TokenId id = 0; id <= *std::max_element(ids.begin(), ids.end()); ++id) {
+    vocab.push_back({id == 1 ? "</s>" : "<unused" + std::to_string(id) + ">", -100});
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    vocab[static_cast<std::size_t>(ids[i])] = {pieces[i], -10};
+  }
+  const Json metaspace = {
+      {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}};
+  const auto tokenizer =
+      test_tokenizers::make({{"added_tokens", added},
+                             {"pre_tokenizer", metaspace},
+                             {"decoder", metaspace},
+                             {"model", {{"type", "Unigram"}, {"vocab", vocab}}}});
+  EXPECT_EQ(tokenizer->decode(ids, true), golden["decoded_text"].get<std::string>());
+}
+
+// A model and the tokenizer.json that was made of it. SentencePiece drops the blanks at a text's
+// ends, and the components that stand for it do not.
+TEST(RealVocabulary, T5TypeFromBothFormats) {
+  const fs::path folder = shared_data() / "tokenizers/t5_type_legal";
+  OUTRIDER_NEED(folder);
+  const auto from_json = Tokenizer::load(folder);
+  const auto from_model = Tokenizer::load(folder / "spiece.model");
+  std::size_t n_tokens = 0;
+  for (const char* const book : {"wiki_demo.txt", "tinyshakespeare.txt"}) {
+    std::string text = read_file(shared_data() / "text" / book).substr(0, 300000);
+    text.resize(scan_utf8(text).n_valid);  // the cut may have split a character
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      line.resize(line.find_last_not_of(' ') + 1);
+      line.erase(0, line.find_first_not_of(' '));
+      const Ids ids = from_model->encode(line, false);
+      EXPECT_EQ(from_json->encode(line, false), ids) << line.substr(0, 200);
+      EXPECT_EQ(from_json->decode(ids), from_model->decode(ids)) << line.substr(0, 200);
+      n_tokens += ids.size();
+    }
+  }
+  EXPECT_GT(n_tokens, 100000u);
+}
+
+// The shipped models have both files, of one vocabulary.
+TEST(RealVocabulary, ShippedModelsFromBothFormats) {
+  for (const char* const name : {"target", "drafter"}) {
+    const fs::path folder = fs::path(OUTRIDER_SOURCE_DIR) / "models" / name;
+    const auto from_json = Tokenizer::load(folder / "tokenizer.json");
+    const auto from_model = Tokenizer::load(folder / "tokenizer.model");
+    ASSERT_EQ(from_json->vocabulary_size(), from_model->vocabulary_size());
+    for (TokenId id = 0; id < from_json->vocabulary_size(); ++id) {
+      EXPECT_EQ(from_json->piece(id), from_model->piece(id));
+      EXPECT_EQ(from_json->bytes(id), from_model->bytes(id));
+      EXPECT_EQ(from_json->is_special(id), from_model->is_special(id));
+    }
+    EXPECT_EQ(from_json->bos_token(), from_model->bos_token());
+    EXPECT_EQ(from_json->eos_token(), from_model->eos_token());
+    const std::vector<std::string> texts = {
+        "",           " ",    "The mill  stands.\n\n\"Yes,\" he said; <0x41> 水車 😀",
+        "</s>a<s> b", "▁a ▁", read_file(fs::path(OUTRIDER_SOURCE_DIR) / "README.md")};
+    for (const std::string& text : texts) {
+      const Ids ids = from_json->encode(text, true);
+      EXPECT_EQ(from_model->encode(text, true), ids);
+      EXPECT_EQ(from_model->decode(ids), from_json->decode(ids));
+    }
+  }
 }
 
 TEST(RealVocabulary, StoryModelsFromBothFormats) {

@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -48,6 +50,29 @@ inline std::string stream(const Tokenizer& tokenizer, const Ids& ids, bool keep_
     text += piece;
   }
   return text + decoder.finish();
+}
+
+inline int digit_of_base64(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : 63;
+}
+
+inline std::string from_base64(std::string_view text) {
+  std::string out;
+  std::uint32_t bits = 0;
+  int n_bits = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit_of_base64(c));
+    n_bits += 6;
+    if (n_bits >= 8) {
+      n_bits -= 8;
+      out.push_back(static_cast<char>(bits >> n_bits & 0xFF));
+    }
+  }
+  return out;
 }
 
 // The 256 byte tokens of a byte-level vocabulary, ids 0..255 in byte order.

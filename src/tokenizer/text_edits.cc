@@ -9,6 +9,21 @@ void TextEdits::add(const TextRange& before, const TextRange& after) {
   edits_.push_back({small(before.begin), small(before.end), small(after.begin), small(after.end)});
 }
 
+void TextEdits::cut_after(std::size_t n_before, std::size_t n_after) {
+  while (!edits_.empty() && edits_.back().after_begin >= n_after) edits_.pop_back();
+  std::size_t dropped = n_after;  // from there on, of the text before
+  if (!edits_.empty()) {
+    Edit& last = edits_.back();
+    dropped = last.before_end;
+    if (last.after_end > n_after) {
+      last.after_end = static_cast<std::uint32_t>(n_after);
+    } else {
+      dropped += n_after - last.after_end;
+    }
+  }
+  if (dropped < n_before) add({dropped, n_before}, {n_after, n_after});
+}
+
 TextRange TextEdits::to_after(const TextRange& range) const {
   const auto next = std::partition_point(edits_.begin(), edits_.end(), [&](const Edit& edit) {
     return edit.before_end < range.begin ||

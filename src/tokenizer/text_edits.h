@@ -16,6 +16,9 @@ class TextEdits {
  public:
   // `before` became `after`; one of the two may be empty. In the order of the texts.
   void add(const TextRange& before, const TextRange& after);
+  // The text after, which all edits are known of, loses its end: n_after bytes of it stay. The text
+  // before has n_before.
+  void cut_after(std::size_t n_before, std::size_t n_after);
 
   // The other text's part that a range (not empty) became, or came of. Of a changed stretch that it
   // cuts it gets all. What was put in just before the range belongs to it, what was put in behind

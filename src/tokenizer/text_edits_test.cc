@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "io/test_files.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/text_map.h"
 
@@ -63,6 +64,26 @@ TEST(TextEdits, RandomRewritings) {
       before += n_before;
       after += n_after;
     }
+    // Every other time the text after loses its end.
+    if (round % 2 == 1) {
+      const std::size_t kept = random() % (after + 1);
+      std::vector<Step> shorter;
+      std::size_t dropped = 0;  // from there on, of the text before
+      for (Step step : steps) {
+        if (step.after.begin >= kept) break;
+        if (step.after.end > kept) {
+          const std::size_t n_lost = step.after.end - kept;
+          step.after.end = kept;
+          if (!step.is_edit) step.before.end -= n_lost;
+        }
+        dropped = step.before.end;
+        shorter.push_back(step);
+      }
+      edits.cut_after(before, kept);
+      after = kept;
+      if (dropped < before) shorter.push_back({{dropped, before}, {kept, kept}, true});
+      steps = shorter;
+    }
     // The part of the other text that belongs to characters [begin, end), step by step.
     const auto walk = [&](const TextRange& range, bool forward) {
       bool found = false;
@@ -104,6 +125,13 @@ TEST(TextEdits, RandomRewritings) {
 
 // Every step of a normaliser says what it changed: what is said to be the same is the same.
 TEST(NormalizedText, EveryStepSaysWhatItChanged) {
+  const auto rewrites = std::make_shared<const Charsmap>(
+      test_files::charsmap({{"\u00c9", "E"}, {"Q", ""}, {"\ufdfa", "abc d"}, {"\u200b", " "}}),
+      "test");
+  SentencePieceRules rules;
+  rules.map = rewrites;
+  rules.add_blank = false;
+  rules.single_blanks = false;
   const std::vector<NormalizerStep> kinds = {PrependText{"_"},
                                              ReplaceAll{Pattern::literal(" "), "\u2581"},
                                              ReplaceAll{Pattern::regex("a|(?=b)", "test"), "xyz"},
@@ -114,10 +142,13 @@ TEST(NormalizedText, EveryStepSaysWhatItChanged) {
                                              LowercaseText{},
                                              StripWhitespace{true, true},
                                              StripMarks{},
-                                             SpellBytes{}};
+                                             SpellBytes{},
+                                             MapGraphemes{rewrites},
+                                             CleanControls{},
+                                             rules};
   constexpr std::string_view kCharacters[] = {
-      " ",      "a",      "b",      "Q",      "\u00c9", "e\u0301", "\u0301",    "\u0323",
-      "\ufdfa", "\u212b", "\u0130", "\uac00", "\u11a8", "\u1e9e",  "\U0001f44d"};
+      " ",      "a",      "b",      "Q",      "\u00c9", "e\u0301", "\u0301",     "\u0323", "\u200b",
+      "\ufdfa", "\u212b", "\u0130", "\uac00", "\u11a8", "\u1e9e",  "\U0001f44d", "\t",     "\x01"};
   std::mt19937 random(4);
   MatchScratch scratch;
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
@@ -151,6 +182,43 @@ TEST(NormalizedText, EveryStepSaysWhatItChanged) {
       }
     }
   }
+}
+
+// SentencePiece's rules drop blanks at either end of a text and put one of their own there.
+TEST(NormalizedText, SentencePiecesBlanks) {
+  const auto map =
+      std::make_shared<const Charsmap>(test_files::charsmap({{"\t", " "}, {"Q", "ab "}}), "test");
+  SentencePieceRules rules;
+  rules.map = map;
+  MatchScratch scratch;
+  const auto apply = [&](std::string text, const char* expected) {
+    std::vector<TextEdits> steps;
+    Normalizer({rules}).apply(text, scratch, steps);
+    EXPECT_EQ(text, expected);
+    return steps.at(0);
+  };
+  TextEdits edits = apply(" \tx  y\t ", "\u2581x\u2581y");
+  expect_range(edits.to_after({0, 2}), 0, 0);
+  expect_range(edits.to_after({2, 3}), 0, 4);  // with the blank that was put in
+  expect_range(edits.to_after({3, 4}), 4, 7);
+  expect_range(edits.to_after({4, 5}), 7, 7);  // the second of two blanks
+  expect_range(edits.to_after({5, 6}), 7, 8);
+  expect_range(edits.to_after({6, 8}), 8, 8);
+  expect_range(edits.to_after({0, 8}), 0, 8);
+  expect_range(edits.to_before({3, 4}), 2, 3);
+  expect_range(edits.to_before({7, 8}), 5, 6);
+  // What a rule wrote loses its last blank, and a mark that the text ended with goes, too.
+  edits = apply("xQ\u2581 ", "\u2581xab");
+  expect_range(edits.to_after({1, 2}), 4, 6);
+  expect_range(edits.to_after({2, 5}), 6, 6);
+  expect_range(edits.to_before({4, 6}), 1, 2);
+  edits = apply(" \t ", "");
+  expect_range(edits.to_after({0, 3}), 0, 0);
+  rules.blank_is_suffix = true;
+  edits = apply(" x ", "x\u2581");
+  expect_range(edits.to_after({1, 2}), 0, 1);
+  expect_range(edits.to_after({2, 3}), 1, 1);
+  expect_range(edits.to_before({0, 1}), 1, 2);
 }
 
 // What an added token came of, read by itself, becomes the token again.

@@ -3,19 +3,18 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "base/mapped_file.h"
 #include "outrider/error.h"
+#include "tokenizer/vocabulary_builder.h"
 
 namespace outrider {
 namespace {
-
-// Ids may leave holes, but not so that a small file asks for a huge table.
-constexpr std::int64_t kHolesPerToken = 4;
-constexpr std::int64_t kFreeHoles = 65536;
 
 const nlohmann::json kNull = nullptr;
 
@@ -54,28 +53,48 @@ std::vector<AddedToken> read_added_tokens(const JsonView& json, std::int64_t id_
   return tokens;
 }
 
-class VocabularyBuilder {
- public:
-  explicit VocabularyBuilder(std::string place) : place_(std::move(place)) {}
-  TokenEntry& add(TokenId id, const std::string& piece) {
-    const auto index = static_cast<std::size_t>(id);
-    if (index >= entries_.size()) entries_.resize(index + 1);
-    TokenEntry& entry = entries_[index];
-    if (entry.present && entry.piece != piece) {
-      throw Error(
-          "load tokenizer", place_, "every id once",
-          "id " + std::to_string(id) + " for \"" + entry.piece + "\" and \"" + piece + "\"");
-    }
-    entry.present = true;
-    entry.piece = piece;
-    return entry;
+// Old files leave the type out; only BPE ones have merges, and only Unigram ones a list of pieces.
+bool is_unigram_model(const JsonView& model) {
+  if (!model.has("type")) {
+    if (model.has("merges")) return false;
+    if (model.has("vocab") && model["vocab"].is_array()) return true;
+    model.fail("a model of type BPE or Unigram");
   }
-  Vocabulary build() { return Vocabulary(std::move(entries_), place_); }
+  const std::string& type = component_type(model);
+  if (type != "BPE" && type != "Unigram") refuse_component(model, "model", "BPE, Unigram");
+  return type == "Unigram";
+}
 
- private:
-  std::string place_;
-  std::vector<TokenEntry> entries_;
-};
+// {"the": 5, ...}
+void read_pieces(const JsonView& vocab, std::int64_t id_limit, VocabularyBuilder& builder) {
+  for (auto it = vocab.raw().begin(); it != vocab.raw().end(); ++it) {
+    const JsonView id(*it, vocab.place());
+    if (!it->is_number_integer()) id.fail("an integer id for \"" + it.key().substr(0, 80) + "\"");
+    builder.add(checked_id(id, id_limit), it.key()).in_model = true;
+  }
+}
+
+// [["the", -3.5], ...], by id
+std::vector<ScoredPiece> read_scored_pieces(const JsonView& vocab, VocabularyBuilder& builder) {
+  std::vector<ScoredPiece> scored;
+  scored.reserve(vocab.raw().size());
+  for (const nlohmann::json& pair : vocab.raw()) {
+    const auto fail = [&](std::string_view expected) {
+      JsonView(pair, vocab.place() + "[" + std::to_string(scored.size()) + "]").fail(expected);
+    };
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_number()) {
+      fail("[\"PIECE\", SCORE]");
+    }
+    const auto& piece = pair[0].get_ref<const std::string&>();
+    if (piece.size() > kLongestPiece_bytes) {
+      fail("a piece of up to " + std::to_string(kLongestPiece_bytes) + " bytes");
+    }
+    const auto id = static_cast<TokenId>(scored.size());
+    builder.add(id, piece).in_model = true;
+    scored.push_back({id, pair[1].get<double>()});
+  }
+  return scored;
+}
 
 // "a b" or ["a", "b"]
 std::pair<std::string_view, std::string_view> read_merge(const nlohmann::json& merge,
@@ -95,6 +114,24 @@ std::pair<std::string_view, std::string_view> read_merge(const nlohmann::json& m
   }
   JsonView(merge, merges.place() + "[" + std::to_string(rank) + "]")
       .fail("\"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]");
+}
+
+// All pieces may come of a text, those of special tokens, too.
+Unigram read_unigram(const JsonView& model, const Vocabulary& vocabulary,
+                     const std::vector<ScoredPiece>& scored) {
+  UnigramOptions options;
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  if (model.has("unk_id")) {
+    const std::int64_t id = model["unk_id"].integer();
+    if (id < 0 || static_cast<std::uint64_t>(id) >= scored.size()) {
+      model["unk_id"].fail("an id of the vocabulary");
+    }
+    options.unknown = static_cast<TokenId>(id);
+  }
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const ScoredPiece& piece : scored) lowest = std::min(lowest, piece.score);
+  options.unknown_score = lowest - kUnknownPenalty;
+  return Unigram(vocabulary, scored, options);
 }
 
 std::vector<MergeRule> read_merges(const JsonView& json, const Vocabulary& vocabulary,
@@ -122,6 +159,25 @@ std::vector<MergeRule> read_merges(const JsonView& json, const Vocabulary& vocab
     rules.push_back(rule);
   }
   return rules;
+}
+
+Bpe read_bpe(const JsonView& model, const Vocabulary& vocabulary) {
+  if (model.has("dropout") &&
+      !(model["dropout"].raw().is_number() && model["dropout"].raw().get<double>() == 0.0)) {
+    model["dropout"].fail("no dropout (it would make tokens random)");
+  }
+  BpeOptions options;
+  options.byte_fallback = model.boolean_or("byte_fallback", false);
+  options.fuse_unknown = model.boolean_or("fuse_unk", false);
+  options.ignore_merges = model.boolean_or("ignore_merges", false);
+  options.continuing_prefix = model.string_or("continuing_subword_prefix", "");
+  options.end_suffix = model.string_or("end_of_word_suffix", "");
+  if (model.has("unk_token")) {
+    options.unknown = vocabulary.find(model["unk_token"].string());
+    if (options.unknown == kNoToken) model["unk_token"].fail("a token of the vocabulary");
+  }
+  const std::vector<MergeRule> merges = read_merges(model["merges"], vocabulary, options);
+  return Bpe::by_rank(vocabulary, merges, std::move(options));
 }
 
 // A token of the normalised text is looked for, and decoded, as its normalised self.
@@ -168,27 +224,22 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
   const JsonView root(document, description);
   if (!root.is_object()) root.fail("an object");
   const JsonView model = root["model"];
-  // Old files leave the type out; only BPE ones have merges.
-  if (model.has("type") ? component_type(model) != "BPE" : !model.has("merges")) {
-    if (!model.has("type")) model.fail("a BPE model");
-    refuse_component(model, "model", "BPE");
-  }
-  if (model.has("dropout") &&
-      !(model["dropout"].raw().is_number() && model["dropout"].raw().get<double>() == 0.0)) {
-    model["dropout"].fail("no dropout (it would make tokens random)");
-  }
+  const bool is_unigram = is_unigram_model(model);
   const JsonView vocab = model["vocab"];
-  if (!vocab.is_object()) vocab.fail("an object");
+  if (is_unigram ? !vocab.is_array() : !vocab.is_object()) {
+    vocab.fail(is_unigram ? "a list of pieces and scores" : "an object");
+  }
   const JsonView added_json = member_or_null(root, "added_tokens");
   const auto n_named = static_cast<std::int64_t>(
       vocab.raw().size() + (added_json.is_array() ? added_json.raw().size() : 0) + more.size());
-  const std::int64_t id_limit = n_named * kHolesPerToken + kFreeHoles;
+  const std::int64_t id_limit = VocabularyBuilder::id_limit(n_named);
 
   VocabularyBuilder builder(vocab.place());
-  for (auto it = vocab.raw().begin(); it != vocab.raw().end(); ++it) {
-    const JsonView id(*it, vocab.place());
-    if (!it->is_number_integer()) id.fail("an integer id for \"" + it.key().substr(0, 80) + "\"");
-    builder.add(checked_id(id, id_limit), it.key()).in_model = true;
+  std::vector<ScoredPiece> scored;  // of Unigram
+  if (is_unigram) {
+    scored = read_scored_pieces(vocab, builder);
+  } else {
+    read_pieces(vocab, id_limit, builder);
   }
   std::vector<AddedToken> added = read_added_tokens(added_json, id_limit);
   std::set<std::string, std::less<>> known;
@@ -202,9 +253,7 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
     }
     added.push_back(token);
     // A piece of the vocabulary keeps its id.
-    if (vocab.has(token.content.c_str())) {
-      added.back().id = checked_id(vocab[token.content.c_str()], id_limit);
-    }
+    if (const auto id = builder.find(token.content)) added.back().id = *id;
   }
   for (const AddedToken& token : added) {
     TokenEntry& entry = builder.add(token.id, token.content);
@@ -213,19 +262,11 @@ TokenizerParts parse_tokenizer_json(std::string_view bytes, const std::string& d
   }
   TokenizerParts parts;
   parts.vocabulary = builder.build();
-
-  BpeOptions options;
-  options.byte_fallback = model.boolean_or("byte_fallback", false);
-  options.fuse_unknown = model.boolean_or("fuse_unk", false);
-  options.ignore_merges = model.boolean_or("ignore_merges", false);
-  options.continuing_prefix = model.string_or("continuing_subword_prefix", "");
-  options.end_suffix = model.string_or("end_of_word_suffix", "");
-  if (model.has("unk_token")) {
-    options.unknown = parts.vocabulary.find(model["unk_token"].string());
-    if (options.unknown == kNoToken) model["unk_token"].fail("a token of the vocabulary");
+  if (is_unigram) {
+    parts.model = read_unigram(model, parts.vocabulary, scored);
+  } else {
+    parts.model = read_bpe(model, parts.vocabulary);
   }
-  const std::vector<MergeRule> merges = read_merges(model["merges"], parts.vocabulary, options);
-  parts.bpe = Bpe::by_rank(parts.vocabulary, merges, std::move(options));
 
   parts.normalizer = read_normalizer(member_or_null(root, "normalizer"));
   parts.pre_tokenizer = read_pre_tokenizer(member_or_null(root, "pre_tokenizer"));

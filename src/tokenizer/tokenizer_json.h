@@ -1,9 +1,7 @@
-// Reader for Hugging Face's tokenizer.json and the small files beside it.
+// Reader for Hugging Face's tokenizer.json.
 #ifndef OUTRIDER_TOKENIZER_TOKENIZER_JSON_H_
 #define OUTRIDER_TOKENIZER_TOKENIZER_JSON_H_
 
-#include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,9 +14,9 @@ namespace outrider {
 
 // The parts a tokenizer.json describes; `description` names it in errors. Throws Error if it is
 // malformed or wants a component this build does not know. Known are
-//   model           BPE (no dropout)
+//   model           BPE (no dropout) Unigram
 //   normalizer      Sequence Prepend Replace NFC NFD NFKC NFKD Lowercase Strip StripAccents
-//                   ByteLevel
+//                   ByteLevel Precompiled Nmt
 //   pre_tokenizer   Sequence ByteLevel Split Metaspace Digits Whitespace WhitespaceSplit
 //                   Punctuation CharDelimiterSplit
 //   post_processor  Sequence TemplateProcessing ByteLevel BertProcessing RobertaProcessing
@@ -41,11 +39,6 @@ Pattern read_pattern(const JsonView& json);
 const std::string& component_type(const JsonView& json);
 [[noreturn]] void refuse_component(const JsonView& json, std::string_view kind,
                                    std::string_view known);
-
-// tokenizer.json in a directory, with the chat template and the beginning and end tokens from
-// tokenizer_config.json, special_tokens_map.json and chat_template.jinja beside it; or a
-// tokenizer.json itself, whose neighbours are read alike.
-std::shared_ptr<const Tokenizer> load_tokenizer_json(const std::filesystem::path& path);
 
 }  // namespace outrider
 

@@ -12,19 +12,15 @@ namespace {
 using test_tokenizers::Ids;
 using test_tokenizers::Json;
 
-const Json& goldens() {
-  static const Json document = Json::parse(test_tokenizers::read_file(
-      std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden/tokenizer_variants.json"));
-  return document;
-}
-
-TEST(TokenizerJson, EveryComponentEqualsHuggingFace) {
-  const Json& texts = goldens()["texts"];
-  ASSERT_GE(goldens()["variants"].size(), 70u);
-  for (const Json& variant : goldens()["variants"]) {
+void compare_with_hugging_face(const char* file, std::size_t n_variants) {
+  const Json goldens = Json::parse(test_tokenizers::read_file(
+      std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests/golden" / file));
+  const Json& texts = goldens["texts"];
+  ASSERT_EQ(goldens["variants"].size(), n_variants);
+  for (const Json& variant : goldens["variants"]) {
     SCOPED_TRACE(variant["name"].get<std::string>());
     Json document = variant;
-    document["model"] = goldens()["models"][variant["model"].get<std::string>()];
+    document["model"] = goldens["models"][variant["model"].get<std::string>()];
     const auto tokenizer = test_tokenizers::make(document);
     const Json& plain = variant.contains("plain_ids") ? variant["plain_ids"] : variant["ids"];
     const Json& special =
@@ -48,6 +44,25 @@ TEST(TokenizerJson, EveryComponentEqualsHuggingFace) {
       check(variant["decoded_backwards"][i], Ids(ids.rbegin(), ids.rend()), false);
     }
   }
+}
+
+TEST(TokenizerJson, EveryComponentEqualsHuggingFace) {
+  compare_with_hugging_face("tokenizer_variants.json", 77);
+}
+
+// tests/golden/make_sentencepiece_goldens.py
+TEST(TokenizerJson, UnigramEqualsHuggingFace) {
+  compare_with_hugging_face("unigram_variants.json", 13);
+}
+
+// Words that stand for their bytes are spelled out for a search for pieces.
+TEST(TokenizerJson, UnigramOfTheByteLevelAlphabet) {
+  Json document = test_tokenizers::byte_level_document(Json::object(), Json::array());
+  document["model"] = {{"type", "Unigram"},
+                       {"unk_id", 0},
+                       {"vocab", Json::parse(R"([["?", 0], ["\u0120", -1], ["\u00c3\u00a9", -1],
+                                                 ["\u0120\u00c3\u00a9", -1.5]])")}};
+  EXPECT_EQ(test_tokenizers::make(document)->encode("\u00e9 \u00e9 ", false), (Ids{2, 3, 1}));
 }
 
 TEST(TokenizerJson, MergesMayBePairs) {

@@ -108,7 +108,7 @@ Comparison compare(const Deriver& derive) {
       scores.push_back(piece.score);
     }
     const Vocabulary vocabulary(std::move(entries), "test");
-    const Bpe by_score = Bpe::by_score(vocabulary, scores, kNoToken);
+    const Bpe by_score = Bpe::by_score(vocabulary, scores, {});
     const Bpe by_rank = Bpe::by_rank(vocabulary, derive(pieces), {});
     Bpe::Scratch scratch;
     for (int word = 0; word < 500; ++word) {

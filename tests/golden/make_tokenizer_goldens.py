@@ -224,19 +224,10 @@ def decode(tokenizer, ids, **options):
         return None
 
 
-def main():
-    output = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
-                          pathlib.Path(__file__).with_name("tokenizer_variants.json"))
-    byte_model = byte_level_model()
-    character = character_model()
-    made = {"byte_level": byte_model,
-            "byte_level ignore_merges": dict(byte_model, ignore_merges=True, merges=byte_model["merges"][:60]),
-            "sentence_piece": sentence_piece_model(), "character": character,
-            "character fuse_unk": dict(character, fuse_unk=True),
-            "character no_unk": dict(character, unk_token=None),
-            "suffix": suffix_model(), "prefix": prefix_model()}
+def write(output, made, variants, texts):
+    """`variants` of the models `made` by name, with what comes of the texts."""
     cases = []
-    for variant in variants():
+    for variant in variants:
         document = {"version": "1.0", "truncation": None, "padding": None}
         document.update({k: v for k, v in variant.items() if k not in ("name", "model")})
         document["model"] = made[variant["model"]]
@@ -245,8 +236,8 @@ def main():
             if token["id"] >= 1000:
                 token["id"] += len(document["model"]["vocab"]) - 1000
         tokenizer = Tokenizer.from_str(json.dumps(document))
-        ids = [tokenizer.encode(text).ids for text in TEXTS]
-        plain = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
+        ids = [tokenizer.encode(text).ids for text in texts]
+        plain = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
         cases.append(dict(
             variant, ids=ids, decoded=[decode(tokenizer, i) for i in ids],
             decoded_special=[decode(tokenizer, i, skip_special_tokens=False) for i in ids],
@@ -258,10 +249,24 @@ def main():
             del cases[-1]["decoded_special"]
     lines = [json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases]
     models_json = json.dumps(made, ensure_ascii=True, separators=(",", ":"))
-    texts_json = json.dumps(TEXTS, ensure_ascii=True, separators=(",", ":"))
+    texts_json = json.dumps(texts, ensure_ascii=True, separators=(",", ":"))
     output.write_text('{"models":%s,\n"texts":%s,\n"variants":[\n%s\n]}\n'
                       % (models_json, texts_json, ",\n".join(lines)))
-    print(f"{output}: {len(cases)} variants of {len(TEXTS)} texts")
+    print(f"{output}: {len(cases)} variants of {len(texts)} texts")
+
+
+def main():
+    output = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
+                          pathlib.Path(__file__).with_name("tokenizer_variants.json"))
+    byte_model = byte_level_model()
+    character = character_model()
+    made = {"byte_level": byte_model,
+            "byte_level ignore_merges": dict(byte_model, ignore_merges=True, merges=byte_model["merges"][:60]),
+            "sentence_piece": sentence_piece_model(), "character": character,
+            "character fuse_unk": dict(character, fuse_unk=True),
+            "character no_unk": dict(character, unk_token=None),
+            "suffix": suffix_model(), "prefix": prefix_model()}
+    write(output, made, variants(), TEXTS)
 
 
 if __name__ == "__main__":
