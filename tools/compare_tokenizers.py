@@ -1,13 +1,15 @@
 """Outrider's tokenizers against another program's on random strings: of assigned characters, words,
 blanks, digits, punctuation and emoji sequences, the model's own special tokens left out.
 
-    python3 tools/compare_tokenizers.py build/outrider MODEL --json tokenizer.json [--strings 400]
-    python3 tools/compare_tokenizers.py build/outrider model.gguf --server http://127.0.0.1:8090
+    python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts MODEL --json tokenizer.json
+    python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts MODEL --sentencepiece tokenizer.model
+    python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts model.gguf --server http://127.0.0.1:8090
 
---json: Hugging Face's tokenizers (the Python package) on that file, ids and decoded text. --server:
-llama-server with the same GGUF file, ids; --composed gives it the texts in Unicode's form C, which
-Qwen's own tokenizer makes of them and llama.cpp does not. Exits with 1 where any differs, and shows
-the first ones.
+--json: Hugging Face's tokenizers (the Python package) on that file, ids and decoded text.
+--sentencepiece: the Python package of that name, ids and decoded text, and what random ids decode
+to. --server: llama-server with the same GGUF file, ids; --composed gives it the texts in Unicode's
+form C, which Qwen's own tokenizer makes of them and llama.cpp does not. Exits with 1 where any
+differs, and shows the first ones.
 """
 import argparse
 import json
@@ -37,24 +39,67 @@ def random_string(generator):
              lambda: generator.choice(EMOJI), lambda: generator.choice(BLANKS),
              lambda: str(generator.randrange(10 ** generator.randrange(1, 9))),
              lambda: generator.choice("!\"#$%&'()*+,-./:;=?@[\\]^_`{|}~"),
-             lambda: chr(generator.randrange(0x21, 0x7f)))
-    weights = (3, 6, 1, 8, 2, 3, 3)
+             lambda: chr(generator.randrange(0x21, 0x7f)),
+             # What normal forms take together.
+             lambda: chr(generator.choice((0x41, 0x65, 0xbd, 0xe9, 0xfb01, 0xff21, generator.randrange(0xc0, 0x250))))
+             + chr(generator.randrange(0x300, 0x370)))
+    weights = (3, 6, 1, 8, 2, 3, 3, 1)
     parts = generator.choices(kinds, weights, k=generator.randrange(1, 24))
     return "".join(part() for part in parts)
 
 
-def ours(program, model, *flags, text):
-    run = subprocess.run([program, "tokenize", "--model", model, *flags], input=text.encode(),
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    return run.stdout
+def ours(program, model, questions):
+    """An answer for each question (a text, or a list of ids)."""
+    lines = "".join(json.dumps(question) + "\n" for question in questions)
+    run = subprocess.run([program, model], input=lines.encode(), stdout=subprocess.PIPE, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-def their_ids_of_server(url, text):
-    request = urllib.request.Request(
-        f"{url}/tokenize", json.dumps({"content": text, "parse_special": True}).encode(),
-        {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["tokens"]
+class HuggingFace:
+    def __init__(self, file):
+        from tokenizers import Tokenizer
+        self.tokenizer = Tokenizer.from_file(file)
+        self.tokenizer.no_truncation()
+
+    def encode(self, text):
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def decode(self, ids):
+        return self.tokenizer.decode(ids)
+
+
+class SentencePiece:
+    def __init__(self, file):
+        from sentencepiece import SentencePieceProcessor
+        self.model = SentencePieceProcessor(model_file=file)
+        self.size = self.model.vocab_size()
+
+    def encode(self, text):
+        return self.model.encode(text)
+
+    def decode(self, ids):
+        # Unknown tokens are left out here, and become a sign of their own there.
+        return self.model.decode([token for token in ids if not self.model.is_unknown(token)])
+
+    def may_decode(self, token):
+        # A control token among bytes ends a character there; here special tokens are left out first.
+        return not self.model.is_control(token)
+
+
+class Server:
+    def __init__(self, url, composed):
+        self.url, self.composed = url, composed
+
+    def encode(self, text):
+        content = unicodedata.normalize("NFC", text) if self.composed else text
+        request = urllib.request.Request(
+            f"{self.url}/tokenize", json.dumps({"content": content, "parse_special": True}).encode(),
+            {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)["tokens"]
+
+    def decode(self, ids):
+        return None
 
 
 parser = argparse.ArgumentParser(description=__doc__,
@@ -63,34 +108,46 @@ parser.add_argument("program")
 parser.add_argument("model")
 reference = parser.add_mutually_exclusive_group(required=True)
 reference.add_argument("--json")
+reference.add_argument("--sentencepiece")
 reference.add_argument("--server")
 parser.add_argument("--composed", action="store_true")
 parser.add_argument("--strings", type=int, default=400)
 parser.add_argument("--seed", type=int, default=0)
 arguments = parser.parse_args()
 
-theirs = None
 if arguments.json:
-    from tokenizers import Tokenizer
-    theirs = Tokenizer.from_file(arguments.json)
+    theirs = HuggingFace(arguments.json)
+elif arguments.sentencepiece:
+    theirs = SentencePiece(arguments.sentencepiece)
+else:
+    theirs = Server(arguments.server, arguments.composed)
 generator = random.Random(arguments.seed)
+texts = [random_string(generator) for _ in range(arguments.strings)]
 differing = 0
-for _ in range(arguments.strings):
-    text = random_string(generator)
-    ids = [int(token) for token in ours(arguments.program, arguments.model, "--no-special", "--ids",
-                                        "--text-file", "-", text=text).split()]
-    expected = (theirs.encode(text, add_special_tokens=False).ids if theirs
-                else their_ids_of_server(arguments.server, unicodedata.normalize("NFC", text)
-                                         if arguments.composed else text))
-    same = ids == expected
-    if theirs and same and ids:
-        decoded = ours(arguments.program, arguments.model, "--decode", "-",
-                       text=" ".join(map(str, ids))).decode(errors="replace")
-        expected = theirs.decode(ids)
-        same = decoded in (expected, expected + "\n")  # a line end is printed where there is none
-    if not same:
-        differing += 1
-        if differing <= 5:
-            print(f"{text!r}: {ids} here, {expected} there")
-print(f"{differing} of {arguments.strings} strings differ")
+
+
+def compare(question, answer, expected):
+    global differing
+    if answer == expected:
+        return
+    differing += 1
+    if differing <= 5:
+        print(f"{question!r}: {answer} here, {expected} there")
+
+
+for text, answer in zip(texts, ours(arguments.program, arguments.model, texts), strict=True):
+    ids = theirs.encode(text)
+    expected = {"ids": ids, "text": theirs.decode(ids)}
+    if expected["text"] is None:
+        answer.pop("text", None)
+        expected.pop("text")
+    compare(text, answer, expected)
+print(f"{differing} of {len(texts)} strings differ")
+if arguments.sentencepiece:
+    allowed = [token for token in range(theirs.size) if theirs.may_decode(token)]
+    lists = [generator.choices(allowed, k=generator.randrange(1, 12)) for _ in texts]
+    before = differing
+    for ids, answer in zip(lists, ours(arguments.program, arguments.model, lists), strict=True):
+        compare(ids, answer, {"ids": ids, "text": theirs.decode(ids)})
+    print(f"{differing - before} of {len(lists)} decoded lists differ")
 sys.exit(differing > 0)
