@@ -119,6 +119,32 @@ Bytes gguf_vocabulary() {
       .bytes();
 }
 
+Bytes sentencepiece_model(int kind, bool byte_fallback) {
+  using outrider::test_files::Protobuf;
+  outrider::test_files::SentencePieces file;
+  file.piece("<unk>", 0, 2)
+      .piece("<s>", 0, 3)
+      .piece("</s>", 0, 3)
+      .piece("\xe2\x96\x81", -2)
+      .piece("a", -3)
+      .piece(
+          "\xe2\x96\x81"
+          "a",
+          -1)
+      .piece("aa", -1.5f)
+      .piece("<sep>", 0, 4);
+  if (kind == 1) file.piece("ar", -4, 5);
+  for (int byte = 0; byte < 256 && byte_fallback; ++byte) {
+    file.piece(fmt::format("<0x{:02X}>", byte), 0, 6);
+  }
+  file.trainer(Protobuf().integer(3, kind).integer(35, byte_fallback ? 1 : 0).text(46, "<s>"));
+  if (!byte_fallback) {
+    const auto map = outrider::test_files::charsmap({{"\xef\xac\x81", "fi"}, {"\t", " "}});
+    file.normalizer(Protobuf().text(2, map).integer(4, 1));
+  }
+  return to_bytes(file.bytes());
+}
+
 // A part of a datastore as a writer would lay it out.
 struct StoreSegment {
   std::vector<std::uint32_t> tokens;
@@ -255,6 +281,9 @@ std::map<std::string, Bytes> seeds() {
       {"gguf/version_2", gguf_of_alignment(64, 2)},
       {"gguf/vocabulary", gguf_vocabulary()},
       {"gguf/none", Gguf().bytes()},
+      {"sentencepiece/unigram", sentencepiece_model(1, false)},
+      {"sentencepiece/unigram_bytes", sentencepiece_model(1, true)},
+      {"sentencepiece/bpe", sentencepiece_model(2, false)},
       {"datastore/one_segment",
        datastore({{{5, 70000, 5, 70000, 9, 0xFFFFFFFF}, {0, 2, 4, 1, 3}}}, 100000)},
       {"datastore/two_segments",

@@ -1,0 +1,19 @@
+// Any bytes as a SentencePiece model: either an outrider::Error, or a tokenizer that turns text
+// into ids of its vocabulary and ids into well-formed text.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "fuzz/use_tokenizer.h"
+#include "outrider/error.h"
+#include "tokenizer/sentencepiece_parts.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  try {
+    outrider::fuzz::use_tokenizer(outrider::PipelineTokenizer(
+        outrider::sentencepiece_parts(outrider::parse_sentencepiece_model(bytes, "fuzz"), "fuzz")));
+  } catch (const outrider::Error&) {
+  }
+  return 0;
+}
