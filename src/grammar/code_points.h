@@ -1,0 +1,53 @@
+// Sets of characters, and the bytes of UTF-8 that spell them.
+#ifndef OUTRIDER_GRAMMAR_CODE_POINTS_H_
+#define OUTRIDER_GRAMMAR_CODE_POINTS_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace outrider {
+
+inline constexpr char32_t kLastCodePoint = 0x10FFFF;
+
+struct CodePointRange {  // both ends included
+  char32_t first = 0;
+  char32_t last = 0;
+  bool operator==(const CodePointRange&) const = default;
+};
+
+// A set of characters. Surrogates are no characters: they are left out of whatever is added.
+class CodePoints {
+ public:
+  CodePoints() = default;
+  CodePoints(std::initializer_list<CodePointRange> ranges);
+  static CodePoints all() { return {{0, kLastCodePoint}}; }
+
+  void add(CodePointRange range);
+  void add(const CodePoints& others);
+  CodePoints complement() const;
+  CodePoints less(const CodePoints& others) const;
+  CodePoints common(const CodePoints& others) const;
+
+  bool contains(char32_t value) const;
+  bool empty() const { return ranges_.empty(); }
+  const std::vector<CodePointRange>& ranges() const { return ranges_; }  // ascending, apart
+
+ private:
+  std::vector<CodePointRange> ranges_;
+};
+
+struct ByteRange {  // both ends included
+  std::uint8_t first = 0;
+  std::uint8_t last = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
+// One to four ranges, any bytes of which in a row spell a character. Every character of the set has
+// one sequence.
+using ByteSequence = std::vector<ByteRange>;
+std::vector<ByteSequence> utf8_sequences(const CodePoints& set);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_CODE_POINTS_H_

@@ -1,0 +1,16 @@
+// Grammars as llama.cpp writes them (GBNF): docs/grammar.md describes what is read.
+#ifndef OUTRIDER_GRAMMAR_GBNF_H_
+#define OUTRIDER_GRAMMAR_GBNF_H_
+
+#include <string_view>
+
+#include "grammar/grammar.h"
+
+namespace outrider {
+
+// The rule `root` is the language. Throws Error naming line and column. Thread-safe.
+CompiledGrammar read_gbnf(std::string_view text);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_GBNF_H_

@@ -1,0 +1,322 @@
+#include "grammar/grammar.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+#include "grammar/limits.h"
+#include "outrider/error.h"
+
+namespace outrider {
+
+class CompiledGrammar::Compiler {
+ public:
+  Compiler(const GrammarParts& parts, CompiledGrammar& grammar, const char* operation)
+      : parts_(parts), grammar_(grammar), operation_(operation) {}
+
+  void run(int root) {
+    grammar_.root_ = root;
+    for (const GrammarParts::Rule& rule : parts_.rules()) {
+      grammar_.rules_.push_back({.name = rule.name});
+      if (rule.part < 0) {
+        throw Error(operation_, fmt::format("rule {}", rule.name), "a definition", "none");
+      }
+    }
+    const std::size_t n_named = parts_.rules().size();
+    for (std::size_t rule = 0; rule < n_named; ++rule) {
+      emit_rule(static_cast<int>(rule), parts_.rules()[rule].part);
+    }
+    // Bodies of repetitions, and of those within them.
+    while (!bodies_.empty()) {
+      const auto [rule, part] = bodies_.back();
+      bodies_.pop_back();
+      emit_rule(rule, part);
+    }
+    find_nullable();
+    find_alive();
+    if (!grammar_.rule(root).alive) {
+      throw Error(operation_, fmt::format("rule {}", grammar_.rule(root).name),
+                  "a language with a text", "none that ends");
+    }
+    refuse_left_recursion();
+  }
+
+ private:
+  using Kind = GrammarParts::Kind;
+  using Step = Position::Kind;
+
+  Position& at(int position) { return grammar_.positions_[static_cast<std::size_t>(position)]; }
+  Rule& rule(int index) { return grammar_.rules_[static_cast<std::size_t>(index)]; }
+
+  int add(Position position) {
+    if (grammar_.positions_.size() >= kMostPositions) {
+      throw Error(operation_, "size", fmt::format("at most {} positions", kMostPositions), "more");
+    }
+    grammar_.positions_.push_back(position);
+    return static_cast<int>(grammar_.positions_.size()) - 1;
+  }
+
+  int set_of(const ByteSet& set) {
+    const auto [at, is_new] = set_ids_.try_emplace(set, static_cast<int>(grammar_.sets_.size()));
+    if (is_new) grammar_.sets_.push_back(set);
+    return at->second;
+  }
+
+  void emit_rule(int index, int part) {
+    const int end = add({.kind = Step::end});
+    const int start = emit(part, end, 0);
+    rule(index).start = start;
+  }
+
+  // The position from which the part leads to `next`.
+  int emit(int index, int next, int depth) {
+    if (depth > 20 * kDeepestGrammar) {
+      throw Error(operation_, "nesting", "groups within groups to some depth", "too many");
+    }
+    const GrammarParts::Part& part = parts_.part(index);
+    switch (part.kind) {
+      case Kind::nothing:
+        return next;
+      case Kind::bytes:
+        return add({.kind = Step::bytes, .next = next, .other = set_of(part.bytes)});
+      case Kind::sequence:
+        for (std::size_t i = part.parts.size(); i-- > 0;) {
+          next = emit(part.parts[i], next, depth + 1);
+        }
+        return next;
+      case Kind::choice:
+        return emit_choice(part, next, depth);
+      case Kind::repetition:
+        return emit_repetition(part, next, depth);
+      case Kind::call:
+        break;
+    }
+    return add({.kind = Step::call, .next = next, .other = part.rule});
+  }
+
+  int emit_choice(const GrammarParts::Part& part, int next, int depth) {
+    if (part.parts.empty()) {  // a byte that is none
+      return add({.kind = Step::bytes, .next = next, .other = set_of({})});
+    }
+    int rest = emit(part.parts.back(), next, depth + 1);
+    for (std::size_t i = part.parts.size() - 1; i-- > 0;) {
+      const int first = emit(part.parts[i], next, depth + 1);
+      rest = add({.kind = Step::either, .next = first, .other = rest});
+    }
+    return rest;
+  }
+
+  int emit_repetition(const GrammarParts::Part& part, int next, int depth) {
+    const int body = part.parts.front();
+    if (part.most == 0) return next;
+    if (part.least == 1 && part.most == 1) return emit(body, next, depth + 1);
+    if (part.least == 0 && part.most == 1) {
+      const int once = emit(body, next, depth + 1);
+      return add({.kind = Step::either, .next = once, .other = next});
+    }
+    if (part.most == kUnlimited && part.least <= 1) {
+      const int loop = add({.kind = Step::either, .next = -1, .other = next});
+      const int once = emit(body, loop, depth + 1);
+      at(loop).next = once;
+      return part.least == 0 ? loop : once;
+    }
+    return add({.kind = Step::repeat,
+                .next = next,
+                .other = rule_of_body(body),
+                .least = part.least,
+                .most = part.most});
+  }
+
+  int rule_of_body(int part) {
+    if (parts_.part(part).kind == Kind::call) return parts_.part(part).rule;
+    const auto [at, is_new] = rule_of_part_.try_emplace(part, grammar_.n_rules());
+    if (is_new) {
+      if (grammar_.rules_.size() >= kMostRules) {
+        throw Error(operation_, "rules", fmt::format("at most {}", kMostRules), "more");
+      }
+      grammar_.rules_.push_back({.name = "(repeated)"});
+      bodies_.emplace_back(at->second, part);
+    }
+    return at->second;
+  }
+
+  // Which positions depend on which: those of `next` and `other`, and the callers of a rule on its
+  // start. As lists one behind the other.
+  struct Dependents {
+    std::vector<int> first;  // (n_positions + 1)
+    std::vector<int> list;
+  };
+  Dependents dependents() const {
+    const auto n = static_cast<std::size_t>(grammar_.n_positions());
+    Dependents result{.first = std::vector<int>(n + 1, 0), .list = {}};
+    const auto for_each = [&](const auto& visit) {
+      for (int i = 0; i < grammar_.n_positions(); ++i) {
+        const Position& position = grammar_.position(i);
+        if (position.next >= 0) visit(position.next, i);
+        if (position.kind == Step::either) visit(position.other, i);
+        if (position.kind == Step::call || position.kind == Step::repeat) {
+          visit(grammar_.rule(position.other).start, i);
+        }
+      }
+    };
+    for_each([&](int on, int) { ++result.first[static_cast<std::size_t>(on) + 1]; });
+    for (std::size_t i = 0; i < n; ++i) result.first[i + 1] += result.first[i];
+    result.list.resize(static_cast<std::size_t>(result.first[n]));
+    std::vector<int> filled(result.first.begin(), result.first.end() - 1);
+    for_each([&](int on, int who) {
+      result.list[static_cast<std::size_t>(filled[static_cast<std::size_t>(on)]++)] = who;
+    });
+    return result;
+  }
+
+  // The least set of positions that `holds` derives from itself: holds(position, set).
+  template <typename Holds>
+  std::vector<bool> least_fixpoint(const Holds& holds) {
+    const Dependents depend = dependents();
+    std::vector<bool> set(static_cast<std::size_t>(grammar_.n_positions()), false);
+    std::vector<int> work;
+    const auto look = [&](int i) {
+      if (set[static_cast<std::size_t>(i)] || !holds(grammar_.position(i), set)) return;
+      set[static_cast<std::size_t>(i)] = true;
+      work.push_back(i);
+    };
+    for (int i = 0; i < grammar_.n_positions(); ++i) look(i);
+    while (!work.empty()) {
+      const auto i = static_cast<std::size_t>(work.back());
+      work.pop_back();
+      for (int d = depend.first[i]; d < depend.first[i + 1]; ++d) {
+        look(depend.list[static_cast<std::size_t>(d)]);
+      }
+    }
+    return set;
+  }
+
+  // From which positions the end is reached without a byte.
+  void find_nullable() {
+    const auto holds = [this](const Position& position, const std::vector<bool>& set) {
+      const auto in = [&set](int i) { return i >= 0 && set[static_cast<std::size_t>(i)]; };
+      switch (position.kind) {
+        case Step::bytes:
+          return false;
+        case Step::either:
+          return in(position.next) || in(position.other);
+        case Step::call:
+          return in(position.next) && in(rule(position.other).start);
+        case Step::repeat:
+          return in(position.next) && (position.least == 0 || in(rule(position.other).start));
+        case Step::end:
+          break;
+      }
+      return true;
+    };
+    const std::vector<bool> nullable = least_fixpoint(holds);
+    for (Rule& one : grammar_.rules_) one.nullable = nullable[static_cast<std::size_t>(one.start)];
+    // As often as is wanted the empty text stands for a body: what is left are the others.
+    for (Position& position : grammar_.positions_) {
+      if (position.kind == Step::repeat && rule(position.other).nullable) position.least = 0;
+    }
+  }
+
+  void find_alive() {
+    const auto holds = [this](const Position& position, const std::vector<bool>& set) {
+      const auto in = [&set](int i) { return i >= 0 && set[static_cast<std::size_t>(i)]; };
+      switch (position.kind) {
+        case Step::bytes:
+          return grammar_.set(position.other).any() && in(position.next);
+        case Step::either:
+          return in(position.next) || in(position.other);
+        case Step::call:
+          return in(position.next) && in(rule(position.other).start);
+        case Step::repeat:
+          return in(position.next) && (position.least == 0 || in(rule(position.other).start));
+        case Step::end:
+          break;
+      }
+      return true;
+    };
+    const std::vector<bool> alive = least_fixpoint(holds);
+    for (std::size_t i = 0; i < alive.size(); ++i) grammar_.positions_[i].alive = alive[i];
+    for (Rule& one : grammar_.rules_) one.alive = at(one.start).alive;
+  }
+
+  // The rules that are called from a rule's start on before a byte is read.
+  void list_first_calls(int index, std::vector<int>& calls) {
+    std::vector<int> work = {rule(index).start};
+    const auto visit = [&](int position) {
+      if (position < 0 || !at(position).alive) return;
+      int& mark = seen_[static_cast<std::size_t>(position)];
+      if (mark == index) return;
+      mark = index;
+      work.push_back(position);
+    };
+    seen_[static_cast<std::size_t>(work.front())] = index;
+    while (!work.empty()) {
+      const Position& position = at(work.back());
+      work.pop_back();
+      if (!position.alive) continue;
+      if (position.kind == Step::either) {
+        visit(position.next);
+        visit(position.other);
+      } else if (position.kind == Step::call || position.kind == Step::repeat) {
+        if (rule(position.other).alive) calls.push_back(position.other);
+        const bool passes =
+            position.kind == Step::repeat ? position.least == 0 : rule(position.other).nullable;
+        if (passes) visit(position.next);
+      }
+    }
+    std::sort(calls.begin(), calls.end());
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  }
+
+  void refuse_left_recursion() {
+    const auto n = grammar_.rules_.size();
+    seen_.assign(grammar_.positions_.size(), -1);
+    std::vector<std::vector<int>> calls(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (grammar_.rules_[i].alive) list_first_calls(static_cast<int>(i), calls[i]);
+    }
+    // A walk in depth, without calling itself: chains of rules may be long.
+    enum class Mark : std::uint8_t { fresh, open, done };
+    std::vector<Mark> marks(n, Mark::fresh);
+    std::vector<std::pair<std::size_t, std::size_t>> path;  // rule, the next of its calls
+    for (std::size_t first = 0; first < n; ++first) {
+      if (marks[first] != Mark::fresh) continue;
+      marks[first] = Mark::open;
+      path.emplace_back(first, 0);
+      while (!path.empty()) {
+        auto& [index, next] = path.back();
+        if (next == calls[index].size()) {
+          marks[index] = Mark::done;
+          path.pop_back();
+          continue;
+        }
+        const auto callee = static_cast<std::size_t>(calls[index][next++]);
+        if (marks[callee] == Mark::open) {
+          throw Error(operation_, fmt::format("rule {}", grammar_.rules_[callee].name),
+                      "a byte to be read before the rule is called again", "left recursion");
+        }
+        if (marks[callee] == Mark::fresh) {
+          marks[callee] = Mark::open;
+          path.emplace_back(callee, 0);
+        }
+      }
+    }
+  }
+
+  const GrammarParts& parts_;
+  CompiledGrammar& grammar_;
+  const char* operation_;
+  std::unordered_map<ByteSet, int> set_ids_;
+  std::unordered_map<int, int> rule_of_part_;
+  std::vector<std::pair<int, int>> bodies_;  // rules still to be emitted, and their parts
+  std::vector<int> seen_;                    // by which rule each position was
+};
+
+CompiledGrammar::CompiledGrammar(const GrammarParts& parts, int root, const char* operation) {
+  Compiler(parts, *this, operation).run(root);
+}
+
+}  // namespace outrider

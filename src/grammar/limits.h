@@ -1,0 +1,36 @@
+// What a grammar, and a text that it judges, may cost at most. Each is told by an Error of its own.
+#ifndef OUTRIDER_GRAMMAR_LIMITS_H_
+#define OUTRIDER_GRAMMAR_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace outrider {
+
+// A grammar's text. Schemas of published interfaces have some tens of kilobytes.
+inline constexpr std::size_t kLongestGrammar_bytes = std::size_t{1} << 20;
+// Groups within groups, schemas within schemas: reading and compiling call themselves that deep.
+inline constexpr int kDeepestGrammar = 200;
+inline constexpr std::size_t kMostRules = 20'000;
+// Positions between two bytes of the text, 24 bytes each.
+inline constexpr std::size_t kMostPositions = 400'000;
+// Repetitions are counted, so that a large bound costs nothing; this is so that counts fit.
+inline constexpr int kMostRepeats = 1'000'000'000;
+
+// Rules that a text is in at once. JSON takes three for an array and its item.
+inline constexpr int kDeepestNesting = 2000;
+// Ways to read a text that are followed by one byte: what an ambiguous grammar may cost.
+inline constexpr std::int64_t kMostSteps = 100'000;
+// The same for all texts that a mask has to try, a second or so.
+inline constexpr std::int64_t kMostMaskSteps = 20'000'000;
+// What a matcher remembers before the text it stands at is taken over by a fresh one, and between
+// two such moments.
+inline constexpr std::size_t kManyStates = 1 << 15;
+inline constexpr std::size_t kMostStates = 1 << 18;
+inline constexpr std::size_t kMostFrameEntries = 1 << 22;
+// Masks that are kept, 19 kilobytes each for a vocabulary of 150,000.
+inline constexpr std::size_t kMostMasks = 256;
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_LIMITS_H_

@@ -1,0 +1,75 @@
+// Which tokens a grammar lets follow a text, at every node of a tree of drafts.
+//
+// States are small numbers: going on from one in many directions costs nothing, and none is ever
+// changed. One matcher for each text; not thread-safe. What it has been asked it remembers, within
+// the limits of limits.h.
+#ifndef OUTRIDER_GRAMMAR_MATCHER_H_
+#define OUTRIDER_GRAMMAR_MATCHER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/byte_automaton.h"
+#include "grammar/grammar.h"
+#include "grammar/token_trie.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+class GrammarMatcher {
+ public:
+  // The trie outlives the matcher.
+  GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, const TokenTrie& trie);
+  // One that remembers nothing but a state of another, which is `state` afterwards in its numbers.
+  GrammarMatcher(const GrammarMatcher& other, int& state);
+
+  static constexpr int kNotAllowed = -1;
+  int start() const { return automaton_.start(); }
+  // The state behind one more token; kNotAllowed where no text of the language goes on so, behind
+  // kNotAllowed as well. An end token is allowed where the text may end, and behind another.
+  int advance(int state, TokenId token);
+  // A bit for each id (word id / 64, bit id % 64): exactly those that advance() lets pass. Valid
+  // until the next call.
+  std::span<const std::uint64_t> allowed(int state);
+  bool is_allowed(int state, TokenId token) { return advance(state, token) != kNotAllowed; }
+  // Whether the text is one of the language.
+  bool complete(int state) const {
+    return state == kEnded || (state >= 0 && automaton_.accepts(state));
+  }
+
+  // The tokens that are certain from there: as long as one alone is allowed, `most` of them at
+  // most. `tokens` is overwritten.
+  void forced(int state, std::size_t most, std::vector<TokenId>& tokens);
+  // The bytes that are certain from there, whichever tokens spell them; `most` of them at most.
+  void certain_text(int state, std::size_t most, std::string& text);
+
+  // Why nothing is allowed any more: a limit that was met (limits.h). Empty: none was.
+  std::string failure() const;
+  // Whether it remembers so much that a fresh one is better.
+  bool is_full() const;
+
+  const TokenTrie& trie() const { return *trie_; }
+
+ private:
+  static constexpr int kEnded = 0x7FFFFFFF;  // behind an end token
+
+  void fill_mask(int state, std::span<std::uint64_t> mask);
+
+  const TokenTrie* trie_;
+  ByteAutomaton automaton_;
+  // Masks by state: the oldest gives way.
+  std::unordered_map<int, std::size_t> slot_of_state_;
+  std::vector<int> state_of_slot_;
+  std::vector<std::uint64_t> masks_;  // (slots, trie_->n_words())
+  std::size_t next_slot_ = 0;
+  std::vector<int> path_;  // states behind the bytes of a walk through the trie
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_MATCHER_H_

@@ -1,0 +1,249 @@
+// The matcher against recognisers that try everything, on vocabularies small enough for all texts.
+//
+// Mutants that these tests must fail on, each tried by hand: a call's frame completed before all of
+// its callers are known; a nullable rule not passed at the call; counts clipped one too early or
+// never; a last call that keeps its frame (nesting); a table of byte kinds shared by states of
+// other positions; a trie walk that goes into a child behind a dead byte.
+#include "grammar/matcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "grammar/gbnf.h"
+#include "grammar/limits.h"
+#include "grammar/naive_grammar.h"
+#include "grammar/regex.h"
+#include "grammar/texts_of.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+using ::testing::HasSubstr;
+
+// All texts over `letters` of at most n of them, the empty one first.
+std::vector<std::string> all_texts(const std::string& letters, int n) {
+  std::vector<std::string> texts = {""};
+  std::size_t first = 0;
+  for (int length = 1; length <= n; ++length) {
+    const std::size_t end = texts.size();
+    for (std::size_t i = first; i < end; ++i) {
+      for (const char letter : letters) texts.push_back(texts[i] + letter);
+    }
+    first = end;
+  }
+  return texts;
+}
+
+// Tokens of one and several letters, one of them twice, and an end token.
+const std::vector<std::string> kTokens = {"a",   "b",  "c",  "ab", "bca",
+                                          "aaa", "cb", "ab", "",   "caab"};
+constexpr TokenId kEndToken = 8;
+
+bool has(std::span<const std::uint64_t> mask, TokenId id) {
+  return (mask[static_cast<std::size_t>(id) / 64] >> (id % 64) & 1) != 0;
+}
+
+// Compares, for all token strings of few letters, what the matcher lets pass with whether some text
+// of the language begins so.
+template <typename Matches, typename IsPrefix>
+void expect_exact(GrammarMatcher& matcher, int state, const std::string& text, std::size_t reach,
+                  const Matches& matches, const IsPrefix& is_prefix) {
+  ASSERT_EQ(matcher.complete(state), matches(text)) << "'" << text << "'";
+  std::vector<TokenId> allowed;
+  for (TokenId id = 0; id < static_cast<TokenId>(kTokens.size()); ++id) {
+    if (has(matcher.allowed(state), id)) allowed.push_back(id);
+    const int next = matcher.advance(state, id);
+    ASSERT_EQ(next != GrammarMatcher::kNotAllowed, has(matcher.allowed(state), id));
+    if (id == kEndToken) {
+      ASSERT_EQ(has(matcher.allowed(state), id), matches(text)) << "'" << text << "'";
+      continue;
+    }
+    const std::string longer = text + kTokens[static_cast<std::size_t>(id)];
+    if (longer.size() > reach) continue;
+    ASSERT_EQ(next != GrammarMatcher::kNotAllowed, is_prefix(longer)) << "'" << longer << "'";
+    if (next == GrammarMatcher::kNotAllowed) continue;
+    expect_exact(matcher, next, longer, reach, matches, is_prefix);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  std::vector<TokenId> forced;
+  matcher.forced(state, 1, forced);
+  ASSERT_EQ(!forced.empty(), allowed.size() == 1);
+  if (!forced.empty()) {
+    ASSERT_EQ(forced[0], allowed[0]);
+  }
+}
+
+TEST(Matcher, AgreesWithTryingEverythingOnRandomGrammars) {
+  std::mt19937 random(1);
+  int n_compared = 0;
+  for (int round = 0; round < 2000; ++round) {
+    NaiveGrammar naive = random_grammar(random);
+    const std::string gbnf = naive.gbnf();
+    std::shared_ptr<const CompiledGrammar> grammar;
+    try {
+      grammar = std::make_shared<const CompiledGrammar>(read_gbnf(gbnf));
+    } catch (const Error& error) {
+      // Some have no texts at all, and what may be empty may let a rule be called too soon.
+      if (naive.begins("")) {
+        ASSERT_THAT(error.what(), HasSubstr("left recursion")) << gbnf;
+      }
+      continue;
+    }
+    const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+    GrammarMatcher matcher(grammar, trie);
+    SCOPED_TRACE(gbnf);
+    const auto matches = [&](const std::string& text) { return naive.matches(text); };
+    const auto is_prefix = [&](const std::string& text) { return naive.begins(text); };
+    expect_exact(matcher, matcher.start(), "", 5, matches, is_prefix);
+    if (HasFatalFailure()) return;
+    ++n_compared;
+  }
+  EXPECT_GT(n_compared, 1500);
+}
+
+TEST(Matcher, AgreesWithStdRegex) {
+  const std::vector<std::string> texts = all_texts("abc", 7);
+  const char* const kExpressions[] = {
+      "a*",          "(ab|c)+",       "a{2,4}b?",        "(a|ab)(c|bc)*",  "[^b]*b",
+      "(?:a|b){3}",  "(a{0,2}b){2,}", "((a|aa){0,3}c)*", "a?a?a?aaa",      "(a*)*b",
+      "(a|b|ab)*ba", "[a-b]{1,}c",    "(a|){3}b",        "(ab?){2,3}c{2}", "(a{1,2}){2,3}b"};
+  for (const char* const expression : kExpressions) {
+    SCOPED_TRACE(expression);
+    const std::regex regex(expression);
+    const auto matches = [&](const std::string& text) { return std::regex_match(text, regex); };
+    const auto is_prefix = [&](const std::string& text) {
+      for (const std::string& rest : texts) {
+        if (rest.size() <= 5 && matches(text + rest)) return true;
+      }
+      return false;
+    };
+    const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+    GrammarMatcher matcher(std::make_shared<const CompiledGrammar>(read_regex(expression)), trie);
+    expect_exact(matcher, matcher.start(), "", 4, matches, is_prefix);
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::string times(std::string_view part, int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += part;
+  return text;
+}
+
+TEST(Matcher, CountsAreNotUnrolled) {
+  const TextsOf texts(read_regex("[^x]{9999,10000}x"));
+  EXPECT_FALSE(texts.has(times("\xC3\xA9", 9998) + "x"));
+  EXPECT_TRUE(texts.has(times("\xC3\xA9", 9999) + "x"));
+  EXPECT_TRUE(texts.has(times("a", 10000) + "x"));
+  EXPECT_FALSE(texts.has(times("a", 10001) + "x"));
+  const CompiledGrammar nested = read_regex("(((((a{1000}){1000}b){1000}){1000}){1000})*");
+  EXPECT_LT(nested.n_positions(), 100);
+}
+
+TEST(Matcher, ListsByRecursionOnTheRightDoNotNest) {
+  const TextsOf texts(
+      read_gbnf("root ::= item rest\nrest ::= \"\" | \",\" item rest\nitem ::= [a-z]+\n"));
+  EXPECT_TRUE(texts.has(times("ab,", 3 * kDeepestNesting) + "c"));
+  EXPECT_LT(texts.automaton().n_states(), 20U);
+  EXPECT_FALSE(texts.automaton().met_nesting_limit());
+}
+
+TEST(Matcher, NestingIsBounded) {
+  const TextsOf texts(read_gbnf("root ::= \"(\" root \")\" | \"x\"\n"));
+  const std::string deep = times("(", kDeepestNesting - 1);
+  EXPECT_TRUE(texts.has(deep + "x" + times(")", kDeepestNesting - 1)));
+  EXPECT_LT(texts.behind(times("(", 2 * kDeepestNesting)), 0);
+  EXPECT_TRUE(texts.automaton().met_nesting_limit());
+  EXPECT_EQ(texts.automaton().failure(), "");
+}
+
+TEST(Matcher, AmbiguousGrammarsStaySmall) {
+  // As many ways to read a^n as binary trees with n leaves.
+  const TextsOf texts(
+      read_gbnf("root ::= \"a\" root root | \"a\" root | \"a\" | \"b\" root root\n"));
+  EXPECT_TRUE(texts.has(times("a", 200)));
+  EXPECT_LT(texts.automaton().n_frame_entries(), 200'000U);
+}
+
+TEST(Matcher, WhatIsTooAmbiguousFailsAndSaysSo) {
+  const TextsOf texts(read_regex("((a|aa|aaa|aaaa){0,500000}){0,500000}"));
+  EXPECT_LT(texts.behind(times("a", 100'000)), 0);
+  EXPECT_THAT(texts.automaton().failure(), HasSubstr("ambiguity"));
+  EXPECT_LT(texts.automaton().step(texts.automaton().start(), 'a' + 1), 0);
+}
+
+TEST(Matcher, AFreshOneGoesOnFromAState) {
+  const auto grammar = std::make_shared<const CompiledGrammar>(
+      read_gbnf("root ::= \"a\" root \"c\" | \"b\"{2,3}\n"));
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  GrammarMatcher matcher(grammar, trie);
+  for (const std::string& text : all_texts("abc", 6)) {
+    int state = matcher.start();
+    for (const char c : text) state = matcher.advance(state, c - 'a');
+    int moved = state;
+    GrammarMatcher fresh(matcher, moved);
+    ASSERT_EQ(fresh.complete(moved), matcher.complete(state));
+    for (const std::string& rest : all_texts("abc", 3)) {
+      int one = state;
+      int other = moved;
+      for (const char c : rest) {
+        one = matcher.advance(one, c - 'a');
+        other = fresh.advance(other, c - 'a');
+      }
+      ASSERT_EQ(one >= 0, other >= 0) << text << " " << rest;
+      ASSERT_EQ(matcher.complete(one), fresh.complete(other));
+    }
+  }
+}
+
+TEST(Matcher, BehindAnEndTokenComeEndTokensAlone) {
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  GrammarMatcher matcher(std::make_shared<const CompiledGrammar>(read_regex("a*")), trie);
+  const int ended = matcher.advance(matcher.start(), kEndToken);
+  EXPECT_NE(ended, GrammarMatcher::kNotAllowed);
+  EXPECT_TRUE(matcher.complete(ended));
+  for (TokenId id = 0; id < static_cast<TokenId>(kTokens.size()); ++id) {
+    EXPECT_EQ(has(matcher.allowed(ended), id), id == kEndToken);
+    EXPECT_EQ(matcher.is_allowed(ended, id), id == kEndToken);
+  }
+  EXPECT_FALSE(matcher.is_allowed(GrammarMatcher::kNotAllowed, 0));
+  EXPECT_EQ(matcher.allowed(GrammarMatcher::kNotAllowed)[0], 0U);
+}
+
+TEST(Matcher, CertainBytesEndWhereTheTextMayOrThereIsAChoice) {
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  GrammarMatcher matcher(std::make_shared<const CompiledGrammar>(read_regex("abc(aab|aac)?")),
+                         trie);
+  std::string text;
+  matcher.certain_text(matcher.start(), 100, text);
+  EXPECT_EQ(text, "abc");
+  matcher.certain_text(matcher.start(), 2, text);
+  EXPECT_EQ(text, "ab");
+}
+
+TEST(Matcher, MasksThatGaveWayAreTheSameAgain) {
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  GrammarMatcher matcher(std::make_shared<const CompiledGrammar>(read_regex("(abc){0,2000}")),
+                         trie);
+  std::vector<std::vector<std::uint64_t>> masks;
+  std::vector<int> states = {matcher.start()};
+  for (int i = 0; i < 3 * static_cast<int>(kMostMasks); ++i) {
+    const auto mask = matcher.allowed(states.back());
+    masks.emplace_back(mask.begin(), mask.end());
+    states.push_back(matcher.advance(states.back(), i % 3));
+  }
+  for (std::size_t i = 0; i < masks.size(); ++i) {
+    const auto mask = matcher.allowed(states[i]);
+    ASSERT_TRUE(std::equal(mask.begin(), mask.end(), masks[i].begin(), masks[i].end()));
+  }
+}
+
+}  // namespace
+}  // namespace outrider

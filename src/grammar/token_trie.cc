@@ -1,0 +1,81 @@
+#include "grammar/token_trie.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace outrider {
+namespace {
+
+// Longer tokens than the depth of a node can say are left out; vocabularies have none.
+constexpr std::size_t kLongestToken_bytes = std::numeric_limits<std::uint16_t>::max();
+
+std::vector<std::string> bytes_of_tokens(const Tokenizer& tokenizer, int n_ids) {
+  std::vector<std::string> tokens(static_cast<std::size_t>(n_ids));
+  for (TokenId id = 0; id < n_ids; ++id) {
+    if (!tokenizer.has(id) || tokenizer.is_special(id) || tokenizer.is_added(id)) continue;
+    tokens[static_cast<std::size_t>(id)] = tokenizer.bytes(id);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+TokenTrie::TokenTrie(const Tokenizer& tokenizer, int n_ids, std::span<const TokenId> end_tokens)
+    : TokenTrie(bytes_of_tokens(tokenizer, n_ids), end_tokens) {}
+
+TokenTrie::TokenTrie(const std::vector<std::string>& tokens, std::span<const TokenId> end_tokens)
+    : end_tokens_(end_tokens.begin(), end_tokens.end()) {
+  std::erase_if(end_tokens_, [&tokens](TokenId id) {
+    return id < 0 || static_cast<std::size_t>(id) >= tokens.size();
+  });
+  first_byte_.reserve(tokens.size() + 1);
+  for (std::size_t id = 0; id < tokens.size(); ++id) {
+    first_byte_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+    const bool is_text =
+        tokens[id].size() <= kLongestToken_bytes && !is_end(static_cast<TokenId>(id));
+    if (is_text) bytes_ += tokens[id];
+  }
+  first_byte_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+  for (TokenId id = 0; id < n_ids(); ++id) {
+    if (!bytes(id).empty()) tokens_.push_back(id);
+  }
+  std::sort(tokens_.begin(), tokens_.end(), [this](TokenId a, TokenId b) {
+    const int order = bytes(a).compare(bytes(b));
+    return order != 0 ? order < 0 : a < b;
+  });
+  std::vector<std::size_t> open;  // the nodes of the last token's bytes
+  std::string_view last;
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    const std::string_view token = bytes(tokens_[i]);
+    const auto shared = static_cast<std::size_t>(
+        std::mismatch(last.begin(), last.end(), token.begin(), token.end()).first - last.begin());
+    for (; open.size() > shared; open.pop_back()) {
+      nodes_[open.back()].end = static_cast<std::int32_t>(nodes_.size());
+    }
+    for (std::size_t at = shared; at < token.size(); ++at) {
+      open.push_back(nodes_.size());
+      // Tokens before the last byte's node are of earlier nodes.
+      nodes_.push_back({.first_token = static_cast<std::int32_t>(i),
+                        .depth = static_cast<std::uint16_t>(at),
+                        .byte = static_cast<std::uint8_t>(token[at])});
+    }
+    // A node that is only passed has none: its first is the next one's.
+    depth_ = std::max(depth_, static_cast<int>(token.size()));
+    last = token;
+  }
+  for (const std::size_t node : open) nodes_[node].end = static_cast<std::int32_t>(nodes_.size());
+  nodes_.push_back({.first_token = static_cast<std::int32_t>(tokens_.size())});
+}
+
+std::string_view TokenTrie::bytes(TokenId id) const {
+  if (id < 0 || id >= n_ids()) return {};
+  const auto index = static_cast<std::size_t>(id);
+  return std::string_view(bytes_).substr(first_byte_[index],
+                                         first_byte_[index + 1] - first_byte_[index]);
+}
+
+bool TokenTrie::is_end(TokenId id) const {
+  return std::find(end_tokens_.begin(), end_tokens_.end(), id) != end_tokens_.end();
+}
+
+}  // namespace outrider

@@ -1,0 +1,63 @@
+// A vocabulary as a trie of bytes.
+//
+// Made once for a model and shared by all that is matched for it. Special and added tokens are not
+// in it, nor are those without bytes: no grammar speaks of them. Immutable; thread-safe.
+#ifndef OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
+#define OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/tokenizer.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+class TokenTrie {
+ public:
+  // n_ids: of the model, whose rows may be more than the tokenizer's tokens. end_tokens: what ends
+  // a text; in no other way part of it.
+  TokenTrie(const Tokenizer& tokenizer, int n_ids, std::span<const TokenId> end_tokens);
+  // The same of tokens given by their bytes; empty ones are not in the trie.
+  TokenTrie(const std::vector<std::string>& tokens, std::span<const TokenId> end_tokens);
+
+  // Nodes in the order of a walk in depth: a node's first child, if it has one, follows it, and
+  // `end` is the node behind all that are below it. The root is not among them.
+  struct Node {
+    std::int32_t end = 0;
+    std::int32_t first_token = 0;  // of those that end here: up to the next node's first
+    std::uint16_t depth = 0;       // bytes up to here, less one
+    std::uint8_t byte = 0;
+  };
+  std::span<const Node> nodes() const { return {nodes_.data(), nodes_.size() - 1}; }
+  std::span<const TokenId> tokens_at(std::size_t node) const {
+    const auto first = static_cast<std::size_t>(nodes_[node].first_token);
+    return std::span(tokens_).subspan(
+        first, static_cast<std::size_t>(nodes_[node + 1].first_token) - first);
+  }
+  int depth() const { return depth_; }  // bytes of the longest token
+
+  int n_ids() const { return static_cast<int>(first_byte_.size()) - 1; }
+  // 64-bit words of a mask over ids.
+  std::size_t n_words() const { return (first_byte_.size() - 1 + 63) / 64; }
+  // Empty for tokens that are not in the trie, and for ids that are none.
+  std::string_view bytes(TokenId id) const;
+  bool is_end(TokenId id) const;
+  std::span<const TokenId> end_tokens() const { return end_tokens_; }
+
+ private:
+  std::vector<Node> nodes_;  // and one behind the last
+  std::vector<TokenId> tokens_;
+  std::vector<std::uint32_t> first_byte_;  // (n_ids + 1), in bytes_
+  std::string bytes_;
+  std::vector<TokenId> end_tokens_;
+  int depth_ = 0;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
