@@ -258,8 +258,33 @@ constexpr std::string_view kFilters =
     "{{ strftime_now('%d %b %Y %j %V') }}{{ missing|default('d') }}{{ tools|tojson }}"
     "{{ 1 < n <= 3 and n in l or not s is none }}{{ l|reverse|map('string')|first }}";
 
+// A grammar's language (0: GBNF, 1: JSON Schema, 2: regular expressions), its text, and a text that
+// it is asked about.
+Bytes grammar(char language, std::string_view text, std::string_view matched) {
+  return to_bytes(std::string(1, language) + std::string(text) + '\0' + std::string(matched));
+}
+
+constexpr std::string_view kGbnf =
+    "root ::= (item \", \")* item? # a list\nitem ::= [a-z\\x41-Z]{2,4} | \"(\" root \")\" |\n  "
+    "[^\\u00e9]+ \".\"\n";
+constexpr std::string_view kSchema =
+    R"({"$defs":{"n":{"type":"object","properties":{"k":{"const":"a"},"v":{"$ref":"#/$defs/n"}}}},)"
+    R"("oneOf":[{"type":"array","items":{"type":"integer","minimum":-3,"maximum":120},"maxItems":3},)"
+    R"({"type":"string","pattern":"^[a-z]+$"}],"allOf":[{"anyOf":[{"type":["array","null"]},)"
+    R"({"$ref":"#/$defs/n"},{"type":"string","format":"date"}]}]})";
+constexpr std::string_view kExpression = R"((?:a|[^b-d\s]{2,}|\u00e9?)*(x{0,3}\.|\d+)$)";
+
 std::map<std::string, Bytes> seeds() {
   return {
+      {"grammar/gbnf", grammar(0, kGbnf, "ab, (cd, ef)")},
+      {"grammar/json_schema", grammar(1, kSchema, "[1, -2, 120]")},
+      {"grammar/properties",
+       grammar(
+           1,
+           R"({"type":"object","properties":{"a":{"type":"string","minLength":1,"maxLength":9},)"
+           R"("b":{"enum":[1,"x"]}},"required":["b"],"additionalProperties":{"type":"number"}})",
+           R"({"a": "q", "b": 1})")},
+      {"grammar/regex", grammar(2, kExpression, "azz7")},
       {"template/conversation", to_bytes(std::string(kConversation))},
       {"template/calls", to_bytes(std::string(kCalls))},
       {"template/filters", to_bytes(std::string(kFilters))},

@@ -29,4 +29,4 @@ endfunction()
 outrider_add_check(format scripts/format --check)
 outrider_add_check(lint scripts/lint)
 # The layers that read files from outside, under AddressSanitizer and UndefinedBehaviorSanitizer.
-outrider_add_check(sanitized_readers scripts/sanitized-tests asan base io tokenizer)
+outrider_add_check(sanitized_readers scripts/sanitized-tests asan base grammar io tokenizer)

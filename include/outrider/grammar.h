@@ -1,0 +1,47 @@
+// Texts of a given form: JSON by a schema, a grammar, a regular expression.
+//
+//   auto schema = outrider::Grammar::from_json_schema(R"({"type": "object", ...})");
+//   auto result = generator.generate(prompt, {.grammar = schema});
+//
+// Whatever the sampling, the drafter and the rule, a generated text goes on within the form at each
+// of its tokens, and an end token comes where the form allows an end: cut off by nothing
+// (FinishReason::stop), it is a text of the form. docs/grammar.md describes what is read.
+#ifndef OUTRIDER_GRAMMAR_H_
+#define OUTRIDER_GRAMMAR_H_
+
+#include <memory>
+#include <string_view>
+
+namespace outrider {
+
+class CompiledGrammar;
+
+// A form, ready for any number of requests. Immutable; thread-safe.
+class Grammar {
+ public:
+  // Each throws Error for what is malformed or not supported, naming it and its place; for forms
+  // without a text; for left recursion; and for what is too large.
+
+  // A grammar as llama.cpp writes it (GBNF); the rule `root` is the form.
+  static std::shared_ptr<const Grammar> from_gbnf(std::string_view text);
+  // JSON that is valid by a JSON Schema. A keyword that is not supported is an Error.
+  static std::shared_ptr<const Grammar> from_json_schema(std::string_view text);
+  // What a regular expression (of ECMA-262) matches whole.
+  static std::shared_ptr<const Grammar> from_regex(std::string_view text);
+  // Any JSON object.
+  static std::shared_ptr<const Grammar> any_json_object();
+
+  ~Grammar();
+
+  // For the engine's own use.
+  const std::shared_ptr<const CompiledGrammar>& compiled() const { return compiled_; }
+
+ private:
+  explicit Grammar(std::shared_ptr<const CompiledGrammar> compiled);
+
+  std::shared_ptr<const CompiledGrammar> compiled_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_H_

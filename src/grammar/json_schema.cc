@@ -1,0 +1,332 @@
+#include "grammar/json_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/formats.h"
+#include "grammar/json_parts.h"
+#include "grammar/limits.h"
+#include "grammar/number_range.h"
+#include "grammar/regex.h"
+#include "grammar/schema_forms.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+// Keywords by the type of the values that they speak of.
+struct TypedKeywords {
+  const char* type;
+  std::vector<const char*> names;
+};
+const std::vector<TypedKeywords>& keywords_by_type() {
+  static const std::vector<TypedKeywords> all = {
+      {"object", {"properties", "required", "additionalProperties"}},
+      {"array", {"items", "prefixItems", "minItems", "maxItems"}},
+      {"string", {"minLength", "maxLength", "pattern", "format"}},
+      {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}}};
+  return all;
+}
+
+bool is_of_type(const SchemaJson& value, const std::string& type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "number") return value.is_number();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "null") return value.is_null();
+  return value.is_number_integer() ||
+         (value.is_number() && std::trunc(value.get<double>()) == value.get<double>());
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : forms_(text), json_(parts_) {}
+
+  CompiledGrammar read() {
+    const int root = parts_.declare("schema");
+    parts_.define(root, schema(forms_.root(), "#"));
+    while (!waiting_.empty()) {
+      const Waiting next = std::move(waiting_.front());
+      waiting_.pop_front();
+      parts_.define(next.rule, definition(next.schema, next.place));
+    }
+    return {parts_, root, kReadSchema};
+  }
+
+ private:
+  struct Waiting {
+    int rule;
+    SchemaJson schema;
+    std::string place;
+  };
+
+  // One rule for each schema that is written differently, so that recursion ends; they are defined
+  // one after the other, so that nothing calls itself as deep as a document nests.
+  int schema(const SchemaJson& schema, const std::string& place) {
+    if (schema == true) return json_.value();
+    const SchemaJson bare = SchemaForms::without_annotations(schema);
+    const auto [at, is_new] = rules_.try_emplace(bare.dump(), -1);
+    if (is_new) {
+      at->second = parts_.declare(place);
+      waiting_.push_back({at->second, bare, place});
+    }
+    return parts_.call(at->second);
+  }
+
+  int definition(const SchemaJson& bare, const std::string& place) {
+    if (bare == false) return parts_.never();
+    forms_.check(bare, place);
+    if (bare.size() == 1 && bare.contains("$ref")) {
+      const std::string ref = bare["$ref"];
+      return schema(forms_.referred(ref, place), ref);
+    }
+    if (bare.size() == 1 && bare.contains("anyOf")) {
+      std::vector<int> choices;
+      for (const SchemaJson& branch : bare["anyOf"]) {
+        choices.push_back(schema(branch, place + "/anyOf"));
+      }
+      return parts_.choice(std::move(choices));
+    }
+    std::vector<int> choices;
+    for (const SchemaJson& one : forms_.alternatives(bare, place)) {
+      choices.push_back(one.contains("enum") ? values(one, place) : of_types(one, place));
+    }
+    return parts_.choice(std::move(choices));
+  }
+
+  int values(const SchemaJson& one, const std::string& place) {
+    std::vector<int> choices;
+    for (const SchemaJson& value : one["enum"]) {
+      const bool fits = !one.contains("type") || std::any_of(one["type"].begin(), one["type"].end(),
+                                                             [&value](const SchemaJson& type) {
+                                                               return is_of_type(value, type);
+                                                             });
+      if (!fits) continue;
+      for (const TypedKeywords& typed : keywords_by_type()) {
+        for (const char* const name : typed.names) {
+          if (one.contains(name) && is_of_type(value, typed.type)) {
+            throw Error(kReadSchema, place, "enum and const without other keywords",
+                        fmt::format("'{}'", name));
+          }
+        }
+      }
+      choices.push_back(parts_.text(value.dump()));
+    }
+    return parts_.choice(std::move(choices));
+  }
+
+  int of_types(const SchemaJson& one, const std::string& place) {
+    std::vector<std::string> types;
+    if (one.contains("type")) {
+      types = one["type"].get<std::vector<std::string>>();
+    } else {
+      for (const TypedKeywords& typed : keywords_by_type()) {
+        if (std::any_of(typed.names.begin(), typed.names.end(),
+                        [&one](const char* name) { return one.contains(name); })) {
+          types.emplace_back(typed.type);
+        }
+      }
+      if (types.empty()) return json_.value();
+    }
+    std::vector<int> choices;
+    choices.reserve(types.size());
+    for (const std::string& type : types) choices.push_back(of_type(type, one, place));
+    return parts_.choice(std::move(choices));
+  }
+
+  int of_type(const std::string& type, const SchemaJson& one, const std::string& place) {
+    if (type == "object") return object(one, place);
+    if (type == "array") return array(one, place);
+    if (type == "string") return string(one, place);
+    if (type == "number") return number(one, place);
+    if (type == "integer") return integer(one, place);
+    return type == "boolean" ? json_.boolean() : json_.null();
+  }
+
+  int object(const SchemaJson& one, const std::string& place) {
+    const bool has_properties = one.contains("properties");
+    const bool has_required = one.contains("required");
+    const SchemaJson properties = has_properties ? one["properties"] : SchemaJson::object();
+    const SchemaJson others =
+        one.contains("additionalProperties") ? one["additionalProperties"] : SchemaJson(true);
+    std::vector<JsonParts::Member> members;
+    std::vector<std::string> names;
+    members.reserve(properties.size());
+    names.reserve(properties.size());
+    const auto add = [&](const std::string& name, const SchemaJson& property, bool required) {
+      names.push_back(name);
+      members.push_back({.key = json_.quoted(name),
+                         .value = schema(property, place + "/" + name),
+                         .required = required});
+    };
+    const auto is_required = [&](const std::string& name) {
+      return has_required && std::find(one["required"].begin(), one["required"].end(), name) !=
+                                 one["required"].end();
+    };
+    for (const auto& [name, property] : properties.items()) {
+      add(name, property, is_required(name));
+    }
+    if (has_required) {
+      for (const SchemaJson& entry : one["required"]) {
+        const std::string name = entry;
+        if (std::find(names.begin(), names.end(), name) == names.end()) add(name, others, true);
+      }
+    }
+    // Members that the schema does not name are written where it speaks of them.
+    const bool open = one.contains("additionalProperties") ? others != false : names.empty();
+    int other = JsonParts::kNone;
+    if (open) {
+      const int key = names.empty() ? json_.string() : json_.other_key(names);
+      other = json_.member(key, schema(others, place + "/additionalProperties"));
+    }
+    return json_.object_of(members, other);
+  }
+
+  int array(const SchemaJson& one, const std::string& place) {
+    const int least = one.value("minItems", 0);
+    const int most = one.value("maxItems", kUnlimited);
+    if (most != kUnlimited && most < least) return parts_.never();
+    std::vector<int> first;
+    if (one.contains("prefixItems")) {
+      first.reserve(one["prefixItems"].size());
+      for (const SchemaJson& item : one["prefixItems"]) {
+        first.push_back(schema(item, place + "/prefixItems"));
+      }
+    }
+    int rest = JsonParts::kNone;
+    if (!one.contains("items")) {
+      rest = json_.value();
+    } else if (one["items"] != false) {
+      rest = schema(one["items"], place + "/items");
+    }
+    return json_.array_of(first, rest, least, most);
+  }
+
+  int string(const SchemaJson& one, const std::string& place) {
+    const bool has_pattern = one.contains("pattern");
+    const bool has_format = one.contains("format");
+    if (!has_pattern && !has_format) {
+      const int least = one.value("minLength", 0);
+      const int most = one.value("maxLength", kUnlimited);
+      if (most != kUnlimited && most < least) return parts_.never();
+      return least == 0 && most == kUnlimited ? json_.string() : json_.string(least, most);
+    }
+    if (has_pattern && has_format) {
+      throw Error(kReadSchema, place, "pattern or format", "both");
+    }
+    for (const char* const name : {"minLength", "maxLength"}) {
+      if (one.contains(name)) {
+        throw Error(kReadSchema, place, "pattern and format without bounds of the length",
+                    fmt::format("'{}'", name));
+      }
+    }
+    const auto character = [this](const CodePoints& set) { return json_.character(set); };
+    if (has_pattern) {
+      const std::string pattern = one["pattern"];
+      try {
+        return json_.quoted(
+            regex_part(pattern, Anchors::stated, parts_, character, "read pattern"));
+      } catch (const Error& error) {
+        throw Error(kReadSchema, place + "/pattern", error.what());
+      }
+    }
+    const std::string format = one["format"];
+    const auto expression = expression_of_format(format);
+    if (!expression) {
+      throw Error(kReadSchema, place + "/format",
+                  fmt::format("one of {}", fmt::join(known_formats(), " ")), format);
+    }
+    return json_.quoted(regex_part(*expression, Anchors::implied, parts_, character, kReadSchema));
+  }
+
+  // A bound as the next integer in a direction, within what is written.
+  static std::int64_t rounded(const SchemaJson& bound, bool up) {
+    constexpr double kFar = 1e18;
+    const auto value = bound.get<double>();
+    if (value >= kFar) return kLargestInteger + 1;
+    if (value <= -kFar) return -kLargestInteger - 1;
+    if (bound.is_number_integer()) return bound.get<std::int64_t>();
+    return static_cast<std::int64_t>(up ? std::ceil(value) : std::floor(value));
+  }
+  static bool is_whole(const SchemaJson& bound) { return is_of_type(bound, "integer"); }
+
+  int integer(const SchemaJson& one, const std::string&) {
+    NumberBounds bounds;
+    const auto raise = [&bounds](std::int64_t value) {
+      bounds.least = std::max(bounds.least.value_or(value), value);
+    };
+    const auto lower = [&bounds](std::int64_t value) {
+      bounds.most = std::min(bounds.most.value_or(value), value);
+    };
+    if (one.contains("minimum")) raise(rounded(one["minimum"], true));
+    if (one.contains("maximum")) lower(rounded(one["maximum"], false));
+    if (one.contains("exclusiveMinimum")) {
+      const SchemaJson& bound = one["exclusiveMinimum"];
+      raise(rounded(bound, true) + (is_whole(bound) ? 1 : 0));
+    }
+    if (one.contains("exclusiveMaximum")) {
+      const SchemaJson& bound = one["exclusiveMaximum"];
+      lower(rounded(bound, false) - (is_whole(bound) ? 1 : 0));
+    }
+    if (!bounds.least && !bounds.most) return json_.integer();
+    return integers_between(bounds, parts_);
+  }
+
+  int number(const SchemaJson& one, const std::string& place) {
+    NumberBounds bounds;
+    for (const char* const name : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
+      if (!one.contains(name)) continue;
+      if (!is_whole(one[name])) {
+        throw Error(kReadSchema, fmt::format("{}/{}", place, name),
+                    "a bound of numbers that is an integer", one[name].dump());
+      }
+    }
+    if (one.contains("minimum")) bounds.least = rounded(one["minimum"], true);
+    if (one.contains("maximum")) bounds.most = rounded(one["maximum"], false);
+    if (one.contains("exclusiveMinimum")) {
+      const std::int64_t value = rounded(one["exclusiveMinimum"], true);
+      if (!bounds.least || *bounds.least <= value) {
+        bounds.least = value;
+        bounds.above_least = true;
+      }
+    }
+    if (one.contains("exclusiveMaximum")) {
+      const std::int64_t value = rounded(one["exclusiveMaximum"], false);
+      if (!bounds.most || *bounds.most >= value) {
+        bounds.most = value;
+        bounds.below_most = true;
+      }
+    }
+    if (!bounds.least && !bounds.most) return json_.number();
+    return numbers_between(bounds, parts_);
+  }
+
+  SchemaForms forms_;
+  GrammarParts parts_;
+  JsonParts json_;
+  std::unordered_map<std::string, int> rules_;  // by their schemas' texts
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace
+
+CompiledGrammar read_json_schema(std::string_view text) { return Reader(text).read(); }
+
+CompiledGrammar any_json_object() {
+  GrammarParts parts;
+  JsonParts json(parts);
+  const int root = parts.declare("JSON object");
+  parts.define(root, json.object());
+  return {parts, root, "make grammar"};
+}
+
+}  // namespace outrider

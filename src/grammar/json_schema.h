@@ -1,0 +1,19 @@
+// JSON Schema: docs/grammar.md lists the keywords that are supported.
+#ifndef OUTRIDER_GRAMMAR_JSON_SCHEMA_H_
+#define OUTRIDER_GRAMMAR_JSON_SCHEMA_H_
+
+#include <string_view>
+
+#include "grammar/grammar.h"
+
+namespace outrider {
+
+// Texts of JSON that are valid by the schema: not all of them, since values have one order of
+// members and few ways to be spelled. Throws Error naming what is not supported. Thread-safe.
+CompiledGrammar read_json_schema(std::string_view text);
+// Any JSON object.
+CompiledGrammar any_json_object();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_GRAMMAR_JSON_SCHEMA_H_

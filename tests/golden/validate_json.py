@@ -1,0 +1,73 @@
+"""Checks texts by their schemas: lines {"schema": ..., "text": "..."} of standard input.
+
+Prints the first text that is not valid, and fails. Ends with status 77 where jsonschema is not there.
+"""
+
+import json
+import sys
+
+try:
+    import jsonschema
+except ImportError:
+    print("Python's jsonschema is not installed")
+    sys.exit(77)
+
+# Formats that need no other packages are checked here by the standard library's own readers.
+import datetime
+import ipaddress
+import uuid
+
+
+def check_format(name, text):
+    if name == "date":
+        datetime.date.fromisoformat(text)
+    elif name in ("time", "date-time"):
+        kind = datetime.time if name == "time" else datetime.datetime
+        head, dot, rest = text.partition(".")
+        if dot:  # fractions of three or six digits alone are read by older Pythons
+            digits = len(rest) - len(rest.lstrip("0123456789"))
+            assert digits >= 1
+            text = head + rest[digits:]
+        kind.fromisoformat(text.replace("Z", "+00:00"))
+    elif name == "uuid":
+        assert str(uuid.UUID(text)) == text
+    elif name == "ipv4":
+        ipaddress.IPv4Address(text)
+
+
+checker = jsonschema.FormatChecker(formats=())
+for format_name in ("date", "time", "date-time", "uuid", "ipv4"):
+
+    def check(value, format_name=format_name):
+        if isinstance(value, str):
+            check_format(format_name, value)
+        return True
+
+    checker.checks(format_name, raises=(ValueError, AssertionError))(check)
+
+validators = {}
+n_checked = 0
+for line in sys.stdin:
+    case = json.loads(line)
+    key = json.dumps(case["schema"])
+    if key not in validators:
+        schema = case["schema"]
+
+        def with_null(node):  # `nullable` is not JSON Schema's: said in its words
+            if isinstance(node, dict):
+                node = {name: with_null(value) for name, value in node.items()}
+                if node.pop("nullable", False) is True:
+                    types = node["type"] if isinstance(node["type"], list) else [node["type"]]
+                    node["type"] = types + ["null"]
+            elif isinstance(node, list):
+                node = [with_null(value) for value in node]
+            return node
+
+        validators[key] = jsonschema.Draft202012Validator(with_null(schema), format_checker=checker)
+    value = json.loads(case["text"])
+    error = next(validators[key].iter_errors(value), None)
+    if error is not None:
+        print(f"schema {key}\ntext {case['text']}\n{error.message}")
+        sys.exit(1)
+    n_checked += 1
+print(f"{n_checked} texts are valid")
