@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "outrider/grammar.h"
 #include "outrider/model.h"
 #include "outrider/sampling.h"
 #include "outrider/types.h"
@@ -111,6 +112,10 @@ struct GenerateOptions {
   // The text ends before the first of these. One that is a special token's spelling stands for that
   // token.
   std::vector<std::string> stop_strings = {};
+  // What the generated text has to be (grammar.h); null: anything. Target and drafter see no other
+  // tokens than those that may follow; where none may, the request ends with an Error. A text that
+  // max_tokens, a stop token or a stop string cuts off may be unfinished.
+  std::shared_ptr<const Grammar> grammar = nullptr;
   bool add_special = true;   // the tokenizer's own special tokens around a text prompt
   bool keep_logits = false;  // fill GenerateResult::logits
   std::function<void(const TokenEvent&)> on_token = {};

@@ -16,6 +16,7 @@
 namespace outrider {
 
 class LanguageModel;
+class TokenTrie;
 
 struct ModelOptions {
   // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores, with f16
@@ -80,6 +81,8 @@ class Model {
 
   // For the engine's own use.
   LanguageModel& language_model() const { return *language_model_; }
+  // What grammars match the vocabulary by; made when it is first asked for. Thread-safe.
+  const TokenTrie& token_trie() const;
 
  private:
   Model();
@@ -89,6 +92,8 @@ class Model {
   ModelSummary summary_;
   std::vector<TokenId> end_tokens_;
   std::vector<std::string> warnings_;
+  struct LazyTrie;
+  std::unique_ptr<LazyTrie> trie_;
 };
 
 // Names of the kernel tables in this build, and whether this machine can run each.

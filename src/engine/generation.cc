@@ -40,6 +40,7 @@ void check_request(const GenerateRequest& request, const Model& model,
     throw UsageError(kOperation, "temperature", fmt::format("0 with the rule {}", speculation.rule),
                      fmt::format("{}", request.options.sampling.temperature));
   }
+  if (request.options.grammar != nullptr) model.token_trie();  // made here, not while others wait
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
                      fmt::format("{}", request.options.max_tokens));
@@ -60,6 +61,10 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
                .stop = speculation_->stop.get()}),
       decoding_(model.tokenizer().start_decoding(false)),
       stop_strings_(stops_in_text(request_.options.stop_strings)) {
+  if (request_.options.grammar != nullptr) {
+    stream_.history.constrain(
+        std::make_shared<GrammarMatcher>(request_.options.grammar->compiled(), model.token_trie()));
+  }
   decode_prompt(request_.prompt);
   stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + request_.options.max_tokens,
                                              model.summary().context_length);
@@ -76,6 +81,7 @@ bool Generation::commit(const Committed& committed) {
   if (std::isnan(logits.at(committed.id))) {
     throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
   }
+  const bool is_complete = stream_.history.is_constrained() && follow_grammar(committed.id);
   result_.ids.push_back(committed.id);
   if (recorder_) recorder_->add(committed.id, logits.values());
   if (request_.options.keep_logits) {
@@ -89,7 +95,7 @@ bool Generation::commit(const Committed& committed) {
   decoded_.clear();
   if (is_token && !ends) decoding_->push(committed.id, decoded_);
   take_decoded();
-  const bool stops = ends || stop_strings_.found();
+  const bool stops = ends || stop_strings_.found() || is_complete;
   if (stops) release_rest();
   if (stops) result_.finish_reason = FinishReason::stop;
   if (request_.options.on_token) {
@@ -101,7 +107,25 @@ bool Generation::commit(const Committed& committed) {
   return stops;
 }
 
+// Throws Error for a token that the grammar does not let follow: there was none, then. True where
+// nothing can follow it either, and the text is one of the grammar.
+bool Generation::follow_grammar(TokenId id) {
+  of_round_.push_back(id);
+  GrammarMatcher& matcher = stream_.history.matcher();
+  const int state = stream_.history.state_behind(of_round_);
+  if (state == GrammarMatcher::kNotAllowed) {
+    const std::string failure = matcher.failure();
+    if (!failure.empty()) throw Error("follow grammar", "text", failure);
+    throw Error("follow grammar", "next token", "one that the grammar lets follow",
+                "none in the vocabulary with a probability");
+  }
+  if (!matcher.complete(state)) return false;
+  const std::span<const std::uint64_t> allowed = matcher.allowed(state);
+  return std::all_of(allowed.begin(), allowed.end(), [](std::uint64_t word) { return word == 0; });
+}
+
 void Generation::begin_round() {
+  of_round_.clear();
   const auto now = Clock::now();
   if (!began_) began_ = now;
   drafts_now_ = stream_.n_to_run() == 0;

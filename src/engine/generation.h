@@ -66,6 +66,7 @@ class Generation {
   using Clock = std::chrono::steady_clock;
 
   bool ends_text(TokenId id) const;
+  bool follow_grammar(TokenId id);
   std::vector<std::string> stops_in_text(const std::vector<std::string>& stops);
   void decode_prompt(std::span<const TokenId> prompt);
   void take_decoded();
@@ -83,6 +84,7 @@ class Generation {
   std::string held_of_prompt_;        // text of the prompt that decoding_ has not given out yet
   std::vector<TokenId> stop_tokens_;  // of stop strings
   StopStrings stop_strings_;
+  std::vector<TokenId> of_round_;  // tokens of this round that the grammar has seen
   bool released_ = false;
   std::int64_t accepted_before_ = 0;           // when the round began
   std::int64_t passes_before_ = 0;             // likewise

@@ -1,16 +1,24 @@
 #include "outrider/model.h"
 
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "engine/end_tokens.h"
 #include "engine/speculation.h"
+#include "grammar/token_trie.h"
 #include "kernels/dispatch.h"
 #include "model/load_model.h"
 #include "tensor/team.h"
 
 namespace outrider {
 
-Model::Model() = default;
+struct Model::LazyTrie {
+  std::once_flag once;
+  std::optional<TokenTrie> trie;
+};
+
+Model::Model() : trie_(std::make_unique<LazyTrie>()) {}
 Model::~Model() = default;
 
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
@@ -44,6 +52,13 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .weight_bytes = footprint.weight_bytes,
                      .kv_bytes_per_token = footprint.kv_bytes_per_token};
   return model;
+}
+
+const TokenTrie& Model::token_trie() const {
+  std::call_once(trie_->once, [this] {
+    trie_->trie.emplace(*tokenizer_, summary_.vocabulary_size, end_tokens_);
+  });
+  return *trie_->trie;
 }
 
 std::vector<std::pair<std::string, bool>> kernel_tables() {

@@ -74,6 +74,23 @@ std::string_view TokenTrie::bytes(TokenId id) const {
                                          first_byte_[index + 1] - first_byte_[index]);
 }
 
+TokenId TokenTrie::longest(std::string_view text) const {
+  TokenId best = kNoToken;
+  std::size_t first = 0;  // of the children of the node that the text has led to
+  std::size_t end = nodes_.size() - 1;
+  for (const char c : text) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    while (first < end && nodes_[first].byte != byte) {
+      first = static_cast<std::size_t>(nodes_[first].end);
+    }
+    if (first >= end) break;
+    if (!tokens_at(first).empty()) best = tokens_at(first).front();
+    end = static_cast<std::size_t>(nodes_[first].end);
+    ++first;
+  }
+  return best;
+}
+
 bool TokenTrie::is_end(TokenId id) const {
   return std::find(end_tokens_.begin(), end_tokens_.end(), id) != end_tokens_.end();
 }

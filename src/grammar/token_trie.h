@@ -46,6 +46,8 @@ class TokenTrie {
   std::size_t n_words() const { return (first_byte_.size() - 1 + 63) / 64; }
   // Empty for tokens that are not in the trie, and for ids that are none.
   std::string_view bytes(TokenId id) const;
+  // The longest token that the text begins with; kNoToken: none.
+  TokenId longest(std::string_view text) const;
   bool is_end(TokenId id) const;
   std::span<const TokenId> end_tokens() const { return end_tokens_; }
 

@@ -8,7 +8,7 @@ PenalisedRow::PenalisedRow(const Transform& transform, LogitRow row, const Token
                            std::span<const TokenId> path, std::vector<TokenLogit>& replaced)
     : row_(row) {
   replaced.clear();
-  if (!transform.has_penalties()) return;
+  if (!transform.changes_logits(history)) return;
   transform.penalise(row_.values_, history, path, &replaced);
   replaced_ = replaced;
 }

@@ -1,4 +1,4 @@
-// A request's bias and penalties on a row of logits, without a copy of the row.
+// A request's bias, penalties and grammar on a row of logits, without a copy of the row.
 #ifndef OUTRIDER_SAMPLING_PENALISED_ROW_H_
 #define OUTRIDER_SAMPLING_PENALISED_ROW_H_
 
@@ -12,8 +12,8 @@ namespace outrider {
 
 // As long as it lives, the row holds penalised logits (Transform::penalise); afterwards it holds
 // what it did before, to the bit. Only the logits of tokens that the request's bias, the text or
-// the path name are written. Where the transform has no penalties nothing is. One at a time on a
-// row.
+// the path name are written, and those that its grammar forbids. Where there are none of these
+// nothing is. One at a time on a row.
 class PenalisedRow {
  public:
   // replaced: storage, overwritten; reused from row to row, it outlives the object.

@@ -276,6 +276,19 @@ std::size_t find_nucleus_of_peaked_row(double temperature, double top_p, Scratch
   return 0;
 }
 
+// The ids below n_ids that a mask does not have, ascending.
+template <typename Visit>
+void for_each_forbidden(std::span<const std::uint64_t> mask, std::size_t n_ids,
+                        const Visit& visit) {
+  for (std::size_t first = 0; first < n_ids; first += 64) {
+    std::uint64_t forbidden = first / 64 < mask.size() ? ~mask[first / 64] : ~std::uint64_t{0};
+    if (n_ids - first < 64) forbidden &= (std::uint64_t{1} << (n_ids - first)) - 1;
+    for (; forbidden != 0; forbidden &= forbidden - 1) {
+      visit(static_cast<TokenId>(first) + std::countr_zero(forbidden));
+    }
+  }
+}
+
 // total is at least 1, the likeliest token's weight: its reciprocal is a number.
 void normalise(double total, Distribution& weighted) {
   const double scale = 1 / total;
@@ -316,7 +329,23 @@ void TokenHistory::add_prompt(std::span<const TokenId> tokens) {
   for (TokenId token : tokens) count_of(token).in_prompt = true;
 }
 
-void TokenHistory::add_generated(TokenId token) { ++count_of(token).generated; }
+void TokenHistory::add_generated(TokenId token) {
+  ++count_of(token).generated;
+  if (matcher_ == nullptr) return;
+  state_ = matcher_->advance(state_, token);
+  if (matcher_->is_full()) matcher_ = std::make_shared<GrammarMatcher>(*matcher_, state_);
+}
+
+void TokenHistory::constrain(std::shared_ptr<GrammarMatcher> matcher) {
+  matcher_ = std::move(matcher);
+  state_ = matcher_->start();
+}
+
+int TokenHistory::state_behind(std::span<const TokenId> path) const {
+  int state = state_;
+  for (const TokenId token : path) state = matcher_->advance(state, token);
+  return state;
+}
 
 TokenHistory::Count& TokenHistory::count_of(TokenId token) {
   if (2 * (counts_.size() + 1) > places_.size()) reserve(2 * (counts_.size() + 1));
@@ -384,9 +413,16 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
     const auto index = static_cast<std::size_t>(id);
     if (index < logits.size()) write(id, logits[index] + bias);
   }
+  // Last of all, since it overrules the rest.
+  const auto mask = [&] {
+    if (!history.is_constrained()) return;
+    if (replaced != nullptr) replaced->reserve(replaced->size() + logits.size());
+    for_each_forbidden(history.matcher().allowed(history.state_behind(path)), logits.size(),
+                       [&write](TokenId id) { write(id, kMinusInfinity); });
+  };
   if (params_.repetition_penalty == 1 && params_.presence_penalty == 0 &&
       params_.frequency_penalty == 0) {
-    return;
+    return mask();
   }
   // Each token's steps touch its own logit alone, so the order of tokens does not matter; the steps
   // are taken in double and rounded once.
@@ -408,6 +444,7 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
     if (std::find(path.begin(), token, *token) != token) continue;  // done at its first place
     apply(*token, std::count(token, path.end(), *token));
   }
+  mask();
 }
 
 bool Transform::keeps_raw() const {

@@ -4,16 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/logit_row.h"
+#include "grammar/matcher.h"
 #include "outrider/sampling.h"
 #include "sampling/distribution.h"
 
 namespace outrider {
 
-// What penalties look at: the tokens seen so far, as counts. Grows as tokens are committed.
+// What penalties look at: the tokens seen so far, as counts; and where a request has a grammar, the
+// state that these tokens have led to. Grows as tokens are committed.
+//
+// A copy goes on by itself. Copies share what the matcher remembers: one of them at a time may be
+// asked.
 class TokenHistory {
  public:
   // Room for n_tokens different tokens: until there are more, adding one allocates nothing.
@@ -31,6 +37,14 @@ class TokenHistory {
   std::span<const Count> counts() const { return counts_; }  // a token each, as they came
   bool contains(TokenId token) const { return !places_.empty() && places_[place_of(token)] >= 0; }
 
+  // From here on, generated tokens are read by the matcher from its start.
+  void constrain(std::shared_ptr<GrammarMatcher> matcher);
+  bool is_constrained() const { return matcher_ != nullptr; }
+  // Of a constrained text.
+  GrammarMatcher& matcher() const { return *matcher_; }
+  // The matcher's state behind the generated tokens and those of a path.
+  int state_behind(std::span<const TokenId> path) const;
+
  private:
   Count& count_of(TokenId token);
   std::size_t place_of(TokenId token) const;  // the token's own, or the free one it would get
@@ -39,6 +53,8 @@ class TokenHistory {
   // Open addressing, a power of two of places, half of them free at least: where in counts_ a
   // token's count is, -1 in free places.
   std::vector<std::int32_t> places_;
+  std::shared_ptr<GrammarMatcher> matcher_;
+  int state_ = GrammarMatcher::kNotAllowed;
 };
 
 // What a token's logit was, or is.
@@ -57,7 +73,8 @@ class Transform {
   // Every distribution is a point mass, for any logits.
   bool greedy() const { return params_.temperature == 0 || params_.top_k == 1; }
 
-  // Bias and penalties, in place, on logits (vocabulary). `path` are the tokens of the node's own
+  // Bias, penalties and the grammar's mask, in place, on logits (vocabulary): what the grammar does
+  // not let follow gets -infinity. `path` are the tokens of the node's own
   // path below the committed ones, root excluded (they count as generated: a token twice on the
   // path counts twice). Bias, history and path may hold ids that the logits (of a drafter with a
   // smaller vocabulary) do not have: those are passed over. replaced, unless null, gets at its end
@@ -83,7 +100,11 @@ class Transform {
   // The most tokens that distribution() leaves of n_logits.
   std::size_t most_tokens(std::size_t n_logits) const;
 
-  // True where penalise changes nothing, so that callers need not copy the logits.
+  // Whether penalise may change something, so that callers have to know a node's path.
+  bool changes_logits(const TokenHistory& history) const {
+    return has_penalties() || history.is_constrained();
+  }
+  // The same, where there is no grammar.
   bool has_penalties() const;
 
  private:

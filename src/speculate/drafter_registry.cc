@@ -8,6 +8,7 @@
 #include "speculate/drafters/cascade_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
+#include "speculate/drafters/grammar_drafter.h"
 #include "speculate/drafters/jacobi_drafter.h"
 #include "speculate/drafters/layerskip_drafter.h"
 #include "speculate/drafters/lookahead_drafter.h"
@@ -55,6 +56,9 @@ constexpr DrafterKind kKinds[] = {
     {"retrieval", "retrieval:path=FILE",
      "what followed the last tokens in a large text: outrider datastore", false,
      read_retrieval_drafter},
+    {"grammar", "grammar[:length=K]",
+     "what the request's grammar makes certain; for first: and relay:", false,
+     read_grammar_drafter},
     {"lookahead", "lookahead[:window=W,ngram=N,guesses=G]",
      "n-grams that the target itself writes in a Jacobi window", false, read_lookahead_drafter},
     {"layerskip", "layerskip:layers=L or layerskip:skip=I+J, with [,confidence=C]",

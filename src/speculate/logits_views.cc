@@ -36,7 +36,7 @@ void LogitsViews::ask_at_leaves(Drafter& drafter, const Context& context, bool r
 }
 
 PenalisedRow LogitsViews::penalised(int node) {
-  if (transform_->has_penalties()) tree_->path_tokens(node, path_);
+  if (transform_->changes_logits(*history_)) tree_->path_tokens(node, path_);
   return {*transform_, logits(node), *history_, path_, replaced_};
 }
 

@@ -14,7 +14,7 @@ namespace {
 // The drafter's logits behind a node with bias and penalties.
 PenalisedRow penalised_at(const Context& context, const DraftTree& tree, int node, LogitRow logits,
                           PenaltyStorage& storage) {
-  if (context.transform->has_penalties()) tree.path_tokens(node, storage.path);
+  if (context.transform->changes_logits(*context.history)) tree.path_tokens(node, storage.path);
   return {*context.transform, logits, *context.history, storage.path, storage.replaced};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -32,6 +33,10 @@ struct Trial {
   // and a round that is exact in front of an exact process is all that there is to show, except
   // that rounds are independent.
   bool first_round_only = false;
+  // Where the texts have a grammar: a matcher for a new text; and, found without it, what it makes
+  // of the logits behind some emitted tokens.
+  std::function<std::shared_ptr<GrammarMatcher>()> matcher = {};
+  std::function<void(const std::vector<TokenId>& emitted, std::vector<float>& logits)> mask = {};
 };
 
 struct Enumerated {
@@ -57,6 +62,7 @@ inline void add_target_process(const Trial& trial, const std::vector<TokenId>& e
   const Transform transform(trial.sampling, trial.target->config().vocabulary_size);
   std::vector<float> logits = trial.target->logits(prefix);
   transform.penalise(logits, history, {});
+  if (trial.mask) trial.mask(emitted, logits);
   Distribution next;
   transform.distribution(logits, next);
   for (std::size_t index = 0; index < next.ids.size(); ++index) {
@@ -82,6 +88,7 @@ inline Enumerated enumerate(const Trial& trial) {
     Stream stream(0, trial.prompt,
                   Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
     stream.max_total = stream.n_prompt + trial.n_tokens;
+    if (trial.matcher) stream.history.constrain(trial.matcher());
     decoder.begin(stream);
     Stream* const streams[] = {&stream};
     const CommitFunction go_on = [](Stream&, const Committed&) { return false; };

@@ -10,7 +10,7 @@ namespace outrider {
 TokenId TargetGuesses::behind(const RoundResult& result, int node, int n_standing) {
   const Transform& transform = *result.context->transform;
   std::span<const TokenId> path;
-  if (transform.has_penalties()) {
+  if (transform.changes_logits(*result.context->history)) {
     result.tree->path_tokens(node, path_);
     path = std::span(path_).subspan(static_cast<std::size_t>(n_standing));
   }
