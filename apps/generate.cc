@@ -14,6 +14,7 @@
 #include "chat_prompt.h"
 #include "commands.h"
 #include "flag_values.h"
+#include "grammar_flags.h"
 #include "interrupt.h"
 #include "logits_file.h"
 #include "model_flags.h"
@@ -39,6 +40,7 @@ struct GenerateFlags {
   bool raw = false;
   bool chat = false;
   ConversationFlags conversation;
+  GrammarFlags grammar;
   bool json = false;
   std::string logits;
   bool show_draft = false;
@@ -104,6 +106,9 @@ std::vector<std::filesystem::path> files_of(const GenerateFlags& flags) {
   std::vector<std::filesystem::path> files;
   add_files_of_model(flags.model.model, files);
   add_files_of_model(flags.model.draft_path, files);
+  for (const std::string& file : {flags.grammar.grammar, flags.grammar.json_schema}) {
+    if (!file.empty()) files.emplace_back(file);
+  }
   if (flags.has_prompt_file) files.emplace_back(flags.prompt_file);
   return files;
 }
@@ -112,6 +117,7 @@ int run(const GenerateFlags& flags) {
   // Everything that can be refused is refused before the model is loaded.
   const std::string text = flags.has_prompt_file ? read_text(flags.prompt_file) : flags.prompt;
   if (!flags.has_prompt_file) require_text(text, "--prompt");
+  const std::shared_ptr<const Grammar> grammar = read_grammar(flags.grammar);
   std::optional<LogitsFile> logits_file;
   if (!flags.logits.empty()) {
     require_not_read(flags.logits, files_of(flags));
@@ -128,6 +134,7 @@ int run(const GenerateFlags& flags) {
   const TokenStyle style = choose_style(flags.show_draft, flags.colour);
   TokenPrinter printer(style, output, interrupt);
   GenerateOptions options = flags.options;
+  options.grammar = grammar;
   options.keep_logits = logits_file.has_value();
   options.cancel = interrupt.flag();
   options.verdict_log = verdict_log.log();
@@ -190,6 +197,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
   add_model_defaults_flag(*app);
+  add_grammar_flags(*app, flags->grammar);
   add_verdict_log_flags(*app, flags->verdict_log);
 
   constexpr const char* kOutput = "Output (the continuation alone goes to standard output)";
@@ -214,6 +222,8 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       "      --chat --prompt \"Name three rivers.\" --show-draft\n"
       "  outrider generate --model model.gguf --prompt-file - --temperature 0.8 --top-p 0.95 \\\n"
       "      --seed 7 --json < prompt.txt\n"
+      "  outrider generate --model model.gguf --drafter first:grammar,suffix --chat \\\n"
+      "      --json-schema person.json --prompt \"Describe Ada Lovelace in JSON.\"\n"
       "  outrider generate --cascade \"spec:SMALL>MIDDLE>LARGE\" --rule token-v3:alpha=0.3 \\\n"
       "      --prompt \"Once upon a time\"\n");
 

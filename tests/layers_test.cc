@@ -34,7 +34,7 @@ const std::vector<Layer>& layers() {
       {"chat_template", {"base"}},
       {"tensor", {"kernels", "base"}},
       {"tokenizer", {"base", "io"}},
-      {"grammar", {"tokenizer", "base"}},
+      {"grammar", {"base"}},
       {"sampling", {"kernels", "grammar", "base"}},
       {"model", {"tensor", "io"}},
       {"speculate", {"sampling", "model"}},

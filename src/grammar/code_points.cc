@@ -42,7 +42,29 @@ void add_sequences(CodePointRange range, int n, std::vector<ByteSequence>& out) 
   out.push_back(std::move(sequence));
 }
 
+int n_bytes_of(char32_t value) {
+  if (value < 0x80) return 1;
+  if (value < 0x800) return 2;
+  return value < 0x10000 ? 3 : 4;
+}
+
 }  // namespace
+
+SpelledCharacter character_at(std::string_view text, std::size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  if (first < 0x80) return {first, 1};
+  const std::size_t n = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  char32_t value = first & (0x7FU >> n);
+  for (std::size_t i = 1; i < n; ++i) {
+    value = value << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
+  }
+  return {value, n};
+}
+
+void append_character(char32_t value, std::string& out) {
+  const int n = n_bytes_of(value);
+  for (int i = 0; i < n; ++i) out += static_cast<char>(byte_of(value, i, n));
+}
 
 CodePoints::CodePoints(std::initializer_list<CodePointRange> ranges) {
   for (const CodePointRange& range : ranges) add(range);

@@ -2,13 +2,24 @@
 #ifndef OUTRIDER_GRAMMAR_CODE_POINTS_H_
 #define OUTRIDER_GRAMMAR_CODE_POINTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace outrider {
 
 inline constexpr char32_t kLastCodePoint = 0x10FFFF;
+
+struct SpelledCharacter {
+  char32_t value = 0;
+  std::size_t n_bytes = 0;
+};
+// The character at text[at]; the text is UTF-8 and `at` the start of a character.
+SpelledCharacter character_at(std::string_view text, std::size_t at);
+void append_character(char32_t value, std::string& out);
 
 struct CodePointRange {  // both ends included
   char32_t first = 0;

@@ -10,7 +10,6 @@
 
 #include "grammar/limits.h"
 #include "grammar/scanner.h"
-#include "tokenizer/utf8.h"
 
 namespace outrider {
 namespace {
@@ -181,7 +180,7 @@ class Reader {
   std::string read_literal() {
     scanner_.take();
     std::string text;
-    while (scanner_.peek() != '"') append_utf8(take_character('"'), text);
+    while (scanner_.peek() != '"') append_character(take_character('"'), text);
     scanner_.take();
     return text;
   }

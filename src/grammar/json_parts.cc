@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tokenizer/utf8.h"
-
 namespace outrider {
 namespace {
 
@@ -162,13 +160,13 @@ int JsonParts::quoted(int content) {
 int JsonParts::quoted(std::string_view content) {
   std::string text = "\"";
   for (std::size_t at = 0; at < content.size();) {
-    const CodePoint here = code_point_at(content, at);
+    const SpelledCharacter here = character_at(content, at);
     if (kEscaped.contains(here.value)) {
       text += escape_of(here.value);
     } else {
-      append_utf8(here.value, text);
+      append_character(here.value, text);
     }
-    at += static_cast<std::size_t>(here.n_bytes);
+    at += here.n_bytes;
   }
   return parts_.text(text + '"');
 }
@@ -193,16 +191,16 @@ int JsonParts::without(std::span<const std::string> names, std::size_t depth) {
   if (!is_name) choices.push_back(parts_.nothing());
   CodePoints others = kEscaped.complement();
   while (!names.empty()) {
-    const CodePoint next = code_point_at(names.front(), depth);
+    const SpelledCharacter next = character_at(names.front(), depth);
     std::size_t n = 0;
     while (n < names.size() && names[n].size() > depth &&
-           code_point_at(names[n], depth).value == next.value) {
+           character_at(names[n], depth).value == next.value) {
       ++n;
     }
     const CodePoints here = {{next.value, next.value}};
     // Names with characters that have to be escaped are spelled in no other way.
     if (!kEscaped.contains(next.value)) {
-      const int rest = without(names.first(n), depth + static_cast<std::size_t>(next.n_bytes));
+      const int rest = without(names.first(n), depth + next.n_bytes);
       choices.push_back(parts_.sequence({parts_.character(here), rest}));
     }
     others = others.less(here);

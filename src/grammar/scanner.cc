@@ -8,7 +8,7 @@
 #include "grammar/limits.h"
 #include "grammar/parts.h"
 #include "outrider/error.h"
-#include "tokenizer/utf8.h"
+#include "outrider/tokenizer.h"
 
 namespace outrider {
 namespace {
@@ -28,15 +28,15 @@ Scanner::Scanner(std::string_view text, const char* operation)
     throw Error(operation, "text", fmt::format("at most {} bytes", kLongestGrammar_bytes),
                 fmt::format("{}", text.size()));
   }
-  require_utf8(text, operation, "text");
+  require_text(text, operation);
 }
 
-char32_t Scanner::peek() const { return ended() ? kEnd : code_point_at(text_, at_).value; }
+char32_t Scanner::peek() const { return ended() ? kEnd : character_at(text_, at_).value; }
 
 char32_t Scanner::take() {
   if (ended()) return kEnd;
-  const CodePoint here = code_point_at(text_, at_);
-  at_ += static_cast<std::size_t>(here.n_bytes);
+  const SpelledCharacter here = character_at(text_, at_);
+  at_ += here.n_bytes;
   return here.value;
 }
 
@@ -74,7 +74,7 @@ int Scanner::take_count() {
 
 std::string Scanner::here() const {
   if (ended()) return "the end";
-  const auto n = static_cast<std::size_t>(code_point_at(text_, at_).n_bytes);
+  const std::size_t n = character_at(text_, at_).n_bytes;
   if (text_[at_] == '\n') return "the end of the line";
   return fmt::format("'{}'", text_.substr(at_, n));
 }

@@ -8,7 +8,7 @@
 
 #include "grammar/limits.h"
 #include "outrider/error.h"
-#include "tokenizer/utf8.h"
+#include "outrider/tokenizer.h"
 
 namespace outrider {
 namespace {
@@ -125,8 +125,9 @@ std::string short_text(const SchemaJson& value) {
   std::string text = value.dump();
   constexpr std::size_t kLongest = 60;
   if (text.size() <= kLongest) return text;
-  text.resize(kLongest);
-  return repair_utf8(text) + "...";
+  std::size_t n = kLongest;
+  while ((static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;  // a character's middle
+  return text.substr(0, n) + "...";
 }
 
 // Whether values of one of the types may be of the other.
@@ -156,7 +157,7 @@ SchemaForms::SchemaForms(std::string_view text) {
     throw Error(kReadSchema, "text", fmt::format("at most {} bytes", kLongestGrammar_bytes),
                 fmt::format("{}", text.size()));
   }
-  require_utf8(text, kReadSchema, "text");
+  require_text(text, kReadSchema);
   const auto check_depth = [](int depth, SchemaJson::parse_event_t, SchemaJson&) {
     if (depth > kDeepestGrammar) {
       throw Error(kReadSchema, "text", fmt::format("at most {} levels", kDeepestGrammar), "more");
