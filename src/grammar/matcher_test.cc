@@ -1,9 +1,10 @@
 // The matcher against recognisers that try everything, on vocabularies small enough for all texts.
 //
-// Mutants that these tests must fail on, each tried by hand: a call's frame completed before all of
-// its callers are known; a nullable rule not passed at the call; counts clipped one too early or
-// never; a last call that keeps its frame (nesting); a table of byte kinds shared by states of
-// other positions; a trie walk that goes into a child behind a dead byte.
+// Mutants that the tests of this layer fail on, each tried by hand: a call that forgets all callers
+// but its first; a nullable rule not passed at the call; counts clipped one too early, one more
+// repetition, one fewer; a nullable body that is still counted; a last call that keeps its frame; a
+// table of byte kinds by the first position alone; a trie walk that goes on below a dead byte; dead
+// ends held for ways to go.
 #include "grammar/matcher.h"
 
 #include <gmock/gmock.h>
