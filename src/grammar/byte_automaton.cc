@@ -169,27 +169,52 @@ void ByteAutomaton::return_from(std::int32_t frame) {
   for (const Entry& entry : entries) add(entry);
 }
 
-// The frame that a call's entries make, once all of them are known. Calls itself only along calls
-// of different rules, since there is no left recursion.
+// The frame that a call's entries make, once all of them are known. Calls hang on those that they
+// were made from, and never in a circle, since there is no left recursion.
 std::int32_t ByteAutomaton::complete(std::int32_t frame) {
-  if (frame >= 0 || !failure_.empty()) return frame >= 0 ? frame : kTooDeep;
-  const auto index = static_cast<std::size_t>(~frame);
-  if (calls_[index].frame != kUnknown) return calls_[index].frame;
-  std::vector<Entry> entries = std::move(calls_[index].entries);
-  for (Entry& entry : entries) entry.frame = complete(entry.frame);
+  if (frame >= 0) return frame;
+  const auto is_open = [this](std::int32_t other) {
+    return other < 0 && calls_[static_cast<std::size_t>(~other)].frame == kUnknown;
+  };
+  waiting_.assign(1, frame);
+  while (!waiting_.empty() && failure_.empty()) {
+    const std::int32_t next = waiting_.back();
+    const Call& call = calls_[static_cast<std::size_t>(~next)];
+    const std::size_t n_before = waiting_.size();
+    if (call.frame == kUnknown) {
+      for (const Entry& entry : call.entries) {
+        if (is_open(entry.frame)) waiting_.push_back(entry.frame);
+      }
+      for (const std::int32_t same : call.same_as) {
+        if (is_open(same)) waiting_.push_back(same);
+      }
+    }
+    if (waiting_.size() > n_before) continue;  // those first
+    waiting_.pop_back();
+    if (call.frame == kUnknown) close(static_cast<std::size_t>(~next));
+  }
+  return failure_.empty() ? calls_[static_cast<std::size_t>(~frame)].frame : kTooDeep;
+}
+
+// Makes a call's frame; those it hangs on are made.
+void ByteAutomaton::close(std::size_t index) {
+  Call& call = calls_[index];
+  const auto made = [this](std::int32_t frame) {
+    return frame >= 0 ? frame : calls_[static_cast<std::size_t>(~frame)].frame;
+  };
+  std::vector<Entry>& entries = call.entries;
+  for (Entry& entry : entries) entry.frame = made(entry.frame);
   std::erase_if(entries, [](const Entry& entry) { return entry.frame == kTooDeep; });
-  for (const std::int32_t same : calls_[index].same_as) {
-    const std::int32_t completed = complete(same);
-    if (completed == kTooDeep) continue;
-    const std::span<const Entry> others = frames_[completed];
+  for (const std::int32_t same : call.same_as) {
+    const std::int32_t other = made(same);
+    if (other == kTooDeep) continue;
+    const std::span<const Entry> others = frames_[other];
     n_steps_left_ -= static_cast<std::int64_t>(others.size());
     entries.insert(entries.end(), others.begin(), others.end());
   }
   std::sort(entries.begin(), entries.end());
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-  const std::int32_t completed = entries.empty() ? kTooDeep : frame_of(entries);
-  calls_[index].frame = completed;
-  return completed;
+  call.frame = entries.empty() ? kTooDeep : frame_of(entries);
 }
 
 std::int32_t ByteAutomaton::frame_of(std::vector<Entry>& entries) {

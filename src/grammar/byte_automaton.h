@@ -19,7 +19,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "grammar/flat_set.h"
@@ -101,6 +100,7 @@ class ByteAutomaton {
   void call(int rule, const Entry& back);
   void return_from(std::int32_t frame);
   std::int32_t complete(std::int32_t frame);
+  void close(std::size_t call);
   int finish_state();
   int intern_state(std::span<const Top> tops);
   int table_of(std::span<const Top> tops);
@@ -129,6 +129,7 @@ class ByteAutomaton {
   std::size_t n_calls_ = 0;
   std::vector<std::int32_t> call_of_rule_;  // of this step, or -1
   std::vector<std::int32_t> called_;        // rules
+  std::vector<std::int32_t> waiting_;       // calls whose frames are wanted
   std::vector<Top> found_;
   std::vector<std::int32_t> key_;
 };
