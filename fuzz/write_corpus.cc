@@ -21,6 +21,8 @@
 
 namespace {
 
+using std::string_view_literals::operator""sv;
+
 using outrider::test_files::append;
 using outrider::test_files::Bytes;
 using outrider::test_files::Gguf;
@@ -291,6 +293,29 @@ std::map<std::string, Bytes> seeds() {
       {"template/variables",
        to_bytes(std::string("{{ a }}{{ b.c[0] }}{{ d|tojson }}") + '\0' +
                 R"({"a": 1, "b": {"c": ["\u00e9", -1.5e3]}, "d": [null, true, {}]})")},
+      // The form, flags, a number that says where the text is cut, the text (reply_fuzz.cc).
+      {"reply/hermes", to_bytes("\0\3\5 Let me.\n<tool_call>\n{\"name\": \"f\", \"arguments\": "
+                                "{\"a\": [1, \"x\\n\"]}}\n</tool_call>\n<think>b</think> c"sv)},
+      {"reply/llama", to_bytes("\1\1\7{\"name\": \"f\", \"parameters\": {\"a\": -1.5e3}}; "
+                               "{\"type\": \"function\", \"name\": \"g\", \"parameters\": {}}"sv)},
+      {"reply/mistral", to_bytes("\2\0\1a [TOOL_CALLS]f[CALL_ID]i1[ARGS]{\"a\": null}"
+                                 "[TOOL_CALLS][{\"name\": \"g\", \"id\": \"x\"}]"sv)},
+      {"reply/deepseek",
+       to_bytes(
+           "\3\7\3Hm.</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n"
+           "```json\n{}\n```<｜tool▁call▁end｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{\"b\": true}"
+           "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"sv)},
+      {"reply/qwen3_coder",
+       to_bytes("\4\1\2<tool_call>\n<function=f>\n<parameter=a>\n\"x\n</parameter>\n"
+                "<parameter=n>\n3\n</parameter>\n</function>\n</tool_call>"sv)},
+      {"reply/gemma",
+       to_bytes("\5\1\4[f(a='x\\u00e9', n=-2., l=[1, (True, None)]), g({'k': 1})]"sv)},
+      {"reply/gemma_fence", to_bytes("\5\0\4```tool_code\nf(a=\"x\")\ng()\n```"sv)},
+      {"reply/functiongemma",
+       to_bytes("\6\1\4<start_function_call>call:f{a:<escape>x}<escape>,l:[1,{b:c d}],\"q\":\"}\"}"
+                "<end_function_call>"sv)},
+      {"reply/command", to_bytes("\7\0\4<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": "
+                                 "\"f\", \"parameters\": {}}, {\"name\": \"g\"}]<|END_ACTION|>"sv)},
       {"safetensors/every_type", safetensors_of_every_type()},
       {"safetensors/none", safetensors("{}", {})},
       {"safetensors/scalar_and_empty",

@@ -189,7 +189,7 @@ void ReplyParser::stand_behind_section() {
 }
 
 void ReplyParser::begin_call(std::string_view name, std::string_view id) {
-  blanks_.clear();
+  raw_.insert(0, std::exchange(blanks_, std::string()));  // should it turn out to be no call
   flush();
   call_is_open_ = true;
   on_event_({.kind = ReplyEvent::Kind::call_begin, .call = n_calls_++, .name = name, .id = id});

@@ -5,7 +5,8 @@
 // - Events depend on the text alone, not on how it is cut into pushes: pieces of the same kind that
 //   follow each other say together the same for every cut.
 // - Arguments of a call that ended whole are a JSON object's text.
-// - Nothing is lost but markers and the white space next to them. What looks like a call and turns
+// - Nothing is lost but the markers of calls, reasoning and answers, and white space next to them.
+//   What looks like a call and turns
 //   out to be none is content, with its marker, as soon as that is certain, at the latest at the
 //   end. If the call had begun by then (its arguments are passed on as they come), it ends with
 //   `complete` false, and its text from the marker on follows as content that says so.

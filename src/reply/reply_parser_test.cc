@@ -204,6 +204,9 @@ const Case kBroken[] = {
      "call: now {\"a\": \"\\ud800 (broken off)\nbroken: <tool_call>{\"name\": \"now\", "
      "\"arguments\": "
      "{\"a\": \"\\ud800\ncontent: \"}}"},
+    {"hermes", "a \n<tool_call>{\"name\": \"now\", \"arguments\": {",
+     "content: a\ncall: now { (broken off)\n"
+     "broken:  \n<tool_call>{\"name\": \"now\", \"arguments\": {"},
     {"hermes", "<tool_call>{\"name\": \"now\"}}</tool_call>",
      "call: now {}\ncontent: }</tool_call>"},
     {"hermes", "<tool_call>{\"name\": \"now\"}</tool_ca", "call: now {}\ncontent: </tool_ca"},

@@ -20,8 +20,8 @@ GrammarPart arguments_of(const Tool& tool) {
 }
 
 GrammarSequence json_call(const CallFormat& format, const Tool& tool) {
-  return {text("{" + as_json_string(format.name_key) + ": " + as_json_string(tool.name) + ", " +
-               as_json_string(format.arguments_key) + ": "),
+  return {text(fmt::format("{{{}: {}, {}: ", as_json_string(format.name_key),
+                           as_json_string(tool.name), as_json_string(format.arguments_key))),
           arguments_of(tool), text("}")};
 }
 
@@ -73,8 +73,9 @@ GrammarSequence call_of(const ReplyFormat& format, const Tool& tool) {
 void append_gbnf(const GrammarSequence& sequence, const std::string& hole, std::string& out) {
   if (sequence.empty()) out += " \"\"";
   for (const GrammarPart& part : sequence) {
+    out += ' ';
     // GBNF's strings know the escapes that JSON's have in common with it.
-    out += " " + (part.kind == Kind::schema ? hole : as_json_string(part.text));
+    out += part.kind == Kind::schema ? hole : as_json_string(part.text);
   }
 }
 
