@@ -14,6 +14,7 @@ using Run = std::function<int()>;
 // Each adds its subcommand to `program`; `run` is set to what to call if it is the one chosen.
 CLI::App* add_generate(CLI::App& program, Run& run);
 CLI::App* add_chat(CLI::App& program, Run& run);
+CLI::App* add_serve(CLI::App& program, Run& run);
 CLI::App* add_template(CLI::App& program, Run& run);
 CLI::App* add_tokenize(CLI::App& program, Run& run);
 CLI::App* add_inspect(CLI::App& program, Run& run);

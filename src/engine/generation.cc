@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "outrider/error.h"
+#include "sampling/log_probs.h"
 
 namespace outrider {
 
@@ -44,6 +45,11 @@ void check_request(const GenerateRequest& request, const Model& model,
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
                      fmt::format("{}", request.options.max_tokens));
+  }
+  if (request.options.log_probs < -1 || request.options.log_probs > vocabulary) {
+    throw UsageError(kOperation, "log_probs",
+                     fmt::format("-1, or at most the vocabulary's {} tokens", vocabulary),
+                     fmt::format("{}", request.options.log_probs));
   }
 }
 
@@ -88,6 +94,10 @@ bool Generation::commit(const Committed& committed) {
     const std::span<const float> values = logits.values();
     result_.logits.insert(result_.logits.end(), values.begin(), values.end());
   }
+  double log_prob = 0;
+  if (request_.options.log_probs >= 0 && request_.options.on_token) {
+    log_probs(logits, committed.id, request_.options.log_probs, log_prob, top_);
+  }
   const bool ends = ends_text(committed.id);
   // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
   const bool is_token = model_->tokenizer().has(committed.id);
@@ -102,7 +112,10 @@ bool Generation::commit(const Committed& committed) {
     request_.options.on_token({.id = committed.id,
                                .origin = origin(committed),
                                .rank = committed.node >= 0 ? stream_.tree.rank(committed.node) : -1,
-                               .text = std::string_view(result_.text).substr(n_before)});
+                               .text = std::string_view(result_.text).substr(n_before),
+                               .ends = ends,
+                               .log_prob = log_prob,
+                               .top = top_});
   }
   return stops;
 }

@@ -86,6 +86,7 @@ class Generation {
   StopStrings stop_strings_;
   std::vector<TokenId> of_round_;  // tokens of this round that the grammar has seen
   bool released_ = false;
+  std::vector<TokenLogProb> top_;              // at the last token
   std::int64_t accepted_before_ = 0;           // when the round began
   std::int64_t passes_before_ = 0;             // likewise
   bool drafts_now_ = false;                    // the round is one that drafts

@@ -1,0 +1,137 @@
+// outrider serve: the model behind OpenAI's endpoints.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "model_flags.h"
+#include "outrider/error.h"
+#include "sampling_flags.h"
+#include "server/server.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+struct ServeFlags {
+  ModelFlags model;
+  std::vector<std::string> further_drafters;
+  SamplingParams sampling = {.temperature = 1};  // as OpenAI's endpoints take it
+  server::ServerOptions server;
+  int parallel = 32;
+  int queue = 256;
+  int context = 0;
+  std::string name;
+  std::string key_file;
+};
+
+void serve_notice(const std::string& line) { fmt::print(stderr, "outrider: {}\n", line); }
+
+// One key a line; empty lines and those that begin with # are none.
+std::vector<std::string> read_keys(const std::string& file) {
+  std::vector<std::string> keys;
+  const std::string text = read_text(file);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line.front() != '#') keys.push_back(std::move(line));
+    begin = end + 1;
+  }
+  if (keys.empty()) throw Error("serve", file, "a key in each line", "none");
+  return keys;
+}
+
+int serve(const ServeFlags& flags) {
+  Interrupt interrupt;
+  server::ServerOptions options = flags.server;
+  if (!flags.key_file.empty()) options.router.api_keys = read_keys(flags.key_file);
+  server::ServedOptions served;
+  served.speculation = speculation_of(flags.model);
+  if (served.speculation.drafter != "none") served.drafters.push_back(served.speculation.drafter);
+  served.drafters.insert(served.drafters.end(), flags.further_drafters.begin(),
+                         flags.further_drafters.end());
+  served.sampling = flags.sampling;
+  served.batch.most_running = flags.parallel;
+  served.batch.most_kept = flags.parallel;
+  served.most_waiting = static_cast<std::size_t>(flags.queue);
+  served.context = flags.context;
+  served.name =
+      flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
+  const auto model =
+      std::make_shared<const server::ServedModel>(load_model(flags.model, interrupt), served);
+  server::Server server(model, options);
+  const bool is_local =
+      options.host == "127.0.0.1" || options.host == "localhost" || options.host == "::1";
+  if (!is_local && options.router.api_keys.empty()) {
+    serve_notice(fmt::format("warning: {} can be reached by others, and there is no --api-key-file",
+                             options.host));
+  }
+  serve_notice(fmt::format("{} at http://{}:{} (Ctrl-C: no more requests, then the end)",
+                           served.name, options.host, server.port()));
+  // Signals are looked for, not waited for: handlers may do next to nothing.
+  std::atomic<bool> ended{false};
+  std::thread watcher([&] {
+    constexpr std::chrono::milliseconds kPause(50);
+    while (!ended && !interrupt.raised()) std::this_thread::sleep_for(kPause);
+    if (!ended) server.drain();
+  });
+  server.run();
+  ended = true;
+  watcher.join();
+  return 0;
+}
+
+}  // namespace
+
+CLI::App* add_serve(CLI::App& program, Run& run) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* const app =
+      program.add_subcommand("serve", "Answer OpenAI's chat and text completions over HTTP");
+  add_model_flags(*app, flags->model);
+  app->add_option("--also-drafter", flags->further_drafters,
+                  "A further drafter that requests may name (repeat it for more)")
+      ->type_name("SPEC")
+      ->group("Speculation");
+  add_transform_flags(*app, flags->sampling);
+  constexpr const char* kServer = "Server";
+  app->add_option("--host", flags->server.host, "Address to listen at (default: 127.0.0.1)")
+      ->type_name("ADDRESS")
+      ->group(kServer);
+  app->add_option("--port", flags->server.port, "Port; 0 takes a free one (default: 8080)")
+      ->check(CLI::Range(0, 65535))
+      ->group(kServer);
+  add_path(*app, "--api-key-file", flags->key_file, "FILE", "Keys, one a line: without one, 401")
+      ->group(kServer);
+  app->add_option("--cors", flags->server.router.cors_origin,
+                  "Origin whose pages may ask (default: none)")
+      ->type_name("ORIGIN")
+      ->group(kServer);
+  add_integer(*app, "--parallel", flags->parallel, 1, "Texts decoded at a time (default: 32)")
+      ->group(kServer);
+  add_integer(*app, "--queue", flags->queue, 0,
+              "Requests that wait; one more gets 429 (default: 256)")
+      ->group(kServer);
+  add_integer(*app, "--context", flags->context, 0,
+              "Most tokens of prompt and answer; 0: the model's own (default: 0)")
+      ->group(kServer);
+  app->add_option("--name", flags->name, "The model's name (default: its file's)")
+      ->type_name("NAME")
+      ->group(kServer);
+  app->footer(
+      "Example:\n"
+      "  outrider serve --model qwen2.5-coder-1.5b-instruct.gguf --drafter suffix\n");
+  run = [flags] { return serve(*flags); };
+  return app;
+}
+
+}  // namespace outrider::cli

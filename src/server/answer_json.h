@@ -1,0 +1,51 @@
+// What responses of all endpoints say of a text besides the text.
+#ifndef OUTRIDER_SERVER_ANSWER_JSON_H_
+#define OUTRIDER_SERVER_ANSWER_JSON_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "outrider/generate.h"
+#include "outrider/tokenizer.h"
+#include "server/json_fields.h"
+
+namespace outrider::server {
+
+// What the texts of one request took together.
+struct Usage {
+  std::int64_t prompt_tokens = 0;  // of the prompt, counted once
+  std::int64_t cached_tokens = 0;  // of them not run again, for the first text
+  std::int64_t generated = 0;
+  std::int64_t drafted = 0;
+  std::int64_t accepted = 0;
+  double prompt_seconds = 0;  // of the text that took longest
+  double decode_seconds = 0;
+
+  void add(const GenerateResult& result);
+};
+// OpenAI's `usage`. Accepted and rejected drafts are its prediction tokens.
+Json usage_json(const Usage& usage);
+// llama-server's `timings`.
+Json timings_json(const Usage& usage);
+
+// An entry of OpenAI's `logprobs.content`.
+Json log_prob_entry(const TokenEvent& event, const Tokenizer& tokenizer);
+// JSON has no infinities: what cannot be is -9999, as in OpenAI's API.
+double finite_log_prob(double log_prob);
+// A token's own text, or for one without (a special token) its spelling.
+std::string token_text(const Tokenizer& tokenizer, TokenId id);
+
+// "stop" or "length".
+const char* finish_reason_name(FinishReason reason);
+
+// A fresh name that begins so ("chatcmpl-..."): 24 random characters.
+std::string new_id(std::string_view prefix);
+
+std::string dumped(const Json& json);
+// An event of a stream: "data: ...\n\n"; with a name, "event: NAME\n" before it.
+std::string sse_event(const Json& data, std::string_view name = {});
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_ANSWER_JSON_H_

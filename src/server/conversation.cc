@@ -1,0 +1,120 @@
+#include "server/conversation.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "outrider/chat.h"
+#include "server/answer_json.h"
+#include "server/api_error.h"
+
+namespace outrider::server {
+namespace {
+
+// A list of parts as one text.
+std::string joined_parts(const Json& parts, const std::string& path) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    JsonFields part(parts[i], fmt::format("{}[{}]", path, i));
+    const std::string type = part.text("type").value_or("text");
+    if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal") {
+      part.refuse("type", "text: this model reads nothing else", fmt::format("'{}'", type));
+    }
+    if (i > 0) text += '\n';
+    text += part.text(type == "refusal" ? "refusal" : "text").value_or("");
+  }
+  return text;
+}
+
+// OpenAI's clients send arguments as a text that holds JSON.
+void parse_arguments(Json& message, const std::string& path) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end()) return;
+  if (calls->is_null()) {
+    message.erase("tool_calls");
+    return;
+  }
+  if (!calls->is_array()) throw ApiError(400, path + ".tool_calls: expected a list", path);
+  for (Json& call : *calls) {
+    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) {
+      throw ApiError(400, path + ".tool_calls: expected calls of functions", path);
+    }
+    Json& function = call["function"];
+    const auto arguments = function.find("arguments");
+    if (arguments == function.end() || !arguments->is_string()) continue;
+    Json parsed;
+    try {
+      parsed = arguments->get_ref<const std::string&>().empty()
+                   ? Json::object()
+                   : parse_json(arguments->get_ref<const std::string&>());
+    } catch (const ApiError&) {
+      continue;  // what a model made up: the template shows it as it is
+    }
+    *arguments = std::move(parsed);
+  }
+}
+
+}  // namespace
+
+Conversation read_conversation(JsonFields& body) {
+  Conversation conversation;
+  const Json& messages = body.require("messages");
+  if (!messages.is_array() || messages.empty()) {
+    body.refuse("messages", "a list of at least one message",
+                messages.is_array() ? "none" : kind_of(messages));
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const std::string path = fmt::format("messages[{}]", i);
+    if (!messages[i].is_object() || !messages[i].contains("role") ||
+        !messages[i]["role"].is_string()) {
+      throw ApiError(400, path + ": expected an object with a role", path);
+    }
+    Json message = messages[i];
+    // OpenAI's newer name; templates know the older one.
+    if (message["role"] == "developer") message["role"] = "system";
+    auto content = message.find("content");
+    if (content == message.end() || content->is_null()) {
+      message["content"] = "";
+    } else if (content->is_array()) {
+      *content = joined_parts(*content, path + ".content");
+    } else if (!content->is_string()) {
+      throw ApiError(400, path + ".content: expected a string or a list of parts", path);
+    }
+    parse_arguments(message, path);
+    conversation.messages.push_back(std::move(message));
+  }
+  conversation.tools = body.list("tools");
+  for (std::size_t i = 0; i < conversation.tools.size(); ++i) {
+    JsonFields tool(conversation.tools[i], fmt::format("tools[{}]", i));
+    if (const std::string type = tool.text("type").value_or(""); type != "function") {
+      tool.refuse("type", "function", fmt::format("'{}'", type));
+    }
+    JsonFields function(tool.require("function"), tool.path_of("function"));
+    if (!function.text("name")) function.refuse("name", "a string", "none");
+  }
+  if (const Json* const variables = body.find("chat_template_kwargs")) {
+    if (!variables->is_object()) {
+      body.refuse("chat_template_kwargs", "an object", kind_of(*variables));
+    }
+    conversation.variables = *variables;
+  }
+  return conversation;
+}
+
+std::string render(const ServedModel& model, const Conversation& conversation) {
+  const bool with_tools = !conversation.tools.empty();
+  ChatOptions options;
+  options.add_generation_prompt = conversation.add_generation_prompt;
+  if (with_tools) options.tools = dumped(conversation.tools);
+  if (!conversation.variables.empty()) options.variables = dumped(conversation.variables);
+  return model.chat_template(with_tools)
+      .render(chat_variables(&model.tokenizer(), dumped(conversation.messages), options),
+              options.clock);
+}
+
+std::vector<TokenId> encode(const ServedModel& model, const Conversation& conversation) {
+  return model.tokenizer().encode(render(model, conversation), false);
+}
+
+}  // namespace outrider::server

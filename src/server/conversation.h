@@ -1,0 +1,32 @@
+// The messages of a chat request as a prompt.
+#ifndef OUTRIDER_SERVER_CONVERSATION_H_
+#define OUTRIDER_SERVER_CONVERSATION_H_
+
+#include <string>
+#include <vector>
+
+#include "outrider/types.h"
+#include "server/json_fields.h"
+#include "server/served_model.h"
+
+namespace outrider::server {
+
+struct Conversation {
+  Json messages = Json::array();    // as the template reads them
+  Json tools = Json::array();       // OpenAI's form; empty: none
+  Json variables = Json::object();  // further ones of the template (chat_template_kwargs)
+  bool add_generation_prompt = true;
+};
+
+// Reads `messages`, `tools` and `chat_template_kwargs`. Contents in parts become one text, a line
+// each; the arguments of tool calls become objects, as templates expect them. Throws ApiError (400)
+// for parts that are no text (pictures, sounds).
+Conversation read_conversation(JsonFields& body);
+
+// Throws Error in the template's own words where it refuses the messages.
+std::string render(const ServedModel& model, const Conversation& conversation);
+std::vector<TokenId> encode(const ServedModel& model, const Conversation& conversation);
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_CONVERSATION_H_

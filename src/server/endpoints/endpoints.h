@@ -1,0 +1,30 @@
+// What is done for each path. Each reads the body, and answers now or when texts have ended; throws
+// ApiError, Error or UsageError for what cannot be answered.
+#ifndef OUTRIDER_SERVER_ENDPOINTS_ENDPOINTS_H_
+#define OUTRIDER_SERVER_ENDPOINTS_ENDPOINTS_H_
+
+#include <memory>
+
+#include "server/http/http_server.h"
+#include "server/json_fields.h"
+#include "server/served_model.h"
+
+namespace outrider::server {
+
+// A request whose body has been parsed.
+struct Call {
+  std::shared_ptr<const ServedModel> model;
+  const HttpRequest* request = nullptr;
+  const Json* body = nullptr;
+  std::shared_ptr<HttpReply> reply;
+};
+
+void chat_completions(const Call& call);  // POST /v1/chat/completions
+void completions(const Call& call);       // POST /v1/completions
+void tokenize(const Call& call);          // POST /tokenize
+void detokenize(const Call& call);        // POST /detokenize
+void apply_template(const Call& call);    // POST /apply-template
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_ENDPOINTS_ENDPOINTS_H_

@@ -1,0 +1,528 @@
+#include "server/http/http_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "outrider/error.h"
+
+namespace outrider::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr const char* kJson = "application/json";
+
+// Small letters; header names are ASCII.
+std::string lower(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+// Throws error codes back by value.
+auto to_error(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
+
+// What a reply says, on its way from any thread to its connection.
+class Reply final : public HttpReply {
+ public:
+  Reply(asio::any_io_executor executor, std::size_t most_unsent)
+      : most_unsent_(most_unsent), arrived_(std::move(executor)) {
+    arrived_.expires_at(asio::steady_timer::time_point::max());
+  }
+
+  void send(HttpResponse response) override {
+    push([&] {
+      if (head_) return;
+      head_ = std::move(response);
+      complete_ = true;
+    });
+  }
+  void begin_stream(HttpResponse head) override {
+    push([&] {
+      if (head_) return;
+      head_ = std::move(head);
+      streams_ = true;
+    });
+  }
+  void write(std::string part) override {
+    push([&] {
+      if (!streams_ || part.empty()) return;
+      unsent_ += part.size();
+      parts_.push_back(std::move(part));
+    });
+  }
+  void end_stream() override {
+    push([&] { complete_ = true; });
+  }
+  void on_gone(std::function<void()> callback) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (complete_) return;
+      if (!gone_) {
+        on_gone_ = std::move(callback);
+        return;
+      }
+    }
+    callback();
+  }
+
+  // The connection's side, on its thread.
+
+  struct Piece {
+    std::optional<HttpResponse> head;  // the first time
+    bool streams = false;
+    std::string text;
+    bool complete = false;
+    bool overflows = false;
+  };
+  // What there is to be sent now; nothing where there is nothing.
+  std::optional<Piece> take() {
+    const std::lock_guard lock(mutex_);
+    if (!head_ || (head_taken_ && parts_.empty() && !complete_)) return std::nullopt;
+    Piece piece;
+    piece.streams = streams_;
+    piece.complete = complete_;
+    piece.overflows = unsent_ > most_unsent_;
+    if (!head_taken_) piece.head = std::move(*head_);
+    head_taken_ = true;
+    for (const std::string& part : parts_) piece.text += part;
+    parts_.clear();
+    unsent_ = 0;
+    return piece;
+  }
+  asio::steady_timer& arrived() { return arrived_; }
+  bool gone() const {
+    const std::lock_guard lock(mutex_);
+    return gone_;
+  }
+  void leave() {
+    std::function<void()> callback;
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_) return;
+      gone_ = true;
+      if (!complete_) callback = std::move(on_gone_);
+      on_gone_ = nullptr;
+    }
+    arrived_.cancel();
+    if (callback) callback();
+  }
+
+ private:
+  template <typename Change>
+  void push(const Change& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_ || complete_) return;
+      change();
+      if (complete_) on_gone_ = nullptr;
+      if (std::exchange(woken_, true)) return;
+    }
+    wake_();
+  }
+
+ public:
+  // Set before the handler is called: cancels the timer on the connection's thread.
+  void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+  void awake() {
+    const std::lock_guard lock(mutex_);
+    woken_ = false;
+  }
+
+ private:
+  const std::size_t most_unsent_;
+  asio::steady_timer arrived_;
+  std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::optional<HttpResponse> head_;
+  bool head_taken_ = false;
+  bool streams_ = false;
+  bool complete_ = false;
+  bool gone_ = false;
+  bool woken_ = false;
+  std::deque<std::string> parts_;
+  std::size_t unsent_ = 0;
+  std::function<void()> on_gone_;
+};
+
+// The handler's side of a reply: dropping the last one without an answer is an answer.
+class ReplyHandle final : public HttpReply {
+ public:
+  ReplyHandle(std::shared_ptr<Reply> reply, std::shared_ptr<const HttpErrorBody> error_body)
+      : reply_(std::move(reply)), error_body_(std::move(error_body)) {}
+  ~ReplyHandle() override {
+    reply_->send({.status = 500,
+                  .content_type = kJson,
+                  .body = (*error_body_)(500, "the request was not answered"),
+                  .headers = {}});
+    reply_->end_stream();
+  }
+  ReplyHandle(const ReplyHandle&) = delete;
+  ReplyHandle& operator=(const ReplyHandle&) = delete;
+  void send(HttpResponse response) override { reply_->send(std::move(response)); }
+  void begin_stream(HttpResponse head) override { reply_->begin_stream(std::move(head)); }
+  void write(std::string part) override { reply_->write(std::move(part)); }
+  void end_stream() override { reply_->end_stream(); }
+  void on_gone(std::function<void()> callback) override { reply_->on_gone(std::move(callback)); }
+
+ private:
+  std::shared_ptr<Reply> reply_;
+  std::shared_ptr<const HttpErrorBody> error_body_;
+};
+
+}  // namespace
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
+  State(const HttpLimits& http_limits, HttpHandler http_handler, HttpErrorBody body)
+      : limits(http_limits),
+        handler(std::move(http_handler)),
+        error_body(std::make_shared<const HttpErrorBody>(std::move(body))),
+        acceptor(context),
+        retry(context) {}
+
+  asio::awaitable<void> accept();
+  asio::awaitable<void> serve(std::shared_ptr<beast::tcp_stream> connection);
+  asio::awaitable<bool> answer(std::shared_ptr<beast::tcp_stream> connection,
+                               const beast::flat_buffer& buffer, HttpRequest request,
+                               bool keep_alive, unsigned version);
+  static asio::awaitable<void> watch(std::shared_ptr<beast::tcp_stream> connection,
+                                     std::shared_ptr<Reply> reply);
+  asio::awaitable<bool> write_whole(beast::tcp_stream& stream, const HttpResponse& response,
+                                    bool keep_alive, unsigned version, bool without_body);
+  asio::awaitable<void> refuse(beast::tcp_stream& stream, int status, std::string problem);
+
+  HttpLimits limits;
+  HttpHandler handler;
+  std::shared_ptr<const HttpErrorBody> error_body;
+  asio::io_context context{1};
+  tcp::acceptor acceptor;
+  asio::steady_timer retry;
+  std::atomic<int> n_connections{0};
+  std::set<beast::tcp_stream*> idle;  // that wait for a request
+  bool drains = false;
+};
+
+asio::awaitable<void> HttpServer::State::accept() {
+  // Before the next try where the system has no descriptors left.
+  constexpr std::chrono::milliseconds kPause(100);
+  while (acceptor.is_open()) {
+    error_code error;
+    tcp::socket socket = co_await acceptor.async_accept(to_error(error));
+    if (error) {
+      if (!acceptor.is_open()) co_return;
+      retry.expires_after(kPause);
+      co_await retry.async_wait(to_error(error));
+      continue;
+    }
+    if (n_connections >= limits.connections) continue;  // closes it
+    ++n_connections;
+    socket.set_option(tcp::no_delay(true), error);
+    asio::co_spawn(
+        context,
+        [this, stream = std::make_shared<beast::tcp_stream>(
+                   std::move(socket))]() -> asio::awaitable<void> {
+          try {
+            co_await serve(stream);
+          } catch (const std::exception&) {  // of this connection alone: no memory for a buffer
+          }
+          idle.erase(stream.get());
+          error_code ignored;
+          stream->socket().shutdown(tcp::socket::shutdown_both, ignored);
+          --n_connections;
+          // The last one lets run() return.
+          if (drains && n_connections == 0) context.stop();
+        },
+        asio::detached);
+  }
+}
+
+asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream> connection) {
+  beast::tcp_stream& stream = *connection;
+  error_code error;
+  const auto peer = stream.socket().remote_endpoint(error);
+  const std::string address = error ? std::string() : peer.address().to_string();
+  beast::flat_buffer buffer(limits.header_bytes + limits.body_bytes);
+  while (!drains) {
+    if (buffer.size() == 0) {
+      // Only the first byte may take long.
+      idle.insert(&stream);
+      stream.expires_after(limits.idle_time);
+      const std::size_t n_read =
+          co_await stream.async_read_some(buffer.prepare(1), to_error(error));
+      idle.erase(&stream);
+      if (error || drains) co_return;
+      buffer.commit(n_read);
+    }
+    http::request_parser<http::string_body> parser;
+    parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
+    parser.body_limit(limits.body_bytes);
+    stream.expires_after(limits.header_time);
+    co_await http::async_read_header(stream, buffer, parser, to_error(error));
+    if (!error) {
+      stream.expires_after(limits.body_time);
+      if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+        http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
+        co_await http::async_write(stream, go_on, to_error(error));
+        if (error) co_return;
+      }
+      co_await http::async_read(stream, buffer, parser, to_error(error));
+    }
+    if (error == http::error::end_of_stream) co_return;
+    if (error == beast::error::timeout) {
+      // The time-out has closed the socket: nothing can be said to this client.
+      co_return;
+    }
+    if (error == http::error::header_limit) {
+      co_return co_await refuse(
+          stream, 431, fmt::format("headers: expected at most {} bytes", limits.header_bytes));
+    }
+    if (error == http::error::body_limit || error == http::error::buffer_overflow) {
+      co_return co_await refuse(stream, 413,
+                                fmt::format("body: expected at most {} bytes", limits.body_bytes));
+    }
+    if (error == http::error::partial_message ||
+        (error && (error.category() == asio::error::get_system_category() ||
+                   error.category() == asio::error::get_misc_category()))) {
+      co_return;
+    }
+    if (error) {
+      co_return co_await refuse(stream, 400,
+                                fmt::format("request: expected HTTP/1.1, got {}", error.message()));
+    }
+    http::request<http::string_body> message = parser.release();
+    HttpRequest request;
+    request.method = std::string(message.method_string());
+    const std::string_view target(message.target().data(), message.target().size());
+    const std::size_t mark = std::min(target.find('?'), target.size());
+    request.path = std::string(target.substr(0, mark));
+    if (mark < target.size()) request.query = std::string(target.substr(mark + 1));
+    for (const auto& field : message) {
+      request.headers.emplace_back(lower({field.name_string().data(), field.name_string().size()}),
+                                   std::string(field.value().data(), field.value().size()));
+    }
+    request.body = std::move(message.body());
+    request.peer = address;
+    const bool goes_on = co_await answer(connection, buffer, std::move(request),
+                                         message.keep_alive(), message.version());
+    if (!goes_on) co_return;
+  }
+}
+
+// Looks whether the client goes away while its reply is made. What it sends meanwhile is its next
+// request; from there on a write will tell.
+asio::awaitable<void> HttpServer::State::watch(std::shared_ptr<beast::tcp_stream> connection,
+                                               std::shared_ptr<Reply> reply) {
+  error_code error;
+  tcp::socket& socket = connection->socket();
+  co_await socket.async_wait(tcp::socket::wait_read, to_error(error));
+  if (error) co_return;  // the reply is complete
+  char byte = 0;
+  socket.non_blocking(true, error);
+  const std::size_t n_read =
+      socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
+  if (error == asio::error::would_block) co_return;
+  if (error || n_read == 0) reply->leave();
+}
+
+// false: the connection ends.
+asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_stream> connection,
+                                                const beast::flat_buffer& buffer,
+                                                HttpRequest request, bool keep_alive,
+                                                unsigned version) {
+  beast::tcp_stream& stream = *connection;
+  const bool without_body = request.method == "HEAD";
+  auto reply = std::make_shared<Reply>(stream.get_executor(), limits.unsent_bytes);
+  reply->set_wake([state = weak_from_this(), weak = std::weak_ptr<Reply>(reply)] {
+    const auto there = state.lock();
+    if (there == nullptr) return;
+    asio::post(there->context, [weak] {
+      if (const auto held = weak.lock()) held->arrived().cancel();
+    });
+  });
+  stream.expires_never();
+  if (buffer.size() == 0) {
+    asio::co_spawn(context, watch(connection, reply), asio::detached);
+  }
+  handler(std::move(request), std::make_shared<ReplyHandle>(reply, error_body));
+
+  bool ok = true;
+  bool in_chunks = false;
+  for (bool complete = false; ok && !complete;) {
+    reply->awake();  // first: what comes from here on wakes the wait below
+    std::optional<Reply::Piece> piece = reply->take();
+    if (!piece) {
+      if (reply->gone()) {
+        ok = false;
+        break;
+      }
+      error_code error;
+      co_await reply->arrived().async_wait(to_error(error));
+      continue;
+    }
+    complete = piece->complete;
+    if (piece->overflows || reply->gone()) {
+      ok = false;
+      break;
+    }
+    stream.expires_after(limits.write_time);
+    error_code error;
+    if (piece->head && !piece->streams) {
+      ok = co_await write_whole(stream, *piece->head, keep_alive, version, without_body);
+      break;
+    }
+    if (piece->head) {
+      // A client of HTTP/1.0 knows no chunks: for it the end of the connection is the end.
+      in_chunks = version >= 11;
+      http::response<http::empty_body> head(
+          http::int_to_status(static_cast<unsigned>(piece->head->status)), version);
+      head.set(http::field::content_type, piece->head->content_type);
+      head.set(http::field::cache_control, "no-cache");
+      for (const auto& [name, value] : piece->head->headers) head.set(name, value);
+      head.keep_alive(keep_alive && in_chunks);
+      if (in_chunks) head.chunked(true);
+      http::response_serializer<http::empty_body> serializer(head);
+      co_await http::async_write_header(stream, serializer, to_error(error));
+      if (!in_chunks) keep_alive = false;
+    }
+    if (!error && !piece->text.empty() && !without_body) {
+      if (in_chunks) {
+        co_await asio::async_write(stream, http::make_chunk(asio::buffer(piece->text)),
+                                   to_error(error));
+      } else {
+        co_await asio::async_write(stream, asio::buffer(piece->text), to_error(error));
+      }
+    }
+    if (!error && complete && in_chunks) {
+      co_await asio::async_write(stream, http::make_chunk_last(), to_error(error));
+    }
+    ok = !error;
+    stream.expires_never();
+  }
+  if (!ok) reply->leave();
+  error_code ignored;
+  stream.socket().cancel(ignored);  // ends watch()
+  co_return ok&& keep_alive;
+}
+
+asio::awaitable<bool> HttpServer::State::write_whole(beast::tcp_stream& stream,
+                                                     const HttpResponse& response, bool keep_alive,
+                                                     unsigned version, bool without_body) {
+  http::response<http::string_body> message(
+      http::int_to_status(static_cast<unsigned>(response.status)), version);
+  if (!response.content_type.empty()) {
+    message.set(http::field::content_type, response.content_type);
+  }
+  for (const auto& [name, value] : response.headers) message.set(name, value);
+  message.keep_alive(keep_alive && !drains);
+  message.body() = response.body;
+  message.prepare_payload();
+  if (without_body) message.body().clear();
+  error_code error;
+  stream.expires_after(limits.write_time);
+  co_await http::async_write(stream, message, to_error(error));
+  co_return !error;
+}
+
+// Says what is wrong, and reads on for a moment: a client that still sends would see a reset
+// connection in place of the reply.
+asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream, int status,
+                                                std::string problem) {
+  const bool sent = co_await write_whole(stream,
+                                         {.status = status,
+                                          .content_type = kJson,
+                                          .body = (*error_body)(status, problem),
+                                          .headers = {}},
+                                         false, 11, false);
+  if (!sent) co_return;
+  error_code error;
+  stream.socket().shutdown(tcp::socket::shutdown_send, error);
+  constexpr std::chrono::seconds kLinger(2);
+  constexpr std::size_t kMostRead = 64 * 1024 * 1024;
+  stream.expires_after(kLinger);
+  std::vector<char> rest(64 * 1024);
+  std::size_t n_read = 0;
+  while (!error && n_read < kMostRead) {
+    n_read += co_await stream.async_read_some(asio::buffer(rest), to_error(error));
+  }
+}
+
+HttpServer::HttpServer(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
+    : state_(std::make_shared<State>(limits, std::move(handler), std::move(error_body))) {}
+
+HttpServer::~HttpServer() { state_->context.stop(); }
+
+int HttpServer::listen(const std::string& host, int port) {
+  constexpr const char* kOperation = "serve";
+  error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  tcp::endpoint endpoint;
+  const auto at = [&] { return fmt::format("{}:{}", host, port); };
+  if (!error) {
+    endpoint = {address, static_cast<std::uint16_t>(port)};
+  } else {
+    tcp::resolver resolver(state_->context);
+    const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
+    if (error || found.empty())
+      throw Error(kOperation, "--host", "an address of this machine", host);
+    endpoint = found.begin()->endpoint();
+  }
+  tcp::acceptor& acceptor = state_->acceptor;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    throw Error(kOperation, at(), "a free address and port", error.message());
+  }
+  asio::co_spawn(state_->context, state_->accept(), asio::detached);
+  return acceptor.local_endpoint().port();
+}
+
+void HttpServer::run() { state_->context.run(); }
+
+void HttpServer::drain() {
+  asio::post(state_->context, [state = state_] {
+    state->drains = true;
+    error_code ignored;
+    state->acceptor.close(ignored);
+    state->retry.cancel();
+    for (beast::tcp_stream* const stream : state->idle) stream->cancel();
+    if (state->n_connections == 0) state->context.stop();
+  });
+}
+
+void HttpServer::stop() { state_->context.stop(); }
+
+int HttpServer::n_connections() const { return state_->n_connections; }
+
+}  // namespace outrider::server

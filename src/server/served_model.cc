@@ -1,0 +1,49 @@
+#include "server/served_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "outrider/chat.h"
+#include "outrider/error.h"
+#include "server/api_error.h"
+
+namespace outrider::server {
+namespace {
+
+int context_of(const Model& model, int asked) {
+  const int own = model.summary().context_length;
+  return asked > 0 ? std::min(asked, own) : own;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions& options)
+    : options_(options),
+      loop_(std::move(model), options_.drafters, options_.speculation.drafter_options,
+            options_.batch, options_.most_waiting),
+      context_(context_of(*loop_.model(), options_.context)),
+      loaded_at_(std::time(nullptr)) {
+  // Specs that cannot be meant are refused here, not with the first request.
+  SpeculationOptions defaults = options_.speculation;
+  defaults.drafter = options_.drafters.empty() ? "none" : options_.drafters.front();
+  check_speculation(defaults);
+  if (tokenizer().chat_template().empty()) return;
+  template_ = outrider::chat_template_of(tokenizer());
+  tool_template_ = outrider::chat_template_of(tokenizer(), true);
+  for (std::string& marker : turn_ends(*template_, tokenizer())) {
+    if (const auto id = tokenizer().find(marker)) {
+      turn_end_tokens_.push_back(*id);
+    } else {
+      turn_end_texts_.push_back(std::move(marker));
+    }
+  }
+}
+
+const ChatTemplate& ServedModel::chat_template(bool with_tools) const {
+  if (!template_) {
+    throw ApiError(400, "this model has no chat template: use /v1/completions", "messages");
+  }
+  return with_tools ? *tool_template_ : *template_;
+}
+
+}  // namespace outrider::server

@@ -1,0 +1,62 @@
+// A model as the endpoints see it: its name, its loop, and what requests take where they say
+// nothing.
+#ifndef OUTRIDER_SERVER_SERVED_MODEL_H_
+#define OUTRIDER_SERVER_SERVED_MODEL_H_
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "outrider/chat_template.h"
+#include "outrider/generate.h"
+#include "server/engine_loop.h"
+
+namespace outrider::server {
+
+struct ServedOptions {
+  std::string name;                     // what clients call it
+  std::vector<std::string> drafters;    // specs that requests may name; the first is the default
+  SpeculationOptions speculation = {};  // rule, tree and verify where a request says nothing
+  SamplingParams sampling = {};         // likewise
+  BatchOptions batch = {};
+  std::size_t most_waiting = 256;
+  int context = 0;  // most tokens of a prompt and its answer together; 0: the model's own
+};
+
+// Immutable but for what its loop does. Thread-safe.
+class ServedModel {
+ public:
+  ServedModel(std::shared_ptr<const Model> model, const ServedOptions& options);
+
+  const std::string& name() const { return options_.name; }
+  const ServedOptions& options() const { return options_; }
+  const Model& model() const { return *loop_.model(); }
+  const Tokenizer& tokenizer() const { return model().tokenizer(); }
+  EngineLoop& loop() const { return loop_; }
+  int context() const { return context_; }
+  std::time_t loaded_at() const { return loaded_at_; }
+
+  // Throws ApiError (400) where the model has none.
+  const ChatTemplate& chat_template(bool with_tools) const;
+  // What ends the assistant's turn besides end tokens: as tokens where they are tokens.
+  std::span<const TokenId> turn_end_tokens() const { return turn_end_tokens_; }
+  std::span<const std::string> turn_end_texts() const { return turn_end_texts_; }
+
+ private:
+  ServedOptions options_;
+  mutable EngineLoop loop_;
+  int context_;
+  std::time_t loaded_at_;
+  std::optional<ChatTemplate> template_;
+  std::optional<ChatTemplate> tool_template_;
+  std::vector<TokenId> turn_end_tokens_;
+  std::vector<std::string> turn_end_texts_;
+};
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_SERVED_MODEL_H_

@@ -1,0 +1,57 @@
+#include "server/server.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/api_error.h"
+
+namespace outrider::server {
+namespace {
+
+// Threads that read bodies, render templates and encode prompts: the passes have the processors.
+constexpr int kWorkers = 2;
+
+}  // namespace
+
+struct Server::State {
+  State(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
+      : workers(kWorkers),
+        router(std::move(model), options.router,
+               [this](std::function<void()> work) { boost::asio::post(workers, std::move(work)); }),
+        http(
+            options.limits,
+            [this](HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
+              router.handle(std::move(request), reply);
+            },
+            [](int status, std::string_view problem) {
+              return error_body(ApiError(status, std::string(problem)));
+            }),
+        port(http.listen(options.host, options.port)) {}
+  ~State() { workers.join(); }
+
+  boost::asio::thread_pool workers;
+  Router router;
+  HttpServer http;
+  int port;
+};
+
+Server::Server(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
+    : state_(std::make_unique<State>(std::move(model), options)) {}
+
+Server::~Server() = default;
+
+int Server::port() const { return state_->port; }
+void Server::run() { state_->http.run(); }
+
+void Server::drain() {
+  state_->router.drain();
+  state_->http.drain();
+}
+
+void Server::stop() { state_->http.stop(); }
+
+}  // namespace outrider::server

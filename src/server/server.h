@@ -1,0 +1,42 @@
+// The server as a program runs it.
+#ifndef OUTRIDER_SERVER_SERVER_H_
+#define OUTRIDER_SERVER_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "server/http/http_server.h"
+#include "server/router.h"
+#include "server/served_model.h"
+
+namespace outrider::server {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0: the system chooses
+  HttpLimits limits = {};
+  RouterOptions router = {};
+};
+
+class Server {
+ public:
+  // Listens from here on. Throws Error for an address that cannot be listened at.
+  Server(std::shared_ptr<const ServedModel> model, const ServerOptions& options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const;
+  // Serves until drain() and the last reply, or stop(). Both may be called from any thread.
+  void run();
+  void drain();
+  void stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_SERVER_H_

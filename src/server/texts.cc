@@ -1,0 +1,119 @@
+#include "server/texts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace outrider::server {
+namespace {
+
+// What the threads share that submit, run and watch the client.
+class Exchange {
+ public:
+  Exchange(std::shared_ptr<const ServedModel> model, std::shared_ptr<TextSink> sink,
+           std::size_t n_texts)
+      : model_(std::move(model)), sink_(std::move(sink)), n_left_(n_texts) {}
+
+  void token(int choice, const TokenEvent& event) {
+    const std::lock_guard lock(mutex_);
+    if (!over_) sink_->token(choice, event);
+  }
+
+  void end(int choice, GenerateResult result, const std::exception_ptr& error) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+      if (!error) {
+        sink_->end(choice, std::move(result));
+        if (--n_left_ > 0) return;
+        over_ = true;
+        sink_->all_ended();
+        return;
+      }
+      over_ = true;
+      sink_->failed(api_error_of(error));
+    }
+    cancel();
+  }
+
+  void submitted(RequestId id) {
+    const std::lock_guard lock(mutex_);
+    ids_.push_back(id);
+  }
+
+  // Nothing more of it is of use.
+  void cancel() {
+    std::vector<RequestId> ids;
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+      ids = ids_;
+    }
+    for (const RequestId id : ids) model_->loop().cancel(id);
+  }
+
+  bool over() const {
+    const std::lock_guard lock(mutex_);
+    return over_;
+  }
+
+ private:
+  std::shared_ptr<const ServedModel> model_;
+  std::shared_ptr<TextSink> sink_;
+  mutable std::mutex mutex_;
+  std::vector<RequestId> ids_;
+  std::size_t n_left_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+void run_texts(const std::shared_ptr<const ServedModel>& model,
+               std::vector<GenerateRequest> requests, const SpeculationOptions& speculation,
+               const std::shared_ptr<HttpReply>& reply, std::shared_ptr<TextSink> sink) {
+  const auto exchange = std::make_shared<Exchange>(model, std::move(sink), requests.size());
+  int choice = 0;
+  try {
+    for (GenerateRequest& request : requests) {
+      request.options.on_token = [exchange, choice](const TokenEvent& event) {
+        exchange->token(choice, event);
+      };
+      exchange->submitted(model->loop().submit(
+          std::move(request), speculation,
+          [exchange, choice](GenerateResult result, const std::exception_ptr& error) {
+            exchange->end(choice, std::move(result), error);
+          }));
+      ++choice;
+    }
+  } catch (...) {
+    const bool answered = exchange->over();
+    exchange->cancel();
+    if (answered) return;  // an earlier one has failed already, and said so
+    throw;
+  }
+  if (exchange->over()) exchange->cancel();  // one failed before the last was there
+  reply->on_gone([exchange] { exchange->cancel(); });
+}
+
+std::vector<GenerateRequest> requests_of(const ServedModel& model, std::vector<TokenId> prompt,
+                                         GenerateOptions options, int n_choices) {
+  const int context = model.context();
+  if (static_cast<std::int64_t>(prompt.size()) >= context) {
+    throw ApiError(400,
+                   fmt::format("the prompt has {} tokens: expected fewer than the context of {}",
+                               prompt.size(), context),
+                   "messages", "context_length_exceeded");
+  }
+  options.max_tokens = std::min(options.max_tokens, context - static_cast<int>(prompt.size()));
+  std::vector<GenerateRequest> requests;
+  requests.reserve(static_cast<std::size_t>(n_choices));
+  for (int i = 0; i < n_choices; ++i) {
+    requests.push_back({.prompt = prompt, .options = options});
+    requests.back().options.seed += static_cast<std::uint64_t>(i);
+  }
+  return requests;
+}
+
+}  // namespace outrider::server
