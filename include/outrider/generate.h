@@ -129,6 +129,10 @@ struct GenerateOptions {
   // tokens than those that may follow; where none may, the request ends with an Error. A text that
   // max_tokens, a stop token or a stop string cuts off may be unfinished.
   std::shared_ptr<const Grammar> grammar = nullptr;
+  // Special tokens that are text all the same where the model writes them, as its vocabulary spells
+  // them: the markers of tool calls, say. Stop strings are looked for in them, too; one that ends
+  // the text is no part of it. Others' ids, and tokens that are not special, change nothing.
+  std::vector<TokenId> shown_tokens = {};
   bool add_special = true;   // the tokenizer's own special tokens around a text prompt
   bool keep_logits = false;  // fill GenerateResult::logits
   // Fill TokenEvent::log_prob, and TokenEvent::top with so many tokens. -1: neither.
@@ -189,7 +193,8 @@ enum class RuleScope {
 struct GenerateResult {
   std::vector<TokenId> ids = {};  // generated ones only, a final end token included
   // What they add to the prompt's text, the blank before a first word included; without special
-  // tokens and the token that ended it, cut before a stop string.
+  // tokens (but GenerateOptions::shown_tokens) and the token that ended it, cut before a stop
+  // string.
   std::string text = {};
   FinishReason finish_reason = FinishReason::length;
   GenerateStatistics statistics;

@@ -107,6 +107,46 @@ TEST_F(Continuation, AStopTextThatIsASpecialTokenStopsAtIt) {
   EXPECT_EQ(plain.finish_reason, FinishReason::stop);
 }
 
+TEST_F(Continuation, ShowsTheSpecialTokensThatItIsAskedFor) {
+  const auto model = chain({.pieces = {"a", "<call>", "b", "<other>", "\xc3", "\xa9", "</call>"},
+                            .added = {{"<call>", true}, {"<other>", true}, {"</call>", true}},
+                            .byte_level = true});
+  const auto shown = [&](std::vector<TokenId> tokens, std::vector<std::string> stops = {},
+                         bool ends = false) {
+    std::string streamed;
+    GenerateOptions options{.max_tokens = 6, .stop_strings = std::move(stops)};
+    options.shown_tokens = std::move(tokens);
+    if (ends) options.stop_tokens = {6};
+    options.on_token = [&streamed](const TokenEvent& event) { streamed += event.text; };
+    const GenerateResult result = run(model, "a", options);
+    EXPECT_EQ(streamed, result.text);
+    return result.text;
+  };
+  EXPECT_EQ(shown({}), "b\u00e9");
+  EXPECT_EQ(shown({1, 6}), "<call>b\u00e9</call>");
+  EXPECT_EQ(shown({3}), "b<other>\u00e9");
+  EXPECT_EQ(shown({0, 2, 77}), "b\u00e9");  // text anyhow, and no token at all
+  EXPECT_EQ(shown({1, 6}, {"/"}), "<call>b\u00e9<");
+  EXPECT_EQ(shown({1, 6}, {"ll>b"}), "<ca");
+  EXPECT_EQ(shown({1, 6}, {"<other>"}), "<call>b");  // it stops at the token, shown or not
+  EXPECT_EQ(shown({1, 6}, {}, true), "<call>b\u00e9");
+}
+
+// The blank of a first word is a matter of what stands before it, shown or not.
+TEST_F(Continuation, KeepsBlanksAroundShownTokens) {
+  const auto model = chain({.pieces = {"\u2581the", "<call>", "\u2581cat"},
+                            .added = {{"<call>", true}},
+                            .byte_level = false});
+  const auto behind = [&model](const std::string& prompt, std::vector<TokenId> tokens) {
+    GenerateOptions options{.max_tokens = 2};
+    options.shown_tokens = std::move(tokens);
+    return run(model, prompt, options).text;
+  };
+  EXPECT_EQ(behind("the", {}), " cat");
+  EXPECT_EQ(behind("the", {1}), "<call> cat");
+  EXPECT_EQ(behind("<call>", {}), behind("<call>", {1}));  // what the prompt holds is not shown
+}
+
 // llama.cpp 0.7.0 counts <|im_end|> among the ends it knows, special or not (llama-vocab.cpp).
 TEST_F(Continuation, TheTokenThatEndsATextIsNoPartOfIt) {
   const ChainVocabulary vocabulary{.pieces = {"a", "b", "<|im_end|>", "c", "<stop>"},

@@ -65,7 +65,7 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
                .acceptance = speculation_->acceptance.get(),
                .shape = speculation_->shape,
                .stop = speculation_->stop.get()}),
-      decoding_(model.tokenizer().start_decoding(false)),
+      decoding_(model.tokenizer().start_decoding(!request_.options.shown_tokens.empty())),
       stop_strings_(stops_in_text(request_.options.stop_strings)) {
   if (request_.options.grammar != nullptr) {
     stream_.history.constrain(
@@ -99,11 +99,9 @@ bool Generation::commit(const Committed& committed) {
     log_probs(logits, committed.id, request_.options.log_probs, log_prob, top_);
   }
   const bool ends = ends_text(committed.id);
-  // Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
-  const bool is_token = model_->tokenizer().has(committed.id);
   const std::size_t n_before = result_.text.size();
   decoded_.clear();
-  if (is_token && !ends) decoding_->push(committed.id, decoded_);
+  if (!ends && is_text(committed.id)) decoding_->push(committed.id, decoded_);
   take_decoded();
   const bool stops = ends || stop_strings_.found() || is_complete;
   if (stops) release_rest();
@@ -201,6 +199,14 @@ bool Generation::ends_text(TokenId id) const {
          (!request_.options.ignore_eos && holds(model_->end_tokens()));
 }
 
+// Many matrices have more rows than the vocabulary has tokens; such a row's id has no text.
+bool Generation::is_text(TokenId id) const {
+  const Tokenizer& tokenizer = model_->tokenizer();
+  if (!tokenizer.has(id)) return false;
+  const std::vector<TokenId>& shown = request_.options.shown_tokens;
+  return !tokenizer.is_special(id) || std::find(shown.begin(), shown.end(), id) != shown.end();
+}
+
 // Of the stop strings those that can stand in a text. A special token's spelling never does: the
 // token itself stops.
 std::vector<std::string> Generation::stops_in_text(const std::vector<std::string>& stops) {
@@ -217,12 +223,13 @@ std::vector<std::string> Generation::stops_in_text(const std::vector<std::string
 }
 
 // The text goes on behind its prompt: a first word keeps the blank that it would lose at the
-// beginning of a text, and a character that the prompt began is finished.
+// beginning of a text, and a character that the prompt began is finished. Its special tokens are
+// none of its text, whichever are shown behind it.
 void Generation::decode_prompt(std::span<const TokenId> prompt) {
   const auto alone = model_->tokenizer().start_decoding(false);
   std::string settled;
   for (const TokenId id : prompt) {
-    if (!model_->tokenizer().has(id)) continue;
+    if (!model_->tokenizer().has(id) || model_->tokenizer().is_special(id)) continue;
     decoding_->push(id, settled);
     alone->push(id, settled);
     settled.clear();
