@@ -197,6 +197,7 @@ struct GenerateResult {
   // string.
   std::string text = {};
   FinishReason finish_reason = FinishReason::length;
+  std::string stop_string = {};  // of GenerateOptions::stop_strings the one that ended it; or empty
   GenerateStatistics statistics;
   std::vector<int> accepted_per_round = {};  // accepted draft tokens of each target pass
   std::vector<float> logits = {};  // (ids.size(), vocabulary): the target's raw row behind each id

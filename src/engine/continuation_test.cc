@@ -62,6 +62,8 @@ TEST_F(Continuation, KeepsTheBlankOfItsFirstWord) {
   // Stop texts see the blank.
   EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" cat"}}).text, "");
   EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" sat"}}).text, " cat");
+  EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {" sat"}}).stop_string, " sat");
+  EXPECT_EQ(run(model, "the", {.max_tokens = 4, .stop_strings = {"nowhere"}}).stop_string, "");
 }
 
 // tokenizers 0.23.1: ids 0, 1, 2 are "a\u00e9", ids 0, 1 alone end with U+FFFD.

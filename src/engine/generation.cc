@@ -168,7 +168,13 @@ void Generation::fail() {
 GenerateResult Generation::finish() {
   release_rest();
   // What was held back may complete a stop string when it comes out.
-  if (stop_strings_.found()) result_.finish_reason = FinishReason::stop;
+  if (stop_strings_.found()) {
+    result_.finish_reason = FinishReason::stop;
+    result_.stop_string = stop_strings_.which();
+  } else if (result_.finish_reason == FinishReason::stop) {
+    const auto at = std::find(stop_tokens_.begin(), stop_tokens_.end(), result_.ids.back());
+    if (at != stop_tokens_.end()) result_.stop_string = model_->tokenizer().piece(*at);
+  }
   GenerateStatistics& statistics = result_.statistics;
   statistics.reused = stream_.n_reused;
   statistics.target_passes = stream_.counts.target_passes;

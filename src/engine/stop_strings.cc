@@ -22,6 +22,7 @@ void StopStrings::push(std::string_view text, std::string& out) {
     if (end < first_end || (end == first_end && begin < first_begin)) {
       first_end = end;
       first_begin = begin;
+      which_ = string;
     }
   }
   if (first_end != std::string::npos) {

@@ -20,10 +20,13 @@ class StopStrings {
   // Nothing more comes: appends what was held back (nothing if a stop string was found).
   void finish(std::string& out);
   bool found() const { return found_; }
+  // The one that was found; empty before.
+  const std::string& which() const { return which_; }
 
  private:
   std::vector<std::string> strings_;
   std::string held_;
+  std::string which_;
   bool found_ = false;
 };
 

@@ -39,6 +39,15 @@ TEST(StopStrings, TheStringThatIsCompleteFirstWins) {
   }
 }
 
+TEST(StopStrings, SaysWhichOneItWas) {
+  StopStrings strings({"bc", "abc", "x"});
+  std::string out;
+  strings.push("za", out);
+  EXPECT_EQ(strings.which(), "");
+  strings.push("bcx", out);
+  EXPECT_EQ(strings.which(), "abc");
+}
+
 TEST(StopStrings, HoldsBackNoMoreThanABeginning) {
   StopStrings strings({"stop"});
   std::string out = "before ";

@@ -109,6 +109,13 @@ std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+HttpResponse event_stream() {
+  HttpResponse response;
+  response.content_type = "text/event-stream";
+  response.headers.emplace_back("X-Accel-Buffering", "no");  // proxies pass events on at once
+  return response;
+}
+
 std::string sse_event(const Json& data, std::string_view name) {
   std::string event;
   if (!name.empty()) event = fmt::format("event: {}\n", name);

@@ -8,6 +8,7 @@
 
 #include "outrider/generate.h"
 #include "outrider/tokenizer.h"
+#include "server/http/http_server.h"
 #include "server/json_fields.h"
 
 namespace outrider::server {
@@ -43,6 +44,8 @@ const char* finish_reason_name(FinishReason reason);
 std::string new_id(std::string_view prefix);
 
 std::string dumped(const Json& json);
+// The head of a response that is a stream of events.
+HttpResponse event_stream();
 // An event of a stream: "data: ...\n\n"; with a name, "event: NAME\n" before it.
 std::string sse_event(const Json& data, std::string_view name = {});
 

@@ -12,21 +12,6 @@
 namespace outrider::server {
 namespace {
 
-// A list of parts as one text.
-std::string joined_parts(const Json& parts, const std::string& path) {
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    JsonFields part(parts[i], fmt::format("{}[{}]", path, i));
-    const std::string type = part.text("type").value_or("text");
-    if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal") {
-      part.refuse("type", "text: this model reads nothing else", fmt::format("'{}'", type));
-    }
-    if (i > 0) text += '\n';
-    text += part.text(type == "refusal" ? "refusal" : "text").value_or("");
-  }
-  return text;
-}
-
 // OpenAI's clients send arguments as a text that holds JSON.
 void parse_arguments(Json& message, const std::string& path) {
   const auto calls = message.find("tool_calls");
@@ -56,6 +41,20 @@ void parse_arguments(Json& message, const std::string& path) {
 }
 
 }  // namespace
+
+std::string joined_parts(const Json& parts, const std::string& path) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    JsonFields part(parts[i], fmt::format("{}[{}]", path, i));
+    const std::string type = part.text("type").value_or("text");
+    if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal") {
+      part.refuse("type", "text: this model reads nothing else", fmt::format("'{}'", type));
+    }
+    if (i > 0) text += '\n';
+    text += part.text(type == "refusal" ? "refusal" : "text").value_or("");
+  }
+  return text;
+}
 
 Conversation read_conversation(JsonFields& body) {
   Conversation conversation;

@@ -23,6 +23,9 @@ struct Conversation {
 // for parts that are no text (pictures, sounds).
 Conversation read_conversation(JsonFields& body);
 
+// A list of parts as one text, a line each. Throws ApiError (400) that begins with the path.
+std::string joined_parts(const Json& parts, const std::string& path);
+
 // Throws Error in the template's own words where it refuses the messages.
 std::string render(const ServedModel& model, const Conversation& conversation);
 std::vector<TokenId> encode(const ServedModel& model, const Conversation& conversation);

@@ -74,6 +74,11 @@ std::optional<std::string> JsonFields::text(std::string_view name) {
   return value->get<std::string>();
 }
 
+std::string JsonFields::require_text(std::string_view name) {
+  require(name);
+  return *text(name);
+}
+
 std::optional<bool> JsonFields::boolean(std::string_view name) {
   const Json* const value = find(name);
   if (value == nullptr) return std::nullopt;

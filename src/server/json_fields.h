@@ -34,6 +34,7 @@ class JsonFields {
   const Json& require(std::string_view name);
 
   std::optional<std::string> text(std::string_view name);
+  std::string require_text(std::string_view name);
   std::optional<bool> boolean(std::string_view name);
   std::optional<std::int64_t> integer(std::string_view name,
                                       std::int64_t least = std::numeric_limits<std::int64_t>::min(),

@@ -30,6 +30,7 @@ ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions
   if (tokenizer().chat_template().empty()) return;
   template_ = outrider::chat_template_of(tokenizer());
   tool_template_ = outrider::chat_template_of(tokenizer(), true);
+  reply_format_ = find_reply_format(tokenizer().tool_template(), &tokenizer());
   for (std::string& marker : turn_ends(*template_, tokenizer())) {
     if (const auto id = tokenizer().find(marker)) {
       turn_end_tokens_.push_back(*id);

@@ -13,6 +13,7 @@
 
 #include "outrider/chat_template.h"
 #include "outrider/generate.h"
+#include "reply/reply_format.h"
 #include "server/engine_loop.h"
 
 namespace outrider::server {
@@ -42,6 +43,8 @@ class ServedModel {
 
   // Throws ApiError (400) where the model has none.
   const ChatTemplate& chat_template(bool with_tools) const;
+  // How it writes calls of tools and reasoning.
+  const ReplyFormat& reply_format() const { return reply_format_; }
   // What ends the assistant's turn besides end tokens: as tokens where they are tokens.
   std::span<const TokenId> turn_end_tokens() const { return turn_end_tokens_; }
   std::span<const std::string> turn_end_texts() const { return turn_end_texts_; }
@@ -53,6 +56,7 @@ class ServedModel {
   std::time_t loaded_at_;
   std::optional<ChatTemplate> template_;
   std::optional<ChatTemplate> tool_template_;
+  ReplyFormat reply_format_;
   std::vector<TokenId> turn_end_tokens_;
   std::vector<std::string> turn_end_texts_;
 };

@@ -1,17 +1,37 @@
-#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
-#include "server/api_error.h"
-#include "server/conversation.h"
+#include "server/answer_form.h"
+#include "server/chat_request.h"
+#include "server/endpoints/chat_sink.h"
 #include "server/endpoints/endpoints.h"
-#include "server/endpoints/openai_sink.h"
-#include "server/generation_fields.h"
 
 namespace outrider::server {
 namespace {
 
 constexpr int kMostTopLogProbs = 20;  // OpenAI's
+
+// "auto", "none", "required", or {"type": "function", "function": {"name": NAME}}.
+ToolChoice read_tool_choice(JsonFields& body) {
+  using Kind = ToolChoice::Kind;
+  const Json* const choice = body.find("tool_choice");
+  if (choice == nullptr || *choice == "auto") return {};
+  if (*choice == "none") return {.kind = Kind::none};
+  if (*choice == "required") return {.kind = Kind::required};
+  if (!choice->is_object()) {
+    body.refuse("tool_choice", "auto, none, required or a function", choice->dump());
+  }
+  JsonFields named(*choice, "tool_choice");
+  if (const std::string type = named.require_text("type"); type != "function") {
+    named.refuse("type", "function", "'" + type + "'");
+  }
+  JsonFields function(named.require("function"), "tool_choice.function");
+  ToolChoice result{.kind = Kind::named, .name = function.require_text("name")};
+  function.finish();
+  named.finish();
+  return result;
+}
 
 }  // namespace
 
@@ -20,47 +40,26 @@ void chat_completions(const Call& call) {
   JsonFields body(*call.body);
   body.accept({"model", "user", "metadata", "store", "service_tier", "safety_identifier",
                "prompt_cache_key", "cache_prompt"});
-  const Conversation conversation = read_conversation(body);
-  GenerationFields fields = read_generation_fields(body, model);
-  OpenAiStyle style;
-  style.streams = body.boolean("stream").value_or(false);
-  if (auto options = body.object("stream_options")) {
-    style.include_usage = options->boolean("include_usage").value_or(false);
-    options->accept({"include_obfuscation"});
-    options->finish();
-  }
+  ChatRequest request;
+  request.conversation = read_conversation(body);
+  request.fields = read_generation_fields(body, model);
+  request.tool_choice = read_tool_choice(body);
+  request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
+  request.form = read_answer_form(body);
+  OpenAiStyle style = read_openai_style(body);
   const auto top = body.integer("top_logprobs", 0, kMostTopLogProbs);
   if (body.boolean("logprobs").value_or(false)) {
     style.log_probs = static_cast<int>(top.value_or(0));
   } else if (top.value_or(0) > 0) {
     body.refuse("top_logprobs", "logprobs to be true beside it", "none");
   }
-  if (const Json* const choice = body.find("tool_choice")) {
-    if (*choice != "auto" && *choice != "none") {
-      body.refuse("tool_choice", "auto or none", choice->dump());
-    }
-  }
-  if (auto format = body.object("response_format")) {
-    const std::string type = format->text("type").value_or("text");
-    if (type != "text") format->refuse("type", "text", "'" + type + "'");
-    format->finish();
-  }
   body.finish();
 
-  GenerateOptions& options = fields.options;
-  options.log_probs = style.log_probs;
-  if (!options.ignore_eos) {
-    const auto tokens = model.turn_end_tokens();
-    options.stop_tokens.insert(options.stop_tokens.end(), tokens.begin(), tokens.end());
-    const auto texts = model.turn_end_texts();
-    options.stop_strings.insert(options.stop_strings.end(), texts.begin(), texts.end());
-  }
-  std::vector<TokenId> prompt = encode(model, conversation);
-  const auto n_prompt = static_cast<std::int64_t>(prompt.size());
-  auto sink =
-      std::make_shared<OpenAiSink>(call.model, call.reply, style, n_prompt, fields.n_choices);
-  run_texts(call.model, requests_of(model, std::move(prompt), std::move(options), fields.n_choices),
-            fields.speculation, call.reply, std::move(sink));
+  request.fields.options.log_probs = style.log_probs;
+  const int n_choices = request.fields.n_choices;
+  PreparedChat chat = prepare(model, std::move(request));
+  auto sink = std::make_shared<ChatSink>(call.model, call.reply, style, chat.n_prompt, n_choices);
+  run(call.model, std::move(chat), call.reply, std::move(sink));
 }
 
 }  // namespace outrider::server

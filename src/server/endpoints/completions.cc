@@ -4,9 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "server/answer_form.h"
 #include "server/api_error.h"
+#include "server/endpoints/completion_sink.h"
 #include "server/endpoints/endpoints.h"
-#include "server/endpoints/openai_sink.h"
 #include "server/generation_fields.h"
 
 namespace outrider::server {
@@ -50,27 +51,22 @@ void completions(const Call& call) {
   const ServedModel& model = *call.model;
   JsonFields body(*call.body);
   body.accept({"model", "user", "cache_prompt"});
-  OpenAiStyle style;
-  style.chat = false;
   std::string text;
   std::vector<TokenId> prompt = prompt_of(body, model, text);
   const bool says_length = body.has("max_tokens") || body.has("n_predict");
   GenerationFields fields = read_generation_fields(body, model);
   if (!says_length) fields.options.max_tokens = kMostTokens;
-  style.streams = body.boolean("stream").value_or(false);
-  if (auto options = body.object("stream_options")) {
-    style.include_usage = options->boolean("include_usage").value_or(false);
-    options->accept({"include_obfuscation"});
-    options->finish();
-  }
+  fields.options.grammar = read_answer_form(body);
+  OpenAiStyle style = read_openai_style(body);
   if (const auto n = body.integer("logprobs", 0, kMostLogProbs)) {
     style.log_probs = static_cast<int>(*n);
   }
+  std::string echo;
   if (body.boolean("echo").value_or(false)) {
     if (style.streams || style.log_probs >= 0) {
       body.refuse("echo", "false with stream or logprobs", "true");
     }
-    style.echo = std::move(text);
+    echo = std::move(text);
   }
   if (const auto best = body.integer("best_of", 1, kMostChoices);
       best && *best != fields.n_choices) {
@@ -80,8 +76,8 @@ void completions(const Call& call) {
   fields.options.log_probs = style.log_probs;
   const auto n_prompt = static_cast<std::int64_t>(prompt.size());
   if (prompt.empty()) body.refuse("prompt", "at least one token", "none");
-  auto sink =
-      std::make_shared<OpenAiSink>(call.model, call.reply, style, n_prompt, fields.n_choices);
+  auto sink = std::make_shared<CompletionSink>(call.model, call.reply, style, n_prompt,
+                                               fields.n_choices, std::move(echo));
   run_texts(call.model,
             requests_of(model, std::move(prompt), std::move(fields.options), fields.n_choices),
             fields.speculation, call.reply, std::move(sink));

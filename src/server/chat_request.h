@@ -1,0 +1,59 @@
+// A chat request, whichever interface it came by, and how it is run.
+#ifndef OUTRIDER_SERVER_CHAT_REQUEST_H_
+#define OUTRIDER_SERVER_CHAT_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outrider/grammar.h"
+#include "server/conversation.h"
+#include "server/generation_fields.h"
+#include "server/replies.h"
+
+namespace outrider::server {
+
+struct ToolChoice {
+  enum class Kind {
+    automatic,  // the model may call tools
+    none,       // it is not told of any
+    required,   // it calls one
+    named,      // it calls this one
+  };
+  Kind kind = Kind::automatic;
+  std::string name = {};
+};
+
+struct ChatRequest {
+  Conversation conversation;
+  GenerationFields fields;
+  ToolChoice tool_choice = {};
+  bool parallel_calls = true;                     // more than one call in a reply
+  std::shared_ptr<const Grammar> form = nullptr;  // of the answer; null: any
+  int reasoning_budget = -1;                      // tokens of reasoning at most; -1: no bound
+};
+
+// A request ready to be run.
+struct PreparedChat {
+  std::vector<GenerateRequest> requests;  // one for each choice
+  SpeculationOptions speculation;
+  ReplyParserOptions reading;
+  std::int64_t n_prompt = 0;  // tokens
+};
+
+// Renders the prompt, and sets what ends and what is read of a reply. Throws ApiError (400) for
+// what this model cannot do, and Error where its template refuses the messages.
+PreparedChat prepare(const ServedModel& model, ChatRequest request);
+
+// Runs it; returns at once. Throws as run_texts().
+void run(const std::shared_ptr<const ServedModel>& model, PreparedChat chat,
+         const std::shared_ptr<HttpReply>& reply, std::shared_ptr<ReplySink> sink);
+
+// A fresh id for a call, for models whose format has none: Mistral's templates take nine letters
+// and digits and nothing else.
+std::string new_call_id(const ServedModel& model);
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_CHAT_REQUEST_H_

@@ -1,0 +1,55 @@
+// What OpenAI's chat completions and completions have in common: how an answer is asked for, and
+// the frame around its choices.
+#ifndef OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_
+#define OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_
+
+#include <ctime>
+#include <memory>
+#include <string>
+
+#include "server/answer_json.h"
+#include "server/api_error.h"
+#include "server/http/http_server.h"
+#include "server/json_fields.h"
+
+namespace outrider::server {
+
+struct OpenAiStyle {
+  bool streams = false;
+  bool include_usage = false;  // stream_options.include_usage
+  int log_probs = -1;          // GenerateOptions::log_probs
+};
+
+// Reads `stream` and `stream_options`. Throws ApiError (400).
+OpenAiStyle read_openai_style(JsonFields& body);
+
+// The frame: id, object, time and model around choices. Not thread-safe.
+class OpenAiWriter {
+ public:
+  OpenAiWriter(std::shared_ptr<HttpReply> reply, std::string model, const char* id_prefix,
+               const char* object, const char* chunk_object);
+
+  // The whole answer.
+  void send(Json choices, const Usage& usage);
+  // A chunk of a stream, which begins with the first.
+  void write_choice(Json choice, bool with_null_usage);
+  // usage: a chunk of its own; null: none.
+  void end_stream(const Usage* usage);
+  void fail(const ApiError& error);
+
+ private:
+  Json head(const char* object) const;
+  void begin_stream();
+
+  std::shared_ptr<HttpReply> reply_;
+  std::string model_;
+  std::string id_;
+  const char* object_;
+  const char* chunk_object_;
+  std::time_t created_;
+  bool begun_ = false;
+};
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_ENDPOINTS_OPENAI_STYLE_H_
