@@ -72,6 +72,8 @@ void Interrupt::reset() {
 
 bool Interrupt::must_end() { return terminated.load(); }
 
+void Interrupt::settle() { terminated.store(false); }
+
 const std::atomic<bool>* Interrupt::flag() { return &cancelled; }
 
 }  // namespace outrider::cli

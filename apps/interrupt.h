@@ -27,6 +27,8 @@ class Interrupt {
   void stop();                      // ends the text as a signal would, but raised() stays false
   void reset();                     // forget what was asked for, but SIGTERM
   static bool must_end();           // SIGTERM has come: nothing new is to be begun
+  // SIGTERM was a request like any other, and has been met: the exit status is the command's own.
+  static void settle();
   const std::atomic<bool>* flag();  // for GenerateOptions::cancel
 };
 

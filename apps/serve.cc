@@ -88,6 +88,7 @@ int serve(const ServeFlags& flags) {
   server.run();
   ended = true;
   watcher.join();
+  Interrupt::settle();  // what service managers send to stop a server; it has stopped
   return 0;
 }
 
