@@ -26,6 +26,34 @@ std::string_view key_of(const HttpRequest& request) {
 
 }  // namespace
 
+namespace {
+
+// Counts the answer that passes through.
+class CountedReply final : public HttpReply {
+ public:
+  CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<const ServedModel> model,
+               std::string_view path)
+      : reply_(std::move(reply)), model_(std::move(model)), path_(path) {}
+  void send(HttpResponse response) override {
+    model_->metrics().answered(path_, response.status);
+    reply_->send(std::move(response));
+  }
+  void begin_stream(HttpResponse head) override {
+    model_->metrics().answered(path_, head.status);
+    reply_->begin_stream(std::move(head));
+  }
+  void write(std::string part) override { reply_->write(std::move(part)); }
+  void end_stream() override { reply_->end_stream(); }
+  void on_gone(std::function<void()> callback) override { reply_->on_gone(std::move(callback)); }
+
+ private:
+  std::shared_ptr<HttpReply> reply_;
+  std::shared_ptr<const ServedModel> model_;
+  std::string_view path_;  // of the table of routes
+};
+
+}  // namespace
+
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   unsigned char differs = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -43,6 +71,7 @@ const std::vector<Router::Route>& Router::routes() {
       {"GET", "/health", true, nullptr},
       {"GET", "/ready", true, nullptr},
       {"GET", "/v1/models", false, nullptr},
+      {"GET", "/metrics", false, nullptr},
       {"POST", "/v1/chat/completions", false, chat_completions},
       {"POST", "/v1/completions", false, completions},
       {"POST", "/v1/responses", false, responses},
@@ -72,6 +101,9 @@ HttpResponse Router::answer_itself(const Route& route) const {
   } else if (route.path == "/ready") {
     response.status = drains_ ? 503 : 200;
     response.body = drains_ ? R"({"status":"draining"})" : R"({"status":"ready"})";
+  } else if (route.path == "/metrics") {
+    response.content_type = Metrics::kContentType;
+    response.body = model_->metrics().text();
   } else {
     Json one;
     one["id"] = model_->name();
@@ -83,8 +115,19 @@ HttpResponse Router::answer_itself(const Route& route) const {
   return response;
 }
 
-void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply) const {
+void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& client) const {
   const ErrorForm form = form_of(request.path);
+  const Route* found = nullptr;
+  bool path_is_known = false;
+  for (const Route& route : routes()) {
+    if (route.path != request.path) continue;
+    path_is_known = true;
+    const bool is_head = request.method == "HEAD" && route.method == "GET";
+    if (route.method == request.method || is_head) found = &route;
+  }
+  // Unknown paths count as one: clients would fill the table of metrics otherwise.
+  const auto reply =
+      std::make_shared<CountedReply>(client, model_, found == nullptr ? "other" : found->path);
   const auto with_cors = [this](HttpResponse response) {
     if (!options_.cors_origin.empty()) {
       response.headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
@@ -100,14 +143,6 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply
     response.headers.emplace_back("Access-Control-Allow-Headers",
                                   "Authorization, Content-Type, X-Api-Key");
     return reply->send(with_cors(std::move(response)));
-  }
-  const Route* found = nullptr;
-  bool path_is_known = false;
-  for (const Route& route : routes()) {
-    if (route.path != request.path) continue;
-    path_is_known = true;
-    const bool is_head = request.method == "HEAD" && route.method == "GET";
-    if (route.method == request.method || is_head) found = &route;
   }
   if ((found == nullptr || !found->open) && !has_key(request)) {
     return fail(ApiError(401, "expected a valid key: Authorization: Bearer KEY, or x-api-key: KEY",

@@ -19,14 +19,21 @@ int context_of(const Model& model, int asked) {
 
 ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions& options)
     : options_(options),
-      loop_(std::move(model), options_.drafters, options_.speculation.drafter_options,
-            options_.batch, options_.most_waiting),
-      context_(context_of(*loop_.model(), options_.context)),
+      loop_(std::make_shared<EngineLoop>(std::move(model), options_.drafters,
+                                         options_.speculation.drafter_options, options_.batch,
+                                         options_.most_waiting)),
+      context_(context_of(*loop_->model(), options_.context)),
       loaded_at_(std::time(nullptr)) {
   // Specs that cannot be meant are refused here, not with the first request.
   SpeculationOptions defaults = options_.speculation;
   defaults.drafter = options_.drafters.empty() ? "none" : options_.drafters.front();
   check_speculation(defaults);
+  if (options_.metrics == nullptr) options_.metrics = std::make_shared<Metrics>();
+  text_metrics_ = options_.metrics->of_model(
+      options_.name, [loop = std::weak_ptr<EngineLoop>(loop_)]() -> BatchLoad {
+        const auto held = loop.lock();
+        return held == nullptr ? BatchLoad{} : held->load();
+      });
   if (tokenizer().chat_template().empty()) return;
   template_ = outrider::chat_template_of(tokenizer());
   tool_template_ = outrider::chat_template_of(tokenizer(), true);

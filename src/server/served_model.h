@@ -15,6 +15,7 @@
 #include "outrider/generate.h"
 #include "reply/reply_format.h"
 #include "server/engine_loop.h"
+#include "server/metrics.h"
 
 namespace outrider::server {
 
@@ -25,6 +26,7 @@ struct ServedOptions {
   SamplingParams sampling = {};         // likewise
   BatchOptions batch = {};
   std::size_t most_waiting = 256;
+  std::shared_ptr<Metrics> metrics = nullptr;  // of the server; null: the model's own
   int context = 0;  // most tokens of a prompt and its answer together; 0: the model's own
 };
 
@@ -35,9 +37,11 @@ class ServedModel {
 
   const std::string& name() const { return options_.name; }
   const ServedOptions& options() const { return options_; }
-  const Model& model() const { return *loop_.model(); }
+  const Model& model() const { return *loop_->model(); }
   const Tokenizer& tokenizer() const { return model().tokenizer(); }
-  EngineLoop& loop() const { return loop_; }
+  EngineLoop& loop() const { return *loop_; }
+  Metrics& metrics() const { return *options_.metrics; }
+  TextMetrics& text_metrics() const { return *text_metrics_; }
   int context() const { return context_; }
   std::time_t loaded_at() const { return loaded_at_; }
 
@@ -51,7 +55,8 @@ class ServedModel {
 
  private:
   ServedOptions options_;
-  mutable EngineLoop loop_;
+  std::shared_ptr<EngineLoop> loop_;
+  std::shared_ptr<TextMetrics> text_metrics_;
   int context_;
   std::time_t loaded_at_;
   std::optional<ChatTemplate> template_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -14,14 +15,25 @@ class Exchange {
  public:
   Exchange(std::shared_ptr<const ServedModel> model, std::shared_ptr<TextSink> sink,
            std::size_t n_texts)
-      : model_(std::move(model)), sink_(std::move(sink)), n_left_(n_texts) {}
+      : model_(std::move(model)),
+        sink_(std::move(sink)),
+        last_token_(n_texts, Clock::now()),
+        has_token_(n_texts, false),
+        n_left_(n_texts) {}
 
   void token(int choice, const TokenEvent& event) {
     const std::lock_guard lock(mutex_);
+    measure(static_cast<std::size_t>(choice));
     if (!over_) sink_->token(choice, event);
   }
 
-  void end(int choice, GenerateResult result, const std::exception_ptr& error) {
+  void end(int choice, std::size_t n_prompt, GenerateResult result,
+           const std::exception_ptr& error) {
+    if (error) {
+      model_->text_metrics().failed();
+    } else {
+      model_->text_metrics().ended(result, n_prompt);
+    }
     {
       const std::lock_guard lock(mutex_);
       if (over_) return;
@@ -60,8 +72,20 @@ class Exchange {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void measure(std::size_t choice) {
+    const auto now = Clock::now();
+    const auto waited = now - std::exchange(last_token_[choice], now);
+    if (has_token_[choice]) return model_->text_metrics().next_token(waited);
+    has_token_[choice] = true;
+    model_->text_metrics().first_token(waited);
+  }
+
   std::shared_ptr<const ServedModel> model_;
   std::shared_ptr<TextSink> sink_;
+  std::vector<Clock::time_point> last_token_;  // of each text; before its first, its arrival
+  std::vector<bool> has_token_;
   mutable std::mutex mutex_;
   std::vector<RequestId> ids_;
   std::size_t n_left_;
@@ -80,10 +104,11 @@ void run_texts(const std::shared_ptr<const ServedModel>& model,
       request.options.on_token = [exchange, choice](const TokenEvent& event) {
         exchange->token(choice, event);
       };
+      const std::size_t n_prompt = request.prompt.size();
       exchange->submitted(model->loop().submit(
           std::move(request), speculation,
-          [exchange, choice](GenerateResult result, const std::exception_ptr& error) {
-            exchange->end(choice, std::move(result), error);
+          [exchange, choice, n_prompt](GenerateResult result, const std::exception_ptr& error) {
+            exchange->end(choice, n_prompt, std::move(result), error);
           }));
       ++choice;
     }
