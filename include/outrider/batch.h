@@ -78,6 +78,11 @@ class Batch {
   // none.
   bool step();
 
+  // Measures what passes of the target, and of the drafters' models, cost by their rows: for
+  // requests whose speculation is adaptive. Takes some dozen passes, once, and follows the costs
+  // from then on. Not while a text runs.
+  void measure_passes();
+
   BatchLoad load() const;
   const BatchOptions& options() const;
   // From the next step on; what is kept beyond most_kept is dropped. Throws UsageError.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/draft_planner.h"
 #include "engine/generation.h"
 #include "engine/speculation.h"
 #include "engine/text_cache.h"
@@ -43,6 +44,7 @@ struct Running {
   RequestId id;
   Generation generation;
   Batch::OnEnd on_end;
+  DraftPast past = DraftPlanner::past_of_text();
   bool is_open = false;      // its stream has a sequence
   std::exception_ptr error;  // that ends it
 };
@@ -64,7 +66,8 @@ struct Known {
 constexpr std::size_t kMostKnown = 64;
 
 bool same_specs(const SpeculationOptions& a, const SpeculationOptions& b) {
-  return a.drafter == b.drafter && a.rule == b.rule && a.tree == b.tree && a.verify == b.verify;
+  return a.drafter == b.drafter && a.rule == b.rule && a.tree == b.tree && a.verify == b.verify &&
+         a.adaptive == b.adaptive;
 }
 
 const BatchOptions& checked(const BatchOptions& options) {
@@ -98,6 +101,7 @@ struct Batch::State {
   enum class Drafts { none, all };
   void list_growths(Drafts drafts);
   void make_room();
+  void plan_drafts();
   void run_round();
   bool is_in_use(const std::shared_ptr<Drafter>& drafter) const;
   void deliver_finished();
@@ -122,9 +126,11 @@ struct Batch::State {
   std::vector<std::unique_ptr<Running>> running;  // in the order of admission
   TextCache kept;
   std::int64_t n_preempted = 0;
+  DraftPlanner planner;
   std::vector<StreamShare> shares;  // of the round
   std::vector<Running*> sharing;    // of each of shares
   std::vector<SequenceGrowth> growths;
+  std::vector<DraftPlanner::Text> planned;  // those of shares
 };
 
 Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
@@ -193,6 +199,8 @@ bool Batch::update_drafters() {
   }
   return updated;
 }
+
+void Batch::measure_passes() { state_->planner.measure(state_->model->language_model()); }
 
 bool Batch::step() {
   State& state = *state_;
@@ -373,10 +381,23 @@ void Batch::State::make_room() {
   }
 }
 
+// How deep the texts of the round draft.
+void Batch::State::plan_drafts() {
+  planned.clear();
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const Generation& generation = sharing[i]->generation;
+    planned.push_back({.share = &shares[i],
+                       .adaptive = generation.speculation().adaptive,
+                       .past = &sharing[i]->past});
+  }
+  planner.plan(planned);
+}
+
 void Batch::State::run_round() {
   plan_shares();
   make_room();
   if (shares.empty()) return;
+  plan_drafts();
   for (Running* const text : sharing) text->generation.begin_round();
   const auto on_commit = [this](Stream& stream, const Committed& committed) {
     const auto at = std::find_if(shares.begin(), shares.end(), [&stream](const StreamShare& share) {
@@ -393,6 +414,7 @@ void Batch::State::run_round() {
   try {
     const RoundTimes times = decoder.round(shares, on_commit);
     for (Running* const text : sharing) text->generation.end_round(times);
+    planner.learn(planned, decoder, times);
   } catch (...) {
     // What a pass left half done is nobody's fault in particular, and no state to go on from.
     for (Running* const text : sharing) {

@@ -106,6 +106,7 @@ Plan read_speculation(const SpeculationOptions& options) {
   Judging judging = make_judging(options.rule, options.verify);
   require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
   speculation.rule = judging.rule;
+  speculation.adaptive = options.adaptive;
   speculation.acceptance = std::move(judging.acceptance);
   speculation.shape =
       options.tree.empty() && plan.drafter ? plan.drafter->shape : make_tree_shape(options.tree);

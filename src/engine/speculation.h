@@ -35,6 +35,7 @@ struct Speculation {
   std::shared_ptr<const TreeShape> shape;
   std::string rule = "exact";  // its name
   RuleScope scope = RuleScope::prefix;
+  bool adaptive = false;  // SpeculationOptions::adaptive
 };
 
 // Throws UsageError for specs that cannot be meant, Error for drafters that do not load or do not

@@ -15,6 +15,7 @@ EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::
     : model_(std::move(model)),
       batch_(model_, drafters, drafter_options, options),
       most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting) {
+  if (!drafters.empty()) batch_.measure_passes();
   thread_ = std::thread([this] { run(); });
 }
 

@@ -82,6 +82,7 @@ SpeculationOptions read_speculation(JsonFields& body, const ServedModel& model, 
   const auto& drafters = model.options().drafters;
   speculation.drafter = drafters.empty() ? "none" : drafters.front();
   bool says_verify = speculation.verify != "exact";
+  std::optional<bool> adaptive;
   const Json* const asked = body.find("speculation");
   if (asked != nullptr && asked->is_boolean()) {
     if (!asked->get<bool>()) {
@@ -116,9 +117,12 @@ SpeculationOptions read_speculation(JsonFields& body, const ServedModel& model, 
       speculation.verify = std::move(*verify);
       says_verify = true;
     }
+    adaptive = fields.boolean("adaptive");
     fields.finish();
   }
   if (has_seed && !says_verify && speculation.rule == "exact") speculation.verify = "coupled";
+  // A seed promises the same text again: by "exact" and its like only while drafts are as deep.
+  speculation.adaptive = adaptive.value_or(!has_seed || speculation.verify == "coupled");
   return speculation;
 }
 

@@ -24,8 +24,8 @@ inline constexpr int kMostChoices = 64;
 // lack, and `speculation`. Without a seed the text's is drawn at random. Throws ApiError (400).
 GenerationFields read_generation_fields(JsonFields& body, const ServedModel& model);
 
-// `speculation`: false, or an object with drafter, rule, tree and verify. A request with a seed is
-// verified by "coupled" unless it, or the server, says otherwise.
+// `speculation`: false, or an object with drafter, rule, tree, verify and adaptive. A request with
+// a seed is verified by "coupled" unless it, or the server, says otherwise.
 SpeculationOptions read_speculation(JsonFields& body, const ServedModel& model, bool has_seed);
 
 }  // namespace outrider::server

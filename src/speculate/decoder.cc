@@ -138,7 +138,8 @@ void Decoder::list_drafters() {
   const auto add = [this](Drafter* drafter) {
     const auto is_same = [drafter](const DrafterShare& share) { return share.drafter == drafter; };
     if (drafter == nullptr || std::any_of(drafters_.begin(), drafters_.end(), is_same)) return;
-    drafters_.push_back({drafter, static_cast<int>(feature_layers_.size())});
+    drafters_.push_back(
+        {.drafter = drafter, .first_layer = static_cast<int>(feature_layers_.size())});
     const std::span<const int> layers = drafter->feature_layers();
     feature_layers_.insert(feature_layers_.end(), layers.begin(), layers.end());
   };
@@ -274,7 +275,7 @@ void Decoder::draft() {
     stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
     contexts_.push_back(stream.context());
   }
-  for (const DrafterShare& drafting : drafters_) {
+  for (DrafterShare& drafting : drafters_) {
     jobs_.clear();
     for (std::size_t index = 0; index < drafted_.size(); ++index) {
       Stream& stream = *drafted_[index].stream;
@@ -290,8 +291,18 @@ void Decoder::draft() {
                        .tree = &stream.tree,
                        .judged = stream.sequence.get()});
     }
-    if (!jobs_.empty()) drafting.drafter->propose(jobs_);
+    if (jobs_.empty()) continue;
+    const auto began = Clock::now();
+    drafting.drafter->propose(jobs_);
+    drafting.seconds = seconds_between(began, Clock::now());
   }
+}
+
+double Decoder::draft_seconds(const Drafter* drafter) const {
+  const auto at =
+      std::find_if(drafters_.begin(), drafters_.end(),
+                   [drafter](const DrafterShare& share) { return share.drafter == drafter; });
+  return at == drafters_.end() ? 0 : at->seconds;
 }
 
 // One pass over all trees, scratch nodes included, whose rows all get logits, and over tokens that
@@ -383,7 +394,8 @@ void Decoder::inform_of_prompts() {
     const auto tokens =
         std::span<const TokenId>(stream.tokens).subspan(stream.n_run, share.n_to_run);
     stream.n_run += share.n_to_run;
-    if (Drafter* const drafter = stream.drafting.drafter) {
+    Drafter* const drafter = stream.drafting.drafter;
+    if (drafter != nullptr && (share.draft_depth > 0 || !drafter->catches_up())) {
       const auto width = static_cast<std::size_t>(output_.feature_width);
       const std::span<const float> rows =
           feature_layers_.empty()

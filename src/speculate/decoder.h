@@ -30,8 +30,9 @@ namespace outrider {
 // another drafts, and is judged.
 struct StreamShare {
   Stream* stream = nullptr;
-  std::size_t n_to_run = 0;           // at least one and at most the stream's, where it has any
-  int draft_depth = kMostDraftNodes;  // of the deepest drafted token at most
+  std::size_t n_to_run = 0;  // at least one and at most the stream's, where it has any
+  // Of the deepest drafted token at most. 0 with tokens to run: the text is not drafted for.
+  int draft_depth = kMostDraftNodes;
 };
 
 // Where a round's time went, in seconds.
@@ -101,6 +102,9 @@ class Decoder {
   void run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,
                   const RoundHooks& hooks = {});
 
+  // Of the last round: what the drafter's drafts took, in seconds; 0 where it drafted none.
+  double draft_seconds(const Drafter* drafter) const;
+
   // Forgets the text in the drafter. Safe to call at any time after open.
   static void end(const Stream& stream);
   static void end(const KeptText& kept);
@@ -110,6 +114,7 @@ class Decoder {
   struct DrafterShare {
     Drafter* drafter;
     int first_layer;
+    double seconds = 0;  // of its drafts
   };
   bool run_all(Stream& stream, const std::function<bool()>& cancelled);
   void reserve(Stream& stream) const;

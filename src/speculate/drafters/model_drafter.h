@@ -61,6 +61,7 @@ class ModelDrafter final : public LevelwiseDrafter {
     return {.has_draft_prob = true, .prefix_determined = drafting_.prefix_determined};
   }
   bool uses_target_cache() const override { return drafting_.uses_target_cache; }
+  bool catches_up() const override { return true; }
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;

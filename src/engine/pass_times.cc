@@ -1,0 +1,102 @@
+#include "engine/pass_times.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "model/prefill.h"
+
+namespace outrider {
+namespace {
+
+// Shares of a pass' deviation that move all costs, and its own. A change of the load shows after
+// some ten passes; a single outlier moves a cost by a fifth at most.
+constexpr double kAllFollow = 0.1;
+constexpr double kOneFollows = 0.1;
+
+// Rows that are told apart: beyond some, the nearest one below stands for a pass.
+constexpr int kRows[] = {1,  2,  3,  4,  5,  6,  7,  8,   10,  12,  14,  16,  20,  24, 28,
+                         32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512};
+
+int nearest(int rows) {
+  const auto* const above = std::upper_bound(std::begin(kRows), std::end(kRows), rows);
+  return above == std::begin(kRows) ? kRows[0] : *(above - 1);
+}
+
+}  // namespace
+
+double PassTimes::base(int rows) const {
+  const auto above = std::lower_bound(points_.begin(), points_.end(), rows,
+                                      [](const Measured& point, int n) { return point.rows < n; });
+  if (above == points_.end()) {
+    const Measured& last = points_.back();
+    if (points_.size() == 1) return last.seconds;
+    const Measured& before = points_[points_.size() - 2];
+    const double a_row = (last.seconds - before.seconds) / (last.rows - before.rows);
+    return last.seconds + std::max(a_row, 0.0) * (rows - last.rows);
+  }
+  // Narrower than any that was seen: no cheaper.
+  if (above->rows == rows || above == points_.begin()) return above->seconds;
+  const Measured& below = *(above - 1);
+  const double share = static_cast<double>(rows - below.rows) / (above->rows - below.rows);
+  return below.seconds + share * (above->seconds - below.seconds);
+}
+
+double PassTimes::seconds(int rows) const {
+  return rows <= 0 || points_.empty() ? 0 : scale_ * base(rows);
+}
+
+void PassTimes::add(int rows, double seconds) {
+  if (rows <= 0 || !(seconds > 0)) return;
+  const double expected = this->seconds(rows);
+  const int at = nearest(rows);
+  const auto point = std::lower_bound(points_.begin(), points_.end(), at,
+                                      [](const Measured& one, int n) { return one.rows < n; });
+  if (expected <= 0) {
+    points_.insert(point, {at, seconds});
+    return;
+  }
+  const double ratio = std::clamp(seconds / expected, 0.5, 2.0);
+  scale_ *= 1 + kAllFollow * (ratio - 1);
+  if (point == points_.end() || point->rows != at) {
+    points_.insert(point, {at, base(at)});
+    return;
+  }
+  point->seconds *= 1 + kOneFollows * (ratio - 1);
+}
+
+PassTimes measure_passes(LanguageModel& model, int most_rows) {
+  using Clock = std::chrono::steady_clock;
+  // A text that has something to look back at.
+  constexpr int kContext = 32;
+  std::vector<PassTimes::Measured> measured;
+  const int most = std::min(most_rows, model.config().context_length - kContext);
+  std::vector<TokenId> tokens(static_cast<std::size_t>(std::max(most, kContext)));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  for (TokenId& token : tokens) token %= model.config().vocabulary_size;
+  ForwardOutput output;
+  const auto sequence = model.open({.n_tokens = kContext + most});
+  prefill(model, *sequence, std::span(tokens).first(kContext), output);
+  for (const int rows : kRows) {
+    if (rows > most) break;
+    double least = 0;
+    for (int time = 0; time < 2; ++time) {
+      TokenBlock block;
+      block.sequence = sequence.get();
+      block.tokens = std::span(tokens).first(static_cast<std::size_t>(rows));
+      const auto began = Clock::now();
+      model.forward({&block, 1}, {}, output);
+      const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+      sequence->keep({});
+      least = time == 0 ? seconds : std::min(least, seconds);
+    }
+    measured.push_back({rows, least});
+  }
+  return PassTimes(std::move(measured));
+}
+
+}  // namespace outrider

@@ -1,0 +1,46 @@
+// What passes cost lately, by their rows: measured once, and followed from pass to pass.
+#ifndef OUTRIDER_ENGINE_PASS_TIMES_H_
+#define OUTRIDER_ENGINE_PASS_TIMES_H_
+
+#include <utility>
+#include <vector>
+
+#include "model/language_model.h"
+
+namespace outrider {
+
+// A cost that grows with the rows, linear between measured ones. Not thread-safe.
+class PassTimes {
+ public:
+  struct Measured {
+    int rows = 0;
+    double seconds = 0;
+  };
+  // Without a measurement: what comes by add() alone.
+  PassTimes() = default;
+  // measured: ascending in rows, which are at least 1.
+  explicit PassTimes(std::vector<Measured> measured) : points_(std::move(measured)) {}
+
+  // A pass of so many rows took so long. Costs drift together (longer texts, a busier machine), and
+  // each for itself. Outliers count at most twice, or half, what was expected.
+  void add(int rows, double seconds);
+  // 0 for 0 rows, and before anything was added. Beyond the widest pass that was seen it grows as
+  // between the two widest, and not at all where one alone was: what looks cheap is tried, and
+  // then known.
+  double seconds(int rows) const;
+  bool empty() const { return points_.empty(); }
+
+ private:
+  double base(int rows) const;
+
+  std::vector<Measured> points_;  // ascending in rows
+  double scale_ = 1;              // of all of them
+};
+
+// Measures passes of 1 row up to most_rows on a text of its own, twice each, and takes the lesser
+// times: some dozen passes in all. Throws what the model throws.
+PassTimes measure_passes(LanguageModel& model, int most_rows);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_PASS_TIMES_H_

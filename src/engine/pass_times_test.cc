@@ -1,0 +1,60 @@
+#include "engine/pass_times.h"
+
+#include <gtest/gtest.h>
+
+namespace outrider {
+namespace {
+
+TEST(PassTimes, IsLinearBetweenWhatWasMeasured) {
+  const PassTimes times({{1, 10}, {3, 14}, {8, 34}});
+  EXPECT_EQ(times.seconds(0), 0);
+  EXPECT_EQ(times.seconds(1), 10);
+  EXPECT_EQ(times.seconds(2), 12);
+  EXPECT_EQ(times.seconds(3), 14);
+  EXPECT_EQ(times.seconds(4), 18);
+  EXPECT_EQ(times.seconds(8), 34);
+  EXPECT_EQ(times.seconds(10), 42);  // as between the two widest
+}
+
+TEST(PassTimes, KnowsNothingAtFirstAndOneCostForAllAfterOne) {
+  PassTimes times;
+  EXPECT_TRUE(times.empty());
+  EXPECT_EQ(times.seconds(5), 0);
+  times.add(4, 2);
+  EXPECT_EQ(times.seconds(1), 2);
+  EXPECT_EQ(times.seconds(100), 2);
+}
+
+// A machine that has become twice as slow: every cost follows, those of other widths as well.
+TEST(PassTimes, FollowsWhatPassesTake) {
+  PassTimes times({{1, 1}, {2, 2}, {4, 4}});
+  for (int i = 0; i < 100; ++i) times.add(2, 4);
+  EXPECT_NEAR(times.seconds(2), 4, 0.05);
+  EXPECT_GT(times.seconds(4), 5);
+  for (int i = 0; i < 100; ++i) times.add(4, 4);
+  EXPECT_NEAR(times.seconds(4), 4, 0.05);
+}
+
+TEST(PassTimes, OneOutlierMovesACostByAFifthAtMost) {
+  PassTimes times({{1, 1}, {2, 2}});
+  times.add(2, 1000);
+  EXPECT_LE(times.seconds(2), 2 * 1.1 * 1.1 + 1e-9);
+  EXPECT_GT(times.seconds(2), 2);
+  times.add(2, 0);
+  times.add(0, 1);
+  EXPECT_LE(times.seconds(2), 2 * 1.1 * 1.1 + 1e-9);
+}
+
+TEST(PassTimes, LearnsAWidthThatWasNotMeasured) {
+  PassTimes times({{1, 1}, {8, 8}});
+  for (int i = 0; i < 100; ++i) {
+    times.add(1, 1);
+    times.add(4, 2);
+    times.add(8, 8);
+  }
+  EXPECT_NEAR(times.seconds(4), 2, 0.2);
+  EXPECT_NEAR(times.seconds(8), 8, 0.4);
+}
+
+}  // namespace
+}  // namespace outrider
