@@ -288,6 +288,9 @@ void Batch::State::preempt(Running& text) {
 // way to it, those that run do not. false: it has to wait.
 bool Batch::State::open_if_it_fits(Running& text) {
   Stream& stream = text.generation.stream();
+  // One that comes in begins as the others go on.
+  stream.defers_drafter =
+      text.generation.speculation().adaptive && !planner.pays(stream.drafting.drafter);
   const KeptText* earlier = kept.find(stream);
   decoder.open_target(stream, earlier);
   const auto holds = [&] {

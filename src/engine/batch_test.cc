@@ -90,6 +90,7 @@ TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   std::vector<std::string> drafters;
   for (const auto& drafter : kDrafterCases) drafters.push_back(DrafterFiles::get().spec(drafter));
   Batch batch(model, drafters, {.threads = 1}, {.most_running = 5, .prompt_rows = 7});
+  batch.measure_passes();
   const std::vector<Tokens> prompts = {
       encode(DrafterFiles::kFewPrompt), encode("Quick!"),
       encode(std::string(DrafterFiles::kFewPrompt) + "&@#%#&@@##%%&&" + DrafterFiles::kFewPrompt)};
@@ -117,6 +118,7 @@ TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
       one.request.options.seed = random();
       SpeculationOptions speculation{.drafter = one.drafter, .tree = any(trees)};
       speculation.verify = greedy && random() % 2 == 0 ? "exact" : "coupled";
+      speculation.adaptive = random() % 2 == 0;
       one.id = batch.submit(one.request, speculation, note(static_cast<int>(asked.size())));
       asked.push_back(std::move(one));
     }

@@ -36,6 +36,13 @@ std::size_t DraftPlanner::index_of(const Drafter* drafter) {
   return drafters_.size() - 1;
 }
 
+bool DraftPlanner::pays(const Drafter* drafter) const {
+  const auto at =
+      std::find_if(drafters_.begin(), drafters_.end(),
+                   [drafter](const DrafterPast& one) { return one.drafter == drafter; });
+  return at == drafters_.end() || at->pays;
+}
+
 void DraftPlanner::plan(std::span<const Text> texts) {
   if (passes_.empty()) return;
   for (const Text& text : texts) {  // first: the list of drafters stays where it is from here on
@@ -68,12 +75,6 @@ void DraftPlanner::plan(std::span<const Text> texts) {
     if (!whole) texts[drafting_[i]].share->draft_depth = depths_[i];
   }
   try_again(texts);
-  // Texts that come in begin as the others go on.
-  for (const Text& text : texts) {
-    const Drafter* const drafter = text.share->stream->drafting.drafter;
-    if (drafter == nullptr || !text.adaptive || text.share->n_to_run == 0) continue;
-    if (!drafters_[index_of(drafter)].pays) text.share->draft_depth = 0;
-  }
 }
 
 // Where no text drafts by a drafter any more, one does from time to time: the shortest, for which

@@ -24,6 +24,8 @@ class DraftPlanner {
   static DraftPast past_of_text();
 
   void measure(LanguageModel& target);
+  // Whether some text drafted by this drafter when texts with it decoded last; true at first.
+  bool pays(const Drafter* drafter) const;
   // Sets StreamShare::draft_depth of adaptive texts; leaves it where nothing was measured.
   void plan(std::span<const Text> texts);
   // After the round that was planned, before anything else happens to its texts.

@@ -46,7 +46,7 @@ void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
   Drafter* const drafter = stream.drafting.drafter;
   if (drafter == nullptr) return;
   try {
-    if (earlier != nullptr) {
+    if (earlier != nullptr && !stream.drafter_is_deferred()) {
       drafter->begin_behind(stream.context(), earlier->id, stream.n_run);
     } else {
       drafter->begin(stream.context());
@@ -100,7 +100,7 @@ std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
   const Drafter* const drafter = stream.drafting.drafter;
   for (;;) {
     int n_run = n_common;
-    if (drafter != nullptr) {
+    if (drafter != nullptr && !stream.drafter_is_deferred()) {
       n_run = static_cast<int>(drafter->reusable(earlier.id, static_cast<std::size_t>(n_run)));
     }
     n_common = stream.sequence->rewind(n_run);
@@ -395,7 +395,7 @@ void Decoder::inform_of_prompts() {
         std::span<const TokenId>(stream.tokens).subspan(stream.n_run, share.n_to_run);
     stream.n_run += share.n_to_run;
     Drafter* const drafter = stream.drafting.drafter;
-    if (drafter != nullptr && (share.draft_depth > 0 || !drafter->catches_up())) {
+    if (drafter != nullptr && !stream.drafter_is_deferred()) {
       const auto width = static_cast<std::size_t>(output_.feature_width);
       const std::span<const float> rows =
           feature_layers_.empty()

@@ -30,9 +30,8 @@ namespace outrider {
 // another drafts, and is judged.
 struct StreamShare {
   Stream* stream = nullptr;
-  std::size_t n_to_run = 0;  // at least one and at most the stream's, where it has any
-  // Of the deepest drafted token at most. 0 with tokens to run: the text is not drafted for.
-  int draft_depth = kMostDraftNodes;
+  std::size_t n_to_run = 0;           // at least one and at most the stream's, where it has any
+  int draft_depth = kMostDraftNodes;  // of the deepest drafted token at most
 };
 
 // Where a round's time went, in seconds.

@@ -123,8 +123,8 @@ class Drafter {
   // the target does, and a page more, for each text.
   virtual bool uses_target_cache() const { return false; }
 
-  // Whether propose() runs by itself what prefill() has not shown it of a text: a text that is not
-  // drafted for, for now, costs nothing then.
+  // Whether propose() runs by itself what prefill() has not shown it of a text, all of it: a text
+  // that is not drafted for, for now, costs nothing then (Stream::defers_drafter).
   virtual bool catches_up() const { return false; }
 
   // A text begins; its context is the prompt.
@@ -140,8 +140,7 @@ class Drafter {
   // The target has run these next tokens of the prompt: called after begin() until all of them but
   // the last, which roots the first round, have been run, or until the text is cancelled. features:
   // the target's at these tokens, if the drafter reads any; none after rewind(). A drafter without
-  // a model has nothing to do. Not called where a text is not drafted for and the drafter
-  // catches_up().
+  // a model has nothing to do.
   virtual void prefill(const Context& /*context*/, std::span<const TokenId> /*tokens*/,
                        const FeatureRows& /*features*/) {}
   // Adds to each job's tree; adding nothing is always allowed (nothing to propose, context full).

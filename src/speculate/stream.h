@@ -66,6 +66,11 @@ struct Stream {
   // What n_tokens more take of the target's KV cache, a drafter's own sequence there included.
   SequenceGrowth growth(int n_tokens) const;
 
+  // Whether the drafter is to be left alone until it drafts.
+  bool drafter_is_deferred() const {
+    return defers_drafter && drafting.drafter != nullptr && drafting.drafter->catches_up();
+  }
+
   // Tokens that have to be run before the next round can draft: all but the last, which roots it.
   std::size_t n_to_run() const { return tokens.size() - 1 - n_run; }
 
@@ -77,6 +82,9 @@ struct Stream {
   std::int64_t n_reused = 0;   // of the prompt, taken over from an earlier text
   std::int64_t max_total = 0;  // no round commits beyond this many tokens
   int n_reserved = 0;          // Context::n_reserved; known from begin() on
+  // Set before the text is opened: a drafter that catches_up() is not shown its prompt. It runs
+  // that when it drafts for the first time, if it ever does.
+  bool defers_drafter = false;
   Transform transform;
   TokenHistory history;
   Chance* chance;
