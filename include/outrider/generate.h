@@ -135,7 +135,8 @@ struct GenerateOptions {
   std::shared_ptr<const Grammar> grammar = nullptr;
   // Special tokens that are text all the same where the model writes them, as its vocabulary spells
   // them: the markers of tool calls, say. Stop strings are looked for in them, too; one that ends
-  // the text is no part of it. Others' ids, and tokens that are not special, change nothing.
+  // the text is no part of it. A grammar may spell its texts by them, and by added tokens that are
+  // named here, which no grammar has otherwise.
   std::vector<TokenId> shown_tokens = {};
   bool add_special = true;   // the tokenizer's own special tokens around a text prompt
   bool keep_logits = false;  // fill GenerateResult::logits

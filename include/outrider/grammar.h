@@ -10,11 +10,19 @@
 #define OUTRIDER_GRAMMAR_H_
 
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace outrider {
 
 class CompiledGrammar;
+
+// A rule of a grammar that is given by a JSON Schema.
+struct GrammarSchema {
+  std::string rule;    // its name
+  std::string schema;  // JSON
+};
 
 // A form, ready for any number of requests. Immutable; thread-safe.
 class Grammar {
@@ -22,14 +30,20 @@ class Grammar {
   // Each throws Error for what is malformed or not supported, naming it and its place; for forms
   // without a text; for left recursion; and for what is too large.
 
-  // A grammar as llama.cpp writes it (GBNF); the rule `root` is the form.
-  static std::shared_ptr<const Grammar> from_gbnf(std::string_view text);
+  // A grammar as llama.cpp writes it (GBNF); the rule `root` is the form. schemas: rules that it
+  // uses and does not define.
+  static std::shared_ptr<const Grammar> from_gbnf(std::string_view text,
+                                                  std::span<const GrammarSchema> schemas = {});
   // JSON that is valid by a JSON Schema. A keyword that is not supported is an Error.
   static std::shared_ptr<const Grammar> from_json_schema(std::string_view text);
   // What a regular expression (of ECMA-262) matches whole.
   static std::shared_ptr<const Grammar> from_regex(std::string_view text);
   // Any JSON object.
   static std::shared_ptr<const Grammar> any_json_object();
+  // A text of either form.
+  static std::shared_ptr<const Grammar> choice(const Grammar& one, const Grammar& other);
+  // A text of the first form, and then one of the second.
+  static std::shared_ptr<const Grammar> sequence(const Grammar& first, const Grammar& second);
 
   ~Grammar();
 

@@ -68,8 +68,8 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
       decoding_(model.tokenizer().start_decoding(!request_.options.shown_tokens.empty())),
       stop_strings_(stops_in_text(request_.options.stop_strings)) {
   if (request_.options.grammar != nullptr) {
-    stream_.history.constrain(
-        std::make_shared<GrammarMatcher>(request_.options.grammar->compiled(), model.token_trie()));
+    stream_.history.constrain(std::make_shared<GrammarMatcher>(
+        request_.options.grammar->compiled(), model.token_trie(), spelled_tokens()));
   }
   decode_prompt(request_.prompt);
   stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + request_.options.max_tokens,
@@ -211,6 +211,19 @@ bool Generation::is_text(TokenId id) const {
   if (!tokenizer.has(id)) return false;
   const std::vector<TokenId>& shown = request_.options.shown_tokens;
   return !tokenizer.is_special(id) || std::find(shown.begin(), shown.end(), id) != shown.end();
+}
+
+// What a grammar may spell by one token each, besides the tokens of plain text.
+std::vector<SpelledToken> Generation::spelled_tokens() const {
+  std::vector<SpelledToken> spelled;
+  const TokenTrie& trie = model_->token_trie();
+  for (const TokenId id : request_.options.shown_tokens) {
+    const bool is_known = id >= 0 && id < trie.n_ids() && model_->tokenizer().has(id) &&
+                          !trie.is_end(id) && trie.bytes(id).empty();
+    if (!is_known || model_->tokenizer().piece(id).empty()) continue;
+    spelled.push_back({id, std::string(model_->tokenizer().piece(id))});
+  }
+  return spelled;
 }
 
 // Of the stop strings those that can stand in a text. A special token's spelling never does: the

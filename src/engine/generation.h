@@ -68,6 +68,7 @@ class Generation {
   bool ends_text(TokenId id) const;
   bool follow_grammar(TokenId id);
   bool is_text(TokenId id) const;
+  std::vector<SpelledToken> spelled_tokens() const;
   std::vector<std::string> stops_in_text(const std::vector<std::string>& stops);
   void decode_prompt(std::span<const TokenId> prompt);
   void take_decoded();

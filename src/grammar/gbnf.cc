@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/json_schema.h"
 #include "grammar/limits.h"
 #include "grammar/scanner.h"
 
@@ -25,8 +26,9 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : scanner_(text, kOperation) {}
 
-  CompiledGrammar read() {
+  CompiledGrammar read(std::span<const GrammarSchema> schemas) {
     for (skip(Lines::pass); !scanner_.ended(); skip(Lines::pass)) read_rule();
+    for (const GrammarSchema& one : schemas) define(one);
     for (const auto& [name, rule] : rules_) {
       if (parts_.rules()[static_cast<std::size_t>(rule.index)].part >= 0) continue;
       scanner_.fail_at(rule.first_use, fmt::format("a rule {} to be defined", name), "none");
@@ -70,6 +72,16 @@ class Reader {
     const auto [at, is_new] = rules_.try_emplace(name, Rule{.index = -1, .first_use = position});
     if (is_new) at->second.index = parts_.declare(name);
     return at->second.index;
+  }
+
+  void define(const GrammarSchema& one) {
+    const auto at = rules_.find(one.rule);
+    if (at == rules_.end()) return;  // nobody asks for it
+    if (parts_.rules()[static_cast<std::size_t>(at->second.index)].part >= 0) {
+      scanner_.fail_at(at->second.first_use, fmt::format("no rule {}", one.rule),
+                       "one beside a schema of that name");
+    }
+    parts_.define(at->second.index, parts_.call(add_json_schema(one.schema, parts_)));
   }
 
   void read_rule() {
@@ -216,6 +228,8 @@ class Reader {
 
 }  // namespace
 
-CompiledGrammar read_gbnf(std::string_view text) { return Reader(text).read(); }
+CompiledGrammar read_gbnf(std::string_view text, std::span<const GrammarSchema> schemas) {
+  return Reader(text).read(schemas);
+}
 
 }  // namespace outrider

@@ -2,14 +2,17 @@
 #ifndef OUTRIDER_GRAMMAR_GBNF_H_
 #define OUTRIDER_GRAMMAR_GBNF_H_
 
+#include <span>
 #include <string_view>
 
 #include "grammar/grammar.h"
+#include "outrider/grammar.h"
 
 namespace outrider {
 
-// The rule `root` is the language. Throws Error naming line and column. Thread-safe.
-CompiledGrammar read_gbnf(std::string_view text);
+// The rule `root` is the language; `schemas` are rules that the text does not define. Throws Error
+// naming line and column. Thread-safe.
+CompiledGrammar read_gbnf(std::string_view text, std::span<const GrammarSchema> schemas = {});
 
 }  // namespace outrider
 

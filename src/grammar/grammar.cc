@@ -319,4 +319,63 @@ CompiledGrammar::CompiledGrammar(const GrammarParts& parts, int root, const char
   Compiler(parts, *this, operation).run(root);
 }
 
+// Numbers of rules, positions and sets go on behind those that are there.
+void CompiledGrammar::append(const CompiledGrammar& other) {
+  const int n_rules = this->n_rules();
+  const int n_positions = this->n_positions();
+  const auto n_sets = static_cast<int>(sets_.size());
+  for (const Rule& rule : other.rules_) {
+    rules_.push_back(rule);
+    rules_.back().start += n_positions;
+  }
+  for (const Position& position : other.positions_) {
+    positions_.push_back(position);
+    Position& moved = positions_.back();
+    if (moved.next >= 0) moved.next += n_positions;
+    if (moved.kind == Position::Kind::either) moved.other += n_positions;
+    if (moved.kind == Position::Kind::bytes) moved.other += n_sets;
+    if (moved.kind == Position::Kind::call || moved.kind == Position::Kind::repeat) {
+      moved.other += n_rules;
+    }
+  }
+  sets_.insert(sets_.end(), other.sets_.begin(), other.sets_.end());
+}
+
+int CompiledGrammar::add_call(int rule, int next) {
+  positions_.push_back({.kind = Position::Kind::call, .alive = true, .next = next, .other = rule});
+  return n_positions() - 1;
+}
+
+void CompiledGrammar::add_root(const char* name, int start, bool nullable) {
+  root_ = n_rules();
+  rules_.push_back({.start = start, .nullable = nullable, .alive = true, .name = name});
+}
+
+CompiledGrammar CompiledGrammar::choice(const CompiledGrammar& one, const CompiledGrammar& other) {
+  CompiledGrammar both = one;
+  const int root_of_other = both.n_rules() + other.root();
+  both.append(other);
+  both.positions_.push_back({.kind = Position::Kind::end, .alive = true});
+  const int end = both.n_positions() - 1;
+  const int first = both.add_call(one.root(), end);
+  const int second = both.add_call(root_of_other, end);
+  both.positions_.push_back(
+      {.kind = Position::Kind::either, .alive = true, .next = first, .other = second});
+  both.add_root("choice", both.n_positions() - 1,
+                one.rule(one.root()).nullable || other.rule(other.root()).nullable);
+  return both;
+}
+
+CompiledGrammar CompiledGrammar::sequence(const CompiledGrammar& first,
+                                          const CompiledGrammar& second) {
+  CompiledGrammar both = first;
+  const int root_of_second = both.n_rules() + second.root();
+  both.append(second);
+  both.positions_.push_back({.kind = Position::Kind::end, .alive = true});
+  const int then = both.add_call(root_of_second, both.n_positions() - 1);
+  both.add_root("sequence", both.add_call(first.root(), then),
+                first.rule(first.root()).nullable && second.rule(second.root()).nullable);
+  return both;
+}
+
 }  // namespace outrider

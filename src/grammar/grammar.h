@@ -39,6 +39,11 @@ class CompiledGrammar {
   // grammars beyond the limits (limits.h). `operation` begins the messages.
   CompiledGrammar(const GrammarParts& parts, int root, const char* operation);
 
+  // A text of one or of the other.
+  static CompiledGrammar choice(const CompiledGrammar& one, const CompiledGrammar& other);
+  // A text of the first, and then one of the second.
+  static CompiledGrammar sequence(const CompiledGrammar& first, const CompiledGrammar& second);
+
   struct Rule {
     int start = -1;         // a position
     bool nullable = false;  // the empty text passes through it
@@ -54,6 +59,11 @@ class CompiledGrammar {
 
  private:
   class Compiler;
+  CompiledGrammar() = default;
+  void append(const CompiledGrammar& other);
+  int add_call(int rule, int next);
+  void add_root(const char* name, int start, bool nullable);
+
   std::vector<Rule> rules_;
   std::vector<Position> positions_;
   std::vector<ByteSet> sets_;

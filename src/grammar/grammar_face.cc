@@ -20,9 +20,20 @@ Grammar::Grammar(std::shared_ptr<const CompiledGrammar> compiled) : compiled_(st
 
 Grammar::~Grammar() = default;
 
-std::shared_ptr<const Grammar> Grammar::from_gbnf(std::string_view text) {
+std::shared_ptr<const Grammar> Grammar::from_gbnf(std::string_view text,
+                                                  std::span<const GrammarSchema> schemas) {
   return std::shared_ptr<const Grammar>(
-      new Grammar(std::make_shared<const CompiledGrammar>(read_gbnf(text))));
+      new Grammar(std::make_shared<const CompiledGrammar>(read_gbnf(text, schemas))));
+}
+
+std::shared_ptr<const Grammar> Grammar::sequence(const Grammar& first, const Grammar& second) {
+  return std::shared_ptr<const Grammar>(new Grammar(std::make_shared<const CompiledGrammar>(
+      CompiledGrammar::sequence(*first.compiled(), *second.compiled()))));
+}
+
+std::shared_ptr<const Grammar> Grammar::choice(const Grammar& one, const Grammar& other) {
+  return std::shared_ptr<const Grammar>(new Grammar(std::make_shared<const CompiledGrammar>(
+      CompiledGrammar::choice(*one.compiled(), *other.compiled()))));
 }
 
 std::shared_ptr<const Grammar> Grammar::from_json_schema(std::string_view text) {

@@ -49,9 +49,10 @@ bool is_of_type(const SchemaJson& value, const std::string& type) {
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : forms_(text), json_(parts_) {}
+  Reader(std::string_view text, GrammarParts& parts) : forms_(text), parts_(parts), json_(parts) {}
 
-  CompiledGrammar read() {
+  // Returns a rule.
+  int read() {
     const int root = parts_.declare("schema");
     parts_.define(root, schema(forms_.root(), "#"));
     while (!waiting_.empty()) {
@@ -59,7 +60,7 @@ class Reader {
       waiting_.pop_front();
       parts_.define(next.rule, definition(next.schema, next.place));
     }
-    return {parts_, root, kReadSchema};
+    return root;
   }
 
  private:
@@ -311,7 +312,7 @@ class Reader {
   }
 
   SchemaForms forms_;
-  GrammarParts parts_;
+  GrammarParts& parts_;
   JsonParts json_;
   std::unordered_map<std::string, int> rules_;  // by their schemas' texts
   std::deque<Waiting> waiting_;
@@ -319,7 +320,15 @@ class Reader {
 
 }  // namespace
 
-CompiledGrammar read_json_schema(std::string_view text) { return Reader(text).read(); }
+CompiledGrammar read_json_schema(std::string_view text) {
+  GrammarParts parts;
+  const int root = add_json_schema(text, parts);
+  return {parts, root, kReadSchema};
+}
+
+int add_json_schema(std::string_view text, GrammarParts& parts) {
+  return Reader(text, parts).read();
+}
 
 CompiledGrammar any_json_object() {
   GrammarParts parts;

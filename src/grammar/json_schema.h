@@ -5,12 +5,15 @@
 #include <string_view>
 
 #include "grammar/grammar.h"
+#include "grammar/parts.h"
 
 namespace outrider {
 
 // Texts of JSON that are valid by the schema: not all of them, since values have one order of
 // members and few ways to be spelled. Throws Error naming what is not supported. Thread-safe.
 CompiledGrammar read_json_schema(std::string_view text);
+// The same as a rule among others; returns it.
+int add_json_schema(std::string_view text, GrammarParts& parts);
 // Any JSON object.
 CompiledGrammar any_json_object();
 

@@ -10,13 +10,15 @@
 namespace outrider {
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar,
-                               const TokenTrie& trie)
+                               const TokenTrie& trie, std::vector<SpelledToken> further)
     : trie_(&trie),
+      further_(std::move(further)),
       automaton_(std::move(grammar)),
       path_(static_cast<std::size_t>(trie.depth()) + 1) {}
 
 GrammarMatcher::GrammarMatcher(const GrammarMatcher& other, int& state)
     : trie_(other.trie_),
+      further_(other.further_),
       automaton_([&] {
         int start = other.start();
         return ByteAutomaton(other.automaton_, state >= 0 && state != kEnded ? state : start);
@@ -26,9 +28,21 @@ GrammarMatcher::GrammarMatcher(const GrammarMatcher& other, int& state)
 int GrammarMatcher::advance(int state, TokenId token) {
   if (state == kNotAllowed) return kNotAllowed;
   if (trie_->is_end(token)) return complete(state) ? kEnded : kNotAllowed;
-  const std::string_view bytes = trie_->bytes(token);
+  const std::string_view bytes = bytes_of(token);
   if (bytes.empty() || state == kEnded) return kNotAllowed;
   automaton_.allow_steps(kMostMaskSteps);
+  return step(state, bytes);
+}
+
+std::string_view GrammarMatcher::bytes_of(TokenId token) const {
+  const std::string_view bytes = trie_->bytes(token);
+  if (!bytes.empty()) return bytes;
+  const auto at = std::find_if(further_.begin(), further_.end(),
+                               [token](const SpelledToken& one) { return one.id == token; });
+  return at == further_.end() ? std::string_view() : at->bytes;
+}
+
+int GrammarMatcher::step(int state, std::string_view bytes) {
   for (const char byte : bytes) {
     state = automaton_.step(state, static_cast<std::uint8_t>(byte));
     if (state < 0) return kNotAllowed;
@@ -79,6 +93,9 @@ void GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
     path_[node.depth + 1u] = next;
     for (const TokenId id : trie_->tokens_at(i)) set(id);
     ++i;
+  }
+  for (const SpelledToken& one : further_) {
+    if (step(state, one.bytes) != kNotAllowed) set(one.id);
   }
   // A mask that is cut short by a limit would let pass some of what it should.
   if (!automaton_.failure().empty()) std::fill(mask.begin(), mask.end(), 0);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -21,10 +22,18 @@
 
 namespace outrider {
 
+// A token that is not in the trie, and what it stands for.
+struct SpelledToken {
+  TokenId id = kNoToken;
+  std::string bytes;  // at least one
+};
+
 class GrammarMatcher {
  public:
-  // The trie outlives the matcher.
-  GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, const TokenTrie& trie);
+  // The trie outlives the matcher. further: tokens that texts may have besides those of the trie,
+  // which are not end tokens.
+  GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, const TokenTrie& trie,
+                 std::vector<SpelledToken> further = {});
   // One that remembers nothing but a state of another, which is `state` afterwards in its numbers.
   GrammarMatcher(const GrammarMatcher& other, int& state);
 
@@ -59,8 +68,11 @@ class GrammarMatcher {
   static constexpr int kEnded = 0x7FFFFFFF;  // behind an end token
 
   void fill_mask(int state, std::span<std::uint64_t> mask);
+  int step(int state, std::string_view bytes);
+  std::string_view bytes_of(TokenId token) const;
 
   const TokenTrie* trie_;
+  std::vector<SpelledToken> further_;
   ByteAutomaton automaton_;
   // Masks by state: the oldest gives way.
   std::unordered_map<int, std::size_t> slot_of_state_;

@@ -132,4 +132,39 @@ std::string gbnf_of(const ToolGrammar& grammar) {
   return out += '\n';
 }
 
+// Text without the marker, and then the marker: `part` is a beginning of it behind which it begins
+// anew, and the text is made of other characters, and of such beginnings with a character behind
+// them that does not go on with the marker.
+std::string gbnf_of_reasoning(const ReplyFormat& format, bool has_begun) {
+  const std::string& end = format.reasoning.end;
+  if (end.empty()) return {};
+  if (end.find(end.front(), 1) != std::string::npos) {
+    throw Error("reasoning grammar", "closing marker", "one that has its first character once",
+                end);
+  }
+  // A class of all characters but these.
+  const auto not_one_of = [](const std::string& characters) {
+    std::string out = "[^";
+    for (const char c : characters) {
+      if (c == '\\' || c == ']' || c == '[' || c == '-' || c == '^') out += '\\';
+      out += c;
+    }
+    return out + "]";
+  };
+  std::string beginnings;
+  std::string broken;
+  for (std::size_t n = 1; n < end.size(); ++n) {
+    const std::string begin = as_json_string(end.substr(0, n));
+    fmt::format_to(std::back_inserter(beginnings), "{}{}", n == 1 ? "" : " | ", begin);
+    fmt::format_to(std::back_inserter(broken), "{}{} {}", n == 1 ? "" : " | ", begin,
+                   not_one_of(std::string{end.front(), end[n]}));
+  }
+  const std::string whole =
+      fmt::format("( {} | part* ( {} ) )* part* {} [ \\n]*",
+                  not_one_of(std::string(1, end.front())), broken, as_json_string(end));
+  const std::string root =
+      has_begun ? whole : fmt::format("( {} {} )?", as_json_string(format.reasoning.begin), whole);
+  return fmt::format("root ::= {}\npart ::= {}\n", root, beginnings);
+}
+
 }  // namespace outrider

@@ -48,6 +48,12 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
 // their order, are left to whoever turns schemas into rules.
 std::string gbnf_of(const ToolGrammar& grammar);
 
+// The reasoning that a reply of this form begins with, as GBNF: all of it where the prompt has
+// begun it, else from the opening marker on, or nothing. Behind it an answer of any grammar may
+// follow. Empty where the form has no reasoning. Throws Error where the closing marker has its
+// first character twice.
+std::string gbnf_of_reasoning(const ReplyFormat& format, bool has_begun);
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_REPLY_TOOL_GRAMMAR_H_

@@ -1,5 +1,7 @@
 #include "server/chat_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -45,6 +47,53 @@ void add_turn_ends(const ServedModel& model, GenerateOptions& options) {
   options.stop_strings.insert(options.stop_strings.end(), texts.begin(), texts.end());
 }
 
+// What a reply looks like that calls a tool.
+std::shared_ptr<const Grammar> calls_form(const ServedModel& model, const ToolSet& tools,
+                                          const ChatRequest& request) {
+  const ToolGrammar grammar =
+      make_tool_grammar(model.reply_format(), tools,
+                        {.name = request.tool_choice.name, .parallel = request.parallel_calls});
+  std::vector<GrammarSchema> schemas;
+  for (const GrammarSequence& call : grammar.calls) {
+    const auto schema = std::find_if(call.begin(), call.end(), [](const GrammarPart& part) {
+      return part.kind == GrammarPart::Kind::schema;
+    });
+    schemas.push_back({fmt::format("arguments-{}", schemas.size()), schema->text});
+  }
+  return Grammar::from_gbnf(gbnf_of(grammar), schemas);
+}
+
+// The form of the whole reply; null: any.
+std::shared_ptr<const Grammar> form_of(const ServedModel& model, const ChatRequest& request,
+                                       const ToolSet* tools, bool in_reasoning) {
+  using Kind = ToolChoice::Kind;
+  const bool must_call =
+      request.tool_choice.kind == Kind::required || request.tool_choice.kind == Kind::named;
+  std::shared_ptr<const Grammar> form = request.form;
+  if (must_call) {
+    if (form != nullptr) {
+      throw ApiError(400, "tool_choice: expected no form of the answer beside a call, got one",
+                     "tool_choice");
+    }
+    form = calls_form(model, *tools, request);
+  } else if (form != nullptr && tools != nullptr) {
+    form = Grammar::choice(*calls_form(model, *tools, request), *form);
+  }
+  if (form == nullptr) return nullptr;
+  const std::string reasoning = gbnf_of_reasoning(model.reply_format(), in_reasoning);
+  if (reasoning.empty()) return form;
+  return Grammar::sequence(*Grammar::from_gbnf(reasoning), *form);
+}
+
+// Markers of calls and reasoning, as tokens where they are tokens.
+std::vector<TokenId> marker_tokens(const ServedModel& model) {
+  std::vector<TokenId> tokens;
+  for (const std::string& marker : model.reply_format().markers()) {
+    if (const auto id = model.tokenizer().find(marker)) tokens.push_back(*id);
+  }
+  return tokens;
+}
+
 }  // namespace
 
 PreparedChat prepare(const ServedModel& model, ChatRequest request) {
@@ -59,8 +108,8 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
 
   GenerateOptions& options = request.fields.options;
   add_turn_ends(model, options);
-  options.shown_tokens = special_markers(model.reply_format(), model.tokenizer());
-  options.grammar = request.form;
+  options.shown_tokens = marker_tokens(model);
+  options.grammar = form_of(model, request, chat.reading.tools.get(), chat.reading.in_reasoning);
   chat.requests =
       requests_of(model, std::move(prompt), std::move(options), request.fields.n_choices);
   return chat;
