@@ -228,6 +228,8 @@ class Reader {
 
 }  // namespace
 
+CompiledGrammar read_gbnf(std::string_view text) { return read_gbnf(text, {}); }
+
 CompiledGrammar read_gbnf(std::string_view text, std::span<const GrammarSchema> schemas) {
   return Reader(text).read(schemas);
 }

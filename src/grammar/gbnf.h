@@ -10,9 +10,10 @@
 
 namespace outrider {
 
-// The rule `root` is the language; `schemas` are rules that the text does not define. Throws Error
-// naming line and column. Thread-safe.
-CompiledGrammar read_gbnf(std::string_view text, std::span<const GrammarSchema> schemas = {});
+// The rule `root` is the language. Throws Error naming line and column. Thread-safe.
+CompiledGrammar read_gbnf(std::string_view text);
+// The same with rules that the text does not define.
+CompiledGrammar read_gbnf(std::string_view text, std::span<const GrammarSchema> schemas);
 
 }  // namespace outrider
 

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "grammar/texts_of.h"
 #include "outrider/error.h"
+#include "outrider/grammar.h"
 #include "reply/reply_trace.h"
 
 namespace outrider {
@@ -101,6 +103,35 @@ TEST(ToolGrammar, SaysWhatItCannot) {
   }
   EXPECT_THROW(make_tool_grammar(format_named("hermes"), tools(), {.name = "c"}), Error);
   EXPECT_THROW(make_tool_grammar(format_named("hermes"), ToolSet(), {}), Error);
+}
+
+// Reasoning is any text without its closing marker, and then that; what follows is the answer's.
+TEST(ToolGrammar, LetsReasoningComeFirst) {
+  ReplyFormat format;
+  EXPECT_EQ(gbnf_of_reasoning(format, false), "");
+  format.reasoning = {.begin = "<think>", .end = "</think>"};
+  const auto answer = Grammar::from_regex("A|<B>");
+  const TextsOf begun(
+      *Grammar::sequence(*Grammar::from_gbnf(gbnf_of_reasoning(format, true)), *answer)
+           ->compiled());
+  const TextsOf free(
+      *Grammar::sequence(*Grammar::from_gbnf(gbnf_of_reasoning(format, false)), *answer)
+           ->compiled());
+  for (const std::string thought : {"", "a", "<", "<<", "</", "</</", "</think", "</thin<",
+                                    "<</t</", "x</thinker> y\n", "é<"}) {
+    const std::string text = thought + "</think>";
+    for (const std::string end : {"A", "\n\nA", "<B>"}) {
+      EXPECT_TRUE(begun.has(text + end)) << text + end;
+      EXPECT_FALSE(begun.has(thought + end)) << thought + end;
+      EXPECT_TRUE(free.has("<think>" + text + end)) << text + end;
+      EXPECT_FALSE(free.has(text + end)) << text + end;
+    }
+    EXPECT_FALSE(begun.has(text + "x</think>A")) << text;  // the marker ends it
+    EXPECT_FALSE(begun.has(text)) << text;
+  }
+  EXPECT_TRUE(free.has("A"));
+  format.reasoning.end = "<<end>";
+  EXPECT_THROW(gbnf_of_reasoning(format, true), Error);
 }
 
 }  // namespace

@@ -1,0 +1,98 @@
+// Grammars made of others: one behind the other, one or the other, schemas within GBNF, and tokens
+// of one's own.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
+#include "grammar/matcher.h"
+#include "grammar/regex.h"
+#include "grammar/texts_of.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+std::vector<std::string> all_texts(int n) {
+  std::vector<std::string> texts = {""};
+  for (std::size_t i = 0; texts[i].size() < static_cast<std::size_t>(n); ++i) {
+    for (const char letter : {'a', 'b'}) texts.push_back(texts[i] + letter);
+  }
+  return texts;
+}
+
+// Against the same as one regular expression.
+TEST(GrammarComposition, IsASequenceOrAChoice) {
+  const std::vector<std::string> forms = {"a*", "(ab|b)*", "b{2,3}", "a?b", "(a|bb)+a"};
+  for (const std::string& one : forms) {
+    for (const std::string& other : forms) {
+      const auto a = read_regex(one);
+      const auto b = read_regex(other);
+      const TextsOf sequence(CompiledGrammar::sequence(a, b));
+      const TextsOf choice(CompiledGrammar::choice(a, b));
+      const TextsOf both(CompiledGrammar::sequence(CompiledGrammar::choice(a, b), a));
+      const TextsOf sequence_again(read_regex("(" + one + ")(" + other + ")"));
+      const TextsOf choice_again(read_regex("(" + one + ")|(" + other + ")"));
+      const TextsOf both_again(read_regex("((" + one + ")|(" + other + "))(" + one + ")"));
+      for (const std::string& text : all_texts(7)) {
+        ASSERT_EQ(sequence.has(text), sequence_again.has(text)) << one << " " << other << text;
+        ASSERT_EQ(sequence.begins(text), sequence_again.begins(text)) << text;
+        ASSERT_EQ(choice.has(text), choice_again.has(text)) << one << " " << other << text;
+        ASSERT_EQ(choice.begins(text), choice_again.begins(text)) << text;
+        ASSERT_EQ(both.has(text), both_again.has(text)) << one << " " << other << text;
+      }
+    }
+  }
+}
+
+TEST(GrammarComposition, HasSchemasForRules) {
+  const std::vector<GrammarSchema> schemas = {{"x", R"({"type": "integer"})"},
+                                              {"y", R"({"enum": ["p", "q"]})"},
+                                              {"unused", R"({"type": "boolean"})"}};
+  const TextsOf texts(read_gbnf("root ::= \"<\" x \">\" | y y", schemas));
+  EXPECT_TRUE(texts.has("<12>"));
+  EXPECT_TRUE(texts.has("\"p\"\"q\""));
+  EXPECT_FALSE(texts.has("<\"p\">"));
+  EXPECT_FALSE(texts.has("\"p\""));
+  EXPECT_THROW(read_gbnf("root ::= x\nx ::= \"a\"", schemas), Error);  // twice
+  EXPECT_THROW(read_gbnf("root ::= z", schemas), Error);               // no such rule
+  const std::vector<GrammarSchema> broken = {{"x", R"({"not": {}})"}};
+  EXPECT_THROW(read_gbnf("root ::= x", broken), Error);
+}
+
+// "<go>" as one token, which is not in the trie, or as others spell it.
+TEST(GrammarComposition, SpellsByTokensOfItsOwn) {
+  const std::vector<std::string> tokens = {"<", "go", ">", "a", "", ""};
+  constexpr TokenId kGo = 4;
+  constexpr TokenId kEnd = 5;
+  const TokenTrie trie(tokens, std::vector<TokenId>{kEnd});
+  const auto grammar =
+      std::make_shared<const CompiledGrammar>(read_gbnf("root ::= \"<go>\" \"a\""));
+  GrammarMatcher without(grammar, trie);
+  EXPECT_FALSE(without.is_allowed(without.start(), kGo));
+  GrammarMatcher matcher(grammar, trie, {{kGo, "<go>"}});
+  const auto has = [&](int state, TokenId id) {
+    const bool bit = (matcher.allowed(state)[0] >> id & 1) != 0;
+    EXPECT_EQ(bit, matcher.is_allowed(state, id));
+    return bit;
+  };
+  int state = matcher.start();
+  EXPECT_TRUE(has(state, kGo));
+  EXPECT_TRUE(has(state, 0));
+  EXPECT_FALSE(has(state, 3));
+  const int behind = matcher.advance(state, kGo);
+  for (const TokenId id : {0, 1, 2}) state = matcher.advance(state, id);
+  EXPECT_EQ(state, behind);
+  EXPECT_FALSE(has(behind, kGo));
+  EXPECT_TRUE(has(behind, 3));
+  // A fresh matcher in the place of a full one knows the token as well.
+  int moved = matcher.start();
+  GrammarMatcher fresh(matcher, moved);
+  EXPECT_TRUE(fresh.is_allowed(moved, kGo));
+}
+
+}  // namespace
+}  // namespace outrider
