@@ -32,6 +32,7 @@ struct ServeFlags {
   int context = 0;
   std::string name;
   std::string key_file;
+  std::string template_file;
 };
 
 void serve_notice(const std::string& line) { fmt::print(stderr, "outrider: {}\n", line); }
@@ -65,6 +66,7 @@ int serve(const ServeFlags& flags) {
   served.batch.most_kept = flags.parallel;
   served.most_waiting = static_cast<std::size_t>(flags.queue);
   served.context = flags.context;
+  if (!flags.template_file.empty()) served.chat_template = read_text(flags.template_file);
   served.name =
       flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
   const auto model =
@@ -124,6 +126,9 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer);
   add_integer(*app, "--context", flags->context, 0,
               "Most tokens of prompt and answer; 0: the model's own (default: 0)")
+      ->group(kServer);
+  add_path(*app, "--chat-template", flags->template_file, "FILE",
+           "Jinja template of chats (default: the model's own)")
       ->group(kServer);
   app->add_option("--name", flags->name, "The model's name (default: its file's)")
       ->type_name("NAME")

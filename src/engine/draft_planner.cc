@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "model/prefill.h"
-
 namespace outrider {
 namespace {
 
@@ -21,9 +19,7 @@ constexpr int kTrialDepth = 2;
 
 DraftPast DraftPlanner::past_of_text() { return DraftPast(kTextKeeps); }
 
-void DraftPlanner::measure(LanguageModel& target) {
-  passes_ = measure_passes(target, 2 * kPrefillRows);
-}
+void DraftPlanner::measure(LanguageModel& target) { passes_ = measure_passes(target); }
 
 // By address: a drafter that another has replaced at the same place begins with the past of that.
 std::size_t DraftPlanner::index_of(const Drafter* drafter) {

@@ -69,32 +69,39 @@ void PassTimes::add(int rows, double seconds) {
   point->seconds *= 1 + kOneFollows * (ratio - 1);
 }
 
-PassTimes measure_passes(LanguageModel& model, int most_rows) {
+PassTimes measure_passes(LanguageModel& model) {
   using Clock = std::chrono::steady_clock;
   // A text that has something to look back at.
   constexpr int kContext = 32;
-  std::vector<PassTimes::Measured> measured;
-  const int most = std::min(most_rows, model.config().context_length - kContext);
-  std::vector<TokenId> tokens(static_cast<std::size_t>(std::max(most, kContext)));
+  constexpr int kWidest = 64;
+  // A large model is not measured for longer: its wider passes cost as much a row as the last ones.
+  constexpr double kLongest_seconds = 2;
+  const auto seconds_since = [](Clock::time_point began) {
+    return std::chrono::duration<double>(Clock::now() - began).count();
+  };
+  const int most = std::min(kWidest, model.config().context_length - kContext);
+  std::vector<TokenId> tokens(static_cast<std::size_t>(kWidest));
   std::iota(tokens.begin(), tokens.end(), 0);
   for (TokenId& token : tokens) token %= model.config().vocabulary_size;
   ForwardOutput output;
-  const auto sequence = model.open({.n_tokens = kContext + most});
+  const auto sequence = model.open({.n_tokens = kContext + std::max(most, 0)});
+  const auto began = Clock::now();
+  std::vector<PassTimes::Measured> measured;
   prefill(model, *sequence, std::span(tokens).first(kContext), output);
-  for (const int rows : kRows) {
-    if (rows > most) break;
+  for (int rows = 1; rows <= most; rows *= 2) {
     double least = 0;
     for (int time = 0; time < 2; ++time) {
       TokenBlock block;
       block.sequence = sequence.get();
       block.tokens = std::span(tokens).first(static_cast<std::size_t>(rows));
-      const auto began = Clock::now();
+      const auto pass = Clock::now();
       model.forward({&block, 1}, {}, output);
-      const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+      const double seconds = seconds_since(pass);
       sequence->keep({});
       least = time == 0 ? seconds : std::min(least, seconds);
     }
     measured.push_back({rows, least});
+    if (rows > 1 && seconds_since(began) > kLongest_seconds) break;
   }
   return PassTimes(std::move(measured));
 }

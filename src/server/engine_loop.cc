@@ -29,17 +29,30 @@ EngineLoop::~EngineLoop() {
   thread_.join();
 }
 
+// With the mutex held.
+void EngineLoop::require_room() const {
+  if (ends_) throw ApiError(503, "the server is shutting down");
+  if (in_flight_.size() + n_submitting_ + work_.size() < most_in_flight_) return;
+  throw ApiError(429,
+                 fmt::format("{} requests run or wait, as many as this server takes; try again",
+                             most_in_flight_),
+                 "", "queue_full");
+}
+
+void EngineLoop::post(std::function<bool()> slice) {
+  {
+    const std::lock_guard lock(mutex_);
+    require_room();
+    work_.push_back(std::move(slice));
+  }
+  changed_.notify_all();
+}
+
 RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& speculation,
                              Batch::OnEnd on_end) {
   {
     const std::lock_guard lock(mutex_);
-    if (ends_) throw ApiError(503, "the server is shutting down");
-    if (in_flight_.size() + n_submitting_ >= most_in_flight_) {
-      throw ApiError(429,
-                     fmt::format("{} requests run or wait, as many as this server takes; try again",
-                                 most_in_flight_),
-                     "", "queue_full");
-    }
+    require_room();
     ++n_submitting_;
   }
   // The id is known when submit() returns, which may be after the text has ended.
@@ -83,16 +96,30 @@ void EngineLoop::cancel(RequestId id) {
 
 std::size_t EngineLoop::n_in_flight() const {
   const std::lock_guard lock(mutex_);
-  return in_flight_.size() + n_submitting_;
+  return in_flight_.size() + n_submitting_ + work_.size();
+}
+
+// A slice of what waits longest.
+void EngineLoop::work() {
+  std::function<bool()> slice;
+  {
+    const std::lock_guard lock(mutex_);
+    if (work_.empty()) return;
+    slice = work_.front();
+  }
+  if (slice()) return;
+  const std::lock_guard lock(mutex_);
+  work_.pop_front();
 }
 
 void EngineLoop::run() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ends_ || !in_flight_.empty(); });
+      changed_.wait(lock, [this] { return ends_ || !in_flight_.empty() || !work_.empty(); });
       if (ends_ && in_flight_.empty() && n_submitting_ == 0) return;
     }
+    work();
     // on_end and on_token of this server throw nothing, and what a request does wrong ends with it.
     batch_.step();
   }

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,11 @@ class EngineLoop {
                    Batch::OnEnd on_end);
   void cancel(RequestId id);
 
+  // Work with the model that is no text of the batch: its slices are called on the loop's thread,
+  // one between two steps of the batch, until one says that there is no more. Throws ApiError as
+  // submit() does. What a slice throws is its end: catch it there.
+  void post(std::function<bool()> slice);
+
   BatchLoad load() const { return batch_.load(); }
   // Of requests that were submitted and have not ended.
   std::size_t n_in_flight() const;
@@ -42,6 +48,8 @@ class EngineLoop {
 
  private:
   void run();
+  void require_room() const;
+  void work();
 
   std::shared_ptr<const Model> model_;
   Batch batch_;
@@ -51,6 +59,7 @@ class EngineLoop {
   std::condition_variable changed_;
   std::set<RequestId> in_flight_;
   std::size_t n_submitting_ = 0;
+  std::deque<std::function<bool()>> work_;
   bool ends_ = false;
   std::thread thread_;
 };

@@ -77,6 +77,7 @@ const std::vector<Router::Route>& Router::routes() {
       {"POST", "/v1/responses", false, responses},
       {"POST", "/v1/messages", false, messages},
       {"POST", "/v1/messages/count_tokens", false, count_tokens},
+      {"POST", "/v1/embeddings", false, embeddings},
       {"POST", "/tokenize", false, tokenize},
       {"POST", "/detokenize", false, detokenize},
       {"POST", "/apply-template", false, apply_template},

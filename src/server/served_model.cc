@@ -34,10 +34,17 @@ ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions
         const auto held = loop.lock();
         return held == nullptr ? BatchLoad{} : held->load();
       });
-  if (tokenizer().chat_template().empty()) return;
-  template_ = outrider::chat_template_of(tokenizer());
-  tool_template_ = outrider::chat_template_of(tokenizer(), true);
-  reply_format_ = find_reply_format(tokenizer().tool_template(), &tokenizer());
+  if (!options_.chat_template.empty()) {
+    template_ = ChatTemplate(options_.chat_template);
+    tool_template_ = template_;
+    reply_format_ = find_reply_format(options_.chat_template, &tokenizer());
+  } else if (!tokenizer().chat_template().empty()) {
+    template_ = outrider::chat_template_of(tokenizer());
+    tool_template_ = outrider::chat_template_of(tokenizer(), true);
+    reply_format_ = find_reply_format(tokenizer().tool_template(), &tokenizer());
+  } else {
+    return;
+  }
   for (std::string& marker : turn_ends(*template_, tokenizer())) {
     if (const auto id = tokenizer().find(marker)) {
       turn_end_tokens_.push_back(*id);

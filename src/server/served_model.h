@@ -21,6 +21,7 @@ namespace outrider::server {
 
 struct ServedOptions {
   std::string name;                     // what clients call it
+  std::string chat_template = {};       // in the place of the model's own; empty: that
   std::vector<std::string> drafters;    // specs that requests may name; the first is the default
   SpeculationOptions speculation = {};  // rule, tree and verify where a request says nothing
   SamplingParams sampling = {};         // likewise

@@ -24,6 +24,7 @@ void completions(const Call& call);       // POST /v1/completions
 void responses(const Call& call);         // POST /v1/responses
 void messages(const Call& call);          // POST /v1/messages
 void count_tokens(const Call& call);      // POST /v1/messages/count_tokens
+void embeddings(const Call& call);        // POST /v1/embeddings
 void tokenize(const Call& call);          // POST /tokenize
 void detokenize(const Call& call);        // POST /detokenize
 void apply_template(const Call& call);    // POST /apply-template

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "server/answer_form.h"
 #include "server/chat_request.h"
 #include "server/endpoints/endpoints.h"
 #include "server/endpoints/messages_sink.h"
@@ -166,6 +167,23 @@ void read_thinking(JsonFields& body, ChatRequest& request) {
   thinking->finish();
 }
 
+// output_config: {"format": {"type": "json_schema", "schema"}}.
+std::shared_ptr<const Grammar> read_form(JsonFields& body) {
+  auto config = body.object("output_config");
+  if (!config) return nullptr;
+  config->accept({"effort"});
+  std::shared_ptr<const Grammar> form;
+  if (auto format = config->object("format")) {
+    const std::string type = format->require_text("type");
+    if (type != "json_schema") refuse_type(*format, type, "json_schema");
+    format->accept({"name", "description"});
+    form = schema_form(*format, "schema", format->require("schema"));
+    format->finish();
+  }
+  config->finish();
+  return form;
+}
+
 Conversation read_messages(JsonFields& body) {
   Conversation conversation;
   if (std::string system = text_of(body, "system"); !system.empty()) {
@@ -185,7 +203,8 @@ Conversation read_messages(JsonFields& body) {
 
 void messages(const Call& call) {
   JsonFields body(*call.body);
-  body.accept({"model", "metadata", "service_tier", "container", "context_management"});
+  body.accept({"model", "metadata", "service_tier", "cache_control", "inference_geo",
+               "user_profile_id", "workspace_id"});
   ChatRequest request;
   request.conversation = read_messages(body);
   body.require("max_tokens");
@@ -193,6 +212,7 @@ void messages(const Call& call) {
   request.fields.options.stop_strings = body.texts("stop_sequences", kMostStops);
   read_tool_choice(body, request);
   read_thinking(body, request);
+  request.form = read_form(body);
   const bool streams = body.boolean("stream").value_or(false);
   body.finish();
   const std::vector<std::string> stops = request.fields.options.stop_strings;
@@ -203,7 +223,7 @@ void messages(const Call& call) {
 
 void count_tokens(const Call& call) {
   JsonFields body(*call.body);
-  body.accept({"model", "thinking", "tool_choice"});
+  body.accept({"model", "thinking", "tool_choice", "output_config", "cache_control"});
   const Conversation conversation = read_messages(body);
   body.finish();
   const Json json = {{"input_tokens", encode(*call.model, conversation).size()}};
