@@ -8,7 +8,7 @@ BUILD_FLAGS :=
 CTEST_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo goldens test format format-check lint asan tsan fuzz clean help
+.PHONY: build demo goldens test test-clients format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
 	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
@@ -45,6 +45,9 @@ tsan:  ## all tests under ThreadSanitizer
 goldens:  ## tokenizers, templates and families against their references (after make test)
 	ctest --preset dev --parallel $(JOBS) \
 	  -R '(GgmlVocabulary|RankVocabulary|RealVocabulary|ModelTokenizers|TemplateGoldens|FamilyGolden|Quantised)'
+
+test-clients:  ## the official clients of OpenAI and Anthropic against outrider serve (MODELS='a.gguf ..': on these)
+	scripts/test-clients build-dev/outrider $(MODELS)
 
 fuzz:  ## libFuzzer over the readers of outside files (FUZZ_SECONDS=60 each)
 	scripts/fuzz

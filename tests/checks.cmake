@@ -30,3 +30,6 @@ outrider_add_check(format scripts/format --check)
 outrider_add_check(lint scripts/lint)
 # The layers that read files from outside, under AddressSanitizer and UndefinedBehaviorSanitizer.
 outrider_add_check(sanitized_readers scripts/sanitized-tests asan base grammar io tokenizer)
+# The official clients of OpenAI and Anthropic, where PyPI can be reached.
+outrider_add_check(clients scripts/test-clients $<TARGET_FILE:outrider_program>)
+set_tests_properties(check.clients PROPERTIES SKIP_RETURN_CODE 77)

@@ -76,9 +76,9 @@ class Cases:
               "the same without speculation, to the bit")
 
     def case_n_and_seed(self):
-        one = self.chat(n=2, seed=7, temperature=1, max_tokens=16)
-        again = self.chat(n=2, seed=7, temperature=1, max_tokens=16)
-        other = self.chat(n=2, seed=8, temperature=1, max_tokens=16)
+        asked = dict(messages=[{"role": "user", "content": "Invent a name for a ship, and say why."}],
+                     n=2, temperature=1, max_tokens=24)
+        one, again, other = (self.chat(seed=seed, **asked) for seed in (7, 7, 8))
         texts = [[choice.message.content for choice in answer.choices] for answer in (one, again, other)]
         check(len(texts[0]) == 2, "two choices")
         check(texts[0] == texts[1], "the same seed, the same texts")
