@@ -6,8 +6,7 @@ compare_tokenizers.py and compare_tokenizer_speed.py where a model comes without
     python3 tools/make_tokenizer_json.py tokenizer.model tokenizer.json --pattern llama-bpe
 
 The third is for tiktoken's ranks, "BASE64 RANK" a line. A GGUF file (read with the package gguf)
-may be of kind gpt2 with one of the names below in tokenizer.ggml.pre, or of kind llama without a
-blank before its texts, as Gemma's are.
+may be of kind gpt2 with one of the names below in tokenizer.ggml.pre, or of kind llama, with a blank before its texts (Llama 2) or without (Gemma).
 """
 import argparse
 import base64
@@ -28,6 +27,8 @@ def byte_level(use_regex):
 
 
 def byte_level_document(vocab, merges, pre):
+    if pre is None:
+        raise SystemExit("tokenizer.ggml.pre is missing: nothing says how words are cut")
     if pre == "gpt-2":
         cutting = byte_level(True)
     elif pre == "smollm":
@@ -46,8 +47,8 @@ def byte_level_document(vocab, merges, pre):
                       "ignore_merges": pre == "llama-bpe", "vocab": vocab, "merges": merges}}
 
 
-def of_scores(tokens, scores, unknown):
-    """Gemma's: any two pieces that make one may merge, the best score first."""
+def of_scores(tokens, scores, unknown, blank_first):
+    """Any two pieces that make one may merge, the best score first."""
     vocab = {token: i for i, token in enumerate(tokens)}
     merges = []
     for token, i in vocab.items():
@@ -58,13 +59,17 @@ def of_scores(tokens, scores, unknown):
     merges.sort(key=lambda merge: -merge[0])
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
     back = {"type": "Replace", "pattern": {"String": MARK}, "content": " "}
+    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    cutting = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+    if blank_first:
+        replace = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": MARK}, replace]}
+        decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
+        cutting = None
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
             "normalizer": replace,
-            "pre_tokenizer": {"type": "Split", "pattern": {"String": " "},
-                              "behavior": "MergedWithPrevious", "invert": False},
+            "pre_tokenizer": cutting,
             "post_processor": None,
-            "decoder": {"type": "Sequence",
-                        "decoders": [back, {"type": "ByteFallback"}, {"type": "Fuse"}]},
+            "decoder": {"type": "Sequence", "decoders": decoders},
             "model": {"type": "BPE", "dropout": None, "unk_token": tokens[unknown],
                       "continuing_subword_prefix": None, "end_of_word_suffix": None,
                       "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
@@ -75,12 +80,14 @@ def of_gguf(path):
     from gguf import GGUFReader
     fields = GGUFReader(path).fields
 
-    def value(key):
-        return fields["tokenizer.ggml." + key].contents()
+    def value(key, default=None):
+        field = fields.get("tokenizer.ggml." + key)
+        return default if field is None else field.contents()
 
     tokens = value("tokens")
     if value("model") == "llama":
-        document = of_scores(tokens, value("scores"), value("unknown_token_id"))
+        document = of_scores(tokens, value("scores"), value("unknown_token_id", 0),
+                             value("add_space_prefix", True))
     else:
         merges = [merge[:1] + merge[1:].replace(" ", "\0", 1) for merge in value("merges")]
         document = byte_level_document({token: i for i, token in enumerate(tokens)},
