@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -33,6 +34,8 @@ struct ServeFlags {
   std::string name;
   std::string key_file;
   std::string template_file;
+  std::string models;
+  int most_models = 1;
 };
 
 void serve_notice(const std::string& line) { fmt::print(stderr, "outrider: {}\n", line); }
@@ -52,10 +55,8 @@ std::vector<std::string> read_keys(const std::string& file) {
   return keys;
 }
 
-int serve(const ServeFlags& flags) {
-  Interrupt interrupt;
-  server::ServerOptions options = flags.server;
-  if (!flags.key_file.empty()) options.router.api_keys = read_keys(flags.key_file);
+// What each model is served with.
+server::ServedOptions served_options(const ServeFlags& flags) {
   server::ServedOptions served;
   served.speculation = speculation_of(flags.model);
   if (served.speculation.drafter != "none") served.drafters.push_back(served.speculation.drafter);
@@ -67,19 +68,57 @@ int serve(const ServeFlags& flags) {
   served.most_waiting = static_cast<std::size_t>(flags.queue);
   served.context = flags.context;
   if (!flags.template_file.empty()) served.chat_template = read_text(flags.template_file);
-  served.name =
-      flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
-  const auto model =
-      std::make_shared<const server::ServedModel>(load_model(flags.model, interrupt), served);
-  server::Server server(model, options);
+  served.metrics = std::make_shared<server::Metrics>();
+  return served;
+}
+
+// The models of a folder, by name.
+std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
+                                             const server::ServedOptions& served,
+                                             const Interrupt& interrupt) {
+  const std::map<std::string, std::string> models = server::models_in(flags.models);
+  std::vector<std::string> names;
+  for (const auto& [name, path] : models) names.push_back(name);
+  const auto turn = std::make_shared<server::StepTurn>();
+  const auto load = [flags = flags.model, served, models, turn,
+                     &interrupt](const std::string& name) {
+    ModelFlags own = flags;
+    own.model = models.at(name);
+    server::ServedOptions options = served;
+    options.name = name;
+    options.turn = turn;
+    return std::make_shared<const server::ServedModel>(load_model(own, interrupt), options);
+  };
+  return std::make_shared<server::ModelShelf>(
+      std::move(names), static_cast<std::size_t>(flags.most_models), load, served.metrics);
+}
+
+int serve(const ServeFlags& flags) {
+  Interrupt interrupt;
+  server::ServerOptions options = flags.server;
+  if (!flags.key_file.empty()) options.router.api_keys = read_keys(flags.key_file);
+  server::ServedOptions served = served_options(flags);
+  std::shared_ptr<server::ModelShelf> models;
+  std::string what;
+  if (!flags.models.empty()) {
+    models = shelf_of(flags, served, interrupt);
+    what = fmt::format("{} models of {}", models->list().size(), flags.models);
+  } else {
+    served.name =
+        flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
+    what = served.name;
+    models = std::make_shared<server::ModelShelf>(
+        std::make_shared<const server::ServedModel>(load_model(flags.model, interrupt), served));
+  }
+  server::Server server(models, options);
   const bool is_local =
       options.host == "127.0.0.1" || options.host == "localhost" || options.host == "::1";
   if (!is_local && options.router.api_keys.empty()) {
     serve_notice(fmt::format("warning: {} can be reached by others, and there is no --api-key-file",
                              options.host));
   }
-  serve_notice(fmt::format("{} at http://{}:{} (Ctrl-C: no more requests, then the end)",
-                           served.name, options.host, server.port()));
+  serve_notice(fmt::format("{} at http://{}:{} (Ctrl-C: no more requests, then the end)", what,
+                           options.host, server.port()));
   // Signals are looked for, not waited for: handlers may do next to nothing.
   std::atomic<bool> ended{false};
   std::thread watcher([&] {
@@ -126,6 +165,15 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer);
   add_integer(*app, "--context", flags->context, 0,
               "Most tokens of prompt and answer; 0: the model's own (default: 0)")
+      ->group(kServer);
+  CLI::Option* const model = app->get_option("--model");
+  add_path(*app, "--models", flags->models, "DIR",
+           "Instead of --model: all models in a folder, loaded when they are asked for")
+      ->group(kServer)
+      ->excludes(model)
+      ->each([model](const std::string&) { model->required(false); });
+  add_integer(*app, "--most-models", flags->most_models, 1,
+              "Models of --models that are loaded at a time (default: 1)")
       ->group(kServer);
   add_path(*app, "--chat-template", flags->template_file, "FILE",
            "Jinja template of chats (default: the model's own)")

@@ -9,13 +9,32 @@
 
 namespace outrider::server {
 
+void StepTurn::take() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t own = next_++;
+  changed_.wait(lock, [&] { return served_ == own; });
+}
+
+void StepTurn::give() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++served_;
+  }
+  changed_.notify_all();
+}
+
 EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
                        const ModelOptions& drafter_options, const BatchOptions& options,
-                       std::size_t most_waiting)
+                       std::size_t most_waiting, std::shared_ptr<StepTurn> turn)
     : model_(std::move(model)),
       batch_(model_, drafters, drafter_options, options),
-      most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting) {
-  if (!drafters.empty()) batch_.measure_passes();
+      most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting),
+      turn_(std::move(turn)) {
+  if (!drafters.empty()) {
+    if (turn_) turn_->take();
+    batch_.measure_passes();
+    if (turn_) turn_->give();
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -119,9 +138,11 @@ void EngineLoop::run() {
       changed_.wait(lock, [this] { return ends_ || !in_flight_.empty() || !work_.empty(); });
       if (ends_ && in_flight_.empty() && n_submitting_ == 0) return;
     }
+    if (turn_) turn_->take();
     work();
     // on_end and on_token of this server throw nothing, and what a request does wrong ends with it.
     batch_.step();
+    if (turn_) turn_->give();
   }
 }
 

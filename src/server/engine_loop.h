@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -17,13 +18,28 @@
 
 namespace outrider::server {
 
+// Lets one of several loops step at a time, in the order in which they asked: the threads of two
+// models' passes would wait for each other's processors.
+class StepTurn {
+ public:
+  void take();
+  void give();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_ = 0;
+  std::uint64_t served_ = 0;
+};
+
 // All functions are thread-safe.
 class EngineLoop {
  public:
-  // most_waiting: requests beyond those that run (BatchOptions::most_running).
+  // most_waiting: requests beyond those that run (BatchOptions::most_running). turn: what loops of
+  // one process share; null: there is no other.
   EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
              const ModelOptions& drafter_options, const BatchOptions& options,
-             std::size_t most_waiting);
+             std::size_t most_waiting, std::shared_ptr<StepTurn> turn = nullptr);
   // Cancels what runs and waits for it.
   ~EngineLoop();
   EngineLoop(const EngineLoop&) = delete;
@@ -54,6 +70,7 @@ class EngineLoop {
   std::shared_ptr<const Model> model_;
   Batch batch_;
   const std::size_t most_in_flight_;
+  const std::shared_ptr<StepTurn> turn_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

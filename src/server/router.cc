@@ -31,15 +31,15 @@ namespace {
 // Counts the answer that passes through.
 class CountedReply final : public HttpReply {
  public:
-  CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<const ServedModel> model,
+  CountedReply(std::shared_ptr<HttpReply> reply, std::shared_ptr<ModelShelf> models,
                std::string_view path)
-      : reply_(std::move(reply)), model_(std::move(model)), path_(path) {}
+      : reply_(std::move(reply)), models_(std::move(models)), path_(path) {}
   void send(HttpResponse response) override {
-    model_->metrics().answered(path_, response.status);
+    models_->metrics().answered(path_, response.status);
     reply_->send(std::move(response));
   }
   void begin_stream(HttpResponse head) override {
-    model_->metrics().answered(path_, head.status);
+    models_->metrics().answered(path_, head.status);
     reply_->begin_stream(std::move(head));
   }
   void write(std::string part) override { reply_->write(std::move(part)); }
@@ -48,7 +48,7 @@ class CountedReply final : public HttpReply {
 
  private:
   std::shared_ptr<HttpReply> reply_;
-  std::shared_ptr<const ServedModel> model_;
+  std::shared_ptr<ModelShelf> models_;
   std::string_view path_;  // of the table of routes
 };
 
@@ -63,8 +63,20 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
-Router::Router(std::shared_ptr<const ServedModel> model, RouterOptions options, Work work)
-    : model_(std::move(model)), options_(std::move(options)), work_(std::move(work)) {}
+Router::Router(std::shared_ptr<ModelShelf> models, RouterOptions options, Work work, Work load)
+    : models_(std::move(models)),
+      options_(std::move(options)),
+      work_(std::move(work)),
+      load_(std::move(load)) {}
+
+// One that has a key and a path, on its way to its model.
+struct Router::Request {
+  HttpRequest request;
+  const Route* route = nullptr;
+  ErrorForm form = ErrorForm::openai;
+  std::shared_ptr<HttpReply> reply;
+  Json body;
+};
 
 const std::vector<Router::Route>& Router::routes() {
   static const std::vector<Route> kRoutes = {
@@ -104,14 +116,19 @@ HttpResponse Router::answer_itself(const Route& route) const {
     response.body = drains_ ? R"({"status":"draining"})" : R"({"status":"ready"})";
   } else if (route.path == "/metrics") {
     response.content_type = Metrics::kContentType;
-    response.body = model_->metrics().text();
+    response.body = models_->metrics().text();
   } else {
-    Json one;
-    one["id"] = model_->name();
-    one["object"] = "model";
-    one["created"] = model_->loaded_at();
-    one["owned_by"] = "outrider";
-    response.body = dumped({{"object", "list"}, {"data", Json::array({std::move(one)})}});
+    Json list = Json::array();
+    for (const ModelShelf::Entry& entry : models_->list()) {
+      Json one;
+      one["id"] = entry.name;
+      one["object"] = "model";
+      one["created"] = entry.loaded_at;
+      one["owned_by"] = "outrider";
+      one["loaded"] = entry.is_loaded;
+      list.push_back(std::move(one));
+    }
+    response.body = dumped({{"object", "list"}, {"data", std::move(list)}});
   }
   return response;
 }
@@ -128,7 +145,7 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
   }
   // Unknown paths count as one: clients would fill the table of metrics otherwise.
   const auto reply =
-      std::make_shared<CountedReply>(client, model_, found == nullptr ? "other" : found->path);
+      std::make_shared<CountedReply>(client, models_, found == nullptr ? "other" : found->path);
   const auto with_cors = [this](HttpResponse response) {
     if (!options_.cors_origin.empty()) {
       response.headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
@@ -157,14 +174,49 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
   }
   if (found->run == nullptr) return reply->send(with_cors(answer_itself(*found)));
   if (drains_) return fail(ApiError(503, "the server is shutting down"));
-  work_([this, found, form, request = std::move(request), reply] {
-    try {
-      const Json body = parse_json(request.body);
-      found->run({.model = model_, .request = &request, .body = &body, .reply = reply});
-    } catch (...) {
-      reply->send(error_response(api_error_of(std::current_exception()), form));
+  const auto waiting = std::make_shared<Request>(Request{
+      .request = std::move(request), .route = found, .form = form, .reply = reply, .body = {}});
+  work_([this, waiting] { read(waiting); });
+}
+
+// Reads the body, and answers by the model that it names.
+void Router::read(const std::shared_ptr<Request>& waiting) const {
+  try {
+    waiting->body = parse_json(waiting->request.body);
+    waiting->request.body = {};  // a copy of a conversation of megabytes
+    const Json& body = waiting->body;
+    std::string name;
+    if (const auto model = body.is_object() ? body.find("model") : body.end();
+        model != body.end() && model->is_string()) {
+      name = model->get<std::string>();
     }
-  });
+    if (const auto model = models_->loaded(name)) return run(*waiting, model);
+    load_([this, waiting, name] {
+      try {
+        run(*waiting, models_->get(name));
+      } catch (...) {
+        fail(*waiting);
+      }
+    });
+  } catch (...) {
+    fail(*waiting);
+  }
+}
+
+void Router::run(const Request& waiting, const std::shared_ptr<const ServedModel>& model) {
+  try {
+    waiting.route->run({.model = model,
+                        .request = &waiting.request,
+                        .body = &waiting.body,
+                        .reply = waiting.reply});
+  } catch (...) {
+    fail(waiting);
+  }
+}
+
+// By the exception that is being handled.
+void Router::fail(const Request& waiting) {
+  waiting.reply->send(error_response(api_error_of(std::current_exception()), waiting.form));
 }
 
 }  // namespace outrider::server

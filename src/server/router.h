@@ -11,7 +11,7 @@
 
 #include "server/endpoints/endpoints.h"
 #include "server/http/http_server.h"
-#include "server/served_model.h"
+#include "server/model_shelf.h"
 
 namespace outrider::server {
 
@@ -26,9 +26,10 @@ struct RouterOptions {
 // Thread-safe.
 class Router {
  public:
-  // work runs what may take longer than a look at a table, on other threads.
+  // work runs what may take longer than a look at a table, on other threads; load what waits for a
+  // model to be loaded, on another still.
   using Work = std::function<void(std::function<void()>)>;
-  Router(std::shared_ptr<const ServedModel> model, RouterOptions options, Work work);
+  Router(std::shared_ptr<ModelShelf> models, RouterOptions options, Work work, Work load);
 
   void handle(HttpRequest request, const std::shared_ptr<HttpReply>& client) const;
   // From now on /ready says no, and other requests get 503.
@@ -42,12 +43,17 @@ class Router {
     void (*run)(const Call&) = nullptr;  // of a POST, with a body; null: answered by the router
   };
   static const std::vector<Route>& routes();
+  struct Request;
+  void read(const std::shared_ptr<Request>& waiting) const;
+  static void run(const Request& waiting, const std::shared_ptr<const ServedModel>& model);
+  static void fail(const Request& waiting);
   bool has_key(const HttpRequest& request) const;
   HttpResponse answer_itself(const Route& route) const;
 
-  std::shared_ptr<const ServedModel> model_;
+  std::shared_ptr<ModelShelf> models_;
   RouterOptions options_;
   Work work_;
+  Work load_;
   std::atomic<bool> drains_{false};
 };
 

@@ -21,7 +21,7 @@ ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions
     : options_(options),
       loop_(std::make_shared<EngineLoop>(std::move(model), options_.drafters,
                                          options_.speculation.drafter_options, options_.batch,
-                                         options_.most_waiting)),
+                                         options_.most_waiting, options_.turn)),
       context_(context_of(*loop_->model(), options_.context)),
       loaded_at_(std::time(nullptr)) {
   // Specs that cannot be meant are refused here, not with the first request.

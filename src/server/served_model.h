@@ -28,6 +28,7 @@ struct ServedOptions {
   BatchOptions batch = {};
   std::size_t most_waiting = 256;
   std::shared_ptr<Metrics> metrics = nullptr;  // of the server; null: the model's own
+  std::shared_ptr<StepTurn> turn = nullptr;    // of models that run in one process
   int context = 0;  // most tokens of a prompt and its answer together; 0: the model's own
 };
 

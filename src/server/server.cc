@@ -18,10 +18,13 @@ constexpr int kWorkers = 2;
 }  // namespace
 
 struct Server::State {
-  State(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
+  State(std::shared_ptr<ModelShelf> models, const ServerOptions& options)
       : workers(kWorkers),
-        router(std::move(model), options.router,
-               [this](std::function<void()> work) { boost::asio::post(workers, std::move(work)); }),
+        loader(1),
+        router(
+            std::move(models), options.router,
+            [this](std::function<void()> work) { boost::asio::post(workers, std::move(work)); },
+            [this](std::function<void()> work) { boost::asio::post(loader, std::move(work)); }),
         http(
             options.limits,
             [this](HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
@@ -31,16 +34,20 @@ struct Server::State {
               return error_body(ApiError(status, std::string(problem)));
             }),
         port(http.listen(options.host, options.port)) {}
-  ~State() { workers.join(); }
+  ~State() {
+    workers.join();
+    loader.join();
+  }
 
   boost::asio::thread_pool workers;
+  boost::asio::thread_pool loader;  // models, one after the other
   Router router;
   HttpServer http;
   int port;
 };
 
-Server::Server(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
-    : state_(std::make_unique<State>(std::move(model), options)) {}
+Server::Server(std::shared_ptr<ModelShelf> models, const ServerOptions& options)
+    : state_(std::make_unique<State>(std::move(models), options)) {}
 
 Server::~Server() = default;
 

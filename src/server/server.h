@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "server/http/http_server.h"
+#include "server/model_shelf.h"
 #include "server/router.h"
 #include "server/served_model.h"
 
@@ -21,7 +23,10 @@ struct ServerOptions {
 class Server {
  public:
   // Listens from here on. Throws Error for an address that cannot be listened at.
-  Server(std::shared_ptr<const ServedModel> model, const ServerOptions& options);
+  Server(std::shared_ptr<ModelShelf> models, const ServerOptions& options);
+  // With one model.
+  Server(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
+      : Server(std::make_shared<ModelShelf>(std::move(model)), options) {}
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
