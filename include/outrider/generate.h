@@ -133,6 +133,12 @@ struct GenerateOptions {
   // tokens than those that may follow; where none may, the request ends with an Error. A text that
   // max_tokens, a stop token or a stop string cuts off may be unfinished.
   std::shared_ptr<const Grammar> grammar = nullptr;
+  // What the text begins with: any tokens up to this one, such as the marker that ends reasoning.
+  // The grammar, where there is one, is read behind it. kNoToken: nothing of the kind.
+  TokenId opening_end = kNoToken;
+  // Tokens of the opening at most: behind them `opening_end` is the only one allowed. -1: any
+  // number.
+  int most_opening = -1;
   // Special tokens that are text all the same where the model writes them, as its vocabulary spells
   // them: the markers of tool calls, say. Stop strings are looked for in them, too; one that ends
   // the text is no part of it. A grammar may spell its texts by them, and by added tokens that are

@@ -41,7 +41,14 @@ void check_request(const GenerateRequest& request, const Model& model,
     throw UsageError(kOperation, "temperature", fmt::format("0 with the rule {}", speculation.rule),
                      fmt::format("{}", request.options.sampling.temperature));
   }
-  if (request.options.grammar != nullptr) model.token_trie();  // made here, not while others wait
+  const GenerateOptions& options = request.options;
+  if (options.opening_end != kNoToken && !model.tokenizer().has(options.opening_end)) {
+    throw Error(kOperation, "opening_end", "a token of the model",
+                fmt::format("{}", options.opening_end));
+  }
+  if (options.grammar != nullptr || options.opening_end != kNoToken) {
+    model.token_trie();  // made here, not while others wait
+  }
   if (request.options.max_tokens < 0) {
     throw UsageError(kOperation, "max_tokens", "0 or more",
                      fmt::format("{}", request.options.max_tokens));
@@ -67,9 +74,11 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
                .stop = speculation_->stop.get()}),
       decoding_(model.tokenizer().start_decoding(!request_.options.shown_tokens.empty())),
       stop_strings_(stops_in_text(request_.options.stop_strings)) {
-  if (request_.options.grammar != nullptr) {
+  const GenerateOptions& options = request_.options;
+  if (options.grammar != nullptr || options.opening_end != kNoToken) {
     stream_.history.constrain(std::make_shared<GrammarMatcher>(
-        request_.options.grammar->compiled(), model.token_trie(), spelled_tokens()));
+        options.grammar != nullptr ? options.grammar->compiled() : nullptr, model.token_trie(),
+        spelled_tokens(), MatchedOpening{options.opening_end, options.most_opening}));
   }
   decode_prompt(request_.prompt);
   stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + request_.options.max_tokens,

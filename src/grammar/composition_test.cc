@@ -94,5 +94,52 @@ TEST(GrammarComposition, SpellsByTokensOfItsOwn) {
   EXPECT_TRUE(fresh.is_allowed(moved, kGo));
 }
 
+// Any tokens, the end token left out where a form follows, up to `>`; three before it at most.
+TEST(GrammarComposition, ReadsAnOpeningFirst) {
+  const std::vector<std::string> tokens = {"a", "b", "", ""};
+  constexpr TokenId kClose = 2;
+  constexpr TokenId kEnd = 3;
+  const TokenTrie trie(tokens, std::vector<TokenId>{kEnd});
+  const auto form = std::make_shared<const CompiledGrammar>(read_gbnf("root ::= \"ab\""));
+  for (const int most : {-1, 0, 1, 3}) {
+    for (const bool has_form : {false, true}) {
+      GrammarMatcher matcher(has_form ? form : nullptr, trie, {}, {kClose, most});
+      const auto has = [&](int state, TokenId id) {
+        const bool bit = (matcher.allowed(state)[0] >> id & 1) != 0;
+        EXPECT_EQ(bit, matcher.advance(state, id) != GrammarMatcher::kNotAllowed);
+        return bit;
+      };
+      int state = matcher.start();
+      std::vector<TokenId> forced;
+      for (int n = 0; n < (most < 0 ? 50 : most); ++n) {
+        EXPECT_TRUE(has(state, 0) && has(state, 1) && has(state, kClose));
+        EXPECT_EQ(has(state, kEnd), !has_form);
+        EXPECT_EQ(matcher.complete(state), !has_form);
+        state = matcher.advance(state, n % 2);
+      }
+      if (most >= 0) {
+        EXPECT_FALSE(has(state, 0) || has(state, 1) || has(state, kEnd));
+        matcher.forced(state, 3, forced);
+        EXPECT_EQ(forced.front(), kClose);
+      }
+      EXPECT_TRUE(has(state, kClose));
+      state = matcher.advance(state, kClose);
+      EXPECT_EQ(matcher.is_free(state), !has_form);
+      EXPECT_TRUE(has(state, 0));
+      EXPECT_EQ(has(state, 1), !has_form);
+      EXPECT_EQ(has(state, kClose), !has_form);
+      EXPECT_EQ(has(state, kEnd), !has_form);
+      state = matcher.advance(matcher.advance(state, 0), 1);
+      EXPECT_TRUE(matcher.complete(state) && has(state, kEnd));
+      // A fresh matcher goes on from any of these states.
+      for (int from : {matcher.start(), state}) {
+        int moved = from;
+        GrammarMatcher fresh(matcher, moved);
+        EXPECT_EQ(fresh.allowed(moved)[0], matcher.allowed(from)[0]);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace outrider

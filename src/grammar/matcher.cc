@@ -9,24 +9,48 @@
 
 namespace outrider {
 
+namespace {
+
+// Stands in the place of no grammar; nothing looks at it.
+std::shared_ptr<const CompiledGrammar> empty_text() {
+  GrammarParts parts;
+  const int root = parts.declare("empty");
+  parts.define(root, parts.nothing());
+  return std::make_shared<const CompiledGrammar>(parts, root, "make grammar");
+}
+
+}  // namespace
+
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar,
-                               const TokenTrie& trie, std::vector<SpelledToken> further)
+                               const TokenTrie& trie, std::vector<SpelledToken> further,
+                               MatchedOpening opening)
     : trie_(&trie),
       further_(std::move(further)),
-      automaton_(std::move(grammar)),
+      opening_(opening),
+      has_grammar_(grammar != nullptr),
+      automaton_(grammar != nullptr ? std::move(grammar) : empty_text()),
       path_(static_cast<std::size_t>(trie.depth()) + 1) {}
 
 GrammarMatcher::GrammarMatcher(const GrammarMatcher& other, int& state)
     : trie_(other.trie_),
       further_(other.further_),
+      opening_(other.opening_),
+      has_grammar_(other.has_grammar_),
       automaton_([&] {
-        int start = other.start();
-        return ByteAutomaton(other.automaton_, state >= 0 && state != kEnded ? state : start);
+        int start = other.automaton_.start();
+        return ByteAutomaton(other.automaton_, state >= 0 && state < kFree ? state : start);
       }()),
       path_(other.path_.size()) {}
 
 int GrammarMatcher::advance(int state, TokenId token) {
   if (state == kNotAllowed) return kNotAllowed;
+  if (state <= kOpening) {
+    if (token == opening_.end) return behind_opening();
+    if (is_used_up(state)) return kNotAllowed;
+    if (trie_->is_end(token)) return has_grammar_ ? kNotAllowed : kEnded;
+    return opening_.most < 0 ? state : state - 1;
+  }
+  if (state == kFree) return trie_->is_end(token) ? kEnded : kFree;
   if (trie_->is_end(token)) return complete(state) ? kEnded : kNotAllowed;
   const std::string_view bytes = bytes_of(token);
   if (bytes.empty() || state == kEnded) return kNotAllowed;
@@ -51,6 +75,8 @@ int GrammarMatcher::step(int state, std::string_view bytes) {
 }
 
 std::span<const std::uint64_t> GrammarMatcher::allowed(int state) {
+  // Of an opening there are two masks, however long it is.
+  if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.most : kOpening;
   const std::size_t n_words = trie_->n_words();
   const auto mask_of = [&](std::size_t slot) {
     return std::span(masks_).subspan(slot * n_words, n_words);
@@ -76,6 +102,17 @@ void GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   const auto set = [&mask](TokenId id) {
     mask[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(id) % 64);
   };
+  if (state == kFree || (state <= kOpening && !is_used_up(state))) {
+    for (TokenId id = 0; id < trie_->n_ids(); ++id) set(id);
+    if (state == kFree || !has_grammar_) return;
+    for (const TokenId id : trie_->end_tokens()) {
+      mask[static_cast<std::size_t>(id) / 64] &=
+          ~(std::uint64_t{1} << (static_cast<unsigned>(id) % 64));
+    }
+    set(opening_.end);
+    return;
+  }
+  if (state <= kOpening) return set(opening_.end);
   if (complete(state)) {
     for (const TokenId id : trie_->end_tokens()) set(id);
   }
@@ -103,7 +140,7 @@ void GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
 
 void GrammarMatcher::forced(int state, std::size_t most, std::vector<TokenId>& tokens) {
   tokens.clear();
-  while (tokens.size() < most && state != kEnded) {
+  while (tokens.size() < most && state < kFree) {
     const std::span<const std::uint64_t> mask = allowed(state);
     TokenId only = kNoToken;
     for (std::size_t word = 0; word < mask.size(); ++word) {
@@ -119,7 +156,7 @@ void GrammarMatcher::forced(int state, std::size_t most, std::vector<TokenId>& t
 
 void GrammarMatcher::certain_text(int state, std::size_t most, std::string& text) {
   text.clear();
-  if (state < 0 || state == kEnded) return;
+  if (state < 0 || state >= kFree) return;
   automaton_.allow_steps(kMostMaskSteps);
   while (text.size() < most) {
     const int byte = automaton_.only_byte(state);

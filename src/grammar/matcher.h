@@ -28,17 +28,23 @@ struct SpelledToken {
   std::string bytes;  // at least one
 };
 
+// What comes before the form: any tokens, up to one that ends it.
+struct MatchedOpening {
+  TokenId end = kNoToken;  // kNoToken: there is no opening
+  int most = -1;  // tokens before `end`; behind them nothing else is allowed. -1: any number
+};
+
 class GrammarMatcher {
  public:
-  // The trie outlives the matcher. further: tokens that texts may have besides those of the trie,
-  // which are not end tokens.
+  // The trie outlives the matcher. grammar: null, with an opening: anything may follow that.
+  // further: tokens that texts may have besides those of the trie, which are not end tokens.
   GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, const TokenTrie& trie,
-                 std::vector<SpelledToken> further = {});
+                 std::vector<SpelledToken> further = {}, MatchedOpening opening = {});
   // One that remembers nothing but a state of another, which is `state` afterwards in its numbers.
   GrammarMatcher(const GrammarMatcher& other, int& state);
 
   static constexpr int kNotAllowed = -1;
-  int start() const { return automaton_.start(); }
+  int start() const { return opening_.end != kNoToken ? kOpening : behind_opening(); }
   // The state behind one more token; kNotAllowed where no text of the language goes on so, behind
   // kNotAllowed as well. An end token is allowed where the text may end, and behind another.
   int advance(int state, TokenId token);
@@ -48,8 +54,11 @@ class GrammarMatcher {
   bool is_allowed(int state, TokenId token) { return advance(state, token) != kNotAllowed; }
   // Whether the text is one of the language.
   bool complete(int state) const {
-    return state == kEnded || (state >= 0 && automaton_.accepts(state));
+    if (state == kEnded || state == kFree) return true;
+    return state >= 0 ? automaton_.accepts(state) : state <= kOpening && !has_grammar_;
   }
+  // Whether all tokens are allowed there and behind it.
+  bool is_free(int state) const { return state == kFree; }
 
   // The tokens that are certain from there: as long as one alone is allowed, `most` of them at
   // most. `tokens` is overwritten.
@@ -66,6 +75,13 @@ class GrammarMatcher {
 
  private:
   static constexpr int kEnded = 0x7FFFFFFF;  // behind an end token
+  static constexpr int kFree = 0x7FFFFFFE;   // anything may follow
+  static constexpr int kOpening = -2;        // less the tokens of the opening so far
+
+  int behind_opening() const { return has_grammar_ ? automaton_.start() : kFree; }
+  bool is_used_up(int state) const {
+    return opening_.most >= 0 && kOpening - state >= opening_.most;
+  }
 
   void fill_mask(int state, std::span<std::uint64_t> mask);
   int step(int state, std::string_view bytes);
@@ -73,6 +89,8 @@ class GrammarMatcher {
 
   const TokenTrie* trie_;
   std::vector<SpelledToken> further_;
+  MatchedOpening opening_;
+  bool has_grammar_;
   ByteAutomaton automaton_;
   // Masks by state: the oldest gives way.
   std::unordered_map<int, std::size_t> slot_of_state_;

@@ -39,7 +39,8 @@ class TokenHistory {
 
   // From here on, generated tokens are read by the matcher from its start.
   void constrain(std::shared_ptr<GrammarMatcher> matcher);
-  bool is_constrained() const { return matcher_ != nullptr; }
+  // Until anything may follow what was generated, if that ever comes.
+  bool is_constrained() const { return matcher_ != nullptr && !matcher_->is_free(state_); }
   // Of a constrained text.
   GrammarMatcher& matcher() const { return *matcher_; }
   // The matcher's state behind the generated tokens and those of a path.

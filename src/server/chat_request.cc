@@ -79,10 +79,25 @@ std::shared_ptr<const Grammar> form_of(const ServedModel& model, const ChatReque
   } else if (form != nullptr && tools != nullptr) {
     form = Grammar::choice(*calls_form(model, *tools, request), *form);
   }
-  if (form == nullptr) return nullptr;
+  if (form == nullptr || request.reasoning_budget >= 0) return form;
   const std::string reasoning = gbnf_of_reasoning(model.reply_format(), in_reasoning);
   if (reasoning.empty()) return form;
   return Grammar::sequence(*Grammar::from_gbnf(reasoning), *form);
+}
+
+// Reasoning of so many tokens at most, behind what begins it. A model without reasoning has none.
+void limit_reasoning(const ServedModel& model, int budget, GenerateOptions& options) {
+  const std::string& end = model.reply_format().reasoning.end;
+  const auto token = model.tokenizer().find(end);
+  if (!token) {
+    throw ApiError(400,
+                   fmt::format("reasoning budget: expected reasoning that ends with one token, and "
+                               "this model's {} is none",
+                               end),
+                   "reasoning_budget");
+  }
+  options.opening_end = *token;
+  options.most_opening = budget;
 }
 
 // Markers of calls and reasoning, as tokens where they are tokens.
@@ -100,8 +115,14 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
   PreparedChat chat;
   chat.reading.tools = tools_of(model, request);
   chat.reading.calls = chat.reading.tools != nullptr;
-  const std::string text = render(model, request.conversation);
-  chat.reading.in_reasoning = opens_reasoning(model.reply_format(), text);
+  const ReplyFormat& format = model.reply_format();
+  if (format.reasoning.end.empty()) request.reasoning_budget = -1;
+  std::string text = render(model, request.conversation);
+  chat.reading.in_reasoning = opens_reasoning(format, text);
+  if (request.reasoning_budget >= 0 && !chat.reading.in_reasoning) {
+    text += format.reasoning.begin + "\n";  // what is counted has to begin
+    chat.reading.in_reasoning = true;
+  }
   std::vector<TokenId> prompt = model.tokenizer().encode(text, false);
   chat.n_prompt = static_cast<std::int64_t>(prompt.size());
   chat.speculation = request.fields.speculation;
@@ -109,6 +130,7 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
   GenerateOptions& options = request.fields.options;
   add_turn_ends(model, options);
   options.shown_tokens = marker_tokens(model);
+  if (request.reasoning_budget >= 0) limit_reasoning(model, request.reasoning_budget, options);
   options.grammar = form_of(model, request, chat.reading.tools.get(), chat.reading.in_reasoning);
   chat.requests =
       requests_of(model, std::move(prompt), std::move(options), request.fields.n_choices);

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -46,6 +47,12 @@ void chat_completions(const Call& call) {
   request.tool_choice = read_tool_choice(body);
   request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
   request.form = read_answer_form(body);
+  constexpr std::int64_t kMostBudget = std::numeric_limits<int>::max();
+  request.reasoning_budget =
+      static_cast<int>(body.integer("reasoning_budget", -1, kMostBudget).value_or(-1));
+  if (auto effort = body.text("reasoning_effort")) {
+    request.conversation.variables["reasoning_effort"] = *std::move(effort);
+  }
   OpenAiStyle style = read_openai_style(body);
   const auto top = body.integer("top_logprobs", 0, kMostTopLogProbs);
   if (body.boolean("logprobs").value_or(false)) {

@@ -206,6 +206,13 @@ void responses(const Call& call) {
   request.tool_choice = read_tool_choice(body);
   request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
   request.form = read_form(body);
+  if (auto reasoning = body.object("reasoning")) {
+    reasoning->accept({"summary", "generate_summary"});
+    if (auto effort = reasoning->text("effort")) {
+      request.conversation.variables["reasoning_effort"] = *std::move(effort);
+    }
+    reasoning->finish();
+  }
   const bool streams = body.boolean("stream").value_or(false);
   if (auto options = body.object("stream_options")) {
     options->accept({"include_obfuscation"});
