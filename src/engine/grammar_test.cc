@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -114,6 +116,37 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
     }
   }
   EXPECT_GT(n_stopped, 0);
+}
+
+// A token that any tokens may come before, five at most; behind it a form, or none.
+TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
+  const std::string spec = DrafterFiles::get().spec(GetParam());
+  const TokenId end = target()->tokenizer().encode("@", false).back();
+  constexpr std::ptrdiff_t kMost = 5;
+  for (const auto& [verify, temperature] : {std::pair{"exact", 0.0}, std::pair{"coupled", 0.8}}) {
+    std::vector<GenerateRequest> requests = requests_of({.temperature = temperature}, 5);
+    for (GenerateRequest& request : requests) {
+      request.options.opening_end = end;
+      request.options.most_opening = kMost;
+    }
+    const std::vector<GenerateResult> plain = Generator(target()).generate(requests);
+    const std::vector<GenerateResult> drafted =
+        Generator(target(), {.drafter = spec, .verify = verify, .drafter_options = {.threads = 1}})
+            .generate(requests);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_same(drafted[i], plain[i]);
+      const std::vector<TokenId>& ids = drafted[i].ids;
+      const auto at = std::find(ids.begin(), ids.end(), end);
+      const bool ended =
+          requests[i].options.grammar == nullptr && drafted[i].finish_reason == FinishReason::stop;
+      ASSERT_TRUE(ended || at - ids.begin() <= kMost);
+      if (requests[i].options.grammar == nullptr) continue;
+      const TextsOf texts(CompiledGrammar(*requests[i].options.grammar->compiled()));
+      const std::string behind = target()->tokenizer().decode({at + 1, ids.end()});
+      EXPECT_TRUE(texts.begins(behind)) << behind;
+    }
+  }
 }
 
 TEST_P(GrammarOfDrafts, SampledTextsAreOfTheForm) {
