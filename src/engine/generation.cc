@@ -96,6 +96,7 @@ bool Generation::commit(const Committed& committed) {
   if (std::isnan(logits.at(committed.id))) {
     throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
   }
+  if (std::exchange(owes_draft_, false)) show_draft();
   const bool is_complete = stream_.history.is_constrained() && follow_grammar(committed.id);
   result_.ids.push_back(committed.id);
   if (recorder_) recorder_->add(committed.id, logits.values());
@@ -150,6 +151,7 @@ void Generation::begin_round() {
   if (!began_) began_ = now;
   drafts_now_ = stream_.n_to_run() == 0;
   if (drafts_now_ && !drafting_) drafting_ = now;
+  owes_draft_ = drafts_now_ && request_.options.on_draft;
   accepted_before_ = stream_.counts.accepted;
   passes_before_ = drafter() ? drafter()->n_passes() : 0;
 }
@@ -295,6 +297,22 @@ void Generation::reserve() {
   result_.ids.reserve(n_tokens);
   result_.accepted_per_round.reserve(n_tokens);
   result_.text.reserve(n_tokens * kBytesPerToken);
+}
+
+void Generation::show_draft() {
+  draft_tokens_.clear();
+  draft_parents_.clear();
+  const DraftTree& tree = stream_.tree;
+  for (int index = 1; index <= tree.n_drafted(); ++index) {
+    const DraftNode& node = tree.node(index);
+    draft_tokens_.push_back(node.token);
+    draft_parents_.push_back(node.parent - 1);  // the root is none of them
+  }
+  draft_accepted_.assign(draft_tokens_.size(), 0);
+  for (const int node : stream_.verdict.path) {
+    draft_accepted_[static_cast<std::size_t>(node) - 1] = 1;
+  }
+  request_.options.on_draft({draft_tokens_, draft_parents_, draft_accepted_});
 }
 
 TokenOrigin Generation::origin(const Committed& committed) const {

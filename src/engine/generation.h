@@ -42,7 +42,7 @@ class Generation {
   const std::shared_ptr<Drafter>& drafter() const { return speculation_->drafter; }
 
   // Takes one committed token; true ends the text. Throws Error for logits that are no numbers, and
-  // what on_token throws.
+  // what on_draft and on_token throw.
   bool commit(const Committed& committed);
 
   // Around each round. Statistics count the rounds that draft, once the prompt has been run.
@@ -74,6 +74,7 @@ class Generation {
   void take_decoded();
   void release_rest();
   void reserve();
+  void show_draft();
   TokenOrigin origin(const Committed& committed) const;
 
   GenerateRequest request_;
@@ -92,6 +93,10 @@ class Generation {
   std::int64_t accepted_before_ = 0;           // when the round began
   std::int64_t passes_before_ = 0;             // likewise
   bool drafts_now_ = false;                    // the round is one that drafts
+  bool owes_draft_ = false;                    // the round's draft is to be shown
+  std::vector<TokenId> draft_tokens_;          // of a DraftEvent
+  std::vector<int> draft_parents_;             // likewise
+  std::vector<std::uint8_t> draft_accepted_;   // likewise
   std::optional<Clock::time_point> began_;     // its first round
   std::optional<Clock::time_point> drafting_;  // the first that drafts
   std::optional<VerdictRecorder> recorder_;
