@@ -101,9 +101,11 @@ void run_texts(const std::shared_ptr<const ServedModel>& model,
   int choice = 0;
   try {
     for (GenerateRequest& request : requests) {
-      request.options.on_token = [exchange, choice](const TokenEvent& event) {
-        exchange->token(choice, event);
-      };
+      request.options.on_token =
+          [exchange, choice, first = std::move(request.options.on_token)](const TokenEvent& event) {
+            if (first) first(event);
+            exchange->token(choice, event);
+          };
       const std::size_t n_prompt = request.prompt.size();
       exchange->submitted(model->loop().submit(
           std::move(request), speculation,

@@ -23,9 +23,9 @@ class TextSink {
   virtual void failed(const ApiError& error) = 0;
 };
 
-// Submits a text for each request (their on_token is replaced) and returns at once. When the client
-// goes away, and when one of the texts fails, the others are cancelled. Throws ApiError, Error or
-// UsageError where one cannot be submitted: nothing of the sink is called then.
+// Submits a text for each request (calling its own on_token before the sink) and returns at once.
+// When the client goes away, and when one of the texts fails, the others are cancelled. Throws
+// ApiError, Error or UsageError where one cannot be submitted: nothing of the sink is called then.
 void run_texts(const std::shared_ptr<const ServedModel>& model,
                std::vector<GenerateRequest> requests, const SpeculationOptions& speculation,
                const std::shared_ptr<HttpReply>& reply, std::shared_ptr<TextSink> sink);

@@ -19,6 +19,7 @@ ChatSink::ChatSink(std::shared_ptr<const ServedModel> model, std::shared_ptr<Htt
               "chat.completion.chunk"),
       choices_(static_cast<std::size_t>(n_choices)) {
   usage_.prompt_tokens = prompt_tokens;
+  writer_.show(style.trace);
 }
 
 // Of the entries that are there, which are taken.

@@ -13,6 +13,7 @@ CompletionSink::CompletionSink(std::shared_ptr<const ServedModel> model,
       writer_(std::move(reply), model_->name(), "cmpl-", "text_completion", "text_completion"),
       choices_(static_cast<std::size_t>(n_choices)) {
   usage_.prompt_tokens = prompt_tokens;
+  writer_.show(style.trace);
   for (Choice& choice : choices_) choice.text = echo;
 }
 

@@ -78,9 +78,10 @@ void completions(const Call& call) {
   if (prompt.empty()) body.refuse("prompt", "at least one token", "none");
   auto sink = std::make_shared<CompletionSink>(call.model, call.reply, style, n_prompt,
                                                fields.n_choices, std::move(echo));
-  run_texts(call.model,
-            requests_of(model, std::move(prompt), std::move(fields.options), fields.n_choices),
-            fields.speculation, call.reply, std::move(sink));
+  auto requests =
+      requests_of(model, std::move(prompt), std::move(fields.options), fields.n_choices);
+  if (style.trace) TokenTrace::watch(style.trace, call.model, requests);
+  run_texts(call.model, std::move(requests), fields.speculation, call.reply, std::move(sink));
 }
 
 }  // namespace outrider::server

@@ -12,6 +12,10 @@ OpenAiStyle read_openai_style(JsonFields& body) {
     options->accept({"include_obfuscation"});
     options->finish();
   }
+  if (body.boolean("trace").value_or(false)) {
+    if (!style.streams) body.refuse("trace", "stream to be true beside it", "false");
+    style.trace = std::make_shared<TokenTrace>();
+  }
   return style;
 }
 
@@ -48,6 +52,11 @@ void OpenAiWriter::begin_stream() {
 
 void OpenAiWriter::write_choice(Json choice, bool with_null_usage) {
   begin_stream();
+  if (trace_) {
+    if (Json trace = trace_->take(choice["index"].get<int>()); !trace.is_null()) {
+      choice["trace"] = std::move(trace);
+    }
+  }
   Json chunk = head(chunk_object_);
   chunk["choices"] = Json::array({std::move(choice)});
   if (with_null_usage) chunk["usage"] = nullptr;

@@ -6,21 +6,24 @@
 #include <ctime>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "server/answer_json.h"
 #include "server/api_error.h"
 #include "server/http/http_server.h"
 #include "server/json_fields.h"
+#include "server/token_trace.h"
 
 namespace outrider::server {
 
 struct OpenAiStyle {
   bool streams = false;
-  bool include_usage = false;  // stream_options.include_usage
-  int log_probs = -1;          // GenerateOptions::log_probs
+  bool include_usage = false;                   // stream_options.include_usage
+  int log_probs = -1;                           // GenerateOptions::log_probs
+  std::shared_ptr<TokenTrace> trace = nullptr;  // where it is asked for: `trace`
 };
 
-// Reads `stream` and `stream_options`. Throws ApiError (400).
+// Reads `stream`, `stream_options` and `trace`. Throws ApiError (400).
 OpenAiStyle read_openai_style(JsonFields& body);
 
 // The frame: id, object, time and model around choices. Not thread-safe.
@@ -29,6 +32,8 @@ class OpenAiWriter {
   OpenAiWriter(std::shared_ptr<HttpReply> reply, std::string model, const char* id_prefix,
                const char* object, const char* chunk_object);
 
+  // From now on, chunks carry what it has of their choices; null: they do not.
+  void show(std::shared_ptr<TokenTrace> trace) { trace_ = std::move(trace); }
   // The whole answer.
   void send(Json choices, const Usage& usage);
   // A chunk of a stream, which begins with the first.
@@ -47,6 +52,7 @@ class OpenAiWriter {
   const char* object_;
   const char* chunk_object_;
   std::time_t created_;
+  std::shared_ptr<TokenTrace> trace_;
   bool begun_ = false;
 };
 
