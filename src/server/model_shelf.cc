@@ -105,12 +105,7 @@ std::shared_ptr<const ServedModel> ModelShelf::get(const std::string& name) {
 std::vector<ModelShelf::Entry> ModelShelf::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<Entry> entries;
-  for (const auto& [name, place] : places_) {
-    const bool is_loaded = place.model != nullptr;
-    entries.push_back({.name = name,
-                       .is_loaded = is_loaded,
-                       .loaded_at = is_loaded ? place.model->loaded_at() : 0});
-  }
+  for (const auto& [name, place] : places_) entries.push_back({name, place.model});
   return entries;
 }
 

@@ -37,8 +37,7 @@ class ModelShelf {
 
   struct Entry {
     std::string name;
-    bool is_loaded = false;
-    std::int64_t loaded_at = 0;  // seconds since 1970; 0: it is not
+    std::shared_ptr<const ServedModel> model;  // null: it is not loaded
   };
   std::vector<Entry> list() const;
   Metrics& metrics() const { return *metrics_; }

@@ -8,6 +8,8 @@
 
 #include "server/answer_json.h"
 #include "server/api_error.h"
+#include "server/model_json.h"
+#include "server/page/page.h"
 
 namespace outrider::server {
 namespace {
@@ -79,21 +81,25 @@ struct Router::Request {
 };
 
 const std::vector<Router::Route>& Router::routes() {
-  static const std::vector<Route> kRoutes = {
-      {"GET", "/health", true, nullptr},
-      {"GET", "/ready", true, nullptr},
-      {"GET", "/v1/models", false, nullptr},
-      {"GET", "/metrics", false, nullptr},
-      {"POST", "/v1/chat/completions", false, chat_completions},
-      {"POST", "/v1/completions", false, completions},
-      {"POST", "/v1/responses", false, responses},
-      {"POST", "/v1/messages", false, messages},
-      {"POST", "/v1/messages/count_tokens", false, count_tokens},
-      {"POST", "/v1/embeddings", false, embeddings},
-      {"POST", "/tokenize", false, tokenize},
-      {"POST", "/detokenize", false, detokenize},
-      {"POST", "/apply-template", false, apply_template},
-  };
+  static const std::vector<Route> kRoutes = [] {
+    std::vector<Route> routes = {
+        {"GET", "/health", true, nullptr},
+        {"GET", "/ready", true, nullptr},
+        {"GET", "/v1/models", false, nullptr},
+        {"GET", "/metrics", false, nullptr},
+        {"POST", "/v1/chat/completions", false, chat_completions},
+        {"POST", "/v1/completions", false, completions},
+        {"POST", "/v1/responses", false, responses},
+        {"POST", "/v1/messages", false, messages},
+        {"POST", "/v1/messages/count_tokens", false, count_tokens},
+        {"POST", "/v1/embeddings", false, embeddings},
+        {"POST", "/tokenize", false, tokenize},
+        {"POST", "/detokenize", false, detokenize},
+        {"POST", "/apply-template", false, apply_template},
+    };
+    for (const PageFile& file : page_files()) routes.push_back({"GET", file.path, true, nullptr});
+    return routes;
+  }();
   return kRoutes;
 }
 
@@ -107,7 +113,8 @@ bool Router::has_key(const HttpRequest& request) const {
   return found;
 }
 
-HttpResponse Router::answer_itself(const Route& route) const {
+HttpResponse Router::answer_itself(const Route& route, const HttpRequest& request) const {
+  if (is_page(route.path)) return page_response(route.path, request.header("if-none-match"));
   HttpResponse response;
   if (route.path == "/health") {
     response.body = R"({"status":"ok"})";
@@ -120,13 +127,7 @@ HttpResponse Router::answer_itself(const Route& route) const {
   } else {
     Json list = Json::array();
     for (const ModelShelf::Entry& entry : models_->list()) {
-      Json one;
-      one["id"] = entry.name;
-      one["object"] = "model";
-      one["created"] = entry.loaded_at;
-      one["owned_by"] = "outrider";
-      one["loaded"] = entry.is_loaded;
-      list.push_back(std::move(one));
+      list.push_back(entry.model ? model_json(*entry.model) : unloaded_model_json(entry.name));
     }
     response.body = dumped({{"object", "list"}, {"data", std::move(list)}});
   }
@@ -172,7 +173,7 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
     }
     return fail(ApiError(404, fmt::format("there is nothing at {}", request.path)));
   }
-  if (found->run == nullptr) return reply->send(with_cors(answer_itself(*found)));
+  if (found->run == nullptr) return reply->send(with_cors(answer_itself(*found, request)));
   if (drains_) return fail(ApiError(503, "the server is shutting down"));
   const auto waiting = std::make_shared<Request>(Request{
       .request = std::move(request), .route = found, .form = form, .reply = reply, .body = {}});

@@ -48,7 +48,7 @@ class Router {
   static void run(const Request& waiting, const std::shared_ptr<const ServedModel>& model);
   static void fail(const Request& waiting);
   bool has_key(const HttpRequest& request) const;
-  HttpResponse answer_itself(const Route& route) const;
+  HttpResponse answer_itself(const Route& route, const HttpRequest& request) const;
 
   std::shared_ptr<ModelShelf> models_;
   RouterOptions options_;

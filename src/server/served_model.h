@@ -47,6 +47,7 @@ class ServedModel {
   int context() const { return context_; }
   std::time_t loaded_at() const { return loaded_at_; }
 
+  bool has_chat_template() const { return template_.has_value(); }
   // Throws ApiError (400) where the model has none.
   const ChatTemplate& chat_template(bool with_tools) const;
   // How it writes calls of tools and reasoning.
