@@ -46,9 +46,9 @@ std::string_view text_of(const unsigned char* text, std::size_t size) {
 }  // namespace
 
 std::span<const PageFile> page_files() {
-  static const PageFile kFiles[] = {
+  static const PageFile files[] = {
 ${entries}  };
-  return kFiles;
+  return files;
 }
 
 }  // namespace outrider::server

@@ -33,3 +33,10 @@ outrider_add_check(sanitized_readers scripts/sanitized-tests asan base grammar i
 # The official clients of OpenAI and Anthropic, where PyPI can be reached.
 outrider_add_check(clients scripts/test-clients $<TARGET_FILE:outrider_program>)
 set_tests_properties(check.clients PROPERTIES SKIP_RETURN_CODE 77)
+# The server's page in headless Chromium, where there is one.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  outrider_add_check(page ${Python3_EXECUTABLE} tests/page/try_page.py
+                     --program $<TARGET_FILE:outrider_program>)
+  set_tests_properties(check.page PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+endif()

@@ -81,8 +81,8 @@ struct Router::Request {
 };
 
 const std::vector<Router::Route>& Router::routes() {
-  static const std::vector<Route> kRoutes = [] {
-    std::vector<Route> routes = {
+  static const std::vector<Route> table = [] {
+    std::vector<Route> all = {
         {"GET", "/health", true, nullptr},
         {"GET", "/ready", true, nullptr},
         {"GET", "/v1/models", false, nullptr},
@@ -97,10 +97,10 @@ const std::vector<Router::Route>& Router::routes() {
         {"POST", "/detokenize", false, detokenize},
         {"POST", "/apply-template", false, apply_template},
     };
-    for (const PageFile& file : page_files()) routes.push_back({"GET", file.path, true, nullptr});
-    return routes;
+    for (const PageFile& file : page_files()) all.push_back({"GET", file.path, true, nullptr});
+    return all;
   }();
-  return kRoutes;
+  return table;
 }
 
 bool Router::has_key(const HttpRequest& request) const {

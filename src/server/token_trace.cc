@@ -50,6 +50,7 @@ void TokenTrace::draft(Choice& choice, const DraftEvent& event) {
   choice.n_drafted += static_cast<std::int64_t>(event.tokens.size());
   Json round;
   round["round"] = ++choice.n_rounds;
+  round["seconds"] = choice.seconds;
   if (!event.tokens.empty()) {
     Json tokens = Json::array();
     for (const TokenId id : event.tokens) tokens.push_back(token_text(model_->tokenizer(), id));

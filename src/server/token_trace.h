@@ -1,7 +1,7 @@
 // How the tokens of a request's texts came, for who watches: the extension field `trace` of
 // streams.
 //
-//   "trace": {"rounds": [{"round": 3,
+//   "trace": {"rounds": [{"round": 3, "seconds": 0.05,
 //                         "draft": {"tokens": [" a", " the", " cat"], "parents": [-1, -1, 1],
 //                                   "accepted": [1, 2]},
 //                         "tokens": [{"token": " the", "text": " the", "origin": "accepted",
@@ -10,8 +10,8 @@
 //                            "tokens_per_second", "tau", "acceptance"}}
 //
 // A round whose tokens come in several chunks stands in each of them by its number, and its draft
-// in the first alone. `text` is what became certain with the token (TokenEvent::text), `token` the
-// token's own.
+// and time (since the first round's end) in the first alone. `text` is what became certain with the
+// token (TokenEvent::text), `token` the token's own.
 #ifndef OUTRIDER_SERVER_TOKEN_TRACE_H_
 #define OUTRIDER_SERVER_TOKEN_TRACE_H_
 

@@ -232,10 +232,24 @@ def continue_texts(browser, address, pictures):
     # What the server refuses is said in the page, and the message is there again.
     page.set("#rule", "lossy-greedy")
     page.send("One more")
+    page.wait_for_end()
     expect(page.at("#error")).to_contain_text("temperature")
     expect(page.at("#message")).to_have_value("One more")
     expect(page.at(".turn")).to_have_count(4)
     page.picture("wide-light-error")
+
+    # Cleared while a reply comes: nothing of it is left, and the next one is whole.
+    page.set("#rule", "exact")
+    page.at("#clear").click()
+    page.send("A long story:")
+    page.wait_for_tokens(5)
+    page.at("#clear").click()
+    expect(page.at(".turn")).to_have_count(0)
+    page.set("#max-tokens", 20)
+    page.send("A long story:")
+    page.wait_for_end()
+    expect(page.at(".turn")).to_have_count(2)
+    expect(page.at(".reply-facts").last).to_contain_text("20 tokens")
 
     # Rules follow the drafter; without one there is none.
     page.set("#drafter", "suffix")
@@ -269,6 +283,8 @@ def look_at_sizes(browser, address, pictures):
             page.at("#settings").evaluate("(element, open) => { element.open = open; }",
                                           width > 900)
             page.send("Once upon a time, in a small house near the sea,")
+            page.wait_for_tokens(20)
+            page.picture(f"{name}-{scheme}-streaming")
             page.wait_for_end()
             page.fits()
             page.picture(f"{name}-{scheme}")
@@ -302,6 +318,11 @@ def chat(browser, address, pictures):
 
 def ask_for_keys(browser, address, pictures, process):
     page = Page(browser, address, pictures)
+    expect(page.at("#key-dialog")).to_be_visible()
+    # Without a key nothing can be asked; the page asks again.
+    page.tab.keyboard.press("Escape")
+    expect(page.at("#key-dialog")).to_be_hidden()
+    page.send("Once")
     expect(page.at("#key-dialog")).to_be_visible()
     page.at("#key").fill("another key")
     page.at("#key").press("Enter")

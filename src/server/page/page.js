@@ -46,15 +46,14 @@ class Reply {
     if (!choice.trace) return;
     for (const part of choice.trace.rounds) this.takeRound(part);
     this.statistics = choice.trace.statistics;
-    const round = this.rounds.at(-1);
-    if (round) round.statistics = this.statistics;
   }
 
   takeRound(part) {
     let round = this.rounds.at(-1);
     if (!round || round.number !== part.round) {
       const before = round?.tokens.at(-1)?.token ?? "…";
-      round = { number: part.round, draft: part.draft ?? null, tokens: [], rootText: before };
+      const { draft = null, seconds = 0 } = part;
+      round = { number: part.round, draft, seconds, tokens: [], rootText: before };
       this.rounds.push(round);
     }
     for (const token of part.tokens) {
@@ -161,31 +160,43 @@ function showRound(index) {
   drawTree(at("tree"), round);
 }
 
-// Of each round the change over the rounds before it.
-function overRounds(rounds, figure) {
-  return rounds.map((round, index) => {
-    const before = rounds[Math.max(index - kWindow, 0)]?.statistics;
-    const now = round.statistics;
-    if (!now) return null;
-    const first = index < kWindow && figure !== rateOf;
-    return figure(now, first || !before ? { tokens: 0, rounds: 0, drafted: 0, accepted: 0, seconds: 0 } : before);
+const kNothing = { tokens: 0, rounds: 0, drafted: 0, accepted: 0, seconds: 0 };
+
+// What all rounds up to each of them came to.
+function sums(rounds) {
+  let sum = kNothing;
+  return rounds.map((round) => {
+    const nAccepted = round.tokens.filter((token) => token.origin === "accepted").length;
+    sum = {
+      tokens: sum.tokens + round.tokens.length,
+      rounds: sum.rounds + 1,
+      drafted: sum.drafted + (round.draft?.tokens.length ?? 0),
+      accepted: sum.accepted + nAccepted,
+      seconds: round.seconds,
+    };
+    return sum;
   });
 }
+
+// Of each round the figure of the rounds that end with it; `from`: what stands before the first.
+function overRounds(summed, figure, from = kNothing) {
+  return summed.map((sum, index) => figure(sum, summed[index - kWindow] ?? from));
+}
 const per = (amount, of) => (of > 0 ? amount / of : null);
-// The time is that of the rounds behind the first.
 const rateOf = (now, before) => per(now.tokens - before.tokens, now.seconds - before.seconds);
 const tauOf = (now, before) => per(now.tokens - before.tokens, now.rounds - before.rounds);
 const acceptanceOf = (now, before) => per(now.accepted - before.accepted, now.drafted - before.drafted);
 
 function showPlots() {
-  const rounds = watched.rounds;
   const last = watched.statistics;
   at("rate").textContent = short(last?.tokens_per_second);
   at("tau").textContent = short(last?.tau);
   at("acceptance").textContent = short(last?.acceptance);
-  drawPlot(at("rate-plot"), overRounds(rounds, rateOf), "tokens a second");
-  drawPlot(at("tau-plot"), overRounds(rounds, tauOf), "tau");
-  drawPlot(at("acceptance-plot"), overRounds(rounds, acceptanceOf), "acceptance");
+  const summed = sums(watched.rounds);
+  // Time is counted from the first round's end.
+  drawPlot(at("rate-plot"), overRounds(summed, rateOf, summed[0]), "tokens a second");
+  drawPlot(at("tau-plot"), overRounds(summed, tauOf), "tau");
+  drawPlot(at("acceptance-plot"), overRounds(summed, acceptanceOf), "acceptance");
 }
 
 // Pictures follow the screen's pace, however fast chunks come.
@@ -243,7 +254,8 @@ function followingLog(change) {
 
 async function send() {
   const message = at("message").value;
-  if (running || !model || message.trim() === "") return;
+  if (running || message.trim() === "") return;
+  if (!model) return begin(); // no key yet, or no server
   showError("");
   const controller = new AbortController();
   setRunning(controller);
@@ -274,7 +286,7 @@ async function send() {
       if (error.status === 401) askKey(true);
     }
   }
-  if (turns.length === 0 || turns.at(-1).content !== message) return; // cleared in the meantime
+  if (running !== controller) return; // cleared in the meantime
   if (reply.content === "" && reply.rounds.length === 0 && note !== "") {
     // Nothing came: the message is there to be sent again.
     reply.element.remove();
@@ -322,6 +334,7 @@ function askKey(isWrong) {
 }
 
 async function begin() {
+  showError("");
   try {
     model = await api.model();
   } catch (error) {

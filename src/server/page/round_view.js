@@ -4,7 +4,8 @@ const kSpace = "http://www.w3.org/2000/svg";
 const kFont = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const kRow = 28; // between leaves
 const kPill = 22; // height of a token
-const kGap = 26; // between columns
+const kGap = 22; // between columns
+const kLeastScale = 0.6; // a wider tree is scrolled
 const kMostLetters = 18;
 
 const ruler = document.createElement("canvas").getContext("2d");
@@ -118,6 +119,7 @@ export function drawTree(container, round) {
     );
     shape("text", { x: node.left + 7, y: node.middle + 4 }, group).textContent = node.label;
   }
+  picture.style.minWidth = `${Math.ceil(width * kLeastScale)}px`;
   container.replaceChildren(picture);
 }
 
