@@ -78,6 +78,7 @@ std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
                                              const Interrupt& interrupt) {
   const std::map<std::string, std::string> models = server::models_in(flags.models);
   std::vector<std::string> names;
+  names.reserve(models.size());
   for (const auto& [name, path] : models) names.push_back(name);
   const auto turn = std::make_shared<server::StepTurn>();
   const auto load = [flags = flags.model, served, models, turn,

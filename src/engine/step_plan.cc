@@ -1,6 +1,7 @@
 #include "engine/step_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace outrider {
 namespace {
@@ -101,7 +102,7 @@ class Planner {
   // Tokens per second. Drafted rows cost what they cost beside the prompts' rows.
   double rate() const {
     const auto n_texts = static_cast<int>(texts_.size());
-    const auto n_rows = static_cast<int>(rows_ + 0.5);
+    const auto n_rows = static_cast<int>(std::lround(rows_));
     double seconds = passes_.seconds(n_texts) + passes_.seconds(n_rows + n_prompt_) -
                      passes_.seconds(n_texts + n_prompt_);
     for (std::size_t i = 0; i < levels_.size(); ++i) {

@@ -137,9 +137,9 @@ std::vector<std::string> JsonFields::texts(std::string_view name, std::size_t mo
 }
 
 const Json& JsonFields::list(std::string_view name) {
-  static const Json kNone = Json::array();
+  static const Json none = Json::array();
   const Json* const value = find(name);
-  if (value == nullptr) return kNone;
+  if (value == nullptr) return none;
   if (!value->is_array()) refuse(name, "a list", kind_of(*value));
   return *value;
 }
