@@ -22,11 +22,11 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  bool raised() const;              // by a signal since the last reset(), or by SIGTERM ever
-  void throw_if_raised() const;     // Interrupted
-  void stop();                      // ends the text as a signal would, but raised() stays false
-  void reset();                     // forget what was asked for, but SIGTERM
-  static bool must_end();           // SIGTERM has come: nothing new is to be begun
+  bool raised() const;           // by a signal since the last reset(), or by SIGTERM ever
+  void throw_if_raised() const;  // Interrupted
+  void stop();                   // ends the text as a signal would, but raised() stays false
+  void reset();                  // forget what was asked for, but SIGTERM
+  static bool must_end();        // SIGTERM has come: nothing new is to be begun
   // SIGTERM was a request like any other, and has been met: the exit status is the command's own.
   static void settle();
   const std::atomic<bool>* flag();  // for GenerateOptions::cancel
