@@ -1,6 +1,7 @@
 #include "server/http/http_server.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -45,13 +46,19 @@ std::string lower(std::string_view name) {
 // Throws error codes back by value.
 auto to_error(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
+// Whether the client has closed the connection, whatever is left to be read of it.
+bool has_left(tcp::socket& socket) {
+  pollfd poll_of = {.fd = socket.native_handle(), .events = POLLRDHUP, .revents = 0};
+  return ::poll(&poll_of, 1, 0) != 0;
+}
+
 // What a reply says, on its way from any thread to its connection.
 class Reply final : public HttpReply {
  public:
-  Reply(asio::any_io_executor executor, std::size_t most_unsent)
-      : most_unsent_(most_unsent), arrived_(std::move(executor)) {
-    arrived_.expires_at(asio::steady_timer::time_point::max());
-  }
+  // wake: tells the connection, from any thread, to look for what there is; with `true` to give up
+  // the write under way. It may be called after the server's end.
+  using Wake = std::function<void(bool cut_off)>;
+  Reply(std::size_t most_unsent, Wake wake) : most_unsent_(most_unsent), wake_(std::move(wake)) {}
 
   void send(HttpResponse response) override {
     push([&] {
@@ -71,11 +78,27 @@ class Reply final : public HttpReply {
     push([&] {
       if (!streams_ || part.empty()) return;
       unsent_ += part.size();
-      parts_.push_back(std::move(part));
+      overflows_ = unsent_ > most_unsent_;
+      if (overflows_) {
+        parts_.clear();
+      } else {
+        parts_.push_back(std::move(part));
+      }
     });
   }
   void end_stream() override {
     push([&] { complete_ = true; });
+  }
+  // Nobody will say more.
+  void drop(HttpResponse response) {
+    push([&] {
+      if (head_) {
+        broken_ = true;
+      } else {
+        head_ = std::move(response);
+      }
+      complete_ = true;
+    });
   }
   void on_gone(std::function<void()> callback) override {
     {
@@ -96,16 +119,20 @@ class Reply final : public HttpReply {
     bool streams = false;
     std::string text;
     bool complete = false;
-    bool overflows = false;
+    bool overflows = false;  // the client reads too slowly
+    bool broken = false;     // complete, but not whole
   };
   // What there is to be sent now; nothing where there is nothing.
   std::optional<Piece> take() {
     const std::lock_guard lock(mutex_);
-    if (!head_ || (head_taken_ && parts_.empty() && !complete_)) return std::nullopt;
+    if (!head_ || (head_taken_ && parts_.empty() && !complete_ && !overflows_)) {
+      return std::nullopt;
+    }
     Piece piece;
     piece.streams = streams_;
     piece.complete = complete_;
-    piece.overflows = unsent_ > most_unsent_;
+    piece.overflows = overflows_;
+    piece.broken = broken_;
     if (!head_taken_) piece.head = std::move(*head_);
     head_taken_ = true;
     for (const std::string& part : parts_) piece.text += part;
@@ -113,7 +140,6 @@ class Reply final : public HttpReply {
     unsent_ = 0;
     return piece;
   }
-  asio::steady_timer& arrived() { return arrived_; }
   bool gone() const {
     const std::lock_guard lock(mutex_);
     return gone_;
@@ -127,35 +153,31 @@ class Reply final : public HttpReply {
       if (!complete_) callback = std::move(on_gone_);
       on_gone_ = nullptr;
     }
-    arrived_.cancel();
+    wake_(false);
     if (callback) callback();
   }
-
- private:
-  template <typename Change>
-  void push(const Change& change) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (gone_ || complete_) return;
-      change();
-      if (complete_) on_gone_ = nullptr;
-      if (std::exchange(woken_, true)) return;
-    }
-    wake_();
-  }
-
- public:
-  // Set before the handler is called: cancels the timer on the connection's thread.
-  void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
   void awake() {
     const std::lock_guard lock(mutex_);
     woken_ = false;
   }
 
  private:
+  template <typename Change>
+  void push(const Change& change) {
+    bool cut_off = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (gone_ || complete_ || overflows_) return;
+      change();
+      cut_off = overflows_;
+      if (complete_) on_gone_ = nullptr;
+      if (std::exchange(woken_, true) && !cut_off) return;
+    }
+    wake_(cut_off);
+  }
+
   const std::size_t most_unsent_;
-  asio::steady_timer arrived_;
-  std::function<void()> wake_;
+  const Wake wake_;
   mutable std::mutex mutex_;
   std::optional<HttpResponse> head_;
   bool head_taken_ = false;
@@ -163,6 +185,8 @@ class Reply final : public HttpReply {
   bool complete_ = false;
   bool gone_ = false;
   bool woken_ = false;
+  bool broken_ = false;
+  bool overflows_ = false;
   std::deque<std::string> parts_;
   std::size_t unsent_ = 0;
   std::function<void()> on_gone_;
@@ -174,11 +198,10 @@ class ReplyHandle final : public HttpReply {
   ReplyHandle(std::shared_ptr<Reply> reply, std::shared_ptr<const HttpErrorBody> error_body)
       : reply_(std::move(reply)), error_body_(std::move(error_body)) {}
   ~ReplyHandle() override {
-    reply_->send({.status = 500,
+    reply_->drop({.status = 500,
                   .content_type = kJson,
                   .body = (*error_body_)(500, "the request was not answered"),
                   .headers = {}});
-    reply_->end_stream();
   }
   ReplyHandle(const ReplyHandle&) = delete;
   ReplyHandle& operator=(const ReplyHandle&) = delete;
@@ -212,14 +235,19 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(std::shared_ptr<beast::tcp_stream> connection);
-  asio::awaitable<bool> answer(std::shared_ptr<beast::tcp_stream> connection,
-                               const beast::flat_buffer& buffer, HttpRequest request,
+  asio::awaitable<bool> answer(std::shared_ptr<beast::tcp_stream> connection, HttpRequest request,
                                bool keep_alive, unsigned version);
+  struct Watch {  // over a reply's client
+    explicit Watch(asio::io_context& context) : pause(context) {}
+    asio::steady_timer pause;
+    bool over = false;
+  };
   static asio::awaitable<void> watch(std::shared_ptr<beast::tcp_stream> connection,
-                                     std::shared_ptr<Reply> reply);
+                                     std::shared_ptr<Reply> reply, std::shared_ptr<Watch> watch);
   asio::awaitable<bool> write_whole(beast::tcp_stream& stream, const HttpResponse& response,
                                     bool keep_alive, unsigned version, bool without_body);
-  asio::awaitable<void> refuse(beast::tcp_stream& stream, int status, std::string problem);
+  // What is passed on to coroutines has a name: GCC 12 destroys temporary aggregates twice.
+  asio::awaitable<void> refuse(beast::tcp_stream& stream, const HttpResponse& response);
 
   HttpLimits limits;
   HttpHandler handler;
@@ -283,6 +311,11 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
       if (error || drains) co_return;
       buffer.commit(n_read);
     }
+    if (const char first = *static_cast<const char*>(buffer.data().data());
+        first == '\r' || first == '\n') {  // clients of old send an empty line behind a body
+      buffer.consume(1);
+      continue;
+    }
     http::request_parser<http::string_body> parser;
     parser.header_limit(static_cast<std::uint32_t>(limits.header_bytes));
     parser.body_limit(limits.body_bytes);
@@ -302,22 +335,31 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
       // The time-out has closed the socket: nothing can be said to this client.
       co_return;
     }
-    if (error == http::error::header_limit) {
-      co_return co_await refuse(
-          stream, 431, fmt::format("headers: expected at most {} bytes", limits.header_bytes));
-    }
-    if (error == http::error::body_limit || error == http::error::buffer_overflow) {
-      co_return co_await refuse(stream, 413,
-                                fmt::format("body: expected at most {} bytes", limits.body_bytes));
-    }
     if (error == http::error::partial_message ||
         (error && (error.category() == asio::error::get_system_category() ||
                    error.category() == asio::error::get_misc_category()))) {
       co_return;
     }
-    if (error) {
-      co_return co_await refuse(stream, 400,
-                                fmt::format("request: expected HTTP/1.1, got {}", error.message()));
+    HttpResponse refusal{.status = 200, .content_type = kJson};
+    std::string problem;
+    if (error == http::error::header_limit) {
+      refusal.status = 431;
+      problem = fmt::format("headers: expected at most {} bytes", limits.header_bytes);
+    } else if (error == http::error::body_limit || error == http::error::buffer_overflow) {
+      refusal.status = 413;
+      problem = fmt::format("body: expected at most {} bytes", limits.body_bytes);
+    } else if (error) {
+      refusal.status = 400;
+      problem = fmt::format("request: expected HTTP/1.1, got {}", error.message());
+    } else if (!parser.chunked() && parser.get().count(http::field::transfer_encoding) > 0) {
+      // Where such a body ends is not known: what it says would be read as the next request.
+      refusal.status = 400;
+      problem = "transfer-encoding: expected chunked";
+    }
+    if (!problem.empty()) {
+      refusal.body = (*error_body)(refusal.status, problem);
+      co_await refuse(stream, refusal);
+      co_return;
     }
     http::request<http::string_body> message = parser.release();
     HttpRequest request;
@@ -332,47 +374,55 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
     }
     request.body = std::move(message.body());
     request.peer = address;
-    const bool goes_on = co_await answer(connection, buffer, std::move(request),
-                                         message.keep_alive(), message.version());
+    const bool goes_on =
+        co_await answer(connection, std::move(request), message.keep_alive(), message.version());
     if (!goes_on) co_return;
   }
 }
 
-// Looks whether the client goes away while its reply is made. What it sends meanwhile is its next
-// request; from there on a write will tell.
+// Looks whether the client goes away while its reply is made.
 asio::awaitable<void> HttpServer::State::watch(std::shared_ptr<beast::tcp_stream> connection,
-                                               std::shared_ptr<Reply> reply) {
+                                               std::shared_ptr<Reply> reply,
+                                               std::shared_ptr<Watch> watch) {
+  constexpr std::chrono::milliseconds kPause(100);
   error_code error;
   tcp::socket& socket = connection->socket();
   co_await socket.async_wait(tcp::socket::wait_read, to_error(error));
-  if (error) co_return;  // the reply is complete
-  char byte = 0;
-  socket.non_blocking(true, error);
-  const std::size_t n_read =
-      socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
-  if (error == asio::error::would_block) co_return;
-  if (error || n_read == 0) reply->leave();
+  // What it sends meanwhile is its next request, which nobody reads yet: from there on there is
+  // always something to be read.
+  while (!error && !watch->over && socket.is_open()) {
+    if (has_left(socket)) co_return reply->leave();
+    watch->pause.expires_after(kPause);
+    co_await watch->pause.async_wait(to_error(error));
+  }
 }
 
 // false: the connection ends.
 asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_stream> connection,
-                                                const beast::flat_buffer& buffer,
                                                 HttpRequest request, bool keep_alive,
                                                 unsigned version) {
   beast::tcp_stream& stream = *connection;
   const bool without_body = request.method == "HEAD";
-  auto reply = std::make_shared<Reply>(stream.get_executor(), limits.unsent_bytes);
-  reply->set_wake([state = weak_from_this(), weak = std::weak_ptr<Reply>(reply)] {
+  // Cancelled when there is something to be sent. Replies outlive the server, timers cannot.
+  const auto arrived =
+      std::make_shared<asio::steady_timer>(context, asio::steady_timer::time_point::max());
+  const auto wake = [state = weak_from_this(), weak = std::weak_ptr(arrived),
+                     its_stream = std::weak_ptr(connection)](bool cut_off) {
     const auto there = state.lock();
     if (there == nullptr) return;
-    asio::post(there->context, [weak] {
-      if (const auto held = weak.lock()) held->arrived().cancel();
+    asio::post(there->context, [weak, its_stream, cut_off] {
+      const auto held = weak.lock();
+      if (held == nullptr) return;
+      held->cancel();
+      if (const auto cut = its_stream.lock(); cut != nullptr && cut_off) cut->cancel();
     });
-  });
+  };
+  const auto reply = std::make_shared<Reply>(limits.unsent_bytes, wake);
+  const auto client = std::make_shared<Watch>(context);
+  // However this ends, nothing of the reply is of use any more.
+  const std::unique_ptr<Reply, void (*)(Reply*)> leave(reply.get(), [](Reply* r) { r->leave(); });
   stream.expires_never();
-  if (buffer.size() == 0) {
-    asio::co_spawn(context, watch(connection, reply), asio::detached);
-  }
+  asio::co_spawn(context, watch(connection, reply, client), asio::detached);
   handler(std::move(request), std::make_shared<ReplyHandle>(reply, error_body));
 
   bool ok = true;
@@ -386,7 +436,7 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
         break;
       }
       error_code error;
-      co_await reply->arrived().async_wait(to_error(error));
+      co_await arrived->async_wait(to_error(error));
       continue;
     }
     complete = piece->complete;
@@ -422,13 +472,19 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
         co_await asio::async_write(stream, asio::buffer(piece->text), to_error(error));
       }
     }
-    if (!error && complete && in_chunks) {
+    if (piece->broken) {
+      ok = false;
+      break;
+    }
+    if (!error && complete && in_chunks && !without_body) {
       co_await asio::async_write(stream, http::make_chunk_last(), to_error(error));
     }
     ok = !error;
     stream.expires_never();
   }
   if (!ok) reply->leave();
+  client->over = true;
+  client->pause.cancel();
   error_code ignored;
   stream.socket().cancel(ignored);  // ends watch()
   co_return ok&& keep_alive;
@@ -455,14 +511,10 @@ asio::awaitable<bool> HttpServer::State::write_whole(beast::tcp_stream& stream,
 
 // Says what is wrong, and reads on for a moment: a client that still sends would see a reset
 // connection in place of the reply.
-asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream, int status,
-                                                std::string problem) {
-  const bool sent = co_await write_whole(stream,
-                                         {.status = status,
-                                          .content_type = kJson,
-                                          .body = (*error_body)(status, problem),
-                                          .headers = {}},
-                                         false, 11, false);
+asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream,
+                                                const HttpResponse& response) {
+  constexpr unsigned kVersion = 11;
+  const bool sent = co_await write_whole(stream, response, false, kVersion, false);
   if (!sent) co_return;
   error_code error;
   stream.socket().shutdown(tcp::socket::shutdown_send, error);

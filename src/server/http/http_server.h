@@ -47,13 +47,14 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 // What is answered to one request: one response, or a stream of parts. Thread-safe. Calls after the
 // end, and for a client that has gone away, do nothing. One that is dropped without an answer is
-// answered with 500.
+// answered with 500; one that is dropped in the middle of a stream ends the connection, so that the
+// client sees that something is missing. A reply may outlive its server.
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
@@ -69,7 +70,7 @@ class HttpReply {
 
 // Called on the thread of run(): it must not wait.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
-// The body of a reply to what is no request (400, 408, 413, 431), and to a dropped reply (500).
+// The body of a reply to what is no request (400, 413, 431), and to a dropped reply (500).
 using HttpErrorBody = std::function<std::string(int status, std::string_view problem)>;
 
 class HttpServer {
