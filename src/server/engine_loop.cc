@@ -9,91 +9,109 @@
 
 namespace outrider::server {
 
+EngineLoop::State::State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
+                         const ModelOptions& drafter_options, const BatchOptions& options)
+    : model(std::move(target)), batch(model, drafters, drafter_options, options) {}
+
 EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
                        const ModelOptions& drafter_options, const BatchOptions& options,
                        std::size_t most_waiting)
-    : model_(std::move(model)),
-      batch_(model_, drafters, drafter_options, options),
-      most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting) {
-  thread_ = std::thread([this] { run(); });
-}
+    : state_(std::make_shared<State>(std::move(model), drafters, drafter_options, options)),
+      most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting),
+      thread_([state = state_] { state->run(); }) {}
 
 EngineLoop::~EngineLoop() {
   {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    for (const RequestId id : in_flight_) batch_.cancel(id);
+    const std::lock_guard lock(state_->mutex);
+    state_->ends = true;
+    for (const RequestId id : state_->in_flight) state_->batch.cancel(id);
   }
-  changed_.notify_all();
-  thread_.join();
+  state_->changed.notify_all();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
 }
 
 RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& speculation,
                              Batch::OnEnd on_end) {
+  State& state = *state_;
   {
-    const std::lock_guard lock(mutex_);
-    if (ends_) throw ApiError(503, "the server is shutting down");
-    if (in_flight_.size() + n_submitting_ >= most_in_flight_) {
+    const std::lock_guard lock(state.mutex);
+    if (state.ends) throw ApiError(503, "the server is shutting down");
+    if (state.in_flight.size() + state.n_submitting >= most_in_flight_) {
       throw ApiError(429,
                      fmt::format("{} requests run or wait, as many as this server takes; try again",
                                  most_in_flight_),
                      "", "queue_full");
     }
-    ++n_submitting_;
+    ++state.n_submitting;
   }
   // The id is known when submit() returns, which may be after the text has ended.
-  struct Place {  // guarded by mutex_
+  struct Place {  // guarded by the mutex
     RequestId id = -1;
     bool ended = false;
   };
   const auto place = std::make_shared<Place>();
-  const auto ended = [this, place, on_end = std::move(on_end)](GenerateResult result,
-                                                               std::exception_ptr error) {
+  // The state outlives its batch's callbacks.
+  auto ended = [&state, place, on_end = std::move(on_end)](GenerateResult result,
+                                                           std::exception_ptr error) {
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(state.mutex);
       place->ended = true;
-      in_flight_.erase(place->id);
+      state.in_flight.erase(place->id);
     }
     on_end(std::move(result), std::move(error));
   };
   RequestId id = -1;
   try {
-    id = batch_.submit(std::move(request), speculation, ended);
+    id = state.batch.submit(std::move(request), speculation, std::move(ended));
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    --n_submitting_;
+    const std::lock_guard lock(state.mutex);
+    --state.n_submitting;
     throw;
   }
   {
-    const std::lock_guard lock(mutex_);
-    --n_submitting_;
+    const std::lock_guard lock(state.mutex);
+    --state.n_submitting;
     place->id = id;
-    if (!place->ended) in_flight_.insert(id);
-    if (ends_) batch_.cancel(id);
+    if (!place->ended) state.in_flight.insert(id);
+    if (state.ends) state.batch.cancel(id);
   }
-  changed_.notify_all();
+  state.changed.notify_all();
   return id;
 }
 
 void EngineLoop::cancel(RequestId id) {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_.contains(id)) batch_.cancel(id);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->in_flight.contains(id)) state_->batch.cancel(id);
 }
 
 std::size_t EngineLoop::n_in_flight() const {
-  const std::lock_guard lock(mutex_);
-  return in_flight_.size() + n_submitting_;
+  const std::lock_guard lock(state_->mutex);
+  return state_->in_flight.size() + state_->n_submitting;
 }
 
-void EngineLoop::run() {
+void EngineLoop::wait_until_idle() const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] {
+    return state_->in_flight.empty() && state_->n_submitting == 0 && !state_->steps;
+  });
+}
+
+void EngineLoop::State::run() {
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ends_ || !in_flight_.empty(); });
-      if (ends_ && in_flight_.empty() && n_submitting_ == 0) return;
+      std::unique_lock lock(mutex);
+      steps = false;
+      if (in_flight.empty()) changed.notify_all();
+      changed.wait(lock, [this] { return ends || !in_flight.empty(); });
+      if (ends && in_flight.empty() && n_submitting == 0) return;
+      steps = true;
     }
     // on_end and on_token of this server throw nothing, and what a request does wrong ends with it.
-    batch_.step();
+    batch.step();
   }
 }
 

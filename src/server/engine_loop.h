@@ -23,7 +23,8 @@ class EngineLoop {
   EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
              const ModelOptions& drafter_options, const BatchOptions& options,
              std::size_t most_waiting);
-  // Cancels what runs and waits for it.
+  // Cancels what runs and waits for it. On the loop's own thread (whoever holds the loop last may
+  // be a callback) it does not wait: the thread ends behind the pass in progress.
   ~EngineLoop();
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
@@ -35,23 +36,33 @@ class EngineLoop {
                    Batch::OnEnd on_end);
   void cancel(RequestId id);
 
-  BatchLoad load() const { return batch_.load(); }
+  // Waits until no request is in flight and the callbacks of all have been let go. Not to be called
+  // in one.
+  void wait_until_idle() const;
+
+  BatchLoad load() const { return state_->batch.load(); }
   // Of requests that were submitted and have not ended.
   std::size_t n_in_flight() const;
-  const std::shared_ptr<const Model>& model() const { return model_; }
+  const std::shared_ptr<const Model>& model() const { return state_->model; }
 
  private:
-  void run();
+  struct State {  // the thread's, too
+    State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
+          const ModelOptions& drafter_options, const BatchOptions& options);
+    void run();
 
-  std::shared_ptr<const Model> model_;
-  Batch batch_;
-  const std::size_t most_in_flight_;
+    std::shared_ptr<const Model> model;
+    Batch batch;
+    std::mutex mutex;  // guards what follows
+    std::condition_variable changed;
+    std::set<RequestId> in_flight;
+    std::size_t n_submitting = 0;
+    bool steps = false;
+    bool ends = false;
+  };
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<RequestId> in_flight_;
-  std::size_t n_submitting_ = 0;
-  bool ends_ = false;
+  std::shared_ptr<State> state_;
+  std::size_t most_in_flight_;
   std::thread thread_;
 };
 

@@ -30,7 +30,7 @@ class Router {
   using Work = std::function<void(std::function<void()>)>;
   Router(std::shared_ptr<const ServedModel> model, RouterOptions options, Work work);
 
-  void handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply) const;
+  void handle(HttpRequest request, const std::shared_ptr<HttpReply>& client) const;
   // From now on /ready says no, and other requests get 503.
   void drain() { drains_ = true; }
 

@@ -19,7 +19,8 @@ constexpr int kWorkers = 2;
 
 struct Server::State {
   State(std::shared_ptr<const ServedModel> model, const ServerOptions& options)
-      : workers(kWorkers),
+      : idle{model},
+        workers(kWorkers),
         router(std::move(model), options.router,
                [this](std::function<void()> work) { boost::asio::post(workers, std::move(work)); }),
         http(
@@ -33,6 +34,13 @@ struct Server::State {
         port(http.listen(options.host, options.port)) {}
   ~State() { workers.join(); }
 
+  // Replies and models are let go by this thread, not by the loop's: with http, whose end cancels
+  // what runs, nothing of a request is left.
+  struct Idle {
+    std::shared_ptr<const ServedModel> model;
+    ~Idle() { model->loop().wait_until_idle(); }
+  };
+  Idle idle;
   boost::asio::thread_pool workers;
   Router router;
   HttpServer http;

@@ -17,25 +17,17 @@ class Exchange {
       : model_(std::move(model)), sink_(std::move(sink)), n_left_(n_texts) {}
 
   void token(int choice, const TokenEvent& event) {
-    const std::lock_guard lock(mutex_);
-    if (!over_) sink_->token(choice, event);
+    tell([&] { sink_->token(choice, event); });
   }
 
   void end(int choice, GenerateResult result, const std::exception_ptr& error) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (over_) return;
-      if (!error) {
-        sink_->end(choice, std::move(result));
-        if (--n_left_ > 0) return;
-        over_ = true;
-        sink_->all_ended();
-        return;
-      }
+    tell([&] {
+      if (error) std::rethrow_exception(error);
+      sink_->end(choice, std::move(result));
+      if (--n_left_ > 0) return;
       over_ = true;
-      sink_->failed(api_error_of(error));
-    }
-    cancel();
+      sink_->all_ended();
+    });
   }
 
   void submitted(RequestId id) {
@@ -60,6 +52,22 @@ class Exchange {
   }
 
  private:
+  // Nothing is thrown into the batch, where it would end all texts.
+  template <typename Call>
+  void tell(const Call& call) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+      try {
+        return call();
+      } catch (...) {
+        over_ = true;
+        sink_->failed(api_error_of(std::current_exception()));
+      }
+    }
+    cancel();
+  }
+
   std::shared_ptr<const ServedModel> model_;
   std::shared_ptr<TextSink> sink_;
   mutable std::mutex mutex_;
