@@ -23,35 +23,48 @@ void StepTurn::give() {
   changed_.notify_all();
 }
 
+EngineLoop::State::State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
+                         const ModelOptions& drafter_options, const BatchOptions& options,
+                         std::shared_ptr<StepTurn> steps_in_turn)
+    : model(std::move(target)),
+      batch(model, drafters, drafter_options, options),
+      turn(std::move(steps_in_turn)) {
+  if (drafters.empty()) return;
+  if (turn) turn->take();
+  batch.measure_passes();
+  if (turn) turn->give();
+}
+
 EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
                        const ModelOptions& drafter_options, const BatchOptions& options,
                        std::size_t most_waiting, std::shared_ptr<StepTurn> turn)
-    : model_(std::move(model)),
-      batch_(model_, drafters, drafter_options, options),
+    : state_(std::make_shared<State>(std::move(model), drafters, drafter_options, options,
+                                     std::move(turn))),
       most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting),
-      turn_(std::move(turn)) {
-  if (!drafters.empty()) {
-    if (turn_) turn_->take();
-    batch_.measure_passes();
-    if (turn_) turn_->give();
-  }
-  thread_ = std::thread([this] { run(); });
-}
+      thread_([state = state_] { state->run(); }) {}
 
 EngineLoop::~EngineLoop() {
   {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    for (const RequestId id : in_flight_) batch_.cancel(id);
+    const std::lock_guard lock(state_->mutex);
+    state_->ends = true;
+    for (const RequestId id : state_->in_flight) state_->batch.cancel(id);
   }
-  changed_.notify_all();
-  thread_.join();
+  state_->changed.notify_all();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+std::size_t EngineLoop::State::n_in_flight() const {
+  return in_flight.size() + n_submitting + slices.size();
 }
 
 // With the mutex held.
 void EngineLoop::require_room() const {
-  if (ends_) throw ApiError(503, "the server is shutting down");
-  if (in_flight_.size() + n_submitting_ + work_.size() < most_in_flight_) return;
+  if (state_->ends) throw ApiError(503, "the server is shutting down");
+  if (state_->n_in_flight() < most_in_flight_) return;
   throw ApiError(429,
                  fmt::format("{} requests run or wait, as many as this server takes; try again",
                              most_in_flight_),
@@ -60,89 +73,99 @@ void EngineLoop::require_room() const {
 
 void EngineLoop::post(std::function<bool()> slice) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(state_->mutex);
     require_room();
-    work_.push_back(std::move(slice));
+    state_->slices.push_back(std::move(slice));
   }
-  changed_.notify_all();
+  state_->changed.notify_all();
 }
 
 RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& speculation,
                              Batch::OnEnd on_end) {
+  State& state = *state_;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(state.mutex);
     require_room();
-    ++n_submitting_;
+    ++state.n_submitting;
   }
   // The id is known when submit() returns, which may be after the text has ended.
-  struct Place {  // guarded by mutex_
+  struct Place {  // guarded by the mutex
     RequestId id = -1;
     bool ended = false;
   };
   const auto place = std::make_shared<Place>();
-  const auto ended = [this, place, on_end = std::move(on_end)](GenerateResult result,
-                                                               std::exception_ptr error) {
+  // The state outlives its batch's callbacks.
+  auto ended = [&state, place, on_end = std::move(on_end)](GenerateResult result,
+                                                           std::exception_ptr error) {
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(state.mutex);
       place->ended = true;
-      in_flight_.erase(place->id);
+      state.in_flight.erase(place->id);
     }
     on_end(std::move(result), std::move(error));
   };
   RequestId id = -1;
   try {
-    id = batch_.submit(std::move(request), speculation, ended);
+    id = state.batch.submit(std::move(request), speculation, std::move(ended));
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    --n_submitting_;
+    const std::lock_guard lock(state.mutex);
+    --state.n_submitting;
     throw;
   }
   {
-    const std::lock_guard lock(mutex_);
-    --n_submitting_;
+    const std::lock_guard lock(state.mutex);
+    --state.n_submitting;
     place->id = id;
-    if (!place->ended) in_flight_.insert(id);
-    if (ends_) batch_.cancel(id);
+    if (!place->ended) state.in_flight.insert(id);
+    if (state.ends) state.batch.cancel(id);
   }
-  changed_.notify_all();
+  state.changed.notify_all();
   return id;
 }
 
 void EngineLoop::cancel(RequestId id) {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_.contains(id)) batch_.cancel(id);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->in_flight.contains(id)) state_->batch.cancel(id);
 }
 
 std::size_t EngineLoop::n_in_flight() const {
-  const std::lock_guard lock(mutex_);
-  return in_flight_.size() + n_submitting_ + work_.size();
+  const std::lock_guard lock(state_->mutex);
+  return state_->n_in_flight();
+}
+
+void EngineLoop::wait_until_idle() const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->n_in_flight() == 0 && !state_->steps; });
 }
 
 // A slice of what waits longest.
-void EngineLoop::work() {
+void EngineLoop::State::work() {
   std::function<bool()> slice;
   {
-    const std::lock_guard lock(mutex_);
-    if (work_.empty()) return;
-    slice = work_.front();
+    const std::lock_guard lock(mutex);
+    if (slices.empty()) return;
+    slice = slices.front();
   }
   if (slice()) return;
-  const std::lock_guard lock(mutex_);
-  work_.pop_front();
+  const std::lock_guard lock(mutex);
+  slices.pop_front();
 }
 
-void EngineLoop::run() {
+void EngineLoop::State::run() {
   for (;;) {
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ends_ || !in_flight_.empty() || !work_.empty(); });
-      if (ends_ && in_flight_.empty() && n_submitting_ == 0) return;
+      std::unique_lock lock(mutex);
+      steps = false;
+      if (in_flight.empty() && slices.empty()) changed.notify_all();
+      changed.wait(lock, [this] { return ends || !in_flight.empty() || !slices.empty(); });
+      if (ends && in_flight.empty() && n_submitting == 0) return;
+      steps = true;
     }
-    if (turn_) turn_->take();
+    if (turn) turn->take();
     work();
     // on_end and on_token of this server throw nothing, and what a request does wrong ends with it.
-    batch_.step();
-    if (turn_) turn_->give();
+    batch.step();
+    if (turn) turn->give();
   }
 }
 

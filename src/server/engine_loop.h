@@ -40,7 +40,8 @@ class EngineLoop {
   EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
              const ModelOptions& drafter_options, const BatchOptions& options,
              std::size_t most_waiting, std::shared_ptr<StepTurn> turn = nullptr);
-  // Cancels what runs and waits for it.
+  // Cancels what runs and waits for it. On the loop's own thread (whoever holds the loop last may
+  // be a callback) it does not wait: the thread ends behind the pass in progress.
   ~EngineLoop();
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
@@ -56,28 +57,39 @@ class EngineLoop {
   // one between two steps of the batch, until one says that there is no more. Throws ApiError as
   // submit() does. What a slice throws is its end: catch it there.
   void post(std::function<bool()> slice);
+  // Waits until no request is in flight and the callbacks of all have been let go. Not to be called
+  // in one.
+  void wait_until_idle() const;
 
-  BatchLoad load() const { return batch_.load(); }
+  BatchLoad load() const { return state_->batch.load(); }
   // Of requests that were submitted and have not ended.
   std::size_t n_in_flight() const;
-  const std::shared_ptr<const Model>& model() const { return model_; }
+  const std::shared_ptr<const Model>& model() const { return state_->model; }
 
  private:
-  void run();
+  struct State {  // the thread's, too
+    State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
+          const ModelOptions& drafter_options, const BatchOptions& options,
+          std::shared_ptr<StepTurn> steps_in_turn);
+    std::size_t n_in_flight() const;  // with the mutex held
+    void work();
+    void run();
+
+    std::shared_ptr<const Model> model;
+    Batch batch;
+    std::shared_ptr<StepTurn> turn;
+    std::mutex mutex;  // guards what follows
+    std::condition_variable changed;
+    std::set<RequestId> in_flight;
+    std::size_t n_submitting = 0;
+    std::deque<std::function<bool()>> slices;
+    bool steps = false;
+    bool ends = false;
+  };
   void require_room() const;
-  void work();
 
-  std::shared_ptr<const Model> model_;
-  Batch batch_;
-  const std::size_t most_in_flight_;
-  const std::shared_ptr<StepTurn> turn_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<RequestId> in_flight_;
-  std::size_t n_submitting_ = 0;
-  std::deque<std::function<bool()>> work_;
-  bool ends_ = false;
+  std::shared_ptr<State> state_;
+  std::size_t most_in_flight_;
   std::thread thread_;
 };
 

@@ -27,6 +27,8 @@ Json parse_json(std::string_view text) {
   } catch (const Json::parse_error& error) {
     throw ApiError(400,
                    fmt::format("body: expected JSON, got a syntax error at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    throw ApiError(400, "body: expected numbers within double precision, got a larger one");
   }
 }
 

@@ -109,6 +109,12 @@ std::vector<ModelShelf::Entry> ModelShelf::list() const {
   return entries;
 }
 
+void ModelShelf::wait_until_idle() const {
+  for (const Entry& entry : list()) {
+    if (entry.model != nullptr) entry.model->loop().wait_until_idle();
+  }
+}
+
 std::map<std::string, std::string> models_in(const std::string& folder) {
   namespace fs = std::filesystem;
   std::map<std::string, std::string> models;

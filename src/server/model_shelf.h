@@ -35,6 +35,9 @@ class ModelShelf {
   // its requests have ended. Waits for both. Throws ApiError, and 503 where loading fails.
   std::shared_ptr<const ServedModel> get(const std::string& name);
 
+  // EngineLoop::wait_until_idle() of all models.
+  void wait_until_idle() const;
+
   struct Entry {
     std::string name;
     std::shared_ptr<const ServedModel> model;  // null: it is not loaded

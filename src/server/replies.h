@@ -10,7 +10,7 @@
 
 namespace outrider::server {
 
-// What an endpoint makes of replies. Called one at a time. Throws nothing.
+// What an endpoint makes of replies. Called one at a time. Throws as TextSink.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;

@@ -18,11 +18,38 @@ ErrorForm form_of(std::string_view path) {
   return path.starts_with("/v1/messages") ? ErrorForm::anthropic : ErrorForm::openai;
 }
 
+// Adds a header to whatever is answered.
+class WithHeader final : public HttpReply {
+ public:
+  WithHeader(std::shared_ptr<HttpReply> reply, std::string name, std::string value)
+      : reply_(std::move(reply)), name_(std::move(name)), value_(std::move(value)) {}
+  void send(HttpResponse response) override { reply_->send(added(std::move(response))); }
+  void begin_stream(HttpResponse head) override { reply_->begin_stream(added(std::move(head))); }
+  void write(std::string part) override { reply_->write(std::move(part)); }
+  void end_stream() override { reply_->end_stream(); }
+  void on_gone(std::function<void()> callback) override { reply_->on_gone(std::move(callback)); }
+
+ private:
+  HttpResponse added(HttpResponse response) const {
+    response.headers.emplace_back(name_, value_);
+    return response;
+  }
+
+  std::shared_ptr<HttpReply> reply_;
+  std::string name_;
+  std::string value_;
+};
+
 // The key that a request brings: "Authorization: Bearer KEY", or Anthropic's "x-api-key: KEY".
 std::string_view key_of(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
+  constexpr std::string_view kBearer = "bearer ";  // in any letters
   const std::string_view authorization = request.header("authorization");
-  if (authorization.starts_with(kBearer)) return authorization.substr(kBearer.size());
+  const bool is_bearer =
+      authorization.size() > kBearer.size() &&
+      std::equal(kBearer.begin(), kBearer.end(), authorization.begin(), [](char a, char b) {
+        return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+      });
+  if (is_bearer) return authorization.substr(kBearer.size());
   return request.header("x-api-key");
 }
 
@@ -137,43 +164,42 @@ HttpResponse Router::answer_itself(const Route& route, const HttpRequest& reques
 void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& client) const {
   const ErrorForm form = form_of(request.path);
   const Route* found = nullptr;
-  bool path_is_known = false;
+  std::string_view allowed;  // the method that this path takes
   for (const Route& route : routes()) {
     if (route.path != request.path) continue;
-    path_is_known = true;
+    allowed = route.method;
     const bool is_head = request.method == "HEAD" && route.method == "GET";
     if (route.method == request.method || is_head) found = &route;
   }
   // Unknown paths count as one: clients would fill the table of metrics otherwise.
-  const auto reply =
+  std::shared_ptr<HttpReply> reply =
       std::make_shared<CountedReply>(client, models_, found == nullptr ? "other" : found->path);
-  const auto with_cors = [this](HttpResponse response) {
-    if (!options_.cors_origin.empty()) {
-      response.headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
-    }
-    return response;
-  };
-  const auto fail = [&](const ApiError& error) {
-    reply->send(with_cors(error_response(error, form)));
-  };
+  if (!options_.cors_origin.empty()) {
+    reply =
+        std::make_shared<WithHeader>(reply, "Access-Control-Allow-Origin", options_.cors_origin);
+  }
+  const auto fail = [&](const ApiError& error) { reply->send(error_response(error, form)); };
   if (request.method == "OPTIONS" && !options_.cors_origin.empty()) {
     HttpResponse response{.status = 204, .content_type = "", .body = "", .headers = {}};
     response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    response.headers.emplace_back("Access-Control-Allow-Headers",
-                                  "Authorization, Content-Type, X-Api-Key");
-    return reply->send(with_cors(std::move(response)));
+    // The star is for all but keys. Clients of OpenAI's and Anthropic's send headers of their own.
+    response.headers.emplace_back("Access-Control-Allow-Headers", "Authorization, *");
+    return reply->send(std::move(response));
   }
   if ((found == nullptr || !found->open) && !has_key(request)) {
     return fail(ApiError(401, "expected a valid key: Authorization: Bearer KEY, or x-api-key: KEY",
                          "", "invalid_api_key"));
   }
   if (found == nullptr) {
-    if (path_is_known) {
-      return fail(ApiError(405, fmt::format("{} does not take {}", request.path, request.method)));
+    if (!allowed.empty()) {
+      HttpResponse response = error_response(
+          ApiError(405, fmt::format("{} does not take {}", request.path, request.method)), form);
+      response.headers.emplace_back("Allow", allowed);
+      return reply->send(std::move(response));
     }
     return fail(ApiError(404, fmt::format("there is nothing at {}", request.path)));
   }
-  if (found->run == nullptr) return reply->send(with_cors(answer_itself(*found, request)));
+  if (found->run == nullptr) return reply->send(answer_itself(*found, request));
   if (drains_) return fail(ApiError(503, "the server is shutting down"));
   const auto waiting = std::make_shared<Request>(Request{
       .request = std::move(request), .route = found, .form = form, .reply = reply, .body = {}});

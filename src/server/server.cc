@@ -19,7 +19,8 @@ constexpr int kWorkers = 2;
 
 struct Server::State {
   State(std::shared_ptr<ModelShelf> models, const ServerOptions& options)
-      : workers(kWorkers),
+      : idle{models},
+        workers(kWorkers),
         loader(1),
         router(
             std::move(models), options.router,
@@ -39,6 +40,13 @@ struct Server::State {
     loader.join();
   }
 
+  // Replies and models are let go by this thread, not by the loop's: with http, whose end cancels
+  // what runs, nothing of a request is left.
+  struct Idle {
+    std::shared_ptr<ModelShelf> models;
+    ~Idle() { models->wait_until_idle(); }
+  };
+  Idle idle;
   boost::asio::thread_pool workers;
   boost::asio::thread_pool loader;  // models, one after the other
   Router router;

@@ -22,9 +22,10 @@ class Exchange {
         n_left_(n_texts) {}
 
   void token(int choice, const TokenEvent& event) {
-    const std::lock_guard lock(mutex_);
-    measure(static_cast<std::size_t>(choice));
-    if (!over_) sink_->token(choice, event);
+    tell([&] {
+      measure(static_cast<std::size_t>(choice));
+      sink_->token(choice, event);
+    });
   }
 
   void end(int choice, std::size_t n_prompt, GenerateResult result,
@@ -34,20 +35,13 @@ class Exchange {
     } else {
       model_->text_metrics().ended(result, n_prompt);
     }
-    {
-      const std::lock_guard lock(mutex_);
-      if (over_) return;
-      if (!error) {
-        sink_->end(choice, std::move(result));
-        if (--n_left_ > 0) return;
-        over_ = true;
-        sink_->all_ended();
-        return;
-      }
+    tell([&] {
+      if (error) std::rethrow_exception(error);
+      sink_->end(choice, std::move(result));
+      if (--n_left_ > 0) return;
       over_ = true;
-      sink_->failed(api_error_of(error));
-    }
-    cancel();
+      sink_->all_ended();
+    });
   }
 
   void submitted(RequestId id) {
@@ -80,6 +74,22 @@ class Exchange {
     if (has_token_[choice]) return model_->text_metrics().next_token(waited);
     has_token_[choice] = true;
     model_->text_metrics().first_token(waited);
+  }
+
+  // Nothing is thrown into the batch, where it would end all texts.
+  template <typename Call>
+  void tell(const Call& call) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+      try {
+        return call();
+      } catch (...) {
+        over_ = true;
+        sink_->failed(api_error_of(std::current_exception()));
+      }
+    }
+    cancel();
   }
 
   std::shared_ptr<const ServedModel> model_;

@@ -12,7 +12,8 @@
 
 namespace outrider::server {
 
-// Called one at a time. Throws nothing.
+// Called one at a time. What token(), end() and all_ended() throw ends the request: failed() is
+// told of it. failed() throws nothing.
 class TextSink {
  public:
   virtual ~TextSink() = default;

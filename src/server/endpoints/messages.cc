@@ -208,8 +208,14 @@ void messages(const Call& call) {
   ChatRequest request;
   request.conversation = read_messages(body);
   body.require("max_tokens");
+  for (const char* const name : {"n", "stop"}) {  // of other interfaces
+    if (body.has(name)) body.refuse(name, "nothing by that name here", "a value");
+  }
   request.fields = read_generation_fields(body, *call.model);
   request.fields.options.stop_strings = body.texts("stop_sequences", kMostStops);
+  for (const std::string& stop : request.fields.options.stop_strings) {
+    if (stop.empty()) body.refuse("stop_sequences", "strings that are not empty", "an empty one");
+  }
   read_tool_choice(body, request);
   read_thinking(body, request);
   request.form = read_form(body);

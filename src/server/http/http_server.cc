@@ -216,6 +216,12 @@ class ReplyHandle final : public HttpReply {
   std::shared_ptr<const HttpErrorBody> error_body_;
 };
 
+// The way into the context for threads that may outlive it.
+struct Gate {
+  std::mutex mutex;
+  asio::io_context* context;  // null: the server is being destroyed
+};
+
 }  // namespace
 
 std::string_view HttpRequest::header(std::string_view name) const {
@@ -225,13 +231,15 @@ std::string_view HttpRequest::header(std::string_view name) const {
   return {};
 }
 
-struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
+struct HttpServer::State {
   State(const HttpLimits& http_limits, HttpHandler http_handler, HttpErrorBody body)
       : limits(http_limits),
         handler(std::move(http_handler)),
         error_body(std::make_shared<const HttpErrorBody>(std::move(body))),
         acceptor(context),
-        retry(context) {}
+        retry(context) {
+    gate->context = &context;
+  }
 
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(std::shared_ptr<beast::tcp_stream> connection);
@@ -252,6 +260,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   HttpLimits limits;
   HttpHandler handler;
   std::shared_ptr<const HttpErrorBody> error_body;
+  const std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   asio::io_context context{1};
   tcp::acceptor acceptor;
   asio::steady_timer retry;
@@ -406,11 +415,11 @@ asio::awaitable<bool> HttpServer::State::answer(std::shared_ptr<beast::tcp_strea
   // Cancelled when there is something to be sent. Replies outlive the server, timers cannot.
   const auto arrived =
       std::make_shared<asio::steady_timer>(context, asio::steady_timer::time_point::max());
-  const auto wake = [state = weak_from_this(), weak = std::weak_ptr(arrived),
+  const auto wake = [entry = gate, weak = std::weak_ptr(arrived),
                      its_stream = std::weak_ptr(connection)](bool cut_off) {
-    const auto there = state.lock();
-    if (there == nullptr) return;
-    asio::post(there->context, [weak, its_stream, cut_off] {
+    const std::lock_guard lock(entry->mutex);
+    if (entry->context == nullptr) return;
+    asio::post(*entry->context, [weak, its_stream, cut_off] {
       const auto held = weak.lock();
       if (held == nullptr) return;
       held->cancel();
@@ -529,9 +538,13 @@ asio::awaitable<void> HttpServer::State::refuse(beast::tcp_stream& stream,
 }
 
 HttpServer::HttpServer(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
-    : state_(std::make_shared<State>(limits, std::move(handler), std::move(error_body))) {}
+    : state_(std::make_unique<State>(limits, std::move(handler), std::move(error_body))) {}
 
-HttpServer::~HttpServer() { state_->context.stop(); }
+HttpServer::~HttpServer() {
+  state_->context.stop();
+  const std::lock_guard lock(state_->gate->mutex);
+  state_->gate->context = nullptr;
+}
 
 int HttpServer::listen(const std::string& host, int port) {
   constexpr const char* kOperation = "serve";
@@ -563,7 +576,7 @@ int HttpServer::listen(const std::string& host, int port) {
 void HttpServer::run() { state_->context.run(); }
 
 void HttpServer::drain() {
-  asio::post(state_->context, [state = state_] {
+  asio::post(state_->context, [state = state_.get()] {
     state->drains = true;
     error_code ignored;
     state->acceptor.close(ignored);

@@ -63,8 +63,8 @@ class HttpReply {
   virtual void begin_stream(HttpResponse head) = 0;
   virtual void write(std::string part) = 0;
   virtual void end_stream() = 0;
-  // Calls back once, on any thread, when the client goes away before the reply is complete; at once
-  // if it has.
+  // Calls back once, on any thread, when the client goes away before the reply is complete, or the
+  // server is destroyed; at once if it has.
   virtual void on_gone(std::function<void()> callback) = 0;
 };
 
@@ -93,7 +93,7 @@ class HttpServer {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace outrider::server

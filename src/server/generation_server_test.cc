@@ -1,0 +1,345 @@
+// What a request gets is what the generator makes of it alone, whatever runs beside it; and places
+// that are taken become free again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "outrider/generate.h"
+#include "outrider/grammar.h"
+#include "server/answer_json.h"
+#include "tests/support/running_http_server.h"
+#include "tests/support/served_models.h"
+
+namespace outrider::server {
+namespace {
+
+using nlohmann::json;
+using testing::becomes_true;
+using ::testing::HasSubstr;
+using testing::HttpAnswer;
+using testing::HttpClient;
+using testing::request_text;
+using testing::RunningServer;
+using testing::ServedModels;
+
+std::string draft_spec() { return "model:" + ServedModels::get().draft(); }
+
+ServedOptions with_drafters() {
+  ServedOptions options;
+  options.drafters = {draft_spec(), "suffix", "none"};
+  options.drafters.pop_back();
+  options.batch.most_running = 40;
+  options.batch.most_kept = 8;
+  return options;
+}
+
+// As JSON shows it: bytes that are no UTF-8 are replaced.
+std::string shown(const std::string& text) {
+  return json::parse(dumped(Json(text))).get<std::string>();
+}
+
+// One way to ask, and the same for the generator.
+struct Wish {
+  std::string prompt;
+  int max_tokens = 24;
+  std::int64_t seed = 1;
+  double temperature = 1;
+  double top_p = 1;
+  std::string drafter = "none";
+  std::string pattern = {};  // of the answer
+  std::string stop = {};
+};
+
+std::vector<Wish> wishes() {
+  const std::vector<std::string> drafters = {draft_spec(), "suffix", "none"};
+  const std::vector<std::string> prompts = {"Once upon a time", "a b c a b c a b", "x",
+                                            "The quick brown fox jumps over the lazy dog, and"};
+  std::vector<Wish> all;
+  for (int i = 0; i < 36; ++i) {
+    Wish wish;
+    const auto at = static_cast<std::size_t>(i);
+    wish.prompt = prompts[at % prompts.size()] + std::string(at / 9, '.');
+    wish.max_tokens = 8 + i % 5 * 8;
+    wish.seed = i % 7 == 6 ? -i : 1000 + i;
+    wish.temperature = std::vector<double>{1, 0, 0.7, 1.5}[at / 3 % 4];
+    wish.top_p = i % 4 == 3 ? 0.8 : 1;
+    wish.drafter = drafters[at % 3];
+    if (i % 6 == 5) wish.pattern = "[a-f]{4,9}[0-9]{3,12}";
+    if (i % 9 == 4) wish.stop = "e";
+    all.push_back(std::move(wish));
+  }
+  return all;
+}
+
+json body_of(const Wish& wish) {
+  json body = {{"prompt", wish.prompt}, {"max_tokens", wish.max_tokens},
+               {"seed", wish.seed},     {"temperature", wish.temperature},
+               {"top_p", wish.top_p},   {"logprobs", 2},
+               {"ignore_eos", true},    {"speculation", {{"drafter", wish.drafter}}}};
+  if (!wish.pattern.empty()) {
+    body["response_format"] = {{"type", "regex"}, {"pattern", wish.pattern}};
+  }
+  if (!wish.stop.empty()) body["stop"] = wish.stop;
+  return body;
+}
+
+struct Expected {
+  std::string text;
+  std::vector<double> log_probs;
+};
+
+class GenerationServer : public ::testing::Test {
+ protected:
+  static RunningServer& server() {
+    static RunningServer running(ServedModels::get().target(), with_drafters());
+    return running;
+  }
+
+  // By the generator, alone and without a drafter.
+  static Expected expected(const Wish& wish) {
+    static const std::shared_ptr<const Model> model =
+        Model::load(ServedModels::get().target(), {.threads = 1});
+    Expected all;
+    GenerateRequest request;
+    request.prompt = model->tokenizer().encode(wish.prompt, true);
+    GenerateOptions& options = request.options;
+    options.max_tokens = wish.max_tokens;
+    options.sampling = {.temperature = wish.temperature, .top_p = wish.top_p};
+    options.seed = static_cast<std::uint64_t>(wish.seed);
+    options.ignore_eos = true;
+    options.keep_logits = true;
+    if (!wish.pattern.empty()) options.grammar = Grammar::from_regex(wish.pattern);
+    if (!wish.stop.empty()) options.stop_strings = {wish.stop};
+    Generator generator(model);
+    const GenerateResult result = generator.generate(std::span(&request, 1)).front();
+    all.text = shown(result.text);
+    const std::size_t n = result.logits.size() / result.ids.size();
+    for (std::size_t i = 0; i < result.ids.size(); ++i) {
+      const std::span<const float> row(result.logits.data() + i * n, n);
+      double sum = 0;
+      const double most = *std::max_element(row.begin(), row.end());
+      for (const float logit : row) sum += std::exp(double(logit) - most);
+      all.log_probs.push_back(row[static_cast<std::size_t>(result.ids[i])] - most - std::log(sum));
+    }
+    return all;
+  }
+
+  // `of` is a choice of the answer.
+  static void expect_same(const json& of, const Expected& want, const Wish& wish) {
+    EXPECT_EQ(of["text"], want.text) << body_of(wish);
+    const auto log_probs = of["logprobs"]["token_logprobs"].get<std::vector<double>>();
+    ASSERT_LE(log_probs.size(), want.log_probs.size());
+    ASSERT_GE(log_probs.size() + 1, want.log_probs.size());  // but for an end token
+    for (std::size_t i = 0; i < log_probs.size(); ++i) {
+      EXPECT_NEAR(log_probs[i], want.log_probs[i], 1e-5) << body_of(wish) << " token " << i;
+    }
+  }
+};
+
+TEST_F(GenerationServer, AnswersAreTheGeneratorsAlone) {
+  for (const Wish& wish : wishes()) {
+    expect_same(server().ask("/v1/completions", body_of(wish))["choices"][0], expected(wish), wish);
+  }
+}
+
+TEST_F(GenerationServer, AnswersAreTheGeneratorsAmongOthers) {
+  const std::vector<Wish> all = wishes();
+  std::vector<Expected> want;
+  for (const Wish& wish : all) want.push_back(expected(wish));
+  std::vector<json> answers(all.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    threads.emplace_back([&, i] { answers[i] = server().ask("/v1/completions", body_of(all[i])); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    expect_same(answers[i]["choices"][0], want[i], all[i]);
+  }
+}
+
+TEST_F(GenerationServer, StreamsSayTheSame) {
+  for (const Wish& wish : wishes()) {
+    json body = body_of(wish);
+    body["stream"] = true;
+    std::string text;
+    std::vector<double> log_probs;
+    for (const json& chunk : server().stream("/v1/completions", body)) {
+      const json& choice = chunk["choices"][0];
+      text += choice["text"];
+      if (choice["logprobs"].is_null()) continue;
+      for (const json& one : choice["logprobs"]["token_logprobs"]) log_probs.push_back(one);
+    }
+    json choice = {{"text", text}, {"logprobs", {{"token_logprobs", log_probs}}}};
+    expect_same(choice, expected(wish), wish);
+  }
+}
+
+TEST_F(GenerationServer, SeveralChoicesHaveSeedsThatFollowEachOther) {
+  Wish wish{.prompt = "Once", .seed = 50};
+  json body = body_of(wish);
+  body["n"] = 4;
+  const json answer = server().ask("/v1/completions", body);
+  ASSERT_EQ(answer["choices"].size(), 4U);
+  for (int i = 0; i < 4; ++i) {
+    wish.seed = 50 + i;
+    expect_same(answer["choices"][i], expected(wish), wish);
+  }
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 4 * wish.max_tokens);
+}
+
+TEST_F(GenerationServer, DraftsAreCounted) {
+  const Wish wish{
+      .prompt = "Once upon", .max_tokens = 64, .temperature = 0, .drafter = draft_spec()};
+  const json answer = server().ask("/v1/completions", body_of(wish));
+  EXPECT_GT(answer["timings"]["draft_n"].get<int>(), 0);
+  EXPECT_GT(answer["timings"]["draft_n_accepted"].get<int>(), 0);
+  json off = body_of(wish);
+  off["speculation"] = false;
+  EXPECT_EQ(server().ask("/v1/completions", off)["timings"]["draft_n"], 0);
+}
+
+TEST_F(GenerationServer, WithoutASeedTextsDiffer) {
+  json body = body_of({.prompt = "Once", .max_tokens = 24});
+  body.erase("seed");
+  EXPECT_NE(server().ask("/v1/completions", body)["choices"][0]["text"],
+            server().ask("/v1/completions", body)["choices"][0]["text"]);
+}
+
+TEST_F(GenerationServer, OneRequestsErrorEndsItAlone) {
+  std::vector<std::thread> threads;
+  std::vector<int> statuses(12);
+  const Wish good{.prompt = "Once upon a time", .max_tokens = 40, .seed = 9};
+  const Expected want = expected(good);
+  std::vector<json> answers(12);
+  for (std::size_t i = 0; i < 12; ++i) {
+    threads.emplace_back([&, i] {
+      json body = body_of(good);
+      // Most of the vocabulary's tokens are banned but for what the grammar does not take.
+      if (i % 2 == 1)
+        body["response_format"] = {{"type", "grammar"}, {"grammar", "root ::= \"\xe2\x82\xac\""}};
+      if (i % 4 == 3) {
+        for (int id = 0; id < 384; ++id) body["logit_bias"][std::to_string(id)] = -100;
+      }
+      const HttpAnswer answer = server().post("/v1/completions", body);
+      statuses[i] = answer.status;
+      answers[i] = json::parse(answer.body);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < 12; ++i) {
+    if (i % 2 == 0) {
+      EXPECT_EQ(statuses[i], 200);
+      expect_same(answers[i]["choices"][0], want, good);
+    } else if (i % 4 == 3) {
+      EXPECT_GE(statuses[i], 400) << answers[i];
+    } else {
+      EXPECT_EQ(answers[i]["choices"][0]["text"], "\xe2\x82\xac");
+    }
+  }
+}
+
+TEST_F(GenerationServer, ExtremeSettingsAreNoCrash) {
+  for (const json& more :
+       {json{{"temperature", 1e300}}, json{{"temperature", 1e-300}},
+        json{{"frequency_penalty", 1e308}}, json{{"presence_penalty", -1e308}},
+        json{{"repeat_penalty", 1e-308}}, json{{"repeat_penalty", 1e308}}, json{{"top_p", 1e-300}},
+        json{{"max_tokens", 0}}, json{{"top_k", 2147483647}}, json{{"seed", INT64_MIN}}}) {
+    json body = body_of({.prompt = "Once", .max_tokens = 6});
+    body.update(more);
+    const HttpAnswer answer = server().post("/v1/completions", body);
+    EXPECT_THAT(answer.status, ::testing::AnyOf(200, 400)) << more << answer.body;
+    EXPECT_THAT(answer.body, ::testing::Not(HasSubstr(":nan"))) << more;
+  }
+  EXPECT_EQ(server().post("/v1/completions", body_of({.prompt = "x"})).status, 200);
+}
+
+TEST_F(GenerationServer, ClientsThatLeaveFreeTheirPlaces) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 60; ++i) {
+    HttpClient client = server().client();
+    json body = body_of({.prompt = "Once upon", .max_tokens = 900, .seed = i});
+    body["stream"] = i % 2 == 0;
+    body["n"] = 1 + i % 3;
+    client.send(request_text("POST", "/v1/completions", body.dump()));
+    if (i % 4 == 0) client.receive_head();
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 8));
+    if (i % 5 == 0) {
+      client.reset();
+    } else {
+      client.close();
+    }
+  }
+  EXPECT_TRUE(becomes_true([] { return server().model().loop().n_in_flight() == 0; }));
+  const Wish wish{.prompt = "Once"};
+  expect_same(server().ask("/v1/completions", body_of(wish))["choices"][0], expected(wish), wish);
+}
+
+TEST(FullServer, AFullQueueSaysSoAndRecovers) {
+  ServedOptions served;
+  served.batch.most_running = 1;
+  served.most_waiting = 1;
+  RunningServer server(ServedModels::get().target(), served);
+  const json endless = {
+      {"prompt", "x"}, {"max_tokens", 1000}, {"stream", true}, {"ignore_eos", true}};
+  const json brief = {{"prompt", "x"}, {"max_tokens", 1}};
+  HttpClient runs = server.client();
+  runs.send(request_text("POST", "/v1/completions", endless.dump()));
+  runs.receive_head();
+  HttpClient waits = server.client();
+  waits.send(request_text("POST", "/v1/completions", endless.dump()));
+  ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 2; }));
+  const HttpAnswer full = server.post("/v1/completions", brief);
+  EXPECT_EQ(full.status, 429);
+  EXPECT_EQ(full.headers.at("retry-after"), "1");
+  EXPECT_EQ(json::parse(full.body)["error"]["code"], "queue_full");
+  EXPECT_EQ(server.client().get("/health").status, 200);  // whatever runs
+  json twice = brief;
+  twice["n"] = 2;
+  waits.close();
+  ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 1; }));
+  EXPECT_EQ(server.post("/v1/completions", twice).status, 429);  // there is room for one of them
+  ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 1; }));
+  runs.close();
+  ASSERT_TRUE(becomes_true([&] { return server.model().loop().n_in_flight() == 0; }));
+  EXPECT_EQ(server.post("/v1/completions", twice).status, 200);
+}
+
+TEST(FullServer, DrainEndsWhatRunsAndStopsTheServer) {
+  RunningServer server(ServedModels::get().target());
+  HttpClient client = server.client();
+  const json body = {{"prompt", "x"}, {"max_tokens", 60}, {"stream", true}, {"ignore_eos", true}};
+  client.send(request_text("POST", "/v1/completions", body.dump()));
+  client.receive_head();
+  server.server().drain();
+  int n_events = 0;
+  std::string last;
+  while (const auto event = client.next_event()) {
+    ++n_events;
+    last = *event;
+  }
+  EXPECT_GT(n_events, 2);
+  EXPECT_EQ(last, "data: [DONE]");
+}
+
+TEST(FullServer, StopInTheMiddleOfTexts) {
+  for (int i = 0; i < 5; ++i) {
+    RunningServer server(ServedModels::get().target());
+    HttpClient client = server.client();
+    const json body = {
+        {"prompt", "x"}, {"max_tokens", 900}, {"stream", true}, {"n", 3}, {"ignore_eos", true}};
+    client.send(request_text("POST", "/v1/completions", body.dump()));
+    client.receive_head();
+    server.server().stop();
+  }
+}
+
+}  // namespace
+}  // namespace outrider::server
