@@ -202,7 +202,9 @@ void responses(const Call& call) {
   request.conversation = read_input(body);
   request.conversation.tools = read_tools(body);
   request.fields = read_generation_fields(body, *call.model);
-  request.fields.n_choices = 1;
+  if (request.fields.n_choices != 1) {
+    body.refuse("n", "1: a response has one text", std::to_string(request.fields.n_choices));
+  }
   request.tool_choice = read_tool_choice(body);
   request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
   request.form = read_form(body);

@@ -52,7 +52,7 @@ Json ResponsesSink::response(const char* status) const {
     json["usage"] = {{"input_tokens", usage_.prompt_tokens},
                      {"input_tokens_details", {{"cached_tokens", usage_.cached_tokens}}},
                      {"output_tokens", usage_.generated},
-                     {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                     {"output_tokens_details", {{"reasoning_tokens", n_reasoning_}}},
                      {"total_tokens", usage_.prompt_tokens + usage_.generated}};
     json["timings"] = timings_json(usage_);
   }
@@ -163,10 +163,13 @@ void ResponsesSink::close(bool complete) {
 }
 
 void ResponsesSink::token(int, const TokenEvent&) {
+  ++n_untold_;
   if (streams_) begin_stream();  // with the first token, whatever it says
 }
 
 void ResponsesSink::event(int, const ReplyEvent& event) {
+  const std::int64_t n_tokens = std::exchange(n_untold_, 0);
+  if (event.kind == Kind::reasoning) n_reasoning_ += n_tokens;
   switch (event.kind) {
     case Kind::content:
       // Clients have had it as a call that never ended.

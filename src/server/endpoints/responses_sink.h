@@ -50,6 +50,8 @@ class ResponsesSink final : public ReplySink {
   int n_items_ = 0;  // that have begun: more than the output has where a call broke off
   const char* status_ = "completed";
   std::int64_t n_events_ = 0;
+  std::int64_t n_untold_ = 0;     // tokens since the last event
+  std::int64_t n_reasoning_ = 0;  // tokens that came as reasoning, its opening marker with them
   bool begun_ = false;
 };
 
