@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -14,11 +15,20 @@ namespace {
 
 using Form = std::shared_ptr<const Grammar>;
 
-// Compiles, and says which field an error is about.
+// Twice what OpenAI takes of names and values in a schema. An enum of this size takes 0.17 s to
+// compile on a Zen 4.
+constexpr std::size_t kLongestForm_bytes = std::size_t{256} << 10;
+
+// Compiles `text`, and says which field an error is about.
 template <typename Compile>
-Form compiled(const JsonFields& fields, std::string_view name, const Compile& compile) {
+Form compiled(const JsonFields& fields, std::string_view name, const std::string& text,
+              const Compile& compile) {
+  if (text.size() > kLongestForm_bytes) {
+    fields.refuse(name, fmt::format("at most {} bytes", kLongestForm_bytes),
+                  std::to_string(text.size()));
+  }
   try {
-    return compile();
+    return compile(text);
   } catch (const Error& error) {
     const std::string path = fields.path_of(name);
     throw ApiError(400, fmt::format("{}: {}", path, error.what()), path);
@@ -38,10 +48,11 @@ Form response_format(JsonFields format) {
     form = schema == nullptr ? Grammar::any_json_object() : schema_form(format, "schema", *schema);
   } else if (type == "regex") {
     const std::string pattern = format.require_text("pattern");
-    form = compiled(format, "pattern", [&] { return Grammar::from_regex(pattern); });
+    form = compiled(format, "pattern", pattern, Grammar::from_regex);
   } else if (type == "grammar") {
     const std::string text = format.require_text("grammar");
-    form = compiled(format, "grammar", [&] { return Grammar::from_gbnf(text); });
+    form = compiled(format, "grammar", text,
+                    [](const std::string& gbnf) { return Grammar::from_gbnf(gbnf); });
   } else if (type != "text") {
     format.refuse("type", "text, json_object, json_schema, regex or grammar",
                   fmt::format("'{}'", type));
@@ -53,7 +64,7 @@ Form response_format(JsonFields format) {
 }  // namespace
 
 Form schema_form(const JsonFields& fields, std::string_view name, const Json& schema) {
-  return compiled(fields, name, [&] { return Grammar::from_json_schema(dumped(schema)); });
+  return compiled(fields, name, dumped(schema), Grammar::from_json_schema);
 }
 
 Form read_answer_form(JsonFields& body) {
@@ -74,7 +85,8 @@ Form read_answer_form(JsonFields& body) {
     take("json_schema", schema_form(body, "json_schema", *schema));
   }
   if (const auto text = body.text("grammar"); text && !text->empty()) {
-    take("grammar", compiled(body, "grammar", [&] { return Grammar::from_gbnf(*text); }));
+    take("grammar", compiled(body, "grammar", *text,
+                             [](const std::string& gbnf) { return Grammar::from_gbnf(gbnf); }));
   }
   return form;
 }

@@ -379,6 +379,7 @@ TEST_F(ChatServer, WhatCannotBeAnsweredIsRefusedByName) {
            {{{"top_logprobs", 2}}, "top_logprobs"},
            {{{"unknown_field", 2}}, "unknown_field"},
            {{{"grammar", "root ::= ("}}, "grammar"},
+           {{{"grammar", "root ::= \"a\" #" + std::string(262144, 'x')}}, "at most 262144 bytes"},
            {{{"response_format", {{"type", "xml"}}}}, "response_format"},
            {{{"response_format", {{"type", "regex"}, {"pattern", "("}}}}, "pattern"},
            {{{"json_schema", {{"type", "nothing"}}}}, "json_schema"},
