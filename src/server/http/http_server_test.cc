@@ -421,7 +421,7 @@ TEST(HttpServer, DrainLetsRepliesOutAndClosesIdleConnections) {
         late.get("/");
       },
       std::exception);
-  EXPECT_EQ(server->n_connections(), 2);
+  EXPECT_TRUE(becomes_true([&] { return server->n_connections() == 2; }));
   stream->write("data: 2\n\n");
   EXPECT_EQ(streams.next_event(), "data: 1");
   EXPECT_EQ(streams.next_event(), "data: 2");
