@@ -137,6 +137,8 @@ std::string objection(const std::string& path, const Include& include) {
     }
     // Evaluation has no public face either.
     if (path.starts_with("apps/eval") && first_part == "eval") return {};
+    // Nor has the server.
+    if (path.starts_with("apps/serve") && first_part == "server") return {};
     // The trainer of vocabularies has no public header: it is linked into the program alone.
     if (path.starts_with("apps/train_tokenizer") && first_part == "vocabulary_training") return {};
     return "programs stand on the public headers";
@@ -225,7 +227,11 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"apps/train_tokenizer.cc", "#include \"tokenizer/bpe.h\"", "programs stand on"},
       {"apps/main.cc", "#include \"eval/task.h\"", "programs stand on"},
       {"apps/eval.cc", "#include \"engine/decoder.h\"", "programs stand on"},
+      {"apps/main.cc", "#include \"server/server.h\"", "programs stand on"},
+      {"apps/serve.cc", "#include \"engine/decoder.h\"", "programs stand on"},
       {"apps/main.cc", "#include <cuda.h>", "no device"},
+      {"src/engine/a.cc", "#include \"server/server.h\"", "engine does not stand on server"},
+      {"src/reply/a.cc", "#include \"server/server.h\"", "reply does not stand on server"},
       {"src/base/a.cc", "#include \"io/gguf.h\"", "base does not stand on io"},
       {"src/kernels/a.cc", "#include \"base/float16.h\"", "kernels stand on nothing"},
       {"src/kernels/a.cc", "#include \"outrider/error.h\"", "kernels stand on nothing"},
@@ -267,6 +273,8 @@ TEST(Layers, LetsAllowedEdgesPass) {
       {"apps/main.cc", "#include <CLI/CLI.hpp>\n#include \"outrider/a.h\"\n#include \"flags.h\"\n"},
       {"apps/train_tokenizer.cc", "#include \"vocabulary_training/a.h\"\n#include \"flags.h\"\n"},
       {"apps/eval_a.cc", "#include \"eval/task.h\"\n#include \"flags.h\"\n"},
+      {"apps/serve.cc", "#include \"server/server.h\"\n#include \"flags.h\"\n"},
+      {"src/server/http/a.cc", "#include <boost/asio/post.hpp>\n#include \"reply/a.h\"\n"},
       {"src/eval/a.cc", "#include \"engine/spec.h\"\n#include \"model/language_model.h\"\n"},
       {"src/vocabulary_training/a.cc",
        "#include <sentencepiece_trainer.h>\n#include \"tokenizer/bpe.h\"\n#include \"base/a.h\"\n"},
