@@ -93,7 +93,8 @@ inline void write_script_model(const Scripts& scripts, const std::filesystem::pa
              directory / "tokenizer_config.json");
 }
 
-// A folder for this process with "scripts" and the random pair "target" and "draft".
+// A folder for this process with "scripted", the random pair "target" and "draft", and
+// "patient".
 class ServedModels {
  public:
   static const Scripts& scripts() {
@@ -124,12 +125,17 @@ class ServedModels {
   }
   std::string scripted() const { return (root_.path() / "scripted").string(); }
   std::string target() const { return (root_.path() / "target").string(); }
+  // Writes on for longer than any test lasts.
+  std::string patient() const { return (root_.path() / "patient").string(); }
   std::string draft() const { return (root_.path() / "draft").string(); }
 
  private:
   ServedModels() {
     write_script_model(scripts(), root_.path() / "scripted");
     write_tiny_pair(root_.path());
+    TinyShape shape;
+    shape.context_length = 1 << 20;
+    write_hugging_face(make_tiny_model(shape), root_.path() / "patient");
     write_json({{"chat_template",
                  "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + "
                  "'\n' }}{% endfor %}"}},
