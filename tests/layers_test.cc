@@ -229,7 +229,6 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"apps/main.cc", "#include \"server/server.h\"", "programs stand on"},
       {"apps/serve.cc", "#include \"reply/tool_set.h\"", "programs stand on"},
       {"apps/eval.cc", "#include \"engine/decoder.h\"", "programs stand on"},
-      {"apps/main.cc", "#include \"server/server.h\"", "programs stand on"},
       {"apps/serve.cc", "#include \"engine/decoder.h\"", "programs stand on"},
       {"apps/main.cc", "#include <cuda.h>", "no device"},
       {"src/engine/a.cc", "#include \"server/server.h\"", "engine does not stand on server"},
