@@ -29,7 +29,54 @@ std::string ipv4() {
   return "(?:" + byte + "\\.){3}" + byte;
 }
 
-constexpr std::array<std::string_view, 5> kFormats = {"date", "time", "date-time", "uuid", "ipv4"};
+constexpr const char* kHexGroup = "[0-9A-Fa-f]{1,4}";
+
+// Of RFC 4291, without a part that is written as an IPv4 address.
+std::string ipv6() {
+  const std::string h = kHexGroup;
+  std::string all = "(?:(?:" + h + ":){7}" + h + "|(?:" + h + ":){1,7}:|:(?::" + h + "){1,7}|::";
+  for (int n = 1; n <= 6; ++n) {  // so many groups, ::, and what is left of seven
+    const std::string before = "(?:" + h + ":){" + std::to_string(n) + "}";
+    all += "|" + before + "(?::" + h + "){1," + std::to_string(7 - n) + "}";
+  }
+  return all + ")";
+}
+
+// Names of at most 63 letters, four of them at most, so that all have at most 255.
+constexpr const char* kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+std::string hostname() { return std::string(kLabel) + "(?:\\." + kLabel + "){0,3}"; }
+
+// Of RFC 5321, with the signs that all agree on.
+std::string email() {
+  const std::string word = "[A-Za-z0-9_+-]{1,20}";
+  return word + "(?:\\." + word + "){0,2}@(?:" + std::string(kLabel) + "\\.){1,3}[A-Za-z]{2,24}";
+}
+
+// Of RFC 3986, without user names.
+std::string uri() {
+  const std::string sign = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})";
+  const std::string host = "(?:" + hostname() + "|\\[" + ipv6() + "\\])(?::[0-9]{1,4})?";
+  const std::string path = "(?:/" + sign + "*)*";
+  return "(?:[A-Za-z][A-Za-z0-9+.-]*:(?://" + host + path + "|" + sign + "+" + path + ")|file://" +
+         path + ")(?:\\?(?:" + sign + "|[/?])*)?(?:#(?:" + sign + "|[/?])*)?";
+}
+
+// Of RFC 3339: each part with the next smaller one, or with none.
+std::string duration() {
+  const std::string n = "[0-9]{1,9}";
+  const std::string second = n + "S";
+  const std::string minute = n + "M(?:" + second + ")?";
+  const std::string hour = n + "H(?:" + minute + ")?";
+  const std::string in_day = "T(?:" + hour + "|" + minute + "|" + second + ")";
+  const std::string day = n + "D";
+  const std::string month = n + "M(?:" + day + ")?";
+  const std::string year = n + "Y(?:" + month + ")?";
+  return "P(?:(?:" + year + "|" + month + "|" + day + ")(?:" + in_day + ")?|" + in_day + "|" + n +
+         "W)";
+}
+
+constexpr std::array<std::string_view, 10> kFormats = {
+    "date", "time", "date-time", "duration", "uuid", "ipv4", "ipv6", "hostname", "email", "uri"};
 
 }  // namespace
 
@@ -38,7 +85,12 @@ std::optional<std::string> expression_of_format(std::string_view format) {
   if (format == "time") return time();
   if (format == "date-time") return date() + "T" + time();
   if (format == "uuid") return "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+  if (format == "duration") return duration();
   if (format == "ipv4") return ipv4();
+  if (format == "ipv6") return ipv6();
+  if (format == "hostname") return hostname();
+  if (format == "email") return email();
+  if (format == "uri") return uri();
   return std::nullopt;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/limits.h"
+
 namespace outrider {
 namespace {
 
@@ -187,6 +189,8 @@ int JsonParts::without(std::span<const std::string> names, std::size_t depth) {
   if (names.empty()) return rest_of_key_;
   std::vector<int> choices;
   const bool is_name = names.front().size() == depth;
+  // So far along a name nothing else is written.
+  if (depth >= kLongestToldApart_bytes) return is_name ? parts_.never() : parts_.nothing();
   if (is_name) names = names.subspan(1);
   if (!is_name) choices.push_back(parts_.nothing());
   CodePoints others = kEscaped.complement();
@@ -219,10 +223,10 @@ int JsonParts::object_of(std::span<const Member> members, int other) {
   // What may follow some members, from the last on; and what the first may be, where there is none
   // yet.
   int behind_some = parts_.nothing();
-  int first = parts_.never();
+  std::vector<int> firsts;
   if (other != kNone) {
     behind_some = parts_.repeat(parts_.sequence({comma, other}), 0, kUnlimited);
-    first = parts_.sequence({other, behind_some});
+    firsts.push_back(parts_.sequence({other, behind_some}));
   }
   for (std::size_t i = members.size(); i-- > 0;) {
     const Member& one = members[i];
@@ -230,9 +234,12 @@ int JsonParts::object_of(std::span<const Member> members, int other) {
     const int rest = parts_.shared("members", behind_some);
     const int here = parts_.sequence({written, rest});
     const int next = parts_.sequence({comma, written, rest});
-    first = one.required ? here : parts_.choice({here, first});
+    if (one.required) firsts.clear();
+    firsts.push_back(here);
     behind_some = one.required ? next : parts_.choice({next, rest});
   }
+  std::reverse(firsts.begin(), firsts.end());
+  const int first = parts_.choice(std::move(firsts));
   std::vector<int> choices = {
       parts_.sequence({parts_.text("{"), blank(), first, blank(), parts_.text("}")})};
   if (std::none_of(members.begin(), members.end(),
@@ -263,7 +270,7 @@ int JsonParts::array_of(std::span<const int> first, int rest, int least, int mos
     if (most != kUnlimited && n >= most) {
       behind = parts_.nothing();
     } else {
-      behind = n < least ? next : parts_.optional(next);
+      behind = parts_.shared("items", n < least ? next : parts_.optional(next));
     }
   }
   std::vector<int> choices;

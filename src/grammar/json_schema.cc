@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,7 @@ const std::vector<TypedKeywords>& keywords_by_type() {
       {"object", {"properties", "required", "additionalProperties"}},
       {"array", {"items", "prefixItems", "minItems", "maxItems"}},
       {"string", {"minLength", "maxLength", "pattern", "format"}},
-      {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}}};
+      {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}}};
   return all;
 }
 
@@ -45,6 +47,11 @@ bool is_of_type(const SchemaJson& value, const std::string& type) {
   if (type == "null") return value.is_null();
   return value.is_number_integer() ||
          (value.is_number() && std::trunc(value.get<double>()) == value.get<double>());
+}
+
+std::int64_t n_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
 class Reader {
@@ -74,6 +81,7 @@ class Reader {
   // one after the other, so that nothing calls itself as deep as a document nests.
   int schema(const SchemaJson& schema, const std::string& place) {
     if (schema == true) return json_.value();
+    forms_.count_work(schema, place);
     const SchemaJson bare = SchemaForms::without_annotations(schema);
     const auto [at, is_new] = rules_.try_emplace(bare.dump(), -1);
     if (is_new) {
@@ -107,22 +115,57 @@ class Reader {
   int values(const SchemaJson& one, const std::string& place) {
     std::vector<int> choices;
     for (const SchemaJson& value : one["enum"]) {
+      require_exact(value, place);
       const bool fits = !one.contains("type") || std::any_of(one["type"].begin(), one["type"].end(),
                                                              [&value](const SchemaJson& type) {
                                                                return is_of_type(value, type);
                                                              });
-      if (!fits) continue;
-      for (const TypedKeywords& typed : keywords_by_type()) {
-        for (const char* const name : typed.names) {
-          if (one.contains(name) && is_of_type(value, typed.type)) {
-            throw Error(kReadSchema, place, "enum and const without other keywords",
-                        fmt::format("'{}'", name));
-          }
-        }
-      }
-      choices.push_back(parts_.text(value.dump()));
+      if (fits && keeps_bounds(value, one, place)) choices.push_back(parts_.text(value.dump()));
     }
     return parts_.choice(std::move(choices));
+  }
+
+  // Integers beyond 64 bits are read as other numbers.
+  static void require_exact(const SchemaJson& value, const std::string& place) {
+    constexpr double kFar = 1e18;
+    if (value.is_number_float() && std::abs(value.get<double>()) >= kFar) {
+      throw Error(kReadSchema, place, "numbers below 1e18 in enum and const", value.dump());
+    }
+    if (!value.is_structured()) return;
+    for (const SchemaJson& part : value) require_exact(part, place);
+  }
+
+  // Whether a value is valid by the keywords beside enum that are written for its type.
+  bool keeps_bounds(const SchemaJson& value, const SchemaJson& one, const std::string& place) {
+    for (const TypedKeywords& typed : keywords_by_type()) {
+      if (!is_of_type(value, typed.type)) continue;
+      for (const char* const name : typed.names) {
+        if (one.contains(name) && !keeps(value, name, one[name], place)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool keeps(const SchemaJson& value, std::string_view name, const SchemaJson& bound,
+             const std::string& place) {
+    if (value.is_number()) {
+      const int order = compare(Decimal::read(value.dump()), Decimal::read(bound.dump()));
+      if (name == "minimum") return order >= 0;
+      if (name == "maximum") return order <= 0;
+      if (name == "exclusiveMinimum") return order > 0;
+      if (name == "exclusiveMaximum") return order < 0;
+    }
+    if (value.is_string()) {
+      const std::int64_t n = n_characters(value.get_ref<const std::string&>());
+      if (name == "minLength") return n >= bound;
+      if (name == "maxLength") return n <= bound;
+    }
+    if (value.is_array()) {
+      if (name == "minItems") return value.size() >= bound;
+      if (name == "maxItems") return value.size() <= bound;
+    }
+    throw Error(kReadSchema, place, "enum and const without this keyword",
+                fmt::format("'{}'", name));
   }
 
   int of_types(const SchemaJson& one, const std::string& place) {
@@ -148,15 +191,14 @@ class Reader {
     if (type == "object") return object(one, place);
     if (type == "array") return array(one, place);
     if (type == "string") return string(one, place);
-    if (type == "number") return number(one, place);
-    if (type == "integer") return integer(one, place);
+    if (type == "number" || type == "integer") return number(type == "integer", one, place);
     return type == "boolean" ? json_.boolean() : json_.null();
   }
 
   int object(const SchemaJson& one, const std::string& place) {
-    const bool has_properties = one.contains("properties");
-    const bool has_required = one.contains("required");
-    const SchemaJson properties = has_properties ? one["properties"] : SchemaJson::object();
+    const SchemaJson properties =
+        one.contains("properties") ? one["properties"] : SchemaJson::object();
+    const std::unordered_set<std::string> required_names = names_in(one, "required");
     const SchemaJson others =
         one.contains("additionalProperties") ? one["additionalProperties"] : SchemaJson(true);
     std::vector<JsonParts::Member> members;
@@ -169,17 +211,14 @@ class Reader {
                          .value = schema(property, place + "/" + name),
                          .required = required});
     };
-    const auto is_required = [&](const std::string& name) {
-      return has_required && std::find(one["required"].begin(), one["required"].end(), name) !=
-                                 one["required"].end();
-    };
     for (const auto& [name, property] : properties.items()) {
-      add(name, property, is_required(name));
+      add(name, property, required_names.contains(name));
     }
-    if (has_required) {
+    if (!required_names.empty()) {
+      std::unordered_set<std::string> there(names.begin(), names.end());
       for (const SchemaJson& entry : one["required"]) {
         const std::string name = entry;
-        if (std::find(names.begin(), names.end(), name) == names.end()) add(name, others, true);
+        if (there.insert(name).second) add(name, others, true);
       }
     }
     // Members that the schema does not name are written where it speaks of them.
@@ -249,66 +288,28 @@ class Reader {
     return json_.quoted(regex_part(*expression, Anchors::implied, parts_, character, kReadSchema));
   }
 
-  // A bound as the next integer in a direction, within what is written.
-  static std::int64_t rounded(const SchemaJson& bound, bool up) {
-    constexpr double kFar = 1e18;
-    const auto value = bound.get<double>();
-    if (value >= kFar) return kLargestInteger + 1;
-    if (value <= -kFar) return -kLargestInteger - 1;
-    if (bound.is_number_integer()) return bound.get<std::int64_t>();
-    return static_cast<std::int64_t>(up ? std::ceil(value) : std::floor(value));
-  }
-  static bool is_whole(const SchemaJson& bound) { return is_of_type(bound, "integer"); }
-
-  int integer(const SchemaJson& one, const std::string&) {
-    NumberBounds bounds;
-    const auto raise = [&bounds](std::int64_t value) {
-      bounds.least = std::max(bounds.least.value_or(value), value);
+  int number(bool whole, const SchemaJson& one, const std::string& place) {
+    NumberForm form{.whole = whole};
+    // Of two bounds the narrower, and of a number that is left out and is not, the former.
+    const auto narrow = [&one](std::optional<NumberBound>& bound, const char* name,
+                               bool is_left_out, int side) {
+      if (!one.contains(name)) return;
+      NumberBound other{Decimal::read(one[name].dump()), is_left_out};
+      const int order = bound ? side * compare(other.value, bound->value) : 1;
+      if (order > 0 || (order == 0 && is_left_out)) bound = std::move(other);
     };
-    const auto lower = [&bounds](std::int64_t value) {
-      bounds.most = std::min(bounds.most.value_or(value), value);
-    };
-    if (one.contains("minimum")) raise(rounded(one["minimum"], true));
-    if (one.contains("maximum")) lower(rounded(one["maximum"], false));
-    if (one.contains("exclusiveMinimum")) {
-      const SchemaJson& bound = one["exclusiveMinimum"];
-      raise(rounded(bound, true) + (is_whole(bound) ? 1 : 0));
+    narrow(form.least, "minimum", false, 1);
+    narrow(form.least, "exclusiveMinimum", true, 1);
+    narrow(form.most, "maximum", false, -1);
+    narrow(form.most, "exclusiveMaximum", true, -1);
+    if (one.contains("multipleOf")) form.multiple_of = Decimal::read(one["multipleOf"].dump());
+    if (!form.least && !form.most && !form.multiple_of) {
+      return whole ? json_.integer() : json_.number();
     }
-    if (one.contains("exclusiveMaximum")) {
-      const SchemaJson& bound = one["exclusiveMaximum"];
-      lower(rounded(bound, false) - (is_whole(bound) ? 1 : 0));
-    }
-    if (!bounds.least && !bounds.most) return json_.integer();
-    return integers_between(bounds, parts_);
-  }
-
-  int number(const SchemaJson& one, const std::string& place) {
-    NumberBounds bounds;
-    for (const char* const name : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
-      if (!one.contains(name)) continue;
-      if (!is_whole(one[name])) {
-        throw Error(kReadSchema, fmt::format("{}/{}", place, name),
-                    "a bound of numbers that is an integer", one[name].dump());
-      }
-    }
-    if (one.contains("minimum")) bounds.least = rounded(one["minimum"], true);
-    if (one.contains("maximum")) bounds.most = rounded(one["maximum"], false);
-    if (one.contains("exclusiveMinimum")) {
-      const std::int64_t value = rounded(one["exclusiveMinimum"], true);
-      if (!bounds.least || *bounds.least <= value) {
-        bounds.least = value;
-        bounds.above_least = true;
-      }
-    }
-    if (one.contains("exclusiveMaximum")) {
-      const std::int64_t value = rounded(one["exclusiveMaximum"], false);
-      if (!bounds.most || *bounds.most >= value) {
-        bounds.most = value;
-        bounds.below_most = true;
-      }
-    }
-    if (!bounds.least && !bounds.most) return json_.number();
-    return numbers_between(bounds, parts_);
+    const std::optional<int> part = numbers_of(form, parts_);
+    if (part) return *part;
+    throw Error(kReadSchema, place + "/multipleOf", "a number with fewer remainders",
+                one["multipleOf"].dump());
   }
 
   SchemaForms forms_;

@@ -12,6 +12,11 @@ inline constexpr std::size_t kLongestGrammar_bytes = std::size_t{1} << 20;
 // Groups within groups, schemas within schemas: reading and compiling call themselves that deep.
 inline constexpr int kDeepestGrammar = 200;
 inline constexpr std::size_t kMostRules = 20'000;
+// Parts of a schema's text (values, and 16 bytes of its words each) that are copied and compared
+// while references and combinations are put into one: some seconds at the worst.
+inline constexpr std::int64_t kMostSchemaWork = 500'000;
+// Bytes of a key by which it is told from a schema's names.
+inline constexpr std::size_t kLongestToldApart_bytes = 256;
 // Positions between two bytes of the text, 24 bytes each.
 inline constexpr std::size_t kMostPositions = 400'000;
 // Repetitions are counted, so that a large bound costs nothing; this is so that counts fit.

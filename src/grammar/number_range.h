@@ -1,29 +1,43 @@
-// Numbers between bounds, as parts of a grammar.
+// Numbers between bounds, and multiples of a number, as parts of a grammar.
 #ifndef OUTRIDER_GRAMMAR_NUMBER_RANGE_H_
 #define OUTRIDER_GRAMMAR_NUMBER_RANGE_H_
 
-#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "grammar/parts.h"
 
 namespace outrider {
 
-// The largest integer that is written: of 18 digits.
-inline constexpr std::int64_t kLargestInteger = 999'999'999'999'999'999;
+// A decimal number, exactly.
+struct Decimal {
+  bool negative = false;  // zero is not
+  std::string whole;      // digits before the point, at least one, no leading zeros
+  std::string fraction;   // digits behind it, no trailing zeros
 
-struct NumberBounds {
-  std::optional<std::int64_t> least = {};
-  std::optional<std::int64_t> most = {};
-  bool above_least = false;  // not `least` itself; of numbers alone
-  bool below_most = false;   // likewise
+  // Of a JSON number's text.
+  static Decimal read(std::string_view number);
+  bool is_zero() const { return whole == "0" && fraction.empty(); }
+};
+// Below 0, 0, or above.
+int compare(const Decimal& a, const Decimal& b);
+
+struct NumberBound {
+  Decimal value;
+  bool is_left_out = false;  // the number itself
+};
+struct NumberForm {
+  std::optional<NumberBound> least = {};
+  std::optional<NumberBound> most = {};
+  std::optional<Decimal> multiple_of = {};  // above zero
+  bool whole = false;                       // integers alone
 };
 
-// Integers from `least` to `most`, both included, without leading zeros. Bounds beyond
-// kLargestInteger are drawn in.
-int integers_between(const NumberBounds& bounds, GrammarParts& parts);
-// Decimal numbers of at most 16 digits behind the point, without exponents.
-int numbers_between(const NumberBounds& bounds, GrammarParts& parts);
+// Numbers of the form, without exponents: integers of at most 18 digits, or numbers of at most 15
+// digits altogether, which doubles tell apart, so that they are between the bounds as doubles, too.
+// Zero has no sign. Null where the multiples would take too many parts.
+std::optional<int> numbers_of(const NumberForm& form, GrammarParts& parts);
 
 }  // namespace outrider
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "grammar/limits.h"
@@ -17,9 +18,10 @@ constexpr std::size_t kMostAlternatives = 1000;
 constexpr int kDeepestExpansion = 64;  // of references and combinations within each other
 
 // Say nothing about values. `$id` is one since references are looked up in the document alone.
-constexpr std::array kAnnotations = {"title",    "description", "default",    "examples",
-                                     "$schema",  "$comment",    "$id",        "$defs",
-                                     "readOnly", "writeOnly",   "deprecated", "definitions"};
+constexpr std::array kAnnotations = {
+    "title",       "description", "default",  "examples",        "$schema",
+    "$comment",    "$id",         "$defs",    "contentEncoding", "contentMediaType",
+    "definitions", "deprecated",  "readOnly", "writeOnly"};
 
 enum class Value {
   any,
@@ -27,6 +29,7 @@ enum class Value {
   boolean,
   count,
   number,
+  positive,
   schema,
   schemas,
   members,
@@ -45,6 +48,7 @@ constexpr std::array kKeywords = {Keyword{"type", Value::type},
                                   Keyword{"properties", Value::members},
                                   Keyword{"required", Value::names},
                                   Keyword{"additionalProperties", Value::schema},
+                                  Keyword{"propertyNames", Value::schema},
                                   Keyword{"items", Value::schema},
                                   Keyword{"prefixItems", Value::schemas},
                                   Keyword{"minItems", Value::count},
@@ -58,6 +62,7 @@ constexpr std::array kKeywords = {Keyword{"type", Value::type},
                                   Keyword{"maximum", Value::number},
                                   Keyword{"exclusiveMinimum", Value::number},
                                   Keyword{"exclusiveMaximum", Value::number},
+                                  Keyword{"multipleOf", Value::positive},
                                   Keyword{"anyOf", Value::schemas},
                                   Keyword{"oneOf", Value::schemas},
                                   Keyword{"allOf", Value::schemas},
@@ -66,6 +71,7 @@ constexpr std::array kKeywords = {Keyword{"type", Value::type},
 constexpr std::array kTypes = {"object", "array", "string", "number", "integer", "boolean", "null"};
 
 bool is_annotation(std::string_view name) {
+  if (name.starts_with("x-")) return true;  // extensions: no keyword is misspelt so
   return std::find(kAnnotations.begin(), kAnnotations.end(), name) != kAnnotations.end();
 }
 
@@ -99,6 +105,9 @@ bool may_have(Value kind, const SchemaJson& value, const char*& expected) {
     case Value::number:
       expected = "a number";
       return value.is_number();
+    case Value::positive:
+      expected = "a number above 0";
+      return value.is_number() && value > 0;
     case Value::schema:
       expected = "a schema (lists of items are prefixItems)";
       return is_schema(value);
@@ -121,6 +130,15 @@ bool may_have(Value kind, const SchemaJson& value, const char*& expected) {
   return is_type(value) || (value.is_array() && !value.empty() && all_of(value, is_type));
 }
 
+// Whether a schema lets all strings pass.
+bool says_string(const SchemaJson& schema) {
+  if (schema.is_boolean()) return schema == true;
+  for (const auto& [name, value] : schema.items()) {
+    if (!is_annotation(name) && !(name == "type" && value == "string")) return false;
+  }
+  return true;
+}
+
 std::string short_text(const SchemaJson& value) {
   std::string text = value.dump();
   constexpr std::size_t kLongest = 60;
@@ -138,6 +156,44 @@ bool share_values(const std::string& a, const std::string& b) {
   return a == b || (is_number(a) && is_number(b));
 }
 
+// Members in the order of their names, numbers as integers where they are.
+nlohmann::json in_one_form(const SchemaJson& value) {
+  if (value.is_object()) {
+    nlohmann::json members = nlohmann::json::object();
+    for (const auto& [name, member] : value.items()) members[name] = in_one_form(member);
+    return members;
+  }
+  if (value.is_array()) {
+    nlohmann::json items = nlohmann::json::array();
+    for (const SchemaJson& item : value) items.push_back(in_one_form(item));
+    return items;
+  }
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    constexpr double kEndOfIntegers = 9223372036854775808.0;  // 2^63
+    if (std::trunc(number) == number && std::abs(number) < kEndOfIntegers) {
+      return static_cast<std::int64_t>(number);
+    }
+  }
+  return value;
+}
+
+std::int64_t work_of(const SchemaJson& value) {
+  constexpr std::size_t kBytesOfWork = 16;
+  std::int64_t work = 1;
+  if (value.is_string()) {
+    work += static_cast<std::int64_t>(value.get_ref<const std::string&>().size() / kBytesOfWork);
+  }
+  if (value.is_object()) {
+    for (const auto& [name, member] : value.items()) {
+      work += work_of(member) + static_cast<std::int64_t>(name.size() / kBytesOfWork);
+    }
+  } else if (value.is_array()) {
+    for (const SchemaJson& item : value) work += work_of(item);
+  }
+  return work;
+}
+
 std::string type_of(const SchemaJson& value) {
   if (value.is_object()) return "object";
   if (value.is_array()) return "array";
@@ -148,8 +204,19 @@ std::string type_of(const SchemaJson& value) {
 
 }  // namespace
 
-bool same_value(const SchemaJson& a, const SchemaJson& b) {
-  return nlohmann::json::parse(a.dump()) == nlohmann::json::parse(b.dump());
+std::string text_of_value(const SchemaJson& value) { return in_one_form(value).dump(); }
+
+std::unordered_set<std::string> texts_of_values(const SchemaJson& list) {
+  std::unordered_set<std::string> texts;
+  for (const SchemaJson& value : list) texts.insert(text_of_value(value));
+  return texts;
+}
+
+std::unordered_set<std::string> names_in(const SchemaJson& schema, const char* keyword) {
+  std::unordered_set<std::string> names;
+  if (!schema.contains(keyword)) return names;
+  for (const SchemaJson& name : schema[keyword]) names.insert(name.get<std::string>());
+  return names;
 }
 
 SchemaForms::SchemaForms(std::string_view text) {
@@ -188,10 +255,21 @@ void SchemaForms::check(const SchemaJson& schema, const std::string& place) cons
     if (!may_have(keyword->value, value, expected)) {
       throw Error(kReadSchema, fmt::format("{}/{}", place, name), expected, short_text(value));
     }
+    if (name == "propertyNames" && !says_string(value)) {
+      throw Error(kReadSchema, fmt::format("{}/propertyNames", place), "type string alone",
+                  short_text(value));
+    }
     if (name == "uniqueItems" && value == true) {
       throw Error(kReadSchema, place, "a supported keyword", "'uniqueItems'");
     }
   }
+}
+
+void SchemaForms::count_work(const SchemaJson& schema, const std::string& place) const {
+  n_work_ += work_of(schema);
+  if (n_work_ <= kMostSchemaWork) return;
+  throw Error(kReadSchema, place, "a smaller schema, or fewer references and combinations",
+              "more than are put into one");
 }
 
 const SchemaJson& SchemaForms::referred(const std::string& ref, const std::string& place) const {
@@ -243,11 +321,12 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
     if (schema == false) return {};
     return {SchemaJson::object()};
   }
+  count_work(schema, place);
   check(schema, place);
   SchemaJson own = SchemaJson::object();
   for (const auto& [name, value] : schema.items()) {
     if (is_annotation(name) || name == "anyOf" || name == "oneOf" || name == "allOf" ||
-        name == "$ref" || name == "nullable" || name == "uniqueItems") {
+        name == "$ref" || name == "nullable" || name == "uniqueItems" || name == "propertyNames") {
       continue;
     }
     if (name == "const") {
@@ -268,6 +347,8 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
     std::vector<SchemaJson> both;
     for (const SchemaJson& a : result) {
       for (const SchemaJson& b : others) {
+        count_work(a, place);
+        count_work(b, place);
         SchemaJson one = merged_schemas(a, b, place);
         if (!one.is_null()) both.push_back(std::move(one));
         if (both.size() > kMostAlternatives) {
@@ -329,6 +410,8 @@ void SchemaForms::require_disjoint(const std::vector<std::vector<SchemaJson>>& b
 bool SchemaForms::are_disjoint(const SchemaJson& a, const SchemaJson& b, const std::string& place,
                                int depth) const {
   if (depth > kDeepestExpansion) return false;
+  count_work(a, place);
+  count_work(b, place);
   const auto types_of = [](const SchemaJson& one) {
     std::vector<std::string> types(kTypes.begin(), kTypes.end());
     if (one.contains("enum")) {
@@ -352,16 +435,12 @@ bool SchemaForms::are_disjoint(const SchemaJson& a, const SchemaJson& b, const s
   }
   if (!share_some) return true;
   if (a.contains("enum") && b.contains("enum")) {
-    return all_of(a["enum"], [&b](const SchemaJson& value) {
-      return std::none_of(b["enum"].begin(), b["enum"].end(),
-                          [&value](const SchemaJson& other) { return same_value(value, other); });
+    const std::unordered_set<std::string> others = texts_of_values(b["enum"]);
+    return all_of(a["enum"], [&others](const SchemaJson& value) {
+      return !others.contains(text_of_value(value));
     });
   }
   if (!share_objects_alone || a.contains("enum") || b.contains("enum")) return false;
-  const auto required = [](const SchemaJson& one, const std::string& name) {
-    return one.contains("required") &&
-           std::find(one["required"].begin(), one["required"].end(), name) != one["required"].end();
-  };
   const auto forbids = [](const SchemaJson& one, const std::string& name) {
     const bool is_named = one.contains("properties") && one["properties"].contains(name);
     return !is_named && one.contains("additionalProperties") &&
@@ -369,10 +448,11 @@ bool SchemaForms::are_disjoint(const SchemaJson& a, const SchemaJson& b, const s
   };
   for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     if (!one->contains("required")) continue;
+    const std::unordered_set<std::string> required_there = names_in(*other, "required");
     for (const SchemaJson& entry : (*one)["required"]) {
       const std::string name = entry;
       if (forbids(*other, name)) return true;
-      if (!required(*other, name) || !one->contains("properties") ||
+      if (!required_there.contains(name) || !one->contains("properties") ||
           !other->contains("properties") || !(*one)["properties"].contains(name) ||
           !(*other)["properties"].contains(name)) {
         continue;

@@ -3,9 +3,11 @@
 #ifndef OUTRIDER_GRAMMAR_SCHEMA_FORMS_H_
 #define OUTRIDER_GRAMMAR_SCHEMA_FORMS_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace outrider {
@@ -14,10 +16,15 @@ inline constexpr const char* kReadSchema = "read JSON schema";
 
 using SchemaJson = nlohmann::ordered_json;
 
-// Whether two values are the same, whatever the order of their members.
-bool same_value(const SchemaJson& a, const SchemaJson& b);
+// A text that values have in common that are the same: whatever the order of their members, and 1
+// is 1.0.
+std::string text_of_value(const SchemaJson& value);
+// Of all values of a list.
+std::unordered_set<std::string> texts_of_values(const SchemaJson& list);
+// What a keyword's list of strings holds; nothing where it is not there.
+std::unordered_set<std::string> names_in(const SchemaJson& schema, const char* keyword);
 
-// A schema document. Immutable; thread-safe.
+// A schema document. Not thread-safe.
 class SchemaForms {
  public:
   // Throws Error unless the text is JSON, and a schema.
@@ -29,14 +36,19 @@ class SchemaForms {
   // keyword cannot have.
   void check(const SchemaJson& schema, const std::string& place) const;
 
+  // Counts the handling of a schema, or of a list of values. Throws Error where all that was
+  // handled is more than kMostSchemaWork.
+  void count_work(const SchemaJson& schema, const std::string& place) const;
+
   // What $ref names; throws Error for what is not in the document.
   const SchemaJson& referred(const std::string& ref, const std::string& place) const;
 
   // Alternatives that together allow what the schema allows: objects with the keywords type (a
   // list), enum, properties, required, additionalProperties, items, prefixItems, minItems,
   // maxItems, minLength, maxLength, pattern, format, minimum, maximum, exclusiveMinimum,
-  // exclusiveMaximum, no others. None: nothing is allowed. Throws Error for combinations that
-  // cannot be merged, and for oneOf whose branches are not seen to exclude each other.
+  // exclusiveMaximum, multipleOf, no others. None: nothing is allowed. Throws Error for
+  // combinations that cannot be merged, and for oneOf whose branches are not seen to exclude each
+  // other.
   std::vector<SchemaJson> alternatives(const SchemaJson& schema, const std::string& place) const {
     return alternatives(schema, place, 0);
   }
@@ -53,6 +65,7 @@ class SchemaForms {
                     int depth) const;
 
   SchemaJson root_;
+  mutable std::int64_t n_work_ = 0;
 };
 
 // What both of two such alternatives allow; null where that is nothing. Throws Error where it

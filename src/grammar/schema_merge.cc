@@ -46,12 +46,10 @@ SchemaJson common_types(const SchemaJson& a, const SchemaJson& b) {
 }
 
 SchemaJson common_values(const SchemaJson& a, const SchemaJson& b) {
+  const std::unordered_set<std::string> others = texts_of_values(b);
   SchemaJson values = SchemaJson::array();
   for (const SchemaJson& value : a) {
-    if (std::any_of(b.begin(), b.end(),
-                    [&value](const SchemaJson& other) { return same_value(value, other); })) {
-      values.push_back(value);
-    }
+    if (others.contains(text_of_value(value))) values.push_back(value);
   }
   return values;
 }
@@ -87,8 +85,9 @@ SchemaJson merged_schemas(const SchemaJson& a, const SchemaJson& b, const std::s
       result[name] = common_values(own, value);
       if (result[name].empty()) return nullptr;
     } else if (name == "required") {
+      const std::unordered_set<std::string> there = names_in(a, "required");
       for (const SchemaJson& entry : value) {
-        if (std::find(own.begin(), own.end(), entry) == own.end()) result[name].push_back(entry);
+        if (!there.contains(entry.get<std::string>())) result[name].push_back(entry);
       }
     } else if (name == "items" || name == "additionalProperties") {
       result[name] = both(own, value);
@@ -98,7 +97,7 @@ SchemaJson merged_schemas(const SchemaJson& a, const SchemaJson& b, const std::s
     } else if (name == "maxItems" || name == "maxLength" || name == "maximum" ||
                name == "exclusiveMaximum") {
       if (value < own) result[name] = value;
-    } else if (own != value) {  // pattern, format, prefixItems
+    } else if (own != value) {  // pattern, format, multipleOf, prefixItems
       throw Error(kReadSchema, place, fmt::format("one {} in all parts of allOf", name), "several");
     }
   }

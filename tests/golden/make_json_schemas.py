@@ -61,6 +61,8 @@ STRINGS = (
     ]
     + [{"pattern": "^k[0-9]$"}]
     + [{"type": "string", "format": f} for f in ("date", "time", "date-time", "uuid", "ipv4")]
+    + [{"type": "string", "format": f} for f in ("duration", "email", "hostname", "ipv6", "uri")]
+    + [{"type": "string", "contentEncoding": "base64", "contentMediaType": "image/png", "x-order": 1}]
 )
 
 INTEGERS = (
@@ -73,6 +75,11 @@ INTEGERS = (
     + [{"type": "integer", "exclusiveMinimum": n} for n in (0, -1, 9, 0.5)]
     + [{"type": "integer", "exclusiveMaximum": n} for n in (0, 10, -9, 99.5)]
     + [{"type": "integer", "minimum": 1.5, "maximum": 4.2}, {"type": "integer", "minimum": 3, "exclusiveMaximum": 5}]
+    + [{"type": "integer", "multipleOf": n} for n in (1, 2, 5, 7, 60, 1000, 0.5)]
+    + [
+        {"type": "integer", "multipleOf": m, "minimum": a, "maximum": b}
+        for m, a, b in ((3, 10, 200), (25, -60, 1000), (12, -50, -20))
+    ]
 )
 
 NUMBERS = (
@@ -82,6 +89,11 @@ NUMBERS = (
     + [{"type": "number", "exclusiveMinimum": n} for n in (0, 3, -2)]
     + [{"type": "number", "exclusiveMaximum": n} for n in (0, 4, -1)]
     + [{"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, {"minimum": 2, "maximum": 3}]
+    + [{"type": "number", "minimum": a, "maximum": b} for a, b in ((0.1, 0.9), (-0.5, 0.25), (-7.25, -3.125), (1e-05, 2.5e3))]
+    + [{"type": "number", "exclusiveMinimum": 0.5, "exclusiveMaximum": 0.75}, {"type": "number", "exclusiveMaximum": 4}]
+    + [{"type": "number", "multipleOf": m} for m in (0.01, 0.5, 0.25, 3, 0.3)]
+    + [{"type": "number", "multipleOf": 0.05, "minimum": 0, "maximum": 2}, {"multipleOf": 0.1, "exclusiveMinimum": 1}]
+    + [{"enum": [1, 2.5, 7, "a", "abc", None], "minimum": 2, "minLength": 2}]
 )
 
 ARRAYS = (
@@ -138,6 +150,9 @@ OBJECTS = [
     POINT,
     PERSON,
     {"type": "array", "items": POINT},
+] + [
+    {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"type": t}}
+    for t in ("string", "integer", "number", "boolean", "null")
 ]
 
 TREE = {

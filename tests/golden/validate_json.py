@@ -15,7 +15,10 @@ except ImportError:
 # Formats that need no other packages are checked here by the standard library's own readers.
 import datetime
 import ipaddress
+import re
+import urllib.parse
 import uuid
+from decimal import Decimal
 
 
 def check_format(name, text):
@@ -33,10 +36,28 @@ def check_format(name, text):
         assert str(uuid.UUID(text)) == text
     elif name == "ipv4":
         ipaddress.IPv4Address(text)
+    elif name == "ipv6":
+        ipaddress.IPv6Address(text)
+    elif name == "hostname":
+        assert len(text) <= 253
+        for label in text.split("."):
+            assert 1 <= len(label) <= 63 and label.strip("-") == label
+    elif name == "email":
+        local, at, domain = text.partition("@")
+        assert at and 1 <= len(local) <= 64 and "." in domain and ".." not in text
+        assert not local.startswith(".") and not local.endswith(".")
+        check_format("hostname", domain)
+    elif name == "uri":
+        parts = urllib.parse.urlsplit(text)
+        assert parts.scheme and not re.search("[^!-~]|%(?![0-9A-F]{2})", text)
+        parts.port  # raises for what is none
+    elif name == "duration":
+        assert re.fullmatch(r"P(?=.)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+S)?)?)", text)
 
 
 checker = jsonschema.FormatChecker(formats=())
-for format_name in ("date", "time", "date-time", "uuid", "ipv4"):
+FORMATS = "date time date-time duration uuid ipv4 ipv6 hostname email uri"
+for format_name in FORMATS.split():
 
     def check(value, format_name=format_name):
         if isinstance(value, str):
@@ -49,9 +70,10 @@ validators = {}
 n_checked = 0
 for line in sys.stdin:
     case = json.loads(line)
+    # Numbers as they are written: multiples of 0.01 are none as floats.
+    schema = json.loads(json.dumps(case["schema"]), parse_float=Decimal)
     key = json.dumps(case["schema"])
     if key not in validators:
-        schema = case["schema"]
 
         def with_null(node):  # `nullable` is not JSON Schema's: said in its words
             if isinstance(node, dict):
@@ -64,7 +86,7 @@ for line in sys.stdin:
             return node
 
         validators[key] = jsonschema.Draft202012Validator(with_null(schema), format_checker=checker)
-    value = json.loads(case["text"])
+    value = json.loads(case["text"], parse_float=Decimal)
     error = next(validators[key].iter_errors(value), None)
     if error is not None:
         print(f"schema {key}\ntext {case['text']}\n{error.message}")
