@@ -24,7 +24,9 @@ struct GrammarSchema {
   std::string schema;  // JSON
 };
 
-// A form, ready for any number of requests. Immutable; thread-safe.
+// A form, ready for any number of requests at once. Immutable; thread-safe. What is found out while
+// texts are written (masks over the vocabulary) a batch remembers for all of its requests that have
+// the same Grammar, within bounds: those that are made from the same text share nothing.
 class Grammar {
  public:
   // Each throws Error for what is malformed or not supported, naming it and its place; for forms

@@ -30,10 +30,10 @@ struct Submitted {
 
 // A request whose text is there.
 struct Running {
-  Running(Submitted submitted, const Model& model)
+  Running(Submitted submitted, const Model& model, GrammarMatchers& matchers)
       : id(submitted.id),
         generation(submitted.id, std::move(submitted.request), model,
-                   std::move(submitted.speculation)),
+                   std::move(submitted.speculation), matchers),
         on_end(std::move(submitted.on_end)) {}
 
   void fail(std::exception_ptr what) {
@@ -122,6 +122,7 @@ struct Batch::State {
   std::vector<RequestId> cancelling;  // taken from `cancelled`
 
   // The stepping thread's own.
+  GrammarMatchers matchers;
   std::deque<std::unique_ptr<Running>> waiting;   // in their order
   std::vector<std::unique_ptr<Running>> running;  // in the order of admission
   TextCache kept;
@@ -249,7 +250,7 @@ void Batch::State::take_submitted() {
     cancelling.swap(cancelled);
   }
   for (Submitted& one : taken) {
-    waiting.push_back(std::make_unique<Running>(std::move(one), *model));
+    waiting.push_back(std::make_unique<Running>(std::move(one), *model, matchers));
   }
 }
 

@@ -61,7 +61,7 @@ void check_request(const GenerateRequest& request, const Model& model,
 }
 
 Generation::Generation(SequenceId id, GenerateRequest request, const Model& model,
-                       std::shared_ptr<const Speculation> speculation)
+                       std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers)
     : request_(std::move(request)),
       model_(&model),
       speculation_(std::move(speculation)),
@@ -76,7 +76,7 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
       stop_strings_(stops_in_text(request_.options.stop_strings)) {
   const GenerateOptions& options = request_.options;
   if (options.grammar != nullptr || options.opening_end != kNoToken) {
-    stream_.history.constrain(std::make_shared<GrammarMatcher>(
+    stream_.history.constrain(matchers.of(
         options.grammar != nullptr ? options.grammar->compiled() : nullptr, model.token_trie(),
         spelled_tokens(), MatchedOpening{options.opening_end, options.most_opening}));
   }

@@ -14,6 +14,7 @@
 #include "engine/speculation.h"
 #include "engine/stop_strings.h"
 #include "engine/verdict_recorder.h"
+#include "grammar/matcher.h"
 #include "outrider/generate.h"
 #include "outrider/tokenizer.h"
 #include "sampling/counter_chance.h"
@@ -30,9 +31,10 @@ void check_request(const GenerateRequest& request, const Model& model,
 // drafter looks into it. Not thread-safe.
 class Generation {
  public:
-  // request: checked. The model outlives it.
+  // request: checked. The model outlives it. matchers: of grammars, shared with the other texts of
+  // the thread that runs it.
   Generation(SequenceId id, GenerateRequest request, const Model& model,
-             std::shared_ptr<const Speculation> speculation);
+             std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 

@@ -20,10 +20,8 @@ ByteAutomaton::ByteAutomaton(std::shared_ptr<const CompiledGrammar> grammar)
   start_ = finish_state();
 }
 
-ByteAutomaton::ByteAutomaton(const ByteAutomaton& other, int& state)
-    : ByteAutomaton(other.grammar_) {
-  failure_ = other.failure_;
-  met_nesting_limit_ = other.met_nesting_limit_;
+int ByteAutomaton::take_over(const ByteAutomaton& other, int state) {
+  met_nesting_limit_ = met_nesting_limit_ || other.met_nesting_limit_;
   // Frames have higher numbers than those below them.
   std::vector<bool> wanted(static_cast<std::size_t>(other.frames_.size()), false);
   const std::span<const Top> tops = other.tops_[state];
@@ -48,7 +46,59 @@ ByteAutomaton::ByteAutomaton(const ByteAutomaton& other, int& state)
   std::vector<Top> own(tops.begin(), tops.end());
   for (Top& top : own) top.frame = numbers[static_cast<std::size_t>(top.frame)];
   std::sort(own.begin(), own.end());
-  state = intern_state(own);
+  return intern_state(own);
+}
+
+int ByteAutomaton::alike(int state, int n_bytes) {
+  const std::span<const Top> tops = tops_[state];
+  std::vector<Top> own(tops.begin(), tops.end());
+  for (Top& top : own) {
+    if (top.position != kAccept) top.frame = alike_frame(top.frame, n_bytes);
+  }
+  std::sort(own.begin(), own.end());
+  own.erase(std::unique(own.begin(), own.end()), own.end());
+  return intern_state(own);
+}
+
+std::int32_t ByteAutomaton::alike_frame(std::int32_t frame, int n_bytes) {
+  const auto known = [this](std::int32_t other) -> std::int32_t& {
+    if (alike_.size() <= static_cast<std::size_t>(other)) {
+      alike_.resize(static_cast<std::size_t>(frames_.size()), kUnknown);
+    }
+    return alike_[static_cast<std::size_t>(other)];
+  };
+  std::vector<std::int32_t> wanted = {frame};
+  std::vector<Entry> entries;
+  while (!wanted.empty()) {
+    const std::int32_t next = wanted.back();
+    const std::size_t n_before = wanted.size();
+    const std::span<const Entry> there = frames_[next];
+    for (const Entry& entry : there) {
+      if (entry.position == kAccept || known(entry.frame) != kUnknown) continue;
+      wanted.push_back(entry.frame);
+    }
+    if (wanted.size() > n_before) continue;  // those below first
+    wanted.pop_back();
+    entries.assign(there.begin(), there.end());
+    for (Entry& entry : entries) {
+      if (entry.position == kAccept) continue;
+      entry.frame = known(entry.frame);
+      const Position& position = grammar_->position(entry.position);
+      if (position.kind != Position::Kind::repeat) continue;
+      // Each time that the body is read takes a byte.
+      const std::int64_t most_reached = std::int64_t{entry.count} + n_bytes + 1;
+      if (most_reached < position.least) {
+        entry.count = 0;
+      } else if (entry.count >= position.least && most_reached < position.most) {
+        entry.count = position.least;
+      }
+    }
+    std::sort(entries.begin(), entries.end());
+    entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+    const std::int32_t made = frame_of(entries);
+    known(next) = made;
+  }
+  return known(frame);
 }
 
 int ByteAutomaton::only_byte(int state) const {

@@ -30,9 +30,9 @@ namespace outrider {
 class ByteAutomaton {
  public:
   explicit ByteAutomaton(std::shared_ptr<const CompiledGrammar> grammar);
-  // One that knows no more than a state of another, which is `state` afterwards in this one's own
-  // numbers.
-  ByteAutomaton(const ByteAutomaton& other, int& state);
+
+  // A state of another automaton of the same grammar, in this one's own numbers.
+  int take_over(const ByteAutomaton& other, int state);
 
   static constexpr int kDead = -1;  // no text of the language begins so
   int start() const { return start_; }
@@ -47,13 +47,21 @@ class ByteAutomaton {
   bool accepts(int state) const { return states_[static_cast<std::size_t>(state)].accepts; }
   // The byte that must follow, or -1 where there are several, none, or the text may end.
   int only_byte(int state) const;
+  // A state that goes on in the same way for n_bytes more bytes: counts of repetitions are the same
+  // for all states that are that far from where counts matter. Calls name the same n_bytes.
+  int alike(int state, int n_bytes);
 
-  // Why every further step is kDead: a limit that was met. Empty: none was.
+  // Why steps since allow_steps() are kDead: a limit that was met. Empty: none was.
   const std::string& failure() const { return failure_; }
   // Whether some way was dropped because it nested too deeply.
   bool met_nesting_limit() const { return met_nesting_limit_; }
-  // From now on, so many steps may be taken (limits.h) before it fails.
-  void allow_steps(std::int64_t n_steps) { n_steps_left_ = n_steps; }
+  // From now on, so many steps may be taken (limits.h) before it fails; earlier failures are
+  // forgotten.
+  void allow_steps(std::int64_t n_steps) {
+    n_steps_left_ = n_steps;
+    failure_.clear();
+  }
+  const std::shared_ptr<const CompiledGrammar>& grammar() const { return grammar_; }
   std::size_t n_states() const { return states_.size(); }
   std::size_t n_frame_entries() const { return frames_.n_items(); }
 
@@ -105,11 +113,13 @@ class ByteAutomaton {
   int intern_state(std::span<const Top> tops);
   int table_of(std::span<const Top> tops);
   std::int32_t frame_of(std::vector<Entry>& entries);
+  std::int32_t alike_frame(std::int32_t frame, int n_bytes);
   void fail(const char* what, const char* expected);
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   SpanTable<Entry> frames_;
   std::vector<std::int32_t> depths_;  // of frames
+  std::vector<std::int32_t> alike_;   // of frames: see alike(), or kUnknown
   SpanTable<Top> tops_;               // of states
   std::vector<State> states_;
   std::vector<std::int32_t> next_;

@@ -89,9 +89,8 @@ TEST(GrammarComposition, SpellsByTokensOfItsOwn) {
   EXPECT_FALSE(has(behind, kGo));
   EXPECT_TRUE(has(behind, 3));
   // A fresh matcher in the place of a full one knows the token as well.
-  int moved = matcher.start();
-  GrammarMatcher fresh(matcher, moved);
-  EXPECT_TRUE(fresh.is_allowed(moved, kGo));
+  const std::shared_ptr<GrammarMatcher> fresh = matcher.next();
+  EXPECT_TRUE(fresh->is_allowed(fresh->take_over(matcher, matcher.start()), kGo));
 }
 
 // Any tokens, the end token left out where a form follows, up to `>`; three before it at most.
@@ -132,10 +131,10 @@ TEST(GrammarComposition, ReadsAnOpeningFirst) {
       state = matcher.advance(matcher.advance(state, 0), 1);
       EXPECT_TRUE(matcher.complete(state) && has(state, kEnd));
       // A fresh matcher goes on from any of these states.
-      for (int from : {matcher.start(), state}) {
-        int moved = from;
-        GrammarMatcher fresh(matcher, moved);
-        EXPECT_EQ(fresh.allowed(moved)[0], matcher.allowed(from)[0]);
+      for (const int from : {matcher.start(), state}) {
+        const std::shared_ptr<GrammarMatcher> fresh = matcher.next();
+        const int moved = fresh->take_over(matcher, from);
+        EXPECT_EQ(fresh->allowed(moved)[0], matcher.allowed(from)[0]);
       }
     }
   }

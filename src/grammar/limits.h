@@ -33,8 +33,13 @@ inline constexpr std::int64_t kMostMaskSteps = 20'000'000;
 inline constexpr std::size_t kManyStates = 1 << 15;
 inline constexpr std::size_t kMostStates = 1 << 18;
 inline constexpr std::size_t kMostFrameEntries = 1 << 22;
-// Masks that are kept, 19 kilobytes each for a vocabulary of 150,000.
+// Masks that are kept of each kind, 19 kilobytes each for a vocabulary of 150,000.
 inline constexpr std::size_t kMostMasks = 256;
+// Longer tokens are few: what they add to a mask is looked up anew for states that the others do
+// not tell apart.
+inline constexpr std::size_t kLongestShortToken_bytes = 12;
+// Grammars whose matchers a batch keeps for later requests.
+inline constexpr std::size_t kMostMatchers = 16;
 
 }  // namespace outrider
 

@@ -19,6 +19,10 @@ std::shared_ptr<const CompiledGrammar> empty_text() {
   return std::make_shared<const CompiledGrammar>(parts, root, "make grammar");
 }
 
+void add(std::span<std::uint64_t> mask, TokenId id) {
+  mask[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(id) % 64);
+}
+
 }  // namespace
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar,
@@ -30,17 +34,6 @@ GrammarMatcher::GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar,
       has_grammar_(grammar != nullptr),
       automaton_(grammar != nullptr ? std::move(grammar) : empty_text()),
       path_(static_cast<std::size_t>(trie.depth()) + 1) {}
-
-GrammarMatcher::GrammarMatcher(const GrammarMatcher& other, int& state)
-    : trie_(other.trie_),
-      further_(other.further_),
-      opening_(other.opening_),
-      has_grammar_(other.has_grammar_),
-      automaton_([&] {
-        int start = other.automaton_.start();
-        return ByteAutomaton(other.automaton_, state >= 0 && state < kFree ? state : start);
-      }()),
-      path_(other.path_.size()) {}
 
 int GrammarMatcher::advance(int state, TokenId token) {
   if (state == kNotAllowed) return kNotAllowed;
@@ -69,7 +62,10 @@ std::string_view GrammarMatcher::bytes_of(TokenId token) const {
 int GrammarMatcher::step(int state, std::string_view bytes) {
   for (const char byte : bytes) {
     state = automaton_.step(state, static_cast<std::uint8_t>(byte));
-    if (state < 0) return kNotAllowed;
+    if (state < 0) {
+      if (!automaton_.failure().empty()) failure_ = automaton_.failure();
+      return kNotAllowed;
+    }
   }
   return state;
 }
@@ -77,65 +73,94 @@ int GrammarMatcher::step(int state, std::string_view bytes) {
 std::span<const std::uint64_t> GrammarMatcher::allowed(int state) {
   // Of an opening there are two masks, however long it is.
   if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.most : kOpening;
+  bool is_new = false;
+  const std::span<std::uint64_t> mask = find(masks_, state, is_new);
+  if (is_new) fill_mask(state, mask);
+  return mask;
+}
+
+std::span<std::uint64_t> GrammarMatcher::find(Masks& masks, int state, bool& is_new) const {
   const std::size_t n_words = trie_->n_words();
-  const auto mask_of = [&](std::size_t slot) {
-    return std::span(masks_).subspan(slot * n_words, n_words);
-  };
-  const auto at = slot_of_state_.find(state);
-  if (at != slot_of_state_.end()) return mask_of(at->second);
-  const std::size_t slot = next_slot_;
-  next_slot_ = (next_slot_ + 1) % kMostMasks;
-  if (slot < state_of_slot_.size()) {
-    slot_of_state_.erase(state_of_slot_[slot]);
-    state_of_slot_[slot] = state;
-  } else {
-    state_of_slot_.push_back(state);
-    masks_.resize(masks_.size() + n_words);
+  const auto at = masks.slot_of_state.find(state);
+  is_new = at == masks.slot_of_state.end();
+  const std::size_t slot = is_new ? masks.next_slot : at->second;
+  if (is_new) {
+    masks.next_slot = (masks.next_slot + 1) % kMostMasks;
+    if (slot < masks.state_of_slot.size()) {
+      masks.slot_of_state.erase(std::exchange(masks.state_of_slot[slot], kNotAllowed));
+    } else {
+      masks.state_of_slot.push_back(kNotAllowed);
+      masks.words.resize(masks.words.size() + n_words);
+    }
+    masks.slot_of_state.emplace(state, slot);
+    masks.state_of_slot[slot] = state;
   }
-  slot_of_state_.emplace(state, slot);
-  fill_mask(state, mask_of(slot));
-  return mask_of(slot);
+  return std::span(masks.words).subspan(slot * n_words, n_words);
 }
 
 void GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   std::fill(mask.begin(), mask.end(), 0);
-  const auto set = [&mask](TokenId id) {
-    mask[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(id) % 64);
-  };
   if (state == kFree || (state <= kOpening && !is_used_up(state))) {
-    for (TokenId id = 0; id < trie_->n_ids(); ++id) set(id);
+    for (TokenId id = 0; id < trie_->n_ids(); ++id) add(mask, id);
     if (state == kFree || !has_grammar_) return;
     for (const TokenId id : trie_->end_tokens()) {
       mask[static_cast<std::size_t>(id) / 64] &=
           ~(std::uint64_t{1} << (static_cast<unsigned>(id) % 64));
     }
-    set(opening_.end);
+    add(mask, opening_.end);
     return;
   }
-  if (state <= kOpening) return set(opening_.end);
-  if (complete(state)) {
-    for (const TokenId id : trie_->end_tokens()) set(id);
+  if (state <= kOpening) return add(mask, opening_.end);
+  if (state != kEnded && state != kNotAllowed && !fill_with_text(state, mask)) {
+    // A mask that is cut short by a limit would let pass some of what it should.
+    failure_ = automaton_.failure();
+    std::fill(mask.begin(), mask.end(), 0);
+    return;
   }
-  if (state == kEnded || state == kNotAllowed) return;
+  if (!complete(state)) return;
+  for (const TokenId id : trie_->end_tokens()) add(mask, id);
+}
+
+// false: a limit was met.
+bool GrammarMatcher::fill_with_text(int state, std::span<std::uint64_t> mask) {
   automaton_.allow_steps(kMostMaskSteps);
+  const TokenTrie::Part& tokens = trie_->short_tokens();
+  const int alike = automaton_.alike(state, tokens.depth());
+  bool is_new = false;
+  const std::span<std::uint64_t> short_mask = find(short_masks_, alike, is_new);
+  if (is_new) {
+    std::fill(short_mask.begin(), short_mask.end(), 0);
+    walk(tokens, alike, short_mask);
+    if (!automaton_.failure().empty()) {
+      const auto at = short_masks_.slot_of_state.find(alike);
+      short_masks_.state_of_slot[at->second] = kNotAllowed;
+      short_masks_.slot_of_state.erase(at);
+      return false;
+    }
+  }
+  std::copy(short_mask.begin(), short_mask.end(), mask.begin());
+  walk(trie_->long_tokens(), state, mask);
+  for (const SpelledToken& one : further_) {
+    if (step(state, one.bytes) != kNotAllowed) add(mask, one.id);
+  }
+  return automaton_.failure().empty();
+}
+
+// Adds the tokens of a part that may follow.
+void GrammarMatcher::walk(const TokenTrie::Part& part, int state, std::span<std::uint64_t> mask) {
   path_[0] = state;
-  const std::span<const TokenTrie::Node> nodes = trie_->nodes();
+  const std::span<const TokenTrie::Part::Node> nodes = part.nodes();
   for (std::size_t i = 0; i < nodes.size();) {
-    const TokenTrie::Node& node = nodes[i];
+    const TokenTrie::Part::Node& node = nodes[i];
     const int next = automaton_.step(path_[node.depth], node.byte);
     if (next < 0) {
       i = static_cast<std::size_t>(node.end);
       continue;
     }
     path_[node.depth + 1u] = next;
-    for (const TokenId id : trie_->tokens_at(i)) set(id);
+    for (const TokenId id : part.tokens_at(i)) add(mask, id);
     ++i;
   }
-  for (const SpelledToken& one : further_) {
-    if (step(state, one.bytes) != kNotAllowed) set(one.id);
-  }
-  // A mask that is cut short by a limit would let pass some of what it should.
-  if (!automaton_.failure().empty()) std::fill(mask.begin(), mask.end(), 0);
 }
 
 void GrammarMatcher::forced(int state, std::size_t most, std::vector<TokenId>& tokens) {
@@ -168,12 +193,51 @@ void GrammarMatcher::certain_text(int state, std::size_t most, std::string& text
 }
 
 std::string GrammarMatcher::failure() const {
-  if (!automaton_.failure().empty() || !automaton_.met_nesting_limit()) return automaton_.failure();
+  if (!failure_.empty() || !automaton_.met_nesting_limit()) return failure_;
   return "nesting: expected a shallower text, got one beyond the limit";
+}
+
+std::shared_ptr<GrammarMatcher> GrammarMatcher::next() {
+  std::shared_ptr<GrammarMatcher> next = next_.lock();
+  if (next == nullptr) {
+    next = std::make_shared<GrammarMatcher>(has_grammar_ ? automaton_.grammar() : nullptr, *trie_,
+                                            further_, opening_);
+    next_ = next;
+  }
+  return next;
+}
+
+int GrammarMatcher::take_over(const GrammarMatcher& other, int state) {
+  if (state < 0 || state >= kFree) return state;
+  automaton_.allow_steps(kMostMaskSteps);
+  return automaton_.take_over(other.automaton_, state);
 }
 
 bool GrammarMatcher::is_full() const {
   return automaton_.n_states() > kManyStates || automaton_.n_frame_entries() > 16 * kManyStates;
+}
+
+bool GrammarMatcher::is_of(const std::shared_ptr<const CompiledGrammar>& grammar,
+                           const TokenTrie& trie, const std::vector<SpelledToken>& further,
+                           const MatchedOpening& opening) const {
+  const bool has_same = has_grammar_ ? grammar == automaton_.grammar() : grammar == nullptr;
+  return has_same && &trie == trie_ && further == further_ && opening == opening_;
+}
+
+std::shared_ptr<GrammarMatcher> GrammarMatchers::of(
+    const std::shared_ptr<const CompiledGrammar>& grammar, const TokenTrie& trie,
+    std::vector<SpelledToken> further, MatchedOpening opening) {
+  auto at = std::find_if(matchers_.begin(), matchers_.end(), [&](const auto& matcher) {
+    return matcher->is_of(grammar, trie, further, opening);
+  });
+  if (at == matchers_.end()) {
+    if (matchers_.size() >= kMostMatchers) matchers_.pop_back();
+    at = matchers_.insert(matchers_.end(), std::make_shared<GrammarMatcher>(
+                                               grammar, trie, std::move(further), opening));
+  }
+  while ((*at)->is_full()) *at = (*at)->next();
+  std::rotate(matchers_.begin(), at, at + 1);
+  return matchers_.front();
 }
 
 }  // namespace outrider

@@ -1,8 +1,8 @@
 // Which tokens a grammar lets follow a text, at every node of a tree of drafts.
 //
 // States are small numbers: going on from one in many directions costs nothing, and none is ever
-// changed. One matcher for each text; not thread-safe. What it has been asked it remembers, within
-// the limits of limits.h.
+// changed. One matcher serves any number of texts of a grammar that are written by one thread; what
+// it has been asked for one it remembers for all, within the limits of limits.h. Not thread-safe.
 #ifndef OUTRIDER_GRAMMAR_MATCHER_H_
 #define OUTRIDER_GRAMMAR_MATCHER_H_
 
@@ -26,12 +26,16 @@ namespace outrider {
 struct SpelledToken {
   TokenId id = kNoToken;
   std::string bytes;  // at least one
+
+  bool operator==(const SpelledToken&) const = default;
 };
 
 // What comes before the form: any tokens, up to one that ends it.
 struct MatchedOpening {
   TokenId end = kNoToken;  // kNoToken: there is no opening
   int most = -1;  // tokens before `end`; behind them nothing else is allowed. -1: any number
+
+  bool operator==(const MatchedOpening&) const = default;
 };
 
 class GrammarMatcher {
@@ -40,8 +44,6 @@ class GrammarMatcher {
   // further: tokens that texts may have besides those of the trie, which are not end tokens.
   GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, const TokenTrie& trie,
                  std::vector<SpelledToken> further = {}, MatchedOpening opening = {});
-  // One that remembers nothing but a state of another, which is `state` afterwards in its numbers.
-  GrammarMatcher(const GrammarMatcher& other, int& state);
 
   static constexpr int kNotAllowed = -1;
   int start() const { return opening_.end != kNoToken ? kOpening : behind_opening(); }
@@ -66,12 +68,18 @@ class GrammarMatcher {
   // The bytes that are certain from there, whichever tokens spell them; `most` of them at most.
   void certain_text(int state, std::size_t most, std::string& text);
 
-  // Why nothing is allowed any more: a limit that was met (limits.h). Empty: none was.
+  // Why nothing was allowed somewhere: the last limit that was met (limits.h). Empty: none was.
   std::string failure() const;
-  // Whether it remembers so much that a fresh one is better.
+  // Whether it remembers so much that texts should go on with the next one.
   bool is_full() const;
+  // The matcher that remembers nothing yet, the same for all texts that leave this one.
+  std::shared_ptr<GrammarMatcher> next();
+  // A state of another matcher of the same grammar, in this one's numbers.
+  int take_over(const GrammarMatcher& other, int state);
 
-  const TokenTrie& trie() const { return *trie_; }
+  // Whether it is the matcher that these would make.
+  bool is_of(const std::shared_ptr<const CompiledGrammar>& grammar, const TokenTrie& trie,
+             const std::vector<SpelledToken>& further, const MatchedOpening& opening) const;
 
  private:
   static constexpr int kEnded = 0x7FFFFFFF;  // behind an end token
@@ -83,21 +91,43 @@ class GrammarMatcher {
     return opening_.most >= 0 && kOpening - state >= opening_.most;
   }
 
+  // Masks by state: the oldest gives way.
+  struct Masks {
+    std::unordered_map<int, std::size_t> slot_of_state;
+    std::vector<int> state_of_slot;
+    std::vector<std::uint64_t> words;  // (slots, trie_->n_words())
+    std::size_t next_slot = 0;
+  };
+  // A state's mask, and whether it is a new one, still to be written.
+  std::span<std::uint64_t> find(Masks& masks, int state, bool& is_new) const;
   void fill_mask(int state, std::span<std::uint64_t> mask);
   int step(int state, std::string_view bytes);
   std::string_view bytes_of(TokenId token) const;
+  bool fill_with_text(int state, std::span<std::uint64_t> mask);
+  void walk(const TokenTrie::Part& part, int state, std::span<std::uint64_t> mask);
 
   const TokenTrie* trie_;
   std::vector<SpelledToken> further_;
   MatchedOpening opening_;
   bool has_grammar_;
   ByteAutomaton automaton_;
-  // Masks by state: the oldest gives way.
-  std::unordered_map<int, std::size_t> slot_of_state_;
-  std::vector<int> state_of_slot_;
-  std::vector<std::uint64_t> masks_;  // (slots, trie_->n_words())
-  std::size_t next_slot_ = 0;
+  Masks masks_;
+  Masks short_masks_;      // of short tokens alone, by states that these do not tell apart
   std::vector<int> path_;  // states behind the bytes of a walk through the trie
+  std::string failure_;
+  std::weak_ptr<GrammarMatcher> next_;
+};
+
+// Matchers of the grammars that were asked for last, for the texts of one thread. Not thread-safe.
+class GrammarMatchers {
+ public:
+  // The matcher of what GrammarMatcher's constructor takes. The trie outlives all matchers.
+  std::shared_ptr<GrammarMatcher> of(const std::shared_ptr<const CompiledGrammar>& grammar,
+                                     const TokenTrie& trie, std::vector<SpelledToken> further = {},
+                                     MatchedOpening opening = {});
+
+ private:
+  std::vector<std::shared_ptr<GrammarMatcher>> matchers_;  // the last one asked for first
 };
 
 }  // namespace outrider

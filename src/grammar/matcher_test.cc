@@ -188,8 +188,8 @@ TEST(Matcher, AFreshOneGoesOnFromAState) {
   for (const std::string& text : all_texts("abc", 6)) {
     int state = matcher.start();
     for (const char c : text) state = matcher.advance(state, c - 'a');
-    int moved = state;
-    GrammarMatcher fresh(matcher, moved);
+    GrammarMatcher fresh(grammar, trie);
+    const int moved = fresh.take_over(matcher, state);
     ASSERT_EQ(fresh.complete(moved), matcher.complete(state));
     for (const std::string& rest : all_texts("abc", 3)) {
       int one = state;
@@ -202,6 +202,68 @@ TEST(Matcher, AFreshOneGoesOnFromAState) {
       ASSERT_EQ(matcher.complete(one), fresh.complete(other));
     }
   }
+}
+
+// Counts that are far from their bounds share masks; near them, each token counts.
+TEST(Matcher, MasksOfCountedRepetitionsAreExact) {
+  std::vector<std::string> tokens;
+  for (std::size_t n = 1; n <= 2 * kLongestShortToken_bytes; ++n) {
+    tokens.emplace_back(n, 'a');
+    tokens.push_back(std::string(n, 'a') + "b");
+    tokens.push_back("b" + std::string(n, 'a'));
+  }
+  const TokenTrie trie(tokens, {});
+  for (const char* const expression : {"a{30,60}b", "a{50,}b?", "(a{20,40}b){3,70}",
+                                       "((a{0,40}b?){30,50}b){40}", "(a|aa){30,60}"}) {
+    GrammarMatcher matcher(std::make_shared<const CompiledGrammar>(read_regex(expression)), trie);
+    int state = matcher.start();
+    for (int n = 0; n < 80 && state >= 0; ++n) {
+      const std::span<const std::uint64_t> allowed = matcher.allowed(state);
+      const std::vector<std::uint64_t> mask(allowed.begin(), allowed.end());
+      for (TokenId id = 0; id < static_cast<TokenId>(tokens.size()); ++id) {
+        ASSERT_EQ(has(mask, id), matcher.is_allowed(state, id))
+            << expression << " behind " << n << " steps: " << tokens[static_cast<std::size_t>(id)];
+      }
+      const int next = matcher.advance(state, 0);
+      state = next >= 0 ? next : matcher.advance(state, 2);
+    }
+  }
+}
+
+TEST(Matcher, ThoseOfGrammarsThatAreAskedForAgainAreShared) {
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  std::vector<std::shared_ptr<const CompiledGrammar>> grammars;
+  for (std::size_t i = 0; i <= kMostMatchers; ++i) {
+    grammars.push_back(std::make_shared<const CompiledGrammar>(read_regex("a*b")));
+  }
+  GrammarMatchers matchers;
+  const std::shared_ptr<GrammarMatcher> first = matchers.of(grammars[0], trie);
+  EXPECT_EQ(matchers.of(grammars[0], trie), first);
+  for (std::size_t i = 1; i < kMostMatchers; ++i) matchers.of(grammars[i], trie);
+  EXPECT_EQ(matchers.of(grammars[0], trie), first);
+  matchers.of(grammars[kMostMatchers], trie);  // instead of the one that was asked for longest ago
+  EXPECT_EQ(matchers.of(grammars[0], trie), first);
+  const std::weak_ptr<const CompiledGrammar> forgotten = grammars[1];
+  grammars[1] = nullptr;
+  EXPECT_TRUE(forgotten.expired());
+}
+
+TEST(Matcher, ALimitThatOneTextMeetsLetsTheOthersGoOn) {
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  std::string many = "b(";
+  for (int i = 0; i < 2000; ++i)
+    many += "|a*" + std::string(1, static_cast<char>('a' + i % 3)) + "*";
+  GrammarMatcher matcher(
+      std::make_shared<const CompiledGrammar>(read_regex("a*|" + many + "){200000}")), trie);
+  const int other = matcher.advance(matcher.start(), 0);
+  int state = matcher.advance(matcher.start(), 1);
+  for (int i = 0; i < 200 && state >= 0 && matcher.failure().empty(); ++i) {
+    matcher.allowed(state);
+    state = matcher.advance(state, 0);
+  }
+  EXPECT_THAT(matcher.failure(), HasSubstr("ambiguity"));
+  EXPECT_TRUE(has(matcher.allowed(other), 0));
+  EXPECT_GE(matcher.advance(other, 0), 0);
 }
 
 TEST(Matcher, BehindAnEndTokenComeEndTokensAlone) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "grammar/limits.h"
 
 namespace outrider {
 namespace {
@@ -36,17 +39,26 @@ TokenTrie::TokenTrie(const std::vector<std::string>& tokens, std::span<const Tok
     if (is_text) bytes_ += tokens[id];
   }
   first_byte_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+  std::vector<TokenId> few_bytes;
+  std::vector<TokenId> many_bytes;
   for (TokenId id = 0; id < n_ids(); ++id) {
-    if (!bytes(id).empty()) tokens_.push_back(id);
+    if (bytes(id).empty()) continue;
+    (bytes(id).size() <= kLongestShortToken_bytes ? few_bytes : many_bytes).push_back(id);
   }
-  std::sort(tokens_.begin(), tokens_.end(), [this](TokenId a, TokenId b) {
-    const int order = bytes(a).compare(bytes(b));
+  short_tokens_.build(*this, std::move(few_bytes));
+  long_tokens_.build(*this, std::move(many_bytes));
+}
+
+void TokenTrie::Part::build(const TokenTrie& trie, std::vector<TokenId> tokens) {
+  tokens_ = std::move(tokens);
+  std::sort(tokens_.begin(), tokens_.end(), [&trie](TokenId a, TokenId b) {
+    const int order = trie.bytes(a).compare(trie.bytes(b));
     return order != 0 ? order < 0 : a < b;
   });
   std::vector<std::size_t> open;  // the nodes of the last token's bytes
   std::string_view last;
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    const std::string_view token = bytes(tokens_[i]);
+    const std::string_view token = trie.bytes(tokens_[i]);
     const auto shared = static_cast<std::size_t>(
         std::mismatch(last.begin(), last.end(), token.begin(), token.end()).first - last.begin());
     for (; open.size() > shared; open.pop_back()) {
@@ -75,6 +87,11 @@ std::string_view TokenTrie::bytes(TokenId id) const {
 }
 
 TokenId TokenTrie::longest(std::string_view text) const {
+  const TokenId found = long_tokens_.longest(text);
+  return found != kNoToken ? found : short_tokens_.longest(text);
+}
+
+TokenId TokenTrie::Part::longest(std::string_view text) const {
   TokenId best = kNoToken;
   std::size_t first = 0;  // of the children of the node that the text has led to
   std::size_t end = nodes_.size() - 1;

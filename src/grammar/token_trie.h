@@ -5,6 +5,7 @@
 #ifndef OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
 #define OUTRIDER_GRAMMAR_TOKEN_TRIE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,21 +26,38 @@ class TokenTrie {
   // The same of tokens given by their bytes; empty ones are not in the trie.
   TokenTrie(const std::vector<std::string>& tokens, std::span<const TokenId> end_tokens);
 
+  // The tokens of at most kLongestShortToken_bytes, or the others.
+  //
   // Nodes in the order of a walk in depth: a node's first child, if it has one, follows it, and
   // `end` is the node behind all that are below it. The root is not among them.
-  struct Node {
-    std::int32_t end = 0;
-    std::int32_t first_token = 0;  // of those that end here: up to the next node's first
-    std::uint16_t depth = 0;       // bytes up to here, less one
-    std::uint8_t byte = 0;
+  class Part {
+   public:
+    struct Node {
+      std::int32_t end = 0;
+      std::int32_t first_token = 0;  // of those that end here: up to the next node's first
+      std::uint16_t depth = 0;       // bytes up to here, less one
+      std::uint8_t byte = 0;
+    };
+    std::span<const Node> nodes() const { return {nodes_.data(), nodes_.size() - 1}; }
+    std::span<const TokenId> tokens_at(std::size_t node) const {
+      const auto first = static_cast<std::size_t>(nodes_[node].first_token);
+      return std::span(tokens_).subspan(
+          first, static_cast<std::size_t>(nodes_[node + 1].first_token) - first);
+    }
+    int depth() const { return depth_; }  // bytes of the longest token
+    TokenId longest(std::string_view text) const;
+
+   private:
+    friend class TokenTrie;
+    void build(const TokenTrie& trie, std::vector<TokenId> tokens);
+
+    std::vector<Node> nodes_;  // and one behind the last
+    std::vector<TokenId> tokens_;
+    int depth_ = 0;
   };
-  std::span<const Node> nodes() const { return {nodes_.data(), nodes_.size() - 1}; }
-  std::span<const TokenId> tokens_at(std::size_t node) const {
-    const auto first = static_cast<std::size_t>(nodes_[node].first_token);
-    return std::span(tokens_).subspan(
-        first, static_cast<std::size_t>(nodes_[node + 1].first_token) - first);
-  }
-  int depth() const { return depth_; }  // bytes of the longest token
+  const Part& short_tokens() const { return short_tokens_; }
+  const Part& long_tokens() const { return long_tokens_; }
+  int depth() const { return std::max(short_tokens_.depth(), long_tokens_.depth()); }
 
   int n_ids() const { return static_cast<int>(first_byte_.size()) - 1; }
   // 64-bit words of a mask over ids.
@@ -52,12 +70,11 @@ class TokenTrie {
   std::span<const TokenId> end_tokens() const { return end_tokens_; }
 
  private:
-  std::vector<Node> nodes_;  // and one behind the last
-  std::vector<TokenId> tokens_;
+  Part short_tokens_;
+  Part long_tokens_;
   std::vector<std::uint32_t> first_byte_;  // (n_ids + 1), in bytes_
   std::string bytes_;
   std::vector<TokenId> end_tokens_;
-  int depth_ = 0;
 };
 
 }  // namespace outrider

@@ -333,7 +333,11 @@ void TokenHistory::add_generated(TokenId token) {
   ++count_of(token).generated;
   if (matcher_ == nullptr) return;
   state_ = matcher_->advance(state_, token);
-  if (matcher_->is_full()) matcher_ = std::make_shared<GrammarMatcher>(*matcher_, state_);
+  if (matcher_->is_full()) {
+    const std::shared_ptr<GrammarMatcher> next = matcher_->next();
+    state_ = next->take_over(*matcher_, state_);
+    matcher_ = next;
+  }
 }
 
 void TokenHistory::constrain(std::shared_ptr<GrammarMatcher> matcher) {

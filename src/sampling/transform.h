@@ -18,8 +18,8 @@ namespace outrider {
 // What penalties look at: the tokens seen so far, as counts; and where a request has a grammar, the
 // state that these tokens have led to. Grows as tokens are committed.
 //
-// A copy goes on by itself. Copies share what the matcher remembers: one of them at a time may be
-// asked.
+// A copy goes on by itself. All that have a matcher share what it remembers: one of them at a time
+// may be asked.
 class TokenHistory {
  public:
   // Room for n_tokens different tokens: until there are more, adding one allocates nothing.
