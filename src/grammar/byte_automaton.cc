@@ -112,6 +112,7 @@ std::int32_t ByteAutomaton::follow(int state, std::uint8_t byte, std::uint8_t ki
   accepts_ = false;
   seen_.clear();
   const std::span<const Top> tops = tops_[state];
+  n_steps_left_ -= static_cast<std::int64_t>(tops.size());
   for (const Top& top : tops) {
     if (top.position == kAccept) continue;
     const Position& position = grammar_->position(top.position);

@@ -26,8 +26,8 @@ inline constexpr int kMostRepeats = 1'000'000'000;
 inline constexpr int kDeepestNesting = 2000;
 // Ways to read a text that are followed by one byte: what an ambiguous grammar may cost.
 inline constexpr std::int64_t kMostSteps = 100'000;
-// The same for all texts that a mask has to try, a second or so.
-inline constexpr std::int64_t kMostMaskSteps = 20'000'000;
+// The same for all texts that a mask has to try, some tenths of a second.
+inline constexpr std::int64_t kMostMaskSteps = 5'000'000;
 // What a matcher remembers before the text it stands at is taken over by a fresh one, and between
 // two such moments.
 inline constexpr std::size_t kManyStates = 1 << 15;
