@@ -119,6 +119,13 @@ TEST(Regex, ReadsAllThatIsDescribed) {
   EXPECT_TRUE(has(R"(\d{3}-\w+\s?[\d.]*\.)", "123-a_9 4.."));
   EXPECT_TRUE(has(R"([^\s\d]+)", "ab\xC3\xA9"));
   EXPECT_FALSE(has(R"(\S+)", "a\xC2\xA0"));
+  // Neither white space nor none where readers differ.
+  for (const char* const expression : {R"(\s)", R"(\S)", R"([\s])", R"([^\s])", R"([^\S])"}) {
+    for (const char* const text : {"\x1E", "\xC2\x85", "\xEF\xBB\xBF"}) {
+      EXPECT_FALSE(has(expression, text)) << expression;
+    }
+  }
+  EXPECT_TRUE(has(R"([^\S]{2})", " \xE3\x80\x80"));
   EXPECT_FALSE(has(".", "\n"));
   EXPECT_FALSE(has(".", "\xE2\x80\xA8"));
   EXPECT_TRUE(has("(?:a|(?<name>b)|(?P<other>c))+?", "abc"));

@@ -23,10 +23,19 @@ const CodePoints& word_characters() {
   static const CodePoints set = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
   return set;
 }
-const CodePoints& white_space() {
-  static const CodePoints set = {
-      {9, 13},          {32, 32},         {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
-      {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+// What Python's expressions take for white space as well, and what either does.
+const CodePoints& white_space_of_all() {
+  static const CodePoints set = {{9, 13},          {32, 32},         {0xA0, 0xA0},
+                                 {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                                 {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+  return set;
+}
+const CodePoints& white_space_of_any() {
+  static const CodePoints set = [] {
+    CodePoints all = white_space_of_all();
+    all.add(CodePoints{{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}});
+    return all;
+  }();
   return set;
 }
 const CodePoints& line_ends() {
@@ -135,7 +144,8 @@ class Reader {
   }
 
   // Behind a backslash, which is here.
-  CodePoints read_escape() {
+  // In a class that is negated, what is left out is the wider one.
+  CodePoints read_escape(bool negated = false) {
     const std::size_t first = scanner_.position();
     scanner_.take();
     const char32_t c = scanner_.take();
@@ -150,9 +160,9 @@ class Reader {
       case 'W':
         return word_characters().complement();
       case 's':
-        return white_space();
+        return negated ? white_space_of_any() : white_space_of_all();
       case 'S':
-        return white_space().complement();
+        return (negated ? white_space_of_all() : white_space_of_any()).complement();
       case 'n':
         return one('\n');
       case 'r':
@@ -208,13 +218,13 @@ class Reader {
     const bool negated = scanner_.take_if("^");
     CodePoints set;
     // One or more characters; more cannot begin or end a range.
-    const auto member = [this] {
+    const auto member = [this, negated] {
       if (scanner_.ended()) scanner_.fail("]");
       if (scanner_.starts("\\b")) {  // within a class the backspace
         scanner_.take_if("\\b");
         return CodePoints{{8, 8}};
       }
-      if (scanner_.starts("\\")) return read_escape();
+      if (scanner_.starts("\\")) return read_escape(negated);
       const char32_t c = scanner_.take();
       return CodePoints{{c, c}};
     };

@@ -19,9 +19,10 @@ constexpr int kDeepestExpansion = 64;  // of references and combinations within 
 
 // Say nothing about values. `$id` is one since references are looked up in the document alone.
 constexpr std::array kAnnotations = {
-    "title",       "description", "default",  "examples",        "$schema",
-    "$comment",    "$id",         "$defs",    "contentEncoding", "contentMediaType",
-    "definitions", "deprecated",  "readOnly", "writeOnly"};
+    "title",           "description",      "default",    "example",
+    "examples",        "$schema",          "$comment",   "$id",
+    "$defs",           "definitions",      "readOnly",   "writeOnly",
+    "contentEncoding", "contentMediaType", "deprecated", "discriminator"};
 
 enum class Value {
   any,
