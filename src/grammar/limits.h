@@ -39,7 +39,7 @@ inline constexpr std::size_t kMostMasks = 256;
 // not tell apart.
 inline constexpr std::size_t kLongestShortToken_bytes = 12;
 // Grammars whose matchers a batch keeps for later requests.
-inline constexpr std::size_t kMostMatchers = 16;
+inline constexpr std::size_t kMostMatchers = 8;
 
 }  // namespace outrider
 
