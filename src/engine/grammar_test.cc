@@ -254,7 +254,7 @@ TEST(GrammarOfRequests, LongTextsForgetWhatTheyNeedNoMore) {
   history.add_generated(quote);
   const GrammarMatcher* first = &history.matcher();
   bool renewed = false;
-  for (int i = 0; i < 12'000; ++i) {
+  for (int i = 0; i < 40'000; ++i) {
     history.matcher().allowed(history.state_behind({}));
     history.add_generated(sign);
     renewed = renewed || &history.matcher() != first;
