@@ -77,6 +77,7 @@ class GrammarMatcher {
   // A state of another matcher of the same grammar, in this one's numbers.
   int take_over(const GrammarMatcher& other, int state);
 
+  const TokenTrie& trie() const { return *trie_; }
   // Whether it is the matcher that these would make.
   bool is_of(const std::shared_ptr<const CompiledGrammar>& grammar, const TokenTrie& trie,
              const std::vector<SpelledToken>& further, const MatchedOpening& opening) const;

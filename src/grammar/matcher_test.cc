@@ -248,6 +248,23 @@ TEST(Matcher, ThoseOfGrammarsThatAreAskedForAgainAreShared) {
   EXPECT_TRUE(forgotten.expired());
 }
 
+TEST(Matcher, AnOtherOpeningOrTokensOfItsOwnMakeAnOtherMatcher) {
+  const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
+  const auto grammar = std::make_shared<const CompiledGrammar>(read_regex("a*b"));
+  const std::vector<SpelledToken> spelled = {{kEndToken, "a"}};
+  GrammarMatchers matchers;
+  const std::vector<std::shared_ptr<GrammarMatcher>> made = {
+      matchers.of(grammar, trie), matchers.of(grammar, trie, spelled),
+      matchers.of(grammar, trie, {}, {0, -1}), matchers.of(grammar, trie, {}, {0, 3}),
+      matchers.of(nullptr, trie, {}, {0, 3})};
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(made[i], made[j]) << i << " " << j;
+  }
+  EXPECT_EQ(matchers.of(grammar, trie, spelled), made[1]);
+  EXPECT_EQ(matchers.of(grammar, trie, {}, {0, 3}), made[3]);
+  EXPECT_EQ(matchers.of(nullptr, trie, {}, {0, 3}), made[4]);
+}
+
 TEST(Matcher, ALimitThatOneTextMeetsLetsTheOthersGoOn) {
   const TokenTrie trie(kTokens, std::vector<TokenId>{kEndToken});
   std::string many = "b(";
