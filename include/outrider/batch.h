@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -51,6 +52,13 @@ struct BatchLoad {
   std::int64_t n_preempted = 0;  // times, so far, that a text gave up its memory to others
 };
 
+// A text that has been written to a file or read from one.
+struct SavedText {
+  RequestId id = 0;           // by which it is kept
+  std::int64_t n_tokens = 0;  // that need not be run again
+  std::int64_t n_bytes = 0;   // of the file
+};
+
 // submit(), cancel() and load() may be called from any thread; all else from one at a time.
 class Batch {
  public:
@@ -77,6 +85,18 @@ class Batch {
   // Takes in what was submitted, and runs one pass for the texts that are there. false: there was
   // none.
   bool step();
+
+  // Writes a text that has ended and is kept (BatchOptions::most_kept), with the target's keys and
+  // values. The file appears whole or not at all. Throws Error where no such text is kept any more.
+  SavedText save_text(RequestId id, const std::filesystem::path& path);
+  // Keeps a text that was saved, by this process or another: prompts that begin like it go on from
+  // it with the bits that they have anyway, drafters run it by themselves. Throws Error for a file
+  // that is damaged, or of another model, weight type, kernel table or cache type: its last token
+  // is run anew and has to come out the same; and where --kv-memory or most_kept (0) do not hold
+  // it.
+  SavedText load_text(const std::filesystem::path& path);
+  // Drops a text that has ended; does nothing for one that is not kept.
+  void drop_text(RequestId id);
 
   // Measures what passes of the target, and of the drafters' models, cost by their rows: for
   // requests whose speculation is adaptive. Takes some dozen passes, once, and follows the costs

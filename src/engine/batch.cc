@@ -12,6 +12,7 @@
 
 #include "engine/draft_planner.h"
 #include "engine/generation.h"
+#include "engine/saved_text.h"
 #include "engine/speculation.h"
 #include "engine/text_cache.h"
 #include "model/prefill.h"
@@ -105,6 +106,7 @@ struct Batch::State {
   void run_round();
   bool is_in_use(const std::shared_ptr<Drafter>& drafter) const;
   void deliver_finished();
+  void publish_load();
 
   std::shared_ptr<const Model> model;
   Decoder decoder;
@@ -199,6 +201,42 @@ bool Batch::update_drafters() {
     updated = true;
   }
   return updated;
+}
+
+SavedText Batch::save_text(RequestId id, const std::filesystem::path& path) {
+  const KeptText* const text = state_->kept.find(id);
+  if (text == nullptr) {
+    throw Error("save text", "text", "one that has ended and is kept",
+                "none: it runs, or gave way to others");
+  }
+  const std::int64_t n_bytes =
+      outrider::save_text(state_->model->language_model(), *text->sequence, text->tokens, path);
+  return {.id = id, .n_tokens = text->sequence->n_kept(), .n_bytes = n_bytes};
+}
+
+SavedText Batch::load_text(const std::filesystem::path& path) {
+  State& state = *state_;
+  if (state.options.most_kept == 0) {
+    throw Error("load text", "kept texts", "room for one or more (most_kept)", "0");
+  }
+  LoadedText text = outrider::load_text(state.model->language_model(), path);
+  SavedText loaded{.n_tokens = static_cast<std::int64_t>(text.tokens.size()),
+                   .n_bytes = text.n_bytes};
+  {
+    const std::lock_guard lock(state.mutex);
+    loaded.id = state.next_id++;
+  }
+  state.kept.add({.id = loaded.id,
+                  .drafter = nullptr,
+                  .tokens = std::move(text.tokens),
+                  .sequence = std::move(text.sequence)});
+  state.publish_load();
+  return loaded;
+}
+
+void Batch::drop_text(RequestId id) {
+  state_->kept.drop(id);
+  state_->publish_load();
 }
 
 void Batch::measure_passes() { state_->planner.measure(state_->model->language_model()); }
@@ -434,6 +472,14 @@ bool Batch::State::is_in_use(const std::shared_ptr<Drafter>& drafter) const {
                      [&drafter](const NamedDrafter& named) { return named.drafter == drafter; });
 }
 
+void Batch::State::publish_load() {
+  const std::lock_guard lock(mutex);
+  load = {.n_waiting = submitted.size() + waiting.size(),
+          .n_running = running.size(),
+          .n_kept = kept.size(),
+          .n_preempted = n_preempted};
+}
+
 void Batch::State::deliver_finished() {
   // on_end may submit: the lists are in order before it is called.
   std::vector<std::unique_ptr<Running>> finished;
@@ -454,13 +500,7 @@ void Batch::State::deliver_finished() {
       stream.sequence.reset();
     }
   }
-  {
-    const std::lock_guard lock(mutex);
-    load = {.n_waiting = submitted.size() + waiting.size(),
-            .n_running = running.size(),
-            .n_kept = kept.size(),
-            .n_preempted = n_preempted};
-  }
+  publish_load();
   std::exception_ptr thrown;
   for (const auto& text : finished) {
     GenerateResult result;

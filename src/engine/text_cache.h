@@ -24,9 +24,13 @@ class TextCache {
   void limit(std::size_t n_most);
   // Takes the place of texts of the same drafter that it begins with.
   void add(KeptText text);
-  // Of the texts with the stream's drafter the one that has most tokens in common with it, from the
-  // first on, which is of use now; null where all have none. Valid until the next call.
+  // The text that saves the stream most, by the tokens that both begin with: those of the stream's
+  // drafter save the drafter's work, too. A drafter that reads features has no use for texts of
+  // others. It is of use now. Null where none has a token in common. Valid until the next call.
   const KeptText* find(const Stream& stream);
+  // Null where it is not there any more.
+  const KeptText* find(SequenceId id) const;
+  void drop(SequenceId id);
   // false: there is none.
   bool drop_oldest();
   void drop_those_of(const Drafter& drafter);

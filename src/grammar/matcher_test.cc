@@ -111,11 +111,11 @@ TEST(Matcher, AgreesWithTryingEverythingOnRandomGrammars) {
 
 TEST(Matcher, AgreesWithStdRegex) {
   const std::vector<std::string> texts = all_texts("abc", 7);
-  const char* const kExpressions[] = {
+  const char* const expressions[] = {
       "a*",          "(ab|c)+",       "a{2,4}b?",        "(a|ab)(c|bc)*",  "[^b]*b",
       "(?:a|b){3}",  "(a{0,2}b){2,}", "((a|aa){0,3}c)*", "a?a?a?aaa",      "(a*)*b",
       "(a|b|ab)*ba", "[a-b]{1,}c",    "(a|){3}b",        "(ab?){2,3}c{2}", "(a{1,2}){2,3}b"};
-  for (const char* const expression : kExpressions) {
+  for (const char* const expression : expressions) {
     SCOPED_TRACE(expression);
     const std::regex regex(expression);
     const auto matches = [&](const std::string& text) { return std::regex_match(text, regex); };

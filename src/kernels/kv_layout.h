@@ -74,6 +74,23 @@ struct KvLayout {
     copy_first_scales(from, to, n);
   }
 
+  // The same without what pads, and nothing of the tokens behind them.
+  void copy_only_keys(const std::byte* from, std::byte* to, int n) const {
+    const int n_whole = n_without_padding(n);
+    copy_first_keys(from, to, n_whole);
+    for (int token = n_whole; token < n; ++token) {
+      for (int dim = 0; dim < head_dim; ++dim) {
+        copy_element(from + key_at(token, dim), to + key_at(token, dim));
+      }
+      copy_scale(from, token, to, token);
+    }
+  }
+  void copy_only_values(const std::byte* from, std::byte* to, int n) const {
+    const int n_whole = n_without_padding(n);
+    copy_first_values(from, to, n_whole);
+    for (int token = n_whole; token < n; ++token) copy_value(from, token, to, token);
+  }
+
   // One token's keys, or values, from one block to another.
   void copy_key(const std::byte* from, int from_token, std::byte* to, int to_token) const {
     const std::byte* source = from + key_at(from_token, 0);
@@ -97,6 +114,10 @@ struct KvLayout {
   }
 
  private:
+  // Tokens that fill cells, where dims fill lanes.
+  constexpr int n_without_padding(int n) const {
+    return head_dim % kLanes == 0 ? n / cell() * cell() : 0;
+  }
   constexpr std::size_t within_cell(int i) const {
     const int place = i % cell();
     if (kind == KvKind::int8 && place % 3 != 0) return static_cast<std::size_t>(3 - place);

@@ -41,6 +41,10 @@ class DecoderModel final : public LanguageModel {
                                          std::span<const int> skip_layers) const override {
     return pass_.fork_without(whole, skip_layers);
   }
+  void save(const Sequence& sequence, const ByteSink& write) const override {
+    pass_.save(sequence, write);
+  }
+  std::unique_ptr<Sequence> restore(const ByteSource& read) override { return pass_.restore(read); }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;

@@ -18,6 +18,14 @@ std::unique_ptr<Sequence> LanguageModel::fork_without(const Sequence&, std::span
   return nullptr;
 }
 
+void LanguageModel::save(const Sequence&, const ByteSink&) const {
+  throw Error("save sequence", "model", "one that gives its keys and values", "one that does not");
+}
+
+std::unique_ptr<Sequence> LanguageModel::restore(const ByteSource&) {
+  throw Error("load sequence", "model", "one that takes keys and values", "one that does not");
+}
+
 void LanguageModel::embed(std::span<const TokenId>, std::span<float>) {
   throw Error("embed", "model", "one that lends its input matrix", "one that does not");
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,10 @@ struct Prompt {
   // in some models a longer text is another sequence from its first token on (context_of).
   int n_tokens = 0;
 };
+
+// Take and give bytes, a piece a call.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+using ByteSource = std::function<void(std::span<std::byte>)>;
 
 // The keys and values of one sequence. First come the kept tokens, positions 0 .. n_kept()-1;
 // behind them the pending nodes of a tree, in the order in which forward() was given them. A
@@ -160,6 +165,14 @@ class LanguageModel {
   // each of which is there once. forward() throws where it does not. Models without a limit:
   // always.
   virtual bool fits(std::span<const SequenceGrowth> /*growths*/) const { return true; }
+
+  // The kept tokens of a sequence as bytes, and a sequence of such bytes, perhaps in another
+  // process: it goes on with the same bits where the model, its kernels and its cache's type are
+  // the same, which the bytes do not tell. save() wants no pending nodes. restore() throws Error
+  // for bytes of another shape, and where the memory does not hold them. Models that cannot (the
+  // default) throw.
+  virtual void save(const Sequence& sequence, const ByteSink& write) const;
+  virtual std::unique_ptr<Sequence> restore(const ByteSource& read);
 
   // How many tokens could still follow on one path behind a sequence's kept tokens and `next`;
   // below 0 where these do not fit into the sequence's context.

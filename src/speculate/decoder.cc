@@ -45,11 +45,15 @@ void Decoder::open_target(Stream& stream, const KeptText* earlier) const {
 void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
   Drafter* const drafter = stream.drafting.drafter;
   if (drafter == nullptr) return;
+  const Context context = stream.context();
   try {
-    if (earlier != nullptr && !stream.drafter_is_deferred()) {
-      drafter->begin_behind(stream.context(), earlier->id, stream.n_run);
+    if (earlier == nullptr || stream.drafter_is_deferred()) {
+      drafter->begin(context);
+    } else if (!stream.has_other_drafter(*earlier)) {
+      drafter->begin_behind(context, earlier->id, stream.n_run);
     } else {
-      drafter->begin(stream.context());
+      drafter->begin(context);
+      if (stream.n_run > 0) drafter->prefill(context, context.tokens.first(stream.n_run), {});
     }
   } catch (...) {
     drafter->end(stream.id);
@@ -101,7 +105,10 @@ std::size_t Decoder::take_over(Stream& stream, const KeptText& earlier) const {
   for (;;) {
     int n_run = n_common;
     if (drafter != nullptr && !stream.drafter_is_deferred()) {
-      n_run = static_cast<int>(drafter->reusable(earlier.id, static_cast<std::size_t>(n_run)));
+      const auto n_all = static_cast<std::size_t>(n_run);
+      n_run = static_cast<int>(stream.has_other_drafter(earlier)
+                                   ? (drafter->traits().reads_features ? 0 : n_all)
+                                   : drafter->reusable(earlier.id, n_all));
     }
     n_common = stream.sequence->rewind(n_run);
     if (n_common == n_run) break;

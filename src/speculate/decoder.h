@@ -69,9 +69,11 @@ class Decoder {
   // be run. Makes room in the text's lists, up to max_total or kReservedAhead_tokens new tokens:
   // once warm, rounds allocate nothing but pages of the KV cache.
   void open(Stream& stream) const;
-  // The same for a stream that begins like an earlier text of this decoder, which had the same
-  // drafter: it shares the keys and values of the tokens that both begin with, and what comes of it
-  // has the same bits. Stream::n_reused says how many tokens are not run again.
+  // The same for a stream that begins like an earlier text of this decoder: it shares the keys and
+  // values of the tokens that both begin with, and what comes of it has the same bits.
+  // Stream::n_reused says how many tokens are not run again. Where the earlier text had another
+  // drafter, the stream's runs these by itself, if it can: one that reads features cannot, and
+  // nothing is shared.
   void open_behind(Stream& stream, const KeptText& earlier) const;
   // open() and open_behind() in two steps, for callers that look at the KV cache's memory between
   // them: the target's sequence, and the drafter. Where the second does not follow, the stream's

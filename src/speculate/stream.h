@@ -46,6 +46,8 @@ struct StreamCounts {
 // Pages of the KV cache are taken as tokens come.
 inline constexpr std::int64_t kReservedAhead_tokens = 4096;
 
+struct KeptText;
+
 // One text that is being generated. The context passed to drafters and the verifier's views refer
 // to its members: it does not move.
 struct Stream {
@@ -65,6 +67,9 @@ struct Stream {
 
   // What n_tokens more take of the target's KV cache, a drafter's own sequence there included.
   SequenceGrowth growth(int n_tokens) const;
+
+  // Whether an earlier text had another drafter: this one's has nothing of it.
+  bool has_other_drafter(const KeptText& earlier) const;
 
   // Whether the drafter is to be left alone until it drafts.
   bool drafter_is_deferred() const {
@@ -104,6 +109,10 @@ struct KeptText {
   std::vector<TokenId> tokens;         // those of its stream
   std::unique_ptr<Sequence> sequence;  // likewise
 };
+
+inline bool Stream::has_other_drafter(const KeptText& earlier) const {
+  return earlier.drafter.get() != drafting.drafter;
+}
 
 }  // namespace outrider
 

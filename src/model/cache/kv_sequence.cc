@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "outrider/error.h"
 
@@ -119,6 +120,82 @@ void KvSequence::drop_unread_pages() {
     if (groups[group].kind != CacheKind::window) continue;
     tables_[group].drop_before(
         first_read(std::max(n_kept() - kRewindTokens, 0), groups[group].window));
+  }
+}
+
+namespace {
+
+// What stands before the pages.
+struct SavedHead {
+  std::int32_t n_kept = 0;
+  std::int32_t prompt_length = 0;
+};
+
+template <typename Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+template <typename Value>
+std::span<std::byte> bytes_of(Value& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+// A head; for each group its number of pages that are gone, and its pages.
+void KvSequence::save(const ByteSink& write) const {
+  if (n_pending() > 0 || !skipped_layers_.empty()) {
+    throw Error("save sequence", "tokens", "kept ones of the whole model",
+                n_pending() > 0 ? "pending ones" : "some without all layers");
+  }
+  const SavedHead head{n_kept(), prompt_length_};
+  write(bytes_of(head));
+  const PageStore& store = cache_->store();
+  std::vector<std::byte> bytes;
+  for (const PageTable& table : tables_) {
+    const auto first = static_cast<std::int32_t>(table.first_slot() / kPageTokens);
+    write(bytes_of(first));
+    bytes.resize(store.page_bytes(table.group()));
+    for (auto i = static_cast<std::size_t>(first); i < pages_of(n_kept()); ++i) {
+      store.read_first_slots(table.group(), table.page(i), n_slots_in(i), bytes);
+      write(bytes);
+    }
+  }
+}
+
+void KvSequence::load(const ByteSource& read) {
+  SavedHead head;
+  read(bytes_of(head));
+  if (head.n_kept < 0 || head.prompt_length < 0) {
+    throw Error("load sequence", "tokens", "0 or more",
+                fmt::format("{}", std::min(head.n_kept, head.prompt_length)));
+  }
+  prompt_length_ = head.prompt_length;
+  tree_.begin_with(head.n_kept);
+  std::vector<std::byte> bytes;
+  for (PageTable& table : tables_) {
+    const CacheGroup& group = cache_->groups()[static_cast<std::size_t>(table.group())];
+    std::int32_t n_gone = 0;
+    read(bytes_of(n_gone));
+    // As many as a window leaves behind, one that was rewound fewer.
+    const int most =
+        group.kind == CacheKind::full ? 0 : first_read(head.n_kept, group.window) / kPageTokens;
+    if (n_gone < 0 || n_gone > most) {
+      throw Error("load sequence", "pages left behind", fmt::format("0 to {}", most),
+                  fmt::format("{}", n_gone));
+    }
+    table.begin_at(static_cast<std::size_t>(n_gone));
+    bytes.resize(cache_->store().page_bytes(table.group()));
+    for (auto i = static_cast<std::size_t>(n_gone); i < pages_of(head.n_kept); ++i) {
+      read(bytes);
+      const SlotRange range{.table = &table,
+                            .begin = static_cast<int>(i) * kPageTokens,
+                            .end = static_cast<int>(i) * kPageTokens + n_slots_in(i),
+                            .n_used = 0};
+      cache_->own({&range, 1}, "load sequence");
+      cache_->store().write_page(table.group(), table.page(i), bytes);
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #ifndef OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 #define OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -40,6 +41,15 @@ class KvSequence final : public Sequence {
   // Where every window still holds what a query behind n_tokens reads, n_tokens; else 0.
   int rewind(int n_tokens) override;
   std::unique_ptr<Sequence> fork() const override;
+
+  // The kept tokens' keys and values as bytes, in pieces: what is undefined in memory is 0 there,
+  // so that equal sequences have equal bytes. Throws Error where a node is pending or layers were
+  // skipped, and what `write` throws.
+  void save(const ByteSink& write) const;
+  // Of a sequence that is empty: `read` fills each piece. Throws Error where these cannot be
+  // a sequence of this cache, or where its memory is used up, and what `read` throws; the
+  // sequence is of no use then.
+  void load(const ByteSource& read);
 
   const KvCache* cache() const { return cache_.get(); }
   bool empty() const { return tree_.n_slots() == 0; }
@@ -96,6 +106,9 @@ class KvSequence final : public Sequence {
 
  private:
   void drop_unread_pages();
+  int n_slots_in(std::size_t page) const {
+    return std::min(n_kept() - static_cast<int>(page) * kPageTokens, kPageTokens);
+  }
 
   std::shared_ptr<KvCache> cache_;  // outlives the tables
   TokenTree tree_;

@@ -80,6 +80,29 @@ void PageStore::copy_first_slots(int group, PageId from, PageId to, int n) {
   }
 }
 
+void PageStore::read_first_slots(int group, PageId from, int n, std::span<std::byte> out) const {
+  std::fill(out.begin(), out.end(), std::byte{0});
+  const Group& its = groups_[static_cast<std::size_t>(group)];
+  const std::byte* source = bytes(from);
+  std::byte* target = out.data();
+  for (int layer = 0; layer < its.n_layers; ++layer) {
+    for_blocks(
+        its.shape,
+        [&](const kernels::KvLayout& layout, std::size_t at) {
+          layout.copy_only_keys(source + at, target + at, n);
+        },
+        [&](const kernels::KvLayout& layout, std::size_t at) {
+          layout.copy_only_values(source + at, target + at, n);
+        });
+    source += its.shape.layer_bytes();
+    target += its.shape.layer_bytes();
+  }
+}
+
+void PageStore::write_page(int group, PageId to, std::span<const std::byte> page) {
+  std::copy_n(page.begin(), page_bytes(group), bytes(to));
+}
+
 void PageStore::move_slots(const PageTable& table, std::span<const SlotMove> moves) {
   const Group& its = groups_[static_cast<std::size_t>(table.group())];
   for (const SlotMove& move : moves) {

@@ -37,6 +37,13 @@ class PageStore {
 
   // The first n slots of one page into another, both of the group.
   void copy_first_slots(int group, PageId from, PageId to, int n);
+  // The first n slots of a page as bytes (page_bytes() of its group), zeros behind them; and back:
+  // write_page() takes whole pages.
+  void read_first_slots(int group, PageId from, int n, std::span<std::byte> out) const;
+  void write_page(int group, PageId to, std::span<const std::byte> page);
+  std::size_t page_bytes(int group) const {
+    return groups_[static_cast<std::size_t>(group)].page_bytes;
+  }
   // Moves keys and values of all layers of the table's group, in order.
   void move_slots(const PageTable& table, std::span<const SlotMove> moves);
 

@@ -22,6 +22,11 @@ PageTable PageTable::fork(int n_slots) const {
   return copy;
 }
 
+void PageTable::begin_at(std::size_t n_gone) {
+  pages_.assign(n_gone, kNoPage);
+  first_ = n_gone;
+}
+
 void PageTable::reserve(std::size_t n_pages) { reserve_ahead(pages_, n_pages); }
 
 void PageTable::put(std::size_t index, PageId page) {

@@ -38,6 +38,8 @@ class PageTable {
   // The first slot whose page is there, if any is.
   int first_slot() const { return static_cast<int>(first_) * kPageTokens; }
 
+  // Of an empty table: so many pages in front are gone.
+  void begin_at(std::size_t n_gone);
   // put() allocates nothing for so many pages in all. May throw std::bad_alloc.
   void reserve(std::size_t n_pages);
   // The page at index, with the caller's use of it: behind the last page, or in place of one whose

@@ -52,6 +52,9 @@ class TokenTree {
   // Only the first n_tokens kept tokens are left, and no node. 0 <= n_tokens <= n_kept().
   void rewind(int n_tokens);
 
+  // Of an empty tree: so many tokens are kept.
+  void begin_with(int n_kept) { n_kept_ = n_kept; }
+
   // The kept tokens alone: their slots are the same.
   TokenTree fork() const;
 

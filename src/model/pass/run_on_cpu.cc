@@ -115,6 +115,24 @@ bool CpuPass::fits(std::span<const SequenceGrowth> growths) const {
   return cache_ == nullptr || KvSequence::fit(*cache_, growths);
 }
 
+void CpuPass::save(const Sequence& sequence, const ByteSink& write) const {
+  static_cast<const KvSequence&>(sequence).save(write);
+}
+
+std::unique_ptr<Sequence> CpuPass::restore(const ByteSource& read) const {
+  if (cache_ == nullptr) {
+    throw Error("load sequence", "model", "one that attends", "one without a KV cache");
+  }
+  auto sequence = std::make_unique<KvSequence>(cache_);
+  sequence->load(read);
+  if (sequence->n_kept() > config_->context_length) {
+    throw Error("load sequence", "tokens",
+                fmt::format("at most {}, the model's context", config_->context_length),
+                fmt::format("{}", sequence->n_kept()));
+  }
+  return sequence;
+}
+
 std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
                                                 std::span<const int> skip_layers) const {
   const auto* sequence = dynamic_cast<const KvSequence*>(&whole);
