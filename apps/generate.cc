@@ -53,6 +53,8 @@ const char* name_of(FinishReason reason) {
       return "stop";
     case FinishReason::length:
       return "length";
+    case FinishReason::time:
+      return "time";
     case FinishReason::cancelled:
       break;
   }

@@ -31,6 +31,8 @@ struct ServeFlags {
   int parallel = 32;
   int queue = 256;
   int context = 0;
+  double max_time = 0;
+  std::string slot_folder;
   std::string name;
   std::string key_file;
   std::string template_file;
@@ -67,6 +69,11 @@ server::ServedOptions served_options(const ServeFlags& flags) {
   served.batch.most_kept = flags.parallel;
   served.most_waiting = static_cast<std::size_t>(flags.queue);
   served.context = flags.context;
+  served.max_seconds = flags.max_time;
+  if (!flags.slot_folder.empty() && !std::filesystem::is_directory(flags.slot_folder)) {
+    throw Error("serve", "--slot-save-path", "a folder", fmt::format("'{}'", flags.slot_folder));
+  }
+  served.slot_folder = flags.slot_folder;
   if (!flags.template_file.empty()) served.chat_template = read_text(flags.template_file);
   served.metrics = std::make_shared<server::Metrics>();
   return served;
@@ -166,6 +173,14 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer);
   add_integer(*app, "--context", flags->context, 0,
               "Most tokens of prompt and answer; 0: the model's own (default: 0)")
+      ->group(kServer);
+  app->add_option("--max-time", flags->max_time,
+                  "Most seconds of a request, its waiting included; 0: no bound (default: 0)")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber)
+      ->group(kServer);
+  add_path(*app, "--slot-save-path", flags->slot_folder, "DIR",
+           "Where /slots/N?action=save writes texts with their KV cache (default: nowhere)")
       ->group(kServer);
   CLI::Option* const model = app->get_option("--model");
   add_path(*app, "--models", flags->models, "DIR",

@@ -94,7 +94,7 @@ struct Batch::State {
   const NamedDrafter* find_drafter(const std::string& spec) const;
   std::shared_ptr<const Speculation> speculation_of(const SpeculationOptions& asked);
   void take_submitted();
-  void end_cancelled();
+  void end_early();
   void admit();
   void preempt(Running& text);
   bool open_if_it_fits(Running& text);
@@ -244,7 +244,7 @@ void Batch::measure_passes() { state_->planner.measure(state_->model->language_m
 bool Batch::step() {
   State& state = *state_;
   state.take_submitted();
-  state.end_cancelled();
+  state.end_early();
   state.admit();
   const bool any = !state.running.empty() || !state.waiting.empty();
   state.run_round();
@@ -292,11 +292,15 @@ void Batch::State::take_submitted() {
   }
 }
 
-void Batch::State::end_cancelled() {
+void Batch::State::end_early() {
   const auto end = [this](Running& text) {
     if (text.generation.stream().finished) return;
     const bool named = std::find(cancelling.begin(), cancelling.end(), text.id) != cancelling.end();
-    if (named || text.generation.cancelled()) text.generation.cancel();
+    if (named || text.generation.cancelled()) {
+      text.generation.end(FinishReason::cancelled);
+    } else if (text.generation.overdue()) {
+      text.generation.end(FinishReason::time);
+    }
   };
   for (const auto& text : running) end(*text);
   for (const auto& text : waiting) end(*text);

@@ -166,9 +166,9 @@ void Generation::end_round(const RoundTimes& times) {
       static_cast<int>(stream_.counts.accepted - accepted_before_));
 }
 
-void Generation::cancel() {
+void Generation::end(FinishReason why) {
   stream_.finished = true;
-  result_.finish_reason = FinishReason::cancelled;
+  result_.finish_reason = why;
 }
 
 void Generation::fail() {

@@ -55,8 +55,12 @@ class Generation {
     const std::atomic<bool>* const cancel = request_.options.cancel;
     return cancel != nullptr && cancel->load(std::memory_order_relaxed);
   }
-  // Ends the text; what it has by now is the result.
-  void cancel();
+  bool overdue() const {
+    const double most = request_.options.max_seconds;
+    return most > 0 && std::chrono::duration<double>(Clock::now() - made_).count() >= most;
+  }
+  // Ends the text, for that reason; what it has by now is the result.
+  void end(FinishReason why);
 
   // Ends the text by an error: nothing is logged of it.
   void fail();
@@ -91,14 +95,15 @@ class Generation {
   StopStrings stop_strings_;
   std::vector<TokenId> of_round_;  // tokens of this round that the grammar has seen
   bool released_ = false;
-  std::vector<TokenLogProb> top_;              // at the last token
-  std::int64_t accepted_before_ = 0;           // when the round began
-  std::int64_t passes_before_ = 0;             // likewise
-  bool drafts_now_ = false;                    // the round is one that drafts
-  bool owes_draft_ = false;                    // the round's draft is to be shown
-  std::vector<TokenId> draft_tokens_;          // of a DraftEvent
-  std::vector<int> draft_parents_;             // likewise
-  std::vector<std::uint8_t> draft_accepted_;   // likewise
+  std::vector<TokenLogProb> top_;             // at the last token
+  std::int64_t accepted_before_ = 0;          // when the round began
+  std::int64_t passes_before_ = 0;            // likewise
+  bool drafts_now_ = false;                   // the round is one that drafts
+  bool owes_draft_ = false;                   // the round's draft is to be shown
+  std::vector<TokenId> draft_tokens_;         // of a DraftEvent
+  std::vector<int> draft_parents_;            // likewise
+  std::vector<std::uint8_t> draft_accepted_;  // likewise
+  Clock::time_point made_ = Clock::now();
   std::optional<Clock::time_point> began_;     // its first round
   std::optional<Clock::time_point> drafting_;  // the first that drafts
   std::optional<VerdictRecorder> recorder_;

@@ -125,22 +125,23 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
   }
   std::vector<TokenId> prompt = model.tokenizer().encode(text, false);
   chat.n_prompt = static_cast<std::int64_t>(prompt.size());
-  chat.speculation = request.fields.speculation;
+  chat.texts.speculation = request.fields.speculation;
+  chat.texts.slot = request.fields.slot;
 
   GenerateOptions& options = request.fields.options;
   add_turn_ends(model, options);
   options.shown_tokens = marker_tokens(model);
   if (request.reasoning_budget >= 0) limit_reasoning(model, request.reasoning_budget, options);
   options.grammar = form_of(model, request, chat.reading.tools.get(), chat.reading.in_reasoning);
-  chat.requests =
+  chat.texts.requests =
       requests_of(model, std::move(prompt), std::move(options), request.fields.n_choices);
   return chat;
 }
 
 void run(const std::shared_ptr<const ServedModel>& model, PreparedChat chat,
          const std::shared_ptr<HttpReply>& reply, std::shared_ptr<ReplySink> sink) {
-  const int n_choices = static_cast<int>(chat.requests.size());
-  run_texts(model, std::move(chat.requests), chat.speculation, reply,
+  const int n_choices = static_cast<int>(chat.texts.requests.size());
+  run_texts(model, std::move(chat.texts), reply,
             reply_reader(model->reply_format(), chat.reading, n_choices, std::move(sink)));
 }
 

@@ -36,8 +36,7 @@ struct ChatRequest {
 
 // A request ready to be run.
 struct PreparedChat {
-  std::vector<GenerateRequest> requests;  // one for each choice
-  SpeculationOptions speculation;
+  AskedTexts texts;  // one for each choice
   ReplyParserOptions reading;
   std::int64_t n_prompt = 0;  // tokens
 };

@@ -80,6 +80,13 @@ void EngineLoop::post(std::function<bool()> slice) {
   state_->changed.notify_all();
 }
 
+void EngineLoop::post_to_batch(std::function<void(Batch&)> work) {
+  post([state = state_.get(), work = std::move(work)] {  // the state outlives its slices
+    work(state->batch);
+    return false;
+  });
+}
+
 RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& speculation,
                              Batch::OnEnd on_end) {
   State& state = *state_;

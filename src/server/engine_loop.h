@@ -57,6 +57,8 @@ class EngineLoop {
   // one between two steps of the batch, until one says that there is no more. Throws ApiError as
   // submit() does. What a slice throws is its end: catch it there.
   void post(std::function<bool()> slice);
+  // The same for work with the batch itself, all at once.
+  void post_to_batch(std::function<void(Batch&)> work);
   // Waits until no request is in flight and the callbacks of all have been let go. Not to be called
   // in one.
   void wait_until_idle() const;

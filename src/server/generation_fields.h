@@ -15,6 +15,7 @@ struct GenerationFields {
   GenerateOptions options;
   SpeculationOptions speculation;
   int n_choices = 1;
+  int slot = 0;  // llama-server's id_slot
 };
 
 // Choices of one request at most: each is a text of the batch.

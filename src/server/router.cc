@@ -40,6 +40,12 @@ class WithHeader final : public HttpReply {
   std::string value_;
 };
 
+// A path that ends with a slash stands for all names behind it.
+bool is_at(std::string_view route, std::string_view path) {
+  if (!route.ends_with('/') || route == "/") return path == route;
+  return path.starts_with(route) && path.find('/', route.size()) == std::string_view::npos;
+}
+
 // The key that a request brings: "Authorization: Bearer KEY", or Anthropic's "x-api-key: KEY".
 std::string_view key_of(const HttpRequest& request) {
   constexpr std::string_view kBearer = "bearer ";  // in any letters
@@ -123,6 +129,7 @@ const std::vector<Router::Route>& Router::routes() {
         {"POST", "/tokenize", false, tokenize},
         {"POST", "/detokenize", false, detokenize},
         {"POST", "/apply-template", false, apply_template},
+        {"POST", "/slots/", false, slots},
     };
     for (const PageFile& file : page_files()) all.push_back({"GET", file.path, true, nullptr});
     return all;
@@ -166,7 +173,7 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
   const Route* found = nullptr;
   std::string_view allowed;  // the method that this path takes
   for (const Route& route : routes()) {
-    if (route.path != request.path) continue;
+    if (!is_at(route.path, request.path)) continue;
     allowed = route.method;
     const bool is_head = request.method == "HEAD" && route.method == "GET";
     if (route.method == request.method || is_head) found = &route;
@@ -209,7 +216,11 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& clien
 // Reads the body, and answers by the model that it names.
 void Router::read(const std::shared_ptr<Request>& waiting) const {
   try {
-    waiting->body = parse_json(waiting->request.body);
+    // llama-server's clients erase slots without a body.
+    const bool may_be_empty = waiting->route->path == "/slots/";
+    waiting->body = may_be_empty && waiting->request.body.empty()
+                        ? Json::object()
+                        : parse_json(waiting->request.body);
     waiting->request.body = {};  // a copy of a conversation of megabytes
     const Json& body = waiting->body;
     std::string name;

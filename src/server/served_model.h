@@ -16,6 +16,7 @@
 #include "reply/reply_format.h"
 #include "server/engine_loop.h"
 #include "server/metrics.h"
+#include "server/slots.h"
 
 namespace outrider::server {
 
@@ -29,7 +30,9 @@ struct ServedOptions {
   std::size_t most_waiting = 256;
   std::shared_ptr<Metrics> metrics = nullptr;  // of the server; null: the model's own
   std::shared_ptr<StepTurn> turn = nullptr;    // of models that run in one process
-  int context = 0;  // most tokens of a prompt and its answer together; 0: the model's own
+  int context = 0;         // most tokens of a prompt and its answer together; 0: the model's own
+  double max_seconds = 0;  // of a request (GenerateOptions::max_seconds); 0: no bound
+  std::string slot_folder = {};  // where texts are saved; empty: nowhere
 };
 
 // Immutable but for what its loop does. Thread-safe.
@@ -42,6 +45,7 @@ class ServedModel {
   const Model& model() const { return *loop_->model(); }
   const Tokenizer& tokenizer() const { return model().tokenizer(); }
   EngineLoop& loop() const { return *loop_; }
+  Slots& slots() const { return *slots_; }
   Metrics& metrics() const { return *options_.metrics; }
   TextMetrics& text_metrics() const { return *text_metrics_; }
   int context() const { return context_; }
@@ -59,6 +63,7 @@ class ServedModel {
  private:
   ServedOptions options_;
   std::shared_ptr<EngineLoop> loop_;
+  std::unique_ptr<Slots> slots_;
   std::shared_ptr<TextMetrics> text_metrics_;
   int context_;
   std::time_t loaded_at_;

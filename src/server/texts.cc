@@ -104,24 +104,25 @@ class Exchange {
 
 }  // namespace
 
-void run_texts(const std::shared_ptr<const ServedModel>& model,
-               std::vector<GenerateRequest> requests, const SpeculationOptions& speculation,
+void run_texts(const std::shared_ptr<const ServedModel>& model, AskedTexts texts,
                const std::shared_ptr<HttpReply>& reply, std::shared_ptr<TextSink> sink) {
-  const auto exchange = std::make_shared<Exchange>(model, std::move(sink), requests.size());
+  const auto exchange = std::make_shared<Exchange>(model, std::move(sink), texts.requests.size());
   int choice = 0;
   try {
-    for (GenerateRequest& request : requests) {
+    for (GenerateRequest& request : texts.requests) {
       request.options.on_token =
           [exchange, choice, first = std::move(request.options.on_token)](const TokenEvent& event) {
             if (first) first(event);
             exchange->token(choice, event);
           };
       const std::size_t n_prompt = request.prompt.size();
-      exchange->submitted(model->loop().submit(
-          std::move(request), speculation,
+      const RequestId id = model->loop().submit(
+          std::move(request), texts.speculation,
           [exchange, choice, n_prompt](GenerateResult result, const std::exception_ptr& error) {
             exchange->end(choice, n_prompt, std::move(result), error);
-          }));
+          });
+      exchange->submitted(id);
+      if (choice == 0) model->slots().put(texts.slot, id);
       ++choice;
     }
   } catch (...) {

@@ -24,11 +24,17 @@ class TextSink {
   virtual void failed(const ApiError& error) = 0;
 };
 
+// The texts of one request.
+struct AskedTexts {
+  std::vector<GenerateRequest> requests;
+  SpeculationOptions speculation;
+  int slot = 0;  // of the first text
+};
+
 // Submits a text for each request (calling its own on_token before the sink) and returns at once.
 // When the client goes away, and when one of the texts fails, the others are cancelled. Throws
 // ApiError, Error or UsageError where one cannot be submitted: nothing of the sink is called then.
-void run_texts(const std::shared_ptr<const ServedModel>& model,
-               std::vector<GenerateRequest> requests, const SpeculationOptions& speculation,
+void run_texts(const std::shared_ptr<const ServedModel>& model, AskedTexts texts,
                const std::shared_ptr<HttpReply>& reply, std::shared_ptr<TextSink> sink);
 
 // One request for each choice, with seeds that follow each other. Throws ApiError (400,

@@ -65,7 +65,7 @@ void chat_completions(const Call& call) {
   request.fields.options.log_probs = style.log_probs;
   const int n_choices = request.fields.n_choices;
   PreparedChat chat = prepare(model, std::move(request));
-  if (style.trace) TokenTrace::watch(style.trace, call.model, chat.requests);
+  if (style.trace) TokenTrace::watch(style.trace, call.model, chat.texts.requests);
   auto sink = std::make_shared<ChatSink>(call.model, call.reply, style, chat.n_prompt, n_choices);
   run(call.model, std::move(chat), call.reply, std::move(sink));
 }

@@ -78,10 +78,12 @@ void completions(const Call& call) {
   if (prompt.empty()) body.refuse("prompt", "at least one token", "none");
   auto sink = std::make_shared<CompletionSink>(call.model, call.reply, style, n_prompt,
                                                fields.n_choices, std::move(echo));
-  auto requests =
-      requests_of(model, std::move(prompt), std::move(fields.options), fields.n_choices);
-  if (style.trace) TokenTrace::watch(style.trace, call.model, requests);
-  run_texts(call.model, std::move(requests), fields.speculation, call.reply, std::move(sink));
+  AskedTexts texts{.requests = requests_of(model, std::move(prompt), std::move(fields.options),
+                                           fields.n_choices),
+                   .speculation = fields.speculation,
+                   .slot = fields.slot};
+  if (style.trace) TokenTrace::watch(style.trace, call.model, texts.requests);
+  run_texts(call.model, std::move(texts), call.reply, std::move(sink));
 }
 
 }  // namespace outrider::server

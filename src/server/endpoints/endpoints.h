@@ -28,6 +28,7 @@ void embeddings(const Call& call);        // POST /v1/embeddings
 void tokenize(const Call& call);          // POST /tokenize
 void detokenize(const Call& call);        // POST /detokenize
 void apply_template(const Call& call);    // POST /apply-template
+void slots(const Call& call);             // POST /slots/N?action=save, restore or erase
 
 }  // namespace outrider::server
 

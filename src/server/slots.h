@@ -1,0 +1,41 @@
+// Numbers by which clients name ended texts, to have them saved: llama-server's slots.
+#ifndef OUTRIDER_SERVER_SLOTS_H_
+#define OUTRIDER_SERVER_SLOTS_H_
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "outrider/batch.h"
+
+namespace outrider::server {
+
+// Each has the text that was put there last, running or ended. Thread-safe.
+class Slots {
+ public:
+  explicit Slots(std::size_t n_slots) : texts_(n_slots) {}
+  int size() const { return static_cast<int>(texts_.size()); }
+
+  void put(int slot, RequestId text) {
+    const std::lock_guard lock(mutex_);
+    texts_[static_cast<std::size_t>(slot)] = text;
+  }
+  // None: nothing was put there, or it was taken.
+  std::optional<RequestId> at(int slot) const {
+    const std::lock_guard lock(mutex_);
+    return texts_[static_cast<std::size_t>(slot)];
+  }
+  void clear(int slot) {
+    const std::lock_guard lock(mutex_);
+    texts_[static_cast<std::size_t>(slot)].reset();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::optional<RequestId>> texts_;
+};
+
+}  // namespace outrider::server
+
+#endif  // OUTRIDER_SERVER_SLOTS_H_
