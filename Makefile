@@ -8,7 +8,7 @@ BUILD_FLAGS :=
 CTEST_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo goldens test test-clients format format-check lint asan tsan fuzz clean help
+.PHONY: build demo goldens compare-tokenizers test test-clients format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
 	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
@@ -46,6 +46,9 @@ goldens:  ## tokenizers, templates and families against their references (after 
 	ctest --preset dev --parallel $(JOBS) \
 	  -R '(GgmlVocabulary|RankVocabulary|RealVocabulary|ModelTokenizers|TemplateGoldens|FamilyGolden|Quantised)'
 
+compare-tokenizers:  ## every tokenizer of TOKENIZERS='folder ..' against its own library (after make test)
+	scripts/compare-tokenizers $(TOKENIZERS)
+
 test-clients:  ## the official clients of OpenAI and Anthropic against outrider serve (MODELS='a.gguf ..': on these)
 	scripts/test-clients build-dev/outrider $(MODELS)
 
@@ -56,4 +59,4 @@ clean:  ## remove what was built
 	rm -rf build build-dev build-asan build-tsan build-fuzz
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 27

@@ -3,17 +3,27 @@ blanks, digits, punctuation and emoji sequences, the model's own special tokens 
 
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts MODEL --json tokenizer.json
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts MODEL --sentencepiece tokenizer.model
+    python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts model.gguf --llama-tokenize llama-tokenize
     python3 tools/compare_tokenizers.py build-dev/tools/tokenize_texts model.gguf --server http://127.0.0.1:8090
 
---json: Hugging Face's tokenizers (the Python package) on that file, ids and decoded text.
---sentencepiece: the Python package of that name, ids and decoded text, and what random ids decode
-to. --server: llama-server with the same GGUF file, ids; --composed gives it the texts in Unicode's
-form C, which Qwen's own tokenizer makes of them and llama.cpp does not. Exits with 1 where any
-differs, and shows the first ones.
+--json: Hugging Face's tokenizers (the Python package) on that file, ids and decoded text, and what
+random ids decode to (for a GGUF file with tokens of bytes, without these: of a run that is no UTF-8,
+each byte is U+FFFD there, in Outrider and llama-server each maximal bad sequence). --sentencepiece:
+the Python package of that name, the same; for a GGUF file, runs of U+FFFD count as one (it has one
+for each bad byte). --llama-tokenize: llama.cpp's program of that name (a command) with the same GGUF
+file, for which a vocabulary is enough: ids. --server: llama-server with the same GGUF file, ids;
+--composed gives it the texts in Unicode's form C, which Qwen's own tokenizer makes of them and
+llama.cpp does not.
+
+Exits with 1 where any differs, and shows the first ones, or where Outrider alone refuses the file;
+with 3 where the reference does. scripts/compare-tokenizers does it for folders of them.
 """
 import argparse
+import ast
 import json
 import random
+import re
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -55,42 +65,108 @@ def ours(program, model, questions):
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-class HuggingFace:
-    def __init__(self, file):
-        from tokenizers import Tokenizer
-        self.tokenizer = Tokenizer.from_file(file)
-        self.tokenizer.no_truncation()
+class Refused(Exception):
+    """The reference does not read its file."""
 
-    def encode(self, text):
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+class Reference:
+    name = ""
+    decodable = None  # ids that decode() takes, where there is one
+
+    def same(self, answer, expected):
+        return answer == expected
+
+
+class HuggingFace(Reference):
+    name = "tokenizers"
+
+    def __init__(self, file, of_gguf=False):
+        from tokenizers import Tokenizer
+        try:
+            self.tokenizer = Tokenizer.from_file(file)
+        except Exception as error:  # the package has no class of its own
+            raise Refused(error) from error
+        self.tokenizer.no_truncation()
+        # Bytes that are no UTF-8 become other texts there than in llama.cpp, whose files these are.
+        left_out = of_gguf and getattr(self.tokenizer.model, "byte_fallback", False)
+        vocab = self.tokenizer.get_vocab(with_added_tokens=True)
+        self.decodable = sorted(token for piece, token in vocab.items()
+                                if not (left_out and re.fullmatch("<0x[0-9A-F]{2}>", piece)))
+
+    def encode(self, texts):
+        return [self.tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
 
     def decode(self, ids):
         return self.tokenizer.decode(ids)
 
 
-class SentencePiece:
-    def __init__(self, file):
-        from sentencepiece import SentencePieceProcessor
-        self.model = SentencePieceProcessor(model_file=file)
-        self.size = self.model.vocab_size()
+class SentencePiece(Reference):
+    name = "sentencepiece"
 
-    def encode(self, text):
-        return self.model.encode(text)
+    def __init__(self, file, of_gguf=False):
+        from sentencepiece import SentencePieceProcessor
+        try:
+            self.model = SentencePieceProcessor(model_file=file)
+        except Exception as error:  # the package has no class of its own
+            raise Refused(error) from error
+        self.joins_bad_bytes = of_gguf
+        # A control token among bytes ends a character there; here special tokens are left out first.
+        self.decodable = [token for token in range(self.model.vocab_size())
+                          if not self.model.is_control(token)]
+
+    def encode(self, texts):
+        return self.model.encode(texts)
 
     def decode(self, ids):
         # Unknown tokens are left out here, and become a sign of their own there.
         return self.model.decode([token for token in ids if not self.model.is_unknown(token)])
 
-    def may_decode(self, token):
-        # A control token among bytes ends a character there; here special tokens are left out first.
-        return not self.model.is_control(token)
+    def same(self, answer, expected):
+        if self.joins_bad_bytes and "text" in answer:
+            answer, expected = (dict(side, text=re.sub("\ufffd+", "\ufffd", side["text"]))
+                                for side in (answer, expected))
+        return answer == expected
 
 
-class Server:
+class LlamaTokenize(Reference):
+    """All texts at once, the beginning token behind each: it cuts them apart, and they begin anew."""
+    name = "llama-tokenize"
+
+    def __init__(self, command, model):
+        from gguf import GGUFReader
+        fields = GGUFReader(model).fields
+        begin = fields.get("tokenizer.ggml.bos_token_id")
+        if begin is None:
+            raise Refused("without a beginning token, texts cannot be told apart")
+        self.mark = fields["tokenizer.ggml.tokens"].contents(begin.contents())
+        self.command = shlex.split(command) + [
+            "-m", model, "--ids", "--stdin", "--no-bos", "--no-escape", "--log-disable"]
+        try:
+            [self.mark_id] = self.ask(self.mark)
+        except subprocess.CalledProcessError as error:
+            raise Refused(error) from error
+
+    def ask(self, text):
+        run = subprocess.run(self.command, input=text.encode(), stdout=subprocess.PIPE, check=True)
+        return ast.literal_eval(run.stdout.decode())
+
+    def encode(self, texts):
+        lists = [[]]
+        for token in self.ask("".join(text + self.mark for text in texts)):
+            if token == self.mark_id:
+                lists.append([])
+            else:
+                lists[-1].append(token)
+        return lists[:-1]
+
+
+class Server(Reference):
+    name = "llama-server"
+
     def __init__(self, url, composed):
         self.url, self.composed = url, composed
 
-    def encode(self, text):
+    def ask(self, text):
         content = unicodedata.normalize("NFC", text) if self.composed else text
         request = urllib.request.Request(
             f"{self.url}/tokenize", json.dumps({"content": content, "parse_special": True}).encode(),
@@ -98,56 +174,93 @@ class Server:
         with urllib.request.urlopen(request) as answer:
             return json.load(answer)["tokens"]
 
-    def decode(self, ids):
-        return None
+    def encode(self, texts):
+        return [self.ask(text) for text in texts]
 
 
-parser = argparse.ArgumentParser(description=__doc__,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("program")
-parser.add_argument("model")
-reference = parser.add_mutually_exclusive_group(required=True)
-reference.add_argument("--json")
-reference.add_argument("--sentencepiece")
-reference.add_argument("--server")
-parser.add_argument("--composed", action="store_true")
-parser.add_argument("--strings", type=int, default=400)
-parser.add_argument("--seed", type=int, default=0)
-arguments = parser.parse_args()
+class Count:
+    """How many differ of how many."""
 
-if arguments.json:
-    theirs = HuggingFace(arguments.json)
-elif arguments.sentencepiece:
-    theirs = SentencePiece(arguments.sentencepiece)
-else:
-    theirs = Server(arguments.server, arguments.composed)
-generator = random.Random(arguments.seed)
-texts = [random_string(generator) for _ in range(arguments.strings)]
-differing = 0
+    def __init__(self, same):
+        self.same = same
+        self.asked = self.differing = 0
+
+    def add(self, question, answer, expected):
+        self.asked += 1
+        if self.same(answer, expected):
+            return
+        self.differing += 1
+        if self.differing <= 5:
+            print(f"{question!r}: {answer} here, {expected} there")
 
 
-def compare(question, answer, expected):
-    global differing
-    if answer == expected:
-        return
-    differing += 1
-    if differing <= 5:
-        print(f"{question!r}: {answer} here, {expected} there")
+def compare(program, model, theirs, n_strings, seed=0):
+    """Counts for strings and for lists of ids that are decoded alone (as many, or none)."""
+    generator = random.Random(seed)
+    texts = [random_string(generator) for _ in range(n_strings)]
+    strings, lists = Count(theirs.same), Count(theirs.same)
+    expected = theirs.encode(texts)
+    for text, answer, ids in zip(texts, ours(program, model, texts), expected, strict=True):
+        if theirs.decodable is None:
+            strings.add(text, {"ids": answer.get("ids", answer)}, {"ids": ids})
+        else:
+            strings.add(text, answer, {"ids": ids, "text": theirs.decode(ids)})
+    if theirs.decodable is not None:
+        questions = [generator.choices(theirs.decodable, k=generator.randrange(1, 12)) for _ in texts]
+        for ids, answer in zip(questions, ours(program, model, questions), strict=True):
+            lists.add(ids, answer, {"ids": ids, "text": theirs.decode(ids)})
+    return strings, lists
 
 
-for text, answer in zip(texts, ours(arguments.program, arguments.model, texts), strict=True):
-    ids = theirs.encode(text)
-    expected = {"ids": ids, "text": theirs.decode(ids)}
-    if expected["text"] is None:
-        answer.pop("text", None)
-        expected.pop("text")
-    compare(text, answer, expected)
-print(f"{differing} of {len(texts)} strings differ")
-if arguments.sentencepiece:
-    allowed = [token for token in range(theirs.size) if theirs.may_decode(token)]
-    lists = [generator.choices(allowed, k=generator.randrange(1, 12)) for _ in texts]
-    before = differing
-    for ids, answer in zip(lists, ours(arguments.program, arguments.model, lists), strict=True):
-        compare(ids, answer, {"ids": ids, "text": theirs.decode(ids)})
-    print(f"{differing - before} of {len(lists)} decoded lists differ")
-sys.exit(differing > 0)
+def reference_of(arguments):
+    of_gguf = arguments.model.endswith(".gguf")
+    if arguments.json:
+        return HuggingFace(arguments.json, of_gguf)
+    if arguments.sentencepiece:
+        return SentencePiece(arguments.sentencepiece, of_gguf)
+    if arguments.llama_tokenize:
+        return LlamaTokenize(arguments.llama_tokenize, arguments.model)
+    return Server(arguments.server, arguments.composed)
+
+
+def refusal(program, model):
+    """What Outrider says of a model that it does not load, else ""."""
+    run = subprocess.run([program, model], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if run.returncode == 0:
+        return ""
+    return run.stderr.decode().strip() or f"exit status {run.returncode}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("model")
+    reference = parser.add_mutually_exclusive_group(required=True)
+    reference.add_argument("--json")
+    reference.add_argument("--sentencepiece")
+    reference.add_argument("--llama-tokenize", metavar="COMMAND")
+    reference.add_argument("--server", metavar="URL")
+    parser.add_argument("--composed", action="store_true")
+    parser.add_argument("--strings", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    refused_here = refusal(arguments.program, arguments.model)
+    try:
+        theirs = reference_of(arguments)
+    except Refused as error:
+        print(f"refused by {'both' if refused_here else 'the reference alone'}: {error}")
+        sys.exit(3)
+    if refused_here:
+        print(f"refused by Outrider alone: {refused_here}")
+        sys.exit(1)
+    strings, lists = compare(arguments.program, arguments.model, theirs, arguments.strings,
+                             arguments.seed)
+    print(f"{strings.differing} of {strings.asked} strings differ")
+    if lists.asked:
+        print(f"{lists.differing} of {lists.asked} decoded lists differ")
+    sys.exit(strings.differing + lists.differing > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,10 @@ compare_tokenizers.py and compare_tokenizer_speed.py where a model comes without
     python3 tools/make_tokenizer_json.py model.gguf tokenizer.json
     python3 tools/make_tokenizer_json.py FOLDER tokenizer.json          # vocab.json and merges.txt
     python3 tools/make_tokenizer_json.py tokenizer.model tokenizer.json --pattern llama-bpe
+    python3 tools/make_tokenizer_json.py broken.json tokenizer.json
 
-The third is for tiktoken's ranks, "BASE64 RANK" a line. A GGUF file (read with the package gguf)
+The third is for tiktoken's ranks, "BASE64 RANK" a line; the fourth leaves out merges of pieces that
+the vocabulary does not have, for which Hugging Face's tokenizers refuse a file. A GGUF file (read with the package gguf)
 may be of kind gpt2 with one of the names below in tokenizer.ggml.pre, or of kind llama, with a blank before its texts (Llama 2) or without (Gemma).
 """
 import argparse
@@ -34,6 +36,8 @@ def byte_level_document(vocab, merges, pre):
     elif pre == "smollm":
         cutting = {"type": "Sequence", "pretokenizers": [
             {"type": "Digits", "individual_digits": True}, byte_level(True)]}
+    elif pre not in PATTERNS:
+        raise SystemExit(f"tokenizer.ggml.pre is {pre}, whose pattern is not here")
     else:
         cutting = {"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": {"Regex": PATTERNS[pre]}, "behavior": "Isolated",
@@ -85,6 +89,8 @@ def of_gguf(path):
         return default if field is None else field.contents()
 
     tokens = value("tokens")
+    if value("model") not in ("gpt2", "llama"):
+        raise SystemExit(f"tokenizer.ggml.model is {value('model')}, not gpt2 or llama")
     if value("model") == "llama":
         document = of_scores(tokens, value("scores"), value("unknown_token_id", 0),
                              value("add_space_prefix", True))
@@ -137,17 +143,38 @@ def of_ranks(path, pre):
     return byte_level_document({spelled(token): rank for token, rank in ranks.items()}, merges, pre)
 
 
-parser = argparse.ArgumentParser(description=__doc__,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("source")
-parser.add_argument("output")
-parser.add_argument("--pattern", choices=sorted(PATTERNS), default="llama-bpe")
-arguments = parser.parse_args()
-if os.path.isdir(arguments.source):
-    made = of_folder(arguments.source)
-elif arguments.source.endswith(".gguf"):
-    made = of_gguf(arguments.source)
-else:
-    made = of_ranks(arguments.source, arguments.pattern)
-with open(arguments.output, "w", encoding="utf-8") as file:
-    json.dump(made, file, ensure_ascii=False)
+def of_broken(path):
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    merges, vocab = document["model"].get("merges", []), document["model"]["vocab"]
+    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
+    known = [[a, b] for a, b in pairs if a in vocab and b in vocab and a + b in vocab]
+    if len(known) == len(merges):
+        raise SystemExit("all merges are of pieces of the vocabulary")
+    document["model"]["merges"] = known
+    return document
+
+
+def document_of(source, pattern):
+    if os.path.isdir(source):
+        return of_folder(source)
+    if source.endswith(".gguf"):
+        return of_gguf(source)
+    if source.endswith(".json"):
+        return of_broken(source)
+    return of_ranks(source, pattern)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source")
+    parser.add_argument("output")
+    parser.add_argument("--pattern", choices=sorted(PATTERNS), default="llama-bpe")
+    arguments = parser.parse_args()
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        json.dump(document_of(arguments.source, arguments.pattern), file, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    main()

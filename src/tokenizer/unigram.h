@@ -13,9 +13,10 @@
 // 1/128. As SentencePiece 0.2.2 and 0.2.3 do it; up to 0.2.1 it compared sums before it rounded
 // them, and never began anew.
 //
-// Work is at most the word's length times that of the longest piece. Memory is linear in the
-// longest stretch that pieces cover without a gap between two of them; in running text, a few
-// words.
+// Work is at most the word's length times that of the longest piece. The best ways to all places
+// that are still open mostly begin alike; what they share is settled, at the latest every few
+// thousand bytes. Only where they never meet (pieces of two letters alone, and one letter again and
+// again) do places take memory as long as the word lasts, four bytes for each of its bytes.
 //
 // Immutable, thread-safe as long as each thread has its own Scratch.
 #ifndef OUTRIDER_TOKENIZER_UNIGRAM_H_
@@ -55,21 +56,19 @@ inline constexpr double kUnknownPenalty = 10.0;
 class Unigram {
  public:
   struct Scratch {
-    struct Place {  // a byte of the word, and the best way to get there
-      double sum = 0;
-      std::size_t begin = kUnreached;  // of its last piece
-      TokenId id = kNoToken;
-    };
-    static constexpr std::size_t kUnreached = ~std::size_t{0};
-    std::vector<Place> places;
-    std::vector<std::size_t> path;  // ends of pieces, the last one first
+    // The last piece of the best way to each place (a byte of the word) that is not settled.
+    std::vector<std::int32_t> last_pieces;
+    std::vector<double> sums;        // of the ways to places, as far as the longest piece reaches
+    std::vector<std::int32_t> path;  // pieces, the last one first
+    std::vector<char> on_path;       // of each place
     // How much work there was, for tests.
     std::uint64_t n_steps = 0;
     std::size_t n_places = 0;
   };
 
   Unigram() = default;
-  // `pieces`: those that text may become, of `vocabulary`, each once.
+  // `pieces`: those that text may become, of `vocabulary`, each once, none longer than
+  // kLongestPiece_bytes.
   Unigram(const Vocabulary& vocabulary, std::span<const ScoredPiece> pieces,
           UnigramOptions options);
 
@@ -80,13 +79,20 @@ class Unigram {
 
  private:
   class Output;
+  class Search;
+  // What last_pieces holds besides ids.
+  static constexpr std::int32_t kUnreached = -2;
+  static constexpr std::int32_t kUnknownCharacter = -3;
   double rounded(double sum) const {
     return options_.single_precision ? static_cast<double>(static_cast<float>(sum)) : sum;
   }
 
   UnigramOptions options_;
   PieceTrie trie_;
-  std::vector<double> scores_;  // (vocabulary.size()); of ids that are in the trie
+  // (vocabulary.size()); of ids that are in the trie
+  std::vector<double> scores_;
+  std::vector<std::uint16_t> n_bytes_;
+  std::size_t longest_ = 4;  // bytes of any piece or character
   std::array<TokenId, 256> byte_tokens_{};
 };
 

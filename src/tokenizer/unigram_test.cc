@@ -268,6 +268,26 @@ TEST(Unigram, WorkIsLinearInTheText) {
   Ids ids;
   words.unigram(of_words).encode(text, of_words, false, scratch, ids);
   EXPECT_LE(scratch.n_places, 6u);
+  // Pieces that hang together from end to end: of all ways, the beginnings are the same.
+  for (const bool single_precision : {false, true}) {
+    const Model chained = random_model(random, single_precision);
+    const Vocabulary of_chained = chained.vocabulary();
+    const std::string word = random_word(random, 3, 100000);
+    Unigram::Scratch used;
+    Ids found;
+    chained.unigram(of_chained).encode(word, of_chained, false, used, found);
+    EXPECT_LE(used.n_places, 2100u);
+    EXPECT_EQ(found, search(chained, word));
+  }
+}
+
+// The best ways to odd and to even places never meet: nothing is settled before the end.
+TEST(Unigram, WaysThatNeverMeet) {
+  const Model model{{"<unk>", "a", "aa"}, {0, -2, -3}, {.unknown = 0, .unknown_score = -50}};
+  for (const std::size_t n : {9999, 10000, 10001, 65536}) {
+    const std::string word(n, 'a');
+    EXPECT_EQ(encode(model, word), search(model, word)) << n;
+  }
 }
 
 }  // namespace

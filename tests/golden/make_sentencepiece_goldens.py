@@ -146,6 +146,29 @@ def unigram_variants(model):
     yield variant("high scores", model="unigram high", added_tokens=[])
     yield variant("without a type", model="unigram without type")
 
+    def byte_level_variant(name, **changes):
+        byte_level = components.byte_level()
+        return variant(name, **{**dict(model="unigram byte level", normalizer=None, pre_tokenizer=byte_level, decoder=byte_level,
+                                       added_tokens=special[:1]), **changes})
+
+    whole = components.byte_level(use_regex=False)
+    yield byte_level_variant("byte level")
+    yield byte_level_variant("byte level prefix space", pre_tokenizer=components.byte_level(add_prefix_space=True))
+    yield byte_level_variant("byte level whole", pre_tokenizer=whole)
+    yield byte_level_variant("byte level split", pre_tokenizer=components.sequence(
+        "pretokenizers", components.split(components.LLAMA3), whole))
+    yield byte_level_variant("byte level normalizer", normalizer=dict(type="ByteLevel"), pre_tokenizer=None)
+    yield byte_level_variant("byte level added", added_tokens=special[:1] + [
+        added(1000, "river", special=False, normalized=True), added(1001, "<mask>", lstrip=True)])
+    yield byte_level_variant("byte level some bytes", model="unigram some byte letters")
+
+
+def byte_level_vocab():
+    """The pieces of a trained byte-level BPE, scored as if each were as frequent as its place says."""
+    ranked = sorted(components.byte_level_model()["vocab"].items(), key=lambda item: item[1])
+    pieces = [piece for piece, _ in ranked if piece not in ("<s>", "</s>")]
+    return [["<unk>", 0.0]] + [[piece, -4 - i / 64 if len(piece) == 1 else -2 - i / 64] for i, piece in enumerate(pieces)]
+
 
 def unigram_models(model):
     vocab = [[piece.piece, piece.score] for piece in model.pieces]
@@ -158,6 +181,10 @@ def unigram_models(model):
                 pair for pair in bytes_ if pair[0] not in ("<0x98>", "<0x94>")]),
             "unigram unknown elsewhere": dict(type="Unigram", unk_id=5, vocab=vocab),
             "unigram high": dict(type="Unigram", unk_id=0, vocab=high)}
+    byte_level = byte_level_vocab()
+    made["unigram byte level"] = dict(type="Unigram", unk_id=0, vocab=byte_level)
+    made["unigram some byte letters"] = dict(type="Unigram", unk_id=0, vocab=[
+        pair for pair in byte_level if pair[0] not in ("\u00e2", "\u0122", "\u00a9", "z")])
     made["unigram without type"] = {k: v for k, v in made["unigram"].items() if k != "type"}
     return made
 
