@@ -172,14 +172,29 @@ class CompiledGrammar::Compiler {
     return result;
   }
 
-  // The least set of positions that `holds` derives from itself: holds(position, set).
-  template <typename Holds>
-  std::vector<bool> least_fixpoint(const Holds& holds) {
+  // The positions from which the end is reached: without a byte, or reading some.
+  std::vector<bool> reach_end(bool may_read) {
     const Dependents depend = dependents();
     std::vector<bool> set(static_cast<std::size_t>(grammar_.n_positions()), false);
     std::vector<int> work;
+    const auto in = [&set](int i) { return i >= 0 && set[static_cast<std::size_t>(i)]; };
+    const auto reaches = [&](const Position& position) {
+      switch (position.kind) {
+        case Step::bytes:
+          return may_read && grammar_.set(position.other).any() && in(position.next);
+        case Step::either:
+          return in(position.next) || in(position.other);
+        case Step::call:
+          return in(position.next) && in(rule(position.other).start);
+        case Step::repeat:
+          return in(position.next) && (position.least == 0 || in(rule(position.other).start));
+        case Step::end:
+          break;
+      }
+      return true;
+    };
     const auto look = [&](int i) {
-      if (set[static_cast<std::size_t>(i)] || !holds(grammar_.position(i), set)) return;
+      if (set[static_cast<std::size_t>(i)] || !reaches(grammar_.position(i))) return;
       set[static_cast<std::size_t>(i)] = true;
       work.push_back(i);
     };
@@ -194,25 +209,8 @@ class CompiledGrammar::Compiler {
     return set;
   }
 
-  // From which positions the end is reached without a byte.
   void find_nullable() {
-    const auto holds = [this](const Position& position, const std::vector<bool>& set) {
-      const auto in = [&set](int i) { return i >= 0 && set[static_cast<std::size_t>(i)]; };
-      switch (position.kind) {
-        case Step::bytes:
-          return false;
-        case Step::either:
-          return in(position.next) || in(position.other);
-        case Step::call:
-          return in(position.next) && in(rule(position.other).start);
-        case Step::repeat:
-          return in(position.next) && (position.least == 0 || in(rule(position.other).start));
-        case Step::end:
-          break;
-      }
-      return true;
-    };
-    const std::vector<bool> nullable = least_fixpoint(holds);
+    const std::vector<bool> nullable = reach_end(false);
     for (Rule& one : grammar_.rules_) one.nullable = nullable[static_cast<std::size_t>(one.start)];
     // As often as is wanted the empty text stands for a body: what is left are the others.
     for (Position& position : grammar_.positions_) {
@@ -221,23 +219,7 @@ class CompiledGrammar::Compiler {
   }
 
   void find_alive() {
-    const auto holds = [this](const Position& position, const std::vector<bool>& set) {
-      const auto in = [&set](int i) { return i >= 0 && set[static_cast<std::size_t>(i)]; };
-      switch (position.kind) {
-        case Step::bytes:
-          return grammar_.set(position.other).any() && in(position.next);
-        case Step::either:
-          return in(position.next) || in(position.other);
-        case Step::call:
-          return in(position.next) && in(rule(position.other).start);
-        case Step::repeat:
-          return in(position.next) && (position.least == 0 || in(rule(position.other).start));
-        case Step::end:
-          break;
-      }
-      return true;
-    };
-    const std::vector<bool> alive = least_fixpoint(holds);
+    const std::vector<bool> alive = reach_end(true);
     for (std::size_t i = 0; i < alive.size(); ++i) grammar_.positions_[i].alive = alive[i];
     for (Rule& one : grammar_.rules_) one.alive = at(one.start).alive;
   }

@@ -225,11 +225,10 @@ std::optional<ReplyFormat> reply_format_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<TokenId> special_markers(const ReplyFormat& format, const Tokenizer& tokenizer) {
+std::vector<TokenId> marker_tokens(const ReplyFormat& format, const Tokenizer& tokenizer) {
   std::vector<TokenId> tokens;
   for (const std::string& marker : format.markers()) {
-    const auto id = tokenizer.find(marker);
-    if (id && tokenizer.is_special(*id)) tokens.push_back(*id);
+    if (const auto id = tokenizer.find(marker)) tokens.push_back(*id);
   }
   return tokens;
 }

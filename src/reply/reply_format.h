@@ -72,8 +72,8 @@ ReplyFormat find_reply_format(std::string_view chat_template, const Tokenizer* t
 // A form by its name in docs/tools.md, without reasoning; nullopt: none of that name.
 std::optional<ReplyFormat> reply_format_named(std::string_view name);
 
-// The tokens of `tokenizer` that are markers of the format and special: for shown_tokens.
-std::vector<TokenId> special_markers(const ReplyFormat& format, const Tokenizer& tokenizer);
+// The tokens of `tokenizer` that are markers of the format: for shown_tokens.
+std::vector<TokenId> marker_tokens(const ReplyFormat& format, const Tokenizer& tokenizer);
 
 // Whether the prompt has begun the reply's reasoning, as templates do for models that always
 // reason: it ends with the opening marker, white space aside.

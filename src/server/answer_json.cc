@@ -105,6 +105,15 @@ std::string new_id(std::string_view prefix) {
   return id;
 }
 
+std::string valid_utf8(const std::string& text) {
+  return Json::parse(dumped(Json(text))).get<std::string>();
+}
+
+void send_json(HttpReply& reply, const Json& json) {
+  reply.send(
+      {.status = 200, .content_type = "application/json", .body = dumped(json), .headers = {}});
+}
+
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

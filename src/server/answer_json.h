@@ -44,6 +44,10 @@ const char* finish_reason_name(FinishReason reason);
 std::string new_id(std::string_view prefix);
 
 std::string dumped(const Json& json);
+// The text with bytes that are no UTF-8 replaced, as dumped() shows it.
+std::string valid_utf8(const std::string& text);
+// Answers with it.
+void send_json(HttpReply& reply, const Json& json);
 // The head of a response that is a stream of events.
 HttpResponse event_stream();
 // An event of a stream: "data: ...\n\n"; with a name, "event: NAME\n" before it.

@@ -100,15 +100,6 @@ void limit_reasoning(const ServedModel& model, int budget, GenerateOptions& opti
   options.most_opening = budget;
 }
 
-// Markers of calls and reasoning, as tokens where they are tokens.
-std::vector<TokenId> marker_tokens(const ServedModel& model) {
-  std::vector<TokenId> tokens;
-  for (const std::string& marker : model.reply_format().markers()) {
-    if (const auto id = model.tokenizer().find(marker)) tokens.push_back(*id);
-  }
-  return tokens;
-}
-
 }  // namespace
 
 PreparedChat prepare(const ServedModel& model, ChatRequest request) {
@@ -130,7 +121,7 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
 
   GenerateOptions& options = request.fields.options;
   add_turn_ends(model, options);
-  options.shown_tokens = marker_tokens(model);
+  options.shown_tokens = marker_tokens(format, model.tokenizer());
   if (request.reasoning_budget >= 0) limit_reasoning(model, request.reasoning_budget, options);
   options.grammar = form_of(model, request, chat.reading.tools.get(), chat.reading.in_reasoning);
   chat.texts.requests =

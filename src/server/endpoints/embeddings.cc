@@ -112,8 +112,7 @@ class Embeddings {
       json["data"] = std::move(data_);
       json["model"] = model_->name();
       json["usage"] = {{"prompt_tokens", n_tokens_}, {"total_tokens", n_tokens_}};
-      reply_->send(
-          {.status = 200, .content_type = "application/json", .body = dumped(json), .headers = {}});
+      send_json(*reply_, json);
     } catch (...) {
       current_.reset();
       reply_->send(error_response(api_error_of(std::current_exception())));

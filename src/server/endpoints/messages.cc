@@ -232,9 +232,7 @@ void count_tokens(const Call& call) {
   body.accept({"model", "thinking", "tool_choice", "output_config", "cache_control"});
   const Conversation conversation = read_messages(body);
   body.finish();
-  const Json json = {{"input_tokens", encode(*call.model, conversation).size()}};
-  call.reply->send(
-      {.status = 200, .content_type = "application/json", .body = dumped(json), .headers = {}});
+  send_json(*call.reply, {{"input_tokens", encode(*call.model, conversation).size()}});
 }
 
 }  // namespace outrider::server

@@ -117,7 +117,7 @@ void MessagesSink::event(int, const ReplyEvent& event) {
       }
       break;
     case Kind::call_end:
-      if (!streams_ && event.complete) content_.back()["input"] = parse_json(input_);
+      if (!streams_ && event.complete) content_.back()["input"] = parse_json(valid_utf8(input_));
       if (!streams_ && !event.complete) content_.erase(content_.size() - 1);
       close();
       break;
@@ -140,10 +140,7 @@ void MessagesSink::end(int, const GenerateResult& result, int n_calls) {
 }
 
 void MessagesSink::all_ended() {
-  if (!streams_) {
-    return reply_->send(
-        {.status = 200, .content_type = "application/json", .body = dumped(head()), .headers = {}});
-  }
+  if (!streams_) return send_json(*reply_, head());
   begin_stream();
   close();
   Json delta;

@@ -42,8 +42,7 @@ void OpenAiWriter::send(Json choices, const Usage& usage) {
   json["choices"] = std::move(choices);
   json["usage"] = usage_json(usage);
   json["timings"] = timings_json(usage);
-  reply_->send(
-      {.status = 200, .content_type = "application/json", .body = dumped(json), .headers = {}});
+  send_json(*reply_, json);
 }
 
 void OpenAiWriter::begin_stream() {

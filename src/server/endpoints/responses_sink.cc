@@ -200,12 +200,7 @@ void ResponsesSink::end(int, const GenerateResult& result, int) {
 }
 
 void ResponsesSink::all_ended() {
-  if (!streams_) {
-    return reply_->send({.status = 200,
-                         .content_type = "application/json",
-                         .body = dumped(response(status_)),
-                         .headers = {}});
-  }
+  if (!streams_) return send_json(*reply_, response(status_));
   begin_stream();
   const bool whole = std::string_view(status_) == "completed";
   write(whole ? "response.completed" : "response.incomplete", {{"response", response(status_)}});

@@ -48,10 +48,7 @@ std::filesystem::path read_file(JsonFields& body, const std::string& folder) {
 void answer_with(const Call& call, std::function<Json(Batch&)> work) {
   call.model->loop().post_to_batch([reply = call.reply, work = std::move(work)](Batch& batch) {
     try {
-      reply->send({.status = 200,
-                   .content_type = "application/json",
-                   .body = dumped(work(batch)),
-                   .headers = {}});
+      send_json(*reply, work(batch));
     } catch (...) {
       reply->send(error_response(api_error_of(std::current_exception())));
     }

@@ -8,14 +8,6 @@
 #include "server/endpoints/endpoints.h"
 
 namespace outrider::server {
-namespace {
-
-void send_json(const Call& call, const Json& json) {
-  call.reply->send(
-      {.status = 200, .content_type = "application/json", .body = dumped(json), .headers = {}});
-}
-
-}  // namespace
 
 void tokenize(const Call& call) {
   const Tokenizer& tokenizer = call.model->tokenizer();
@@ -34,7 +26,7 @@ void tokenize(const Call& call) {
       tokens.push_back(id);
     }
   }
-  send_json(call, {{"tokens", std::move(tokens)}});
+  send_json(*call.reply, {{"tokens", std::move(tokens)}});
 }
 
 void detokenize(const Call& call) {
@@ -50,7 +42,7 @@ void detokenize(const Call& call) {
     ids.push_back(id.get<TokenId>());
   }
   body.finish();
-  send_json(call, {{"content", tokenizer.decode(ids, true)}});
+  send_json(*call.reply, {{"content", tokenizer.decode(ids, true)}});
 }
 
 void apply_template(const Call& call) {
@@ -59,7 +51,7 @@ void apply_template(const Call& call) {
   Conversation conversation = read_conversation(body);
   conversation.add_generation_prompt = body.boolean("add_generation_prompt").value_or(true);
   body.finish();
-  send_json(call, {{"prompt", render(*call.model, conversation)}});
+  send_json(*call.reply, {{"prompt", render(*call.model, conversation)}});
 }
 
 }  // namespace outrider::server

@@ -34,6 +34,18 @@ using boost::system::error_code;
 
 constexpr const char* kJson = "application/json";
 
+// The path and query of a target that names scheme and host, too, as proxies are sent it (RFC 9112,
+// 3.2.2).
+std::string_view origin_form(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const std::size_t path = target.find_first_of("/?", scheme.size());
+    if (path == std::string_view::npos) return "/";
+    return target.substr(path);
+  }
+  return target;
+}
+
 // Small letters; header names are ASCII.
 std::string lower(std::string_view name) {
   std::string out(name);
@@ -364,6 +376,10 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
       // Where such a body ends is not known: what it says would be read as the next request.
       refusal.status = 400;
       problem = "transfer-encoding: expected chunked";
+    } else if (parser.get().version() >= 11 && parser.get().count(http::field::host) != 1) {
+      refusal.status = 400;  // RFC 9112, 3.2
+      problem = fmt::format("host: expected one header, got {}",
+                            parser.get().count(http::field::host));
     }
     if (!problem.empty()) {
       refusal.body = (*error_body)(refusal.status, problem);
@@ -373,7 +389,8 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
     http::request<http::string_body> message = parser.release();
     HttpRequest request;
     request.method = std::string(message.method_string());
-    const std::string_view target(message.target().data(), message.target().size());
+    const std::string_view target =
+        origin_form({message.target().data(), message.target().size()});
     const std::size_t mark = std::min(target.find('?'), target.size());
     request.path = std::string(target.substr(0, mark));
     if (mark < target.size()) request.query = std::string(target.substr(mark + 1));

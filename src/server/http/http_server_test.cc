@@ -77,6 +77,8 @@ TEST(HttpServer, AnswersWithWhatTheRequestSaid) {
   EXPECT_EQ(answer.headers.at("content-type"), "text/plain");
   EXPECT_EQ(answer.headers.at("x-peer"), "127.0.0.1");
   EXPECT_EQ(client.request("PURGE", "/", "").body, "PURGE /? [] ");  // any method
+  EXPECT_EQ(client.get("http://x:8080/a/b?c=http://d").body, "GET /a/b?c=http://d [] ");
+  EXPECT_EQ(client.get("http://x").body, "GET /? [] ");
 }
 
 TEST(HttpServer, KeepsConnectionsAliveUnlessTheyAskForTheEnd) {

@@ -71,6 +71,7 @@ std::vector<std::string> corpus() {
       std::string(64, '\0'),
   };
   // Headers.
+  texts.push_back("GET / HTTP/1.1\r\n\r\n");
   const std::string get = "GET / HTTP/1.1\r\n" + kHost;
   for (const std::string& header : {
            "NoColon\r\n"s,
@@ -98,6 +99,7 @@ std::vector<std::string> corpus() {
            "Content-Length: 5, 6\r\n"s,
            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"s,
            "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"s,
+           "Host: y\r\n"s,
            "Transfer-Encoding: gzip\r\n"s,
            "Transfer-Encoding: identity\r\n"s,
            "Transfer-Encoding: chunked, gzip\r\n"s,
