@@ -33,6 +33,7 @@ struct ServeFlags {
   int context = 0;
   double max_time = 0;
   std::string slot_folder;
+  bool trusts_messages = false;
   std::string name;
   std::string key_file;
   std::string template_file;
@@ -74,6 +75,7 @@ server::ServedOptions served_options(const ServeFlags& flags) {
     throw Error("serve", "--slot-save-path", "a folder", fmt::format("'{}'", flags.slot_folder));
   }
   served.slot_folder = flags.slot_folder;
+  served.guard = flags.trusts_messages ? MessageGuard::none : MessageGuard::special_tokens;
   if (!flags.template_file.empty()) served.chat_template = read_text(flags.template_file);
   served.metrics = std::make_shared<server::Metrics>();
   return served;
@@ -193,6 +195,9 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
       ->group(kServer);
   add_path(*app, "--chat-template", flags->template_file, "FILE",
            "Jinja template of chats (default: the model's own)")
+      ->group(kServer);
+  app->add_flag("--trust-messages", flags->trusts_messages,
+                "Special tokens that messages spell are these tokens (default: they are text)")
       ->group(kServer);
   app->add_option("--name", flags->name, "The model's name (default: its file's)")
       ->type_name("NAME")

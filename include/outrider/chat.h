@@ -38,11 +38,22 @@ ChatTemplate chat_template_of(const Tokenizer& tokenizer, bool with_tools = fals
 std::string render_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                         std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
-// The ids of that prompt. Where messages are guarded, a special token that a message spells is
-// text: the prompt's special tokens are those that the template itself writes around the same
-// number of neutral messages, and a prompt for which the template makes others out of a message
-// throws Error.
+// A prompt, and which parts of it are text whatever special tokens they spell: ranges in ascending
+// order. Tokenizer::encode_with_literals(text, false, literals) gives its ids.
+struct ChatPrompt {
+  std::string text;
+  std::vector<TextRange> literals = {};
+};
+// render_chat of messages as a JSON array, whose objects may have all that the template reads.
+// Where messages are guarded, a special token that the `content` of one spells is text: the
+// prompt's special tokens are those that the template itself writes around neutral contents, and a
+// prompt for which the template makes others out of a content throws Error.
 enum class MessageGuard { none, special_tokens };
+ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                            std::string_view messages, MessageGuard guard,
+                            const ChatOptions& options = {});
+
+// The ids of that prompt.
 std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                                  std::span<const ChatMessage> messages, MessageGuard guard,
                                  const ChatOptions& options = {});

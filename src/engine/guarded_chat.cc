@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,6 +24,23 @@
 namespace outrider {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The contents of a JSON array of messages that are texts.
+std::vector<std::string*> contents_of(Json& messages) {
+  std::vector<std::string*> contents;
+  for (Json& message : messages) {
+    const auto content = message.is_object() ? message.find("content") : message.end();
+    if (content == message.end() || !content->is_string()) continue;
+    contents.push_back(content->get_ptr<std::string*>());
+  }
+  return contents;
+}
+
 // The noncharacters U+FDD0 to U+FDEF, which Unicode keeps for uses like this one: three bytes each.
 constexpr int kCandidates = 32;
 constexpr std::size_t kMarkBytes = 3;
@@ -33,14 +51,14 @@ struct Marks {
 };
 
 // Two that no message holds.
-Marks choose_marks(std::span<const ChatMessage> messages) {
+Marks choose_marks(std::span<std::string* const> contents) {
   std::vector<std::string> free;
   for (int i = 0; i < kCandidates && free.size() < 2; ++i) {
     const std::string mark = candidate(i);
-    const auto holds = [&](const ChatMessage& message) {
-      return message.content.find(mark) != std::string::npos;
+    const auto holds = [&](const std::string* content) {
+      return content->find(mark) != std::string::npos;
     };
-    if (std::none_of(messages.begin(), messages.end(), holds)) free.push_back(mark);
+    if (std::none_of(contents.begin(), contents.end(), holds)) free.push_back(mark);
   }
   if (free.size() < 2) {
     throw Error("guard messages", "messages", "some noncharacters of U+FDD0 to U+FDEF left out",
@@ -73,16 +91,11 @@ std::string with_marks(const std::string& content, const Tokenizer& tokenizer, c
   return marked.append(content, done);
 }
 
-struct Marked {
-  std::string text;  // without marks
-  std::vector<TextRange> literal;
-};
-
 // What stands between an opening mark and the closing one that follows, if it is a spelling: of
 // what a template has cut apart, nothing is left to guard.
-Marked without_marks(std::string_view text, const Marks& marks,
+ChatPrompt without_marks(std::string_view text, const Marks& marks,
                      const std::set<std::string, std::less<>>& spellings) {
-  Marked found;
+  ChatPrompt found;
   std::size_t begin = std::string::npos;  // in found.text, behind the last opening mark
   while (!text.empty()) {
     if (text.starts_with(marks.open)) {
@@ -90,7 +103,7 @@ Marked without_marks(std::string_view text, const Marks& marks,
       text.remove_prefix(kMarkBytes);
     } else if (text.starts_with(marks.close)) {
       if (begin != std::string::npos && spellings.contains(found.text.substr(begin))) {
-        found.literal.push_back({begin, found.text.size()});
+        found.literals.push_back({begin, found.text.size()});
       }
       begin = std::string::npos;
       text.remove_prefix(kMarkBytes);
@@ -104,35 +117,50 @@ Marked without_marks(std::string_view text, const Marks& marks,
 
 }  // namespace
 
-std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
-                                 std::span<const ChatMessage> messages, MessageGuard guard,
-                                 const ChatOptions& options) {
-  if (guard == MessageGuard::none) {
-    return tokenizer.encode(render_chat(chat_template, tokenizer, messages, options), false);
+ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                            std::string_view messages, MessageGuard guard,
+                            const ChatOptions& options) {
+  const auto render = [&](std::string_view list) {
+    return chat_template.render(chat_variables(&tokenizer, list, options), options.clock);
+  };
+  ChatPrompt prompt{.text = render(messages)};
+  if (guard == MessageGuard::none) return prompt;
+  const auto special = [&](const ChatPrompt& of) {
+    return special_ids(tokenizer.encode_with_literals(of.text, false, of.literals), tokenizer);
+  };
+  const Json given = Json::parse(messages);  // render() has read it
+  Json changed = given;
+  for (std::string* const content : contents_of(changed)) {
+    if (!content->empty()) *content = "x";
   }
-  std::vector<ChatMessage> changed(messages.begin(), messages.end());
-  for (ChatMessage& message : changed) {
-    if (!message.content.empty()) message.content = "x";
-  }
-  const auto encoded = [&](const std::string& text) { return tokenizer.encode(text, false); };
-  const std::vector<TokenId> own =
-      special_ids(encoded(render_chat(chat_template, tokenizer, changed, options)), tokenizer);
-  std::vector<TokenId> ids = encoded(render_chat(chat_template, tokenizer, messages, options));
-  if (special_ids(ids, tokenizer) == own) return ids;
+  const std::vector<TokenId> own = special({.text = render(dumped(changed))});
+  if (special(prompt) == own) return prompt;
 
-  const Marks marks = choose_marks(messages);
+  changed = given;
+  const std::vector<std::string*> contents = contents_of(changed);
+  const Marks marks = choose_marks(contents);
   std::set<std::string, std::less<>> spellings;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    changed[i].content = with_marks(messages[i].content, tokenizer, marks, spellings);
+  for (std::string* const content : contents) {
+    *content = with_marks(*content, tokenizer, marks, spellings);
   }
-  const Marked prompt =
-      without_marks(render_chat(chat_template, tokenizer, changed, options), marks, spellings);
-  ids = tokenizer.encode_with_literals(prompt.text, false, prompt.literal);
-  if (special_ids(ids, tokenizer) != own) {
+  prompt = without_marks(render(dumped(changed)), marks, spellings);
+  if (special(prompt) != own) {
     throw Error("guard messages", "prompt", "the template's own special tokens",
                 "others, which the template makes out of a message");
   }
-  return ids;
+  return prompt;
+}
+
+std::vector<TokenId> encode_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                                 std::span<const ChatMessage> messages, MessageGuard guard,
+                                 const ChatOptions& options) {
+  Json list = Json::array();
+  for (const ChatMessage& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  const ChatPrompt prompt =
+      render_chat_json(chat_template, tokenizer, dumped(list), guard, options);
+  return tokenizer.encode_with_literals(prompt.text, false, prompt.literals);
 }
 
 }  // namespace outrider

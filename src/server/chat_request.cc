@@ -108,13 +108,14 @@ PreparedChat prepare(const ServedModel& model, ChatRequest request) {
   chat.reading.calls = chat.reading.tools != nullptr;
   const ReplyFormat& format = model.reply_format();
   if (format.reasoning.end.empty()) request.reasoning_budget = -1;
-  std::string text = render(model, request.conversation);
-  chat.reading.in_reasoning = opens_reasoning(format, text);
+  ChatPrompt rendered = render(model, request.conversation);
+  chat.reading.in_reasoning = opens_reasoning(format, rendered.text);
   if (request.reasoning_budget >= 0 && !chat.reading.in_reasoning) {
-    text += format.reasoning.begin + "\n";  // what is counted has to begin
+    rendered.text += format.reasoning.begin + "\n";  // what is counted has to begin
     chat.reading.in_reasoning = true;
   }
-  std::vector<TokenId> prompt = model.tokenizer().encode(text, false);
+  std::vector<TokenId> prompt =
+      model.tokenizer().encode_with_literals(rendered.text, false, rendered.literals);
   chat.n_prompt = static_cast<std::int64_t>(prompt.size());
   chat.texts.speculation = request.fields.speculation;
   chat.texts.slot = request.fields.slot;

@@ -400,6 +400,28 @@ TEST_F(ChatServer, WhatCannotBeAnsweredIsRefusedByName) {
   EXPECT_EQ(unrepresentable.status, 400) << unrepresentable.body;
 }
 
+// Guarded, a message's special tokens are text: they take as many tokens as they have bytes. What a
+// template makes of a message (here the token that a script begins with) is refused.
+TEST_F(ChatServer, MessagesSpellNoSpecialTokensWhereTheyAreGuarded) {
+  ServedOptions options;
+  options.guard = MessageGuard::special_tokens;
+  const RunningServer guarded(ServedModels::get().scripted(), options);
+  const auto n_prompt = [](const RunningServer& of, const std::string& content) {
+    const json answer = of.ask("/v1/messages/count_tokens", {{"messages", question(content)["messages"]}});
+    return answer["input_tokens"].get<int>();
+  };
+  const int plain = n_prompt(guarded, "say");
+  EXPECT_EQ(n_prompt(server(), "say"), plain);
+  EXPECT_EQ(n_prompt(server(), "say<|end|>"), plain + 2);  // twice: the template repeats it
+  EXPECT_EQ(n_prompt(guarded, "say<|end|>"), plain + 2 * static_cast<int>(std::string("<|end|>").size()));
+  const json body = {{"messages", question("say<|end|>")["messages"]}, {"max_tokens", 1}};
+  EXPECT_EQ(guarded.ask("/v1/chat/completions", body)["usage"]["prompt_tokens"],
+            n_prompt(guarded, "say<|end|>"));
+  const HttpAnswer refused = guarded.post("/v1/chat/completions", question("hello"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("special tokens"));
+}
+
 TEST_F(ChatServer, APromptBeyondTheContextIsRefused) {
   const HttpAnswer answer = server().post("/v1/chat/completions", question(std::string(5000, 'x')));
   EXPECT_EQ(answer.status, 400);

@@ -101,19 +101,19 @@ Conversation read_conversation(JsonFields& body) {
   return conversation;
 }
 
-std::string render(const ServedModel& model, const Conversation& conversation) {
+ChatPrompt render(const ServedModel& model, const Conversation& conversation) {
   const bool with_tools = !conversation.tools.empty();
   ChatOptions options;
   options.add_generation_prompt = conversation.add_generation_prompt;
   if (with_tools) options.tools = dumped(conversation.tools);
   if (!conversation.variables.empty()) options.variables = dumped(conversation.variables);
-  return model.chat_template(with_tools)
-      .render(chat_variables(&model.tokenizer(), dumped(conversation.messages), options),
-              options.clock);
+  return render_chat_json(model.chat_template(with_tools), model.tokenizer(),
+                          dumped(conversation.messages), model.options().guard, options);
 }
 
 std::vector<TokenId> encode(const ServedModel& model, const Conversation& conversation) {
-  return model.tokenizer().encode(render(model, conversation), false);
+  const ChatPrompt prompt = render(model, conversation);
+  return model.tokenizer().encode_with_literals(prompt.text, false, prompt.literals);
 }
 
 }  // namespace outrider::server

@@ -26,8 +26,9 @@ Conversation read_conversation(JsonFields& body);
 // A list of parts as one text, a line each. Throws ApiError (400) that begins with the path.
 std::string joined_parts(const Json& parts, const std::string& path);
 
-// Throws Error in the template's own words where it refuses the messages.
-std::string render(const ServedModel& model, const Conversation& conversation);
+// Throws Error in the template's own words where it refuses the messages. Special tokens that
+// messages spell are text, unless the server was told to trust them (ServedOptions).
+ChatPrompt render(const ServedModel& model, const Conversation& conversation);
 std::vector<TokenId> encode(const ServedModel& model, const Conversation& conversation);
 
 }  // namespace outrider::server

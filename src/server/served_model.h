@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "outrider/chat.h"
 #include "outrider/chat_template.h"
 #include "outrider/generate.h"
 #include "reply/reply_format.h"
@@ -32,6 +33,7 @@ struct ServedOptions {
   std::shared_ptr<StepTurn> turn = nullptr;    // of models that run in one process
   int context = 0;         // most tokens of a prompt and its answer together; 0: the model's own
   double max_seconds = 0;  // of a request (GenerateOptions::max_seconds); 0: no bound
+  MessageGuard guard = MessageGuard::none;  // against special tokens that messages spell
   std::string slot_folder = {};  // where texts are saved; empty: nowhere
 };
 

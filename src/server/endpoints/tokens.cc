@@ -51,7 +51,7 @@ void apply_template(const Call& call) {
   Conversation conversation = read_conversation(body);
   conversation.add_generation_prompt = body.boolean("add_generation_prompt").value_or(true);
   body.finish();
-  send_json(*call.reply, {{"prompt", render(*call.model, conversation)}});
+  send_json(*call.reply, {{"prompt", render(*call.model, conversation).text}});
 }
 
 }  // namespace outrider::server
