@@ -94,7 +94,7 @@ std::string with_marks(const std::string& content, const Tokenizer& tokenizer, c
 // What stands between an opening mark and the closing one that follows, if it is a spelling: of
 // what a template has cut apart, nothing is left to guard.
 ChatPrompt without_marks(std::string_view text, const Marks& marks,
-                     const std::set<std::string, std::less<>>& spellings) {
+                         const std::set<std::string, std::less<>>& spellings) {
   ChatPrompt found;
   std::size_t begin = std::string::npos;  // in found.text, behind the last opening mark
   while (!text.empty()) {

@@ -407,13 +407,15 @@ TEST_F(ChatServer, MessagesSpellNoSpecialTokensWhereTheyAreGuarded) {
   options.guard = MessageGuard::special_tokens;
   const RunningServer guarded(ServedModels::get().scripted(), options);
   const auto n_prompt = [](const RunningServer& of, const std::string& content) {
-    const json answer = of.ask("/v1/messages/count_tokens", {{"messages", question(content)["messages"]}});
+    const json answer =
+        of.ask("/v1/messages/count_tokens", {{"messages", question(content)["messages"]}});
     return answer["input_tokens"].get<int>();
   };
   const int plain = n_prompt(guarded, "say");
   EXPECT_EQ(n_prompt(server(), "say"), plain);
   EXPECT_EQ(n_prompt(server(), "say<|end|>"), plain + 2);  // twice: the template repeats it
-  EXPECT_EQ(n_prompt(guarded, "say<|end|>"), plain + 2 * static_cast<int>(std::string("<|end|>").size()));
+  EXPECT_EQ(n_prompt(guarded, "say<|end|>"),
+            plain + 2 * static_cast<int>(std::string("<|end|>").size()));
   const json body = {{"messages", question("say<|end|>")["messages"]}, {"max_tokens", 1}};
   EXPECT_EQ(guarded.ask("/v1/chat/completions", body)["usage"]["prompt_tokens"],
             n_prompt(guarded, "say<|end|>"));

@@ -118,9 +118,7 @@ class GenerationServer : public ::testing::Test {
     options.ignore_eos = true;
     options.keep_logits = true;
     options.log_probs = 0;
-    options.on_token = [&all](const TokenEvent& event) {
-      all.log_probs.push_back(event.log_prob);
-    };
+    options.on_token = [&all](const TokenEvent& event) { all.log_probs.push_back(event.log_prob); };
     if (!wish.pattern.empty()) options.grammar = Grammar::from_regex(wish.pattern);
     if (!wish.stop.empty()) options.stop_strings = {wish.stop};
     Generator generator(model);

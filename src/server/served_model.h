@@ -34,7 +34,7 @@ struct ServedOptions {
   int context = 0;         // most tokens of a prompt and its answer together; 0: the model's own
   double max_seconds = 0;  // of a request (GenerateOptions::max_seconds); 0: no bound
   MessageGuard guard = MessageGuard::none;  // against special tokens that messages spell
-  std::string slot_folder = {};  // where texts are saved; empty: nowhere
+  std::string slot_folder = {};             // where texts are saved; empty: nowhere
 };
 
 // Immutable but for what its loop does. Thread-safe.

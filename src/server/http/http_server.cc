@@ -378,8 +378,8 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
       problem = "transfer-encoding: expected chunked";
     } else if (parser.get().version() >= 11 && parser.get().count(http::field::host) != 1) {
       refusal.status = 400;  // RFC 9112, 3.2
-      problem = fmt::format("host: expected one header, got {}",
-                            parser.get().count(http::field::host));
+      problem =
+          fmt::format("host: expected one header, got {}", parser.get().count(http::field::host));
     }
     if (!problem.empty()) {
       refusal.body = (*error_body)(refusal.status, problem);
@@ -389,8 +389,7 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
     http::request<http::string_body> message = parser.release();
     HttpRequest request;
     request.method = std::string(message.method_string());
-    const std::string_view target =
-        origin_form({message.target().data(), message.target().size()});
+    const std::string_view target = origin_form({message.target().data(), message.target().size()});
     const std::size_t mark = std::min(target.find('?'), target.size());
     request.path = std::string(target.substr(0, mark));
     if (mark < target.size()) request.query = std::string(target.substr(mark + 1));
