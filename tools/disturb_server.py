@@ -140,7 +140,7 @@ async def repeat(work, count, at_once, seed):
 async def run(options):
     server = Server(options.url)
     source = random.Random(options.seed)
-    wishes = [{"prompt": prompt_of(source, 12), "max_tokens": 48, "seed": number, "temperature": number % 2,
+    wishes = [{"prompt": prompt_of(source, 12), "max_tokens": options.steady_tokens, "seed": number, "temperature": number % 2,
                "ignore_eos": True} for number in range(options.steady)]
     expected = [await server.completion(wish) for wish in wishes]
     ended = False
@@ -181,6 +181,7 @@ def main():
     parser.add_argument("--disconnects", type=int, default=1000)
     parser.add_argument("--malformed", type=int, default=500)
     parser.add_argument("--steady", type=int, default=4, help="clients whose answers are looked at")
+    parser.add_argument("--steady-tokens", type=int, default=48, help="of their answers")
     parser.add_argument("--seed", type=int, default=1)
     raise SystemExit(asyncio.run(run(parser.parse_args())))
 

@@ -154,6 +154,23 @@ TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   EXPECT_EQ(batch.load().n_waiting, 0U);
 }
 
+// The least memory that a model loads with: a page.
+TEST_F(BatchOfTexts, PassesAreMeasuredWithinTheMemory) {
+  const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
+  const auto model = load(bytes_per_token * kPageTokens);
+  const std::vector<std::string> drafters = {"suffix"};
+  Batch batch(model, drafters, {.threads = 1});
+  batch.measure_passes();
+  const GenerateRequest request = request_of(encode(DrafterFiles::kFewPrompt), 12);
+  batch.submit(request, {.drafter = "suffix", .adaptive = true}, note(0));
+  batch.submit(request, {.drafter = "suffix", .adaptive = true}, note(1));
+  run(batch);
+  for (const int name : {0, 1}) {
+    ASSERT_EQ(ended_.at(name).error, nullptr) << message_of(ended_.at(name).error);
+    expect_same(ended_.at(name).result, alone(load(), request));
+  }
+}
+
 // Texts that need more memory together than there is take turns; drafts that it does not hold are
 // not made, whoever drafts and whatever the rule asks of the drafter where nothing was drafted.
 TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {

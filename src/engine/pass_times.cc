@@ -87,8 +87,13 @@ PassTimes measure_passes(LanguageModel& model) {
   const auto sequence = model.open({.n_tokens = kContext + std::max(most, 0)});
   const auto began = Clock::now();
   std::vector<PassTimes::Measured> measured;
+  const auto fits = [&](int n_tokens) {
+    const SequenceGrowth growth{.sequence = sequence.get(), .n_tokens = n_tokens};
+    return model.fits({&growth, 1});
+  };
+  if (most < 1 || !fits(kContext + 1)) return {};
   prefill(model, *sequence, std::span(tokens).first(kContext), output);
-  for (int rows = 1; rows <= most; rows *= 2) {
+  for (int rows = 1; rows <= most && fits(rows); rows *= 2) {
     double least = 0;
     for (int time = 0; time < 2; ++time) {
       TokenBlock block;
