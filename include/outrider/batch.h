@@ -98,6 +98,11 @@ class Batch {
   // Drops a text that has ended; does nothing for one that is not kept.
   void drop_text(RequestId id);
 
+  // For work with the model beside the batch that needs memory of the KV cache: drops kept texts,
+  // and then takes it from running ones, the last one first, which go on when there is room again,
+  // until `fits` says yes. false: there is nothing left to take.
+  bool make_room(const std::function<bool()>& fits);
+
   // Measures what passes of the target, and of the drafters' models, cost by their rows: for
   // requests whose speculation is adaptive. Takes some dozen passes, once, and follows the costs
   // from then on. Not while a text runs.

@@ -25,6 +25,8 @@ class Embedding {
   Embedding(Embedding&&) noexcept;
   Embedding& operator=(Embedding&&) noexcept;
 
+  // Whether the KV cache has room for the rest of the text now.
+  bool fits();
   // Runs up to 256 more tokens; false: none is left. Throws Error where the KV cache
   // (--kv-memory) has no room for the text.
   bool step();

@@ -239,6 +239,17 @@ void Batch::drop_text(RequestId id) {
   state_->publish_load();
 }
 
+bool Batch::make_room(const std::function<bool()>& fits) {
+  State& state = *state_;
+  for (std::size_t left = state.running.size(); !fits();) {
+    if (state.kept.drop_oldest()) continue;
+    while (left > 0 && !state.running[left - 1]->is_open) --left;
+    if (left == 0) return false;
+    state.preempt(*state.running[left - 1]);
+  }
+  return true;
+}
+
 void Batch::measure_passes() { state_->planner.measure(state_->model->language_model()); }
 
 bool Batch::step() {

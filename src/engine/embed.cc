@@ -16,6 +16,8 @@
 namespace outrider {
 
 struct Embedding::State {
+  Sequence& open();
+
   std::shared_ptr<const Model> model;
   std::vector<TokenId> ids;
   std::unique_ptr<Sequence> sequence;
@@ -46,18 +48,32 @@ Embedding::~Embedding() = default;
 Embedding::Embedding(Embedding&&) noexcept = default;
 Embedding& Embedding::operator=(Embedding&&) noexcept = default;
 
+// The text's sequence, opened where it is not.
+Sequence& Embedding::State::open() {
+  if (sequence == nullptr) {
+    sequence = model->language_model().open({.n_tokens = static_cast<int>(ids.size())});
+  }
+  return *sequence;
+}
+
+bool Embedding::fits() {
+  State& state = *state_;
+  if (state.n_run == state.ids.size()) return true;
+  const SequenceGrowth growth{.sequence = &state.open(),
+                              .n_tokens = static_cast<int>(state.ids.size() - state.n_run)};
+  return state.model->language_model().fits({&growth, 1});
+}
+
 bool Embedding::step() {
   State& state = *state_;
   LanguageModel& model = state.model->language_model();
   if (state.n_run == state.ids.size()) return false;
-  if (state.sequence == nullptr) {
-    state.sequence = model.open({.n_tokens = static_cast<int>(state.ids.size())});
-  }
+  Sequence& sequence = state.open();
   const auto rows = std::span<const TokenId>(state.ids)
                         .subspan(state.n_run)
                         .first(std::min<std::size_t>(state.ids.size() - state.n_run, kPrefillRows));
   const int last_layer = model.config().n_layers;
-  prefill(model, *state.sequence, rows, state.output, {&last_layer, 1});
+  prefill(model, sequence, rows, state.output, {&last_layer, 1});
   state.sums.resize(static_cast<std::size_t>(state.output.feature_width), 0);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const std::span<const float> hidden = state.output.feature_row(static_cast<int>(row));

@@ -38,8 +38,8 @@ class PassTimes {
 };
 
 // Measures passes of 1, 2, 4 .. 64 rows on a text of its own, twice each, and takes the lesser
-// times; some two seconds at most, and none that the KV cache's memory does not hold. Throws what the
-// model throws.
+// times; some two seconds at most, and none that the KV cache's memory does not hold. Throws what
+// the model throws.
 PassTimes measure_passes(LanguageModel& model);
 
 }  // namespace outrider

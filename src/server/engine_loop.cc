@@ -71,20 +71,13 @@ void EngineLoop::require_room() const {
                  "", "queue_full");
 }
 
-void EngineLoop::post(std::function<bool()> slice) {
+void EngineLoop::post(Slice slice) {
   {
     const std::lock_guard lock(state_->mutex);
     require_room();
     state_->slices.push_back(std::move(slice));
   }
   state_->changed.notify_all();
-}
-
-void EngineLoop::post_to_batch(std::function<void(Batch&)> work) {
-  post([state = state_.get(), work = std::move(work)] {  // the state outlives its slices
-    work(state->batch);
-    return false;
-  });
 }
 
 RequestId EngineLoop::submit(GenerateRequest request, const SpeculationOptions& speculation,
@@ -147,13 +140,13 @@ void EngineLoop::wait_until_idle() const {
 
 // A slice of what waits longest.
 void EngineLoop::State::work() {
-  std::function<bool()> slice;
+  Slice slice;
   {
     const std::lock_guard lock(mutex);
     if (slices.empty()) return;
     slice = slices.front();
   }
-  if (slice()) return;
+  if (slice(batch)) return;
   const std::lock_guard lock(mutex);
   slices.pop_front();
 }

@@ -53,12 +53,11 @@ class EngineLoop {
                    Batch::OnEnd on_end);
   void cancel(RequestId id);
 
-  // Work with the model that is no text of the batch: its slices are called on the loop's thread,
+  // Work with the batch or its model that is no text: its slices are called on the loop's thread,
   // one between two steps of the batch, until one says that there is no more. Throws ApiError as
   // submit() does. What a slice throws is its end: catch it there.
-  void post(std::function<bool()> slice);
-  // The same for work with the batch itself, all at once.
-  void post_to_batch(std::function<void(Batch&)> work);
+  using Slice = std::function<bool(Batch&)>;
+  void post(Slice slice);
   // Waits until no request is in flight and the callbacks of all have been let go. Not to be called
   // in one.
   void wait_until_idle() const;
@@ -84,7 +83,7 @@ class EngineLoop {
     std::condition_variable changed;
     std::set<RequestId> in_flight;
     std::size_t n_submitting = 0;
-    std::deque<std::function<bool()>> slices;
+    std::deque<Slice> slices;
     bool steps = false;
     bool ends = false;
   };

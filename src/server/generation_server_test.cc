@@ -268,6 +268,37 @@ TEST_F(GenerationServer, ExtremeSettingsAreNoCrash) {
   EXPECT_EQ(server().post("/v1/completions", body_of({.prompt = "x"})).status, 200);
 }
 
+// Two pages of KV cache: texts take turns, and give way to embeddings, which need both.
+TEST(FullServer, EmbeddingsFindRoomBesideTexts) {
+  const std::string target = ServedModels::get().target();
+  ServedOptions served;
+  served.batch.most_kept = 8;
+  served.drafters = {"suffix"};
+  served.speculation.drafter_options.kv_memory_bytes =
+      static_cast<std::uint64_t>(
+          Model::load(target, {.threads = 1})->summary().kv_bytes_per_token) *
+      2 * 64;
+  RunningServer server(target, served);
+  const json text = {
+      {"prompt", "Once upon"}, {"max_tokens", 40}, {"seed", 3}, {"ignore_eos", true}};
+  const json vector = {{"input", std::string(100, 'x') + " a"}};
+  const json expected_text = server.ask("/v1/completions", text)["choices"];
+  const json expected_vector = server.ask("/v1/embeddings", vector)["data"];
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.emplace_back([&, i] {
+      for (int j = 0; j < 10; ++j) {
+        if (i % 2 == 0) {
+          EXPECT_EQ(server.ask("/v1/completions", text)["choices"], expected_text);
+        } else {
+          EXPECT_EQ(server.ask("/v1/embeddings", vector)["data"], expected_vector);
+        }
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
 TEST(FullServer, ClientsThatLeaveFreeTheirPlaces) {
   RunningServer server(ServedModels::get().patient());
   std::mt19937 random(3);

@@ -155,7 +155,10 @@ class RunningServer {
     if (served.sampling.temperature == 0) served.sampling.temperature = 1;
     options.port = 0;
     model_ = std::make_shared<const server::ServedModel>(
-        Model::load(model_directory, {.threads = 1}), served);
+        Model::load(
+            model_directory,
+            {.kv_memory_bytes = served.speculation.drafter_options.kv_memory_bytes, .threads = 1}),
+        served);
     server_ = std::make_unique<server::Server>(model_, options);
     thread_ = std::thread([this] { server_->run(); });
   }

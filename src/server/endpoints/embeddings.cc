@@ -96,14 +96,19 @@ class Embeddings {
     for (const Ids& text : texts_) n_tokens_ += text.size();
   }
 
-  // false: all is done, and answered.
-  bool step() {
+  // false: all is done, and answered. Where the KV cache's memory is bounded, the batch's texts
+  // give way, and a text is run all at once: it holds nothing while they go on.
+  bool step(Batch& batch) {
     try {
       if (gone_) return false;
       if (current_ == nullptr) {
         current_ = std::make_unique<Embedding>(model_->loop().model(), texts_[data_.size()]);
+        batch.make_room([this] { return current_->fits(); });
       }
-      if (current_->step()) return true;
+      const bool bounded = model_->options().speculation.drafter_options.kv_memory_bytes > 0;
+      while (current_->step()) {
+        if (!bounded) return true;
+      }
       add(current_->vector());
       current_.reset();
       if (data_.size() < texts_.size()) return true;
@@ -162,7 +167,7 @@ void embeddings(const Call& call) {
   }
   body.finish();
   const auto work = std::make_shared<Embeddings>(call, std::move(texts), form == "base64");
-  call.model->loop().post([work] { return work->step(); });
+  call.model->loop().post([work](Batch& batch) { return work->step(batch); });
   call.reply->on_gone([work] { work->leave(); });
 }
 

@@ -46,12 +46,13 @@ std::filesystem::path read_file(JsonFields& body, const std::string& folder) {
 
 // Runs `work` beside the batch's texts, and answers with what it gives.
 void answer_with(const Call& call, std::function<Json(Batch&)> work) {
-  call.model->loop().post_to_batch([reply = call.reply, work = std::move(work)](Batch& batch) {
+  call.model->loop().post([reply = call.reply, work = std::move(work)](Batch& batch) {
     try {
       send_json(*reply, work(batch));
     } catch (...) {
       reply->send(error_response(api_error_of(std::current_exception())));
     }
+    return false;
   });
 }
 
