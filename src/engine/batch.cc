@@ -258,6 +258,7 @@ bool Batch::step() {
   state.end_early();
   state.admit();
   const bool any = !state.running.empty() || !state.waiting.empty();
+  state.deliver_finished();  // those that end early leave their memory to the round
   state.run_round();
   state.deliver_finished();
   return any;

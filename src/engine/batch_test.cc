@@ -217,6 +217,21 @@ TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
   }
 }
 
+// Each of the two takes all the memory there is.
+TEST_F(BatchOfTexts, ACancelledTextLeavesItsMemoryToTheNextPass) {
+  const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
+  Batch batch(load(bytes_per_token * kPageTokens), {}, {.threads = 1});
+  const GenerateRequest request = request_of(encode(DrafterFiles::kFewPrompt), 12);
+  const RequestId first = batch.submit(request, {}, note(0));
+  batch.step();
+  batch.submit(request, {}, note(1));
+  batch.cancel(first);
+  run(batch);
+  EXPECT_EQ(ended_.at(0).result.finish_reason, FinishReason::cancelled);
+  ASSERT_EQ(ended_.at(1).error, nullptr) << message_of(ended_.at(1).error);
+  expect_same(ended_.at(1).result, alone(load(), request));
+}
+
 TEST_F(BatchOfTexts, ATextThatNeedsMoreThanThereIsEndsAlone) {
   const auto bytes_per_token = static_cast<std::uint64_t>(load()->summary().kv_bytes_per_token);
   const auto model = load(2 * kPageTokens * bytes_per_token);
