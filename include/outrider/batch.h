@@ -86,8 +86,9 @@ class Batch {
   // none.
   bool step();
 
-  // Writes a text that has ended and is kept (BatchOptions::most_kept), with the target's keys and
-  // values. The file appears whole or not at all. Throws Error where no such text is kept any more.
+  // Writes a text that has ended and is kept (BatchOptions::most_kept), or a longer one that begins
+  // with it and has taken its place, with the target's keys and values. The file appears whole or
+  // not at all. Throws Error where no such text is kept any more.
   SavedText save_text(RequestId id, const std::filesystem::path& path);
   // Keeps a text that was saved, by this process or another: prompts that begin like it go on from
   // it with the bits that they have anyway, drafters run it by themselves. Throws Error for a file
@@ -95,8 +96,8 @@ class Batch {
   // is run anew and has to come out the same; and where --kv-memory or most_kept (0) do not hold
   // it.
   SavedText load_text(const std::filesystem::path& path);
-  // Drops a text that has ended; does nothing for one that is not kept.
-  void drop_text(RequestId id);
+  // Drops a text that has ended. Returns its tokens; 0 for one that is not kept.
+  std::int64_t drop_text(RequestId id);
 
   // For work with the model beside the batch that needs memory of the KV cache: drops kept texts,
   // and then takes it from running ones, the last one first, which go on when there is room again,

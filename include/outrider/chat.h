@@ -45,9 +45,10 @@ struct ChatPrompt {
   std::vector<TextRange> literals = {};
 };
 // render_chat of messages as a JSON array, whose objects may have all that the template reads.
-// Where messages are guarded, a special token that the `content` of one spells is text: the
-// prompt's special tokens are those that the template itself writes around neutral contents, and a
-// prompt for which the template makes others out of a content throws Error.
+// Where messages are guarded, a special token that a text in one spells (its content, the arguments
+// of its calls) is text: the prompt's special tokens are those that the template itself writes
+// around neutral texts. A prompt for which the template makes others out of a text, and a role or
+// a name of a member that spells one, throws Error.
 enum class MessageGuard { none, special_tokens };
 ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                             std::string_view messages, MessageGuard guard,

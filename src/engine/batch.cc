@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,7 @@ namespace outrider {
 namespace {
 
 struct Submitted {
+  std::chrono::steady_clock::time_point when = std::chrono::steady_clock::now();
   RequestId id = 0;
   GenerateRequest request;
   std::shared_ptr<const Speculation> speculation;
@@ -34,7 +36,7 @@ struct Running {
   Running(Submitted submitted, const Model& model, GrammarMatchers& matchers)
       : id(submitted.id),
         generation(submitted.id, std::move(submitted.request), model,
-                   std::move(submitted.speculation), matchers),
+                   std::move(submitted.speculation), matchers, submitted.when),
         on_end(std::move(submitted.on_end)) {}
 
   void fail(std::exception_ptr what) {
@@ -219,7 +221,14 @@ SavedText Batch::load_text(const std::filesystem::path& path) {
   if (state.options.most_kept == 0) {
     throw Error("load text", "kept texts", "room for one or more (most_kept)", "0");
   }
-  LoadedText text = outrider::load_text(state.model->language_model(), path);
+  LanguageModel& target = state.model->language_model();
+  const auto make_room = [&](int n_tokens) {
+    const auto sequence = target.open({.n_tokens = n_tokens});
+    const SequenceGrowth growth{.sequence = sequence.get(), .n_tokens = n_tokens};
+    while (!target.fits({&growth, 1}) && state.kept.drop_oldest()) {
+    }
+  };
+  LoadedText text = outrider::load_text(target, path, make_room);
   SavedText loaded{.n_tokens = static_cast<std::int64_t>(text.tokens.size()),
                    .n_bytes = text.n_bytes};
   {
@@ -234,9 +243,13 @@ SavedText Batch::load_text(const std::filesystem::path& path) {
   return loaded;
 }
 
-void Batch::drop_text(RequestId id) {
+std::int64_t Batch::drop_text(RequestId id) {
+  const KeptText* const text = state_->kept.find(id);
+  if (text == nullptr) return 0;
+  const auto n_tokens = static_cast<std::int64_t>(text->tokens.size());
   state_->kept.drop(id);
   state_->publish_load();
+  return n_tokens;
 }
 
 bool Batch::make_room(const std::function<bool()>& fits) {
@@ -351,6 +364,11 @@ bool Batch::State::open_if_it_fits(Running& text) {
   const auto holds = [&] {
     list_growths(Drafts::none);
     growths.push_back(stream.growth(static_cast<int>(stream.n_to_run()) + 1));
+    const Drafter* const drafter = stream.drafting.drafter;
+    if (earlier != nullptr && stream.has_other_drafter(*earlier) && drafter != nullptr &&
+        drafter->uses_target_cache()) {
+      growths.back().n_tokens += static_cast<int>(stream.n_run);  // its own run of these
+    }
     return model->language_model().fits(growths);
   };
   while (!holds()) {

@@ -61,7 +61,8 @@ void check_request(const GenerateRequest& request, const Model& model,
 }
 
 Generation::Generation(SequenceId id, GenerateRequest request, const Model& model,
-                       std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers)
+                       std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers,
+                       Clock::time_point asked)
     : request_(std::move(request)),
       model_(&model),
       speculation_(std::move(speculation)),
@@ -73,7 +74,8 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
                .shape = speculation_->shape,
                .stop = speculation_->stop.get()}),
       decoding_(model.tokenizer().start_decoding(!request_.options.shown_tokens.empty())),
-      stop_strings_(stops_in_text(request_.options.stop_strings)) {
+      stop_strings_(stops_in_text(request_.options.stop_strings)),
+      asked_(asked) {
   const GenerateOptions& options = request_.options;
   if (options.grammar != nullptr || options.opening_end != kNoToken) {
     stream_.history.constrain(matchers.of(

@@ -34,7 +34,8 @@ class Generation {
   // request: checked. The model outlives it. matchers: of grammars, shared with the other texts of
   // the thread that runs it.
   Generation(SequenceId id, GenerateRequest request, const Model& model,
-             std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers);
+             std::shared_ptr<const Speculation> speculation, GrammarMatchers& matchers,
+             std::chrono::steady_clock::time_point asked);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
@@ -57,7 +58,7 @@ class Generation {
   }
   bool overdue() const {
     const double most = request_.options.max_seconds;
-    return most > 0 && std::chrono::duration<double>(Clock::now() - made_).count() >= most;
+    return most > 0 && std::chrono::duration<double>(Clock::now() - asked_).count() >= most;
   }
   // Ends the text, for that reason; what it has by now is the result.
   void end(FinishReason why);
@@ -103,7 +104,7 @@ class Generation {
   std::vector<TokenId> draft_tokens_;         // of a DraftEvent
   std::vector<int> draft_parents_;            // likewise
   std::vector<std::uint8_t> draft_accepted_;  // likewise
-  Clock::time_point made_ = Clock::now();
+  Clock::time_point asked_;
   std::optional<Clock::time_point> began_;     // its first round
   std::optional<Clock::time_point> drafting_;  // the first that drafts
   std::optional<VerdictRecorder> recorder_;

@@ -30,17 +30,6 @@ std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The contents of a JSON array of messages that are texts.
-std::vector<std::string*> contents_of(Json& messages) {
-  std::vector<std::string*> contents;
-  for (Json& message : messages) {
-    const auto content = message.is_object() ? message.find("content") : message.end();
-    if (content == message.end() || !content->is_string()) continue;
-    contents.push_back(content->get_ptr<std::string*>());
-  }
-  return contents;
-}
-
 // The noncharacters U+FDD0 to U+FDEF, which Unicode keeps for uses like this one: three bytes each.
 constexpr int kCandidates = 32;
 constexpr std::size_t kMarkBytes = 3;
@@ -50,15 +39,12 @@ struct Marks {
   std::string open, close;
 };
 
-// Two that no message holds.
-Marks choose_marks(std::span<std::string* const> contents) {
+// Two that the text does not hold.
+Marks choose_marks(std::string_view messages) {
   std::vector<std::string> free;
   for (int i = 0; i < kCandidates && free.size() < 2; ++i) {
     const std::string mark = candidate(i);
-    const auto holds = [&](const std::string* content) {
-      return content->find(mark) != std::string::npos;
-    };
-    if (std::none_of(contents.begin(), contents.end(), holds)) free.push_back(mark);
+    if (messages.find(mark) == std::string_view::npos) free.push_back(mark);
   }
   if (free.size() < 2) {
     throw Error("guard messages", "messages", "some noncharacters of U+FDD0 to U+FDEF left out",
@@ -72,6 +58,41 @@ std::vector<TokenId> special_ids(const std::vector<TokenId>& ids, const Tokenize
   std::copy_if(ids.begin(), ids.end(), std::back_inserter(special),
                [&](TokenId id) { return tokenizer.is_special(id); });
   return special;
+}
+
+bool spells_special(const std::string& text, const Tokenizer& tokenizer) {
+  const std::vector<TextRange> ranges = tokenizer.added_tokens_in(text);
+  return std::any_of(ranges.begin(), ranges.end(), [&](const TextRange& range) {
+    const std::string spelling = text.substr(range.begin, range.end - range.begin);
+    return !special_ids(tokenizer.encode(spelling, false), tokenizer).empty();
+  });
+}
+
+// The texts of messages that are guarded: contents, and whatever else spells a special token
+// (arguments of calls, names). What templates branch on may not spell one: roles, names of members.
+void list_guarded(Json& value, const Tokenizer& tokenizer, std::vector<std::string*>& guarded) {
+  const auto refuse = [&](const std::string& text, const char* what) {
+    if (!spells_special(text, tokenizer)) return;
+    throw Error("guard messages", what, "a text without special tokens", text);
+  };
+  if (value.is_array()) {
+    for (Json& one : value) list_guarded(one, tokenizer, guarded);
+  } else if (value.is_string()) {
+    auto* const text = value.get_ptr<std::string*>();
+    if (spells_special(*text, tokenizer)) guarded.push_back(text);
+  } else if (value.is_object()) {
+    for (auto& [name, member] : value.items()) {
+      refuse(name, "member");
+      auto* const text = member.get_ptr<std::string*>();
+      if (name == "role" && text != nullptr) {
+        refuse(*text, "role");
+      } else if (name == "content" && text != nullptr) {
+        if (!text->empty()) guarded.push_back(text);
+      } else {
+        list_guarded(member, tokenizer, guarded);
+      }
+    }
+  }
 }
 
 // The message with marks around each spelling of a special token; the spellings go to `spellings`.
@@ -130,19 +151,19 @@ ChatPrompt render_chat_json(const ChatTemplate& chat_template, const Tokenizer& 
   };
   const Json given = Json::parse(messages);  // render() has read it
   Json changed = given;
-  for (std::string* const content : contents_of(changed)) {
-    if (!content->empty()) *content = "x";
-  }
+  std::vector<std::string*> guarded;
+  list_guarded(changed, tokenizer, guarded);
+  for (std::string* const text : guarded) text->assign(1, 'x');
   const std::vector<TokenId> own = special({.text = render(dumped(changed))});
   if (special(prompt) == own) return prompt;
 
   changed = given;
-  const std::vector<std::string*> contents = contents_of(changed);
-  const Marks marks = choose_marks(contents);
+  guarded.clear();
+  list_guarded(changed, tokenizer, guarded);
+  // Neither the messages nor what the template writes: U+FDD0 there is not ours to take out.
+  const Marks marks = choose_marks(std::string(messages) + prompt.text);
   std::set<std::string, std::less<>> spellings;
-  for (std::string* const content : contents) {
-    *content = with_marks(*content, tokenizer, marks, spellings);
-  }
+  for (std::string* const text : guarded) *text = with_marks(*text, tokenizer, marks, spellings);
   prompt = without_marks(render(dumped(changed)), marks, spellings);
   if (special(prompt) != own) {
     throw Error("guard messages", "prompt", "the template's own special tokens",

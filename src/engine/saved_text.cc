@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/checksum.h"
+#include "model/cache/cache_group.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -135,7 +136,8 @@ std::int64_t save_text(const LanguageModel& model, const Sequence& sequence,
   return n_bytes;
 }
 
-LoadedText load_text(LanguageModel& model, const std::filesystem::path& path) {
+LoadedText load_text(LanguageModel& model, const std::filesystem::path& path,
+                     const std::function<void(int n_tokens)>& make_room) {
   PieceReader reader(path);
   Head head;
   reader.read(bytes_of(head));
@@ -151,13 +153,12 @@ LoadedText load_text(LanguageModel& model, const std::filesystem::path& path) {
   text.tokens.resize(head.n_tokens);
   reader.read(std::as_writable_bytes(std::span(text.tokens)));
   reader.check_sum();
-  text.sequence = model.restore([&reader](std::span<std::byte> piece) { reader.read(piece); });
+  const auto n_tokens = static_cast<int>(head.n_tokens);
+  if (make_room) make_room(n_tokens + kPageTokens);  // runs_alike() writes to a page of its own
+  text.sequence =
+      model.restore(n_tokens, [&reader](std::span<std::byte> piece) { reader.read(piece); });
   reader.check_sum();
   if (!reader.at_end()) reader.fail(fmt::format("{} bytes", reader.n_read()), "more");
-  if (text.sequence->n_kept() != static_cast<int>(head.n_tokens)) {
-    reader.fail(fmt::format("keys and values of {} tokens", head.n_tokens),
-                fmt::format("{}", text.sequence->n_kept()));
-  }
   if (!runs_alike(model, *text.sequence, text.tokens)) {
     reader.fail("keys and values of this model, its kernels and its cache type", "others");
   }

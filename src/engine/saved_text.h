@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,7 +38,9 @@ struct LoadedText {
 // Runs the last token anew: where the bits are others than those of the file, it is another model's
 // (or another kernel table's, another cache type's), whatever its shape. Throws Error for that, and
 // for a file that is damaged or none of these.
-LoadedText load_text(LanguageModel& model, const std::filesystem::path& path);
+// make_room (may be empty) is called with what the KV cache has to hold before it takes any of it.
+LoadedText load_text(LanguageModel& model, const std::filesystem::path& path,
+                     const std::function<void(int n_tokens)>& make_room = {});
 
 }  // namespace outrider
 

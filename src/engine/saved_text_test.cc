@@ -226,6 +226,47 @@ TEST_F(RefusedText, OfAnotherModel) {
       "");
 }
 
+// The sequence's own count of tokens, before any page is taken for it.
+TEST_F(RefusedText, WhoseKeysAreOfAnotherNumberOfTokens) {
+  std::string bytes = bytes_of(path_);
+  std::uint32_t n_tokens = 0;
+  std::copy_n(bytes.data() + 12, sizeof(n_tokens), reinterpret_cast<char*>(&n_tokens));
+  const std::size_t at = 16 + std::size_t{4} * n_tokens + 8;
+  for (const std::int32_t lie : {1 << 20, 0x7FFFFFFF, -1, 0}) {
+    std::copy_n(reinterpret_cast<const char*>(&lie), sizeof(lie), bytes.data() + at);
+    std::ofstream(path_, std::ios::binary) << bytes;
+    EXPECT_THAT(refusal(batch_), HasSubstr("tokens: expected " + std::to_string(n_tokens))) << lie;
+  }
+}
+
+// Kept texts give way to it.
+TEST_F(RefusedText, OnlyWhereTheMemoryCannotHoldIt) {
+  const auto bytes_per_token = static_cast<std::uint64_t>(model_->summary().kv_bytes_per_token);
+  const auto bounded =
+      load({.kv = "f32", .kv_memory_bytes = 2 * 64 * bytes_per_token, .threads = 1});
+  Batch batch(bounded, {}, {}, {.most_kept = 4});
+  Tokens other(70, prompt_.back());
+  run(batch, {.prompt = other, .options = {.max_tokens = 3, .ignore_eos = true}}, {});
+  EXPECT_EQ(batch.load().n_kept, 1U);
+  EXPECT_EQ(refusal(batch), "");
+  EXPECT_EQ(batch.load().n_kept, 1U);
+}
+
+// A longer text that begins with it answers for it.
+TEST_F(RefusedText, NotWhereALongerOneHasTakenItsPlace) {
+  const GenerateRequest request{.prompt = prompt_,
+                                .options = {.max_tokens = 3, .ignore_eos = true}};
+  const Ended first = run(batch_, request, {});
+  GenerateRequest longer = request;
+  longer.options.max_tokens = 9;
+  run(batch_, longer, {});
+  EXPECT_EQ(batch_.load().n_kept, 1U);
+  EXPECT_EQ(batch_.save_text(first.id, path_).n_tokens,
+            static_cast<std::int64_t>(prompt_.size()) + 8);
+  EXPECT_GT(batch_.drop_text(first.id), 0);
+  EXPECT_EQ(batch_.drop_text(first.id), 0);
+}
+
 TEST_F(RefusedText, ThatIsNotKeptOrHasNoRoom) {
   EXPECT_THROW(batch_.save_text(77, path_), Error);
   Batch keeps_none(model_, {}, {});

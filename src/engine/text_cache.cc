@@ -20,9 +20,19 @@ void TextCache::limit(std::size_t n_most) {
 
 void TextCache::add(KeptText text) {
   drop_if([&text](const KeptText& other) {
-    return other.drafter == text.drafter && other.tokens.size() <= text.tokens.size() &&
-           std::equal(other.tokens.begin(), other.tokens.end(), text.tokens.begin());
+    const bool goes = other.drafter == text.drafter && other.tokens.size() <= text.tokens.size() &&
+                      other.sequence->n_kept() <= text.sequence->n_kept() &&
+                      std::equal(other.tokens.begin(), other.tokens.end(), text.tokens.begin());
+    if (goes) {
+      text.stands_for.push_back(other.id);
+      text.stands_for.insert(text.stands_for.end(), other.stands_for.begin(),
+                             other.stands_for.end());
+    }
+    return goes;
   });
+  // A text that is said again and again stands for its last ones.
+  constexpr std::size_t kMostNames = 64;
+  if (text.stands_for.size() > kMostNames) text.stands_for.resize(kMostNames);
   texts_.push_front(std::move(text));
   limit(n_most_);
 }
@@ -40,7 +50,9 @@ const KeptText* TextCache::find(const Stream& stream) {
                             .first;
     // What it saves: the target's run of a common token, and of its own drafter's texts the
     // drafter's, too, which takes a quarter of that where drafting pays.
-    const std::ptrdiff_t saved = (differ - text->tokens.begin()) * (is_other ? 4 : 5);
+    const std::ptrdiff_t n_common =
+        std::min<std::ptrdiff_t>(differ - text->tokens.begin(), text->sequence->n_kept());
+    const std::ptrdiff_t saved = n_common * (is_other ? 4 : 5);
     if (saved <= most) continue;
     best = text;
     most = saved;
@@ -52,7 +64,7 @@ const KeptText* TextCache::find(const Stream& stream) {
 
 const KeptText* TextCache::find(SequenceId id) const {
   const auto at = std::find_if(texts_.begin(), texts_.end(),
-                               [id](const KeptText& text) { return text.id == id; });
+                               [id](const KeptText& text) { return text.is_named(id); });
   return at == texts_.end() ? nullptr : &*at;
 }
 
@@ -64,7 +76,7 @@ bool TextCache::drop_oldest() {
 }
 
 void TextCache::drop(SequenceId id) {
-  drop_if([id](const KeptText& text) { return text.id == id; });
+  drop_if([id](const KeptText& text) { return text.is_named(id); });
 }
 
 void TextCache::drop_those_of(const Drafter& drafter) {

@@ -22,13 +22,13 @@ class TextCache {
   std::size_t size() const { return texts_.size(); }
   // How many there may be; at first none.
   void limit(std::size_t n_most);
-  // Takes the place of texts of the same drafter that it begins with.
+  // Takes the place of texts of the same drafter that it begins with, and their names.
   void add(KeptText text);
   // The text that saves the stream most, by the tokens that both begin with: those of the stream's
   // drafter save the drafter's work, too. A drafter that reads features has no use for texts of
   // others. It is of use now. Null where none has a token in common. Valid until the next call.
   const KeptText* find(const Stream& stream);
-  // Null where it is not there any more.
+  // That text, or one that took its place; null where neither is there any more.
   const KeptText* find(SequenceId id) const;
   void drop(SequenceId id);
   // false: there is none.

@@ -75,7 +75,7 @@ std::span<const std::uint64_t> GrammarMatcher::allowed(int state) {
   if (state <= kOpening) state = is_used_up(state) ? kOpening - opening_.most : kOpening;
   bool is_new = false;
   const std::span<std::uint64_t> mask = find(masks_, state, is_new);
-  if (is_new) fill_mask(state, mask);
+  if (is_new && !fill_mask(state, mask)) forget(masks_, state);
   return mask;
 }
 
@@ -98,27 +98,38 @@ std::span<std::uint64_t> GrammarMatcher::find(Masks& masks, int state, bool& is_
   return std::span(masks.words).subspan(slot * n_words, n_words);
 }
 
-void GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
+void GrammarMatcher::forget(Masks& masks, int state) {
+  const auto at = masks.slot_of_state.find(state);
+  masks.state_of_slot[at->second] = kNotAllowed;
+  masks.slot_of_state.erase(at);
+}
+
+// false: a limit was met, and the mask is empty.
+bool GrammarMatcher::fill_mask(int state, std::span<std::uint64_t> mask) {
   std::fill(mask.begin(), mask.end(), 0);
   if (state == kFree || (state <= kOpening && !is_used_up(state))) {
     for (TokenId id = 0; id < trie_->n_ids(); ++id) add(mask, id);
-    if (state == kFree || !has_grammar_) return;
+    if (state == kFree || !has_grammar_) return true;
     for (const TokenId id : trie_->end_tokens()) {
       mask[static_cast<std::size_t>(id) / 64] &=
           ~(std::uint64_t{1} << (static_cast<unsigned>(id) % 64));
     }
     add(mask, opening_.end);
-    return;
+    return true;
   }
-  if (state <= kOpening) return add(mask, opening_.end);
+  if (state <= kOpening) {
+    add(mask, opening_.end);
+    return true;
+  }
   if (state != kEnded && state != kNotAllowed && !fill_with_text(state, mask)) {
     // A mask that is cut short by a limit would let pass some of what it should.
     failure_ = automaton_.failure();
     std::fill(mask.begin(), mask.end(), 0);
-    return;
+    return false;
   }
-  if (!complete(state)) return;
+  if (!complete(state)) return true;
   for (const TokenId id : trie_->end_tokens()) add(mask, id);
+  return true;
 }
 
 // false: a limit was met.
@@ -132,9 +143,7 @@ bool GrammarMatcher::fill_with_text(int state, std::span<std::uint64_t> mask) {
     std::fill(short_mask.begin(), short_mask.end(), 0);
     walk(tokens, alike, short_mask);
     if (!automaton_.failure().empty()) {
-      const auto at = short_masks_.slot_of_state.find(alike);
-      short_masks_.state_of_slot[at->second] = kNotAllowed;
-      short_masks_.slot_of_state.erase(at);
+      forget(short_masks_, alike);
       return false;
     }
   }

@@ -101,7 +101,8 @@ class GrammarMatcher {
   };
   // A state's mask, and whether it is a new one, still to be written.
   std::span<std::uint64_t> find(Masks& masks, int state, bool& is_new) const;
-  void fill_mask(int state, std::span<std::uint64_t> mask);
+  static void forget(Masks& masks, int state);
+  bool fill_mask(int state, std::span<std::uint64_t> mask);
   int step(int state, std::string_view bytes);
   std::string_view bytes_of(TokenId token) const;
   bool fill_with_text(int state, std::span<std::uint64_t> mask);

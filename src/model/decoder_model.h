@@ -44,7 +44,9 @@ class DecoderModel final : public LanguageModel {
   void save(const Sequence& sequence, const ByteSink& write) const override {
     pass_.save(sequence, write);
   }
-  std::unique_ptr<Sequence> restore(const ByteSource& read) override { return pass_.restore(read); }
+  std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) override {
+    return pass_.restore(n_tokens, read);
+  }
   void forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
                ForwardOutput& output) override;
   void embed(std::span<const TokenId> tokens, std::span<float> out) override;

@@ -22,7 +22,7 @@ void LanguageModel::save(const Sequence&, const ByteSink&) const {
   throw Error("save sequence", "model", "one that gives its keys and values", "one that does not");
 }
 
-std::unique_ptr<Sequence> LanguageModel::restore(const ByteSource&) {
+std::unique_ptr<Sequence> LanguageModel::restore(int, const ByteSource&) {
   throw Error("load sequence", "model", "one that takes keys and values", "one that does not");
 }
 

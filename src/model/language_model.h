@@ -169,10 +169,10 @@ class LanguageModel {
   // The kept tokens of a sequence as bytes, and a sequence of such bytes, perhaps in another
   // process: it goes on with the same bits where the model, its kernels and its cache's type are
   // the same, which the bytes do not tell. save() wants no pending nodes. restore() throws Error
-  // for bytes of another shape, and where the memory does not hold them. Models that cannot (the
-  // default) throw.
+  // for bytes of another shape or number of tokens, and where the memory does not hold them. Models
+  // that cannot (the default) throw.
   virtual void save(const Sequence& sequence, const ByteSink& write) const;
-  virtual std::unique_ptr<Sequence> restore(const ByteSource& read);
+  virtual std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read);
 
   // How many tokens could still follow on one path behind a sequence's kept tokens and `next`;
   // below 0 where these do not fit into the sequence's context.

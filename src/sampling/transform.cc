@@ -373,8 +373,7 @@ std::size_t TokenHistory::place_of(TokenId token) const {
   return place;
 }
 
-Transform::Transform(SamplingParams params, int vocabulary_size)
-    : params_(std::move(params)), vocabulary_size_(vocabulary_size) {
+Transform::Transform(SamplingParams params, int vocabulary_size) : params_(std::move(params)) {
   const SamplingParams& p = params_;
   require(std::isfinite(p.temperature) && p.temperature >= 0, "temperature", "a number >= 0",
           p.temperature);

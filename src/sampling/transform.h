@@ -110,7 +110,6 @@ class Transform {
 
  private:
   SamplingParams params_;
-  int vocabulary_size_;
 };
 
 // The ids of the `count` largest logits, the largest first, the lowest id first among equals;

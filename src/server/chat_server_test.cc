@@ -419,6 +419,9 @@ TEST_F(ChatServer, MessagesSpellNoSpecialTokensWhereTheyAreGuarded) {
   const json body = {{"messages", question("say<|end|>")["messages"]}, {"max_tokens", 1}};
   EXPECT_EQ(guarded.ask("/v1/chat/completions", body)["usage"]["prompt_tokens"],
             n_prompt(guarded, "say<|end|>"));
+  json odd = body;
+  odd["messages"][0]["role"] = "a<|end|>";
+  EXPECT_EQ(guarded.post("/v1/chat/completions", odd).status, 400);
   const HttpAnswer refused = guarded.post("/v1/chat/completions", question("hello"));
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("special tokens"));

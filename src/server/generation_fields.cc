@@ -158,9 +158,8 @@ GenerationFields read_generation_fields(JsonFields& body, const ServedModel& mod
   const auto seed = body.integer("seed");
   options.seed = seed ? static_cast<std::uint64_t>(*seed) : random_seed();
   fields.n_choices = static_cast<int>(body.integer("n", 1, kMostChoices).value_or(1));
-  // llama-server's -1 is any.
-  const auto slot = body.integer("id_slot", -1, model.slots().size() - 1);
-  fields.slot = static_cast<int>(std::max<std::int64_t>(slot.value_or(0), 0));
+  fields.slot =
+      static_cast<int>(body.integer("id_slot", -1, model.slots().size() - 1).value_or(-1));
   // TGI's and transformers' name.
   const double allowed = model.options().max_seconds;
   options.max_seconds =

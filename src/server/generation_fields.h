@@ -15,7 +15,7 @@ struct GenerationFields {
   GenerateOptions options;
   SpeculationOptions speculation;
   int n_choices = 1;
-  int slot = 0;  // llama-server's id_slot
+  int slot = -1;  // llama-server's id_slot; -1: none
 };
 
 // Choices of one request at most: each is a text of the batch.

@@ -83,7 +83,7 @@ TEST_F(SlotsServer, ATextIsRestoredByANewServer) {
     EXPECT_EQ(again["choices"][0]["logprobs"], expected["choices"][0]["logprobs"]);
     EXPECT_GT(again["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(), 90);
   }
-  EXPECT_EQ(act(server, "0", "erase", json::object()).status, 200);
+  EXPECT_GT(json::parse(act(server, "0", "erase", json::object()).body)["n_erased"], 90);
   EXPECT_EQ(act(server, "0", "erase", json::object()).status, 400);
   auto client = server.client();
   client.send(request_text("POST", "/slots/1?action=erase", ""));

@@ -122,7 +122,7 @@ void run_texts(const std::shared_ptr<const ServedModel>& model, AskedTexts texts
             exchange->end(choice, n_prompt, std::move(result), error);
           });
       exchange->submitted(id);
-      if (choice == 0) model->slots().put(texts.slot, id);
+      if (choice == 0 && texts.slot >= 0) model->slots().put(texts.slot, id);
       ++choice;
     }
   } catch (...) {

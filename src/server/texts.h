@@ -28,7 +28,7 @@ class TextSink {
 struct AskedTexts {
   std::vector<GenerateRequest> requests;
   SpeculationOptions speculation;
-  int slot = 0;  // of the first text
+  int slot = -1;  // of the first text; -1: none
 };
 
 // Submits a text for each request (calling its own on_token before the sink) and returns at once.

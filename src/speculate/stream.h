@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_SPECULATE_STREAM_H_
 #define OUTRIDER_SPECULATE_STREAM_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -105,9 +106,14 @@ struct Stream {
 // and values that are there of it.
 struct KeptText {
   SequenceId id = 0;
-  std::shared_ptr<Drafter> drafter;    // which knows it; may be null
-  std::vector<TokenId> tokens;         // those of its stream
-  std::unique_ptr<Sequence> sequence;  // likewise
+  std::shared_ptr<Drafter> drafter;         // which knows it; may be null
+  std::vector<TokenId> tokens;              // those of its stream
+  std::unique_ptr<Sequence> sequence;       // likewise
+  std::vector<SequenceId> stands_for = {};  // texts that it begins with, the last ones first
+
+  bool is_named(SequenceId text) const {
+    return text == id || std::find(stands_for.begin(), stands_for.end(), text) != stands_for.end();
+  }
 };
 
 inline bool Stream::has_other_drafter(const KeptText& earlier) const {

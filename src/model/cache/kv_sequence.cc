@@ -164,12 +164,12 @@ void KvSequence::save(const ByteSink& write) const {
   }
 }
 
-void KvSequence::load(const ByteSource& read) {
+void KvSequence::load(int n_tokens, const ByteSource& read) {
   SavedHead head;
   read(bytes_of(head));
-  if (head.n_kept < 0 || head.prompt_length < 0) {
-    throw Error("load sequence", "tokens", "0 or more",
-                fmt::format("{}", std::min(head.n_kept, head.prompt_length)));
+  if (head.n_kept != n_tokens || head.prompt_length < 0) {
+    throw Error("load sequence", "tokens", fmt::format("{}", n_tokens),
+                fmt::format("{} ({} of its prompt)", head.n_kept, head.prompt_length));
   }
   prompt_length_ = head.prompt_length;
   tree_.begin_with(head.n_kept);

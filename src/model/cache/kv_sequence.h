@@ -46,10 +46,10 @@ class KvSequence final : public Sequence {
   // so that equal sequences have equal bytes. Throws Error where a node is pending or layers were
   // skipped, and what `write` throws.
   void save(const ByteSink& write) const;
-  // Of a sequence that is empty: `read` fills each piece. Throws Error where these cannot be
-  // a sequence of this cache, or where its memory is used up, and what `read` throws; the
-  // sequence is of no use then.
-  void load(const ByteSource& read);
+  // Of a sequence that is empty: `read` fills each piece. Throws Error where these cannot be a
+  // sequence of so many tokens of this cache, or where its memory is used up, and what `read`
+  // throws; the sequence is of no use then.
+  void load(int n_tokens, const ByteSource& read);
 
   const KvCache* cache() const { return cache_.get(); }
   bool empty() const { return tree_.n_slots() == 0; }

@@ -39,7 +39,7 @@ Footprint OneLayerHead::footprint() const {
   return footprint;
 }
 
-void OneLayerHead::embed() {
+void OneLayerHead::embed_tokens() {
   if (parts_.embedding == nullptr) {
     parts_.target->embed(tokens_, embeddings_);
     return;
@@ -75,7 +75,7 @@ void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   }
   embeddings_.resize(n_rows * dim);
   if (output.features.size() < n_rows * dim) output.features.resize(n_rows * dim);
-  embed();
+  embed_tokens();
   if (n_rows > 0) {
     std::copy(embeddings_.begin(), embeddings_.end(), pass_->row(inputs_.embedding, 0));
     float* state = pass_->row(inputs_.state, 0);

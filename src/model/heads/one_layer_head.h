@@ -55,7 +55,7 @@ class OneLayerHead : public FeatureHead {
 
  private:
   // The embeddings of tokens_ to embeddings_.
-  void embed();
+  void embed_tokens();
 
   Parts parts_;
   Inputs inputs_;

@@ -119,17 +119,17 @@ void CpuPass::save(const Sequence& sequence, const ByteSink& write) const {
   static_cast<const KvSequence&>(sequence).save(write);
 }
 
-std::unique_ptr<Sequence> CpuPass::restore(const ByteSource& read) const {
+std::unique_ptr<Sequence> CpuPass::restore(int n_tokens, const ByteSource& read) const {
   if (cache_ == nullptr) {
     throw Error("load sequence", "model", "one that attends", "one without a KV cache");
   }
-  auto sequence = std::make_unique<KvSequence>(cache_);
-  sequence->load(read);
-  if (sequence->n_kept() > config_->context_length) {
+  if (n_tokens < 0 || n_tokens > config_->context_length) {
     throw Error("load sequence", "tokens",
-                fmt::format("at most {}, the model's context", config_->context_length),
-                fmt::format("{}", sequence->n_kept()));
+                fmt::format("0 to {}, the model's context", config_->context_length),
+                fmt::format("{}", n_tokens));
   }
+  auto sequence = std::make_unique<KvSequence>(cache_);
+  sequence->load(n_tokens, read);
   return sequence;
 }
 

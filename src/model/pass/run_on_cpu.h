@@ -63,7 +63,7 @@ class CpuPass {
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
                                          std::span<const int> skip_layers) const;
   void save(const Sequence& sequence, const ByteSink& write) const;
-  std::unique_ptr<Sequence> restore(const ByteSource& read) const;
+  std::unique_ptr<Sequence> restore(int n_tokens, const ByteSource& read) const;
 
   // Checks the blocks, lays out their rows and makes room for the pass. skip_layers: those whose
   // ops are left out. Throws Error (or std::bad_alloc); no sequence has changed then.

@@ -88,6 +88,23 @@ std::string base64_of(const std::vector<float>& vector) {
   return text;
 }
 
+std::uint64_t kv_memory(const ServedModel& model) {
+  return model.options().speculation.drafter_options.kv_memory_bytes;
+}
+
+// Before anything gives way to a text that the KV cache could never hold.
+void require_memory(const ServedModel& model, std::size_t n_tokens) {
+  constexpr std::size_t kPage = 64;  // pages hold so many
+  const std::uint64_t need = (n_tokens + kPage - 1) / kPage * kPage *
+                             static_cast<std::uint64_t>(model.model().summary().kv_bytes_per_token);
+  if (kv_memory(model) == 0 || need <= kv_memory(model)) return;
+  throw ApiError(400,
+                 fmt::format("input: expected texts that take at most {} bytes of KV cache "
+                             "(--kv-memory), got one of {} tokens, which takes {}",
+                             kv_memory(model), n_tokens, need),
+                 "input");
+}
+
 // The texts of a request, one after the other.
 class Embeddings {
  public:
@@ -100,12 +117,15 @@ class Embeddings {
   // give way, and a text is run all at once: it holds nothing while they go on.
   bool step(Batch& batch) {
     try {
-      if (gone_) return false;
+      if (gone_) {
+        current_.reset();  // here: its memory is the loop's
+        return false;
+      }
       if (current_ == nullptr) {
         current_ = std::make_unique<Embedding>(model_->loop().model(), texts_[data_.size()]);
         batch.make_room([this] { return current_->fits(); });
       }
-      const bool bounded = model_->options().speculation.drafter_options.kv_memory_bytes > 0;
+      const bool bounded = kv_memory(*model_) > 0;
       while (current_->step()) {
         if (!bounded) return true;
       }
@@ -152,6 +172,7 @@ void embeddings(const Call& call) {
   body.accept({"model", "user"});
   std::vector<Ids> texts = texts_of(body, *call.model);
   for (const Ids& text : texts) {
+    require_memory(*call.model, text.size());
     if (static_cast<int>(text.size()) <= call.model->context()) continue;
     throw ApiError(400,
                    fmt::format("a text has {} tokens: expected at most the context of {}",

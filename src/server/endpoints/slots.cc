@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "server/answer_json.h"
 #include "server/api_error.h"
 #include "server/endpoints/endpoints.h"
@@ -35,6 +36,7 @@ std::filesystem::path read_file(JsonFields& body, const std::string& folder) {
   constexpr std::size_t kMostBytes = 200;  // file systems take 255, and a suffix is added
   const std::string name = body.require_text("filename");
   const bool is_bare = !name.empty() && name.size() <= kMostBytes && name.front() != '.' &&
+                       !name.ends_with(AtomicFile::kPartialSuffix) &&
                        name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
   if (!is_bare) {
     body.refuse("filename",
@@ -91,10 +93,15 @@ void slots(const Call& call) {
   if (query == "action=erase") {
     body.finish();
     return answer_with(call, [model, slot](Batch& batch) {
-      const RequestId text = require_text_in(model->slots(), slot);
-      batch.drop_text(text);
+      const std::int64_t n_erased = batch.drop_text(require_text_in(model->slots(), slot));
+      if (n_erased == 0) {
+        throw ApiError(400,
+                       "expected a text that has ended and is kept, got one that runs or gave "
+                       "way to others",
+                       "id_slot");
+      }
       model->slots().clear(slot);
-      return Json{{"id_slot", slot}};
+      return Json{{"id_slot", slot}, {"n_erased", n_erased}};
     });
   }
   if (query != "action=save" && query != "action=restore") {

@@ -34,18 +34,6 @@ using boost::system::error_code;
 
 constexpr const char* kJson = "application/json";
 
-// The path and query of a target that names scheme and host, too, as proxies are sent it (RFC 9112,
-// 3.2.2).
-std::string_view origin_form(std::string_view target) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!target.starts_with(scheme)) continue;
-    const std::size_t path = target.find_first_of("/?", scheme.size());
-    if (path == std::string_view::npos) return "/";
-    return target.substr(path);
-  }
-  return target;
-}
-
 // Small letters; header names are ASCII.
 std::string lower(std::string_view name) {
   std::string out(name);
@@ -53,6 +41,18 @@ std::string lower(std::string_view name) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return out;
+}
+
+// The path and query of a target that names scheme and host, too, as proxies are sent it (RFC 9112,
+// 3.2.2).
+std::string origin_form(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (lower(target.substr(0, scheme.size())) != scheme) continue;
+    const std::size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
+    const std::string_view rest = target.substr(end);
+    return std::string(rest.starts_with('/') ? "" : "/").append(rest);
+  }
+  return std::string(target);
 }
 
 // Throws error codes back by value.
@@ -389,10 +389,10 @@ asio::awaitable<void> HttpServer::State::serve(std::shared_ptr<beast::tcp_stream
     http::request<http::string_body> message = parser.release();
     HttpRequest request;
     request.method = std::string(message.method_string());
-    const std::string_view target = origin_form({message.target().data(), message.target().size()});
+    const std::string target = origin_form({message.target().data(), message.target().size()});
     const std::size_t mark = std::min(target.find('?'), target.size());
-    request.path = std::string(target.substr(0, mark));
-    if (mark < target.size()) request.query = std::string(target.substr(mark + 1));
+    request.path = target.substr(0, mark);
+    if (mark < target.size()) request.query = target.substr(mark + 1);
     for (const auto& field : message) {
       request.headers.emplace_back(lower({field.name_string().data(), field.name_string().size()}),
                                    std::string(field.value().data(), field.value().size()));

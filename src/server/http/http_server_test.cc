@@ -79,6 +79,7 @@ TEST(HttpServer, AnswersWithWhatTheRequestSaid) {
   EXPECT_EQ(client.request("PURGE", "/", "").body, "PURGE /? [] ");  // any method
   EXPECT_EQ(client.get("http://x:8080/a/b?c=http://d").body, "GET /a/b?c=http://d [] ");
   EXPECT_EQ(client.get("http://x").body, "GET /? [] ");
+  EXPECT_EQ(client.get("HTTPS://x?y=1").body, "GET /?y=1 [] ");
 }
 
 TEST(HttpServer, KeepsConnectionsAliveUnlessTheyAskForTheEnd) {

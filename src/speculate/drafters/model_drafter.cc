@@ -53,9 +53,16 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   // decoding: propose() finds the same obstacle in what is not cached.
   if (drafting_.follow || !can_run(context.tokens)) return;
   Sequence& sequence = *states_.at(context.id).sequence;
-  if (model_->room(sequence, unseen(context, sequence)) < 0) return;
+  const std::span<const TokenId> missing = unseen(context, sequence);
+  if (model_->room(sequence, missing) < 0) return;
+  // Where earlier tokens were left out, what comes behind them is: propose() runs all of it.
+  if (!std::equal(
+          tokens.begin(), tokens.end(), missing.begin(),
+          missing.begin() + static_cast<std::ptrdiff_t>(std::min(tokens.size(), missing.size())))) {
+    return;
+  }
   // Nor what its cache has no memory for.
-  const SequenceGrowth growth{&sequence, static_cast<int>(unseen(context, sequence).size())};
+  const SequenceGrowth growth{&sequence, static_cast<int>(missing.size())};
   if (!model_->fits({&growth, 1})) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
