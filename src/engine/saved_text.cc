@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/bytes_of.h"
 #include "base/checksum.h"
 #include "model/cache/cache_group.h"
 #include "outrider/error.h"
@@ -25,16 +26,6 @@ struct Head {
   std::uint32_t version = kVersion;
   std::uint32_t n_tokens = 0;
 };
-
-template <typename Value>
-std::span<const std::byte> bytes_of(const Value& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-template <typename Value>
-std::span<std::byte> bytes_of(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
 
 // Reads pieces in order, and sums them up.
 class PieceReader {

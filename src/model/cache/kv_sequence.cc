@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bytes_of.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -130,16 +131,6 @@ struct SavedHead {
   std::int32_t n_kept = 0;
   std::int32_t prompt_length = 0;
 };
-
-template <typename Value>
-std::span<const std::byte> bytes_of(const Value& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-template <typename Value>
-std::span<std::byte> bytes_of(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
 
 }  // namespace
 

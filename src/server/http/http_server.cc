@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "outrider/error.h"
+#include "server/http/origin_form.h"
 
 namespace outrider::server {
 namespace {
@@ -41,18 +42,6 @@ std::string lower(std::string_view name) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return out;
-}
-
-// The path and query of a target that names scheme and host, too, as proxies are sent it (RFC 9112,
-// 3.2.2).
-std::string origin_form(std::string_view target) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (lower(target.substr(0, scheme.size())) != scheme) continue;
-    const std::size_t end = std::min(target.find_first_of("/?", scheme.size()), target.size());
-    const std::string_view rest = target.substr(end);
-    return std::string(rest.starts_with('/') ? "" : "/").append(rest);
-  }
-  return std::string(target);
 }
 
 // Throws error codes back by value.
