@@ -24,6 +24,7 @@ void add_model_path(CLI::App& app, std::string& path) {
 namespace {
 
 constexpr const char* kSpeculation = "Speculation";
+constexpr const char* kAutoTree = "auto";
 
 std::string drafters_for_help() {
   std::string text = "none";
@@ -75,8 +76,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   add_filled_text(
       app, "--tree", speculation.tree, "SPEC",
-      "a shape (chain:, widths:, static:, dynamic: or sequoia:)",
-      "Shape of a draft: chain:length=K; widths:4,2,2 (children of each node, level by level); "
+      "auto or a shape (chain:, widths:, static:, dynamic: or sequoia:)",
+      "Shape of a draft: auto (the drafter's own, as deep as pays by what passes cost here and by "
+      "what was accepted lately, down to no draft; judged by coupled unless --verify says "
+      "otherwise); chain:length=K; widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
       "sequoia:profile=FILE[,budget=N,depth=D] (the best by what outrider tune tree measured). "
@@ -97,6 +100,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
              "How drafts are judged: exact, token by token; block, a chain jointly, accepting more "
              "of the same law; traversal, the same for trees; coupled, bit-identical to plain "
              "sampling with the seed (default: exact)")
+      ->each([&flags](const std::string&) { flags.says_verify = true; })
       ->group(kSpeculation);
 }
 
@@ -129,6 +133,12 @@ std::string escape_spec_value(std::string_view value) {
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
   speculation.drafter_options = flags.options;
+  if (speculation.tree == kAutoTree) {
+    speculation.tree.clear();
+    speculation.adaptive = true;
+    // How deep drafts are depends on the clock: by "coupled" a seed gives the same text all the same.
+    if (!flags.says_verify && speculation.rule == "exact") speculation.verify = "coupled";
+  }
   if (!flags.cascade.empty()) {
     speculation.drafter = read_cascade(flags.cascade, speculation.rule).drafter;
   } else if (!flags.draft_path.empty()) {

@@ -19,6 +19,7 @@ struct ModelFlags {
   std::string draft_path;     // --draft; excludes --drafter
   std::string cascade;        // --cascade; excludes both and --model, which it fills in
   bool says_drafter = false;  // --drafter was given, be it none
+  bool says_verify = false;   // --verify was given
   SpeculationOptions speculation;
 };
 

@@ -128,6 +128,22 @@ TEST(Generate, DraftsChangeNothingButTheFigures) {
 }
 
 // A path may hold what the spec language reads as punctuation.
+// However deep the drafts were: sampled texts, too, are those without drafts.
+TEST(Generate, DraftsOfTheirOwnDepthChangeNothing) {
+  for (const char* const temperature : {"0", "1"}) {
+    const Words words = {"--prompt",   "ab",  "--temperature", temperature, "--seed", "7",
+                         "--max-tokens", "120", "--ignore-eos"};
+    const json plain = generate_json(words);
+    for (const Words& drafter :
+         {Words{"--draft", CliModels::get().draft()}, Words{"--drafter", "suffix"}}) {
+      Words drafted = words;
+      drafted.insert(drafted.end(), drafter.begin(), drafter.end());
+      drafted.insert(drafted.end(), {"--tree", "auto"});
+      for (int time = 0; time < 2; ++time) EXPECT_EQ(generate_json(drafted)["ids"], plain["ids"]);
+    }
+  }
+}
+
 TEST(Generate, WhoSaysThereIsNoDrafterMayShapeDrafts) {
   const json plain = generate_json({"--prompt", "ab"});
   const json shaped = generate_json(

@@ -59,8 +59,8 @@ struct SpeculationOptions {
   // never fewer accepted tokens in expectation). "traversal": the same for trees, from the leaves
   // up. "coupled": bit-identical to plain sampling with the seed.
   std::string verify = "exact";
-  // A batch that has measured its passes (Batch::measure_passes) drafts as deep as pays, the tree's
-  // depth at most and not at all where nothing does. A greedy text, and one that is verified by
+  // A batch that has measured its passes (Batch::measure_passes; a Generator does so when it is made)
+  // drafts as deep as pays, the tree's depth at most and not at all where nothing does. A greedy text, and one that is verified by
   // "coupled", has the same bits for that; another draws other tokens of the same law.
   bool adaptive = false;
   // How a drafter's model is loaded.

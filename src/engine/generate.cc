@@ -18,6 +18,7 @@ struct Generator::State {
         speculation((check_speculation(options), options)),
         batch(model, {&speculation.drafter, 1}, options.drafter_options) {
     batch.rule_scope(speculation);  // a rule that does not take the drafter is refused here
+    if (speculation.adaptive && speculation.drafter != "none") batch.measure_passes();
   }
 
   std::shared_ptr<const Model> model;
