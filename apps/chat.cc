@@ -21,6 +21,7 @@
 #include "model_flags.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
+#include "profile_file.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
@@ -58,12 +59,18 @@ class Conversation {
         model_(load_model(flags.model, interrupt)),
         template_(chat_template_of(model_->tokenizer(), flags.conversation)),
         generator_(make_generator(model_, flags.model, interrupt)),
+        profile_(flags.model),
         verdict_log_(flags.verdict_log, *model_),
         style_(choose_style(flags.show_draft, flags.colour)),
         interactive_(is_terminal(STDIN_FILENO)),
         system_(flags.conversation.system) {
     generator_.keep_last_text(true);
+    profile_.prepare(generator_);
   }
+  // What was learnt meanwhile is kept.
+  ~Conversation() { profile_.save(generator_); }
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
 
   int run() {
     if (interactive_) notice("/help lists the commands, Ctrl-C ends an answer, Ctrl-D leaves");
@@ -235,6 +242,7 @@ class Conversation {
   std::shared_ptr<const Model> model_;
   ChatTemplate template_;
   Generator generator_;
+  ProfileFile profile_;
   ProgramLog verdict_log_;
   TokenStyle style_;
   bool interactive_;
@@ -253,6 +261,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   const auto flags = std::make_shared<ChatFlags>();
   add_conversation_flags(*app, flags->conversation, "Conversation");
   add_model_flags(*app, flags->model);
+  add_profile_flag(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
   add_model_defaults_flag(*app);

@@ -22,6 +22,7 @@
 #include "outrider/chat.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
+#include "profile_file.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
@@ -130,6 +131,8 @@ int run(const GenerateFlags& flags) {
   const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
   Generator generator = make_generator(model, flags.model, interrupt);
   update_drafter(generator);
+  const ProfileFile profile(flags.model);
+  profile.prepare(generator);
   ProgramLog verdict_log(flags.verdict_log, *model);
 
   Output output;
@@ -150,6 +153,7 @@ int run(const GenerateFlags& flags) {
   }
   const GenerateResult result = generate(generator, *model, flags, options, text);
   verdict_log.warn_of_failure();
+  profile.save(generator);
 
   // A full disk must not leave a result behind that looks complete: the object of --json is printed
   // when the rows are written. A text has been streamed by then.
@@ -196,6 +200,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   add_conversation_flags(*app, flags->conversation, "Conversation (with --chat)", chat);
 
   add_model_flags(*app, flags->model);
+  add_profile_flag(*app, flags->model);
   add_cascade_flag(*app, flags->model);
   add_sampling_flags(*app, flags->options);
   add_model_defaults_flag(*app);

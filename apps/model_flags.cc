@@ -77,8 +77,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   add_filled_text(
       app, "--tree", speculation.tree, "SPEC",
       "auto or a shape (chain:, widths:, static:, dynamic: or sequoia:)",
-      "Shape of a draft: auto (the drafter's own, as deep as pays by what passes cost here and by "
-      "what was accepted lately, down to no draft; judged by coupled unless --verify says "
+      "Shape of a draft: auto (as deep as pays by what passes cost here and by what was accepted "
+      "lately, down to no draft; with a temperature judged by coupled unless --verify says "
       "otherwise); chain:length=K; widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
@@ -101,6 +101,14 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
              "of the same law; traversal, the same for trees; coupled, bit-identical to plain "
              "sampling with the seed (default: exact)")
       ->each([&flags](const std::string&) { flags.says_verify = true; })
+      ->group(kSpeculation);
+}
+
+void add_profile_flag(CLI::App& app, ModelFlags& flags) {
+  flags.plans_drafts = true;
+  add_path(app, "--profile", flags.profile, "FILE",
+           "Where --tree auto, the default, keeps what passes cost and drafts brought, for the next "
+           "time; none: nowhere (default: a file of the model's in ~/.cache/outrider)")
       ->group(kSpeculation);
 }
 
@@ -133,10 +141,14 @@ std::string escape_spec_value(std::string_view value) {
 SpeculationOptions speculation_of(const ModelFlags& flags) {
   SpeculationOptions speculation = flags.speculation;
   speculation.drafter_options = flags.options;
-  if (speculation.tree == kAutoTree) {
+  // Under another rule than exact what is drafted decides, with the seed, what is drawn.
+  const bool by_default =
+      flags.plans_drafts && speculation.tree.empty() && speculation.rule == "exact";
+  if (speculation.tree == kAutoTree || by_default) {
     speculation.tree.clear();
     speculation.adaptive = true;
-    // How deep drafts are depends on the clock: by "coupled" a seed gives the same text all the same.
+    // How deep drafts are depends on the clock: by "coupled" a seed gives the same text all the
+    // same.
     if (!flags.says_verify && speculation.rule == "exact") speculation.verify = "coupled";
   }
   if (!flags.cascade.empty()) {
@@ -155,7 +167,7 @@ void require_drafter_for_drafts(const ModelFlags& flags) {
   const auto refuse = [](const char* flag) {
     throw UsageError("read flags", flag, "a drafter (--drafter SPEC or --draft PATH)", "none");
   };
-  if (!flags.speculation.tree.empty()) refuse("--tree");
+  if (!flags.speculation.tree.empty() && flags.speculation.tree != kAutoTree) refuse("--tree");
   if (flags.speculation.verify != SpeculationOptions().verify) refuse("--verify");
 }
 

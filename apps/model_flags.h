@@ -20,6 +20,9 @@ struct ModelFlags {
   std::string cascade;        // --cascade; excludes both and --model, which it fills in
   bool says_drafter = false;  // --drafter was given, be it none
   bool says_verify = false;   // --verify was given
+  // Without --tree, drafts are as deep as pays (--tree auto).
+  bool plans_drafts = false;
+  std::string profile;  // --profile: a file, or "none"; empty: one in the user's cache
   SpeculationOptions speculation;
 };
 
@@ -32,6 +35,8 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags);
 void add_drafter_flags(CLI::App& app, ModelFlags& flags);
 // All of these, and how drafts are shaped and judged.
 void add_model_flags(CLI::App& app, ModelFlags& flags);
+// After those: --tree auto is the default, and what it learns is kept.
+void add_profile_flag(CLI::App& app, ModelFlags& flags);
 // After those: three models named at once.
 void add_cascade_flag(CLI::App& app, ModelFlags& flags);
 

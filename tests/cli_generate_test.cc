@@ -127,21 +127,45 @@ TEST(Generate, DraftsChangeNothingButTheFigures) {
   }
 }
 
-// A path may hold what the spec language reads as punctuation.
 // However deep the drafts were: sampled texts, too, are those without drafts.
 TEST(Generate, DraftsOfTheirOwnDepthChangeNothing) {
   for (const char* const temperature : {"0", "1"}) {
-    const Words words = {"--prompt",   "ab",  "--temperature", temperature, "--seed", "7",
-                         "--max-tokens", "120", "--ignore-eos"};
+    const Words words = {"--prompt", "ab",  "--temperature", temperature,
+                         "--seed",   "7",   "--max-tokens",  "120",
+                         "--ignore-eos"};
     const json plain = generate_json(words);
     for (const Words& drafter :
-         {Words{"--draft", CliModels::get().draft()}, Words{"--drafter", "suffix"}}) {
+         {Words{"--draft", CliModels::get().draft()}, Words{"--drafter", "suffix"},
+          Words{"--drafter", "suffix", "--tree", "auto"}}) {
       Words drafted = words;
       drafted.insert(drafted.end(), drafter.begin(), drafter.end());
-      drafted.insert(drafted.end(), {"--tree", "auto"});
       for (int time = 0; time < 2; ++time) EXPECT_EQ(generate_json(drafted)["ids"], plain["ids"]);
     }
   }
+}
+
+// What was learnt lies in a file, and is no text's.
+TEST(Generate, ProfilesAreKeptReadAndReplaced) {
+  const fs::path file = CliModels::get().root() / "profile.json";
+  const Words words = {"--prompt", "abc", "--ignore-eos", "--draft", CliModels::get().draft(),
+                       "--profile", file.string()};
+  const json first = generate_json(words);
+  ASSERT_TRUE(fs::exists(file));
+  const auto learnt = [&file] {
+    std::ifstream stream(file);
+    return json::parse(stream);
+  };
+  const json profile = learnt();
+  EXPECT_FALSE(profile["passes"].empty());
+  EXPECT_EQ(profile["drafters"].size(), 1U);
+  EXPECT_EQ(generate_json(words)["ids"], first["ids"]);
+  EXPECT_NE(learnt(), profile);
+
+  std::ofstream(file) << "{";
+  const ProgramRun run = run_program(generate_words(words));
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.err, HasSubstr("profile.json: expected JSON, got"));
+  EXPECT_EQ(learnt()["drafters"].size(), 1U);  // another in its place
 }
 
 TEST(Generate, WhoSaysThereIsNoDrafterMayShapeDrafts) {
@@ -151,6 +175,7 @@ TEST(Generate, WhoSaysThereIsNoDrafterMayShapeDrafts) {
   EXPECT_EQ(shaped["ids"], plain["ids"]);
 }
 
+// A path may hold what the spec language reads as punctuation.
 TEST(Generate, DraftTakesAnyPath) {
   const fs::path odd = CliModels::get().root() / "odd,key=value\\end";
   fs::create_directory_symlink(CliModels::get().draft(), odd);

@@ -109,6 +109,14 @@ class Batch {
   // from then on. Not while a text runs.
   void measure_passes();
 
+  bool has_measured_passes() const;
+  // Writes what was learnt of passes and drafts to a file, whole or not at all: JSON, counts and
+  // times, nothing of any text. Another batch of the same model, weights and drafters on the same
+  // machine takes it in the place of measuring. Throw Error for a file that cannot be written, or
+  // read, or is no profile: nothing has changed then. Not while a text runs.
+  void save_drafting_profile(const std::filesystem::path& file) const;
+  void load_drafting_profile(const std::filesystem::path& file);
+
   BatchLoad load() const;
   const BatchOptions& options() const;
   // From the next step on; what is kept beyond most_kept is dropped. Throws UsageError.

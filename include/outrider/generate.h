@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -59,9 +60,10 @@ struct SpeculationOptions {
   // never fewer accepted tokens in expectation). "traversal": the same for trees, from the leaves
   // up. "coupled": bit-identical to plain sampling with the seed.
   std::string verify = "exact";
-  // A batch that has measured its passes (Batch::measure_passes; a Generator does so when it is made)
-  // drafts as deep as pays, the tree's depth at most and not at all where nothing does. A greedy text, and one that is verified by
-  // "coupled", has the same bits for that; another draws other tokens of the same law.
+  // A batch that has measured its passes (Batch::measure_passes) drafts as deep as pays, the tree's
+  // depth at most and not at all where nothing does. With an empty tree a small model drafts chains
+  // of up to 16 tokens, which end where the next one does not pay. A greedy text, and one that is
+  // verified by "coupled", has the same bits for that; another draws other tokens of the same law.
   bool adaptive = false;
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
@@ -256,6 +258,12 @@ class Generator {
   std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests);
 
   RuleScope rule_scope() const;
+
+  // Batch::measure_passes() and its like, for speculation that is adaptive; generate() measures
+  // where neither was called before.
+  void measure_passes();
+  void save_drafting_profile(const std::filesystem::path& file) const;
+  void load_drafting_profile(const std::filesystem::path& file);
 
   // Whether the text that ended last is kept, with the KV caches of target and drafter: the tokens
   // that a later prompt begins with in common with it are not run again

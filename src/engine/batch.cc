@@ -11,7 +11,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/atomic_file.h"
+#include "base/mapped_file.h"
 #include "engine/draft_planner.h"
+#include "engine/drafting_profile.h"
 #include "engine/generation.h"
 #include "engine/saved_text.h"
 #include "engine/speculation.h"
@@ -37,7 +40,10 @@ struct Running {
       : id(submitted.id),
         generation(submitted.id, std::move(submitted.request), model,
                    std::move(submitted.speculation), matchers, submitted.when),
-        on_end(std::move(submitted.on_end)) {}
+        on_end(std::move(submitted.on_end)),
+        drafting(generation.speculation().stop.get()) {
+    if (generation.speculation().adaptive) generation.stream().drafting.stop = drafting.stop();
+  }
 
   void fail(std::exception_ptr what) {
     error = std::move(what);
@@ -47,7 +53,7 @@ struct Running {
   RequestId id;
   Generation generation;
   Batch::OnEnd on_end;
-  DraftPast past = DraftPlanner::past_of_text();
+  DraftingText drafting;
   bool is_open = false;      // its stream has a sequence
   std::exception_ptr error;  // that ends it
 };
@@ -265,6 +271,29 @@ bool Batch::make_room(const std::function<bool()>& fits) {
 
 void Batch::measure_passes() { state_->planner.measure(state_->model->language_model()); }
 
+bool Batch::has_measured_passes() const { return state_->planner.is_measured(); }
+
+void Batch::save_drafting_profile(const std::filesystem::path& file) const {
+  DraftingProfile profile{.passes = state_->planner.passes(), .drafters = {}};
+  for (const NamedDrafter& named : state_->drafters) {
+    const KnownOfDrafter* const known = state_->planner.find(named.drafter.get());
+    if (known != nullptr) profile.drafters.emplace_back(named.spec, *known);
+  }
+  write_file_atomically(file, to_text(profile));
+}
+
+void Batch::load_drafting_profile(const std::filesystem::path& file) {
+  const MappedFile mapped(file);
+  DraftingProfile taken = read_drafting_profile(
+      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
+      file.string());
+  state_->planner.set_passes(std::move(taken.passes));
+  for (auto& [spec, known] : taken.drafters) {
+    const NamedDrafter* const named = state_->find_drafter(spec);
+    if (named != nullptr) state_->planner.set_known(named->drafter.get(), std::move(known));
+  }
+}
+
 bool Batch::step() {
   State& state = *state_;
   state.take_submitted();
@@ -356,9 +385,14 @@ void Batch::State::preempt(Running& text) {
 // way to it, those that run do not. false: it has to wait.
 bool Batch::State::open_if_it_fits(Running& text) {
   Stream& stream = text.generation.stream();
-  // One that comes in begins as the others go on.
-  stream.defers_drafter =
-      text.generation.speculation().adaptive && !planner.pays(stream.drafting.drafter);
+  // A text's first token does not wait for its drafter, and one that comes in begins as the others
+  // go on. Beside others a drafter runs the prompt in the pieces that the target does.
+  const auto runs = [](const std::unique_ptr<Running>& one) {
+    return !one->generation.stream().finished;
+  };
+  const bool is_alone = std::count_if(running.begin(), running.end(), runs) == 1;
+  stream.defers_drafter = text.generation.speculation().adaptive && planner.is_measured() &&
+                          (is_alone || !planner.pays(stream.drafting.drafter));
   const KeptText* earlier = kept.find(stream);
   decoder.open_target(stream, earlier);
   const auto holds = [&] {
@@ -464,7 +498,7 @@ void Batch::State::plan_drafts() {
     const Generation& generation = sharing[i]->generation;
     planned.push_back({.share = &shares[i],
                        .adaptive = generation.speculation().adaptive,
-                       .past = &sharing[i]->past});
+                       .drafting = &sharing[i]->drafting});
   }
   planner.plan(planned);
 }
@@ -490,7 +524,8 @@ void Batch::State::run_round() {
   try {
     const RoundTimes times = decoder.round(shares, on_commit);
     for (Running* const text : sharing) text->generation.end_round(times);
-    planner.learn(planned, decoder, times);
+    planner.learn(planned, times,
+                  [this](const Drafter* drafter) { return decoder.draft_seconds(drafter); });
   } catch (...) {
     // What a pass left half done is nobody's fault in particular, and no state to go on from.
     for (Running* const text : sharing) {

@@ -1,152 +1,311 @@
 #include "engine/draft_planner.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace outrider {
 namespace {
 
-// Rounds that are remembered: of one text some twenty, which is a sentence or two; of all texts
-// with a drafter some fifty.
-constexpr double kTextKeeps = 0.95;
-constexpr double kDrafterKeeps = 0.98;
-// Rounds without a draft of a drafter before one text tries one: what it costs is then a percent or
-// two of what the rounds do. Where it is accepted, another one follows at once.
-constexpr int kBetweenTrials = 64;
+// Tokens that a drafter runs beside others of a round without its taking longer.
+constexpr std::size_t kFewBehind = 8;
+// In how many tokens at most a text has to win back what its drafter catches up with, unless that is
+// more: how much longer it goes on is not known.
+constexpr std::size_t kHorizon = 256;
+// What looks may take of the time without drafts, and the least time between two, in passes of a
+// row. Together with what else is not plain decoding they stay below two percent.
+constexpr double kLookShare = 0.015;
+constexpr double kFewestBetween = 16;
+// The last tokens of a text that are looked at, and looks that follow each other at most. A good
+// drafter foresees about half as many of so few tokens as of a whole text's (Qwen2.5-Coder 0.5B of
+// 1.5B's: 0.35 behind 4 tokens, 0.37 behind 8, 0.58 behind 16, 0.80 behind all).
+constexpr std::size_t kLooked = 7;
+constexpr double kShortOfAll = 0.5;
+constexpr double kMostLooked = 3 * (kLooked - 1);
+// Rounds that what was foreseen counts for.
+constexpr double kSupposed = 6;
+constexpr double kBest = 0.9;  // that is supposed
+// Rounds with drafts after which a drafter is back to stay, and by how much looks get rarer, at
+// most, where it was not.
+constexpr int kBackToStay = 64;
+constexpr double kMostPatience = 16;
+// Depth of a trial, where there is nothing to look at.
 constexpr int kTrialDepth = 2;
+// How fast what a drafter's catching up takes is followed.
+constexpr double kFollow = 0.3;
 
 }  // namespace
 
-DraftPast DraftPlanner::past_of_text() { return DraftPast(kTextKeeps); }
+DraftPlanner::DraftPlanner(std::function<double()> now) : now_(std::move(now)) {
+  if (now_) return;
+  now_ = [] {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(since).count();
+  };
+}
 
 void DraftPlanner::measure(LanguageModel& target) { passes_ = measure_passes(target); }
 
 // By address: a drafter that another has replaced at the same place begins with the past of that.
 std::size_t DraftPlanner::index_of(const Drafter* drafter) {
-  const auto at =
-      std::find_if(drafters_.begin(), drafters_.end(),
-                   [drafter](const DrafterPast& one) { return one.drafter == drafter; });
+  const auto at = std::find_if(drafters_.begin(), drafters_.end(),
+                               [drafter](const OfDrafter& one) { return one.drafter == drafter; });
   if (at != drafters_.end()) return static_cast<std::size_t>(at - drafters_.begin());
-  drafters_.push_back({.drafter = drafter, .past = DraftPast(kDrafterKeeps)});
-  levels_.emplace_back();
+  OfDrafter of;
+  of.drafter = drafter;
+  drafters_.push_back(of);
   return drafters_.size() - 1;
 }
 
+KnownOfDrafter::Drafts& DraftPlanner::drafts_of(OfDrafter& of, const Stream& stream) {
+  return stream.transform.greedy() ? of.known.greedy : of.known.drawn;
+}
+
+const KnownOfDrafter* DraftPlanner::find(const Drafter* drafter) const {
+  const auto at = std::find_if(drafters_.begin(), drafters_.end(),
+                               [drafter](const OfDrafter& one) { return one.drafter == drafter; });
+  return at == drafters_.end() ? nullptr : &at->known;
+}
+
+void DraftPlanner::set_known(const Drafter* drafter, KnownOfDrafter known) {
+  drafters_[index_of(drafter)].known = std::move(known);
+}
+
 bool DraftPlanner::pays(const Drafter* drafter) const {
-  const auto at =
-      std::find_if(drafters_.begin(), drafters_.end(),
-                   [drafter](const DrafterPast& one) { return one.drafter == drafter; });
+  const auto at = std::find_if(drafters_.begin(), drafters_.end(),
+                               [drafter](const OfDrafter& one) { return one.drafter == drafter; });
   return at == drafters_.end() || at->pays;
 }
 
 void DraftPlanner::plan(std::span<const Text> texts) {
+  for (const Text& text : texts) text.drafting->stop_.begin_free();
   if (passes_.empty()) return;
   for (const Text& text : texts) {  // first: the list of drafters stays where it is from here on
     const Drafter* const drafter = text.share->stream->drafting.drafter;
     if (drafter != nullptr) index_of(drafter);
   }
+  levels_.clear();
+  for (const OfDrafter& of : drafters_) levels_.push_back(&of.known.levels);
   planned_.clear();
-  drafting_.clear();
-  int n_prompt = 0;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const StreamShare& share = *texts[i].share;
-    n_prompt += static_cast<int>(share.n_to_run);
-    if (share.n_to_run > 0) continue;
-    PlannedText one;
-    if (const Drafter* const drafter = share.stream->drafting.drafter) {
-      const std::size_t index = index_of(drafter);
-      one.deepest = std::min(share.stream->drafting.shape->depth(), DraftPast::kDeepest);
-      one.fixed = !texts[i].adaptive;
-      one.drafter = static_cast<int>(index);
-      one.past = texts[i].past;
-      one.prior = &drafters_[index].past;
-    }
-    planned_.push_back(one);
-    drafting_.push_back(i);
+  of_round_.clear();
+  n_prompt_ = 0;
+  for (std::size_t index = 0; index < texts.size(); ++index) {
+    n_prompt_ += static_cast<int>(texts[index].share->n_to_run);
+    if (texts[index].share->n_to_run == 0) add_planned(texts, index);
   }
-  plan_drafts(planned_, passes_, levels_, n_prompt, depths_);
-  for (std::size_t i = 0; i < planned_.size(); ++i) {
-    if (planned_[i].past == nullptr || planned_[i].fixed) continue;
-    const bool whole = depths_[i] == DraftPast::kDeepest;
-    if (!whole) texts[drafting_[i]].share->draft_depth = depths_[i];
-  }
+  plan_drafts(planned_, passes_, levels_, n_prompt_, plan_);
+  set_shares(texts);
   try_again(texts);
 }
 
-// Where no text drafts by a drafter any more, one does from time to time: the shortest, for which
-// the drafter has least to catch up with.
+void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
+  const Text& text = texts[index];
+  const Stream& stream = *text.share->stream;
+  const Drafter* const drafter = stream.drafting.drafter;
+  PlannedText planned;
+  OfRound of_round{.text = index};
+  if (drafter != nullptr) {
+    const std::size_t at = index_of(drafter);
+    planned.deepest = std::min(stream.drafting.shape->depth(), DraftPast::kDeepest);
+    planned.fixed = !text.adaptive;
+    planned.ends_itself = stream.drafting.shape->is_chain() && drafter->traits().has_draft_prob;
+    planned.drafter = static_cast<int>(at);
+    planned.past = &text.drafting->past_;
+    planned.prior = &drafts_of(drafters_[at], stream).past;
+    of_round.n_behind = drafter->n_behind(stream.context());
+    if (text.adaptive && of_round.n_behind > kFewBehind) {
+      const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
+      of_round.waits = n_tokens == stream.n_prompt;
+      if (of_round.waits) planned.deepest = 0;
+      const OfDrafter& of = drafters_[at];
+      planned.catch_up_seconds = of.known.seconds_a_token * static_cast<double>(of_round.n_behind);
+      planned.horizon =
+          static_cast<double>(std::min(stream.max_total - n_tokens,
+                                       static_cast<std::int64_t>(std::max(kHorizon, of_round.n_behind))));
+    }
+  }
+  planned_.push_back(planned);
+  of_round_.push_back(of_round);
+}
+
+void DraftPlanner::set_shares(std::span<const Text> texts) {
+  for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
+    OfDrafter& of = drafters_[drafter];
+    const auto is_of = [&](std::size_t i) {
+      return planned_[i].drafter == static_cast<int>(drafter);
+    };
+    int n_drafting = 0;
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      if (is_of(i) && plan_.depths[i] > 0) ++n_drafting;
+    }
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      if (!is_of(i) || planned_[i].fixed) continue;
+      const Text& text = texts[of_round_[i].text];
+      const bool is_whole = plan_.depths[i] == DraftPast::kDeepest;
+      if (!is_whole) text.share->draft_depth = plan_.depths[i];
+      if (!planned_[i].ends_itself || plan_.depths[i] == 0) continue;
+      const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
+      text.drafting->stop_.begin(trust, trust.mean(), price(of, n_drafting));
+    }
+  }
+}
+
+// What one more token of a draft takes, in tokens that are gained in that time.
+double DraftPlanner::price(const OfDrafter& of, int n_drafting) const {
+  const int n_rows = static_cast<int>(planned_.size()) + n_prompt_;
+  // The slope over a few rows: costs go in steps.
+  const int n_more = 4 * n_drafting;
+  const double a_row = std::max(0.0, passes_.seconds(n_rows + n_more) - passes_.seconds(n_rows)) / n_more;
+  return plan_.tokens_per_second * (a_row + of.known.levels.seconds(n_drafting) / n_drafting);
+}
+
+// Where no text drafts by a drafter any more, it is looked at from time to time, on the shortest
+// text; where that cannot be, this text drafts.
 void DraftPlanner::try_again(std::span<const Text> texts) {
   for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
-    DrafterPast& one = drafters_[drafter];
-    one.is_trial = false;
+    OfDrafter& of = drafters_[drafter];
+    of.trial = nullptr;
     const Text* shortest = nullptr;
-    bool any = false;
     bool drafts = false;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
-      if (planned_[i].drafter != static_cast<int>(drafter)) continue;
-      const Text& text = texts[drafting_[i]];
-      any = true;
+      if (planned_[i].drafter != static_cast<int>(drafter) || of_round_[i].waits) continue;
+      const Text& text = texts[of_round_[i].text];
       drafts = drafts || text.share->draft_depth > 0;
       if (shortest == nullptr ||
           text.share->stream->tokens.size() < shortest->share->stream->tokens.size()) {
         shortest = &text;
       }
     }
-    if (!any) continue;
-    one.pays = drafts;
+    if (shortest == nullptr) continue;
     if (drafts) {
-      one.until_trial = kBetweenTrials;
-    } else if (one.until_trial > 0) {
-      --one.until_trial;
-    } else {
-      one.is_trial = true;
-      shortest->share->draft_depth = kTrialDepth;
+      of.pays = true;
+      of.seconds_off = 0;
+      if (++of.n_rounds_on >= kBackToStay) of.patience = 1;
+      continue;
     }
+    if (of.pays) note_off(of);
+    if (of.seconds_off < between_looks(of)) continue;
+    // A rule that asks the drafter itself has it run the text anyway.
+    const Drafting& drafting = shortest->share->stream->drafting;
+    if (!drafting.acceptance->needs().leaf_draft && look(of, *shortest)) continue;
+    of.trial = shortest->share->stream;
+    shortest->share->draft_depth = kTrialDepth;
   }
 }
 
-void DraftPlanner::learn(std::span<const Text> texts, const Decoder& decoder,
-                         const RoundTimes& times) {
-  if (passes_.empty()) return;
-  for (DrafterPast& one : drafters_) {
-    one.deepest = 0;
-    one.n_tries = 0;
-    one.n_texts = 0;
-    one.n_accepted = 0;
+void DraftPlanner::note_off(OfDrafter& of) const {
+  of.pays = false;
+  of.seconds_off = 0;
+  of.n_seen = 0;
+  of.n_foreseen = 0;
+  if (of.n_rounds_on < kBackToStay) of.patience = std::min(2 * of.patience, kMostPatience);
+  of.n_rounds_on = 0;
+}
+
+double DraftPlanner::between_looks(const OfDrafter& of) const {
+  return std::max(of.look_seconds / kLookShare * of.patience, kFewestBetween * passes_.seconds(1));
+}
+
+// What the drafter would have made of the text's last tokens. false: it cannot say.
+bool DraftPlanner::look(OfDrafter& of, const Text& text) {
+  const Stream& stream = *text.share->stream;
+  const double began = now_();
+  const std::optional<double> n_foreseen =
+      stream.drafting.drafter->foreseen(stream.context(), kLooked);
+  if (!n_foreseen) return false;
+  of.look_seconds = now_() - began;
+  of.seconds_off = 0;
+  of.n_seen += static_cast<double>(std::min(kLooked, stream.tokens.size()) - 1);
+  of.n_foreseen += *n_foreseen;
+  if (of.n_foreseen < 0.5 || of.n_seen >= kMostLooked) {
+    of.n_seen = 0;
+    of.n_foreseen = 0;
+    return true;
   }
+  // Perhaps: the next plan sees whether that pays, and the next look whether it goes on so.
+  const double accepted = std::min(of.n_foreseen / of.n_seen / kShortOfAll, kBest);
+  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
+  known.past.suppose(kSupposed, accepted);
+  known.trust.forget_all();
+  text.drafting->past_.suppose(kSupposed, accepted);
+  of.seconds_off = between_looks(of) - static_cast<double>(kLooked - 1) * passes_.seconds(1);
+  return true;
+}
+
+void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
+                         const std::function<double(const Drafter*)>& draft_seconds) {
+  if (passes_.empty()) return;
   int n_rows = 0;
-  bool has_prompts = false;
-  for (const Text& text : texts) {
-    const StreamShare& share = *text.share;
-    if (share.n_to_run > 0) {
-      has_prompts = true;
-      continue;
-    }
-    const Stream& stream = *share.stream;
-    n_rows += stream.tree.n_nodes();
-    if (stream.drafting.drafter == nullptr) continue;
-    const int limit = std::min(share.draft_depth, stream.drafting.shape->depth());
-    if (limit == 0) continue;
-    const auto accepted = static_cast<int>(stream.verdict.path.size());
-    DrafterPast& of_drafter = drafters_[index_of(stream.drafting.drafter)];
-    text.past->forget();
-    text.past->add(stream.tree, limit, accepted);
-    if (of_drafter.n_tries++ == 0) of_drafter.past.forget();
-    of_drafter.n_accepted += accepted;
-    of_drafter.past.add(stream.tree, limit, accepted);
-    if (stream.tree.n_drafted() == 0) continue;
-    ++of_drafter.n_texts;
-    const int deepest = stream.tree.node(stream.tree.n_drafted()).depth;
-    of_drafter.deepest = std::max(of_drafter.deepest, deepest);
+  for (const OfRound& of_round : of_round_) {
+    const Text& text = texts[of_round.text];
+    n_rows += text.share->stream->tree.n_nodes();
+    learn_of(text);
   }
   // Rows of prompts cost less than others: they ask for no logits.
-  if (!has_prompts) passes_.add(n_rows, times.forward);
-  for (std::size_t i = 0; i < drafters_.size(); ++i) {
-    DrafterPast& one = drafters_[i];
-    if (one.is_trial) one.until_trial = one.n_accepted > 0 ? 0 : kBetweenTrials;
-    if (one.deepest == 0) continue;
-    levels_[i].add(one.n_texts, decoder.draft_seconds(one.drafter) / one.deepest);
+  if (n_prompt_ == 0) passes_.add(n_rows, times.forward + times.verify);
+  for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
+    Drafted drafted;
+    for (std::size_t i = 0; i < planned_.size(); ++i) {
+      if (planned_[i].drafter != static_cast<int>(drafter)) continue;
+      const StreamShare& share = *texts[of_round_[i].text].share;
+      const DraftTree& tree = share.stream->tree;
+      if (share.draft_depth == 0 || tree.n_drafted() == 0) continue;
+      ++drafted.n_texts;
+      drafted.n_nodes += tree.n_drafted();
+      drafted.deepest = std::max(drafted.deepest, tree.node(tree.n_drafted()).depth);
+      drafted.n_accepted += static_cast<int>(share.stream->verdict.path.size());
+      drafted.n_behind += of_round_[i].n_behind;
+    }
+    learn_costs(drafters_[drafter], drafted, draft_seconds(drafters_[drafter].drafter),
+                times.draft + times.forward + times.verify);
   }
+}
+
+void DraftPlanner::learn_of(const Text& text) {
+  const Stream& stream = *text.share->stream;
+  if (stream.drafting.drafter == nullptr) return;
+  const int limit = std::min(text.share->draft_depth, stream.drafting.shape->depth());
+  if (limit == 0) return;
+  OfDrafter& of = drafters_[index_of(stream.drafting.drafter)];
+  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
+  const auto accepted = static_cast<int>(stream.verdict.path.size());
+  if (of.trial == &stream && accepted > 0) {
+    known.past.suppose(kSupposed, kBest);
+    known.trust.forget_all();
+    text.drafting->past_.suppose(kSupposed, kBest);
+  }
+  for (DraftPast* const past : {&text.drafting->past_, &known.past}) {
+    past->forget();
+    past->add(stream.tree, limit, accepted);
+  }
+  const std::span<const double> said = text.drafting->stop_.said();
+  if (!stream.tree.is_chain() || static_cast<int>(said.size()) != stream.tree.n_drafted()) return;
+  const std::size_t n_judged = std::min(said.size(), static_cast<std::size_t>(accepted) + 1);
+  for (std::size_t i = 0; i < n_judged; ++i) {
+    known.trust.add(said[i], static_cast<int>(i) < accepted);
+  }
+}
+
+void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
+                               double round_seconds) {
+  if (of.trial != nullptr) {
+    const double rows = passes_.seconds(1 + drafted.n_nodes) - passes_.seconds(1);
+    of.look_seconds = draft_seconds + std::max(rows, 0.0);
+    of.seconds_off = 0;
+    return;
+  }
+  of.seconds_off += round_seconds;
+  if (drafted.deepest == 0) return;
+  const double level = of.known.levels.seconds(drafted.n_texts);
+  if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
+    const double a_token = std::max(0.0, draft_seconds - drafted.deepest * level) /
+                           static_cast<double>(drafted.n_behind);
+    of.known.seconds_a_token += (of.known.seconds_a_token > 0 ? kFollow : 1) * (a_token - of.known.seconds_a_token);
+    return;
+  }
+  of.known.levels.add(drafted.n_texts, draft_seconds / drafted.deepest);
 }
 
 }  // namespace outrider

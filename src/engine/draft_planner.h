@@ -3,57 +3,132 @@
 #ifndef OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 #define OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 
+#include <cstddef>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "engine/draft_past.h"
 #include "engine/pass_times.h"
+#include "engine/paying_stop.h"
 #include "engine/step_plan.h"
 #include "speculate/decoder.h"
 
 namespace outrider {
 
+// What is kept of a text while it runs. Not thread-safe.
+class DraftingText {
+ public:
+  // stop: the request's own rule; may be null, and outlives the text.
+  explicit DraftingText(const StopRule* stop) : stop_(stop) {}
+  // What a text takes whose drafts are planned, in the place of its own.
+  const StopRule* stop() const { return &stop_; }
+
+ private:
+  friend class DraftPlanner;
+  // Some twenty rounds are remembered, which is a sentence or two.
+  static constexpr double kKeeps = 0.95;
+
+  DraftPast past_ = DraftPast(kKeeps);
+  PayingStop stop_;
+};
+
+// What is known of a drafter.
+struct KnownOfDrafter {
+  struct Drafts {
+    DraftPast past = DraftPast(kKeeps);
+    TrustCurve trust;
+
+    // Some fifty rounds of all texts.
+    static constexpr double kKeeps = 0.98;
+  };
+  // What became of drafts differs with the law: likeliest tokens, or drawn ones.
+  Drafts greedy;
+  Drafts drawn;
+  PassTimes levels;            // a level of drafts, by texts
+  double seconds_a_token = 0;  // of what it catches up with; 0: not known
+};
+
 // Not thread-safe.
 class DraftPlanner {
  public:
+  // now: a clock, in seconds; by default the steady one.
+  explicit DraftPlanner(std::function<double()> now = {});
+
   // A text of the round. Those that run tokens of prompts are among them.
   struct Text {
     StreamShare* share = nullptr;
-    bool adaptive = false;      // its drafts may be planned
-    DraftPast* past = nullptr;  // of its own
+    bool adaptive = false;  // its drafts may be planned
+    DraftingText* drafting = nullptr;
   };
-  static DraftPast past_of_text();
 
   void measure(LanguageModel& target);
+  // What is known, for a file; takes the place of what is known here.
+  const PassTimes& passes() const { return passes_; }
+  void set_passes(PassTimes passes) { passes_ = std::move(passes); }
+  const KnownOfDrafter* find(const Drafter* drafter) const;
+  void set_known(const Drafter* drafter, KnownOfDrafter known);
+  bool is_measured() const { return !passes_.empty(); }
   // Whether some text drafted by this drafter when texts with it decoded last; true at first.
   bool pays(const Drafter* drafter) const;
-  // Sets StreamShare::draft_depth of adaptive texts; leaves it where nothing was measured.
+  // Sets how adaptive texts draft; leaves it where nothing was measured.
   void plan(std::span<const Text> texts);
-  // After the round that was planned, before anything else happens to its texts.
-  void learn(std::span<const Text> texts, const Decoder& decoder, const RoundTimes& times);
+  // After the round that was planned, before anything else happens to its texts. draft_seconds: what
+  // a drafter's drafts took in it (Decoder::draft_seconds).
+  void learn(std::span<const Text> texts, const RoundTimes& times,
+             const std::function<double(const Drafter*)>& draft_seconds);
 
  private:
-  struct DrafterPast {
+  struct OfDrafter {
     const Drafter* drafter = nullptr;
-    DraftPast past;
-    bool pays = true;       // some text drafted by the last plan
-    int until_trial = 0;    // rounds without a draft before one text tries again
-    bool is_trial = false;  // in this round one does
-    int deepest = 0;        // of the round's drafts
-    int n_tries = 0;        // texts that might draft in it
-    int n_texts = 0;        // that did
-    int n_accepted = 0;     // tokens
+    KnownOfDrafter known;
+    bool pays = true;               // some text drafted by the last plan
+    double seconds_off = 0;         // of rounds since then, or since the last look
+    double look_seconds = 0;        // what a look at it takes, or a trial; 0: not known
+    double patience = 1;            // by which looks are rarer: it came back in vain
+    int n_rounds_on = 0;            // since it came back
+    double n_seen = 0;              // tokens of the looks that follow each other
+    double n_foreseen = 0;          // of them
+    const Stream* trial = nullptr;  // the text that tries in this round
+  };
+  // A text of planned_.
+  struct OfRound {
+    std::size_t text = 0;      // of the round's
+    std::size_t n_behind = 0;  // Drafter::n_behind() before it
+    bool waits = false;        // for its first token, whatever drafts would bring
+  };
+  // What a drafter did in the round.
+  struct Drafted {
+    int deepest = 0;
+    int n_texts = 0;  // that drafted
+    int n_nodes = 0;
+    int n_accepted = 0;
+    std::size_t n_behind = 0;
   };
   std::size_t index_of(const Drafter* drafter);
+  static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
+  void add_planned(std::span<const Text> texts, std::size_t index);
+  void set_shares(std::span<const Text> texts);
+  double price(const OfDrafter& of, int n_drafting) const;
   void try_again(std::span<const Text> texts);
+  void note_off(OfDrafter& of) const;
+  double between_looks(const OfDrafter& of) const;
+  bool look(OfDrafter& of, const Text& text);
+  void learn_of(const Text& text);
+  void learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
+                   double round_seconds);
 
+  std::function<double()> now_;
   PassTimes passes_;
-  std::vector<DrafterPast> drafters_;
-  std::vector<PassTimes> levels_;  // of each of drafters_: a level of drafts, by texts
+  std::vector<OfDrafter> drafters_;
 
   // Of the round.
   std::vector<PlannedText> planned_;
-  std::vector<std::size_t> drafting_;  // of each of planned_: which text
-  std::vector<int> depths_;
+  std::vector<OfRound> of_round_;  // of each of planned_
+  int n_prompt_ = 0;               // rows of prompts
+  std::vector<const PassTimes*> levels_;
+  DraftPlan plan_;
 };
 
 }  // namespace outrider

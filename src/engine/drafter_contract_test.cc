@@ -45,7 +45,11 @@ std::shared_ptr<const Model> target() {
 struct Way {
   const char* tree;
   const char* verify;
+  bool is_planned = false;  // SpeculationOptions::adaptive
 };
+
+// As deep as pays, which differs from run to run.
+constexpr Way kPlanned[] = {{"", "coupled", true}, {"widths:3,2,1", "coupled", true}};
 
 // Every tree with every verification that takes it.
 std::vector<Way> ways() {
@@ -62,6 +66,7 @@ Generator generator_of(const DrafterCase& drafter, const Way& way) {
   return Generator(target(), {.drafter = DrafterFiles::get().spec(drafter),
                               .tree = way.tree,
                               .verify = way.verify,
+                              .adaptive = way.is_planned,
                               .drafter_options = {.threads = 1}});
 }
 
@@ -140,6 +145,7 @@ TEST_P(DrafterContract, GreedyOutputIsPlainOutputBitForBit) {
   }
   expect_plain_output(ways(), requests);
   EXPECT_GT(n_accepted_, 0);
+  expect_plain_output({std::begin(kPlanned), std::end(kPlanned)}, requests);
 }
 
 TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
@@ -157,6 +163,7 @@ TEST_P(DrafterContract, CoupledOutputIsPlainSamplingBitForBit) {
   std::erase_if(coupled, [](const Way& way) { return std::string(way.verify) != "coupled"; });
   expect_plain_output(coupled, requests);
   EXPECT_TRUE(n_accepted_ > 0 || GetParam().seldom_right);
+  expect_plain_output({std::begin(kPlanned), std::end(kPlanned)}, requests);
 }
 
 // Seeded sampling replays, in any company.

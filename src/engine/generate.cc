@@ -18,8 +18,9 @@ struct Generator::State {
         speculation((check_speculation(options), options)),
         batch(model, {&speculation.drafter, 1}, options.drafter_options) {
     batch.rule_scope(speculation);  // a rule that does not take the drafter is refused here
-    if (speculation.adaptive && speculation.drafter != "none") batch.measure_passes();
   }
+
+  bool plans_drafts() const { return speculation.adaptive && speculation.drafter != "none"; }
 
   std::shared_ptr<const Model> model;
   SpeculationOptions speculation;
@@ -35,6 +36,18 @@ Generator& Generator::operator=(Generator&&) noexcept = default;
 RuleScope Generator::rule_scope() const { return state_->batch.rule_scope(state_->speculation); }
 
 bool Generator::update_drafter() { return state_->batch.update_drafters(); }
+
+void Generator::measure_passes() {
+  if (state_->plans_drafts()) state_->batch.measure_passes();
+}
+
+void Generator::save_drafting_profile(const std::filesystem::path& file) const {
+  state_->batch.save_drafting_profile(file);
+}
+
+void Generator::load_drafting_profile(const std::filesystem::path& file) {
+  state_->batch.load_drafting_profile(file);
+}
 
 void Generator::keep_last_text(bool keep) {
   BatchOptions options = state_->batch.options();
@@ -53,6 +66,7 @@ std::vector<GenerateResult> Generator::generate(std::span<const GenerateRequest>
   BatchOptions options = batch.options();
   options.most_running = static_cast<int>(std::max<std::size_t>(requests.size(), 1));
   batch.set_options(options);
+  if (state_->plans_drafts() && !batch.has_measured_passes()) batch.measure_passes();
 
   // Shared with the callbacks, which the batch may outlive this call with where step() throws.
   struct Call {

@@ -50,6 +50,12 @@ double PassTimes::seconds(int rows) const {
   return rows <= 0 || points_.empty() ? 0 : scale_ * base(rows);
 }
 
+std::vector<PassTimes::Measured> PassTimes::points() const {
+  std::vector<Measured> points = points_;
+  for (Measured& point : points) point.seconds *= scale_;
+  return points;
+}
+
 void PassTimes::add(int rows, double seconds) {
   if (rows <= 0 || !(seconds > 0)) return;
   const double expected = this->seconds(rows);
@@ -75,7 +81,7 @@ PassTimes measure_passes(LanguageModel& model) {
   constexpr int kContext = 32;
   constexpr int kWidest = 64;
   // A large model is not measured for longer: its wider passes cost as much a row as the last ones.
-  constexpr double kLongest_seconds = 2;
+  constexpr double kLongest_seconds = 1;
   const auto seconds_since = [](Clock::time_point began) {
     return std::chrono::duration<double>(Clock::now() - began).count();
   };

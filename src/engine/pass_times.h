@@ -29,6 +29,8 @@ class PassTimes {
   // then known.
   double seconds(int rows) const;
   bool empty() const { return points_.empty(); }
+  // As they are now, ascending in rows.
+  std::vector<Measured> points() const;
 
  private:
   double base(int rows) const;
@@ -38,7 +40,7 @@ class PassTimes {
 };
 
 // Measures passes of 1, 2, 4 .. 64 rows on a text of its own, twice each, and takes the lesser
-// times; some two seconds at most, and none that the KV cache's memory does not hold. Throws what
+// times; some second and its last pass at most, and none that the KV cache's memory does not hold. Throws what
 // the model throws.
 PassTimes measure_passes(LanguageModel& model);
 

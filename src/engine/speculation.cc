@@ -91,6 +91,11 @@ struct Plan {
   std::optional<DrafterPlan> drafter;  // none: plain decoding
 };
 
+// The shape of drafts where the user names none.
+std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& drafter, bool adaptive) {
+  return adaptive && drafter.deepest != nullptr ? drafter.deepest : drafter.shape;
+}
+
 Plan read_speculation(const SpeculationOptions& options) {
   Plan plan;
   Speculation& speculation = plan.speculation;
@@ -108,8 +113,9 @@ Plan read_speculation(const SpeculationOptions& options) {
   speculation.rule = judging.rule;
   speculation.adaptive = options.adaptive;
   speculation.acceptance = std::move(judging.acceptance);
-  speculation.shape =
-      options.tree.empty() && plan.drafter ? plan.drafter->shape : make_tree_shape(options.tree);
+  speculation.shape = options.tree.empty() && plan.drafter
+                          ? own_shape(*plan.drafter, options.adaptive)
+                          : make_tree_shape(options.tree);
   if (speculation.acceptance->chains_only() && !speculation.shape->is_chain()) {
     throw UsageError("judge drafts", speculation.acceptance->name(), "a chain",
                      options.tree.empty() ? fmt::format("the drafter {}", drafter)
@@ -234,10 +240,11 @@ Speculation with_drafter(Plan plan, std::shared_ptr<Drafter> drafter) {
 }  // namespace
 
 Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter,
-                             const std::shared_ptr<const TreeShape>& own_shape) {
+                             const std::shared_ptr<const TreeShape>& shape) {
   Plan plan = read_speculation(options);
   if (!plan.drafter) return std::move(plan.speculation);
-  if (options.tree.empty()) plan.speculation.shape = own_shape;
+  const bool is_own = options.tree.empty() && plan.speculation.shape == plan.drafter->shape;
+  if (is_own) plan.speculation.shape = shape;
   return with_drafter(std::move(plan), std::move(drafter));
 }
 

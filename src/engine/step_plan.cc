@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace outrider {
 namespace {
 
-// Rounds that a prior counts for beside what a text has seen itself.
-constexpr double kPriorRounds = 8;
+// How many times what is to be won back has to be expected: drafts that just stood are thought
+// better than they are.
+constexpr double kSure = 2;
 
 // From a text's depth to a deeper one, where that is its best way on.
 struct Deeper {
@@ -27,46 +29,66 @@ struct Deeper {
 class Planner {
  public:
   Planner(std::span<const PlannedText> texts, const PassTimes& passes,
-          std::span<const PassTimes> levels, int n_prompt, std::vector<int>& depths)
-      : texts_(texts), passes_(passes), levels_(levels), n_prompt_(n_prompt), depths_(depths) {
-    deepest_.assign(levels.size(), 0);
-    n_drafting_.assign(levels.size(), 0);
+          std::span<const PassTimes* const> levels, int n_prompt, DraftPlan& plan)
+      : texts_(texts), passes_(passes), levels_(levels), n_prompt_(n_prompt), plan_(plan) {
+    look_ahead();
+    n_drafting_.assign(levels.size() * DraftPast::kDeepest, 0);
   }
 
   void plan() {
-    depths_.assign(texts_.size(), 0);
+    std::vector<int>& depths = plan_.depths;
+    depths.assign(texts_.size(), 0);
     tokens_ = static_cast<double>(texts_.size());
     rows_ = tokens_;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       if (texts_[i].fixed) take_fixed(i);
     }
-    best_ = depths_;
-    double best_rate = rate();
+    best_ = depths;
+    plan_.tokens_per_second = rate();
     for (std::size_t i = 0; i < texts_.size(); ++i) offer(i);
     while (!offers_.empty()) {
       std::pop_heap(offers_.begin(), offers_.end());
       const Deeper deeper = offers_.back();
       offers_.pop_back();
+      if (!wins_back(deeper)) continue;
       take(deeper);
       offer(deeper.text);
-      if (const double now = rate(); now > best_rate) {
-        best_rate = now;
-        best_ = depths_;
+      if (const double now = rate(); now > plan_.tokens_per_second) {
+        plan_.tokens_per_second = now;
+        best_ = depths;
       }
     }
-    depths_ = best_;
+    depths = best_;
   }
 
  private:
+  void look_ahead() {
+    first_.reserve(texts_.size());
+    std::size_t n_depths = 0;
+    for (const PlannedText& text : texts_) {
+      first_.push_back(n_depths);
+      n_depths += static_cast<std::size_t>(text.deepest);
+    }
+    outlook_.resize(n_depths);
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      const PlannedText& text = texts_[i];
+      if (text.deepest == 0) continue;
+      text.past->look_ahead(text.prior, std::span(outlook_).subspan(
+                                            first_[i], static_cast<std::size_t>(text.deepest)));
+    }
+  }
+  const DraftPast::Depth& at(std::size_t text, int depth) const {
+    return outlook_[first_[text] + static_cast<std::size_t>(depth - 1)];
+  }
+
   void take_fixed(std::size_t i) {
-    const PlannedText& text = texts_[i];
-    Deeper all{.text = i, .depth = text.deepest};
-    for (int depth = 1; depth <= text.deepest; ++depth) add(text, depth, all);
+    Deeper all{.text = i, .depth = texts_[i].deepest};
+    for (int depth = 1; depth <= texts_[i].deepest; ++depth) add(depth, all);
     take(all);
   }
 
-  static void add(const PlannedText& text, int depth, Deeper& deeper) {
-    const DraftPast::Depth more = text.past->at(depth, text.prior);
+  void add(int depth, Deeper& deeper) const {
+    const DraftPast::Depth& more = at(deeper.text, depth);
     deeper.tokens += more.accepted;
     deeper.rows += more.nodes;
   }
@@ -75,95 +97,92 @@ class Planner {
   // taking the best of all texts' first is the best for any number of rows.
   void offer(std::size_t i) {
     const PlannedText& text = texts_[i];
-    if (text.fixed || depths_[i] >= text.deepest) return;
+    if (text.fixed || plan_.depths[i] >= text.deepest) return;
     Deeper best;
     Deeper deeper{.text = i};
-    for (int depth = depths_[i] + 1; depth <= text.deepest; ++depth) {
-      add(text, depth, deeper);
+    for (int depth = plan_.depths[i] + 1; depth <= text.deepest; ++depth) {
+      add(depth, deeper);
       deeper.depth = depth;
-      if (best.depth == 0 || best < deeper) best = deeper;
+      if (best.depth == 0 || best < deeper || text.ends_itself) best = deeper;
     }
     offers_.push_back(best);
     std::push_heap(offers_.begin(), offers_.end());
+  }
+
+  // Whether what the drafter has to catch up with first is won back within the text's horizon.
+  bool wins_back(const Deeper& deeper) {
+    const PlannedText& text = texts_[deeper.text];
+    if (text.catch_up_seconds <= 0 || plan_.depths[deeper.text] > 0) return true;
+    const double now = rate();
+    take(deeper);
+    const double then = rate();
+    const double tokens_then = tokens_;
+    take({.text = deeper.text, .depth = 0, .tokens = -deeper.tokens, .rows = -deeper.rows});
+    if (now <= 0 || then <= 0) return true;
+    const double n_rounds = text.horizon / (1 + deeper.tokens);
+    const double saved = tokens_then / now - tokens_then / then;  // in a round, of all texts
+    return n_rounds * saved > kSure * text.catch_up_seconds;
   }
 
   void take(const Deeper& deeper) {
     const PlannedText& text = texts_[deeper.text];
     tokens_ += deeper.tokens;
     rows_ += deeper.rows;
-    if (text.drafter >= 0 && deeper.depth > 0) {
-      const auto drafter = static_cast<std::size_t>(text.drafter);
-      if (depths_[deeper.text] == 0) ++n_drafting_[drafter];
-      deepest_[drafter] = std::max(deepest_[drafter], deeper.depth);
+    const int before = plan_.depths[deeper.text];
+    plan_.depths[deeper.text] = deeper.depth;
+    if (text.drafter < 0) return;
+    double* const levels = &n_drafting_[static_cast<std::size_t>(text.drafter) * DraftPast::kDeepest];
+    for (int depth = before + 1; depth <= deeper.depth; ++depth) {
+      levels[depth - 1] += std::min(at(deeper.text, depth).nodes, 1.0);
     }
-    depths_[deeper.text] = deeper.depth;
+    for (int depth = deeper.depth + 1; depth <= before; ++depth) {
+      levels[depth - 1] -= std::min(at(deeper.text, depth).nodes, 1.0);
+    }
   }
 
-  // Tokens per second. Drafted rows cost what they cost beside the prompts' rows.
+  // Tokens per second. Drafted rows cost what they cost beside the prompts' rows; a level of a
+  // drafter takes its time in the share of rounds that have one.
   double rate() const {
     const auto n_texts = static_cast<int>(texts_.size());
-    const auto n_rows = static_cast<int>(std::lround(rows_));
-    double seconds = passes_.seconds(n_texts) + passes_.seconds(n_rows + n_prompt_) -
+    double seconds = passes_.seconds(n_texts) + pass_seconds(rows_ + n_prompt_) -
                      passes_.seconds(n_texts + n_prompt_);
     for (std::size_t i = 0; i < levels_.size(); ++i) {
-      seconds += deepest_[i] * levels_[i].seconds(n_drafting_[i]);
+      for (int depth = 0; depth < DraftPast::kDeepest; ++depth) {
+        const double n = n_drafting_[i * DraftPast::kDeepest + static_cast<std::size_t>(depth)];
+        if (n <= 0) break;
+        const auto n_at_once = static_cast<int>(std::lround(std::max(n, 1.0)));
+        seconds += std::min(n, 1.0) * levels_[i]->seconds(n_at_once);
+      }
     }
     return seconds > 0 ? tokens_ / seconds : 0;
   }
 
+  // Of an expected number of rows.
+  double pass_seconds(double n_rows) const {
+    const double below = std::floor(n_rows);
+    const double seconds = passes_.seconds(static_cast<int>(below));
+    return seconds + (n_rows - below) * (passes_.seconds(static_cast<int>(below) + 1) - seconds);
+  }
+
   std::span<const PlannedText> texts_;
   const PassTimes& passes_;
-  std::span<const PassTimes> levels_;
+  std::span<const PassTimes* const> levels_;
   int n_prompt_;
-  std::vector<int>& depths_;
+  DraftPlan& plan_;
+  std::vector<std::size_t> first_;         // of each text, in outlook_
+  std::vector<DraftPast::Depth> outlook_;  // of depths 1 on
   std::vector<int> best_;
-  std::vector<Deeper> offers_;   // a heap, the best one first
-  std::vector<int> deepest_;     // of each drafter
-  std::vector<int> n_drafting_;  // likewise, texts
+  std::vector<Deeper> offers_;      // a heap, the best one first
+  std::vector<double> n_drafting_;  // (drafters, depths): texts that are expected to draft so deep
   double tokens_ = 0;
   double rows_ = 0;
 };
 
 }  // namespace
 
-void DraftPast::forget() {
-  for (Counts& counts : counts_) {
-    counts.rounds *= keeps_;
-    counts.accepted *= keeps_;
-    counts.nodes *= keeps_;
-  }
-}
-
-void DraftPast::add(const DraftTree& tree, int limit, int accepted) {
-  const int deepest = std::min(limit, kDeepest);
-  for (int depth = 1; depth <= deepest; ++depth) {
-    Counts& counts = counts_[static_cast<std::size_t>(depth - 1)];
-    counts.rounds += 1;
-    if (accepted >= depth) counts.accepted += 1;
-  }
-  for (int node = 1; node < tree.n_nodes(); ++node) {
-    // A scratch node costs a row like any other; it comes with the first depth.
-    const int depth = node <= tree.n_drafted() ? tree.node(node).depth : 1;
-    if (depth <= deepest) counts_[static_cast<std::size_t>(depth - 1)].nodes += 1;
-  }
-}
-
-DraftPast::Depth DraftPast::at(int depth, const DraftPast* prior) const {
-  const Counts& own = counts(std::min(depth, kDeepest));
-  Depth before{.accepted = 1, .nodes = 1};
-  double weight = 1;
-  if (prior != nullptr) {
-    before = prior->at(depth, nullptr);
-    weight = kPriorRounds;
-  }
-  const double total = own.rounds + weight;
-  return {.accepted = (own.accepted + weight * before.accepted) / total,
-          .nodes = (own.nodes + weight * before.nodes) / total};
-}
-
 void plan_drafts(std::span<const PlannedText> texts, const PassTimes& passes,
-                 std::span<const PassTimes> levels, int n_prompt, std::vector<int>& depths) {
-  Planner(texts, passes, levels, n_prompt, depths).plan();
+                 std::span<const PassTimes* const> levels, int n_prompt, DraftPlan& plan) {
+  Planner(texts, passes, levels, n_prompt, plan).plan();
 }
 
 }  // namespace outrider

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "speculate/draft_tree.h"
@@ -42,51 +44,21 @@ PassTimes roofline(int free) {
   return PassTimes(measured);
 }
 
-TEST(DraftPast, CountsByDepth) {
-  DraftPast past(1);
-  past.add(chain(4), 4, 2);
-  past.add(chain(4), 4, 4);
-  past.add(chain(2), 4, 0);  // the drafter had no more
-  // Beside one round that says "accepted".
-  EXPECT_DOUBLE_EQ(past.at(1, nullptr).accepted, (2 + 1.0) / 4);
-  EXPECT_DOUBLE_EQ(past.at(2, nullptr).accepted, (2 + 1.0) / 4);
-  EXPECT_DOUBLE_EQ(past.at(3, nullptr).accepted, (1 + 1.0) / 4);
-  EXPECT_DOUBLE_EQ(past.at(3, nullptr).nodes, (2 + 1.0) / 4);
-  EXPECT_DOUBLE_EQ(past.at(5, nullptr).accepted, 1);  // nothing is known
-}
-
-TEST(DraftPast, TakesAPriorWhereLittleIsKnown) {
-  const DraftPast prior = past_of(0.5, 3);
-  DraftPast own(1);
-  EXPECT_NEAR(own.at(1, &prior).accepted, 0.5, 0.06);
-  for (int i = 0; i < 500; ++i) own.add(chain(3), 3, 3);
-  EXPECT_GT(own.at(3, &prior).accepted, 0.95);
-}
-
-TEST(DraftPast, Forgets) {
-  DraftPast past(0.9);
-  for (int i = 0; i < 200; ++i) {
-    past.forget();
-    past.add(chain(1), 1, 0);
-  }
-  EXPECT_LT(past.at(1, nullptr).accepted, 0.1);
-  for (int i = 0; i < 50; ++i) {
-    past.forget();
-    past.add(chain(1), 1, 1);
-  }
-  EXPECT_GT(past.at(1, nullptr).accepted, 0.95);
+// With levels of no cost.
+std::vector<int> depths_of(std::span<const PlannedText> texts, const PassTimes& passes,
+                           const PassTimes& level = {}, int n_prompt = 0) {
+  const PassTimes* const levels = &level;
+  DraftPlan plan;
+  plan_drafts(texts, passes, {&levels, 1}, n_prompt, plan);
+  return plan.depths;
 }
 
 TEST(StepPlan, DraftsAsDeepAsPays) {
   const DraftPast good = past_of(0.9, 8);
   const DraftPast bad = past_of(0.02, 8);
-  const std::vector<PassTimes> levels(1);
-  std::vector<int> depths;
-  const auto plan = [&](const DraftPast& past, const PassTimes& passes, int n_texts) {
+  const auto plan = [](const DraftPast& past, const PassTimes& passes, int n_texts) {
     const PlannedText text{.deepest = 8, .drafter = 0, .past = &past};
-    plan_drafts(std::vector<PlannedText>(static_cast<std::size_t>(n_texts), text), passes, levels,
-                0, depths);
-    return depths;
+    return depths_of(std::vector<PlannedText>(static_cast<std::size_t>(n_texts), text), passes);
   };
   // Rows that cost nothing are taken; rows that cost as much as passes of their own are not.
   EXPECT_EQ(plan(good, roofline(100), 1), (std::vector<int>{8}));
@@ -111,11 +83,9 @@ TEST(StepPlan, DraftsAsDeepAsPays) {
 
 TEST(StepPlan, CountsWhatTheDrafterTakes) {
   const DraftPast past = past_of(0.7, 4);
-  std::vector<int> depths;
   const PlannedText text{.deepest = 4, .drafter = 0, .past = &past};
   for (const double cost : {0.01, 0.2, 5.0}) {
-    const std::vector<PassTimes> levels = {PassTimes({{1, cost}})};
-    plan_drafts({&text, 1}, roofline(100), levels, 0, depths);
+    const std::vector<int> depths = depths_of({&text, 1}, roofline(100), PassTimes({{1, cost}}));
     if (cost == 0.01) {
       EXPECT_EQ(depths[0], 4);
     }
@@ -127,17 +97,15 @@ TEST(StepPlan, CountsWhatTheDrafterTakes) {
 
 TEST(StepPlan, LeavesFixedTextsAlone) {
   const DraftPast bad = past_of(0.02, 8);
-  const std::vector<PassTimes> levels(1);
-  std::vector<int> depths;
   const std::vector<PlannedText> texts = {{.deepest = 8, .fixed = true, .drafter = 0, .past = &bad},
                                           {.deepest = 8, .drafter = 0, .past = &bad},
                                           {.deepest = 0}};
-  plan_drafts(texts, roofline(1), levels, 0, depths);
-  EXPECT_EQ(depths, (std::vector<int>{8, 0, 0}));
+  EXPECT_EQ(depths_of(texts, roofline(1)), (std::vector<int>{8, 0, 0}));
 }
 
-// Against all plans there are: none has more tokens a second.
-TEST(StepPlan, IsTheBestThereIs) {
+// Against all plans there are: none has many more tokens a second. (Depths are whole numbers, which
+// taking the most tokens a row first does not always fill best.)
+TEST(StepPlan, IsAboutTheBestThereIs) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> share(0.05, 0.95);
   std::uniform_int_distribution<int> free(1, 12);
@@ -148,33 +116,67 @@ TEST(StepPlan, IsTheBestThereIs) {
       pasts.push_back(past_of(share(random), kDeepest, 50, static_cast<unsigned>(round * 4 + i)));
     }
     std::vector<PlannedText> texts;
+    std::vector<std::array<DraftPast::Depth, kDeepest>> outlooks(4);
     for (const DraftPast& past : pasts) {
+      past.look_ahead(nullptr, outlooks[texts.size()]);
       texts.push_back({.deepest = kDeepest, .drafter = 0, .past = &past});
     }
     const PassTimes passes = roofline(free(random));
-    const std::vector<PassTimes> levels(1);  // a drafter that takes no time
     const int n_prompt = round % 3 == 0 ? 5 : 0;
     const auto rate = [&](const std::vector<int>& depths) {
       double tokens = 4;
       double rows = 4;
       for (std::size_t i = 0; i < texts.size(); ++i) {
         for (int depth = 1; depth <= depths[i]; ++depth) {
-          tokens += pasts[i].at(depth, nullptr).accepted;
-          rows += pasts[i].at(depth, nullptr).nodes;
+          tokens += outlooks[i][static_cast<std::size_t>(depth - 1)].accepted;
+          rows += outlooks[i][static_cast<std::size_t>(depth - 1)].nodes;
         }
       }
-      return tokens /
-             (passes.seconds(4) + passes.seconds(static_cast<int>(std::lround(rows)) + n_prompt) -
-              passes.seconds(4 + n_prompt));
+      const int below = static_cast<int>(rows) + n_prompt;
+      const double part = rows - std::floor(rows);
+      return tokens / (passes.seconds(4) - passes.seconds(4 + n_prompt) +
+                       (1 - part) * passes.seconds(below) + part * passes.seconds(below + 1));
     };
-    std::vector<int> depths;
-    plan_drafts(texts, passes, levels, n_prompt, depths);
+    const std::vector<int> depths = depths_of(texts, passes, {}, n_prompt);
     double best = 0;
     for (int all = 0; all < 256; ++all) {
       best = std::max(best, rate({all % 4, all / 4 % 4, all / 16 % 4, all / 64}));
     }
-    EXPECT_NEAR(rate(depths), best, 1e-9 * best) << round;
+    EXPECT_GT(rate(depths), 0.98 * best) << round;
   }
+}
+
+// All of a draft that ends itself, or none, by what its depths bring and cost together.
+TEST(StepPlan, TakesDraftsThatEndThemselvesWhole) {
+  const DraftPast good = past_of(0.8, 8);
+  const DraftPast bad = past_of(0.1, 8);
+  const PassTimes level({{1, 0.05}});
+  const auto plan = [&](const DraftPast& past) {
+    const PlannedText text{.deepest = 8, .ends_itself = true, .drafter = 0, .past = &past};
+    return depths_of({&text, 1}, roofline(6), level).front();
+  };
+  EXPECT_EQ(plan(good), 8);
+  EXPECT_EQ(plan(bad), 0);
+}
+
+TEST(StepPlan, CatchesUpWhereTheTextWinsItBack) {
+  const DraftPast past = past_of(0.8, 4);
+  PlannedText text{.deepest = 4, .drafter = 0, .past = &past, .catch_up_seconds = 20};
+  // Behind some three tokens a round of one second: 30 seconds are saved in 45 tokens.
+  text.horizon = 20;
+  EXPECT_EQ(depths_of({&text, 1}, roofline(100)).front(), 0);
+  text.horizon = 200;
+  EXPECT_EQ(depths_of({&text, 1}, roofline(100)).front(), 4);
+}
+
+TEST(StepPlan, SaysWhatItExpects) {
+  const DraftPast past = past_of(0.999, 4, 4000);
+  const PlannedText text{.deepest = 4, .drafter = 0, .past = &past};
+  const PassTimes level({{1, 0.25}});
+  const PassTimes* const levels = &level;
+  DraftPlan plan;
+  plan_drafts({&text, 1}, roofline(100), {&levels, 1}, 0, plan);
+  EXPECT_NEAR(plan.tokens_per_second, 5.0 / (1 + 4 * 0.25), 0.05);
 }
 
 }  // namespace

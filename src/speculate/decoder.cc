@@ -47,13 +47,12 @@ void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
   if (drafter == nullptr) return;
   const Context context = stream.context();
   try {
-    if (earlier == nullptr || stream.drafter_is_deferred()) {
-      drafter->begin(context);
-    } else if (!stream.has_other_drafter(*earlier)) {
+    if (earlier != nullptr && !stream.has_other_drafter(*earlier)) {
       drafter->begin_behind(context, earlier->id, stream.n_run);
     } else {
       drafter->begin(context);
-      if (stream.n_run > 0) drafter->prefill(context, context.tokens.first(stream.n_run), {});
+      const bool runs = stream.n_run > 0 && !stream.drafter_is_deferred();
+      if (runs) drafter->prefill(context, context.tokens.first(stream.n_run), {});
     }
   } catch (...) {
     drafter->end(stream.id);

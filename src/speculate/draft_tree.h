@@ -57,6 +57,14 @@ class DraftTree {
   // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal.
   // Throws Error behind scratch nodes.
   int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
+  // Puts another token, named outright, in a drafted node's place, whatever had been drawn there: not
+  // by its value. Its siblings were not drawn without replacement.
+  void name(int node, TokenId token) {
+    DraftNode& named = nodes_[static_cast<std::size_t>(node)];
+    named.token = token;
+    named.proposal = kPointMass;
+    named.draws = Draws::with_replacement;
+  }
   // Appends a scratch node behind any node; returns its ordinal.
   int add_scratch(int parent, TokenId token);
   void drop_scratch() { nodes_.resize(static_cast<std::size_t>(n_drafted_) + 1); }

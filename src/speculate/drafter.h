@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -126,6 +127,15 @@ class Drafter {
   // Whether propose() runs by itself what prefill() has not shown it of a text, all of it: a text
   // that is not drafted for, for now, costs nothing then (Stream::defers_drafter).
   virtual bool catches_up() const { return false; }
+  // Tokens of the context, but the last, that propose() would run before it drafts.
+  virtual std::size_t n_behind(const Context& /*context*/) const { return 0; }
+  // Of the last n_tokens of the context, which stand for a text of their own: how many, behind the
+  // first, it would have drafted there; where tokens are drawn, how many it may expect to have. A
+  // cheap look at what it is good for, of a text that it does not draft for and of which it knows
+  // nothing afterwards. None: it cannot say.
+  virtual std::optional<double> foreseen(const Context& /*context*/, std::size_t /*n_tokens*/) {
+    return std::nullopt;
+  }
 
   // A text begins; its context is the prompt.
   virtual void begin(const Context& context) = 0;

@@ -61,6 +61,9 @@ struct PlannedUpdates {
 struct DrafterPlan {
   DrafterTraits traits;
   std::shared_ptr<const TreeShape> shape;  // of its drafts where the user names no tree; not null
+  // Of drafts that end by themselves where they do not pay, where the user names no length either;
+  // null: shape.
+  std::shared_ptr<const TreeShape> deepest = nullptr;
   double confidence = 0;  // drafts end behind a token of lower raw probability; 0: never
   MakeDrafter make;
   std::optional<PlannedUpdates> updates = std::nullopt;

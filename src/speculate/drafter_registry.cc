@@ -20,6 +20,7 @@
 #include "speculate/drafters/reference_drafter.h"
 #include "speculate/drafters/relay_drafter.h"
 #include "speculate/drafters/retrieval_drafter.h"
+#include "speculate/drafters/spoiled_drafter.h"
 #include "speculate/drafters/staged_drafter.h"
 #include "speculate/drafters/suffix_drafter.h"
 
@@ -78,6 +79,10 @@ constexpr DrafterKind kKinds[] = {
     {"cascade", "cascade:RULE+model:PATH+B",
      "what a small model lets stand of the drafter B's by a rule of their own", true, nullptr,
      read_cascade_drafter, '+'},
+    {"spoiled", "spoiled:tokens[:from=N,to=M]+A",
+     "the drafter A with other tokens in the place of its own, from the text's new token N on up to "
+     "M: what a bad drafter costs",
+     false, nullptr, read_spoiled_drafter, '+'},
 };
 
 }  // namespace

@@ -9,8 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <string_view>
+
+#include "tests/support/temporary_directory.h"
 
 namespace outrider::testing {
 namespace {
@@ -48,9 +51,16 @@ void drain(int& descriptor, std::string& text) {
   }
 }
 
+// What programs keep for their next run is none of the user's: a folder of this process alone.
+void set_cache_folder() {
+  static const TemporaryDirectory cache;
+  ::setenv("XDG_CACHE_HOME", cache.path().c_str(), /*overwrite=*/0);
+}
+
 }  // namespace
 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input) {
+  set_cache_folder();
   std::vector<std::string> words = {input.program.empty() ? OUTRIDER_PROGRAM : input.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;

@@ -47,6 +47,36 @@ void ModelDrafter::begin(const Context& context) {
       .length = drafting_.length.first};
 }
 
+std::size_t ModelDrafter::n_behind(const Context& context) const {
+  if (drafting_.follow) return 0;
+  return unseen(context, *states_.at(context.id).sequence).size() - 1;
+}
+
+std::optional<double> ModelDrafter::foreseen(const Context& context, std::size_t n_tokens) {
+  if (drafting_.follow || !drafting_.prefix_determined) return std::nullopt;
+  const auto tokens = context.tokens.last(std::min(n_tokens, context.tokens.size()));
+  if (tokens.size() < 2 || !can_run(tokens)) return std::nullopt;
+  const auto n_run = static_cast<int>(tokens.size()) - 1;
+  const auto sequence = model_->open({.n_tokens = n_run});
+  const SequenceGrowth growth{sequence.get(), n_run};
+  if (!model_->fits({&growth, 1})) return std::nullopt;
+  blocks_.clear();
+  blocks_.begin_block(*sequence);
+  for (int row = 0; row < n_run; ++row) {
+    blocks_.add(tokens[static_cast<std::size_t>(row)], row - 1);
+    blocks_.ask();
+  }
+  model_->forward(blocks_.blocks(), {.logits = blocks_.rows()}, output());
+  count_passes(1);
+  double n_foreseen = 0;
+  Distribution next;
+  for (int row = 0; row < n_run; ++row) {
+    context.transform->distribution(output().logits.row(row).first(this->n_tokens()), next);
+    n_foreseen += next.prob(tokens[static_cast<std::size_t>(row) + 1]);
+  }
+  return n_foreseen;
+}
+
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                            const FeatureRows& /*features*/) {
   // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
@@ -192,8 +222,13 @@ void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std:
     state.sequence = kept.fork();
     rewind(context, n_run);
   }
+  // What an earlier text ended with before it was drafted on from. More is missing where that was
+  // not drafted for: the next draft runs it.
+  constexpr std::size_t kFewMissing = 8;
   const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
-  if (n_kept < n_run) prefill(context, context.tokens.subspan(n_kept, n_run - n_kept), {});
+  if (n_kept < n_run && n_run - n_kept <= kFewMissing) {
+    prefill(context, context.tokens.subspan(n_kept, n_run - n_kept), {});
+  }
 }
 
 void ModelDrafter::end(SequenceId id) { states_.erase(id); }
@@ -236,6 +271,7 @@ DrafterPlan read_model_drafter(const Spec& spec) {
       .shape = chain_shape(length.follows_acceptance ? kMostDraftNodes : length.first),
       .confidence = spec.number("confidence", 0, 1).value_or(0),
       .make = load(path)};
+  if (!spec.text("length") && !length.follows_acceptance) plan.deepest = chain_shape(kDeepestDraft);
   if (!has_draft_prob) plan.variant = "with vocabulary=text";
   if (!has_draft_prob && length.follows_acceptance) {
     throw UsageError("read drafter", "schedule", "constant with vocabulary=text", "heuristic");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -62,6 +63,8 @@ class ModelDrafter final : public LevelwiseDrafter {
   }
   bool uses_target_cache() const override { return drafting_.uses_target_cache; }
   bool catches_up() const override { return true; }
+  std::size_t n_behind(const Context& context) const override;
+  std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override;
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;

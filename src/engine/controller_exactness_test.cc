@@ -1,0 +1,179 @@
+// Promise 1 with planned drafts, by enumeration: how deep each round drafts follows from earlier
+// rounds and from what the drafter says of the tokens that are judged, and the law stays the
+// target's to 1e-12. A draft that is cut because of the token that is cut off is caught.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/draft_planner.h"
+#include "speculate/block.h"
+#include "speculate/coupled.h"
+#include "speculate/drafters/model_drafter.h"
+#include "speculate/multi_round.h"
+#include "tests/support/enumerated_process.h"
+#include "tests/support/exactness.h"
+
+namespace outrider {
+namespace {
+
+using testing::add_target_process;
+using testing::distance;
+using testing::Enumerated;
+using testing::EnumeratingChance;
+using testing::kCaught;
+using testing::kExact;
+using testing::TableModel;
+using testing::target_law;
+using testing::transforms;
+using testing::Trial;
+
+// A machine for the planner: a pass of one row takes a second.
+struct Clockwork {
+  double row = 0.1;
+  double level = 0.2;
+
+  void set(DraftPlanner& planner, const Drafter* drafter) const {
+    planner.set_passes(PassTimes({{1, 1}, {8, 1 + 7 * row}}));
+    KnownOfDrafter known;
+    known.levels = PassTimes({{1, level}});
+    planner.set_known(drafter, known);
+  }
+  RoundTimes times(const Stream& stream) const {
+    const int n_drafted = stream.tree.n_drafted();
+    // Long rounds: a trial is due in the round behind one without a draft.
+    return {.draft = level * n_drafted, .forward = n_drafted == 0 ? 1e6 : 1 + row * n_drafted};
+  }
+};
+
+// testing::enumerate() with a planner that learns from round to round of each path.
+Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, int& n_depths) {
+  Enumerated result;
+  EnumeratingChance chance;
+  Decoder decoder(*trial.target, trial.drafter, *trial.acceptance, chain_shape(trial.draft_length),
+                  nullptr);
+  std::vector<int> depths;
+  chance.for_each_path([&] {
+    DraftPlanner planner;
+    clockwork.set(planner, trial.drafter);
+    Stream stream(0, trial.prompt,
+                  Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
+    stream.max_total = stream.n_prompt + trial.n_tokens;
+    decoder.begin(stream);
+    DraftingText drafting(nullptr);
+    stream.drafting.stop = drafting.stop();
+    while (!stream.finished) {
+      StreamShare share{.stream = &stream};
+      const DraftPlanner::Text text{.share = &share, .adaptive = true, .drafting = &drafting};
+      planner.plan({&text, 1});
+      decoder.round({&share, 1}, [](Stream&, const Committed&) { return false; });
+      depths.push_back(stream.tree.n_drafted());
+      const RoundTimes times = clockwork.times(stream);
+      planner.learn({&text, 1}, times, [&times](const Drafter*) { return times.draft; });
+    }
+    decoder.end(stream);
+    const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
+                                       stream.tokens.end());
+    add_target_process(trial, emitted, chance.weight(), result.law);
+    result.weight += chance.weight();
+    ++result.n_paths;
+  });
+  std::sort(depths.begin(), depths.end());
+  n_depths = static_cast<int>(std::unique(depths.begin(), depths.end()) - depths.begin());
+  return result;
+}
+
+const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
+
+TEST(ControllerExactness, PlannedChains) {
+  int most_depths = 0;
+  for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      for (const auto& [name, sampling] : transforms()) {
+        for (const Clockwork& clockwork : {Clockwork{0.05, 0.1}, Clockwork{0.3, 0.5}}) {
+          TableModel target(3, 2 * seed);
+          ModelDrafter drafter(std::make_unique<TableModel>(3, 2 * seed + 1), 3);
+          const Trial trial{.target = &target,
+                            .drafter = &drafter,
+                            .acceptance = acceptance.get(),
+                            .draft_length = 3,
+                            .sampling = sampling,
+                            .prompt = {0, 2},
+                            .n_tokens = 4};
+          int n_depths = 0;
+          const Enumerated enumerated = enumerate_planned(trial, clockwork, n_depths);
+          EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
+          EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+              << name << " " << acceptance->name();
+          most_depths = std::max(most_depths, n_depths);
+        }
+      }
+    }
+  }
+  // Else nothing was planned: no draft, and several lengths.
+  EXPECT_GE(most_depths, 3);
+}
+
+// Looks at a drafted token before it admits it: what the drafter itself thinks unlikely is dropped.
+class ChoosyDrafter final : public Drafter {
+ public:
+  explicit ChoosyDrafter(Drafter& inner) : inner_(&inner) {}
+  std::string_view name() const override { return "choosy"; }
+  DrafterTraits traits() const override { return inner_->traits(); }
+  void begin(const Context& context) override { inner_->begin(context); }
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override {
+    inner_->prefill(context, tokens, features);
+  }
+  void propose(std::span<DraftJob> jobs) override {
+    inner_->propose(jobs);
+    for (DraftJob& job : jobs) {
+      const DraftTree drafted = *job.tree;
+      const int last = drafted.n_drafted();
+      if (last == 0) continue;
+      const DraftNode& node = drafted.node(last);
+      const Distribution& law = drafted.distribution(node.proposal);
+      if (law.prob(node.token) >= 0.4) continue;
+      job.tree->reset(drafted.node(0).token, drafted.n_committed());
+      for (int kept = 1; kept < last; ++kept) {
+        const int own = job.tree->add_distribution();
+        job.tree->distribution(own) = drafted.distribution(drafted.node(kept).proposal);
+        job.tree->set_draft_prob(kept - 1, own);
+        job.tree->add_child(kept - 1, drafted.node(kept).token, own, drafted.node(kept).draws);
+      }
+    }
+  }
+  void observe(std::span<const RoundResult> results) override { inner_->observe(results); }
+  void end(SequenceId id) override { inner_->end(id); }
+  std::int64_t n_passes() const override { return inner_->n_passes(); }
+
+ private:
+  Drafter* inner_;
+};
+
+TEST(ControllerExactness, NoticesAdmissionThatLooksAtTheToken) {
+  double worst = 0;
+  for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+    TableModel target(3, 2 * seed);
+    ModelDrafter inner(std::make_unique<TableModel>(3, 2 * seed + 1), 3);
+    ChoosyDrafter drafter(inner);
+    const auto acceptance = make_multi_round(kRule);
+    const Trial trial{.target = &target,
+                      .drafter = &drafter,
+                      .acceptance = acceptance.get(),
+                      .draft_length = 3,
+                      .sampling = {.temperature = 1},
+                      .prompt = {0, 2},
+                      .n_tokens = 4};
+    int n_depths = 0;
+    const Enumerated enumerated = enumerate_planned(trial, {0.05, 0.1}, n_depths);
+    EXPECT_NEAR(enumerated.weight, 1.0, kExact);
+    worst = std::max(worst, distance(enumerated.law, target_law(trial)));
+  }
+  EXPECT_GT(worst, kCaught);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,106 @@
+#include "engine/draft_past.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <random>
+
+#include "engine/paying_stop.h"
+#include "speculate/draft_tree.h"
+
+namespace outrider {
+namespace {
+
+DraftTree chain(int length) {
+  DraftTree tree;
+  tree.reset(0, 1);
+  for (int i = 0; i < length; ++i) tree.add_child(i, 1, kPointMass);
+  return tree;
+}
+
+using Outlook = std::array<DraftPast::Depth, 5>;
+
+Outlook outlook_of(const DraftPast& past, const DraftPast* prior = nullptr) {
+  Outlook outlook;
+  past.look_ahead(prior, outlook);
+  return outlook;
+}
+
+TEST(DraftPast, CountsByDepth) {
+  DraftPast past(1);
+  past.add(chain(4), 4, 2);
+  past.add(chain(4), 4, 4);
+  past.add(chain(2), 4, 0);  // the drafter had no more
+  const Outlook outlook = outlook_of(past);
+  // Beside one round that says 0.75.
+  const double first = (2 + 0.75) / 4;
+  EXPECT_DOUBLE_EQ(outlook[0].accepted, first);
+  EXPECT_DOUBLE_EQ(outlook[0].nodes, 1);
+  // Of two that reached it; beside one that thinks it better than the depth above.
+  const double second = (2 + std::sqrt(first)) / 3;
+  EXPECT_DOUBLE_EQ(outlook[1].accepted, first * second);
+  const double third = (1 + std::sqrt(second)) / 3;
+  EXPECT_DOUBLE_EQ(outlook[2].accepted, first * second * third);
+  EXPECT_DOUBLE_EQ(outlook[2].nodes, (2 + first * second) / 4);
+  // Nothing is known: it may be reached, and may stand.
+  EXPECT_GT(outlook[4].accepted, 0.8 * outlook[3].accepted);
+  EXPECT_EQ(past.n_rounds(), 3);
+}
+
+TEST(DraftPast, TakesAPriorWhereLittleIsKnown) {
+  DraftPast prior(1);
+  for (int i = 0; i < 400; ++i) prior.add(chain(3), 3, i % 2 == 0 ? 3 : 0);
+  DraftPast own(1);
+  EXPECT_NEAR(outlook_of(own, &prior)[0].accepted, 0.5, 0.01);
+  EXPECT_NEAR(outlook_of(own, &prior)[2].accepted, 0.5, 0.02);
+  for (int i = 0; i < 500; ++i) own.add(chain(3), 3, 3);
+  EXPECT_GT(outlook_of(own, &prior)[2].accepted, 0.95);
+}
+
+TEST(DraftPast, ForgetsAndSupposes) {
+  DraftPast past(0.9);
+  for (int i = 0; i < 200; ++i) {
+    past.forget();
+    past.add(chain(1), 1, 0);
+  }
+  EXPECT_LT(outlook_of(past)[0].accepted, 0.1);
+  for (int i = 0; i < 50; ++i) {
+    past.forget();
+    past.add(chain(1), 1, 1);
+  }
+  EXPECT_GT(outlook_of(past)[0].accepted, 0.95);
+  past.suppose(4, 0.5);
+  EXPECT_EQ(past.n_rounds(), 4);
+  EXPECT_DOUBLE_EQ(outlook_of(past)[0].accepted, (2 + 0.75) / 5);
+}
+
+TEST(TrustCurve, LearnsWhatAProbabilityIsWorth) {
+  TrustCurve trust;
+  EXPECT_DOUBLE_EQ(trust.stands(0.5), 0.5);  // the drafter is believed at first
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> uniform;
+  for (int i = 0; i < 4000; ++i) {
+    const double said = uniform(random);
+    trust.add(said, uniform(random) < said * said);  // it thinks too well of itself
+  }
+  EXPECT_NEAR(trust.stands(0.5), 0.27, 0.12);
+  EXPECT_NEAR(trust.stands(0.97), 0.94, 0.08);
+  EXPECT_NEAR(trust.mean(), 1.0 / 3, 0.08);
+}
+
+TEST(PayingStop, EndsWhereTheNextTokenDoesNotPay) {
+  TrustCurve trust;
+  PayingStop stop(nullptr);
+  stop.begin(trust, 0.8, 0.25);
+  EXPECT_FALSE(stop.stop_after(1, 0.9));  // 0.9 * 0.8
+  EXPECT_FALSE(stop.stop_after(2, 0.5));  // 0.45 * 0.8
+  EXPECT_TRUE(stop.stop_after(3, 0.6));   // 0.27 * 0.8
+  EXPECT_EQ(stop.said().size(), 3U);
+  stop.begin_free();
+  EXPECT_FALSE(stop.stop_after(1, 0.001));
+  EXPECT_EQ(stop.said().size(), 1U);
+}
+
+}  // namespace
+}  // namespace outrider

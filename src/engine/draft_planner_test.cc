@@ -1,0 +1,245 @@
+// The controller against a clock of its own: what it costs where drafts are useless, mislead, or are
+// good, beside plain decoding and the best fixed length.
+#include "engine/draft_planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "sampling/counter_chance.h"
+#include "speculate/coupled.h"
+#include "speculate/rule.h"
+
+namespace outrider {
+namespace {
+
+// Seconds, by a clock that only the simulation moves.
+struct Costs {
+  double pass = 1;          // of one row
+  double row = 0.05;        // each further one
+  double level = 0.2;       // of a draft
+  double catch_up = 0.05;   // a token that the drafter has not seen
+};
+
+// A small model, as far as the planner can tell.
+class FakeDrafter final : public Drafter {
+ public:
+  std::string_view name() const override { return "fake"; }
+  DrafterTraits traits() const override { return {.has_draft_prob = true}; }
+  bool catches_up() const override { return true; }
+  std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override {
+    return foresees ? foresees(context.tokens.size(), n_tokens) : std::optional<double>();
+  }
+  std::size_t n_behind(const Context& context) const override {
+    return context.tokens.size() - 1 - n_seen;
+  }
+  void begin(const Context&) override {}
+  void propose(std::span<DraftJob>) override {}
+  void observe(std::span<const RoundResult>) override {}
+  void end(SequenceId) override {}
+  std::int64_t n_passes() const override { return 0; }
+
+  std::size_t n_seen = 0;
+  std::function<double(std::size_t, std::size_t)> foresees;
+};
+
+// How likely the drafter's token at a new token's place stands, the first one's place being 0.
+using Acceptance01 = std::function<double(std::int64_t)>;
+
+struct Simulation {
+  double seconds = 0;
+  double first_seconds = 0;  // to the first token
+  std::int64_t n_tokens = 0;
+  std::vector<int> drafted;  // by new token: nodes drafted in the round that emitted it
+  double tokens_per_second() const { return static_cast<double>(n_tokens) / seconds; }
+};
+
+// A planner, a drafter and a machine, for one text after the other.
+class World {
+ public:
+  explicit World(const Costs& costs) : planner([this] { return clock_; }), costs_(costs) {
+    std::vector<PassTimes::Measured> measured;
+    for (const int rows : {1, 2, 4, 8, 16, 32}) measured.push_back({rows, pass(rows)});
+    planner.set_passes(PassTimes(measured));
+  }
+
+  // fixed: drafts so long; below 0: planned.
+  Simulation run(const Acceptance01& acceptance, int n_tokens, int fixed = -1, int n_prompt = 100) {
+    const auto rule = make_coupled(std::make_shared<ExactRule>());
+    const std::vector<TokenId> prompt(static_cast<std::size_t>(n_prompt), 1);
+    CounterChance chance(1);
+    Stream stream(next_id_++, prompt, Transform({.temperature = 0}, 100), chance,
+                  {.drafter = &drafter,
+                   .acceptance = rule.get(),
+                   .shape = chain_shape(fixed >= 0 ? fixed : kDeepestDraft),
+                   .stop = nullptr});
+    stream.max_total = n_prompt + n_tokens;
+    stream.n_run = prompt.size() - 1;
+    DraftingText drafting(nullptr);
+    if (fixed < 0) stream.drafting.stop = drafting.stop();
+    drafter.n_seen = fixed < 0 ? 0 : prompt.size() - 1;
+    // From so few tokens it knows half as much.
+    drafter.foresees = [&](std::size_t n_all, std::size_t n_tokens) {
+      double n_foreseen = 0;
+      for (std::size_t at = n_all - n_tokens + 1; at < n_all; ++at) {
+        const auto place = static_cast<std::int64_t>(at) - stream.n_prompt;
+        std::bernoulli_distribution right(0.5 * acceptance(place));
+        n_foreseen += right(random_) ? 1 : 0;
+      }
+      clock_ += costs_.level + costs_.catch_up * static_cast<double>(n_tokens - 2);
+      return n_foreseen;
+    };
+    Simulation simulation;
+    const double began = clock_;
+    if (fixed >= 0) clock_ += costs_.catch_up * n_prompt;
+    while (static_cast<std::int64_t>(stream.tokens.size()) < stream.max_total) {
+      StreamShare share{.stream = &stream};
+      const DraftPlanner::Text text{.share = &share, .adaptive = fixed < 0, .drafting = &drafting};
+      planner.plan({&text, 1});
+      const RoundTimes times = round(share, acceptance, simulation);
+      simulation.seconds = clock_ - began;
+      if (simulation.first_seconds == 0) simulation.first_seconds = simulation.seconds;
+      planner.learn({&text, 1}, times, [&](const Drafter*) { return times.draft; });
+    }
+    return simulation;
+  }
+
+  DraftPlanner planner;
+  FakeDrafter drafter;
+
+ private:
+  double pass(int rows) const { return costs_.pass + costs_.row * (rows - 1); }
+
+  RoundTimes round(const StreamShare& share, const Acceptance01& acceptance,
+                   Simulation& simulation) {
+    Stream& stream = *share.stream;
+    std::uniform_real_distribution<double> uniform;
+    stream.tree.reset(1, static_cast<std::int64_t>(stream.tokens.size()));
+    stream.verdict.path.clear();
+    const std::int64_t first_place = static_cast<std::int64_t>(stream.tokens.size()) - stream.n_prompt;
+    const int most = std::min({share.draft_depth, stream.drafting.shape->depth(),
+                               static_cast<int>(stream.max_total) -
+                                   static_cast<int>(stream.tokens.size()) - 1});
+    RoundTimes times;
+    if (most > 0) {
+      times.draft += costs_.catch_up * static_cast<double>(drafter.n_behind(stream.context()));
+      drafter.n_seen = stream.tokens.size() - 1;
+    }
+    bool stands = true;
+    for (int depth = 1; depth <= most; ++depth) {
+      // The drafter knows when it knows: half of its tokens are surer than the others.
+      const double mean = acceptance(first_place + depth - 1);
+      const double spread = 0.7 * std::min(mean, 1 - mean);
+      const double prob = uniform(random_) < 0.5 ? mean + spread : mean - spread;
+      stream.tree.add_child(depth - 1, 1, kPointMass);
+      times.draft += costs_.level;
+      stands = stands && uniform(random_) < prob;
+      if (stands) stream.verdict.path.push_back(depth);
+      // A bad drafter is as sure of itself as a good one.
+      const double said = mean < 0.2 ? 0.3 + 0.7 * uniform(random_) : prob;
+      if (stream.drafting.stop != nullptr && stream.drafting.stop->stop_after(1, said)) break;
+    }
+    times.forward = pass(stream.tree.n_nodes());
+    clock_ += times.draft + times.forward;
+    const std::size_t n_new = stream.verdict.path.size() + 1;
+    simulation.n_tokens += static_cast<std::int64_t>(n_new);
+    simulation.drafted.insert(simulation.drafted.end(), n_new, stream.tree.n_drafted());
+    if (most > 0) drafter.n_seen += stream.verdict.path.size();
+    stream.tokens.insert(stream.tokens.end(), n_new, 1);
+    return times;
+  }
+
+  Costs costs_;
+  double clock_ = 0;
+  SequenceId next_id_ = 0;
+  std::mt19937 random_{5};
+};
+
+// Median over texts of a world's speed, in that of plain decoding.
+double speed(const Costs& costs, const Acceptance01& acceptance, int fixed = -1, int n_tokens = 256) {
+  World world(costs);
+  std::vector<double> speeds;
+  for (int text = 0; text < 20; ++text) {
+    speeds.push_back(world.run(acceptance, n_tokens, fixed).tokens_per_second() * costs.pass);
+  }
+  std::nth_element(speeds.begin(), speeds.begin() + 10, speeds.end());
+  return speeds[10];
+}
+
+double best_fixed(const Costs& costs, const Acceptance01& acceptance) {
+  double best = 0;
+  for (int length = 1; length <= 10; ++length) {
+    best = std::max(best, speed(costs, acceptance, length));
+  }
+  return best;
+}
+
+const Costs kMachines[] = {
+    {.pass = 1, .row = 0.02, .level = 0.1, .catch_up = 0.01},  // a drafter a tenth as dear
+    {.pass = 1, .row = 0.1, .level = 0.33, .catch_up = 0.12},  // one a third as dear
+    {.pass = 1, .row = 0.3, .level = 0.05, .catch_up = 0.02},  // rows are dear
+};
+
+TEST(DraftPlanner, IsNeverSlowerByAUselessDrafter) {
+  for (const Costs& costs : kMachines) {
+    EXPECT_GT(speed(costs, [](std::int64_t) { return 0.0; }), 0.98) << costs.level;
+  }
+}
+
+TEST(DraftPlanner, IsNeverSlowerByAMisleadingDrafter) {
+  for (const Costs& costs : kMachines) {
+    const auto misleads = [](std::int64_t place) { return place < 200 ? 0.8 : 0.0; };
+    EXPECT_GT(speed(costs, misleads, -1, 800), 0.98) << costs.level;
+  }
+}
+
+TEST(DraftPlanner, IsAboutAsFastAsTheBestFixedLength) {
+  for (const Costs& costs : kMachines) {
+    for (const double mean : {0.4, 0.6, 0.8, 0.95}) {
+      const auto acceptance = [mean](std::int64_t) { return mean; };
+      const double best = std::max(1.0, best_fixed(costs, acceptance));
+      EXPECT_GT(speed(costs, acceptance), 0.97 * best) << costs.level << " " << mean;
+    }
+  }
+}
+
+TEST(DraftPlanner, ComesBackWithin64Tokens) {
+  for (const Costs& costs : kMachines) {
+    World world(costs);
+    const auto acceptance = [](std::int64_t place) { return place < 400 ? 0.0 : 0.9; };
+    std::vector<std::int64_t> n_until;
+    for (int text = 0; text < 21; ++text) {
+      const Simulation simulation = world.run(acceptance, 1024);
+      std::int64_t place = 400;
+      // Drafting again: six of eight tokens in a row came from rounds with drafts.
+      const auto drafts = [&](std::int64_t at) {
+        return std::count_if(simulation.drafted.begin() + at, simulation.drafted.begin() + at + 8,
+                             [](int n_nodes) { return n_nodes > 0; }) >= 6;
+      };
+      while (place + 8 < simulation.n_tokens && !drafts(place)) ++place;
+      n_until.push_back(place - 400);
+    }
+    std::sort(n_until.begin(), n_until.end());
+    EXPECT_LT(n_until[10], 64) << costs.level;
+  }
+}
+
+TEST(DraftPlanner, LetsTheFirstTokenGoFirst) {
+  for (const Costs& costs : kMachines) {
+    World world(costs);
+    for (int text = 0; text < 5; ++text) {
+      const Simulation simulation = world.run([](std::int64_t) { return 0.9; }, 128);
+      EXPECT_LT(simulation.first_seconds, 1.1 * costs.pass);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider

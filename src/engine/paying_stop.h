@@ -1,0 +1,45 @@
+// Where a draft ends: behind the token from which on the next one is not expected to pay.
+#ifndef OUTRIDER_ENGINE_PAYING_STOP_H_
+#define OUTRIDER_ENGINE_PAYING_STOP_H_
+
+#include <span>
+#include <vector>
+
+#include "engine/draft_past.h"
+#include "speculate/drafter.h"
+
+namespace outrider {
+
+// For chains. A draft goes on while (the probability that all of it stands, by what the drafter says
+// of its tokens) * (that the next one stands, too) is above the price of a token: what drafting and
+// judging one more takes, in tokens that would be gained in that time otherwise. The token that ends
+// a draft stays in it and is judged, so that nothing is decided by the value of one that is not.
+// Not thread-safe.
+class PayingStop final : public StopRule {
+ public:
+  // inner: the request's own rule, which ends drafts as well; may be null, and outlives this one.
+  explicit PayingStop(const StopRule* inner) : inner_(inner) {}
+
+  // Before a draft. curve outlives it; next: the probability that a token stands of which nothing
+  // is known but that those before it do.
+  void begin(const TrustCurve& curve, double next, double price);
+  // Drafts go on to their ends.
+  void begin_free();
+  // The drafter's probabilities of the tokens since, in their order.
+  std::span<const double> said() const { return said_; }
+
+  bool stop_after(TokenId token, double raw_prob) const override;
+
+ private:
+  const StopRule* inner_;
+  const TrustCurve* curve_ = nullptr;  // null: there is no price
+  double next_ = 1;
+  double price_ = 0;
+  // Of the draft on its way. A rule is asked in the order of the draft's tokens.
+  mutable double survival_ = 1;
+  mutable std::vector<double> said_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_PAYING_STOP_H_
