@@ -106,9 +106,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
 
 void add_profile_flag(CLI::App& app, ModelFlags& flags) {
   flags.plans_drafts = true;
-  add_path(app, "--profile", flags.profile, "FILE",
-           "Where --tree auto, the default, keeps what passes cost and drafts brought, for the next "
-           "time; none: nowhere (default: a file of the model's in ~/.cache/outrider)")
+  add_path(
+      app, "--profile", flags.profile, "FILE",
+      "Where --tree auto, the default, keeps what passes cost and drafts brought, for the next "
+      "time; none: nowhere (default: a file of the model's in ~/.cache/outrider)")
       ->group(kSpeculation);
 }
 

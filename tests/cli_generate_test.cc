@@ -130,9 +130,8 @@ TEST(Generate, DraftsChangeNothingButTheFigures) {
 // However deep the drafts were: sampled texts, too, are those without drafts.
 TEST(Generate, DraftsOfTheirOwnDepthChangeNothing) {
   for (const char* const temperature : {"0", "1"}) {
-    const Words words = {"--prompt", "ab",  "--temperature", temperature,
-                         "--seed",   "7",   "--max-tokens",  "120",
-                         "--ignore-eos"};
+    const Words words = {"--prompt", "ab",           "--temperature", temperature,   "--seed",
+                         "7",        "--max-tokens", "120",           "--ignore-eos"};
     const json plain = generate_json(words);
     for (const Words& drafter :
          {Words{"--draft", CliModels::get().draft()}, Words{"--drafter", "suffix"},
@@ -147,8 +146,9 @@ TEST(Generate, DraftsOfTheirOwnDepthChangeNothing) {
 // What was learnt lies in a file, and is no text's.
 TEST(Generate, ProfilesAreKeptReadAndReplaced) {
   const fs::path file = CliModels::get().root() / "profile.json";
-  const Words words = {"--prompt", "abc", "--ignore-eos", "--draft", CliModels::get().draft(),
-                       "--profile", file.string()};
+  const Words words = {
+      "--prompt",  "abc",        "--ignore-eos", "--draft", CliModels::get().draft(),
+      "--profile", file.string()};
   const json first = generate_json(words);
   ASSERT_TRUE(fs::exists(file));
   const auto learnt = [&file] {
@@ -179,13 +179,15 @@ TEST(Generate, WhoSaysThereIsNoDrafterMayShapeDrafts) {
 TEST(Generate, DraftTakesAnyPath) {
   const fs::path odd = CliModels::get().root() / "odd,key=value\\end";
   fs::create_directory_symlink(CliModels::get().draft(), odd);
-  const json object = generate_json({"--prompt", "ab", "--draft", odd.string()});
+  const json object =
+      generate_json({"--prompt", "ab", "--draft", odd.string(), "--tree", "chain:length=5"});
   EXPECT_GT(object["stats"]["drafted"].get<int>(), 0);
 }
 
 TEST(Generate, ShowDraftMarksTokensWithoutChangingThem) {
   const Words words = generate_words(
-      {"--prompt", "ab", "--ignore-eos", "--draft", CliModels::get().draft(), "--show-draft"});
+      {"--prompt", "ab", "--ignore-eos", "--draft", CliModels::get().draft(), "--tree",
+       "chain:length=5", "--show-draft"});
   const ProgramRun marked = run_program(words);
   EXPECT_EQ(marked.status, 0);
   EXPECT_THAT(marked.err, HasSubstr("[accepted draft]"));

@@ -285,8 +285,7 @@ void Batch::save_drafting_profile(const std::filesystem::path& file) const {
 void Batch::load_drafting_profile(const std::filesystem::path& file) {
   const MappedFile mapped(file);
   DraftingProfile taken = read_drafting_profile(
-      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()},
-      file.string());
+      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}, file.string());
   state_->planner.set_passes(std::move(taken.passes));
   for (auto& [spec, known] : taken.drafters) {
     const NamedDrafter* const named = state_->find_drafter(spec);
@@ -558,6 +557,7 @@ void Batch::State::deliver_finished() {
   std::erase(running, nullptr);
   for (const auto& text : finished) {
     Stream& stream = text->generation.stream();
+    planner.ended(static_cast<std::int64_t>(stream.tokens.size()) - stream.n_prompt);
     if (text->error == nullptr && text->is_open && options.most_kept > 0 &&
         is_in_use(text->generation.drafter())) {
       kept.add({.id = stream.id,

@@ -31,10 +31,8 @@ void DraftPast::forget() {
 
 void DraftPast::suppose(double n_rounds, double accepted) {
   counts_ = {};
-  counts_[0] = {.rounds = n_rounds,
-                .nodes = n_rounds,
-                .reached = n_rounds,
-                .accepted = n_rounds * accepted};
+  counts_[0] = {
+      .rounds = n_rounds, .nodes = n_rounds, .reached = n_rounds, .accepted = n_rounds * accepted};
 }
 
 void DraftPast::add(const DraftTree& tree, int limit, int accepted) {
@@ -55,7 +53,7 @@ void DraftPast::add(const DraftTree& tree, int limit, int accepted) {
 void DraftPast::look_ahead(const DraftPast* prior, std::span<Depth> outlook) const {
   std::array<Depth, kDeepest> before;
   if (prior != nullptr) prior->look_ahead(nullptr, std::span(before).first(outlook.size()));
-  double survival = 1;        // of the depth above
+  double survival = 1;         // of the depth above
   double before_survival = 1;  // likewise, by the prior
   double guess = kFirstGuess;
   for (std::size_t index = 0; index < outlook.size(); ++index) {
@@ -79,7 +77,7 @@ void DraftPast::look_ahead(const DraftPast* prior, std::span<Depth> outlook) con
 
 // Finer towards 1, where drafts go on.
 int TrustCurve::class_of(double raw_prob) {
-  constexpr std::array<double, kClasses - 1> kBounds = {0.05, 0.15, 0.3, 0.45, 0.6,
+  constexpr std::array<double, kClasses - 1> kBounds = {0.05, 0.15, 0.3,  0.45, 0.6,
                                                         0.75, 0.87, 0.95, 0.99};
   return static_cast<int>(std::upper_bound(kBounds.begin(), kBounds.end(), raw_prob) -
                           kBounds.begin());

@@ -32,9 +32,9 @@ class DraftPast {
     double accepted = 0;
     double nodes = 0;
   };
-  // Of depths 1 to outlook.size(), at most kDeepest. By what is known here, and by `prior` as far as
-  // little is (may be null). Where nothing is known, a depth is thought better than the one above
-  // it: it is tried where that pays, and then known.
+  // Of depths 1 to outlook.size(), at most kDeepest. By what is known here, and by `prior` as far
+  // as little is (may be null). Where nothing is known, a depth is thought better than the one
+  // above it: it is tried where that pays, and then known.
   void look_ahead(const DraftPast* prior, std::span<Depth> outlook) const;
   // Rounds that are remembered.
   double n_rounds() const { return counts_[0].rounds; }

@@ -11,9 +11,9 @@ namespace {
 
 // Tokens that a drafter runs beside others of a round without its taking longer.
 constexpr std::size_t kFewBehind = 8;
-// In how many tokens at most a text has to win back what its drafter catches up with, unless that is
-// more: how much longer it goes on is not known.
-constexpr std::size_t kHorizon = 256;
+// New tokens of a text, as long as none has ended, and how fast those that end are followed.
+constexpr double kFirstLength = 256;
+constexpr double kLengthFollows = 0.1;
 // What looks may take of the time without drafts, and the least time between two, in passes of a
 // row. Together with what else is not plain decoding they stay below two percent.
 constexpr double kLookShare = 0.015;
@@ -38,7 +38,8 @@ constexpr double kFollow = 0.3;
 
 }  // namespace
 
-DraftPlanner::DraftPlanner(std::function<double()> now) : now_(std::move(now)) {
+DraftPlanner::DraftPlanner(std::function<double()> now)
+    : now_(std::move(now)), mean_length_(kFirstLength) {
   if (now_) return;
   now_ = [] {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -120,14 +121,26 @@ void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
       of_round.waits = n_tokens == stream.n_prompt;
       if (of_round.waits) planned.deepest = 0;
       const OfDrafter& of = drafters_[at];
-      planned.catch_up_seconds = of.known.seconds_a_token * static_cast<double>(of_round.n_behind);
-      planned.horizon =
-          static_cast<double>(std::min(stream.max_total - n_tokens,
-                                       static_cast<std::int64_t>(std::max(kHorizon, of_round.n_behind))));
+      planned.catch_up_seconds =
+          passes_.scale() * of.known.seconds_a_token * static_cast<double>(of_round.n_behind);
+      planned.horizon = horizon(stream);
     }
   }
   planned_.push_back(planned);
   of_round_.push_back(of_round);
+}
+
+// How many tokens of the text are still to come, in which what its drafter catches up with is to be
+// won back. A text that is longer than others goes on for a while.
+double DraftPlanner::horizon(const Stream& stream) const {
+  const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
+  const auto n_generated = static_cast<double>(n_tokens - stream.n_prompt);
+  return std::min(static_cast<double>(stream.max_total - n_tokens),
+                  std::max(mean_length_ - n_generated, mean_length_ / 2));
+}
+
+void DraftPlanner::ended(std::int64_t n_generated) {
+  mean_length_ += kLengthFollows * (static_cast<double>(n_generated) - mean_length_);
 }
 
 void DraftPlanner::set_shares(std::span<const Text> texts) {
@@ -157,8 +170,10 @@ double DraftPlanner::price(const OfDrafter& of, int n_drafting) const {
   const int n_rows = static_cast<int>(planned_.size()) + n_prompt_;
   // The slope over a few rows: costs go in steps.
   const int n_more = 4 * n_drafting;
-  const double a_row = std::max(0.0, passes_.seconds(n_rows + n_more) - passes_.seconds(n_rows)) / n_more;
-  return plan_.tokens_per_second * (a_row + of.known.levels.seconds(n_drafting) / n_drafting);
+  const double a_row =
+      std::max(0.0, passes_.seconds(n_rows + n_more) - passes_.seconds(n_rows)) / n_more;
+  const double a_level = passes_.scale() * of.known.levels.seconds(n_drafting);
+  return plan_.tokens_per_second * (a_row + a_level / n_drafting);
 }
 
 // Where no text drafts by a drafter any more, it is looked at from time to time, on the shortest
@@ -205,7 +220,8 @@ void DraftPlanner::note_off(OfDrafter& of) const {
 }
 
 double DraftPlanner::between_looks(const OfDrafter& of) const {
-  return std::max(of.look_seconds / kLookShare * of.patience, kFewestBetween * passes_.seconds(1));
+  return std::max(passes_.scale() * of.look_seconds / kLookShare * of.patience,
+                  kFewestBetween * passes_.seconds(1));
 }
 
 // What the drafter would have made of the text's last tokens. false: it cannot say.
@@ -215,7 +231,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text) {
   const std::optional<double> n_foreseen =
       stream.drafting.drafter->foreseen(stream.context(), kLooked);
   if (!n_foreseen) return false;
-  of.look_seconds = now_() - began;
+  of.look_seconds = (now_() - began) / passes_.scale();
   of.seconds_off = 0;
   of.n_seen += static_cast<double>(std::min(kLooked, stream.tokens.size()) - 1);
   of.n_foreseen += *n_foreseen;
@@ -290,19 +306,21 @@ void DraftPlanner::learn_of(const Text& text) {
 
 void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
                                double round_seconds) {
+  of.seconds_off += round_seconds;
+  draft_seconds /= passes_.scale();
   if (of.trial != nullptr) {
     const double rows = passes_.seconds(1 + drafted.n_nodes) - passes_.seconds(1);
-    of.look_seconds = draft_seconds + std::max(rows, 0.0);
+    of.look_seconds = draft_seconds + std::max(rows, 0.0) / passes_.scale();
     of.seconds_off = 0;
     return;
   }
-  of.seconds_off += round_seconds;
   if (drafted.deepest == 0) return;
   const double level = of.known.levels.seconds(drafted.n_texts);
   if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
     const double a_token = std::max(0.0, draft_seconds - drafted.deepest * level) /
                            static_cast<double>(drafted.n_behind);
-    of.known.seconds_a_token += (of.known.seconds_a_token > 0 ? kFollow : 1) * (a_token - of.known.seconds_a_token);
+    of.known.seconds_a_token +=
+        (of.known.seconds_a_token > 0 ? kFollow : 1) * (a_token - of.known.seconds_a_token);
     return;
   }
   of.known.levels.add(drafted.n_texts, draft_seconds / drafted.deepest);

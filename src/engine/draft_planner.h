@@ -4,6 +4,7 @@
 #define OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <utility>
@@ -34,7 +35,8 @@ class DraftingText {
   PayingStop stop_;
 };
 
-// What is known of a drafter.
+// What is known of a drafter. Times are those at PassTimes::scale() 1 of the target's passes: a
+// machine that gets slower does so for both, also while the drafter is off.
 struct KnownOfDrafter {
   struct Drafts {
     DraftPast past = DraftPast(kKeeps);
@@ -74,8 +76,10 @@ class DraftPlanner {
   bool pays(const Drafter* drafter) const;
   // Sets how adaptive texts draft; leaves it where nothing was measured.
   void plan(std::span<const Text> texts);
-  // After the round that was planned, before anything else happens to its texts. draft_seconds: what
-  // a drafter's drafts took in it (Decoder::draft_seconds).
+  // A text has ended, with so many new tokens.
+  void ended(std::int64_t n_generated);
+  // After the round that was planned, before anything else happens to its texts. draft_seconds:
+  // what a drafter's drafts took in it (Decoder::draft_seconds).
   void learn(std::span<const Text> texts, const RoundTimes& times,
              const std::function<double(const Drafter*)>& draft_seconds);
 
@@ -111,6 +115,7 @@ class DraftPlanner {
   void add_planned(std::span<const Text> texts, std::size_t index);
   void set_shares(std::span<const Text> texts);
   double price(const OfDrafter& of, int n_drafting) const;
+  double horizon(const Stream& stream) const;
   void try_again(std::span<const Text> texts);
   void note_off(OfDrafter& of) const;
   double between_looks(const OfDrafter& of) const;
@@ -121,6 +126,7 @@ class DraftPlanner {
 
   std::function<double()> now_;
   PassTimes passes_;
+  double mean_length_;  // of the texts that ended
   std::vector<OfDrafter> drafters_;
 
   // Of the round.

@@ -1,5 +1,5 @@
-// The controller against a clock of its own: what it costs where drafts are useless, mislead, or are
-// good, beside plain decoding and the best fixed length.
+// The controller against a clock of its own: what it costs where drafts are useless, mislead, or
+// are good, beside plain decoding and the best fixed length.
 #include "engine/draft_planner.h"
 
 #include <gtest/gtest.h>
@@ -12,20 +12,20 @@
 #include <string_view>
 #include <vector>
 
-#include "speculate/tree_shapes/fixed_shape.h"
 #include "sampling/counter_chance.h"
 #include "speculate/coupled.h"
 #include "speculate/rule.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
 namespace {
 
 // Seconds, by a clock that only the simulation moves.
 struct Costs {
-  double pass = 1;          // of one row
-  double row = 0.05;        // each further one
-  double level = 0.2;       // of a draft
-  double catch_up = 0.05;   // a token that the drafter has not seen
+  double pass = 1;         // of one row
+  double row = 0.05;       // each further one
+  double level = 0.2;      // of a draft
+  double catch_up = 0.05;  // a token that the drafter has not seen
 };
 
 // A small model, as far as the planner can tell.
@@ -108,6 +108,7 @@ class World {
       if (simulation.first_seconds == 0) simulation.first_seconds = simulation.seconds;
       planner.learn({&text, 1}, times, [&](const Drafter*) { return times.draft; });
     }
+    planner.ended(simulation.n_tokens);
     return simulation;
   }
 
@@ -123,10 +124,11 @@ class World {
     std::uniform_real_distribution<double> uniform;
     stream.tree.reset(1, static_cast<std::int64_t>(stream.tokens.size()));
     stream.verdict.path.clear();
-    const std::int64_t first_place = static_cast<std::int64_t>(stream.tokens.size()) - stream.n_prompt;
-    const int most = std::min({share.draft_depth, stream.drafting.shape->depth(),
-                               static_cast<int>(stream.max_total) -
-                                   static_cast<int>(stream.tokens.size()) - 1});
+    const std::int64_t first_place =
+        static_cast<std::int64_t>(stream.tokens.size()) - stream.n_prompt;
+    const int most =
+        std::min({share.draft_depth, stream.drafting.shape->depth(),
+                  static_cast<int>(stream.max_total) - static_cast<int>(stream.tokens.size()) - 1});
     RoundTimes times;
     if (most > 0) {
       times.draft += costs_.catch_up * static_cast<double>(drafter.n_behind(stream.context()));
@@ -163,7 +165,8 @@ class World {
 };
 
 // Median over texts of a world's speed, in that of plain decoding.
-double speed(const Costs& costs, const Acceptance01& acceptance, int fixed = -1, int n_tokens = 256) {
+double speed(const Costs& costs, const Acceptance01& acceptance, int fixed = -1,
+             int n_tokens = 256) {
   World world(costs);
   std::vector<double> speeds;
   for (int text = 0; text < 20; ++text) {

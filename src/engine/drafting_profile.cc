@@ -31,10 +31,10 @@ std::string shown(const Json& value) {
   return value.is_primitive() ? value.dump() : value.type_name();
 }
 
-Json to_json(const PassTimes& times) {
+Json to_json(const PassTimes& times, double scale) {
   Json rows = Json::array();
   for (const PassTimes::Measured& point : times.points()) {
-    rows.push_back({point.rows, point.seconds});
+    rows.push_back({point.rows, point.seconds / scale});
   }
   return rows;
 }
@@ -140,14 +140,15 @@ std::string to_text(const DraftingProfile& profile) {
   Json drafters = Json::array();
   for (const auto& [spec, known] : profile.drafters) {
     drafters.push_back({{"drafter", spec},
-                        {"levels", to_json(known.levels)},
+                        {"levels", to_json(known.levels, 1)},
                         {"seconds_a_token", known.seconds_a_token},
                         {"greedy", to_json(known.greedy)},
                         {"drawn", to_json(known.drawn)}});
   }
   const Json whole = {{"format", kFormat},
                       {"version", kVersion},
-                      {"passes", to_json(profile.passes)},
+                      // The times of drafters are those at this scale, too.
+                      {"passes", to_json(profile.passes, profile.passes.scale())},
                       {"drafters", std::move(drafters)}};
   return whole.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

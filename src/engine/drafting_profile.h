@@ -19,8 +19,8 @@ struct DraftingProfile {
 
 // JSON. Texts leave nothing in it but counts.
 std::string to_text(const DraftingProfile& profile);
-// Throws Error, with the `name` that the text goes by, for what is no profile, of another version, or
-// has numbers that cannot be meant.
+// Throws Error, with the `name` that the text goes by, for what is no profile, of another version,
+// or has numbers that cannot be meant.
 DraftingProfile read_drafting_profile(std::string_view text, std::string_view name);
 
 }  // namespace outrider

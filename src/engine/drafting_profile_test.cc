@@ -11,7 +11,8 @@ namespace outrider {
 namespace {
 
 DraftingProfile example() {
-  DraftingProfile profile{.passes = PassTimes({{1, 0.03}, {2, 0.0351}, {16, 0.12}}), .drafters = {}};
+  DraftingProfile profile{.passes = PassTimes({{1, 0.03}, {2, 0.0351}, {16, 0.12}}),
+                          .drafters = {}};
   KnownOfDrafter known;
   DraftTree tree;
   tree.reset(0, 1);
@@ -56,12 +57,13 @@ TEST(DraftingProfile, RefusesWhatIsNone) {
     look(damaged);
   }
   EXPECT_GT(n_refused, static_cast<int>(text.size() / 3));
-  for (const char* const bad :
-       {R"({"format":"outrider-drafting-profile","version":2,"passes":[],"drafters":[]})",
-        R"({"format":"outrider-drafting-profile","version":1,"passes":[[1,-2]],"drafters":[]})",
-        R"({"format":"outrider-drafting-profile","version":1,"passes":[[2,1],[1,1]],"drafters":[]})",
-        R"({"format":"outrider-drafting-profile","version":1,"passes":[[1,1e999]],"drafters":[]})",
-        R"({"format":"outrider-drafting-profile","version":1,"passes":[]})", "[]", "null", ""}) {
+  for (
+      const char* const bad :
+      {R"({"format":"outrider-drafting-profile","version":2,"passes":[],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":1,"passes":[[1,-2]],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":1,"passes":[[2,1],[1,1]],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":1,"passes":[[1,1e999]],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":1,"passes":[]})", "[]", "null", ""}) {
     EXPECT_THROW(read_drafting_profile(bad, "file"), Error) << bad;
   }
 }

@@ -14,9 +14,12 @@ namespace outrider {
 namespace {
 
 // Shares of a pass' deviation that move all costs, and its own. A change of the load shows after
-// some ten passes; a single outlier moves a cost by a fifth at most.
+// some ten passes, in all costs: those of rows that are not run meanwhile are not left behind.
 constexpr double kAllFollow = 0.1;
-constexpr double kOneFollows = 0.1;
+constexpr double kOneFollows = 0.02;
+// An outlier counts at most so many times what was expected. Where other programs run, passes that
+// wait for a thread are many and belong to the mean; one that the machine slept through is none.
+constexpr double kOutlier = 4;
 
 // Rows that are told apart: beyond some, the nearest one below stands for a pass.
 constexpr int kRows[] = {1,  2,  3,  4,  5,  6,  7,  8,   10,  12,  14,  16,  20,  24, 28,
@@ -66,12 +69,12 @@ void PassTimes::add(int rows, double seconds) {
     points_.insert(point, {at, seconds});
     return;
   }
-  const double ratio = std::clamp(seconds / expected, 0.5, 2.0);
-  scale_ *= 1 + kAllFollow * (ratio - 1);
-  if (point == points_.end() || point->rows != at) {
-    points_.insert(point, {at, base(at)});
+  const double ratio = std::clamp(seconds / expected, 1 / kOutlier, kOutlier);
+  if (point == points_.end() || point->rows != at) {  // it says nothing of the others
+    points_.insert(point, {at, ratio * base(at)});
     return;
   }
+  scale_ *= 1 + kAllFollow * (ratio - 1);
   point->seconds *= 1 + kOneFollows * (ratio - 1);
 }
 

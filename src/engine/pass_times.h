@@ -21,14 +21,17 @@ class PassTimes {
   // measured: ascending in rows, which are at least 1.
   explicit PassTimes(std::vector<Measured> measured) : points_(std::move(measured)) {}
 
-  // A pass of so many rows took so long. Costs drift together (longer texts, a busier machine), and
-  // each for itself. Outliers count at most twice, or half, what was expected.
+  // A pass of so many rows took so long. Costs drift together and soon (longer texts, a busier
+  // machine), and slowly each for itself. Outliers count at most four times, or a quarter of,
+  // what was expected.
   void add(int rows, double seconds);
   // 0 for 0 rows, and before anything was added. Beyond the widest pass that was seen it grows as
   // between the two widest, and not at all where one alone was: what looks cheap is tried, and
   // then known.
   double seconds(int rows) const;
   bool empty() const { return points_.empty(); }
+  // By how much all of them have drifted since they were measured.
+  double scale() const { return scale_; }
   // As they are now, ascending in rows.
   std::vector<Measured> points() const;
 
@@ -40,8 +43,8 @@ class PassTimes {
 };
 
 // Measures passes of 1, 2, 4 .. 64 rows on a text of its own, twice each, and takes the lesser
-// times; some second and its last pass at most, and none that the KV cache's memory does not hold. Throws what
-// the model throws.
+// times; some second and its last pass at most, and none that the KV cache's memory does not hold.
+// Throws what the model throws.
 PassTimes measure_passes(LanguageModel& model);
 
 }  // namespace outrider

@@ -10,11 +10,11 @@
 
 namespace outrider {
 
-// For chains. A draft goes on while (the probability that all of it stands, by what the drafter says
-// of its tokens) * (that the next one stands, too) is above the price of a token: what drafting and
-// judging one more takes, in tokens that would be gained in that time otherwise. The token that ends
-// a draft stays in it and is judged, so that nothing is decided by the value of one that is not.
-// Not thread-safe.
+// For chains. A draft goes on while (the probability that all of it stands, by what the drafter
+// says of its tokens) * (that the next one stands, too) is above the price of a token: what
+// drafting and judging one more takes, in tokens that would be gained in that time otherwise. The
+// token that ends a draft stays in it and is judged, so that nothing is decided by the value of one
+// that is not. Not thread-safe.
 class PayingStop final : public StopRule {
  public:
   // inner: the request's own rule, which ends drafts as well; may be null, and outlives this one.

@@ -131,7 +131,8 @@ class Planner {
     const int before = plan_.depths[deeper.text];
     plan_.depths[deeper.text] = deeper.depth;
     if (text.drafter < 0) return;
-    double* const levels = &n_drafting_[static_cast<std::size_t>(text.drafter) * DraftPast::kDeepest];
+    double* const levels =
+        &n_drafting_[static_cast<std::size_t>(text.drafter) * DraftPast::kDeepest];
     for (int depth = before + 1; depth <= deeper.depth; ++depth) {
       levels[depth - 1] += std::min(at(deeper.text, depth).nodes, 1.0);
     }
@@ -151,7 +152,7 @@ class Planner {
         const double n = n_drafting_[i * DraftPast::kDeepest + static_cast<std::size_t>(depth)];
         if (n <= 0) break;
         const auto n_at_once = static_cast<int>(std::lround(std::max(n, 1.0)));
-        seconds += std::min(n, 1.0) * levels_[i]->seconds(n_at_once);
+        seconds += std::min(n, 1.0) * passes_.scale() * levels_[i]->seconds(n_at_once);
       }
     }
     return seconds > 0 ? tokens_ / seconds : 0;

@@ -33,8 +33,8 @@ struct DraftPlan {
 
 // Writes the plan by which tokens per second are the most: (tokens that the texts are expected to
 // get) / (the pass and what the drafters take). levels: of each drafter, what a level of drafts
-// takes by the number of texts. n_prompt: rows of prompts in the same pass, whose own cost decides
-// nothing.
+// takes by the number of texts, at passes.scale() 1. n_prompt: rows of prompts in the same pass,
+// whose own cost decides nothing.
 void plan_drafts(std::span<const PlannedText> texts, const PassTimes& passes,
                  std::span<const PassTimes* const> levels, int n_prompt, DraftPlan& plan);
 

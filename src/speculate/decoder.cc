@@ -372,7 +372,7 @@ void Decoder::inform() {
   contexts_.clear();
   for (const StreamShare& share : drafted_) contexts_.push_back(share.stream->context());
   gather_features();
-  for (const DrafterShare& drafting : drafters_) {
+  for (DrafterShare& drafting : drafters_) {
     results_.clear();
     for (std::size_t index = 0; index < drafted_.size(); ++index) {
       const Stream& stream = *drafted_[index].stream;
@@ -384,7 +384,10 @@ void Decoder::inform() {
                           .target = &output_,
                           .first_row = first_logits_[index]});
     }
-    if (!results_.empty()) drafting.drafter->observe(results_);
+    if (results_.empty()) continue;
+    const auto began = Clock::now();
+    drafting.drafter->observe(results_);
+    if (drafting.seconds > 0) drafting.seconds += seconds_between(began, Clock::now());
   }
 }
 

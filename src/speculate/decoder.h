@@ -103,7 +103,8 @@ class Decoder {
   void run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,
                   const RoundHooks& hooks = {});
 
-  // Of the last round: what the drafter's drafts took, in seconds; 0 where it drafted none.
+  // Of the last round: what the drafter took for its drafts and for learning what became of them,
+  // in seconds; 0 where it drafted none.
   double draft_seconds(const Drafter* drafter) const;
 
   // Forgets the text in the drafter. Safe to call at any time after open.
@@ -115,7 +116,7 @@ class Decoder {
   struct DrafterShare {
     Drafter* drafter;
     int first_layer;
-    double seconds = 0;  // of its drafts
+    double seconds = 0;  // of its drafts, and of learning what became of them
   };
   bool run_all(Stream& stream, const std::function<bool()>& cancelled);
   void reserve(Stream& stream) const;

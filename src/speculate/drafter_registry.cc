@@ -80,7 +80,8 @@ constexpr DrafterKind kKinds[] = {
      "what a small model lets stand of the drafter B's by a rule of their own", true, nullptr,
      read_cascade_drafter, '+'},
     {"spoiled", "spoiled:tokens[:from=N,to=M]+A",
-     "the drafter A with other tokens in the place of its own, from the text's new token N on up to "
+     "the drafter A with other tokens in the place of its own, from the text's new token N on up "
+     "to "
      "M: what a bad drafter costs",
      false, nullptr, read_spoiled_drafter, '+'},
 };

@@ -17,8 +17,8 @@ namespace outrider {
 // drafter a tenth as expensive as the target (Leviathan et al. 2023, table 1: 3 to 7 there).
 inline constexpr int kDefaultDraftLength = 5;
 
-// Where drafts end by themselves when the next token does not pay, and nobody says how long they may
-// be: of tokens that stand nine times in ten, the 16th is reached by every fifth draft.
+// Where drafts end by themselves when the next token does not pay, and nobody says how long they
+// may be: of tokens that stand nine times in ten, the 16th is reached by every fifth draft.
 inline constexpr int kDeepestDraft = 16;
 
 // The most nodes a draft may be asked to have. With its root, it fills a pass as wide as one of

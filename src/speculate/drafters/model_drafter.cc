@@ -79,21 +79,17 @@ std::optional<double> ModelDrafter::foreseen(const Context& context, std::size_t
 
 void ModelDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                            const FeatureRows& /*features*/) {
-  // A prompt beyond the draft model's context, or with tokens it does not know, is left to plain
-  // decoding: propose() finds the same obstacle in what is not cached.
-  if (drafting_.follow || !can_run(context.tokens)) return;
-  Sequence& sequence = *states_.at(context.id).sequence;
+  if (drafting_.follow) return;
+  State& state = states_.at(context.id);
+  Sequence& sequence = *state.sequence;
   const std::span<const TokenId> missing = unseen(context, sequence);
-  if (model_->room(sequence, missing) < 0) return;
-  // Where earlier tokens were left out, what comes behind them is: propose() runs all of it.
-  if (!std::equal(
-          tokens.begin(), tokens.end(), missing.begin(),
-          missing.begin() + static_cast<std::ptrdiff_t>(std::min(tokens.size(), missing.size())))) {
-    return;
-  }
-  // Nor what its cache has no memory for.
   const SequenceGrowth growth{&sequence, static_cast<int>(missing.size())};
-  if (!model_->fits({&growth, 1})) return;
+  // A prompt beyond the draft model's context, with tokens that it does not know, or without memory
+  // in its cache, is left to plain decoding: propose() finds the same obstacle in what is not
+  // cached. Where earlier tokens were left out, what comes behind them is: propose() runs all of it.
+  state.lags = state.lags || !can_run(context.tokens) || model_->room(sequence, missing) < 0 ||
+               !model_->fits({&growth, 1});
+  if (state.lags) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
 
@@ -151,6 +147,7 @@ LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Grow
     State& state = states_.at(drafts[index].context().id);
     keep_chain(*state.sequence, static_cast<std::size_t>(blocks_.n_rows_of(index)));
     state.pending.assign(1, -1);  // the root is kept, not pending
+    state.lags = false;
   }
   return RowPer::node;
 }
@@ -222,11 +219,13 @@ void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std:
     state.sequence = kept.fork();
     rewind(context, n_run);
   }
-  // What an earlier text ended with before it was drafted on from. More is missing where that was
-  // not drafted for: the next draft runs it.
+  // What an earlier text ended with behind its last draft. More is missing where that was not drafted
+  // for any more: the next draft runs it.
   constexpr std::size_t kFewMissing = 8;
   const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
-  if (n_kept < n_run && n_run - n_kept <= kFewMissing) {
+  if (n_kept + kFewMissing < n_run) {
+    state.lags = true;
+  } else if (n_kept < n_run) {
     prefill(context, context.tokens.subspan(n_kept, n_run - n_kept), {});
   }
 }

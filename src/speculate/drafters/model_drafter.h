@@ -82,6 +82,7 @@ class ModelDrafter final : public LevelwiseDrafter {
     std::unique_ptr<Sequence> sequence;
     std::vector<int> pending;
     int length = 0;  // of the next draft, where it follows acceptance
+    bool lags = false;  // tokens are missing before those that prefill() shows
   };
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;

@@ -41,13 +41,10 @@ void SpoiledDrafter::propose(std::span<DraftJob> jobs) {
   inner_->propose(jobs);
   for (DraftJob& job : jobs) {
     DraftTree& tree = *job.tree;
-    if (!tree.is_chain()) {
-      throw Error("spoil draft", "draft", "a chain", "a tree");
-    }
     for (int node = 1; node <= tree.n_drafted(); ++node) {
       const std::int64_t position = tree.n_committed() + tree.node(node).depth - 1;
       if (!is_spoiled(job.context->id, position)) continue;
-      tree.name(node, other_token(tree.node(node).token, position));
+      tree.name(node, other_token(tree.node(node).token, position + tree.rank(node)));
     }
   }
 }
@@ -94,9 +91,6 @@ DrafterPlan read_spoiled_drafter(std::span<const std::string> parts) {
   if (const auto to = spec.integer("to", 0, kMost)) places.to = *to;
   DrafterPlan plan = read_drafter(parts[1]);
   refuse_updates(plan, "spoiled");
-  if (!plan.shape->is_chain()) {
-    throw UsageError(kOperation, "spoiled", "a drafter of chains", parts[1]);
-  }
   plan.make = [inner = plan.make, places](const DrafterMaterials& materials) {
     return std::make_unique<SpoiledDrafter>(inner(materials), places, materials.vocabulary_size);
   };

@@ -29,7 +29,6 @@ class SpoiledDrafter final : public Drafter {
     std::int64_t from = 0;
     std::int64_t to = std::numeric_limits<std::int64_t>::max();  // the first one left alone again
   };
-  // inner drafts chains.
   SpoiledDrafter(std::unique_ptr<Drafter> inner, Places places, int vocabulary_size)
       : inner_(std::move(inner)), places_(places), vocabulary_size_(vocabulary_size) {}
 
@@ -75,7 +74,8 @@ class SpoiledDrafter final : public Drafter {
   std::vector<RoundResult> results_;
 };
 
-// "spoiled:tokens[:from=N,to=M]+DRAFTER". Throws UsageError for a drafter that does not draft chains.
+// "spoiled:tokens[:from=N,to=M]+DRAFTER". Throws UsageError for parts that cannot be
+// meant.
 DrafterPlan read_spoiled_drafter(std::span<const std::string> parts);
 
 }  // namespace outrider
