@@ -6,7 +6,9 @@ between tokens, and this program's own share of the processor.
 
 Each client asks /v1/completions for one streamed text after the other. Variants are JSON objects of
 further fields; they take turns, --rounds times each, for --seconds. A client's prompts are pieces of
---prompt-bytes bytes of the file, the same ones for each variant.
+--prompt-bytes bytes of the file, the same ones for each variant. With --check N there are N prompts,
+each asked alone first: a text that comes out otherwise later is wrong. Temperatures above 0 need a
+seed then, which is the prompt's number.
 """
 import argparse
 import asyncio
@@ -25,6 +27,7 @@ class Text:
         self.tokens = 0
         self.content = ""
         self.error = None
+        self.wrong = False   # another text than the one that was answered alone
 
 
 async def ask(host, port, path, body, key):
@@ -64,16 +67,44 @@ async def ask(host, port, path, body, key):
     return text
 
 
-async def client(options, number, extra, until, texts):
+def request(options, at, extra):
+    return {"model": options.model, "prompt": options.text[at:at + options.prompt_bytes],
+            "max_tokens": options.max_tokens, "stream": True,
+            "stream_options": {"include_usage": True}, **options.fields, **extra}
+
+
+def random_place(options, generator):
+    return generator.randrange(max(1, len(options.text) - options.prompt_bytes))
+
+
+async def client(options, number, extra, until, texts, alone):
     generator = random.Random(number)
     while time.perf_counter() < until:
-        at = generator.randrange(max(1, len(options.text) - options.prompt_bytes))
-        body = {"model": options.model, "prompt": options.text[at:at + options.prompt_bytes],
-                "max_tokens": options.max_tokens, "stream": True,
-                "stream_options": {"include_usage": True}, **options.fields, **extra}
-        texts.append(await ask(options.host, options.port, "/v1/completions", body, options.key))
-        if texts[-1].error:
+        if alone:
+            which = generator.randrange(len(alone))
+            at, seed, content = alone[which]
+            body = request(options, at, {**extra, "seed": seed})
+        else:
+            body, content = request(options, random_place(options, generator), extra), None
+        text = await ask(options.host, options.port, "/v1/completions", body, options.key)
+        text.wrong = content is not None and not text.error and text.content != content
+        texts.append(text)
+        if text.error:
             await asyncio.sleep(0.05)
+
+
+async def ask_alone(options, extra):
+    """Prompts with what the server answers while nothing else is asked: (place, seed, text)."""
+    generator = random.Random(0)
+    alone = []
+    for seed in range(options.check):
+        at = random_place(options, generator)
+        text = await ask(options.host, options.port, "/v1/completions",
+                         request(options, at, {**extra, "seed": seed}), options.key)
+        if text.error:
+            raise SystemExit(f"asked alone: {text.error}")
+        alone.append((at, seed, text.content))
+    return alone
 
 
 def quantile(values, share):
@@ -81,12 +112,12 @@ def quantile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
 
 
-async def measure(options, n_clients, extra):
+async def measure(options, n_clients, extra, alone):
     texts = []
     cpu = resource.getrusage(resource.RUSAGE_SELF)
     began = time.perf_counter()
     until = began + options.seconds
-    await asyncio.gather(*(client(options, number, extra, until, texts) for number in range(n_clients)))
+    await asyncio.gather(*(client(options, number, extra, until, texts, alone) for number in range(n_clients)))
     seconds = time.perf_counter() - began
     used = resource.getrusage(resource.RUSAGE_SELF)
     own = used.ru_utime + used.ru_stime - cpu.ru_utime - cpu.ru_stime
@@ -94,6 +125,7 @@ async def measure(options, n_clients, extra):
     gaps = [after - before for text in texts for before, after in zip(text.times, text.times[1:])]
     return {"tokens_per_second": sum(text.tokens for text in texts) / seconds, "texts": len(texts),
             "errors": [text.error for text in texts if text.error],
+            "wrong": sum(text.wrong for text in texts),
             "first_p50": quantile(first, 0.5), "first_p99": quantile(first, 0.99),
             "gap_p50": quantile(gaps, 0.5), "gap_p99": quantile(gaps, 0.99), "own_share": own / seconds}
 
@@ -110,6 +142,7 @@ def main():
     parser.add_argument("--variant", action="append", help="NAME=JSON", default=[])
     parser.add_argument("--fields", type=json.loads, default={"temperature": 0}, help="JSON for all variants")
     parser.add_argument("--model", default="model")
+    parser.add_argument("--check", type=int, default=0, metavar="N", help="compare texts of N prompts")
     parser.add_argument("--key")
     options = parser.parse_args()
     url = urlparse(options.url)
@@ -119,23 +152,26 @@ def main():
     variants = [(name, json.loads(value)) for name, value in
                 (variant.split("=", 1) for variant in options.variant or ["server={}"])]
     n_errors = 0
+    alone = {name: asyncio.run(ask_alone(options, extra)) for name, extra in variants}
     for n_clients in map(int, options.clients.split(",")):
         results = {name: [] for name, _ in variants}
         for _ in range(options.rounds):
             for name, extra in variants:
-                results[name].append(asyncio.run(measure(options, n_clients, extra)))
+                results[name].append(asyncio.run(measure(options, n_clients, extra, alone[name])))
         base = statistics.median(one["tokens_per_second"] for one in results[variants[-1][0]])
         for name, _ in variants:
             ones = results[name]
             rates = [one["tokens_per_second"] for one in ones]
             middle = statistics.median(rates)
             errors = [error for one in ones for error in one["errors"]]
-            n_errors += len(errors)
+            n_wrong = sum(one["wrong"] for one in ones)
+            n_errors += len(errors) + n_wrong
             print(f"{n_clients:3} clients  {name:10} {middle:8.1f} tok/s ({min(rates):.1f}-{max(rates):.1f})"
                   f"  x{middle / base:.3f}"
                   f"  first {statistics.median(one['first_p50'] for one in ones):.3f}/{max(one['first_p99'] for one in ones):.3f} s"
                   f"  gap {1000 * statistics.median(one['gap_p50'] for one in ones):.1f}/{1000 * max(one['gap_p99'] for one in ones):.1f} ms"
                   f"  texts {sum(one['texts'] for one in ones)}  errors {len(errors)}"
+                  f"{f'  wrong {n_wrong}' if options.check else ''}"
                   f"  own {100 * max(one['own_share'] for one in ones):.0f}%", flush=True)
             for error in errors[:2]:
                 print("   ", error, flush=True)
