@@ -71,8 +71,9 @@ void require_places(const ModelFlags& model_flags, const MethodsFlags& flags,
   }
 }
 
-// The passes that the bounds are made from.
-void measure_bounds(const Model& model, MethodComparison& comparison, BenchProgress& progress) {
+// The passes that the bounds are made from; says in `comparison` behind how many tokens they are.
+PassCosts measure_bounds(const Model& model, MethodComparison& comparison,
+                         BenchProgress& progress) {
   const int room = model.summary().context_length;
   const std::vector<int> all_rows = bound_rows();
   PassOptions options;
@@ -86,8 +87,8 @@ void measure_bounds(const Model& model, MethodComparison& comparison, BenchProgr
   options.progress = [&progress](std::string_view step, double share) {
     progress.show(fmt::format("what passes cost, {}", step), share);
   };
-  comparison.passes = measure_passes(model, options);
   comparison.pass_context = options.context;
+  return measure_passes(model, options);
 }
 
 // Adds the rounds that the comparison lacks; Ctrl-C ends it between rounds.
@@ -95,8 +96,9 @@ void measure_rounds(const std::shared_ptr<const Model>& model, MethodComparison&
                     ComparisonFile* file, Interrupt& interrupt) {
   BenchProgress progress(interrupt);
   if (!comparison.passes) {
-    measure_bounds(*model, comparison, progress);
-    if (file != nullptr) file->append_passes(*comparison.passes, comparison.pass_context);
+    PassCosts passes = measure_bounds(*model, comparison, progress);
+    if (file != nullptr) file->append_passes(passes, comparison.pass_context);
+    comparison.passes = std::move(passes);
   }
   std::set<std::tuple<std::size_t, double, int>> known;
   for (const ComparedRound& round : comparison.rounds) {

@@ -22,9 +22,10 @@ void read_line(std::string_view line, std::string_view place, MethodComparison& 
   try {
     const OrderedJson value = OrderedJson::parse(line);
     if (value.contains("passes")) {
-      comparison.passes = read_passes(value.at("passes"));
+      PassCosts passes = read_passes(value.at("passes"));
+      if (passes.passes.empty()) fail();
+      comparison.passes = std::move(passes);
       comparison.pass_context = value.at("passes").at("context").get<int>();
-      if (comparison.passes->passes.empty()) fail();
       return;
     }
     ComparedRound round = read_round(value.at("round"));

@@ -33,7 +33,7 @@ class ComparisonFiles : public ::testing::Test {
     MethodComparison comparison = empty();
     ComparisonFile file(path_, comparison);
     const MethodComparison made = made_comparison();
-    file.append_passes(*made.passes, made.pass_context);
+    file.append_passes(made.passes.value(), made.pass_context);
     for (std::size_t i = 0; i < n_rounds; ++i) file.append(made.rounds[i]);
   }
   std::string problem_of(MethodComparison comparison) const {

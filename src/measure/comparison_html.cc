@@ -26,13 +26,14 @@ constexpr const char* kStyle = R"(
     --method-0: #a3afbc; --method-1: #6cb2ff; --method-2: #ff9d5c; --method-3: #5fd19c;
     --method-4: #e08adb; --method-5: #e0c050; --method-6: #4fd0de; --method-7: #ff8097;
     --part-0: #6cb2ff; --part-1: #ffb066; --part-2: #5fd19c; --part-3: #75808c; } }
-body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper);
+body { margin: 2rem auto; max-width: 66rem; padding: 0 1rem; background: var(--paper);
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 svg { width: 100%; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; }
 th, td { padding: 0.25rem 0.8rem 0.25rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--grid); white-space: nowrap; }
+td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 7rem; }
 tr.all td { font-weight: 600; }
 .note { color: var(--faint); }
 )";
@@ -163,12 +164,12 @@ std::string places(const Section& section, const std::vector<std::string>& label
   return table.finish();
 }
 
-std::string pass_table(const MethodComparison& comparison) {
+std::string pass_table(const PassCosts& costs) {
   constexpr double kMilli = 1e3;
   std::string html =
       "<div class=\"wide\"><table>\n<tr><th>rows</th><th>c(rows)</th><th>milliseconds, median</th>"
       "<th>from</th><th>to</th></tr>\n";
-  for (const PassCost& pass : comparison.passes->passes) {
+  for (const PassCost& pass : costs.passes) {
     html += fmt::format(
         "<tr><td>{}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td><td>{:.2f}</td>"
         "</tr>\n",
@@ -255,7 +256,7 @@ std::string comparison_html(const MethodComparison& comparison,
     html += "</ul>\n";
     html += paragraph(
         fmt::format("Passes of the model, measured behind {} tokens:", comparison.pass_context));
-    html += pass_table(comparison);
+    html += pass_table(*comparison.passes);
   }
   const std::vector<std::string> problems = comparison_problems(comparison);
   if (!problems.empty()) {

@@ -50,7 +50,9 @@ MethodSample read_sample(const OrderedJson& value) {
   const auto digest = value.at("ids_digest").get<std::string>();
   constexpr int kHexadecimal = 16;
   std::from_chars(digest.data(), digest.data() + digest.size(), sample.ids_digest, kHexadecimal);
-  for (const OrderedJson& outcome : value.at("outcomes")) {
+  const OrderedJson& outcomes = value.at("outcomes");
+  sample.outcomes.reserve(outcomes.size());
+  for (const OrderedJson& outcome : outcomes) {
     sample.outcomes.push_back({.levels = outcome.at(0).get<int>(),
                                .nodes = outcome.at(1).get<int>(),
                                .accepted = outcome.at(2).get<int>(),

@@ -18,7 +18,7 @@ constexpr double kWidth = 760;
 constexpr double kTextHeight = 16;
 constexpr double kNames = 200;            // where names stand, on the left
 constexpr double kRight = 24;             // free, for the last number of an axis
-constexpr std::size_t kLongestName = 30;  // letters of 6.5 units that fit into kNames
+constexpr std::size_t kLongestName = 26;  // letters of 7 units that fit into kNames
 
 // Letters on the left edge of what they name.
 enum class Anchor { begin, middle, end };

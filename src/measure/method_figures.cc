@@ -306,6 +306,8 @@ std::vector<MethodFigures> method_figures(const MethodComparison& comparison) {
       std::vector<PromptSamples> every;
       for (const auto& [prompt, rounds] : by_prompt) {
         PromptSamples samples;
+        samples.samples.reserve(rounds.size());
+        samples.plain.reserve(rounds.size());
         for (const ComparedRound* round : rounds) {
           samples.samples.push_back(&round->samples[method]);
           samples.plain.push_back(&round->samples.front());
