@@ -137,7 +137,8 @@ struct CompareOptions {
 void check_comparison(const CompareOptions& options);
 
 // Measures the rounds that are not known, in the order of repeats, prompts and temperatures, and
-// returns them. Each method has one Generator, made before the first round. In a round the methods
+// returns them. Each method has one Generator, made before the first round and warmed
+// up on a few tokens of the first prompt. In a round the methods
 // take turns; which one begins moves on by one from prompt to prompt. What a user says in a second
 // turn follows plain decoding's answer to the first, for every method, so that all decode the same
 // prompts. A prompt's texts have the same seed for every method and repeat. The target keeps

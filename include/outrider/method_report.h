@@ -84,12 +84,12 @@ struct PlaceFigures {
 // What a method could gain from these drafts at most, as speed-ups over plain decoding.
 // docs/measuring.md has the formulas.
 struct MethodBounds {
-  Estimate level_cost;  // of a drafted level, in plain passes
-  Estimate oracle;      // each round drafts exactly what was accepted
-  Estimate perfect;     // all that is drafted stands, at the best length
-  int perfect_length = 0;
-  Estimate free;          // the drafts as they were, at no cost
-  Estimate oracle_share;  // measured speed-up / oracle
+  Estimate level_cost;     // of a drafted level, in plain passes; NaN where nothing was drafted
+  Estimate oracle;         // each round drafts exactly what was accepted
+  Estimate perfect;        // all that is drafted stands, at the best length
+  int perfect_length = 0;  // -1: not known, as level_cost
+  Estimate free;           // the drafts as they were, at no cost
+  Estimate oracle_share;   // measured speed-up / oracle
 };
 
 // One method at one temperature, over the prompts of one category.

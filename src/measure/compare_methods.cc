@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/checksum.h"
-#include "measure/arbitrary_tokens.h"
 #include "outrider/chat.h"
 #include "outrider/error.h"
 
@@ -130,13 +129,7 @@ class RoundRunner {
       if (options.progress) options.progress("loading " + method.name, 0);
       generators_.emplace_back(model, method.speculation);
     }
-    const GenerateRequest request{
-        .prompt = arbitrary_tokens(kWarmUp_tokens, model->summary().vocabulary_size),
-        .options = {.max_tokens = kWarmUp_tokens, .ignore_eos = true, .cancel = options.cancel}};
-    for (std::size_t method = 0; method < generators_.size(); ++method) {
-      if (options.progress) options.progress("warming up " + options.methods[method].name, 0);
-      generators_[method].generate({&request, 1});
-    }
+    warm_up();
   }
 
   bool cancelled() const { return options_->cancel != nullptr && options_->cancel->load(); }
@@ -181,6 +174,24 @@ class RoundRunner {
   }
 
  private:
+  // On a prompt of the set: on other texts a method that drafts as deep as pays would learn that
+  // nothing does.
+  void warm_up() {
+    ComparedRound unused;
+    for (const ComparedPrompt& prompt : options_->prompts) {
+      std::optional<GenerateRequest> request =
+          request_of(prompt, {}, options_->temperatures.front(), unused);
+      if (!request) continue;
+      request->options.max_tokens = std::min(options_->max_tokens, kWarmUp_tokens);
+      for (std::size_t method = 0; method < generators_.size(); ++method) {
+        if (options_->progress)
+          options_->progress("warming up " + options_->methods[method].name, 0);
+        generators_[method].generate({&*request, 1});
+      }
+      return;
+    }
+  }
+
   // Nothing where the prompt cannot be run: `round` then says why.
   std::optional<GenerateRequest> request_of(const ComparedPrompt& prompt,
                                             std::span<const std::string> answers,

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "outrider/error.h"
 #include "outrider/method_report.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
 #include "tests/support/tiny_pair.h"
 
 namespace outrider {
@@ -119,6 +121,29 @@ TEST_F(CompareMethods, SaysWhichPromptDoesNotFit) {
   EXPECT_TRUE(rounds[0].samples.empty());
   EXPECT_THAT(rounds[0].problem, HasSubstr("tokens in a context of"));
   EXPECT_EQ(rounds[1].samples.size(), 4U);
+}
+
+TEST_F(CompareMethods, TellsPlacesOfAHeadsChainsApart) {
+  const testing::TinyShape shape;
+  const std::filesystem::path target = folder_.path() / "of_head";
+  const std::string head = (folder_.path() / "head").string();
+  testing::write_hugging_face(testing::make_tiny_model(shape), target);
+  testing::write_eagle_head(shape, head, /*inputs=*/{}, /*own_embedding=*/true);
+  MethodComparison comparison;
+  comparison.options = options_;
+  comparison.options.methods =
+      read_methods("eagle:" + head + "@chain:length=4,eagle:" + head + "@static:eagle1");
+  comparison.rounds = compare_methods(Model::load(target, {.threads = 1}), comparison.options);
+  for (const MethodFigures& figures : method_figures(comparison)) {
+    EXPECT_EQ(figures.n_same, figures.n_prompts);
+    if (figures.method == 0) continue;
+    EXPECT_EQ(figures.has_alphas, figures.method == 1);
+    ASSERT_GE(figures.places.size(), 4U);
+    EXPECT_GT(figures.places[0].n_reached, 0);
+    for (std::size_t place = 1; place < figures.places.size(); ++place) {
+      EXPECT_LE(figures.places[place].n_reached, figures.places[place - 1].n_stood);
+    }
+  }
 }
 
 TEST_F(CompareMethods, MeasuresPassesInTheMiddleOfAnAnswer) {

@@ -77,14 +77,14 @@ Row row_of(const MethodFigures& figures, const CompareOptions& options) {
   const MethodBounds bounds = figures.bounds.value_or(MethodBounds{.level_cost = kNothing,
                                                                    .oracle = kNothing,
                                                                    .perfect = kNothing,
-                                                                   .perfect_length = 0,
+                                                                   .perfect_length = -1,
                                                                    .free = kNothing,
                                                                    .oracle_share = kNothing});
   row.add_estimate("level_cost", bounds.level_cost);
   row.add_estimate("oracle_length", bounds.oracle);
   row.add_estimate("perfect_drafter", bounds.perfect);
   row.add("perfect_length",
-          figures.bounds ? fmt::format("{}", bounds.perfect_length) : std::string());
+          bounds.perfect_length < 0 ? std::string() : fmt::format("{}", bounds.perfect_length));
   row.add_estimate("free_drafting", bounds.free);
   row.add_estimate("oracle_share", bounds.oracle_share);
   return row;

@@ -121,7 +121,7 @@ std::string bounds(const Section& section, const std::vector<std::string>& label
     table.add("oracle_share", show_estimate(one.bounds->oracle_share, 2));
     table.add("oracle_length", show_estimate(one.bounds->oracle, 2));
     table.add("perfect_drafter", show_estimate(one.bounds->perfect, 2));
-    table.add("perfect_length", fmt::format("{}", one.bounds->perfect_length));
+    table.add("perfect_length", show_length(one.bounds->perfect_length));
     table.add("free_drafting", show_estimate(one.bounds->free, 2));
     table.add("level_cost", show_estimate(one.bounds->level_cost, 3));
     table.end_row();

@@ -240,7 +240,8 @@ OrderedJson figures_json(const MethodFigures& figures, const MethodComparison& c
   value["level_cost"] = estimate_json(bounds.level_cost);
   value["oracle_length"] = estimate_json(bounds.oracle);
   value["perfect_drafter"] = estimate_json(bounds.perfect);
-  value["perfect_length"] = bounds.perfect_length;
+  value["perfect_length"] =
+      bounds.perfect_length < 0 ? OrderedJson(nullptr) : OrderedJson(bounds.perfect_length);
   value["free_drafting"] = estimate_json(bounds.free);
   value["oracle_share"] = estimate_json(bounds.oracle_share);
   return value;

@@ -79,7 +79,8 @@ std::string bounds(std::span<const MethodFigures> figures, const std::vector<std
     table.begin_group(one.method, labels, method);
     table.add({"  " + show_category(one.category), show_estimate(bounds.oracle_share, 2),
                show_estimate(bounds.oracle, 2),
-               fmt::format("{}, {} long", show_estimate(bounds.perfect, 2), bounds.perfect_length),
+               fmt::format("{}, {} long", show_estimate(bounds.perfect, 2),
+                           show_length(bounds.perfect_length)),
                show_estimate(bounds.free, 2), show_estimate(bounds.level_cost, 3)});
   }
   return table.empty() ? std::string() : table.text();

@@ -56,6 +56,8 @@ std::string show_share(const Estimate& share) {
   return text;
 }
 
+std::string show_length(int length) { return length < 0 ? kNoFigure : fmt::format("{}", length); }
+
 std::string show_same_texts(const MethodFigures& figures) {
   if (!figures.promises_same_text) return "not comparable";
   return fmt::format("{} of {}", figures.n_same, figures.n_prompts);

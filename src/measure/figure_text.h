@@ -19,6 +19,8 @@ std::string show_value(double value, int digits);
 std::string show_estimate(const Estimate& estimate, int digits);
 // "23% (21 to 26)" of 0.23.
 std::string show_share(const Estimate& share);
+// "7" tokens; kNoFigure for -1.
+std::string show_length(int length);
 // "12 of 12", or "not comparable" where the method draws other texts of the same distribution.
 std::string show_same_texts(const MethodFigures& figures);
 // "all" for all prompts.

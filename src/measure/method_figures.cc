@@ -128,8 +128,9 @@ std::vector<double> row_of(const PromptSamples& prompt, std::size_t n_places,
   return row;
 }
 
+// Not known where nothing was drafted.
 double level_cost(std::span<const double> sums) {
-  if (sums[kLevels] == 0) return 0;
+  if (sums[kLevels] == 0) return kUnknown;
   return sums[kDraft] / sums[kLevels] / (sums[kPlainDecode] / sums[kPlainTokens]);
 }
 
@@ -149,9 +150,10 @@ std::vector<double> score(std::span<const double> sums, const RelativeCosts* cos
                            .levels = sums[kBoundLevels],
                            .oracle_cost = sums[kOracleCost],
                            .drafted_cost = sums[kDraftedCost]};
-    scores[kLevelCost] = level_cost(sums);
-    scores[kOracle] = bounds.oracle(scores[kLevelCost]);
-    scores[kPerfect] = perfect_draft(*costs, scores[kLevelCost]).speedup;
+    const double level = level_cost(sums);
+    scores[kLevelCost] = level;
+    scores[kOracle] = bounds.oracle(std::isnan(level) ? 0 : level);
+    if (!std::isnan(level)) scores[kPerfect] = perfect_draft(*costs, level).speedup;
     scores[kFree] = bounds.free();
     scores[kOracleShare] = scores[kSpeedup] / scores[kOracle];
   }
@@ -250,12 +252,14 @@ void measure(std::span<const PromptSamples> prompts, const RelativeCosts* costs,
                               .acceptance = estimate(kFirstAcceptance + place)});
   }
   if (costs == nullptr || !drafts) return;
-  figures.bounds = MethodBounds{.level_cost = estimate(kLevelCost),
-                                .oracle = estimate(kOracle),
-                                .perfect = estimate(kPerfect),
-                                .perfect_length = perfect_draft(*costs, values[kLevelCost]).length,
-                                .free = estimate(kFree),
-                                .oracle_share = estimate(kOracleShare)};
+  const double level = values[kLevelCost];
+  figures.bounds =
+      MethodBounds{.level_cost = estimate(kLevelCost),
+                   .oracle = estimate(kOracle),
+                   .perfect = estimate(kPerfect),
+                   .perfect_length = std::isnan(level) ? -1 : perfect_draft(*costs, level).length,
+                   .free = estimate(kFree),
+                   .oracle_share = estimate(kOracleShare)};
 }
 
 // Rounds of one temperature that can be measured, by prompt.

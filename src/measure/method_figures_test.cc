@@ -88,6 +88,20 @@ TEST(MethodFigures, HaveTheBoundsBesideThem) {
   EXPECT_FALSE(of(method_figures(without), "").bounds.has_value());
 }
 
+// What a level would have cost is not known then; that drafting nothing was best is.
+TEST(MethodFigures, BoundMethodsThatDraftedNothing) {
+  MethodComparison comparison = made_comparison();
+  for (ComparedRound& round : comparison.rounds) {
+    round.samples[1] = round.samples[0];
+  }
+  const MethodBounds bounds = of(method_figures(comparison), "").bounds.value();
+  EXPECT_TRUE(std::isnan(bounds.level_cost.value));
+  EXPECT_TRUE(std::isnan(bounds.perfect.value));
+  EXPECT_EQ(bounds.perfect_length, -1);
+  EXPECT_DOUBLE_EQ(bounds.oracle.value, 1);
+  EXPECT_DOUBLE_EQ(bounds.free.value, 1);
+}
+
 TEST(MethodFigures, TakeTheMedianOfRepeatsForSecondsAndTheirSumForCounts) {
   MethodComparison comparison = made_comparison();
   comparison.options.repeats = 3;
