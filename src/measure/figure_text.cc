@@ -131,13 +131,14 @@ std::vector<std::string> comparison_facts(const MethodComparison& comparison) {
 }
 
 std::vector<std::string> bound_formulas() {
+  // Brackets around literals in several parts: no comma is missing between these.
   return {
-      "c(n): a pass of the target over n rows divided by one over a single row, measured on this "
-      "machine. d: a drafted level divided by a pass of plain decoding.",
-      "Round r drafted n_r tokens, of which a_r stood; it gave a_r + 1 tokens. Judging and all "
-      "else is free in the bounds.",
-      "oracle length = sum (a_r + 1) / sum (c(a_r + 1) + a_r d): each round drafts exactly what "
-      "was accepted.",
+      ("c(n): a pass of the target over n rows divided by one over a single row, measured on this "
+       "machine. d: a drafted level divided by a pass of plain decoding."),
+      ("Round r drafted n_r tokens, of which a_r stood; it gave a_r + 1 tokens. Judging and all "
+       "else is free in the bounds."),
+      ("oracle length = sum (a_r + 1) / sum (c(a_r + 1) + a_r d): each round drafts exactly what "
+       "was accepted."),
       "perfect drafter = max over L of (L + 1) / (c(L + 1) + L d): all that is drafted stands.",
       "free drafting = sum (a_r + 1) / sum c(n_r + 1): the drafts as they were, with d = 0.",
       "of oracle = measured speed-up / oracle length."};
