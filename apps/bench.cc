@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "bench_methods.h"
 #include "bench_passes.h"
 #include "bench_simulation.h"
 #include "commands.h"
@@ -17,10 +18,24 @@ struct BenchFlags {
   ModelFlags model;
   PassesFlags passes;
   SimulationFlags simulation;
+  MethodsFlags methods;
   int context = 0;
   int rounds = 5;
-  bool json = false;
+  CLI::Option* json = nullptr;
+  std::string json_file;  // empty: standard output
 };
+
+// --json, or --json FILE. CLI11 gives "true" for the value that is not there; a file of that name
+// is ./true.
+CLI::Option* add_json(CLI::App& app, std::string& file) {
+  return app
+      .add_option_function<std::string>(
+          "--json", [&file](const std::string& value) { file = value == "true" ? "" : value; },
+          "The figures as one JSON object; with --methods, FILE: there, beside a file of rounds "
+          "(FILE.rounds.jsonl) from which a run that was cut off goes on")
+      ->expected(0, 1)
+      ->type_name("[FILE]");
+}
 
 // A flag that the chosen measurement does not look at is a mistake, not to be passed over.
 void refuse(const CLI::App& app, const std::string& way, std::initializer_list<const char*> names) {
@@ -28,6 +43,59 @@ void refuse(const CLI::App& app, const std::string& way, std::initializer_list<c
     if (app.get_option(name)->count() == 0) continue;
     throw UsageError("read flags", name, "no such flag with " + way, name);
   }
+}
+
+// The one measurement that is asked for.
+enum class Measurement { passes, simulation, methods };
+Measurement chosen_measurement(const BenchFlags& flags) {
+  const bool simulates = flags.simulation.chosen->count() > 0;
+  const bool compares = flags.methods.chosen->count() > 0;
+  const int n_chosen = (flags.passes.chosen ? 1 : 0) + (simulates ? 1 : 0) + (compares ? 1 : 0);
+  if (n_chosen != 1) {
+    throw UsageError("read flags", "bench", "one of --passes, --simulate-acceptance, --methods",
+                     n_chosen == 0 ? "none (see outrider bench --help)" : "several");
+  }
+  if (simulates) return Measurement::simulation;
+  return compares ? Measurement::methods : Measurement::passes;
+}
+
+int run_bench(const CLI::App& app, BenchFlags& flags) {
+  const bool json = flags.json->count() > 0;
+  const Measurement measurement = chosen_measurement(flags);
+  const auto refuse_file = [&](const std::string& way) {
+    if (flags.json_file.empty()) return;
+    throw UsageError("read flags", "--json", "no file with " + way, flags.json_file);
+  };
+  switch (measurement) {
+    case Measurement::passes:
+      refuse(app, "--passes",
+             {"--tree", "--lengths", "--max-tokens", "--seed", "--drafter", "--draft", "--prompts",
+              "--temperatures", "--limit", "--raw", "--csv", "--html"});
+      refuse_file("--passes");
+      flags.passes.options.context = flags.context;
+      flags.passes.options.rounds = flags.rounds;
+      return run_passes(flags.model, flags.passes, json);
+    case Measurement::simulation:
+      refuse(app, "--simulate-acceptance",
+             {"--rows", "--nodes", "--prefill", "--prompts", "--temperatures", "--limit", "--raw",
+              "--csv", "--html"});
+      refuse_file("--simulate-acceptance");
+      flags.simulation.options.context = flags.context;
+      flags.simulation.options.rounds = flags.rounds;
+      return run_simulation(flags.model, flags.simulation, json);
+    case Measurement::methods:
+      break;
+  }
+  refuse(app, "--methods",
+         {"--rows", "--nodes", "--prefill", "--context", "--tree", "--lengths", "--drafter",
+          "--draft"});
+  const bool says_repeats = app.get_option("--repeat")->count() > 0;
+  return run_methods(flags.model, flags.methods,
+                     {.max_tokens = flags.simulation.options.max_tokens,
+                      .repeats = says_repeats ? flags.rounds : 1,
+                      .seed = flags.simulation.options.seed,
+                      .json = json,
+                      .json_file = flags.json_file});
 }
 
 }  // namespace
@@ -40,42 +108,30 @@ CLI::App* add_bench(CLI::App& program, Run& run_command) {
   add_passes_flags(*app, flags->passes);
   add_simulation_flags(*app, flags->simulation);
   add_drafter_flags(*app, flags->model);
+  add_methods_flags(*app, flags->methods);
 
-  constexpr const char* kBoth = "Both";
+  constexpr const char* kShared = "Several of these";
   add_integer(*app, "--context", flags->context, 0,
               "Tokens the model has read before, of no meaning (default: 0)")
-      ->group(kBoth);
+      ->group(kShared);
   add_integer(*app, "--repeat", flags->rounds, 1,
               "Rounds: all that is compared is measured in turn in each; medians count "
-              "(default: 5)")
-      ->group(kBoth);
-  app->add_flag("--json", flags->json, "The figures as one JSON object")->group(kBoth);
+              "(default: 5; of each prompt, with --methods: 1)")
+      ->group(kShared);
+  flags->json = add_json(*app, flags->json_file)->group(kShared);
   app->footer(
       "Examples:\n"
       "  outrider bench --passes --model SmolLM2-1.7B --weights int8\n"
       "  outrider bench --passes --model model.gguf --rows 1,16 --context 4096 --prefill 512 "
       "--json\n"
       "  outrider bench --simulate-acceptance 0.8 --model SmolLM2-1.7B --draft SmolLM2-135M \\\n"
-      "      --weights int8 --lengths 2,4,6,8\n");
+      "      --weights int8 --lengths 2,4,6,8\n"
+      "  outrider bench --methods model:SmolLM2-135M-Instruct,suffix@chain:length=8 \\\n"
+      "      --model SmolLM2-1.7B-Instruct --prompts question.jsonl --limit 60 --temperatures 0,1 "
+      "\\\n"
+      "      --json methods.json --html methods.html\n");
 
-  run_command = [flags, app] {
-    const bool simulates = flags->simulation.chosen->count() > 0;
-    if (flags->passes.chosen == simulates) {
-      throw UsageError("read flags", "bench", "one of --passes, --simulate-acceptance",
-                       simulates ? "both" : "neither (see outrider bench --help)");
-    }
-    if (simulates) {
-      refuse(*app, "--simulate-acceptance", {"--rows", "--nodes", "--prefill"});
-      flags->simulation.options.context = flags->context;
-      flags->simulation.options.rounds = flags->rounds;
-      return run_simulation(flags->model, flags->simulation, flags->json);
-    }
-    refuse(*app, "--passes",
-           {"--tree", "--lengths", "--max-tokens", "--seed", "--drafter", "--draft"});
-    flags->passes.options.context = flags->context;
-    flags->passes.options.rounds = flags->rounds;
-    return run_passes(flags->model, flags->passes, flags->json);
-  };
+  run_command = [flags, app] { return run_bench(*app, *flags); };
   return app;
 }
 

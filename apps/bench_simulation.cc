@@ -104,9 +104,11 @@ void add_simulation_flags(CLI::App& app, SimulationFlags& flags) {
       ->group(kGroup);
   add_integers(app, "--lengths", flags.lengths, 1, "Short for --tree chain:length=N of each")
       ->group(kGroup);
-  add_integer(app, "--max-tokens", options.max_tokens, 2, "Tokens to decode (default: 128)")
+  add_integer(app, "--max-tokens", options.max_tokens, 2,
+              "Tokens to decode; with --methods, of each answer (default: 128)")
       ->group(kGroup);
-  add_seed(app, "--seed", options.seed, "Of what is spoiled (default: 0)")->group(kGroup);
+  add_seed(app, "--seed", options.seed, "Of what is spoiled, or of sampled texts (default: 0)")
+      ->group(kGroup);
 }
 
 int run_simulation(const ModelFlags& model_flags, const SimulationFlags& flags, bool json) {

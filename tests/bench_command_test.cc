@@ -143,9 +143,9 @@ TEST_F(BenchCommand, RefusesInOneLine) {
     return words;
   };
   for (const Case& bad :
-       {Case{{}, "one of --passes, --simulate-acceptance, got neither"},
-        Case{{"--json"}, "one of --passes, --simulate-acceptance, got neither"},
-        Case{simulate({"--passes"}), "got both"},
+       {Case{{}, "one of --passes, --simulate-acceptance, --methods, got none"},
+        Case{{"--json"}, "one of --passes, --simulate-acceptance, --methods, got none"},
+        Case{simulate({"--passes"}), "got several"},
         Case{{"--passes", "--rows", "0"}, "--rows"},
         Case{{"--passes", "--rows", "1,257"}, "numbers from 1 to 256, got 257"},
         Case{{"--passes", "--rows", "4,2"}, "ascending"},

@@ -204,6 +204,7 @@ struct GenerateStatistics {
   double prefill_seconds = 0;  // the prompt, before the first round that drafts
   double decode_seconds = 0;   // from there on
   double draft_seconds = 0;    // part of decode_seconds: of the rounds the text took part in
+  double target_seconds = 0;   // likewise: the target's passes
   // Likewise: judging, with the step of the drafter that a rule takes behind an accepted draft.
   double verify_seconds = 0;
 

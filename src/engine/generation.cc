@@ -162,6 +162,7 @@ void Generation::end_round(const RoundTimes& times) {
   if (!drafts_now_) return;
   GenerateStatistics& statistics = result_.statistics;
   statistics.draft_seconds += times.draft;
+  statistics.target_seconds += times.forward;
   statistics.verify_seconds += times.verify;
   if (drafter()) statistics.drafter_passes += drafter()->n_passes() - passes_before_;
   result_.accepted_per_round.push_back(

@@ -11,13 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "eval/bootstrap.h"
 #include "eval/metric.h"
 #include "eval/question.h"
 #include "eval/record.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
+#include "sampling/bootstrap.h"
 
 namespace outrider::eval {
 

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "base/atomic_file.h"
-#include "eval/bootstrap.h"
 #include "eval/json_text.h"
 #include "eval/report_pictures.h"
 #include "eval/report_text.h"
 #include "outrider/error.h"
+#include "sampling/bootstrap.h"
 
 namespace outrider::eval {
 namespace {

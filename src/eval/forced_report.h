@@ -14,8 +14,8 @@
 
 namespace outrider::eval {
 
-// Means over tokens, with 95% intervals over texts (eval/bootstrap.h; the same resamples for every
-// setting). Infinite figures have no interval.
+// Means over tokens, with 95% intervals over texts (sampling/bootstrap.h; the same resamples for
+// every setting). Infinite figures have no interval.
 struct ForcedRow {
   RuleSetting rule;
   SamplingParams sampling;

@@ -8,9 +8,9 @@
 #include <map>
 #include <utility>
 
-#include "eval/bootstrap.h"
 #include "eval/report_text.h"
 #include "outrider/error.h"
+#include "sampling/bootstrap.h"
 
 namespace outrider::eval {
 namespace {

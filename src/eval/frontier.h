@@ -60,8 +60,8 @@ struct PairSize {
 };
 
 // The point of all items and, where items have slices, one for each of these, by name. Items need
-// the metric's counts. 95% intervals over items (eval/bootstrap.h), the same resamples for every
-// setting. items must not be empty.
+// the metric's counts. 95% intervals over items (sampling/bootstrap.h), the same resamples for
+// every setting. items must not be empty.
 std::vector<FrontierPoint> measure_points(const FrontierSetting& setting,
                                           std::span<const FrontierItem> items, const Metric& metric,
                                           const PairSize& size);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "eval/bootstrap.h"
 #include "eval/frontier_report.h"
+#include "sampling/bootstrap.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider::eval {

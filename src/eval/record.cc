@@ -1,15 +1,7 @@
 #include "eval/record.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cmath>
-#include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "eval/json_text.h"
@@ -38,37 +30,6 @@ void visit_effort(AnyEffort& effort, Visit visit) {
   visit("decode_seconds", effort.decode_seconds);
   visit("draft_seconds", effort.draft_seconds);
   visit("verify_seconds", effort.verify_seconds);
-}
-
-std::string brief(const ordered_json& value) {
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > 120) text = text.substr(0, 117) + "...";
-  return text;
-}
-
-// The first difference, as a path of members with what stands on either side.
-struct Difference {
-  std::string where;
-  ordered_json wanted;
-  ordered_json found;
-};
-
-bool differs(const ordered_json& wanted, const ordered_json& found, const std::string& where,
-             Difference& out) {
-  if (wanted.is_object() && found.is_object()) {
-    for (const auto* side : {&wanted, &found}) {
-      for (const auto& entry : side->items()) {
-        const std::string inner = where.empty() ? entry.key() : where + "." + entry.key();
-        const ordered_json one = wanted.value(entry.key(), ordered_json());
-        const ordered_json other = found.value(entry.key(), ordered_json());
-        if (differs(one, other, inner, out)) return true;
-      }
-    }
-    return false;
-  }
-  if (wanted == found) return false;
-  out = {.where = where, .wanted = wanted, .found = found};
-  return true;
 }
 
 }  // namespace
@@ -159,93 +120,12 @@ Record parse_record(std::string_view line, std::string_view place) {
 }
 
 RecordFile::RecordFile(std::filesystem::path path, const ordered_json& configuration)
-    : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw Error("open records", path_.string(), std::strerror(errno));
-  try {
-    struct stat state = {};
-    if (::fstat(descriptor_, &state) != 0 || !S_ISREG(state.st_mode)) {
-      throw Error("open records", path_.string(), "a regular file", "a device or a pipe");
-    }
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      throw Error("open records", path_.string(), "no other process that writes it", "one");
-    }
-    read(configuration);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
+    : file_(std::move(path), "outrider-eval", configuration,
+            [this](std::string_view line, std::string_view place) {
+              Record record = parse_record(line, place);
+              done_.insert_or_assign(record.number, std::move(record));
+            }) {}
 
-RecordFile::~RecordFile() { ::close(descriptor_); }
-
-void RecordFile::read(const ordered_json& configuration) {
-  std::string text;
-  std::vector<char> buffer(1 << 16);
-  ssize_t n_read = 0;
-  while ((n_read = ::read(descriptor_, buffer.data(), buffer.size())) != 0) {
-    if (n_read < 0) throw Error("read records", path_.string(), std::strerror(errno));
-    text.append(buffer.data(), static_cast<std::size_t>(n_read));
-  }
-  // As it is written: a path or a flag may hold bytes that JSON cannot.
-  const std::string head_line =
-      json_text({{"format", "outrider-eval"}, {"version", 1}, {"run", configuration}});
-  const ordered_json head = ordered_json::parse(head_line);
-  // What stands behind the last newline was being written when its writer ended.
-  const std::size_t last = text.rfind('\n');
-  if (last == std::string::npos && !head_line.starts_with(text)) {
-    throw Error("read records", path_.string(), "records of outrider eval", "another file");
-  }
-  text.resize(last == std::string::npos ? 0 : last + 1);
-  std::string_view rest = text;
-  for (int line = 1; !rest.empty(); ++line) {
-    const std::string_view bytes = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(bytes.size() + 1);
-    const std::string place = fmt::format("{}, line {}", path_.string(), line);
-    if (line > 1) {
-      Record record = parse_record(bytes, place);
-      done_.insert_or_assign(record.number, std::move(record));
-      continue;
-    }
-    const ordered_json found = ordered_json::parse(bytes, nullptr, false);
-    if (!found.is_object() || found.value("format", ordered_json()) != "outrider-eval") {
-      throw Error("read records", place, "records of outrider eval", "another file");
-    }
-    Difference difference;
-    if (differs(head, found, "", difference)) {
-      throw Error(
-          "read records", path_.string(),
-          fmt::format("records of this run ({} {})", difference.where, brief(difference.wanted)),
-          fmt::format("those of another ({})", brief(difference.found)));
-    }
-  }
-  n_bytes_ = static_cast<std::int64_t>(text.size());
-  // Nothing is touched until all of it is known to be ours.
-  if (::ftruncate(descriptor_, n_bytes_) != 0) {
-    throw Error("write records", path_.string(), std::strerror(errno));
-  }
-  if (n_bytes_ == 0) write_line(head_line);
-}
-
-void RecordFile::append(const Record& record) { write_line(to_line(record)); }
-
-void RecordFile::write_line(const std::string& line) {
-  std::string bytes = line;
-  bytes += '\n';
-  std::size_t n_written = 0;
-  while (n_written < bytes.size()) {
-    const ssize_t n = ::pwrite(descriptor_, bytes.data() + n_written, bytes.size() - n_written,
-                               n_bytes_ + static_cast<std::int64_t>(n_written));
-    if (n >= 0) {
-      n_written += static_cast<std::size_t>(n);
-    } else if (errno != EINTR) {
-      const int error = errno;
-      // Half a line would be dropped by the next run, too; but readers need not meet it.
-      if (::ftruncate(descriptor_, n_bytes_) != 0) errno = error;
-      throw Error("write records", path_.string(), std::strerror(error));
-    }
-  }
-  n_bytes_ += static_cast<std::int64_t>(bytes.size());
-}
+void RecordFile::append(const Record& record) { file_.append(to_line(record)); }
 
 }  // namespace outrider::eval

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/run_file.h"
 #include "outrider/generate.h"
 
 namespace outrider::eval {
@@ -51,18 +52,15 @@ struct Record {
 std::string to_line(const Record& record);  // without the newline
 Record parse_record(std::string_view line, std::string_view place);
 
-// A JSONL file: a line that says what was run, then a line for each item done, each written at
-// once and whole. A run that is killed leaves at most one line unfinished, which the next drops.
-// One writer at a time. Not thread-safe.
+// The records of a run, a line for each item done, in a file that outlives a run that is cut off
+// (base/run_file.h). Of two lines for one item the later counts. One writer at a time. Not
+// thread-safe.
 class RecordFile {
  public:
   // Makes the file or goes on with it. `configuration` is everything that decides what an answer
   // is. Throws Error: records of another configuration (naming the first member that differs), a
   // line that is no record, another process that writes, a file that cannot be written.
   RecordFile(std::filesystem::path path, const nlohmann::ordered_json& configuration);
-  ~RecordFile();
-  RecordFile(const RecordFile&) = delete;
-  RecordFile& operator=(const RecordFile&) = delete;
 
   // Those that stood in the file when it was opened, by the item's number.
   const std::map<int, Record>& done() const { return done_; }
@@ -71,13 +69,8 @@ class RecordFile {
   void append(const Record& record);
 
  private:
-  void read(const nlohmann::ordered_json& configuration);
-  void write_line(const std::string& line);
-
-  std::filesystem::path path_;
-  int descriptor_ = -1;
-  std::int64_t n_bytes_ = 0;  // whole lines
   std::map<int, Record> done_;
+  RunFile file_;  // behind done_, which it fills as it is read
 };
 
 }  // namespace outrider::eval

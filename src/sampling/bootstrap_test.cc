@@ -1,4 +1,4 @@
-#include "eval/bootstrap.h"
+#include "sampling/bootstrap.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/support/near.h"
 
-namespace outrider::eval {
+namespace outrider {
 namespace {
 
 std::vector<double> mean(std::span<const double> sums) { return {sums[0] / sums[1]}; }
@@ -69,4 +69,4 @@ TEST(Bootstrap, IsTheSameForTheSameSeedOnly) {
 }
 
 }  // namespace
-}  // namespace outrider::eval
+}  // namespace outrider

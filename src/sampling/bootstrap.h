@@ -1,13 +1,13 @@
 // Intervals by resampling items.
-#ifndef OUTRIDER_EVAL_BOOTSTRAP_H_
-#define OUTRIDER_EVAL_BOOTSTRAP_H_
+#ifndef OUTRIDER_SAMPLING_BOOTSTRAP_H_
+#define OUTRIDER_SAMPLING_BOOTSTRAP_H_
 
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
-namespace outrider::eval {
+namespace outrider {
 
 struct Interval {
   double low = 0;
@@ -39,6 +39,6 @@ double median(std::vector<double> values);
 // The interval of the median of `values`, from the same draws of items. At least one value.
 Interval bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
 
-}  // namespace outrider::eval
+}  // namespace outrider
 
-#endif  // OUTRIDER_EVAL_BOOTSTRAP_H_
+#endif  // OUTRIDER_SAMPLING_BOOTSTRAP_H_

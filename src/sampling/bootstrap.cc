@@ -1,4 +1,4 @@
-#include "eval/bootstrap.h"
+#include "sampling/bootstrap.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "sampling/counter_chance.h"
 
-namespace outrider::eval {
+namespace outrider {
 namespace {
 
 // The value below which a share of the sorted values lies, between neighbours linearly.
@@ -88,4 +88,4 @@ Interval bootstrap_median(std::span<const double> values, const BootstrapOptions
   return interval_of(medians, options.confidence);
 }
 
-}  // namespace outrider::eval
+}  // namespace outrider

@@ -1,0 +1,34 @@
+// A comparison of methods as JSON: what is written of it, and what is read back.
+#ifndef OUTRIDER_MEASURE_COMPARISON_JSON_H_
+#define OUTRIDER_MEASURE_COMPARISON_JSON_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "outrider/method_report.h"
+
+namespace outrider {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// Numbers that are not known are null. Bytes that are no UTF-8 become U+FFFD. indentation -1: one
+// line.
+std::string json_text(const OrderedJson& value, int indentation = -1);
+
+// Everything that decides what a round says: methods, prompts, settings, model, machine, version.
+OrderedJson settings_json(const MethodComparison& comparison);
+
+OrderedJson round_json(const ComparedRound& round);
+// Throws nlohmann::json::exception for anything else.
+ComparedRound read_round(const OrderedJson& value);
+
+OrderedJson passes_json(const PassCosts& passes, int context);
+// Likewise. Gives the passes alone, with their spreads.
+PassCosts read_passes(const OrderedJson& value);
+
+OrderedJson figures_json(const MethodFigures& figures, const MethodComparison& comparison);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MEASURE_COMPARISON_JSON_H_

@@ -1,0 +1,57 @@
+// What drafting could gain at most, from what passes and drafts cost and from what was accepted.
+//
+// Costs are in plain passes: ĉ(n) is a pass of the target over n rows divided by one over one row,
+// d̂ a drafted level. Judging and all else is free in the bounds. A round r had a draft of n_r nodes
+// of which a_r stood; it gave a_r + 1 tokens.
+//
+//   oracle length      sum_r (a_r + 1) / sum_r (ĉ(a_r + 1) + a_r d̂)
+//   perfect drafter    max over L of (L + 1) / (ĉ(L + 1) + L d̂)
+//   free drafting      sum_r (a_r + 1) / sum_r ĉ(n_r + 1)
+#ifndef OUTRIDER_MEASURE_METHOD_BOUNDS_H_
+#define OUTRIDER_MEASURE_METHOD_BOUNDS_H_
+
+#include <vector>
+
+#include "outrider/compare_methods.h"
+#include "outrider/measure.h"
+
+namespace outrider {
+
+// ĉ. Immutable.
+class RelativeCosts {
+ public:
+  // At least one pass; the first is of one row.
+  explicit RelativeCosts(const PassCosts& costs);
+
+  // rows >= 1. Between measured widths a straight line; beyond the widest as between the two
+  // widest, never less than the widest.
+  double at(int rows) const;
+  int widest() const { return rows_.back(); }
+
+ private:
+  std::vector<int> rows_;
+  std::vector<double> costs_;
+};
+
+// Sums over rounds; the bounds are ratios of them, so that resamples of prompts add up.
+struct BoundSums {
+  double tokens = 0;        // sum of a_r + 1
+  double levels = 0;        // sum of a_r
+  double oracle_cost = 0;   // sum of ĉ(a_r + 1)
+  double drafted_cost = 0;  // sum of ĉ(n_r + 1)
+
+  void add(const DraftOutcome& outcome, const RelativeCosts& costs);
+  double oracle(double level_cost) const { return tokens / (oracle_cost + levels * level_cost); }
+  double free() const { return tokens / drafted_cost; }
+};
+
+struct PerfectDraft {
+  int length = 0;
+  double speedup = 1;
+};
+// Over lengths whose passes are among the measured widths.
+PerfectDraft perfect_draft(const RelativeCosts& costs, double level_cost);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MEASURE_METHOD_BOUNDS_H_
