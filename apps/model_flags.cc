@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kSpeculation = "Speculation";
 constexpr const char* kAutoTree = "auto";
+constexpr const char* kOwnTree = "own";
 
 std::string drafters_for_help() {
   std::string text = "none";
@@ -76,16 +77,15 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   add_filled_text(
       app, "--tree", speculation.tree, "SPEC",
-      "auto or a shape (chain:, widths:, static:, dynamic: or sequoia:)",
+      "auto, own or a shape (chain:, widths:, static:, dynamic: or sequoia:)",
       "Shape of a draft: auto (as deep as pays by what passes cost here and by what was accepted "
       "lately, down to no draft; with a temperature judged by coupled unless --verify says "
-      "otherwise); chain:length=K; widths:4,2,2 (children of each node, level by level); "
+      "otherwise); own (the drafter's, always: chain:length=5 for a model); chain:length=K; widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
       "sequoia:profile=FILE[,budget=N,depth=D] (the best by what outrider tune tree measured). "
       "widths and static take siblings=without, with or top: drawn without or with replacement, or "
-      "the likeliest "
-      "tokens (default: the drafter's own, chain:length=5 for a model)")
+      "the likeliest tokens (default: auto in generate and chat, own elsewhere)")
       ->group(kSpeculation);
   add_filled_text(
       app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
@@ -145,7 +145,9 @@ SpeculationOptions speculation_of(const ModelFlags& flags) {
   // Under another rule than exact what is drafted decides, with the seed, what is drawn.
   const bool by_default =
       flags.plans_drafts && speculation.tree.empty() && speculation.rule == "exact";
-  if (speculation.tree == kAutoTree || by_default) {
+  if (speculation.tree == kOwnTree) {
+    speculation.tree.clear();
+  } else if (speculation.tree == kAutoTree || by_default) {
     speculation.tree.clear();
     speculation.adaptive = true;
     // How deep drafts are depends on the clock: by "coupled" a seed gives the same text all the
