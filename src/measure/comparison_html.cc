@@ -184,7 +184,7 @@ std::string section_html(const Section& section, const std::vector<std::string>&
   html += heading(3, "Speed-up by category");
   html += paragraph(
       "How to read it: each mark is one method on the prompts of one kind. 2x means that text "
-      "appears twice as fast as without drafts; left of the dark line at 1x a method slows the "
+      "appears twice as fast as without drafts; left of the line at 1x a method slows the "
       "model down. The line through a mark is the 95% interval: other prompts of this kind would "
       "most likely move the mark within it.");
   html += speedup_plot(section.figures, labels);
@@ -208,7 +208,7 @@ std::string section_html(const Section& section, const std::vector<std::string>&
   html += heading(3, "Where the time went");
   html += paragraph(
       "How to read it: a bar is the time that one token takes, plain decoding's being 1x. A bar "
-      "that ends left of the dark line is faster. Its colours say what the time was spent on.");
+      "that ends left of the line at 1x is faster. Its colours say what the time was spent on.");
   html += times_plot(section.figures, labels);
   html += times(section, labels);
   const std::string bound_table = bounds(section, labels);
