@@ -80,7 +80,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "auto, own or a shape (chain:, widths:, static:, dynamic: or sequoia:)",
       "Shape of a draft: auto (as deep as pays by what passes cost here and by what was accepted "
       "lately, down to no draft; with a temperature judged by coupled unless --verify says "
-      "otherwise); own (the drafter's, always: chain:length=5 for a model); chain:length=K; widths:4,2,2 (children of each node, level by level); "
+      "otherwise); own (the drafter's, always: chain:length=5 for a model); chain:length=K; "
+      "widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
       "sequoia:profile=FILE[,budget=N,depth=D] (the best by what outrider tune tree measured). "

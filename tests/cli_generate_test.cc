@@ -185,9 +185,9 @@ TEST(Generate, DraftTakesAnyPath) {
 }
 
 TEST(Generate, ShowDraftMarksTokensWithoutChangingThem) {
-  const Words words = generate_words(
-      {"--prompt", "ab", "--ignore-eos", "--draft", CliModels::get().draft(), "--tree",
-       "chain:length=5", "--show-draft"});
+  const Words words =
+      generate_words({"--prompt", "ab", "--ignore-eos", "--draft", CliModels::get().draft(),
+                      "--tree", "chain:length=5", "--show-draft"});
   const ProgramRun marked = run_program(words);
   EXPECT_EQ(marked.status, 0);
   EXPECT_THAT(marked.err, HasSubstr("[accepted draft]"));

@@ -135,8 +135,8 @@ TEST(LookupDraftersInTheProgram, DraftWhatAnOracleDerivesFromThePlainText) {
       const auto ids = entry.at("greedy_ids").get<std::vector<TokenId>>();
       const testing::ProgramRun run = testing::run_program(
           {"generate", "--model", model_path().string(), "--prompt", entry.at("prompt"),
-           "--drafter", each.drafter, "--tree", "own", "--threads", "1", "--temperature", "0", "--weights", "f32",
-           "--max-tokens", std::to_string(ids.size()), "--json"});
+           "--drafter", each.drafter, "--tree", "own", "--threads", "1", "--temperature", "0",
+           "--weights", "f32", "--max-tokens", std::to_string(ids.size()), "--json"});
       ASSERT_EQ(run.status, 0) << run.err;
       const json result = json::parse(run.out);
       const json& stats = result.at("stats");

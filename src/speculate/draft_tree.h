@@ -57,8 +57,8 @@ class DraftTree {
   // Appends a child of `parent`, drawn after its earlier siblings; returns its ordinal.
   // Throws Error behind scratch nodes.
   int add_child(int parent, TokenId token, int proposal, Draws draws = Draws::with_replacement);
-  // Puts another token, named outright, in a drafted node's place, whatever had been drawn there: not
-  // by its value. To be done to all of its siblings.
+  // Puts another token, named outright, in a drafted node's place, whatever had been drawn there:
+  // not by its value. To be done to all of its siblings.
   void name(int node, TokenId token) {
     DraftNode& named = nodes_[static_cast<std::size_t>(node)];
     named.token = token;

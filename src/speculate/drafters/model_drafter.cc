@@ -86,7 +86,8 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   const SequenceGrowth growth{&sequence, static_cast<int>(missing.size())};
   // A prompt beyond the draft model's context, with tokens that it does not know, or without memory
   // in its cache, is left to plain decoding: propose() finds the same obstacle in what is not
-  // cached. Where earlier tokens were left out, what comes behind them is: propose() runs all of it.
+  // cached. Where earlier tokens were left out, what comes behind them is: propose() runs all of
+  // it.
   state.lags = state.lags || !can_run(context.tokens) || model_->room(sequence, missing) < 0 ||
                !model_->fits({&growth, 1});
   if (state.lags) return;
@@ -219,8 +220,8 @@ void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std:
     state.sequence = kept.fork();
     rewind(context, n_run);
   }
-  // What an earlier text ended with behind its last draft. More is missing where that was not drafted
-  // for any more: the next draft runs it.
+  // What an earlier text ended with behind its last draft. More is missing where that was not
+  // drafted for any more: the next draft runs it.
   constexpr std::size_t kFewMissing = 8;
   const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
   if (n_kept + kFewMissing < n_run) {

@@ -81,7 +81,7 @@ class ModelDrafter final : public LevelwiseDrafter {
   struct State {
     std::unique_ptr<Sequence> sequence;
     std::vector<int> pending;
-    int length = 0;  // of the next draft, where it follows acceptance
+    int length = 0;     // of the next draft, where it follows acceptance
     bool lags = false;  // tokens are missing before those that prefill() shows
   };
   int prepare(const DraftJob& job) override;
