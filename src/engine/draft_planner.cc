@@ -11,7 +11,8 @@ namespace {
 
 // Tokens that a drafter runs beside others of a round without its taking longer.
 constexpr std::size_t kFewBehind = 8;
-// New tokens of a text, as long as none has ended, and how fast those that end are followed.
+// New tokens of a text, as long as none has ended; that counts as one text, and then the mean is that
+// of the last ten or so.
 constexpr double kFirstLength = 256;
 constexpr double kLengthFollows = 0.1;
 // What looks may take of the time without drafts, and the least time between two, in passes of a
@@ -140,7 +141,8 @@ double DraftPlanner::horizon(const Stream& stream) const {
 }
 
 void DraftPlanner::ended(std::int64_t n_generated) {
-  mean_length_ += kLengthFollows * (static_cast<double>(n_generated) - mean_length_);
+  const double share = std::max(kLengthFollows, 1.0 / static_cast<double>(++n_ended_ + 1));
+  mean_length_ += share * (static_cast<double>(n_generated) - mean_length_);
 }
 
 void DraftPlanner::set_shares(std::span<const Text> texts) {

@@ -127,6 +127,7 @@ class DraftPlanner {
   std::function<double()> now_;
   PassTimes passes_;
   double mean_length_;  // of the texts that ended
+  std::int64_t n_ended_ = 0;
   std::vector<OfDrafter> drafters_;
 
   // Of the round.

@@ -44,7 +44,10 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"relayed", "relay:model:{draft},length=1+model:{other},length=2"},
     {"staged", "staged:model:{draft}+ngram:min=1,max=3,length=4"},
     {"cascade", "cascade:token-v3:alpha=0.4+model:{draft}+model:{other}"},
-    {"spoiled", "spoiled:tokens:from=2,to=3+model:{draft}"},
+    // Its places are counted from where the prompt ended.
+    {.name = "spoiled",
+     .spec = "spoiled:tokens:from=2,to=3+model:{draft}",
+     .context_determined = false},
     {.name = "lookahead",
      .spec = "lookahead:window=3,ngram=2,guesses=2",
      .context_determined = false,
