@@ -11,8 +11,8 @@ namespace {
 
 // Tokens that a drafter runs beside others of a round without its taking longer.
 constexpr std::size_t kFewBehind = 8;
-// New tokens of a text, as long as none has ended; that counts as one text, and then the mean is that
-// of the last ten or so.
+// New tokens of a text, as long as none has ended; that counts as one text, and then the mean is
+// that of the last ten or so.
 constexpr double kFirstLength = 256;
 constexpr double kLengthFollows = 0.1;
 // What looks may take of the time without drafts, and the least time between two, in passes of a
