@@ -92,11 +92,18 @@ TEST(TrustCurve, LearnsWhatAProbabilityIsWorth) {
 TEST(PayingStop, EndsWhereTheNextTokenDoesNotPay) {
   TrustCurve trust;
   PayingStop stop(nullptr);
-  stop.begin(trust, 0.8, 0.25);
+  PayingStop::Prices prices;
+  prices.fill(0.25);
+  stop.begin(trust, 0.8, prices);
   EXPECT_FALSE(stop.stop_after(1, 0.9));  // 0.9 * 0.8
   EXPECT_FALSE(stop.stop_after(2, 0.5));  // 0.45 * 0.8
   EXPECT_TRUE(stop.stop_after(3, 0.6));   // 0.27 * 0.8
   EXPECT_EQ(stop.said().size(), 3U);
+  // The same draft, where a third token is dearer.
+  prices[1] = 0.4;
+  stop.begin(trust, 0.8, prices);
+  EXPECT_FALSE(stop.stop_after(1, 0.9));
+  EXPECT_TRUE(stop.stop_after(2, 0.5));
   stop.begin_free();
   EXPECT_FALSE(stop.stop_after(1, 0.001));
   EXPECT_EQ(stop.said().size(), 1U);

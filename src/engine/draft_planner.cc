@@ -162,20 +162,24 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
       if (!is_whole) text.share->draft_depth = plan_.depths[i];
       if (!planned_[i].ends_itself || plan_.depths[i] == 0) continue;
       const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
-      text.drafting->stop_.begin(trust, trust.mean(), price(of, n_drafting));
+      text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting));
     }
   }
 }
 
-// What one more token of a draft takes, in tokens that are gained in that time.
-double DraftPlanner::price(const OfDrafter& of, int n_drafting) const {
+// What one more token takes behind so many drafted ones, in tokens that are gained in that time.
+PayingStop::Prices DraftPlanner::prices(const OfDrafter& of, int n_drafting) const {
   const int n_rows = static_cast<int>(planned_.size()) + n_prompt_;
-  // The slope over a few rows: costs go in steps.
-  const int n_more = 4 * n_drafting;
-  const double a_row =
-      std::max(0.0, passes_.seconds(n_rows + n_more) - passes_.seconds(n_rows)) / n_more;
-  const double a_level = passes_.scale() * of.known.levels.seconds(n_drafting);
-  return plan_.tokens_per_second * (a_row + a_level / n_drafting);
+  const double a_level = passes_.scale() * of.known.levels.seconds(n_drafting) / n_drafting;
+  PayingStop::Prices prices;
+  for (std::size_t depth = 0; depth < prices.size(); ++depth) {
+    // The slope over a few rows: costs go in steps.
+    const int before = n_rows + n_drafting * (static_cast<int>(depth) + 1);
+    const int n_more = 4 * n_drafting;
+    const double more = passes_.seconds(before + n_more) - passes_.seconds(before);
+    prices[depth] = plan_.tokens_per_second * (a_level + std::max(more, 0.0) / n_more);
+  }
+  return prices;
 }
 
 // Where no text drafts by a drafter any more, it is looked at from time to time, on the shortest

@@ -114,7 +114,7 @@ class DraftPlanner {
   static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
   void add_planned(std::span<const Text> texts, std::size_t index);
   void set_shares(std::span<const Text> texts);
-  double price(const OfDrafter& of, int n_drafting) const;
+  PayingStop::Prices prices(const OfDrafter& of, int n_drafting) const;
   double horizon(const Stream& stream) const;
   void try_again(std::span<const Text> texts);
   void note_off(OfDrafter& of) const;

@@ -1,12 +1,15 @@
 #include "engine/paying_stop.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace outrider {
 
-void PayingStop::begin(const TrustCurve& curve, double next, double price) {
+void PayingStop::begin(const TrustCurve& curve, double next, const Prices& prices) {
   begin_free();
   curve_ = &curve;
   next_ = next;
-  price_ = price;
+  prices_ = prices;
 }
 
 void PayingStop::begin_free() {
@@ -21,7 +24,8 @@ bool PayingStop::stop_after(TokenId token, double raw_prob) const {
   if (inner_ != nullptr && inner_->stop_after(token, raw_prob)) return true;
   if (curve_ == nullptr) return false;
   survival_ *= curve_->stands(raw_prob);
-  return survival_ * next_ < price_;
+  const std::size_t n_drafted = std::min(said_.size(), prices_.size());
+  return survival_ * next_ < prices_[n_drafted - 1];
 }
 
 }  // namespace outrider

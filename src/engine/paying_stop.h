@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_ENGINE_PAYING_STOP_H_
 #define OUTRIDER_ENGINE_PAYING_STOP_H_
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -21,8 +22,9 @@ class PayingStop final : public StopRule {
   explicit PayingStop(const StopRule* inner) : inner_(inner) {}
 
   // Before a draft. curve outlives it; next: the probability that a token stands of which nothing
-  // is known but that those before it do.
-  void begin(const TrustCurve& curve, double next, double price);
+  // is known but that those before it do; prices: of a token behind 1, 2, .. drafted ones.
+  using Prices = std::array<double, DraftPast::kDeepest>;
+  void begin(const TrustCurve& curve, double next, const Prices& prices);
   // Drafts go on to their ends.
   void begin_free();
   // The drafter's probabilities of the tokens since, in their order.
@@ -34,7 +36,7 @@ class PayingStop final : public StopRule {
   const StopRule* inner_;
   const TrustCurve* curve_ = nullptr;  // null: there is no price
   double next_ = 1;
-  double price_ = 0;
+  Prices prices_{};
   // Of the draft on its way. A rule is asked in the order of the draft's tokens.
   mutable double survival_ = 1;
   mutable std::vector<double> said_;

@@ -7,9 +7,13 @@
 namespace outrider {
 namespace {
 
-// How many times what is to be won back has to be expected: drafts that just stood are thought
-// better than they are.
-constexpr double kSure = 2;
+// How many times what is to be won back has to be expected. Drafts that just stood are thought
+// better than they are: twice, where six rounds are known, which is what a drafter comes back with.
+double times_expected(const PlannedText& text) {
+  constexpr double kFewRounds = 6;
+  const double n_rounds = text.prior != nullptr ? text.prior->n_rounds() : text.past->n_rounds();
+  return 1 + kFewRounds / std::max(kFewRounds, n_rounds);
+}
 
 // From a text's depth to a deeper one, where that is its best way on.
 struct Deeper {
@@ -121,7 +125,7 @@ class Planner {
     if (now <= 0 || then <= 0) return true;
     const double n_rounds = text.horizon / (1 + deeper.tokens);
     const double saved = tokens_then / now - tokens_then / then;  // in a round, of all texts
-    return n_rounds * saved > kSure * text.catch_up_seconds;
+    return n_rounds * saved > times_expected(text) * text.catch_up_seconds;
   }
 
   void take(const Deeper& deeper) {
