@@ -51,16 +51,17 @@ void drain(int& descriptor, std::string& text) {
   }
 }
 
-// What programs keep for their next run is none of the user's: a folder of this process alone.
-void set_cache_folder() {
+// What programs keep for their next run is none of the user's: a folder of this process alone, for
+// programs that tests run in other ways, too.
+const bool kHasCacheFolder = [] {
   static const TemporaryDirectory cache;
-  ::setenv("XDG_CACHE_HOME", cache.path().c_str(), /*overwrite=*/0);
-}
+  return ::setenv("XDG_CACHE_HOME", cache.path().c_str(), /*overwrite=*/0) == 0;
+}();
 
 }  // namespace
 
 ProgramRun run_program(const std::vector<std::string>& arguments, const ProgramInput& input) {
-  set_cache_folder();
+  if (!kHasCacheFolder) throw std::runtime_error("setenv failed");
   std::vector<std::string> words = {input.program.empty() ? OUTRIDER_PROGRAM : input.program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
