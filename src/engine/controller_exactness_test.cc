@@ -12,6 +12,7 @@
 #include "speculate/block.h"
 #include "speculate/coupled.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/forwarding_drafter.h"
 #include "speculate/multi_round.h"
 #include "tests/support/enumerated_process.h"
 #include "tests/support/exactness.h"
@@ -117,18 +118,11 @@ TEST(ControllerExactness, PlannedChains) {
 }
 
 // Looks at a drafted token before it admits it: what the drafter itself thinks unlikely is dropped.
-class ChoosyDrafter final : public Drafter {
+class ChoosyDrafter final : public ForwardingDrafter {
  public:
-  explicit ChoosyDrafter(Drafter& inner) : inner_(&inner) {}
-  std::string_view name() const override { return "choosy"; }
-  DrafterTraits traits() const override { return inner_->traits(); }
-  void begin(const Context& context) override { inner_->begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens,
-               const FeatureRows& features) override {
-    inner_->prefill(context, tokens, features);
-  }
+  using ForwardingDrafter::ForwardingDrafter;
   void propose(std::span<DraftJob> jobs) override {
-    inner_->propose(jobs);
+    inner().propose(jobs);
     for (DraftJob& job : jobs) {
       const DraftTree drafted = *job.tree;
       const int last = drafted.n_drafted();
@@ -145,12 +139,6 @@ class ChoosyDrafter final : public Drafter {
       }
     }
   }
-  void observe(std::span<const RoundResult> results) override { inner_->observe(results); }
-  void end(SequenceId id) override { inner_->end(id); }
-  std::int64_t n_passes() const override { return inner_->n_passes(); }
-
- private:
-  Drafter* inner_;
 };
 
 TEST(ControllerExactness, NoticesAdmissionThatLooksAtTheToken) {

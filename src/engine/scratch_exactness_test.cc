@@ -14,6 +14,7 @@
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/forwarding_drafter.h"
 #include "speculate/make_rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
@@ -35,26 +36,20 @@ const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
 // A drafter's drafts with further nodes behind them: clairvoyant ones, repetitions of what was
 // drafted, and a chain as deep as there is room for.
-class WithScratch final : public Drafter {
+class WithScratch final : public ForwardingDrafter {
  public:
   enum class Kind { scratch, judged };
   WithScratch(Drafter& drafter, TableModel& target, Kind kind)
-      : drafter_(&drafter), target_(&target), kind_(kind) {}
+      : ForwardingDrafter(drafter), target_(&target), kind_(kind) {}
   std::string_view name() const override { return "with scratch"; }
-  DrafterTraits traits() const override { return drafter_->traits(); }
-  void begin(const Context& context) override { drafter_->begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens,
-               const FeatureRows& features) override {
-    drafter_->prefill(context, tokens, features);
-  }
   void propose(std::span<DraftJob> jobs) override {
-    drafter_->propose(jobs);
+    inner().propose(jobs);
     for (DraftJob& job : jobs) add_nodes(job);
   }
   bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
                 Distribution* raw_draft) override {
     EXPECT_LE(node, tree.n_drafted());
-    return drafter_->draft_at(context, tree, node, draft_prob, raw_draft);
+    return inner().draft_at(context, tree, node, draft_prob, raw_draft);
   }
   // The target has run every node, and says there what it would say after that text.
   void observe(std::span<const RoundResult> results) override {
@@ -66,10 +61,8 @@ class WithScratch final : public Drafter {
         EXPECT_TRUE(std::equal(row.begin(), row.end(), expected.begin(), expected.end()));
       }
     }
-    drafter_->observe(results);
+    inner().observe(results);
   }
-  void end(SequenceId id) override { drafter_->end(id); }
-  std::int64_t n_passes() const override { return drafter_->n_passes(); }
 
  private:
   static std::vector<TokenId> text_behind(const DraftTree& tree, int node,
@@ -112,7 +105,6 @@ class WithScratch final : public Drafter {
     for (int n = 0; n < 3; ++n) add(tree, tree.n_nodes() - 1, 1, deepest);
   }
 
-  Drafter* drafter_;
   TableModel* target_;
   Kind kind_;
   std::map<SequenceId, std::vector<TokenId>> before_;  // each text as it was when last drafted for

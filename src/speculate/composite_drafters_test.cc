@@ -20,6 +20,7 @@
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/drafters/relay_drafter.h"
 #include "speculate/drafters/staged_drafter.h"
+#include "speculate/forwarding_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "speculate/tree_shapes/open_shape.h"
 #include "tests/support/enumerated_process.h"
@@ -201,27 +202,18 @@ class SharedKeys final : public Chance {
   Merge merge_;
 };
 
-class WithSharedKeys final : public Drafter {
+class WithSharedKeys final : public ForwardingDrafter {
  public:
-  WithSharedKeys(Drafter& drafter, SharedKeys::Merge merge) : drafter_(&drafter), merge_(merge) {}
+  WithSharedKeys(Drafter& drafter, SharedKeys::Merge merge)
+      : ForwardingDrafter(drafter), merge_(merge) {}
   std::string_view name() const override { return "with shared keys"; }
-  DrafterTraits traits() const override { return drafter_->traits(); }
-  void begin(const Context& context) override { drafter_->begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens,
-               const FeatureRows& features) override {
-    drafter_->prefill(context, tokens, features);
-  }
   void propose(std::span<DraftJob> jobs) override {
     std::deque<SharedKeys> chances;
     for (DraftJob& job : jobs) job.chance = &chances.emplace_back(*job.chance, merge_);
-    drafter_->propose(jobs);
+    inner().propose(jobs);
   }
-  void observe(std::span<const RoundResult> results) override { drafter_->observe(results); }
-  void end(SequenceId id) override { drafter_->end(id); }
-  std::int64_t n_passes() const override { return drafter_->n_passes(); }
 
  private:
-  Drafter* drafter_;
   SharedKeys::Merge merge_;
 };
 

@@ -13,26 +13,18 @@
 #include <vector>
 
 #include "speculate/acceptance.h"
-#include "speculate/drafter.h"
+#include "speculate/forwarding_drafter.h"
 
 namespace outrider::testing {
 
 // Passes everything on to another drafter and looks at its drafts.
-class CheckedDrafter final : public Drafter {
+class CheckedDrafter final : public ForwardingDrafter {
  public:
   CheckedDrafter(Drafter& drafter, int vocabulary_size)
-      : drafter_(&drafter), vocabulary_size_(vocabulary_size) {}
+      : ForwardingDrafter(drafter), vocabulary_size_(vocabulary_size) {}
 
-  std::string_view name() const override { return drafter_->name(); }
-  DrafterTraits traits() const override { return drafter_->traits(); }
-  std::span<const int> feature_layers() const override { return drafter_->feature_layers(); }
-  void begin(const Context& context) override { drafter_->begin(context); }
-  void prefill(const Context& context, std::span<const TokenId> tokens,
-               const FeatureRows& features) override {
-    drafter_->prefill(context, tokens, features);
-  }
   void propose(std::span<DraftJob> jobs) override {
-    drafter_->propose(jobs);
+    inner().propose(jobs);
     for (const DraftJob& job : jobs) {
       check(job);
       n_drafted_ += job.tree->n_drafted();
@@ -41,16 +33,10 @@ class CheckedDrafter final : public Drafter {
   }
   bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
                 Distribution* raw_draft) override {
-    const bool known = drafter_->draft_at(context, tree, node, draft_prob, raw_draft);
+    const bool known = inner().draft_at(context, tree, node, draft_prob, raw_draft);
     expect(!known || traits().has_draft_prob, "no distribution without the trait");
     return known;
   }
-  void observe(std::span<const RoundResult> results) override { drafter_->observe(results); }
-  void end(SequenceId id) override { drafter_->end(id); }
-  void rewind(const Context& context, std::size_t n_common) override {
-    drafter_->rewind(context, n_common);
-  }
-  std::int64_t n_passes() const override { return drafter_->n_passes(); }
 
   // The first thing that was not as it should be; empty: nothing.
   const std::string& violation() const { return violation_; }
@@ -101,7 +87,6 @@ class CheckedDrafter final : public Drafter {
     }
   }
 
-  Drafter* drafter_;
   int vocabulary_size_;
   std::string violation_;
   std::int64_t n_drafted_ = 0;

@@ -10,12 +10,12 @@ namespace outrider {
 
 void SpoiledDrafter::begin(const Context& context) {
   n_prompt_[context.id] = static_cast<std::int64_t>(context.tokens.size());
-  inner_->begin(context);
+  inner().begin(context);
 }
 
 void SpoiledDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
   n_prompt_[context.id] = static_cast<std::int64_t>(context.tokens.size());
-  inner_->begin_behind(context, earlier, n_run);
+  inner().begin_behind(context, earlier, n_run);
 }
 
 bool SpoiledDrafter::is_spoiled(SequenceId id, std::int64_t position) const {
@@ -32,13 +32,13 @@ TokenId SpoiledDrafter::other_token(TokenId token, std::int64_t position) const 
 }
 
 std::optional<double> SpoiledDrafter::foreseen(const Context& context, std::size_t n_tokens) {
-  const std::optional<double> n_foreseen = inner_->foreseen(context, n_tokens);
+  const std::optional<double> n_foreseen = inner().foreseen(context, n_tokens);
   const auto last = static_cast<std::int64_t>(context.tokens.size()) - 1;
   return n_foreseen && is_spoiled(context.id, last) ? 0 : n_foreseen;
 }
 
 void SpoiledDrafter::propose(std::span<DraftJob> jobs) {
-  inner_->propose(jobs);
+  inner().propose(jobs);
   for (DraftJob& job : jobs) {
     DraftTree& tree = *job.tree;
     for (int node = 1; node <= tree.n_drafted(); ++node) {
@@ -67,11 +67,11 @@ void SpoiledDrafter::observe(std::span<const RoundResult> results) {
     }
     result.verdict = &verdict;
   }
-  inner_->observe(results_);
+  inner().observe(results_);
 }
 
 void SpoiledDrafter::end(SequenceId id) {
-  inner_->end(id);
+  inner().end(id);
   n_prompt_.erase(id);
 }
 

@@ -15,56 +15,39 @@
 #include <utility>
 #include <vector>
 
-#include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/forwarding_drafter.h"
 
 namespace outrider {
 
 // Drafts what another does, with all its passes. From the new token `from` of a text on, and up to
 // the new token `to`, each of its tokens is another one, named outright: a number made of its
 // position, whatever the drafter said, so that drafts stay exact.
-class SpoiledDrafter final : public Drafter {
+class SpoiledDrafter final : public ForwardingDrafter {
  public:
   struct Places {
     std::int64_t from = 0;
     std::int64_t to = std::numeric_limits<std::int64_t>::max();  // the first one left alone again
   };
   SpoiledDrafter(std::unique_ptr<Drafter> inner, Places places, int vocabulary_size)
-      : inner_(std::move(inner)), places_(places), vocabulary_size_(vocabulary_size) {}
+      : ForwardingDrafter(*inner),
+        owned_(std::move(inner)),
+        places_(places),
+        vocabulary_size_(vocabulary_size) {}
 
   std::string_view name() const override { return "spoiled"; }
-  DrafterTraits traits() const override { return inner_->traits(); }
-  std::span<const int> feature_layers() const override { return inner_->feature_layers(); }
-  bool uses_target_cache() const override { return inner_->uses_target_cache(); }
-  bool catches_up() const override { return inner_->catches_up(); }
-  std::size_t n_behind(const Context& context) const override { return inner_->n_behind(context); }
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override;
   void begin(const Context& context) override;
-  std::size_t reusable(SequenceId earlier, std::size_t n_common) const override {
-    return inner_->reusable(earlier, n_common);
-  }
   void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;
-  void prefill(const Context& context, std::span<const TokenId> tokens,
-               const FeatureRows& features) override {
-    inner_->prefill(context, tokens, features);
-  }
   void propose(std::span<DraftJob> jobs) override;
-  bool draft_at(const Context& context, const DraftTree& tree, int node, Distribution& draft_prob,
-                Distribution* raw_draft) override {
-    return inner_->draft_at(context, tree, node, draft_prob, raw_draft);
-  }
   void observe(std::span<const RoundResult> results) override;
   void end(SequenceId id) override;
-  void rewind(const Context& context, std::size_t n_common) override {
-    inner_->rewind(context, n_common);
-  }
-  std::int64_t n_passes() const override { return inner_->n_passes(); }
 
  private:
   bool is_spoiled(SequenceId id, std::int64_t position) const;
   TokenId other_token(TokenId token, std::int64_t position) const;
 
-  std::unique_ptr<Drafter> inner_;
+  std::unique_ptr<Drafter> owned_;
   Places places_;
   int vocabulary_size_;
   std::unordered_map<SequenceId, std::int64_t> n_prompt_;  // of each text
