@@ -276,7 +276,7 @@ bool Batch::has_measured_passes() const { return state_->planner.is_measured(); 
 void Batch::save_drafting_profile(const std::filesystem::path& file) const {
   DraftingProfile profile{.passes = state_->planner.passes(), .drafters = {}};
   for (const NamedDrafter& named : state_->drafters) {
-    const KnownOfDrafter* const known = state_->planner.find(named.drafter.get());
+    const KnownOfDrafter* const known = state_->planner.known(named.drafter.get());
     if (known != nullptr) profile.drafters.emplace_back(named.spec, *known);
   }
   write_file_atomically(file, to_text(profile));

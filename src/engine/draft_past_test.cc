@@ -7,17 +7,12 @@
 #include <random>
 
 #include "engine/paying_stop.h"
-#include "speculate/draft_tree.h"
+#include "tests/support/chain_tree.h"
 
 namespace outrider {
 namespace {
 
-DraftTree chain(int length) {
-  DraftTree tree;
-  tree.reset(0, 1);
-  for (int i = 0; i < length; ++i) tree.add_child(i, 1, kPointMass);
-  return tree;
-}
+using testing::chain_tree;
 
 using Outlook = std::array<DraftPast::Depth, 5>;
 
@@ -29,9 +24,9 @@ Outlook outlook_of(const DraftPast& past, const DraftPast* prior = nullptr) {
 
 TEST(DraftPast, CountsByDepth) {
   DraftPast past(1);
-  past.add(chain(4), 4, 2);
-  past.add(chain(4), 4, 4);
-  past.add(chain(2), 4, 0);  // the drafter had no more
+  past.add(chain_tree(4), 4, 2);
+  past.add(chain_tree(4), 4, 4);
+  past.add(chain_tree(2), 4, 0);  // the drafter had no more
   const Outlook outlook = outlook_of(past);
   // Beside one round that says 0.75.
   const double first = (2 + 0.75) / 4;
@@ -50,11 +45,11 @@ TEST(DraftPast, CountsByDepth) {
 
 TEST(DraftPast, TakesAPriorWhereLittleIsKnown) {
   DraftPast prior(1);
-  for (int i = 0; i < 400; ++i) prior.add(chain(3), 3, i % 2 == 0 ? 3 : 0);
+  for (int i = 0; i < 400; ++i) prior.add(chain_tree(3), 3, i % 2 == 0 ? 3 : 0);
   DraftPast own(1);
   EXPECT_NEAR(outlook_of(own, &prior)[0].accepted, 0.5, 0.01);
   EXPECT_NEAR(outlook_of(own, &prior)[2].accepted, 0.5, 0.02);
-  for (int i = 0; i < 500; ++i) own.add(chain(3), 3, 3);
+  for (int i = 0; i < 500; ++i) own.add(chain_tree(3), 3, 3);
   EXPECT_GT(outlook_of(own, &prior)[2].accepted, 0.95);
 }
 
@@ -62,12 +57,12 @@ TEST(DraftPast, ForgetsAndSupposes) {
   DraftPast past(0.9);
   for (int i = 0; i < 200; ++i) {
     past.forget();
-    past.add(chain(1), 1, 0);
+    past.add(chain_tree(1), 1, 0);
   }
   EXPECT_LT(outlook_of(past)[0].accepted, 0.1);
   for (int i = 0; i < 50; ++i) {
     past.forget();
-    past.add(chain(1), 1, 1);
+    past.add(chain_tree(1), 1, 1);
   }
   EXPECT_GT(outlook_of(past)[0].accepted, 0.95);
   past.suppose(4, 0.5);

@@ -9,6 +9,8 @@
 namespace outrider {
 namespace {
 
+// Where nothing else is said, what follows was chosen by draft_planner_test.cc's simulation.
+
 // Tokens that a drafter runs beside others of a round without its taking longer.
 constexpr std::size_t kFewBehind = 8;
 // New tokens of a text, as long as none has ended; that counts as one text, and then the mean is
@@ -51,13 +53,16 @@ DraftPlanner::DraftPlanner(std::function<double()> now)
 void DraftPlanner::measure(LanguageModel& target) { passes_ = measure_passes(target); }
 
 // By address: a drafter that another has replaced at the same place begins with the past of that.
-std::size_t DraftPlanner::index_of(const Drafter* drafter) {
+const DraftPlanner::OfDrafter* DraftPlanner::find(const Drafter* drafter) const {
   const auto at = std::find_if(drafters_.begin(), drafters_.end(),
                                [drafter](const OfDrafter& one) { return one.drafter == drafter; });
-  if (at != drafters_.end()) return static_cast<std::size_t>(at - drafters_.begin());
-  OfDrafter of;
-  of.drafter = drafter;
-  drafters_.push_back(of);
+  return at == drafters_.end() ? nullptr : &*at;
+}
+
+std::size_t DraftPlanner::index_of(const Drafter* drafter) {
+  const OfDrafter* const known = find(drafter);
+  if (known != nullptr) return static_cast<std::size_t>(known - drafters_.data());
+  drafters_.emplace_back().drafter = drafter;
   return drafters_.size() - 1;
 }
 
@@ -65,10 +70,9 @@ KnownOfDrafter::Drafts& DraftPlanner::drafts_of(OfDrafter& of, const Stream& str
   return stream.transform.greedy() ? of.known.greedy : of.known.drawn;
 }
 
-const KnownOfDrafter* DraftPlanner::find(const Drafter* drafter) const {
-  const auto at = std::find_if(drafters_.begin(), drafters_.end(),
-                               [drafter](const OfDrafter& one) { return one.drafter == drafter; });
-  return at == drafters_.end() ? nullptr : &at->known;
+const KnownOfDrafter* DraftPlanner::known(const Drafter* drafter) const {
+  const OfDrafter* const of = find(drafter);
+  return of == nullptr ? nullptr : &of->known;
 }
 
 void DraftPlanner::set_known(const Drafter* drafter, KnownOfDrafter known) {
@@ -76,9 +80,8 @@ void DraftPlanner::set_known(const Drafter* drafter, KnownOfDrafter known) {
 }
 
 bool DraftPlanner::pays(const Drafter* drafter) const {
-  const auto at = std::find_if(drafters_.begin(), drafters_.end(),
-                               [drafter](const OfDrafter& one) { return one.drafter == drafter; });
-  return at == drafters_.end() || at->pays;
+  const OfDrafter* const of = find(drafter);
+  return of == nullptr || of->pays;
 }
 
 void DraftPlanner::plan(std::span<const Text> texts) {
@@ -97,7 +100,7 @@ void DraftPlanner::plan(std::span<const Text> texts) {
     n_prompt_ += static_cast<int>(texts[index].share->n_to_run);
     if (texts[index].share->n_to_run == 0) add_planned(texts, index);
   }
-  plan_drafts(planned_, passes_, levels_, n_prompt_, plan_);
+  step_planner_.plan(planned_, passes_, levels_, n_prompt_);
   set_shares(texts);
   try_again(texts);
 }
@@ -153,14 +156,14 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
     };
     int n_drafting = 0;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
-      if (is_of(i) && plan_.depths[i] > 0) ++n_drafting;
+      if (is_of(i) && step_planner_.depths()[i] > 0) ++n_drafting;
     }
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (!is_of(i) || planned_[i].fixed) continue;
       const Text& text = texts[of_round_[i].text];
-      const bool is_whole = plan_.depths[i] == DraftPast::kDeepest;
-      if (!is_whole) text.share->draft_depth = plan_.depths[i];
-      if (!planned_[i].ends_itself || plan_.depths[i] == 0) continue;
+      const bool is_whole = step_planner_.depths()[i] == DraftPast::kDeepest;
+      if (!is_whole) text.share->draft_depth = step_planner_.depths()[i];
+      if (!planned_[i].ends_itself || step_planner_.depths()[i] == 0) continue;
       const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
       text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting));
     }
@@ -177,7 +180,7 @@ PayingStop::Prices DraftPlanner::prices(const OfDrafter& of, int n_drafting) con
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + 1);
     const int n_more = 4 * n_drafting;
     const double more = passes_.seconds(before + n_more) - passes_.seconds(before);
-    prices[depth] = plan_.tokens_per_second * (a_level + std::max(more, 0.0) / n_more);
+    prices[depth] = step_planner_.tokens_per_second() * (a_level + std::max(more, 0.0) / n_more);
   }
   return prices;
 }
@@ -260,10 +263,11 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
                          const std::function<double(const Drafter*)>& draft_seconds) {
   if (passes_.empty()) return;
   int n_rows = 0;
-  for (const OfRound& of_round : of_round_) {
-    const Text& text = texts[of_round.text];
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    const Text& text = texts[of_round_[i].text];
     n_rows += text.share->stream->tree.n_nodes();
-    learn_of(text);
+    if (planned_[i].drafter < 0) continue;
+    learn_of(text, drafters_[static_cast<std::size_t>(planned_[i].drafter)]);
   }
   // Rows of prompts cost less than others: they ask for no logits.
   if (n_prompt_ == 0) passes_.add(n_rows, times.forward + times.verify);
@@ -285,12 +289,10 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
   }
 }
 
-void DraftPlanner::learn_of(const Text& text) {
+void DraftPlanner::learn_of(const Text& text, OfDrafter& of) {
   const Stream& stream = *text.share->stream;
-  if (stream.drafting.drafter == nullptr) return;
   const int limit = std::min(text.share->draft_depth, stream.drafting.shape->depth());
   if (limit == 0) return;
-  OfDrafter& of = drafters_[index_of(stream.drafting.drafter)];
   KnownOfDrafter::Drafts& known = drafts_of(of, stream);
   const auto accepted = static_cast<int>(stream.verdict.path.size());
   if (of.trial == &stream && accepted > 0) {

@@ -69,7 +69,7 @@ class DraftPlanner {
   // What is known, for a file; takes the place of what is known here.
   const PassTimes& passes() const { return passes_; }
   void set_passes(PassTimes passes) { passes_ = std::move(passes); }
-  const KnownOfDrafter* find(const Drafter* drafter) const;
+  const KnownOfDrafter* known(const Drafter* drafter) const;
   void set_known(const Drafter* drafter, KnownOfDrafter known);
   bool is_measured() const { return !passes_.empty(); }
   // Whether some text drafted by this drafter when texts with it decoded last; true at first.
@@ -110,6 +110,7 @@ class DraftPlanner {
     int n_accepted = 0;
     std::size_t n_behind = 0;
   };
+  const OfDrafter* find(const Drafter* drafter) const;
   std::size_t index_of(const Drafter* drafter);
   static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
   void add_planned(std::span<const Text> texts, std::size_t index);
@@ -120,7 +121,7 @@ class DraftPlanner {
   void note_off(OfDrafter& of) const;
   double between_looks(const OfDrafter& of) const;
   bool look(OfDrafter& of, const Text& text);
-  void learn_of(const Text& text);
+  void learn_of(const Text& text, OfDrafter& of);
   void learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
                    double round_seconds);
 
@@ -135,7 +136,7 @@ class DraftPlanner {
   std::vector<OfRound> of_round_;  // of each of planned_
   int n_prompt_ = 0;               // rows of prompts
   std::vector<const PassTimes*> levels_;
-  DraftPlan plan_;
+  StepPlanner step_planner_;
 };
 
 }  // namespace outrider

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "outrider/error.h"
+#include "tests/support/chain_tree.h"
 
 namespace outrider {
 namespace {
@@ -14,9 +15,7 @@ DraftingProfile example() {
   DraftingProfile profile{.passes = PassTimes({{1, 0.03}, {2, 0.0351}, {16, 0.12}}),
                           .drafters = {}};
   KnownOfDrafter known;
-  DraftTree tree;
-  tree.reset(0, 1);
-  for (int i = 0; i < 3; ++i) tree.add_child(i, 1, kPointMass);
+  const DraftTree tree = testing::chain_tree(3);
   known.drawn.past.add(tree, 3, 2);
   known.drawn.past.forget();
   known.drawn.past.add(tree, 3, 1);

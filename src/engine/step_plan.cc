@@ -15,179 +15,138 @@ double times_expected(const PlannedText& text) {
   return 1 + kFewRounds / std::max(kFewRounds, n_rounds);
 }
 
-// From a text's depth to a deeper one, where that is its best way on.
-struct Deeper {
-  std::size_t text = 0;
-  int depth = 0;
-  double tokens = 0;  // that it adds
-  double rows = 0;
-
-  // Tokens a row, and what stands first among equals.
-  bool operator<(const Deeper& other) const {
-    const double mine = tokens * other.rows;
-    const double its = other.tokens * rows;
-    return mine != its ? mine < its : text > other.text;
-  }
-};
-
-class Planner {
- public:
-  Planner(std::span<const PlannedText> texts, const PassTimes& passes,
-          std::span<const PassTimes* const> levels, int n_prompt, DraftPlan& plan)
-      : texts_(texts), passes_(passes), levels_(levels), n_prompt_(n_prompt), plan_(plan) {
-    look_ahead();
-    n_drafting_.assign(levels.size() * DraftPast::kDeepest, 0);
-  }
-
-  void plan() {
-    std::vector<int>& depths = plan_.depths;
-    depths.assign(texts_.size(), 0);
-    tokens_ = static_cast<double>(texts_.size());
-    rows_ = tokens_;
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
-      if (texts_[i].fixed) take_fixed(i);
-    }
-    best_ = depths;
-    plan_.tokens_per_second = rate();
-    for (std::size_t i = 0; i < texts_.size(); ++i) offer(i);
-    while (!offers_.empty()) {
-      std::pop_heap(offers_.begin(), offers_.end());
-      const Deeper deeper = offers_.back();
-      offers_.pop_back();
-      if (!wins_back(deeper)) continue;
-      take(deeper);
-      offer(deeper.text);
-      if (const double now = rate(); now > plan_.tokens_per_second) {
-        plan_.tokens_per_second = now;
-        best_ = depths;
-      }
-    }
-    depths = best_;
-  }
-
- private:
-  void look_ahead() {
-    first_.reserve(texts_.size());
-    std::size_t n_depths = 0;
-    for (const PlannedText& text : texts_) {
-      first_.push_back(n_depths);
-      n_depths += static_cast<std::size_t>(text.deepest);
-    }
-    outlook_.resize(n_depths);
-    for (std::size_t i = 0; i < texts_.size(); ++i) {
-      const PlannedText& text = texts_[i];
-      if (text.deepest == 0) continue;
-      text.past->look_ahead(text.prior, std::span(outlook_).subspan(
-                                            first_[i], static_cast<std::size_t>(text.deepest)));
-    }
-  }
-  const DraftPast::Depth& at(std::size_t text, int depth) const {
-    return outlook_[first_[text] + static_cast<std::size_t>(depth - 1)];
-  }
-
-  void take_fixed(std::size_t i) {
-    Deeper all{.text = i, .depth = texts_[i].deepest};
-    for (int depth = 1; depth <= texts_[i].deepest; ++depth) add(depth, all);
-    take(all);
-  }
-
-  void add(int depth, Deeper& deeper) const {
-    const DraftPast::Depth& more = at(deeper.text, depth);
-    deeper.tokens += more.accepted;
-    deeper.rows += more.nodes;
-  }
-
-  // The depth from here that gives most tokens a row: what comes behind it gives fewer, so that
-  // taking the best of all texts' first is the best for any number of rows.
-  void offer(std::size_t i) {
-    const PlannedText& text = texts_[i];
-    if (text.fixed || plan_.depths[i] >= text.deepest) return;
-    Deeper best;
-    Deeper deeper{.text = i};
-    for (int depth = plan_.depths[i] + 1; depth <= text.deepest; ++depth) {
-      add(depth, deeper);
-      deeper.depth = depth;
-      if (best.depth == 0 || best < deeper || text.ends_itself) best = deeper;
-    }
-    offers_.push_back(best);
-    std::push_heap(offers_.begin(), offers_.end());
-  }
-
-  // Whether what the drafter has to catch up with first is won back within the text's horizon.
-  bool wins_back(const Deeper& deeper) {
-    const PlannedText& text = texts_[deeper.text];
-    if (text.catch_up_seconds <= 0 || plan_.depths[deeper.text] > 0) return true;
-    const double now = rate();
-    take(deeper);
-    const double then = rate();
-    const double tokens_then = tokens_;
-    take({.text = deeper.text, .depth = 0, .tokens = -deeper.tokens, .rows = -deeper.rows});
-    if (now <= 0 || then <= 0) return true;
-    const double n_rounds = text.horizon / (1 + deeper.tokens);
-    const double saved = tokens_then / now - tokens_then / then;  // in a round, of all texts
-    return n_rounds * saved > times_expected(text) * text.catch_up_seconds;
-  }
-
-  void take(const Deeper& deeper) {
-    const PlannedText& text = texts_[deeper.text];
-    tokens_ += deeper.tokens;
-    rows_ += deeper.rows;
-    const int before = plan_.depths[deeper.text];
-    plan_.depths[deeper.text] = deeper.depth;
-    if (text.drafter < 0) return;
-    double* const levels =
-        &n_drafting_[static_cast<std::size_t>(text.drafter) * DraftPast::kDeepest];
-    for (int depth = before + 1; depth <= deeper.depth; ++depth) {
-      levels[depth - 1] += std::min(at(deeper.text, depth).nodes, 1.0);
-    }
-    for (int depth = deeper.depth + 1; depth <= before; ++depth) {
-      levels[depth - 1] -= std::min(at(deeper.text, depth).nodes, 1.0);
-    }
-  }
-
-  // Tokens per second. Drafted rows cost what they cost beside the prompts' rows; a level of a
-  // drafter takes its time in the share of rounds that have one.
-  double rate() const {
-    const auto n_texts = static_cast<int>(texts_.size());
-    double seconds = passes_.seconds(n_texts) + pass_seconds(rows_ + n_prompt_) -
-                     passes_.seconds(n_texts + n_prompt_);
-    for (std::size_t i = 0; i < levels_.size(); ++i) {
-      for (int depth = 0; depth < DraftPast::kDeepest; ++depth) {
-        const double n = n_drafting_[i * DraftPast::kDeepest + static_cast<std::size_t>(depth)];
-        if (n <= 0) break;
-        const auto n_at_once = static_cast<int>(std::lround(std::max(n, 1.0)));
-        seconds += std::min(n, 1.0) * passes_.scale() * levels_[i]->seconds(n_at_once);
-      }
-    }
-    return seconds > 0 ? tokens_ / seconds : 0;
-  }
-
-  // Of an expected number of rows.
-  double pass_seconds(double n_rows) const {
-    const double below = std::floor(n_rows);
-    const double seconds = passes_.seconds(static_cast<int>(below));
-    return seconds + (n_rows - below) * (passes_.seconds(static_cast<int>(below) + 1) - seconds);
-  }
-
-  std::span<const PlannedText> texts_;
-  const PassTimes& passes_;
-  std::span<const PassTimes* const> levels_;
-  int n_prompt_;
-  DraftPlan& plan_;
-  std::vector<std::size_t> first_;         // of each text, in outlook_
-  std::vector<DraftPast::Depth> outlook_;  // of depths 1 on
-  std::vector<int> best_;
-  std::vector<Deeper> offers_;      // a heap, the best one first
-  std::vector<double> n_drafting_;  // (drafters, depths): texts that are expected to draft so deep
-  double tokens_ = 0;
-  double rows_ = 0;
-};
-
 }  // namespace
 
-void plan_drafts(std::span<const PlannedText> texts, const PassTimes& passes,
-                 std::span<const PassTimes* const> levels, int n_prompt, DraftPlan& plan) {
-  Planner(texts, passes, levels, n_prompt, plan).plan();
+void StepPlanner::plan(std::span<const PlannedText> texts, const PassTimes& passes,
+                       std::span<const PassTimes* const> levels, int n_prompt) {
+  texts_ = texts;
+  passes_ = &passes;
+  levels_ = levels;
+  n_prompt_ = n_prompt;
+  look_ahead();
+  n_drafting_.assign(levels.size() * DraftPast::kDeepest, 0);
+  offers_.clear();
+  depths_.assign(texts_.size(), 0);
+  tokens_ = static_cast<double>(texts_.size());
+  rows_ = tokens_;
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    if (texts_[i].fixed) take_fixed(i);
+  }
+  best_ = depths_;
+  best_rate_ = rate();
+  for (std::size_t i = 0; i < texts_.size(); ++i) offer(i);
+  while (!offers_.empty()) {
+    std::pop_heap(offers_.begin(), offers_.end());
+    const Deeper deeper = offers_.back();
+    offers_.pop_back();
+    if (!wins_back(deeper)) continue;
+    take(deeper);
+    offer(deeper.text);
+    if (const double now = rate(); now > best_rate_) {
+      best_rate_ = now;
+      best_ = depths_;
+    }
+  }
+}
+
+void StepPlanner::look_ahead() {
+  first_.clear();
+  first_.reserve(texts_.size());
+  std::size_t n_depths = 0;
+  for (const PlannedText& text : texts_) {
+    first_.push_back(n_depths);
+    n_depths += static_cast<std::size_t>(text.deepest);
+  }
+  outlook_.resize(n_depths);
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const PlannedText& text = texts_[i];
+    if (text.deepest == 0) continue;
+    text.past->look_ahead(
+        text.prior, std::span(outlook_).subspan(first_[i], static_cast<std::size_t>(text.deepest)));
+  }
+}
+
+void StepPlanner::take_fixed(std::size_t i) {
+  Deeper all{.text = i, .depth = texts_[i].deepest};
+  for (int depth = 1; depth <= texts_[i].deepest; ++depth) add(depth, all);
+  take(all);
+}
+
+void StepPlanner::add(int depth, Deeper& deeper) const {
+  const DraftPast::Depth& more = at(deeper.text, depth);
+  deeper.tokens += more.accepted;
+  deeper.rows += more.nodes;
+}
+
+// The depth from here that gives most tokens a row: what comes behind it gives fewer, so that
+// taking the best of all texts' first is the best for any number of rows.
+void StepPlanner::offer(std::size_t i) {
+  const PlannedText& text = texts_[i];
+  if (text.fixed || depths_[i] >= text.deepest) return;
+  Deeper best;
+  Deeper deeper{.text = i};
+  for (int depth = depths_[i] + 1; depth <= text.deepest; ++depth) {
+    add(depth, deeper);
+    deeper.depth = depth;
+    if (best.depth == 0 || best < deeper || text.ends_itself) best = deeper;
+  }
+  offers_.push_back(best);
+  std::push_heap(offers_.begin(), offers_.end());
+}
+
+// Whether what the drafter has to catch up with first is won back within the text's horizon.
+bool StepPlanner::wins_back(const Deeper& deeper) {
+  const PlannedText& text = texts_[deeper.text];
+  if (text.catch_up_seconds <= 0 || depths_[deeper.text] > 0) return true;
+  const double now = rate();
+  take(deeper);
+  const double then = rate();
+  const double tokens_then = tokens_;
+  take({.text = deeper.text, .depth = 0, .tokens = -deeper.tokens, .rows = -deeper.rows});
+  if (now <= 0 || then <= 0) return true;
+  const double n_rounds = text.horizon / (1 + deeper.tokens);
+  const double saved = tokens_then / now - tokens_then / then;  // in a round, of all texts
+  return n_rounds * saved > times_expected(text) * text.catch_up_seconds;
+}
+
+void StepPlanner::take(const Deeper& deeper) {
+  const PlannedText& text = texts_[deeper.text];
+  tokens_ += deeper.tokens;
+  rows_ += deeper.rows;
+  const int before = depths_[deeper.text];
+  depths_[deeper.text] = deeper.depth;
+  if (text.drafter < 0) return;
+  double* const levels = &n_drafting_[static_cast<std::size_t>(text.drafter) * DraftPast::kDeepest];
+  for (int depth = before + 1; depth <= deeper.depth; ++depth) {
+    levels[depth - 1] += std::min(at(deeper.text, depth).nodes, 1.0);
+  }
+  for (int depth = deeper.depth + 1; depth <= before; ++depth) {
+    levels[depth - 1] -= std::min(at(deeper.text, depth).nodes, 1.0);
+  }
+}
+
+// Tokens per second. Drafted rows cost what they cost beside the prompts' rows; a level of a
+// drafter takes its time in the share of rounds that have one.
+double StepPlanner::rate() const {
+  const auto n_texts = static_cast<int>(texts_.size());
+  double seconds = passes_->seconds(n_texts) + pass_seconds(rows_ + n_prompt_) -
+                   passes_->seconds(n_texts + n_prompt_);
+  for (std::size_t i = 0; i < levels_.size(); ++i) {
+    for (int depth = 0; depth < DraftPast::kDeepest; ++depth) {
+      const double n = n_drafting_[i * DraftPast::kDeepest + static_cast<std::size_t>(depth)];
+      if (n <= 0) break;
+      const auto n_at_once = static_cast<int>(std::lround(std::max(n, 1.0)));
+      seconds += std::min(n, 1.0) * passes_->scale() * levels_[i]->seconds(n_at_once);
+    }
+  }
+  return seconds > 0 ? tokens_ / seconds : 0;
+}
+
+// Of an expected number of rows.
+double StepPlanner::pass_seconds(double n_rows) const {
+  const double below = std::floor(n_rows);
+  const double seconds = passes_->seconds(static_cast<int>(below));
+  return seconds + (n_rows - below) * (passes_->seconds(static_cast<int>(below) + 1) - seconds);
 }
 
 }  // namespace outrider

@@ -1,8 +1,9 @@
 // How deep each text drafts in the next pass: as deep as pays by what passes cost and by what was
-// accepted lately, down to not at all. A pure function over measurements.
+// accepted lately, down to not at all.
 #ifndef OUTRIDER_ENGINE_STEP_PLAN_H_
 #define OUTRIDER_ENGINE_STEP_PLAN_H_
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -26,17 +27,64 @@ struct PlannedText {
   double horizon = 0;
 };
 
-struct DraftPlan {
-  std::vector<int> depths;       // of each text
-  double tokens_per_second = 0;  // that are expected of all texts together
-};
+// The plan by which tokens per second are the most: (tokens that the texts are expected to get) /
+// (the pass and what the drafters take). A function of what plan() is given; the lists are kept
+// from plan to plan. Not thread-safe.
+class StepPlanner {
+ public:
+  // levels: of each drafter, what a level of drafts takes by the number of texts, at passes.scale()
+  // 1. n_prompt: rows of prompts in the same pass, whose own cost decides nothing.
+  void plan(std::span<const PlannedText> texts, const PassTimes& passes,
+            std::span<const PassTimes* const> levels, int n_prompt);
 
-// Writes the plan by which tokens per second are the most: (tokens that the texts are expected to
-// get) / (the pass and what the drafters take). levels: of each drafter, what a level of drafts
-// takes by the number of texts, at passes.scale() 1. n_prompt: rows of prompts in the same pass,
-// whose own cost decides nothing.
-void plan_drafts(std::span<const PlannedText> texts, const PassTimes& passes,
-                 std::span<const PassTimes* const> levels, int n_prompt, DraftPlan& plan);
+  // How deep each text is to draft.
+  const std::vector<int>& depths() const { return best_; }
+  // That are expected of all texts together.
+  double tokens_per_second() const { return best_rate_; }
+
+ private:
+  // From a text's depth to a deeper one, where that is its best way on.
+  struct Deeper {
+    std::size_t text = 0;
+    int depth = 0;
+    double tokens = 0;  // that it adds
+    double rows = 0;
+
+    // Tokens a row, and what stands first among equals.
+    bool operator<(const Deeper& other) const {
+      const double mine = tokens * other.rows;
+      const double its = other.tokens * rows;
+      return mine != its ? mine < its : text > other.text;
+    }
+  };
+  void look_ahead();
+  const DraftPast::Depth& at(std::size_t text, int depth) const {
+    return outlook_[first_[text] + static_cast<std::size_t>(depth - 1)];
+  }
+  void take_fixed(std::size_t text);
+  void add(int depth, Deeper& deeper) const;
+  void offer(std::size_t text);
+  bool wins_back(const Deeper& deeper);
+  void take(const Deeper& deeper);
+  double rate() const;
+  double pass_seconds(double n_rows) const;
+
+  // What plan() was given, while it runs.
+  std::span<const PlannedText> texts_;
+  const PassTimes* passes_ = nullptr;
+  std::span<const PassTimes* const> levels_;
+  int n_prompt_ = 0;
+
+  std::vector<int> best_;
+  double best_rate_ = 0;
+  std::vector<std::size_t> first_;         // of each text, in outlook_
+  std::vector<DraftPast::Depth> outlook_;  // of depths 1 on
+  std::vector<int> depths_;                // as far as texts have been taken
+  std::vector<Deeper> offers_;             // a heap, the best one first
+  std::vector<double> n_drafting_;  // (drafters, depths): texts that are expected to draft so deep
+  double tokens_ = 0;
+  double rows_ = 0;
+};
 
 }  // namespace outrider
 

@@ -8,18 +8,12 @@
 #include <span>
 #include <vector>
 
-#include "speculate/draft_tree.h"
+#include "tests/support/chain_tree.h"
 
 namespace outrider {
 namespace {
 
-// A chain of so many drafted tokens.
-DraftTree chain(int length) {
-  DraftTree tree;
-  tree.reset(0, 1);
-  for (int i = 0; i < length; ++i) tree.add_child(i, 1, kPointMass);
-  return tree;
-}
+using testing::chain_tree;
 
 // What many rounds leave behind where each depth is accepted with the probability `share`.
 DraftPast past_of(double share, int deepest, int n_rounds = 400, unsigned seed = 1) {
@@ -30,7 +24,7 @@ DraftPast past_of(double share, int deepest, int n_rounds = 400, unsigned seed =
     int depth = 0;
     while (depth < deepest && accepted(random)) ++depth;
     past.forget();
-    past.add(chain(deepest), deepest, depth);
+    past.add(chain_tree(deepest), deepest, depth);
   }
   return past;
 }
@@ -48,9 +42,9 @@ PassTimes roofline(int free) {
 std::vector<int> depths_of(std::span<const PlannedText> texts, const PassTimes& passes,
                            const PassTimes& level = {}, int n_prompt = 0) {
   const PassTimes* const levels = &level;
-  DraftPlan plan;
-  plan_drafts(texts, passes, {&levels, 1}, n_prompt, plan);
-  return plan.depths;
+  StepPlanner planner;
+  planner.plan(texts, passes, {&levels, 1}, n_prompt);
+  return planner.depths();
 }
 
 TEST(StepPlan, DraftsAsDeepAsPays) {
@@ -174,9 +168,9 @@ TEST(StepPlan, SaysWhatItExpects) {
   const PlannedText text{.deepest = 4, .drafter = 0, .past = &past};
   const PassTimes level({{1, 0.25}});
   const PassTimes* const levels = &level;
-  DraftPlan plan;
-  plan_drafts({&text, 1}, roofline(100), {&levels, 1}, 0, plan);
-  EXPECT_NEAR(plan.tokens_per_second, 5.0 / (1 + 4 * 0.25), 0.05);
+  StepPlanner planner;
+  planner.plan({&text, 1}, roofline(100), {&levels, 1}, 0);
+  EXPECT_NEAR(planner.tokens_per_second(), 5.0 / (1 + 4 * 0.25), 0.05);
 }
 
 }  // namespace

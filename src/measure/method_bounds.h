@@ -10,28 +10,14 @@
 #ifndef OUTRIDER_MEASURE_METHOD_BOUNDS_H_
 #define OUTRIDER_MEASURE_METHOD_BOUNDS_H_
 
-#include <vector>
-
+#include "engine/pass_times.h"
 #include "outrider/compare_methods.h"
 #include "outrider/measure.h"
 
 namespace outrider {
 
-// ĉ. Immutable.
-class RelativeCosts {
- public:
-  // At least one pass; the first is of one row.
-  explicit RelativeCosts(const PassCosts& costs);
-
-  // rows >= 1. Between measured widths a straight line; beyond the widest as between the two
-  // widest, never less than the widest.
-  double at(int rows) const;
-  int widest() const { return rows_.back(); }
-
- private:
-  std::vector<int> rows_;
-  std::vector<double> costs_;
-};
+// ĉ: in passes of one row, which is the first of these.
+PassTimes relative_costs(const PassCosts& costs);
 
 // Sums over rounds; the bounds are ratios of them, so that resamples of prompts add up.
 struct BoundSums {
@@ -40,7 +26,7 @@ struct BoundSums {
   double oracle_cost = 0;   // sum of ĉ(a_r + 1)
   double drafted_cost = 0;  // sum of ĉ(n_r + 1)
 
-  void add(const DraftOutcome& outcome, const RelativeCosts& costs);
+  void add(const DraftOutcome& outcome, const PassTimes& costs);
   double oracle(double level_cost) const { return tokens / (oracle_cost + levels * level_cost); }
   double free() const { return tokens / drafted_cost; }
 };
@@ -50,7 +36,7 @@ struct PerfectDraft {
   double speedup = 1;
 };
 // Over lengths whose passes are among the measured widths.
-PerfectDraft perfect_draft(const RelativeCosts& costs, double level_cost);
+PerfectDraft perfect_draft(const PassTimes& costs, double level_cost);
 
 }  // namespace outrider
 

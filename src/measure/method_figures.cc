@@ -85,7 +85,7 @@ double seconds_per_token(const MethodSample& sample) {
 
 // Counts of one prompt, as score() wants them added up.
 std::vector<double> row_of(const PromptSamples& prompt, std::size_t n_places,
-                           const RelativeCosts* costs) {
+                           const PassTimes* costs) {
   std::vector<double> row(kFirstPlace + 2 * n_places, 0.0);
   const double n_tokens = median_of(
       prompt.plain, [](const MethodSample& sample) { return static_cast<double>(sample.emitted); });
@@ -134,7 +134,7 @@ double level_cost(std::span<const double> sums) {
   return sums[kDraft] / sums[kLevels] / (sums[kPlainDecode] / sums[kPlainTokens]);
 }
 
-std::vector<double> score(std::span<const double> sums, const RelativeCosts* costs) {
+std::vector<double> score(std::span<const double> sums, const PassTimes* costs) {
   const std::size_t n_places = (sums.size() - kFirstPlace) / 2;
   std::vector<double> scores(kFirstAcceptance + n_places, kUnknown);
   scores[kSpeedup] = sums[kPlainTime] / sums[kMethodTime];
@@ -204,7 +204,7 @@ std::size_t n_places_of(std::span<const PromptSamples> prompts) {
 }
 
 // `figures` has the method, temperature and category; `prompts` is not empty.
-void measure(std::span<const PromptSamples> prompts, const RelativeCosts* costs, bool drafts,
+void measure(std::span<const PromptSamples> prompts, const PassTimes* costs, bool drafts,
              MethodFigures& figures) {
   count(prompts, figures);
   figures.n_prompts = static_cast<int>(prompts.size());
@@ -286,8 +286,8 @@ bool MethodComparison::is_complete() const {
 std::vector<int> bound_rows() { return {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}; }
 
 std::vector<MethodFigures> method_figures(const MethodComparison& comparison) {
-  std::optional<RelativeCosts> costs;
-  if (comparison.passes) costs.emplace(*comparison.passes);
+  std::optional<PassTimes> costs;
+  if (comparison.passes) costs = relative_costs(*comparison.passes);
   const CompareOptions& options = comparison.options;
   std::vector<MethodFigures> all;
   for (const double temperature : options.temperatures) {

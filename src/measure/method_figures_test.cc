@@ -166,20 +166,19 @@ PassCosts costs_of(const std::vector<std::pair<int, double>>& passes) {
 }
 
 TEST(RelativeCosts, AreStraightLinesBetweenMeasuredWidths) {
-  const RelativeCosts costs(costs_of({{1, 2}, {3, 4}, {5, 5}}));
-  EXPECT_DOUBLE_EQ(costs.at(1), 1);
-  EXPECT_DOUBLE_EQ(costs.at(2), 1.5);
-  EXPECT_DOUBLE_EQ(costs.at(3), 2);
-  EXPECT_DOUBLE_EQ(costs.at(4), 2.25);
-  EXPECT_DOUBLE_EQ(costs.at(9), 3.5);
-  EXPECT_EQ(costs.widest(), 5);
+  const PassTimes costs = relative_costs(costs_of({{1, 2}, {3, 4}, {5, 5}}));
+  EXPECT_DOUBLE_EQ(costs.seconds(1), 1);
+  EXPECT_DOUBLE_EQ(costs.seconds(2), 1.5);
+  EXPECT_DOUBLE_EQ(costs.seconds(3), 2);
+  EXPECT_DOUBLE_EQ(costs.seconds(4), 2.25);
+  EXPECT_DOUBLE_EQ(costs.seconds(9), 3.5);
   // A wider pass that was measured as cheaper makes none still cheaper.
-  EXPECT_DOUBLE_EQ(RelativeCosts(costs_of({{1, 1}, {2, 3}, {3, 2}})).at(10), 2);
-  EXPECT_DOUBLE_EQ(RelativeCosts(costs_of({{1, 1}})).at(10), 1);
+  EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}, {2, 3}, {3, 2}})).seconds(10), 2);
+  EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}})).seconds(10), 1);
 }
 
 TEST(PerfectDraft, IsNoneWhereNoDraftPays) {
-  const RelativeCosts costs(costs_of({{1, 1}, {2, 2}, {4, 4}}));
+  const PassTimes costs = relative_costs(costs_of({{1, 1}, {2, 2}, {4, 4}}));
   EXPECT_EQ(perfect_draft(costs, 0.1).length, 0);
   EXPECT_EQ(perfect_draft(costs, 0.1).speedup, 1);
 }

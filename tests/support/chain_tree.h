@@ -1,0 +1,19 @@
+// A draft as a bare chain, for tests of what looks at counts and depths alone.
+#ifndef OUTRIDER_TESTS_SUPPORT_CHAIN_TREE_H_
+#define OUTRIDER_TESTS_SUPPORT_CHAIN_TREE_H_
+
+#include "speculate/draft_tree.h"
+
+namespace outrider::testing {
+
+// So many drafted tokens, named outright.
+inline DraftTree chain_tree(int length) {
+  DraftTree tree;
+  tree.reset(0, 1);
+  for (int i = 0; i < length; ++i) tree.add_child(i, 1, kPointMass);
+  return tree;
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_CHAIN_TREE_H_
