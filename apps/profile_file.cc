@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <system_error>
+#include <vector>
 
+#include "output_place.h"
 #include "outrider/error.h"
+#include "outrider/method_report.h"
 #include "terminal.h"
 
 namespace outrider::cli {
@@ -18,42 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As Linux tells it; elsewhere all processors are one.
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line;
-  }
-  return "";
-}
-
 // A model's files as they are now: another model at the same place is another model.
 std::string state_of_model(const std::string& model) {
+  std::vector<fs::path> files;
+  add_files_of_model(model, files);
+  std::sort(files.begin(), files.end());
   std::error_code ignored;
-  const fs::path path = fs::weakly_canonical(model, ignored);
-  std::string state = path.string();
-  const auto add = [&](const fs::path& file) {
+  std::string state;
+  for (const fs::path& file : files) {
     const auto size = fs::file_size(file, ignored);
-    if (ignored) return;
     const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
-    state += fmt::format(" {}:{}", size, time);
-  };
-  if (fs::is_directory(path, ignored)) {
-    add(path / "config.json");
-    add(path / "model.safetensors");
-  } else {
-    add(path);
+    state += fmt::format("{} {} {}\n", fs::weakly_canonical(file, ignored).string(), size, time);
   }
   return state;
-}
-
-// FNV-1a: a name for a file, nothing to be relied on.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t value = 14695981039346656037U;
-  for (const char byte : text) {
-    value = (value ^ static_cast<unsigned char>(byte)) * 1099511628211U;
-  }
-  return value;
 }
 
 fs::path cache_folder() {
@@ -80,10 +60,12 @@ ProfileFile::ProfileFile(const ModelFlags& flags) {
   const fs::path folder = cache_folder();
   if (folder.empty()) return;
   const std::string about =
-      fmt::format("{}\n{}\n{} {} {} {} {}\n", processor_name(), state_of_model(flags.model),
-                  flags.options.weights, flags.options.kv, flags.options.threads,
-                  flags.options.kernels, speculation.drafter);
-  path_ = folder / "outrider" / "profiles" / fmt::format("{:016x}.json", hash_of(about));
+      fmt::format("{}\n{}{} {} {} {} {}\n", describe_machine().processor,
+                  state_of_model(flags.model), flags.options.weights, flags.options.kv,
+                  flags.options.threads, flags.options.kernels, speculation.drafter);
+  // A name and nothing to be relied on: another one only means that passes are measured anew.
+  const std::size_t name = std::hash<std::string>()(about);
+  path_ = folder / "outrider" / "profiles" / fmt::format("{:016x}.json", name);
 }
 
 void ProfileFile::prepare(Generator& generator) const {
