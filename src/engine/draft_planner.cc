@@ -38,6 +38,13 @@ constexpr double kMostPatience = 16;
 constexpr int kTrialDepth = 2;
 // How fast what a drafter's catching up takes is followed.
 constexpr double kFollow = 0.3;
+// Rounds that a plan without drafts stands for, as long as nothing is learned of drafts: for a
+// model of seven million parameters each plan takes a percent of a pass.
+constexpr int kRoundsOff = 8;
+
+bool same_text(const PlannedText& a, const PlannedText& b) {
+  return a.past == b.past && a.drafter == b.drafter && a.deepest == b.deepest && a.fixed == b.fixed;
+}
 
 }  // namespace
 
@@ -93,6 +100,8 @@ void DraftPlanner::plan(std::span<const Text> texts) {
   }
   levels_.clear();
   for (const OfDrafter& of : drafters_) levels_.push_back(&of.known.levels);
+  const int n_prompt_before = n_prompt_;
+  planned_.swap(planned_before_);
   planned_.clear();
   of_round_.clear();
   n_prompt_ = 0;
@@ -100,7 +109,13 @@ void DraftPlanner::plan(std::span<const Text> texts) {
     n_prompt_ += static_cast<int>(texts[index].share->n_to_run);
     if (texts[index].share->n_to_run == 0) add_planned(texts, index);
   }
-  step_planner_.plan(planned_, passes_, levels_, n_prompt_);
+  const bool stands = n_rounds_off_ % kRoundsOff != 0 && n_prompt_ == n_prompt_before &&
+                      std::equal(planned_.begin(), planned_.end(), planned_before_.begin(),
+                                 planned_before_.end(), same_text);
+  if (!stands) step_planner_.plan(planned_, passes_, levels_, n_prompt_);
+  const std::vector<int>& depths = step_planner_.depths();
+  const bool off = std::all_of(depths.begin(), depths.end(), [](int depth) { return depth == 0; });
+  n_rounds_off_ = off ? n_rounds_off_ + 1 : 0;
   set_shares(texts);
   try_again(texts);
 }
@@ -222,6 +237,7 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
 void DraftPlanner::note_off(OfDrafter& of) const {
   of.pays = false;
   of.seconds_off = 0;
+  of.n_looks = 1;
   of.n_seen = 0;
   of.n_foreseen = 0;
   if (of.n_rounds_on < kBackToStay) of.patience = std::min(2 * of.patience, kMostPatience);
@@ -229,7 +245,7 @@ void DraftPlanner::note_off(OfDrafter& of) const {
 }
 
 double DraftPlanner::between_looks(const OfDrafter& of) const {
-  return std::max(passes_.scale() * of.look_seconds / kLookShare * of.patience,
+  return std::max(passes_.scale() * of.n_looks * of.look_seconds / kLookShare * of.patience,
                   kFewestBetween * passes_.seconds(1));
 }
 
@@ -241,6 +257,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text) {
       stream.drafting.drafter->foreseen(stream.context(), kLooked);
   if (!n_foreseen) return false;
   of.look_seconds = (now_() - began) / passes_.scale();
+  of.n_looks = of.n_seen > 0 ? of.n_looks + 1 : 1;
   of.seconds_off = 0;
   of.n_seen += static_cast<double>(std::min(kLooked, stream.tokens.size()) - 1);
   of.n_foreseen += *n_foreseen;
@@ -255,6 +272,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text) {
   known.past.suppose(kSupposed, accepted);
   known.trust.forget_all();
   text.drafting->past_.suppose(kSupposed, accepted);
+  n_rounds_off_ = 0;
   of.seconds_off = between_looks(of) - static_cast<double>(kLooked - 1) * passes_.seconds(1);
   return true;
 }
@@ -293,6 +311,7 @@ void DraftPlanner::learn_of(const Text& text, OfDrafter& of) {
   const Stream& stream = *text.share->stream;
   const int limit = std::min(text.share->draft_depth, stream.drafting.shape->depth());
   if (limit == 0) return;
+  n_rounds_off_ = 0;
   KnownOfDrafter::Drafts& known = drafts_of(of, stream);
   const auto accepted = static_cast<int>(stream.verdict.path.size());
   if (of.trial == &stream && accepted > 0) {

@@ -90,6 +90,7 @@ class DraftPlanner {
     bool pays = true;               // some text drafted by the last plan
     double seconds_off = 0;         // of rounds since then, or since the last look
     double look_seconds = 0;        // what a look at it takes, or a trial; 0: not known
+    int n_looks = 1;                // that followed each other without its coming back
     double patience = 1;            // by which looks are rarer: it came back in vain
     int n_rounds_on = 0;            // since it came back
     double n_seen = 0;              // tokens of the looks that follow each other
@@ -133,8 +134,10 @@ class DraftPlanner {
 
   // Of the round.
   std::vector<PlannedText> planned_;
-  std::vector<OfRound> of_round_;  // of each of planned_
-  int n_prompt_ = 0;               // rows of prompts
+  std::vector<PlannedText> planned_before_;  // of the round before
+  std::vector<OfRound> of_round_;            // of each of planned_
+  int n_prompt_ = 0;                         // rows of prompts
+  int n_rounds_off_ = 0;  // planned in turn without drafts or anything learned of them
   std::vector<const PassTimes*> levels_;
   StepPlanner step_planner_;
 };

@@ -29,6 +29,9 @@ void StepPlanner::plan(std::span<const PlannedText> texts, const PassTimes& pass
   depths_.assign(texts_.size(), 0);
   tokens_ = static_cast<double>(texts_.size());
   rows_ = tokens_;
+  const auto n_texts = static_cast<int>(texts_.size());
+  prompt_seconds_ = passes_->seconds(n_texts + n_prompt_) - passes_->seconds(n_texts);
+  level_seconds_ = 0;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     if (texts_[i].fixed) take_fixed(i);
   }
@@ -116,29 +119,32 @@ void StepPlanner::take(const Deeper& deeper) {
   const int before = depths_[deeper.text];
   depths_[deeper.text] = deeper.depth;
   if (text.drafter < 0) return;
-  double* const levels = &n_drafting_[static_cast<std::size_t>(text.drafter) * DraftPast::kDeepest];
+  const auto drafter = static_cast<std::size_t>(text.drafter);
+  double* const n_at = &n_drafting_[drafter * DraftPast::kDeepest];
+  const auto add_texts = [&](int depth, double n_more) {
+    double& n = n_at[depth - 1];
+    level_seconds_ -= level_seconds(drafter, n);
+    n += n_more;
+    level_seconds_ += level_seconds(drafter, n);
+  };
   for (int depth = before + 1; depth <= deeper.depth; ++depth) {
-    levels[depth - 1] += std::min(at(deeper.text, depth).nodes, 1.0);
+    add_texts(depth, std::min(at(deeper.text, depth).nodes, 1.0));
   }
   for (int depth = deeper.depth + 1; depth <= before; ++depth) {
-    levels[depth - 1] -= std::min(at(deeper.text, depth).nodes, 1.0);
+    add_texts(depth, -std::min(at(deeper.text, depth).nodes, 1.0));
   }
 }
 
-// Tokens per second. Drafted rows cost what they cost beside the prompts' rows; a level of a
-// drafter takes its time in the share of rounds that have one.
+// Of one level, drafted for so many texts: in the share of rounds that have one.
+double StepPlanner::level_seconds(std::size_t drafter, double n_texts) const {
+  if (n_texts <= 0) return 0;
+  const auto n_at_once = static_cast<int>(std::lround(std::max(n_texts, 1.0)));
+  return std::min(n_texts, 1.0) * passes_->scale() * levels_[drafter]->seconds(n_at_once);
+}
+
+// Tokens per second. Drafted rows cost what they cost beside the prompts' rows.
 double StepPlanner::rate() const {
-  const auto n_texts = static_cast<int>(texts_.size());
-  double seconds = passes_->seconds(n_texts) + pass_seconds(rows_ + n_prompt_) -
-                   passes_->seconds(n_texts + n_prompt_);
-  for (std::size_t i = 0; i < levels_.size(); ++i) {
-    for (int depth = 0; depth < DraftPast::kDeepest; ++depth) {
-      const double n = n_drafting_[i * DraftPast::kDeepest + static_cast<std::size_t>(depth)];
-      if (n <= 0) break;
-      const auto n_at_once = static_cast<int>(std::lround(std::max(n, 1.0)));
-      seconds += std::min(n, 1.0) * passes_->scale() * levels_[i]->seconds(n_at_once);
-    }
-  }
+  const double seconds = pass_seconds(rows_ + n_prompt_) - prompt_seconds_ + level_seconds_;
   return seconds > 0 ? tokens_ / seconds : 0;
 }
 

@@ -66,6 +66,7 @@ class StepPlanner {
   void offer(std::size_t text);
   bool wins_back(const Deeper& deeper);
   void take(const Deeper& deeper);
+  double level_seconds(std::size_t drafter, double n_texts) const;
   double rate() const;
   double pass_seconds(double n_rows) const;
 
@@ -84,6 +85,8 @@ class StepPlanner {
   std::vector<double> n_drafting_;  // (drafters, depths): texts that are expected to draft so deep
   double tokens_ = 0;
   double rows_ = 0;
+  double level_seconds_ = 0;   // of all levels
+  double prompt_seconds_ = 0;  // that the rows of prompts add to a pass
 };
 
 }  // namespace outrider
