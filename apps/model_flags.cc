@@ -8,6 +8,7 @@
 #include "flag_values.h"
 #include "load_progress.h"
 #include "outrider/error.h"
+#include "outrider/spec_description.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -28,8 +29,8 @@ constexpr const char* kAutoTree = "auto";
 
 std::string drafters_for_help() {
   std::string text = "none";
-  for (const DrafterDescription& drafter : known_drafters()) {
-    text += "; " + drafter.usage + " (" + drafter.summary + ")";
+  for (const SpecDescription& drafter : known_drafters()) {
+    text += "; " + drafter.form + " (" + drafter.summary + ")";
   }
   return text;
 }

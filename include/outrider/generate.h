@@ -27,7 +27,7 @@
 namespace outrider {
 
 // How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
-// UsageError that lists the known ones.
+// UsageError that lists the known ones. spec_description.h has drafters and rules with all keys.
 struct SpeculationOptions {
   // "none": plain decoding. known_drafters() lists the others, docs/drafters.md describes them.
   // Those made of others take their specs whole: "first:ngram:min=2,max=4,model:PATH"; a backslash
@@ -66,13 +66,6 @@ struct SpeculationOptions {
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
 };
-
-// A kind of drafter: how its spec is written, and what it is in a few words.
-struct DrafterDescription {
-  std::string usage;
-  std::string summary;
-};
-std::vector<DrafterDescription> known_drafters();
 
 // Three models in a row: what to load as the target, and the drafter to run before it.
 struct Cascade {
