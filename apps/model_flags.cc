@@ -8,7 +8,6 @@
 #include "flag_values.h"
 #include "load_progress.h"
 #include "outrider/error.h"
-#include "outrider/spec_description.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -26,14 +25,6 @@ namespace {
 
 constexpr const char* kSpeculation = "Speculation";
 constexpr const char* kAutoTree = "auto";
-
-std::string drafters_for_help() {
-  std::string text = "none";
-  for (const SpecDescription& drafter : known_drafters()) {
-    text += "; " + drafter.form + " (" + drafter.summary + ")";
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -62,7 +53,8 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter = add_filled_text(app, "--drafter", speculation.drafter, "SPEC",
                                          "a drafter (none, model:PATH, ...)",
-                                         "What rides ahead (default: none): " + drafters_for_help())
+                                         "none (default), model:PATH, suffix, ...; see outrider "
+                                         "drafters")
                              ->each([&flags](const std::string&) { flags.says_drafter = true; })
                              ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
@@ -88,14 +80,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "the likeliest "
       "tokens (default: the drafter's own, chain:length=5 for a model)")
       ->group(kSpeculation);
-  add_filled_text(
-      app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
-      "What may stand: exact, the target's own distribution; or, giving quality for speed, "
-      "chow:alpha=A, diff:alpha=A, opt:alpha=A, token-v1:alpha=A, token-v2:alpha=A, "
-      "token-v3:alpha=A, lossy:alpha=A[,beta=B], lossy:kl=D, lossy-greedy:alpha=A, "
-      "lenience:eps=E[,f=F], budget:kl=D or budget:total=D, bild-sampled:alpha=A[,distance=D], "
-      "router:path=PATH, typical[:epsilon=E,delta=D], bild[:fallback=F,rollback=R]; "
-      "docs/cascades.md describes them (default: exact)")
+  add_filled_text(app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
+                  "exact (default), token-v3:alpha=A, ...; see outrider rules")
       ->group(kSpeculation);
   add_choice(app, "--verify", speculation.verify, {"exact", "block", "traversal", "coupled"},
              "How drafts are judged: exact, token by token; block, a chain jointly, accepting more "
