@@ -26,6 +26,8 @@
 
 namespace outrider {
 
+class RoundObserver;
+
 // How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
 // UsageError that lists the known ones. spec_description.h has drafters and rules with all keys.
 struct SpeculationOptions {
@@ -255,6 +257,10 @@ class Generator {
   // (GenerateStatistics::reused), as in a conversation. Results have the same bits. The memory of
   // the caches stays in use between calls. At first false.
   void keep_last_text(bool keep);
+
+  // Who is told of every round from now on (round_observer.h; round_trace.h writes a file); null:
+  // nobody.
+  void observe_rounds(std::shared_ptr<RoundObserver> observer);
 
   // Looks whether the drafter's spec has updates=DIR and a model has appeared there, or been
   // replaced, since the last look; if so, drafts with it from the next text on. Costs a few looks

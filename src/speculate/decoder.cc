@@ -233,7 +233,8 @@ RoundTimes Decoder::round(std::span<const StreamShare> shares, const CommitFunct
   commit(on_commit);
   inform();
   inform_of_prompts();
-  return {.draft = seconds_between(started, drafted),
+  return {.began = started,
+          .draft = seconds_between(started, drafted),
           .forward = seconds_between(drafted, passed),
           .verify = seconds_between(passed, verified)};
 }
@@ -302,6 +303,7 @@ void Decoder::draft() {
     const auto began = Clock::now();
     drafting.drafter->propose(jobs_);
     drafting.seconds = seconds_between(began, Clock::now());
+    drafting.began = began;
   }
 }
 
