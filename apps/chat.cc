@@ -25,6 +25,7 @@
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
+#include "trace_flags.h"
 #include "verdict_log_flags.h"
 
 namespace outrider::cli {
@@ -35,6 +36,7 @@ struct ChatFlags {
   VerdictLogFlags verdict_log;
   GenerateOptions options;
   ConversationFlags conversation;
+  std::string trace;
   bool show_draft = false;
   std::string colour = "auto";
 };
@@ -56,6 +58,7 @@ class Conversation {
   Conversation(const ChatFlags& flags, Interrupt& interrupt)
       : flags_(&flags),
         interrupt_(&interrupt),
+        trace_(flags.trace, flags.model),
         model_(load_model(flags.model, interrupt)),
         template_(chat_template_of(model_->tokenizer(), flags.conversation)),
         generator_(make_generator(model_, flags.model, interrupt)),
@@ -66,6 +69,7 @@ class Conversation {
         system_(flags.conversation.system) {
     generator_.keep_last_text(true);
     profile_.prepare(generator_);
+    generator_.observe_rounds(trace_.observer(flags.model.model));
   }
   // What was learnt meanwhile is kept.
   ~Conversation() { profile_.save(generator_); }
@@ -229,6 +233,7 @@ class Conversation {
     }
     printer.finish(std::string_view(result.text).substr(printer.n_bytes()));
     verdict_log_.warn_of_failure();
+    trace_.warn_of_failure();
     if (result.finish_reason == FinishReason::length) {
       notice(was_cut_off_by_context(result, options)
                  ? std::string(kCutOffByContext)
@@ -239,6 +244,7 @@ class Conversation {
 
   const ChatFlags* flags_;
   Interrupt* interrupt_;
+  ProgramTrace trace_;
   std::shared_ptr<const Model> model_;
   ChatTemplate template_;
   Generator generator_;
@@ -268,6 +274,7 @@ CLI::App* add_chat(CLI::App& program, Run& run_command) {
   add_verdict_log_flags(*app, flags->verdict_log);
   constexpr const char* kOutput =
       "Output (answers go to standard output, all else to standard error)";
+  add_trace_flag(*app, flags->trace)->group(kOutput);
   app->add_flag("--show-draft", flags->show_draft,
                 "Show which tokens are accepted drafts (green), corrections (yellow), bonus (cyan)")
       ->group(kOutput);

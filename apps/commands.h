@@ -1,4 +1,4 @@
-// The subcommands of `outrider`, one source file each.
+// The subcommands of `outrider`, one source file each (drafters and rules: spec_commands.cc).
 #ifndef OUTRIDER_APPS_COMMANDS_H_
 #define OUTRIDER_APPS_COMMANDS_H_
 
@@ -18,6 +18,8 @@ CLI::App* add_serve(CLI::App& program, Run& run);
 CLI::App* add_template(CLI::App& program, Run& run);
 CLI::App* add_tokenize(CLI::App& program, Run& run);
 CLI::App* add_inspect(CLI::App& program, Run& run);
+CLI::App* add_drafters(CLI::App& program, Run& run);
+CLI::App* add_rules(CLI::App& program, Run& run);
 CLI::App* add_quantize(CLI::App& program, Run& run);
 CLI::App* add_datastore(CLI::App& program, Run& run);
 CLI::App* add_bench(CLI::App& program, Run& run);

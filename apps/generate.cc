@@ -26,6 +26,7 @@
 #include "sampling_flags.h"
 #include "terminal.h"
 #include "token_printer.h"
+#include "trace_flags.h"
 #include "verdict_log_flags.h"
 
 namespace outrider::cli {
@@ -44,6 +45,7 @@ struct GenerateFlags {
   GrammarFlags grammar;
   bool json = false;
   std::string logits;
+  std::string trace;
   bool show_draft = false;
   std::string colour = "auto";
 };
@@ -126,10 +128,13 @@ int run(const GenerateFlags& flags) {
     require_not_read(flags.logits, files_of(flags));
     logits_file.emplace(flags.logits);
   }
+  if (!flags.trace.empty()) require_not_read(flags.trace, files_of(flags));
+  ProgramTrace trace(flags.trace, flags.model);
 
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
   Generator generator = make_generator(model, flags.model, interrupt);
+  generator.observe_rounds(trace.observer(flags.model.model));
   update_drafter(generator);
   const ProfileFile profile(flags.model);
   profile.prepare(generator);
@@ -154,6 +159,7 @@ int run(const GenerateFlags& flags) {
   const GenerateResult result = generate(generator, *model, flags, options, text);
   verdict_log.warn_of_failure();
   profile.save(generator);
+  trace.warn_of_failure();
 
   // A full disk must not leave a result behind that looks complete: the object of --json is printed
   // when the rows are written. A text has been streamed by then.
@@ -215,6 +221,7 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
   add_path(*app, "--logits", flags->logits, "FILE",
            "Write the target's raw f32 logits behind each id: (ids, vocabulary), little-endian")
       ->group(kOutput);
+  add_trace_flag(*app, flags->trace)->group(kOutput);
   app->add_flag("--show-draft", flags->show_draft,
                 "Show which tokens are accepted drafts (green), corrections (yellow), bonus (cyan)")
       ->group(kOutput)

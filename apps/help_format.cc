@@ -13,24 +13,8 @@ namespace {
 constexpr std::size_t kWidth = 96;   // readable in a terminal of 100 columns
 constexpr std::size_t kColumn = 32;  // where the words begin: the longest common flag, and a gap
 
-// Words of `text` in lines of at most kWidth, every line after the first indented.
 std::string wrap(const std::string& text, std::size_t indent) {
-  std::istringstream words(text);
-  std::string wrapped;
-  std::string word;
-  std::size_t column = indent;
-  while (words >> word) {
-    if (column > indent && column + 1 + word.size() > kWidth) {
-      wrapped += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      wrapped += ' ';
-      ++column;
-    }
-    wrapped += word;
-    column += word.size();
-  }
-  return wrapped;
+  return wrap_words(text, indent, kWidth);
 }
 
 std::string entry(const std::string& left, const std::string& words) {
@@ -42,6 +26,25 @@ std::string entry(const std::string& left, const std::string& words) {
 }
 
 }  // namespace
+
+std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width) {
+  std::istringstream words(text);
+  std::string wrapped;
+  std::string word;
+  std::size_t column = indent;
+  while (words >> word) {
+    if (column > indent && column + 1 + word.size() > width) {
+      wrapped += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      wrapped += ' ';
+      ++column;
+    }
+    wrapped += word;
+    column += word.size();
+  }
+  return wrapped;
+}
 
 std::string HelpFormat::make_description(const CLI::App* app) const {
   return wrap(app->get_description(), 0) + "\n\n";

@@ -3,9 +3,13 @@
 #define OUTRIDER_APPS_HELP_FORMAT_H_
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <string>
 
 namespace outrider::cli {
+
+// Words of `text` in lines of at most `width` characters, every line after the first indented.
+std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width);
 
 class HelpFormat : public CLI::Formatter {
  public:

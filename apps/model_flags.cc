@@ -27,14 +27,6 @@ constexpr const char* kSpeculation = "Speculation";
 constexpr const char* kAutoTree = "auto";
 constexpr const char* kOwnTree = "own";
 
-std::string drafters_for_help() {
-  std::string text = "none";
-  for (const DrafterDescription& drafter : known_drafters()) {
-    text += "; " + drafter.usage + " (" + drafter.summary + ")";
-  }
-  return text;
-}
-
 }  // namespace
 
 void add_loading_flags(CLI::App& app, ModelFlags& flags) {
@@ -62,7 +54,8 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   CLI::Option* drafter = add_filled_text(app, "--drafter", speculation.drafter, "SPEC",
                                          "a drafter (none, model:PATH, ...)",
-                                         "What rides ahead (default: none): " + drafters_for_help())
+                                         "none (default), model:PATH, suffix, ...; see outrider "
+                                         "drafters")
                              ->each([&flags](const std::string&) { flags.says_drafter = true; })
                              ->group(kSpeculation);
   add_path(app, "--draft", flags.draft_path, "PATH",
@@ -88,14 +81,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "widths and static take siblings=without, with or top: drawn without or with replacement, or "
       "the likeliest tokens (default: auto in generate and chat, own elsewhere)")
       ->group(kSpeculation);
-  add_filled_text(
-      app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
-      "What may stand: exact, the target's own distribution; or, giving quality for speed, "
-      "chow:alpha=A, diff:alpha=A, opt:alpha=A, token-v1:alpha=A, token-v2:alpha=A, "
-      "token-v3:alpha=A, lossy:alpha=A[,beta=B], lossy:kl=D, lossy-greedy:alpha=A, "
-      "lenience:eps=E[,f=F], budget:kl=D or budget:total=D, bild-sampled:alpha=A[,distance=D], "
-      "router:path=PATH, typical[:epsilon=E,delta=D], bild[:fallback=F,rollback=R]; "
-      "docs/cascades.md describes them (default: exact)")
+  add_filled_text(app, "--rule", speculation.rule, "SPEC", "a rule (exact, chow:alpha=A, ...)",
+                  "exact (default), token-v3:alpha=A, ...; see outrider rules")
       ->group(kSpeculation);
   add_choice(app, "--verify", speculation.verify, {"exact", "block", "traversal", "coupled"},
              "How drafts are judged: exact, token by token; block, a chain jointly, accepting more "

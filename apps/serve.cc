@@ -19,6 +19,7 @@
 #include "sampling_flags.h"
 #include "server/server.h"
 #include "terminal.h"
+#include "trace_flags.h"
 
 namespace outrider::cli {
 namespace {
@@ -37,6 +38,7 @@ struct ServeFlags {
   std::string name;
   std::string key_file;
   std::string template_file;
+  std::string trace;
   std::string models;
   int most_models = 1;
 };
@@ -84,19 +86,20 @@ server::ServedOptions served_options(const ServeFlags& flags) {
 // The models of a folder, by name.
 std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
                                              const server::ServedOptions& served,
-                                             const Interrupt& interrupt) {
+                                             ProgramTrace& trace, const Interrupt& interrupt) {
   const std::map<std::string, std::string> models = server::models_in(flags.models);
   std::vector<std::string> names;
   names.reserve(models.size());
   for (const auto& [name, path] : models) names.push_back(name);
   const auto turn = std::make_shared<server::StepTurn>();
-  const auto load = [flags = flags.model, served, models, turn,
+  const auto load = [flags = flags.model, served, models, turn, &trace,
                      &interrupt](const std::string& name) {
     ModelFlags own = flags;
     own.model = models.at(name);
     server::ServedOptions options = served;
     options.name = name;
     options.turn = turn;
+    options.batch.observer = trace.observer(name);
     return std::make_shared<const server::ServedModel>(load_model(own, interrupt), options);
   };
   return std::make_shared<server::ModelShelf>(
@@ -108,15 +111,17 @@ int serve(const ServeFlags& flags) {
   server::ServerOptions options = flags.server;
   if (!flags.key_file.empty()) options.router.api_keys = read_keys(flags.key_file);
   server::ServedOptions served = served_options(flags);
+  ProgramTrace trace(flags.trace, flags.model);
   std::shared_ptr<server::ModelShelf> models;
   std::string what;
   if (!flags.models.empty()) {
-    models = shelf_of(flags, served, interrupt);
+    models = shelf_of(flags, served, trace, interrupt);
     what = fmt::format("{} models of {}", models->list().size(), flags.models);
   } else {
     served.name =
         flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
     what = served.name;
+    served.batch.observer = trace.observer(served.name);
     models = std::make_shared<server::ModelShelf>(
         std::make_shared<const server::ServedModel>(load_model(flags.model, interrupt), served));
   }
@@ -133,12 +138,16 @@ int serve(const ServeFlags& flags) {
   std::atomic<bool> ended{false};
   std::thread watcher([&] {
     constexpr std::chrono::milliseconds kPause(50);
-    while (!ended && !interrupt.raised()) std::this_thread::sleep_for(kPause);
+    while (!ended && !interrupt.raised()) {
+      std::this_thread::sleep_for(kPause);
+      trace.warn_of_failure();
+    }
     if (!ended) server.drain();
   });
   server.run();
   ended = true;
   watcher.join();
+  trace.warn_of_failure();
   Interrupt::settle();  // what service managers send to stop a server; it has stopped
   return 0;
 }
@@ -199,6 +208,7 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
   app->add_flag("--trust-messages", flags->trusts_messages,
                 "Special tokens that messages spell are these tokens (default: they are text)")
       ->group(kServer);
+  add_trace_flag(*app, flags->trace)->group(kServer);
   app->add_option("--name", flags->name, "The model's name (default: its file's)")
       ->type_name("NAME")
       ->group(kServer);

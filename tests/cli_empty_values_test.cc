@@ -78,6 +78,7 @@ TEST(EmptyValues, AreRefusedByNameWhereTheyMeanNothing) {
       {generate, "--rule", "a rule (exact, chow:alpha=A, ...)"},
       {{"generate", "--prompt", "a"}, "--cascade", "three models, spec:A>B>C"},
       {generate, "--logits", "a path"},
+      {generate, "--trace", "a path"},
       {generate, "--grammar", "a path"},
       {generate, "--json-schema", "a path"},
       {generate, "--regex", "a regular expression"},

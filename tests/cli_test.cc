@@ -111,6 +111,10 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {{"tokenize", "--model", model, "--text", "a", "--decode", "1"}, "--decode"},
       {{"tokenize", "--model", model, "--decode", "1 x"}, "x"},
       {{"tokenize", "--model", model, "--text", "a", "--keep-special"}, "--keep-special"},
+      {{"drafters", "oracle"}, "oracle: expected one of model, eagle, medusa"},
+      {{"drafters", "none"}, "expected one of model"},
+      {{"drafters", ""}, "expected the name of a drafter"},
+      {{"rules", "whatever"}, "whatever: expected one of exact, chow, diff"},
       {{"inspect"}, "expected PATH, --pair TARGET DRAFTER or --kernels"},
       {{"inspect", model, model}, model},
       {{"inspect", model, "--model", model}, "--model: expected at most 1, got 2"},
@@ -180,9 +184,9 @@ TEST(CommandLine, HelpFitsATerminalAndShowsExamples) {
   for (const Words& words :
        {Words{"--help"}, Words{"generate", "--help"}, Words{"chat", "-h"},
         Words{"tokenize", "--help"}, Words{"inspect", "--help"}, Words{"template", "--help"},
-        Words{"quantize", "--help"}, Words{"datastore", "--help"},
-        Words{"datastore", "build", "--help"}, Words{"tune", "--help"},
-        Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
+        Words{"drafters", "--help"}, Words{"rules", "--help"}, Words{"quantize", "--help"},
+        Words{"datastore", "--help"}, Words{"datastore", "build", "--help"},
+        Words{"tune", "--help"}, Words{"tune", "tree", "--help"}, Words{"tune", "layers", "--help"},
         Words{"train", "--help"}, Words{"train", "tokenizer", "--help"}}) {
     SCOPED_TRACE(words.front());
     const ProgramRun run = run_program(words);
@@ -215,7 +219,7 @@ TEST(CommandLine, NothingIsListedThatDoesNotExist) {
     EXPECT_EQ(run_program({command, "--help"}).status, 0) << command;
     ++n_commands;
   }
-  EXPECT_EQ(n_commands, 11);
+  EXPECT_EQ(n_commands, 13);
 }
 
 TEST(Tokenize, GoesThereAndBack) {

@@ -25,6 +25,7 @@
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
+#include "outrider/round_observer.h"
 
 namespace outrider {
 
@@ -42,6 +43,8 @@ struct BatchOptions {
   // (GenerateStatistics::reused). The one that was longest not of use goes first, and sooner where
   // --kv-memory is needed for texts that run.
   int most_kept = 0;
+  // Is told of every round, and of every text that ends; null: nobody is.
+  std::shared_ptr<RoundObserver> observer = nullptr;
 };
 
 // What there is at some moment.

@@ -27,8 +27,10 @@
 
 namespace outrider {
 
+class RoundObserver;
+
 // How drafts are made and judged. Specs are "name:value,key=value,..."; an unknown name or key is a
-// UsageError that lists the known ones.
+// UsageError that lists the known ones. spec_description.h has drafters and rules with all keys.
 struct SpeculationOptions {
   // "none": plain decoding. known_drafters() lists the others, docs/drafters.md describes them.
   // Those made of others take their specs whole: "first:ngram:min=2,max=4,model:PATH"; a backslash
@@ -68,13 +70,6 @@ struct SpeculationOptions {
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
 };
-
-// A kind of drafter: how its spec is written, and what it is in a few words.
-struct DrafterDescription {
-  std::string usage;
-  std::string summary;
-};
-std::vector<DrafterDescription> known_drafters();
 
 // Three models in a row: what to load as the target, and the drafter to run before it.
 struct Cascade {
@@ -271,6 +266,10 @@ class Generator {
   // (GenerateStatistics::reused), as in a conversation. Results have the same bits. The memory of
   // the caches stays in use between calls. At first false.
   void keep_last_text(bool keep);
+
+  // Who is told of every round from now on (round_observer.h; round_trace.h writes a file); null:
+  // nobody.
+  void observe_rounds(std::shared_ptr<RoundObserver> observer);
 
   // Looks whether the drafter's spec has updates=DIR and a model has appeared there, or been
   // replaced, since the last look; if so, drafts with it from the next text on. Costs a few looks

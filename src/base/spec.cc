@@ -111,21 +111,33 @@ void Spec::require_no_value() const {
   }
 }
 
-void Spec::require_keys(std::initializer_list<std::string_view> known,
-                        std::initializer_list<std::string_view> repeatable) const {
+void Spec::require_keys(const std::vector<std::string_view>& known,
+                        const std::vector<std::string_view>& repeatable) const {
+  const auto holds = [](const std::vector<std::string_view>& names, const std::string& key) {
+    return std::find(names.begin(), names.end(), key) != names.end();
+  };
   for (const auto& [key, value] : keys_) {
-    if (texts(key).size() > 1 &&
-        std::find(repeatable.begin(), repeatable.end(), key) == repeatable.end()) {
+    if (texts(key).size() > 1 && !holds(repeatable, key)) {
       throw UsageError(fmt::format("read {}", what_), text_, "each key once",
                        fmt::format("{} twice", key));
     }
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (!holds(known, key)) {
       throw UsageError(
           fmt::format("read {}", what_), text_,
-          known.size() == 0 ? std::string("no keys") : fmt::format("keys among {}", join(known)),
-          key);
+          known.empty() ? std::string("no keys") : fmt::format("keys among {}", join(known)), key);
     }
   }
+}
+
+void Spec::require_described_keys(std::span<const KeyDescription> known) const {
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> repeatable;
+  names.reserve(known.size());
+  for (const KeyDescription& key : known) {
+    names.push_back(key.name);
+    if (key.repeatable) repeatable.emplace_back(key.name);
+  }
+  require_keys(names, repeatable);
 }
 
 double Spec::to_number(std::string_view what, const std::string& text, double least,

@@ -4,10 +4,13 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "outrider/spec_description.h"
 
 namespace outrider {
 
@@ -35,8 +38,10 @@ class Spec {
   void require_no_value() const;
   // Throws UsageError if a key is given that is not among these, or given twice unless it is among
   // `repeatable`.
-  void require_keys(std::initializer_list<std::string_view> known,
-                    std::initializer_list<std::string_view> repeatable = {}) const;
+  void require_keys(const std::vector<std::string_view>& known,
+                    const std::vector<std::string_view>& repeatable = {}) const;
+  // The same by descriptions: a key that nobody has described is refused.
+  void require_described_keys(std::span<const KeyDescription> known) const;
 
   // The number behind a key, nullopt if it is not given. Throws UsageError if it is no number or
   // outside [least, most]; NaN is outside.

@@ -16,6 +16,7 @@
 #include "engine/draft_planner.h"
 #include "engine/drafting_profile.h"
 #include "engine/generation.h"
+#include "engine/round_report.h"
 #include "engine/saved_text.h"
 #include "engine/speculation.h"
 #include "engine/text_cache.h"
@@ -112,6 +113,7 @@ struct Batch::State {
   void make_room();
   void plan_drafts();
   void run_round();
+  void tell_of_round(const RoundTimes& times);
   bool is_in_use(const std::shared_ptr<Drafter>& drafter) const;
   void deliver_finished();
   void publish_load();
@@ -142,6 +144,7 @@ struct Batch::State {
   std::vector<Running*> sharing;    // of each of shares
   std::vector<SequenceGrowth> growths;
   std::vector<DraftPlanner::Text> planned;  // those of shares
+  RoundReport report;                       // for options.observer
 };
 
 Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
@@ -378,6 +381,7 @@ void Batch::State::preempt(Running& text) {
   decoder.close(text.generation.stream());
   text.is_open = false;
   ++n_preempted;
+  if (options.observer) report.add_preempted(text.id);
 }
 
 // Opens a text where the memory holds all of it beside what the others need next: kept texts give
@@ -502,11 +506,27 @@ void Batch::State::plan_drafts() {
   planner.plan(planned);
 }
 
+// A drafter that update_drafters() has replaced goes by its name: its spec is another one's now.
+void Batch::State::tell_of_round(const RoundTimes& times) {
+  const auto spec_of = [this](const Drafter& drafter) -> std::string_view {
+    const auto at = std::find_if(
+        drafters.begin(), drafters.end(),
+        [&drafter](const NamedDrafter& named) { return named.drafter.get() == &drafter; });
+    return at != drafters.end() ? std::string_view(at->spec) : drafter.name();
+  };
+  options.observer->on_round(report.finish(shares, decoder, times, spec_of));
+}
+
 void Batch::State::run_round() {
+  const bool is_observed = options.observer != nullptr;
+  if (is_observed) report.begin();
   plan_shares();
   make_room();
   if (shares.empty()) return;
   plan_drafts();
+  for (std::size_t i = 0; i < shares.size() && is_observed; ++i) {
+    report.add_text(shares[i], sharing[i]->generation.asked());
+  }
   for (Running* const text : sharing) text->generation.begin_round();
   const auto on_commit = [this](Stream& stream, const Committed& committed) {
     const auto at = std::find_if(shares.begin(), shares.end(), [&stream](const StreamShare& share) {
@@ -522,6 +542,7 @@ void Batch::State::run_round() {
   };
   try {
     const RoundTimes times = decoder.round(shares, on_commit);
+    if (is_observed) tell_of_round(times);
     for (Running* const text : sharing) text->generation.end_round(times);
     planner.learn(planned, times,
                   [this](const Drafter* drafter) { return decoder.draft_seconds(drafter); });
@@ -578,6 +599,12 @@ void Batch::State::deliver_finished() {
       result = text->generation.finish();
     } catch (...) {  // of the verdict log
       if (!error) error = std::current_exception();
+    }
+    if (options.observer) {
+      options.observer->on_end({.id = text->id,
+                                .asked = text->generation.asked(),
+                                .ended = std::chrono::steady_clock::now(),
+                                .failed = error != nullptr});
     }
     try {
       if (text->on_end) text->on_end(std::move(result), error);

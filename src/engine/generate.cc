@@ -55,6 +55,12 @@ void Generator::keep_last_text(bool keep) {
   state_->batch.set_options(options);
 }
 
+void Generator::observe_rounds(std::shared_ptr<RoundObserver> observer) {
+  BatchOptions options = state_->batch.options();
+  options.observer = std::move(observer);
+  state_->batch.set_options(options);
+}
+
 GenerateResult Generator::generate(std::string_view prompt, const GenerateOptions& options) {
   const GenerateRequest request{
       .prompt = state_->model->tokenizer().encode(prompt, options.add_special), .options = options};

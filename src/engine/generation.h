@@ -43,6 +43,7 @@ class Generation {
   const Stream& stream() const { return stream_; }
   const Speculation& speculation() const { return *speculation_; }
   const std::shared_ptr<Drafter>& drafter() const { return speculation_->drafter; }
+  std::chrono::steady_clock::time_point asked() const { return asked_; }
 
   // Takes one committed token; true ends the text. Throws Error for logits that are no numbers, and
   // what on_draft and on_token throw.

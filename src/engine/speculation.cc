@@ -32,9 +32,8 @@ void require_distributions(const Judging& judging, const std::string& drafter,
   if (!judging.acceptance->needs().draft_prob || has_draft_prob) return;
   std::vector<std::string_view> fitting;
   for (const DrafterKind& kind : drafter_kinds()) {
-    // How it is written at the shortest; its keys stand in the help.
-    const std::string_view usage = kind.usage;
-    if (kind.has_draft_prob) fitting.push_back(usage.substr(0, usage.find_first_of("[ ")));
+    const std::string_view form = kind.description.form;
+    if (kind.has_draft_prob) fitting.push_back(form.substr(0, form.find('[')));
   }
   throw UsageError("use rule", judging.rule,
                    fmt::format("a drafter that has distributions ({}; first: and relay: of these)",
@@ -159,14 +158,6 @@ LoadOptions make_load_options(const ModelOptions& options) {
   load.table = &choose_kernels(options.kernels);
   load.progress = options.progress;
   return load;
-}
-
-std::vector<DrafterDescription> known_drafters() {
-  std::vector<DrafterDescription> known;
-  for (const DrafterKind& kind : drafter_kinds()) {
-    known.push_back({std::string(kind.usage), std::string(kind.summary)});
-  }
-  return known;
 }
 
 DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load) {

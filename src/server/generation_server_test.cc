@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -14,6 +16,7 @@
 
 #include "outrider/generate.h"
 #include "outrider/grammar.h"
+#include "outrider/round_observer.h"
 #include "server/answer_json.h"
 #include "tests/support/running_http_server.h"
 #include "tests/support/served_models.h"
@@ -266,6 +269,37 @@ TEST_F(GenerationServer, ExtremeSettingsAreNoCrash) {
     EXPECT_THAT(answer.body, ::testing::Not(HasSubstr(":nan"))) << more;
   }
   EXPECT_EQ(server().post("/v1/completions", body_of({.prompt = "x"})).status, 200);
+}
+
+// Counts what a server's batch tells its observer.
+class CountingObserver final : public RoundObserver {
+ public:
+  void on_round(const RoundRecord& round) override {
+    for (const RoundText& text : round.texts) n_emitted += text.emitted;
+  }
+  void on_end(const EndedText& text) override { n_ended += text.failed ? 0 : 1; }
+
+  std::atomic<int> n_emitted{0};
+  std::atomic<int> n_ended{0};
+};
+
+TEST(ObservedServer, RoundsOfAllRequestsAreSeen) {
+  const auto observer = std::make_shared<CountingObserver>();
+  ServedOptions served = with_drafters();
+  served.batch.observer = observer;
+  RunningServer server(ServedModels::get().target(), served);
+  constexpr int kRequests = 5;
+  std::vector<std::thread> clients;
+  clients.reserve(kRequests);
+  for (int i = 0; i < kRequests; ++i) {
+    clients.emplace_back([&server] {
+      server.ask("/v1/completions",
+                 {{"prompt", "Once upon"}, {"max_tokens", 12}, {"ignore_eos", true}});
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(observer->n_ended, kRequests);
+  EXPECT_EQ(observer->n_emitted, kRequests * 12);
 }
 
 // Two pages of KV cache: texts take turns, and give way to embeddings, which need both.

@@ -232,7 +232,8 @@ RoundTimes Decoder::round(std::span<const StreamShare> shares, const CommitFunct
   commit(on_commit);
   inform();
   inform_of_prompts();
-  return {.draft = seconds_between(started, drafted),
+  return {.began = started,
+          .draft = seconds_between(started, drafted),
           .forward = seconds_between(drafted, passed),
           .verify = seconds_between(passed, verified)};
 }
@@ -301,6 +302,7 @@ void Decoder::draft() {
     const auto began = Clock::now();
     drafting.drafter->propose(jobs_);
     drafting.seconds = seconds_between(began, Clock::now());
+    drafting.began = began;
   }
 }
 
@@ -308,7 +310,7 @@ double Decoder::draft_seconds(const Drafter* drafter) const {
   const auto at =
       std::find_if(drafters_.begin(), drafters_.end(),
                    [drafter](const DrafterShare& share) { return share.drafter == drafter; });
-  return at == drafters_.end() ? 0 : at->seconds;
+  return at == drafters_.end() ? 0 : at->seconds + at->learn_seconds;
 }
 
 // One pass over all trees, scratch nodes included, whose rows all get logits, and over tokens that
@@ -387,7 +389,7 @@ void Decoder::inform() {
     if (results_.empty()) continue;
     const auto began = Clock::now();
     drafting.drafter->observe(results_);
-    if (drafting.seconds > 0) drafting.seconds += seconds_between(began, Clock::now());
+    if (drafting.seconds > 0) drafting.learn_seconds = seconds_between(began, Clock::now());
   }
 }
 

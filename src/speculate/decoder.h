@@ -11,6 +11,7 @@
 #ifndef OUTRIDER_SPECULATE_DECODER_H_
 #define OUTRIDER_SPECULATE_DECODER_H_
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -34,8 +35,9 @@ struct StreamShare {
   int draft_depth = kMostDraftNodes;  // of the deepest drafted token at most
 };
 
-// Where a round's time went, in seconds.
+// Where a round's time went, in seconds from its beginning on.
 struct RoundTimes {
+  std::chrono::steady_clock::time_point began = {};
   double draft = 0;
   double forward = 0;
   double verify = 0;
@@ -103,6 +105,16 @@ class Decoder {
   void run_to_end(std::vector<Stream*>& streams, const CommitFunction& on_commit,
                   const RoundHooks& hooks = {});
 
+  // A drafter of the round, and where its layers begin among those that the pass leaves behind.
+  struct DrafterShare {
+    Drafter* drafter;
+    int first_layer;
+    std::chrono::steady_clock::time_point began = {};  // to draft; nothing where it was not asked
+    double seconds = 0;                                // of its drafts
+    double learn_seconds = 0;                          // of learning what became of them
+  };
+  // Of the last round.
+  std::span<const DrafterShare> drafters() const { return drafters_; }
   // Of the last round: what the drafter took for its drafts and for learning what became of them,
   // in seconds; 0 where it drafted none.
   double draft_seconds(const Drafter* drafter) const;
@@ -112,12 +124,6 @@ class Decoder {
   static void end(const KeptText& kept);
 
  private:
-  // A drafter of the round, and where its layers begin among those that the pass leaves behind.
-  struct DrafterShare {
-    Drafter* drafter;
-    int first_layer;
-    double seconds = 0;  // of its drafts, and of learning what became of them
-  };
   bool run_all(Stream& stream, const std::function<bool()>& cancelled);
   void reserve(Stream& stream) const;
   void open_sequence(Stream& stream) const;

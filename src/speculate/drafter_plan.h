@@ -71,7 +71,8 @@ struct DrafterPlan {
   std::string variant = {};
 };
 
-// Throws UsageError for keys and values that cannot be meant; opens no file.
+// Throws UsageError for values that cannot be meant; opens no file. The spec has no other keys than
+// the kind's description (drafter_registry.h).
 using ReadDrafter = DrafterPlan (*)(const Spec& spec);
 
 }  // namespace outrider

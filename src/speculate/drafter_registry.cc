@@ -1,10 +1,14 @@
 #include "speculate/drafter_registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "outrider/error.h"
+#include "speculate/drafter_weights.h"
 #include "speculate/drafters/cascade_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
@@ -27,85 +31,541 @@
 namespace outrider {
 namespace {
 
-constexpr DrafterKind kKinds[] = {
-    {"model", "model:PATH[,length=K,confidence=C,updates=D,vocabulary=V,weights=W]",
-     "a small model of the same vocabulary, or with vocabulary=shared of another, which drafts the "
-     "tokens that both have, or with vocabulary=text text that is cut anew; K tokens, or with "
-     "schedule=heuristic two more behind a draft accepted whole and one less behind others; drafts "
-     "end behind a token less likely than C; what is put into D drafts from the next text on; "
-     "weights=W holds its weights as f32, bf16, int8 or int4, whatever --weights says",
-     true, read_model_drafter},
-    {"eagle", "eagle:PATH[,confidence=C,weights=W]",
-     "an EAGLE or EAGLE-3 head on the target's hidden states: outrider train eagle", true,
-     read_eagle_drafter},
-    {"medusa", "medusa:PATH[,confidence=C,weights=W]",
-     "Medusa heads on the target's last hidden state: outrider train medusa", true,
-     read_medusa_drafter},
-    {"mtp", "mtp[:PATH][,confidence=C,weights=W]",
-     "multi-token prediction modules in PATH, or else in the target's own directory: outrider "
-     "train mtp",
-     true, read_mtp_drafter},
-    {"ngram", "ngram[:min=N,max=N,length=K,match=latest|first]",
-     "prompt lookup: what followed the last tokens where they stood before", false,
-     read_ngram_drafter},
-    {"reference", "reference:file=F[,file=G,min=N,length=K]",
-     "what follows the last tokens in given documents; a folder stands for its files", false,
-     read_reference_drafter},
-    {"suffix", "suffix[:length=K,total=N,cut=C,factor=F,across=TOKENS]",
-     "what has followed the end of the text most often, in earlier texts too with across", false,
-     read_suffix_drafter},
-    {"retrieval", "retrieval:path=FILE",
-     "what followed the last tokens in a large text: outrider datastore", false,
-     read_retrieval_drafter},
-    {"grammar", "grammar[:length=K]",
-     "what the request's grammar makes certain; for first: and relay:", false,
-     read_grammar_drafter},
-    {"lookahead", "lookahead[:window=W,ngram=N,guesses=G]",
-     "n-grams that the target itself writes in a Jacobi window", false, read_lookahead_drafter},
-    {"layerskip", "layerskip:layers=L or layerskip:skip=I+J, with [,confidence=C]",
-     "the target's own first L layers, or all but those listed, from 0", true,
-     read_layerskip_drafter},
-    {"jacobi", "jacobi[:length=K]", "what the target said behind its last guesses", false,
-     read_jacobi_drafter},
-    {"first", "first:A,B,...", "the first of these drafters that has a draft", false, nullptr,
-     read_first_drafter, ','},
-    {"merge", "merge:A+B+...", "the trees of these drafters united", false, nullptr,
-     read_merge_drafter, '+'},
-    {"relay", "relay:A+B+...", "the first of these drafters, and behind its tokens the next", false,
-     nullptr, read_relay_drafter, '+'},
-    {"staged", "staged:model:PATH+B",
-     "a small model, its weights=W as above, that the drafter B drafts for", true, nullptr,
-     read_staged_drafter, '+'},
-    {"cascade", "cascade:RULE+model:PATH+B",
-     "what a small model lets stand of the drafter B's by a rule of their own", true, nullptr,
-     read_cascade_drafter, '+'},
-    {"spoiled", "spoiled:tokens[:from=N,to=M]+A",
-     "the drafter A with other tokens in the place of its own, from the text's new token N on up "
-     "to "
-     "M: what a bad drafter costs",
-     false, nullptr, read_spoiled_drafter, '+'},
-};
+std::string in_words(double number) { return fmt::format("{}", number); }
+
+// Keys that several kinds have. example: a spec that gives the key.
+KeyDescription confidence_key(std::string example) {
+  return {.name = "confidence",
+          .value = "C",
+          .default_value = "0",
+          .meaning =
+              "A path of the draft ends behind the first token to which the drafter gives "
+              "less than this probability; 0 never ends it.",
+          .example = std::move(example)};
+}
+
+KeyDescription weights_key(std::string example) {
+  return {.name = DrafterWeights::kKey,
+          .value = "f32|bf16|int8|int4",
+          .default_value = "as --weights says",
+          .meaning = "Type of the drafter's weights in memory, whatever the target's are.",
+          .example = std::move(example)};
+}
+
+KeyDescription length_key(int length, std::string meaning, std::string example) {
+  return {.name = "length",
+          .value = "K",
+          .default_value = in_words(length),
+          .meaning = std::move(meaning),
+          .example = std::move(example)};
+}
+
+DrafterKind model_kind() {
+  return {
+      .description =
+          {.name = "model",
+           .form = "model:PATH",
+           .summary = "a small model of the same vocabulary",
+           .needs = "a model",
+           .about =
+               "A small language model proposes tokens under the request's own sampling settings. "
+               "PATH is a Hugging Face directory or a .gguf file. A draft takes one pass of the "
+               "model for each level of the tree. Every rule can use its distributions, but for "
+               "vocabulary=text.",
+           .keys = {length_key(kDefaultDraftLength,
+                               "Tokens of a draft in a row where no --tree is given; with "
+                               "schedule=heuristic those of the first draft.",
+                               "model:PATH,length=3"),
+                    {.name = "schedule",
+                     .value = "constant|heuristic",
+                     .default_value = "constant",
+                     .meaning =
+                         "heuristic: two tokens more behind a draft that was accepted whole, "
+                         "one less behind any other.",
+                     .example = "model:PATH,length=2,schedule=heuristic"},
+                    confidence_key("model:PATH,confidence=0.4"),
+                    {.name = "updates",
+                     .value = "DIR",
+                     .default_value = "none",
+                     .meaning = "A place where a better model may appear. It drafts from the next "
+                                "text on.",
+                     .example = "model:PATH,updates=tuned"},
+                    {.name = "vocabulary",
+                     .value = "same|shared|text",
+                     .default_value = "same",
+                     .meaning =
+                         "For a model of another vocabulary. shared: it drafts the tokens that "
+                         "both have. text: its text is cut into the target's tokens.",
+                     .example = "model:PATH,vocabulary=shared"},
+                    weights_key("model:PATH,weights=int8")},
+           .source = "Leviathan et al., Fast Inference from Transformers via Speculative Decoding "
+                     "(2023). schedule=heuristic: assisted generation of Hugging Face "
+                     "transformers. vocabulary=shared: Timor et al. (2025).",
+           .pays = "Where the target is read from memory and the model is many times smaller. "
+                   "outrider bench --simulate-acceptance shows what drafting with it costs here.",
+           .example = "outrider generate --model TARGET --drafter model:SMALL,length=4 \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .has_draft_prob = true,
+      .read = read_model_drafter};
+}
+
+DrafterKind eagle_kind() {
+  return {.description =
+              {.name = "eagle",
+               .form = "eagle:PATH",
+               .summary = "an EAGLE head on the target's states",
+               .needs = "heads",
+               .about = "One decoder layer reads the target's hidden states and goes on from its "
+                        "own predictions. The tensors in PATH tell EAGLE from EAGLE-3. "
+                        "outrider train eagle makes a head. Without --tree the draft is "
+                        "static:eagle1.",
+               .keys = {confidence_key("eagle:PATH,confidence=0.3"),
+                        weights_key("eagle:PATH,weights=int8")},
+               .source = "Li et al., EAGLE (arXiv 2401.15077), EAGLE-2 (2406.16858, the tree "
+                         "dynamic:) and EAGLE-3 (2503.01840).",
+               .pays = "Where there is a head for this very target. A level of the draft costs one "
+                       "layer. Trees gain more than chains.",
+               .example = "outrider generate --model TARGET --drafter eagle:HEAD \\\n"
+                          "    --prompt \"Once upon a time\""},
+          .has_draft_prob = true,
+          .read = read_eagle_drafter};
+}
+
+DrafterKind medusa_kind() {
+  return {.description =
+              {.name = "medusa",
+               .form = "medusa:PATH",
+               .summary = "Medusa heads on the target's states",
+               .needs = "heads",
+               .about = "Each head proposes one further token from the target's last hidden state. "
+                        "No head sees what the others drafted. outrider train medusa makes them. "
+                        "Without --tree the draft is static:medusa.",
+               .keys = {confidence_key("medusa:PATH,confidence=0.2"),
+                        weights_key("medusa:PATH,weights=int8")},
+               .source = "Cai et al., Medusa (arXiv 2401.10774).",
+               .pays = "Where heads have to be cheap to train and to run. Their chains are poor; "
+                       "trees make up for it.",
+               .example = "outrider generate --model TARGET --drafter medusa:HEADS \\\n"
+                          "    --prompt \"Once upon a time\""},
+          .has_draft_prob = true,
+          .read = read_medusa_drafter};
+}
+
+DrafterKind mtp_kind() {
+  return {.description =
+              {.name = "mtp",
+               .form = "mtp[:PATH]",
+               .summary = "multi-token prediction modules",
+               .needs = "heads",
+               .about = "Module k drafts the k-th token from what the module before it gave. The "
+                        "modules stand in PATH, or else in the target's own directory. "
+                        "outrider train mtp makes them. No draft is deeper than there are modules.",
+               .keys = {confidence_key("mtp:PATH,confidence=0.3"), weights_key("mtp:weights=int8")},
+               .source = "DeepSeek-AI, DeepSeek-V3 Technical Report (arXiv 2412.19437).",
+               .pays = "Where the target was trained with such modules: nothing else is to be "
+                       "loaded.",
+               .example = "outrider generate --model TARGET --drafter mtp \\\n"
+                          "    --prompt \"Once upon a time\""},
+          .has_draft_prob = true,
+          .read = read_mtp_drafter};
+}
+
+DrafterKind ngram_kind() {
+  const NgramDrafter::Options defaults;
+  return {
+      .description =
+          {.name = "ngram",
+           .form = "ngram",
+           .summary = "copies of what the text said before",
+           .needs = "nothing",
+           .about = "Prompt lookup: where the text's last tokens stood before, what followed them "
+                    "is the draft. It keeps an index of the text and runs no model.",
+           .keys = {{.name = "min",
+                     .value = "N",
+                     .default_value = in_words(defaults.shortest),
+                     .meaning = "Last tokens that must agree, at least. More of them draft less "
+                                "often and are right more often.",
+                     .example = "ngram:min=2,max=4"},
+                    {.name = "max",
+                     .value = "N",
+                     .default_value = in_words(defaults.longest),
+                     .meaning = "Last tokens that are compared, at most; more before fewer.",
+                     .example = "ngram:max=5"},
+                    length_key(defaults.length, "Tokens that are copied.", "ngram:length=6"),
+                    {.name = "match",
+                     .value = "latest|first",
+                     .default_value = "latest",
+                     .meaning = "Which place is copied from. latest goes on into the draft itself; "
+                                "first ends with the text, as in Hugging Face transformers.",
+                     .example = "ngram:min=1,max=2,match=first"}},
+           .source = "Saxena, Prompt Lookup Decoding (2023).",
+           .pays = "Where answers repeat their question: summaries, edits, code, extraction.",
+           .example = "outrider generate --model TARGET --drafter ngram:min=2,max=4 \\\n"
+                      "    --prompt-file notes.txt"},
+      .read = read_ngram_drafter};
+}
+
+DrafterKind reference_kind() {
+  const ReferenceDrafter::Options defaults;
+  return {
+      .description =
+          {.name = "reference",
+           .form = "reference:file=F",
+           .summary = "copies of given documents",
+           .needs = "texts",
+           .about = "The longest run of the text's last tokens that a document has decides. What "
+                    "follows its first occurrence there is the draft. The index is made anew at "
+                    "each start; documents have four million tokens at most.",
+           .keys = {{.name = "file",
+                     .value = "F",
+                     .meaning = "A document (UTF-8); a folder stands for all files in it.",
+                     .example = "reference:file=manual.txt",
+                     .repeatable = true},
+                    {.name = "min",
+                     .value = "N",
+                     .default_value = in_words(defaults.shortest),
+                     .meaning = "Last tokens that must agree, at least.",
+                     .example = "reference:file=manual.txt,min=4"},
+                    length_key(defaults.length, "Tokens that are copied.",
+                               "reference:file=manual.txt,length=20")},
+           .source = "Yang et al., Inference with Reference (LLMA, 2023).",
+           .pays = "Where answers quote documents that are known in advance, such as what was "
+                   "retrieved for the question.",
+           .example = "outrider generate --model TARGET --drafter reference:file=manual.txt \\\n"
+                      "    --prompt \"How is the filter changed?\""},
+      .read = read_reference_drafter};
+}
+
+DrafterKind suffix_kind() {
+  const SuffixDrafter::Options defaults;
+  return {
+      .description =
+          {.name = "suffix",
+           .form = "suffix",
+           .summary = "what has followed most often so far",
+           .needs = "nothing",
+           .about = "A suffix automaton of the text counts what followed each string that ends it. "
+                    "The draft is the tree of likely continuations in which most tokens may hope "
+                    "to be accepted. With a chain as --tree the likeliest path alone is drafted.",
+           .keys = {length_key(defaults.length, "Tokens of the longest path.", "suffix:length=8"),
+                    {.name = "total",
+                     .value = "N",
+                     .default_value = in_words(defaults.total),
+                     .meaning = "Tokens of a draft, at most.",
+                     .example = "suffix:total=32"},
+                    {.name = "cut",
+                     .value = "C",
+                     .default_value = in_words(defaults.cut),
+                     .meaning = "Paths of a lower probability are dropped.",
+                     .example = "suffix:factor=1,cut=0.6"},
+                    {.name = "factor",
+                     .value = "F",
+                     .default_value = in_words(defaults.factor),
+                     .meaning = "A path has at most so many tokens for each token of the string "
+                                "that it follows.",
+                     .example = "suffix:factor=1"},
+                    {.name = "across",
+                     .value = "TOKENS",
+                     .default_value = in_words(defaults.across),
+                     .meaning = "Tokens of earlier texts of this process that are remembered.",
+                     .example = "suffix:across=100000"}},
+           .source = "Oliaro et al., SuffixDecoding (2024).",
+           .pays = "Where texts repeat themselves or, with across, earlier ones. Where rows are "
+                   "dear, factor=1,cut=0.6 drafts what is nearly sure alone.",
+           .example = "outrider serve --model TARGET --drafter suffix:across=100000"},
+      .read = read_suffix_drafter};
+}
+
+DrafterKind retrieval_kind() {
+  return {
+      .description =
+          {.name = "retrieval",
+           .form = "retrieval:path=FILE",
+           .summary = "what follows in a large text",
+           .needs = "a datastore",
+           .about = fmt::format(
+               "The text's last tokens are looked up in a datastore. What stands behind their "
+               "occurrences is joined to a tree of at most {} tokens, {} deep. outrider datastore "
+               "build makes a store from texts.",
+               RetrievalDrafter::kNodes, RetrievalDrafter::kDepth),
+           .keys = {{.name = "path",
+                     .value = "FILE",
+                     .meaning = "The datastore, made for the target's vocabulary.",
+                     .example = "retrieval:path=code.store"}},
+           .source = "He et al., REST: Retrieval-Based Speculative Decoding (arXiv 2311.08252).",
+           .pays = "For text that others have written before: code against common libraries, "
+                   "boilerplate, one's own archive. The rows of a wide draft must be cheap.",
+           .example = "outrider generate --model TARGET --drafter retrieval:path=code.store \\\n"
+                      "    --prompt \"import numpy as\""},
+      .read = read_retrieval_drafter};
+}
+
+DrafterKind grammar_kind() {
+  return {
+      .description =
+          {.name = "grammar",
+           .form = "grammar",
+           .summary = "what the request's form makes certain",
+           .needs = "nothing",
+           .about = "Where --json-schema, --grammar or --regex leave no choice, the tokens that "
+                    "must follow are the draft. Without a form it drafts nothing.",
+           .keys = {length_key(GrammarDrafter::kLength, "Tokens of a draft, at most.",
+                               "grammar:length=8")},
+           .source = "This project (docs/grammar.md).",
+           .pays = "With every form, in front of another drafter: first:grammar,suffix.",
+           .example = "outrider generate --model TARGET --drafter first:grammar,suffix \\\n"
+                      "    --json-schema person.json --prompt \"Describe Ada Lovelace.\""},
+      .read = read_grammar_drafter};
+}
+
+DrafterKind lookahead_kind() {
+  const LookaheadDrafter::Options defaults;
+  return {
+      .description =
+          {.name = "lookahead",
+           .form = "lookahead",
+           .summary = "n-grams that the target itself writes",
+           .needs = "nothing",
+           .about = "Each pass of the target also runs a window of guesses at the text to come, "
+                    "one step of Jacobi iteration. The n-grams that it writes there are drafts of "
+                    "later rounds.",
+           .keys = {{.name = "window",
+                     .value = "W",
+                     .default_value = in_words(defaults.window.width),
+                     .meaning = "Columns of the window.",
+                     .example = "lookahead:window=15,ngram=5,guesses=15"},
+                    {.name = "ngram",
+                     .value = "N",
+                     .default_value = in_words(defaults.window.ngram),
+                     .meaning = "Tokens of an n-gram.",
+                     .example = "lookahead:ngram=4"},
+                    {.name = "guesses",
+                     .value = "G",
+                     .default_value = in_words(defaults.n_guesses),
+                     .meaning = "N-grams that are kept for each first token, and drafted.",
+                     .example = "lookahead:guesses=3"}},
+           .source = "Fu et al., Break the Sequential Dependency of LLM Inference Using Lookahead "
+                     "Decoding (2024).",
+           .pays = "Where there is no other drafter, a pass is bound by reading weights, and the "
+                   "text repeats its own turns: code, lists. It loses most from sampling.",
+           .example = "outrider generate --model TARGET --drafter lookahead:window=15,ngram=5 \\\n"
+                      "    --prompt \"def sort(\""},
+      .read = read_lookahead_drafter};
+}
+
+DrafterKind layerskip_kind() {
+  return {
+      .description =
+          {.name = "layerskip",
+           .form = "layerskip:layers=L",
+           .summary = "the target with some layers left out",
+           .needs = "nothing",
+           .about = "The target drafts for itself: with its first layers alone, or without those "
+                    "listed. It does all that model: does. outrider tune layers finds which "
+                    "layers to leave out.",
+           .keys = {{.name = "layers",
+                     .value = "L",
+                     .meaning = "Runs the first L layers. Either this or skip.",
+                     .example = "layerskip:layers=8"},
+                    {.name = "skip",
+                     .value = "I+J+...",
+                     .meaning =
+                         "Runs all layers but these, numbered from 0. Either this or layers.",
+                     .example = "layerskip:skip=1+3"},
+                    confidence_key("layerskip:layers=8,confidence=0.4")},
+           .source = "Elhoushi et al., LayerSkip (2024), for layers; Zhang et al., Draft & Verify "
+                     "(2024), for skip.",
+           .pays = "For targets that were trained to exit early, and for deep ones. Each drafted "
+                   "token costs the share of the layers that stay.",
+           .example = "outrider generate --model TARGET --drafter layerskip:skip=9+11+13 \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .has_draft_prob = true,
+      .read = read_layerskip_drafter};
+}
+
+DrafterKind jacobi_kind() {
+  return {
+      .description =
+          {.name = "jacobi",
+           .form = "jacobi",
+           .summary = "the target's last guesses, renewed",
+           .needs = "nothing",
+           .about = "The next tokens are guessed. Every pass of the target renews all of them: "
+                    "what it finds likeliest behind each guess is the next round's guess.",
+           .keys = {length_key(kDefaultDraftLength, "Tokens that are guessed.", "jacobi:length=8")},
+           .source = "Santilli et al., Accelerating Transformer Inference for Translation via "
+                     "Parallel Decoding (2023).",
+           .pays = "With models that were trained for it (consistency models), and seldom "
+                   "otherwise. It is the baseline of lookahead.",
+           .example = "outrider generate --model TARGET --drafter jacobi:length=8 \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .read = read_jacobi_drafter};
+}
+
+DrafterKind first_kind() {
+  return {
+      .description =
+          {.name = "first",
+           .form = "first:A,B,...",
+           .summary = "the first of these that has a draft",
+           .needs = "its parts",
+           .about = "The parts are asked in their order, and the first draft that is not empty is "
+                    "taken. Each part has its own keys; a key=value belongs to the part before it.",
+           .source = "This project (docs/drafters.md).",
+           .pays = "With a drafter in front that is nearly free and often silent, such as an "
+                   "index, and a model behind it.",
+           .example = "outrider generate --model TARGET \\\n"
+                      "    --drafter first:ngram:min=3,max=5,model:SMALL --prompt-file notes.txt"},
+      .read_parts = read_first_drafter,
+      .joined_by = ','};
+}
+
+DrafterKind merge_kind() {
+  return {.description =
+              {.name = "merge",
+               .form = "merge:A+B+...",
+               .summary = "the trees of these, united",
+               .needs = "its parts",
+               .about = "The trees of all parts are united into one, which the target judges in "
+                        "one pass. Rules that need distributions refuse it.",
+               .source = "Miao et al., SpecInfer (2024).",
+               .pays = "Where drafters know different things, such as a model and the text's own "
+                       "repetitions.",
+               .example = "outrider generate --model TARGET --drafter merge:model:SMALL+suffix \\\n"
+                          "    --prompt-file notes.txt"},
+          .read_parts = read_merge_drafter,
+          .joined_by = '+'};
+}
+
+DrafterKind relay_kind() {
+  return {
+      .description =
+          {.name = "relay",
+           .form = "relay:A+B+...",
+           .summary = "A, and B behind the tokens of A",
+           .needs = "its parts",
+           .about = "A drafts its own length. B goes on behind these tokens as if they stood. "
+                    "Only the first part may be a head.",
+           .source = "Chen et al., Cascade Speculative Drafting (2024), the horizontal cascade.",
+           .pays = "Where A is dear: tokens far out in a draft are seldom reached, and a "
+                   "cheaper drafter will do for them.",
+           .example = "outrider generate --model TARGET \\\n"
+                      "    --drafter relay:model:SMALL,length=3+ngram:length=6 \\\n"
+                      "    --prompt-file notes.txt"},
+      .read_parts = read_relay_drafter,
+      .joined_by = '+'};
+}
+
+// What the model within staged: and cascade: takes. before: what stands before its keys.
+std::vector<KeyDescription> inner_model_keys(const std::string& before, const std::string& behind) {
+  return {confidence_key(before + ",confidence=0.4" + behind),
+          weights_key(before + ",weights=int8" + behind)};
+}
+
+DrafterKind staged_kind() {
+  return {
+      .description =
+          {.name = "staged",
+           .form = "staged:model:PATH+B",
+           .summary = "a model that B drafts for",
+           .needs = "a model",
+           .about = "The drafter B drafts for the model as the model drafts for the target. "
+                    "Drafts have the law of the model's own, so that every rule works. The "
+                    "model's keys stand behind its PATH.",
+           .keys = inner_model_keys("staged:model:PATH", "+ngram"),
+           .source = "Spector and Re, Accelerating LLM Inference with Staged Speculative "
+                     "Decoding (2023); Chen et al., Cascade Speculative Drafting (2024).",
+           .pays = "Where the steps of the model are most of what a round costs.",
+           .example = "outrider generate --model TARGET --drafter staged:model:SMALL+suffix \\\n"
+                      "    --prompt-file notes.txt"},
+      .has_draft_prob = true,
+      .read_parts = read_staged_drafter,
+      .joined_by = '+'};
+}
+
+DrafterKind cascade_kind() {
+  return {.description =
+              {.name = "cascade",
+               .form = "cascade:RULE+model:PATH+B",
+               .summary = "what a model lets stand of B by a rule",
+               .needs = "a model",
+               .about = "B drafts for the model, which judges by RULE (outrider rules). What it "
+                        "lets stand is the draft. generate --cascade \"spec:A>B>C\" is short for "
+                        "it. The model's keys stand behind its PATH.",
+               .keys = inner_model_keys("cascade:token-v3:alpha=0.3+model:PATH", "+model:SMALLER"),
+               .source = "Narasimhan et al., Faster Cascades via Speculative Decoding (2024), with "
+                         "the rule between each two of three models.",
+               .pays = "With three models of one family and one vocabulary.",
+               .example = "outrider generate --model LARGE --rule token-v3:alpha=0.3 \\\n"
+                          "    --drafter cascade:token-v3:alpha=0.3+model:MIDDLE+model:SMALL \\\n"
+                          "    --prompt \"Once upon a time\""},
+          .has_draft_prob = true,
+          .read_parts = read_cascade_drafter,
+          .joined_by = '+'};
+}
+
+DrafterKind spoiled_kind() {
+  return {
+      .description =
+          {.name = "spoiled",
+           .form = "spoiled:tokens+A",
+           .summary = "A with other tokens in its drafts",
+           .needs = "its parts",
+           .about = "What a drafter costs where it is wrong: A drafts, and other tokens take "
+                    "the place of its own. The keys stand behind tokens.",
+           .keys = {{.name = "from",
+                     .value = "N",
+                     .default_value = "0",
+                     .meaning = "The first of the text's new tokens, from 0, where drafts are "
+                                "other ones.",
+                     .example = "spoiled:tokens:from=200+model:PATH"},
+                    {.name = "to",
+                     .value = "M",
+                     .default_value = "never",
+                     .meaning = "The first new token where they are A's again.",
+                     .example = "spoiled:tokens:from=200,to=400+model:PATH"}},
+           .source = "Ours.",
+           .pays = "Never: it shows what speculation loses by a useless drafter, and by one that "
+                   "changes.",
+           .example = "outrider generate --model TARGET --drafter spoiled:tokens+model:SMALL \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .read_parts = read_spoiled_drafter,
+      .joined_by = '+'};
+}
 
 }  // namespace
 
-std::span<const DrafterKind> drafter_kinds() { return kKinds; }
+std::span<const DrafterKind> drafter_kinds() {
+  static const std::vector<DrafterKind> kinds = {
+      model_kind(),     eagle_kind(),   medusa_kind(),    mtp_kind(),     ngram_kind(),
+      reference_kind(), suffix_kind(),  retrieval_kind(), grammar_kind(), lookahead_kind(),
+      layerskip_kind(), jacobi_kind(),  first_kind(),     merge_kind(),   relay_kind(),
+      staged_kind(),    cascade_kind(), spoiled_kind()};
+  return kinds;
+}
 
-DrafterPlan read_drafter(std::string_view spec) {
-  const std::string_view name = spec.substr(0, spec.find(':'));
-  const auto* const kind =
-      std::find_if(std::begin(kKinds), std::end(kKinds),
-                   [&](const DrafterKind& known) { return known.name == name; });
-  if (kind == std::end(kKinds)) {
+DrafterPlan read_drafter(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  const std::span<const DrafterKind> kinds = drafter_kinds();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const DrafterKind& known) {
+    return known.description.name == name;
+  });
+  if (kind == kinds.end()) {
     std::vector<std::string_view> names = {"none"};  // what a user may write in a drafter's place
-    for (const DrafterKind& known : kKinds) names.push_back(known.name);
+    names.reserve(kinds.size() + 1);
+    for (const DrafterKind& known : kinds) names.push_back(known.description.name);
     Spec::parse("drafter", name).require_name(names);
-    throw UsageError("read drafter", std::string(spec), "a drafter", "none as a part of another");
+    throw UsageError("read drafter", std::string(text), "a drafter", "none as a part of another");
   }
-  if (kind->read != nullptr) return kind->read(Spec::parse("drafter", spec));
+  if (kind->read != nullptr) {
+    const Spec spec = Spec::parse("drafter", text);
+    spec.require_described_keys(kind->description.keys);
+    return kind->read(spec);
+  }
   const std::vector<std::string> parts =
-      split_specs(spec.substr(std::min(spec.size(), name.size() + 1)), kind->joined_by);
+      split_specs(text.substr(std::min(text.size(), name.size() + 1)), kind->joined_by);
   if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
-    throw UsageError("read drafter", spec, "a drafter as every part", "an empty one");
+    throw UsageError("read drafter", text, "a drafter as every part", "an empty one");
   }
   return kind->read_parts(parts);
 }

@@ -1,4 +1,4 @@
-// The drafters there are: a line each.
+// The drafters there are: what reads each, and what people read about it.
 #ifndef OUTRIDER_SPECULATE_DRAFTER_REGISTRY_H_
 #define OUTRIDER_SPECULATE_DRAFTER_REGISTRY_H_
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "outrider/spec_description.h"
 #include "speculate/drafter_plan.h"
 
 namespace outrider {
@@ -14,11 +15,10 @@ namespace outrider {
 using ReadDrafterOfOthers = DrafterPlan (*)(std::span<const std::string> parts);
 
 struct DrafterKind {
-  std::string_view name;
-  std::string_view usage;    // its spec, for people to read
-  std::string_view summary;  // what it is, likewise
-  bool has_draft_prob;       // every drafter of the kind has distributions: what errors recommend
-  ReadDrafter read;
+  SpecDescription description;
+  bool has_draft_prob = false;  // every drafter of the kind has distributions: for error messages
+  // Gets specs that have described keys alone.
+  ReadDrafter read = nullptr;
   // Instead of `read`, for drafters made of others: the specs of these, and what joins them.
   ReadDrafterOfOthers read_parts = nullptr;
   char joined_by = ',';
@@ -27,8 +27,8 @@ struct DrafterKind {
 // In the order of the documentation.
 std::span<const DrafterKind> drafter_kinds();
 
-// Throws UsageError for an unknown name, listing the known ones, and whatever the kind's own reader
-// throws.
+// Throws UsageError for an unknown name, listing the known ones, for keys that are not described,
+// and whatever the kind's own reader throws.
 DrafterPlan read_drafter(std::string_view spec);
 
 }  // namespace outrider

@@ -58,10 +58,9 @@ class LastTimeDrafter final : public IndexDrafter {
   std::unordered_map<SequenceId, Text> texts_;
 };
 
-// "last-time[:length=K]"
+// "last-time[:length=K]". The registry refuses keys that its description does not have.
 inline DrafterPlan read_last_time_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"length"});
   const int length = spec.integer("length", 1, kMostDraftNodes).value_or(4);
   return {.traits = {}, .shape = chain_shape(length), .make = [length](const DrafterMaterials&) {
             return std::make_unique<LastTimeDrafter>(length);

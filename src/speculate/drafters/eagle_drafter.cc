@@ -203,7 +203,6 @@ void EagleDrafter::observe(std::span<const RoundResult> results) {
 void EagleDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_eagle_drafter(const Spec& spec) {
-  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = std::make_shared<FixedShape>(eagle1_tree()),
           .confidence = spec.number("confidence", 0, 1).value_or(0),

@@ -34,7 +34,6 @@ void GrammarDrafter::propose_one(const DraftJob& job) {
 
 DrafterPlan read_grammar_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"length"});
   const int length = static_cast<int>(
       spec.integer("length", 1, kMostDraftNodes).value_or(GrammarDrafter::kLength));
   return {.traits = {},

@@ -37,7 +37,6 @@ void JacobiDrafter::rewind(const Context& context, std::size_t) { blocks_.at(con
 
 DrafterPlan read_jacobi_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"length"});
   DrafterPlan plan;
   plan.shape =
       chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength));

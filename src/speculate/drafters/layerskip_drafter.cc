@@ -53,7 +53,6 @@ void ShortenedModel::forward(std::span<const TokenBlock> blocks, const ForwardRe
 
 DrafterPlan read_layerskip_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"layers", "skip", "confidence"});
   const std::optional<int> n_first = spec.integer("layers", 1, kMostLayers);
   const std::optional<std::string> skipped = spec.text("skip");
   if (n_first.has_value() == skipped.has_value()) {

@@ -97,7 +97,6 @@ void LookaheadDrafter::observe(std::span<const RoundResult> results) {
 
 DrafterPlan read_lookahead_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"window", "ngram", "guesses"});
   LookaheadDrafter::Options options;
   options.window.width = spec.integer("window", 1, kMostDraftNodes).value_or(options.window.width);
   options.window.ngram = spec.integer("ngram", 2, kMostDraftNodes).value_or(options.window.ngram);

@@ -75,7 +75,6 @@ void MedusaDrafter::observe(std::span<const RoundResult> results) {
 void MedusaDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_medusa_drafter(const Spec& spec) {
-  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = std::make_shared<FixedShape>(medusa_tree()),
           .confidence = spec.number("confidence", 0, 1).value_or(0),

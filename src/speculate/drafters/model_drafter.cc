@@ -234,8 +234,6 @@ void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std:
 void ModelDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_model_drafter(const Spec& spec) {
-  spec.require_keys(
-      {"length", "schedule", "confidence", "updates", "vocabulary", DrafterWeights::kKey});
   const DrafterWeights weights = DrafterWeights::read(spec);
   const DraftLength length{
       .first = spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength),

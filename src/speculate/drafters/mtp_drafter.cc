@@ -227,7 +227,6 @@ void MtpDrafter::observe(std::span<const RoundResult> results) {
 void MtpDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_mtp_drafter(const Spec& spec) {
-  spec.require_keys({"confidence", DrafterWeights::kKey});
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = chain_shape(kDefaultDraftLength),
           .confidence = spec.number("confidence", 0, 1).value_or(0),

@@ -53,7 +53,6 @@ DrafterPlan read_ngram_drafter(const Spec& spec) {
   // An n-gram that long has one continuation in any text that is not made of copies.
   constexpr int kLongest = 64;
   spec.require_no_value();
-  spec.require_keys({"min", "max", "length", "match"});
   NgramDrafter::Options options;
   const auto shortest = spec.integer("min", 1, kLongest);
   const auto longest = spec.integer("max", 1, kLongest);

@@ -100,7 +100,6 @@ void ReferenceDrafter::propose(std::span<DraftJob> jobs) {
 
 DrafterPlan read_reference_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"file", "min", "length"}, {"file"});
   const std::vector<std::string> files = spec.texts("file");
   if (files.empty() || std::count(files.begin(), files.end(), "") > 0) {
     throw UsageError("read drafter", "reference", "file=, a text or a folder of texts", "none");

@@ -138,7 +138,6 @@ void RetrievalDrafter::grow(DraftTree& tree, int depth, int n_nodes, bool is_cha
 
 DrafterPlan read_retrieval_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"path"});
   const std::string path = spec.text("path").value_or("");
   if (path.empty()) throw UsageError("read drafter", "retrieval", "path=FILE", "none");
   return {.traits = {},

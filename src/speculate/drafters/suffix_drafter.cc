@@ -144,7 +144,6 @@ int SuffixDrafter::n_remembered() const { return earlier_[0].n_tokens() + earlie
 
 DrafterPlan read_suffix_drafter(const Spec& spec) {
   spec.require_no_value();
-  spec.require_keys({"length", "total", "cut", "factor", "across"});
   SuffixDrafter::Options options;
   const auto total = spec.integer("total", 1, kMostDraftNodes);
   options.length = spec.integer("length", 1, kMostDraftNodes)

@@ -1,0 +1,35 @@
+// The flag of commands that may write a trace of their rounds.
+#ifndef OUTRIDER_APPS_TRACE_FLAGS_H_
+#define OUTRIDER_APPS_TRACE_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model_flags.h"
+#include "outrider/round_trace.h"
+
+namespace outrider::cli {
+
+CLI::Option* add_trace_flag(CLI::App& app, std::string& file);
+
+// The trace of one program, if it is asked for.
+class ProgramTrace {
+ public:
+  // file: "" for none. Throws Error where it cannot be written, or is one of the models' own.
+  ProgramTrace(const std::string& file, const ModelFlags& models);
+
+  // Of the batch that runs this model; null where there is no trace.
+  std::shared_ptr<RoundObserver> observer(const std::string& model);
+  // Says on standard error, once, that nothing is written any more. On one thread at a time.
+  void warn_of_failure();
+
+ private:
+  std::optional<RoundTrace> trace_;
+  bool has_warned_ = false;
+};
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TRACE_FLAGS_H_
