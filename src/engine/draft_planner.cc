@@ -297,7 +297,7 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
       const DraftTree& tree = share.stream->tree;
       if (share.draft_depth == 0 || tree.n_drafted() == 0) continue;
       ++drafted.n_texts;
-      drafted.n_nodes += tree.n_drafted();
+      drafted.n_nodes += tree.n_nodes() - 1;
       drafted.deepest = std::max(drafted.deepest, tree.node(tree.n_drafted()).depth);
       drafted.n_accepted += static_cast<int>(share.stream->verdict.path.size());
       drafted.n_behind += of_round_[i].n_behind;

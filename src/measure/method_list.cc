@@ -55,7 +55,7 @@ ComparedMethod read_method(const std::string& text, const ModelOptions& drafter_
     // How deep drafts are depends on the clock; by "coupled" a seed gives the same text all the
     // same.
     speculation.verify = "coupled";
-  } else {
+  } else if (parts[1] != "own") {
     speculation.tree = parts[1];
   }
   if (parts.size() == kMostParts) speculation.verify = parts[2];

@@ -204,7 +204,9 @@ Budget Decoder::draft_budget(const StreamShare& share) const {
   const std::int64_t depth = std::clamp<std::int64_t>(std::min(wanted, room), 0, most);
   return {.depth = static_cast<int>(depth),
           .n_nodes = drafts_fit_ ? shape.n_nodes() : 0,
-          .scratch_depth = scratch_fits_ ? static_cast<int>(std::max<std::int64_t>(room, 0)) : 0};
+          .scratch_depth = scratch_fits_ && share.draft_depth > 0
+                               ? static_cast<int>(std::max<std::int64_t>(room, 0))
+                               : 0};
 }
 
 RoundTimes Decoder::round(std::span<Stream* const> streams, const CommitFunction& on_commit) {
@@ -296,7 +298,8 @@ void Decoder::draft() {
                        .noise = acceptance.draft_noise(),
                        .record_raw = acceptance.needs().raw_draft,
                        .tree = &stream.tree,
-                       .judged = stream.sequence.get()});
+                       .judged = stream.sequence.get(),
+                       .asks_at_leaves = acceptance.needs().leaf_draft});
     }
     if (jobs_.empty()) continue;
     const auto began = Clock::now();

@@ -62,6 +62,7 @@ struct DraftJob {
   // The keys and values of the model that is drafted for, of all tokens of the context but the
   // last, for drafters that can use them (LanguageModel::fork_without); null: not to be had.
   const Sequence* judged = nullptr;
+  bool asks_at_leaves = true;  // draft_at() may follow (RuleNeeds::leaf_draft)
 };
 
 // The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),

@@ -94,11 +94,34 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   outrider::prefill(*model_, sequence, tokens, output());
 }
 
+void ModelDrafter::follow(State& state, const Sequence& judged) const {
+  auto sequence = drafting_.follow(judged);
+  if (sequence == nullptr) return;
+  state.sequence = std::move(sequence);
+  state.follows = true;
+}
+
+// As long as there is the copy, the target's next token copies the page that it stands in.
+void ModelDrafter::leave(State& state) {
+  if (!state.follows || state.asks_at_leaves) return;
+  state.pending.clear();
+  state.sequence->keep({});
+  state.sequence->rewind(0);
+  state.follows = false;
+}
+
 int ModelDrafter::prepare(const DraftJob& job) {
   State& state = states_.at(job.context->id);
-  if (drafting_.follow && job.judged != nullptr) {
-    if (auto sequence = drafting_.follow(*job.judged)) state.sequence = std::move(sequence);
-  }
+  state.asks_at_leaves = job.asks_at_leaves;
+  const bool is_asked = job.budget.depth > 0 || job.asks_at_leaves;
+  if (drafting_.follow && job.judged != nullptr && is_asked) follow(state, *job.judged);
+  const int depth = room_for(job);
+  if (depth <= 0) leave(state);
+  return depth;
+}
+
+int ModelDrafter::room_for(const DraftJob& job) {
+  State& state = states_.at(job.context->id);
   const auto n_tokens = static_cast<int>(job.context->tokens.size());
   const int context = model_->config().context_length;
   if (n_tokens > model_->context_of(*state.sequence) && n_tokens <= context) {
@@ -154,7 +177,9 @@ LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Grow
 }
 
 void ModelDrafter::complete(const Growing& draft) {
-  draft.growth->renumber(states_.at(draft.context().id).pending);
+  State& state = states_.at(draft.context().id);
+  draft.growth->renumber(state.pending);
+  leave(state);
 }
 
 bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {

@@ -81,8 +81,10 @@ class ModelDrafter final : public LevelwiseDrafter {
   struct State {
     std::unique_ptr<Sequence> sequence;
     std::vector<int> pending;
-    int length = 0;     // of the next draft, where it follows acceptance
-    bool lags = false;  // tokens are missing before those that prefill() shows
+    int length = 0;               // of the next draft, where it follows acceptance
+    bool lags = false;            // tokens are missing before those that prefill() shows
+    bool follows = false;         // the sequence is a copy of the one that judges
+    bool asks_at_leaves = false;  // it is needed behind the draft
   };
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
@@ -91,6 +93,9 @@ class ModelDrafter final : public LevelwiseDrafter {
 
   bool can_run(std::span<const TokenId> tokens) const;
   void catch_up(const Context& context, Sequence& sequence);
+  int room_for(const DraftJob& job);
+  void follow(State& state, const Sequence& judged) const;
+  static void leave(State& state);
 
   std::unique_ptr<LanguageModel> model_;
   ModelDrafting drafting_;
