@@ -130,7 +130,9 @@ void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
     const std::size_t at = index_of(drafter);
     planned.deepest = std::min(stream.drafting.shape->depth(), DraftPast::kDeepest);
     planned.fixed = !text.adaptive;
-    planned.ends_itself = stream.drafting.shape->is_chain() && drafter->traits().has_draft_prob;
+    of_round.rates = text.adaptive && drafter->rates_tokens();
+    planned.ends_itself =
+        of_round.rates || (stream.drafting.shape->is_chain() && drafter->traits().has_draft_prob);
     planned.drafter = static_cast<int>(at);
     planned.past = &text.drafting->past_;
     planned.prior = &drafts_of(drafters_[at], stream).past;
@@ -176,23 +178,42 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (!is_of(i) || planned_[i].fixed) continue;
       const Text& text = texts[of_round_[i].text];
+      if (of_round_[i].rates) {
+        const int n_likely = std::max(1, static_cast<int>(n_likely_to_draft(drafter)));
+        text.drafting->nodes_.begin(drafts_of(of, *text.share->stream).trust,
+                                    prices(of, n_likely, 0));
+        text.share->worth = &text.drafting->nodes_;
+        continue;
+      }
       const bool is_whole = step_planner_.depths()[i] == DraftPast::kDeepest;
       if (!is_whole) text.share->draft_depth = step_planner_.depths()[i];
       if (!planned_[i].ends_itself || step_planner_.depths()[i] == 0) continue;
       const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
-      text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting));
+      text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting, 1));
     }
   }
 }
 
-// What one more token takes behind so many drafted ones, in tokens that are gained in that time.
-PayingStop::Prices DraftPlanner::prices(const OfDrafter& of, int n_drafting) const {
+// Texts of the round that a drafter is going to have a draft for, where it decides that itself.
+double DraftPlanner::n_likely_to_draft(std::size_t drafter) const {
+  double n = 0;
+  for (const PlannedText& planned : planned_) {
+    if (planned.drafter != static_cast<int>(drafter) || planned.prior == nullptr) continue;
+    const DraftPast::Counts& first = planned.prior->counts()[0];
+    if (first.rounds > 0) n += std::min(first.nodes / first.rounds, 1.0);
+  }
+  return n;
+}
+
+// What one more token takes behind n_before drafted ones, one more, .., in tokens that are gained
+// in that time.
+PayingStop::Prices DraftPlanner::prices(const OfDrafter& of, int n_drafting, int n_before) const {
   const int n_rows = static_cast<int>(planned_.size()) + n_prompt_;
   const double a_level = passes_.scale() * of.known.levels.seconds(n_drafting) / n_drafting;
   PayingStop::Prices prices;
   for (std::size_t depth = 0; depth < prices.size(); ++depth) {
     // The slope over a few rows: costs go in steps.
-    const int before = n_rows + n_drafting * (static_cast<int>(depth) + 1);
+    const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);
     const int n_more = 4 * n_drafting;
     const double more = passes_.seconds(before + n_more) - passes_.seconds(before);
     prices[depth] = step_planner_.tokens_per_second() * (a_level + std::max(more, 0.0) / n_more);
@@ -208,16 +229,18 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     of.trial = nullptr;
     const Text* shortest = nullptr;
     bool drafts = false;
+    bool rates = false;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (planned_[i].drafter != static_cast<int>(drafter) || of_round_[i].waits) continue;
       const Text& text = texts[of_round_[i].text];
       drafts = drafts || text.share->draft_depth > 0;
+      rates = rates || of_round_[i].rates;
       if (shortest == nullptr ||
           text.share->stream->tokens.size() < shortest->share->stream->tokens.size()) {
         shortest = &text;
       }
     }
-    if (shortest == nullptr) continue;
+    if (shortest == nullptr || rates) continue;  // that is never off
     if (drafts) {
       of.pays = true;
       of.seconds_off = 0;
@@ -314,6 +337,9 @@ void DraftPlanner::learn_of(const Text& text, OfDrafter& of) {
   n_rounds_off_ = 0;
   KnownOfDrafter::Drafts& known = drafts_of(of, stream);
   const auto accepted = static_cast<int>(stream.verdict.path.size());
+  if (text.share->worth != nullptr) {
+    text.drafting->nodes_.learn(stream.tree, stream.verdict, known.trust);
+  }
   if (of.trial == &stream && accepted > 0) {
     known.past.suppose(kSupposed, kBest);
     known.trust.forget_all();

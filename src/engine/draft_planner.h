@@ -12,6 +12,7 @@
 
 #include "engine/draft_past.h"
 #include "engine/pass_times.h"
+#include "engine/paying_nodes.h"
 #include "engine/paying_stop.h"
 #include "engine/step_plan.h"
 #include "speculate/decoder.h"
@@ -33,6 +34,7 @@ class DraftingText {
 
   DraftPast past_ = DraftPast(kKeeps);
   PayingStop stop_;
+  PayingNodes nodes_;
 };
 
 // What is known of a drafter. Times are those at PassTimes::scale() 1 of the target's passes: a
@@ -102,6 +104,7 @@ class DraftPlanner {
     std::size_t text = 0;      // of the round's
     std::size_t n_behind = 0;  // Drafter::n_behind() before it
     bool waits = false;        // for its first token, whatever drafts would bring
+    bool rates = false;        // its drafts go by what their tokens are worth
   };
   // What a drafter did in the round.
   struct Drafted {
@@ -116,7 +119,8 @@ class DraftPlanner {
   static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
   void add_planned(std::span<const Text> texts, std::size_t index);
   void set_shares(std::span<const Text> texts);
-  PayingStop::Prices prices(const OfDrafter& of, int n_drafting) const;
+  PayingStop::Prices prices(const OfDrafter& of, int n_drafting, int n_before) const;
+  double n_likely_to_draft(std::size_t drafter) const;
   double horizon(const Stream& stream) const;
   void try_again(std::span<const Text> texts);
   void note_off(OfDrafter& of) const;

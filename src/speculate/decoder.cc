@@ -294,6 +294,7 @@ void Decoder::draft() {
                        .budget = draft_budget(drafted_[index]),
                        .shape = stream.drafting.shape.get(),
                        .stop = stream.drafting.stop,
+                       .worth = drafted_[index].worth,
                        .chance = stream.chance,
                        .noise = acceptance.draft_noise(),
                        .record_raw = acceptance.needs().raw_draft,

@@ -14,6 +14,7 @@
 #include "sampling/transform.h"
 #include "speculate/acceptance.h"
 #include "speculate/draft_tree.h"
+#include "speculate/draft_worth.h"
 #include "speculate/tree_shape.h"
 
 namespace outrider {
@@ -55,6 +56,7 @@ struct DraftJob {
   Budget budget;
   const TreeShape* shape = nullptr;  // never null
   const StopRule* stop = nullptr;    // may be null
+  DraftWorth* worth = nullptr;       // for drafters that rates_tokens(); null: all that fits
   Chance* chance = nullptr;
   DraftNoise noise = DraftNoise::fresh;
   bool record_raw = false;    // set raw_draft wherever draft_prob is set (RuleNeeds::raw_draft)
@@ -124,6 +126,9 @@ class Drafter {
   // Whether its keys and values lie in the target's KV cache: it may take as much again there as
   // the target does, and a page more, for each text.
   virtual bool uses_target_cache() const { return false; }
+
+  // Whether it drafts by DraftJob::worth, where that is given.
+  virtual bool rates_tokens() const { return false; }
 
   // Whether propose() runs by itself what prefill() has not shown it of a text, all of it: a text
   // that is not drafted for, for now, costs nothing then (Stream::defers_drafter).

@@ -11,7 +11,8 @@ namespace outrider {
 
 // Every proposal is a point mass, so that rules that ask for the drafter's distributions refuse it.
 // Such drafters know their own trees: of a job's shape they look at the budget, and at whether it
-// is a chain. They take no notice of stop rules, having no probabilities that these could go by.
+// is a chain. They take no notice of stop rules, having no probabilities that these could go by;
+// some know what DraftWorth goes by.
 class IndexDrafter : public Drafter {
  public:
   DrafterTraits traits() const final { return {}; }

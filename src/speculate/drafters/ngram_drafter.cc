@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "outrider/error.h"
+#include "speculate/rated_chain.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -33,11 +34,13 @@ void NgramDrafter::propose(std::span<DraftJob> jobs) {
     auto source = static_cast<std::size_t>(first ? found.first_end : found.previous_end) + 1;
     int length = std::min({options_.length, job.budget.depth, job.budget.n_nodes});
     if (first) length = std::min(length, static_cast<int>(tokens.size() - source));
+    RatedChain chain(job.worth, std::min(found.length, options_.longest));
     for (int node = 0; node < length; ++node, ++source) {
       const TokenId token =
           source < tokens.size()
               ? tokens[source]
               : job.tree->node(static_cast<int>(source - tokens.size()) + 1).token;
+      if (!chain.goes_on(node, token)) break;
       job.tree->add_child(node, token, kPointMass);
     }
   }

@@ -34,6 +34,7 @@ class NgramDrafter final : public IndexDrafter {
 
   explicit NgramDrafter(const Options& options) : options_(options) {}
   std::string_view name() const override { return "ngram"; }
+  bool rates_tokens() const override { return true; }
   void begin(const Context& context) override;
   void propose(std::span<DraftJob> jobs) override;
   void rewind(const Context& context, std::size_t n_common) override;

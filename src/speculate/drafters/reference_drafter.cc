@@ -11,6 +11,7 @@
 #include "base/files_below.h"
 #include "base/mapped_file.h"
 #include "outrider/error.h"
+#include "speculate/rated_chain.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -92,7 +93,9 @@ void ReferenceDrafter::propose(std::span<DraftJob> jobs) {
     }
     if (match.length < options_.shortest) continue;
     const int length = std::min({options_.length, job.budget.depth, job.budget.n_nodes});
+    RatedChain chain(job.worth, match.length);
     for (int node = 0; node < length && tokens_[source] != kNoToken; ++node, ++source) {
+      if (!chain.goes_on(node, tokens_[source])) break;
       job.tree->add_child(node, tokens_[source], kPointMass);
     }
   }

@@ -38,6 +38,7 @@ class ReferenceDrafter final : public IndexDrafter {
   ReferenceDrafter(const std::vector<std::vector<TokenId>>& documents, int vocabulary_size,
                    const Options& options);
   std::string_view name() const override { return "reference"; }
+  bool rates_tokens() const override { return true; }
   void propose(std::span<DraftJob> jobs) override;
 
  private:

@@ -36,6 +36,8 @@ class SpoiledDrafter final : public ForwardingDrafter {
         vocabulary_size_(vocabulary_size) {}
 
   std::string_view name() const override { return "spoiled"; }
+  // What the inner drafter leaves out is not spoiled.
+  bool rates_tokens() const override { return false; }
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override;
   void begin(const Context& context) override;
   void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;

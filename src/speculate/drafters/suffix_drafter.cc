@@ -27,6 +27,7 @@ void SuffixDrafter::propose(std::span<DraftJob> jobs) {
     catch_up(text, *job.context);
     best_.nodes.clear();
     best_.score = 0;
+    best_.refused = {};
     consider(text.index, text.index.suffix(), job);
     if (options_.across > 0) {
       const std::span<const TokenId> tokens = job.context->tokens;
@@ -38,7 +39,14 @@ void SuffixDrafter::propose(std::span<DraftJob> jobs) {
         consider(index, match, job);
       }
     }
-    for (const Node& node : best_.nodes) job.tree->add_child(node.parent, node.token, kPointMass);
+    for (const Node& node : best_.nodes) {
+      job.tree->add_child(node.parent, node.token, kPointMass);
+      if (job.worth != nullptr) job.worth->drafted(node.certainty);
+    }
+    const Node& refused = best_.refused;
+    if (refused.token != kNoToken) {
+      job.worth->refused(refused.parent, refused.token, refused.certainty);
+    }
   }
 }
 
@@ -48,7 +56,11 @@ void SuffixDrafter::consider(const SuffixAutomaton& index, SuffixAutomaton::Matc
                              const DraftJob& job) {
   while (match.state != SuffixAutomaton::kRoot) {
     grow(index, match, job);
-    if (growing_.score > best_.score) std::swap(growing_, best_);
+    if (growing_.score > best_.score) {
+      std::swap(growing_, best_);
+    } else if (best_.nodes.empty() && best_.refused.token == kNoToken) {
+      best_.refused = growing_.refused;
+    }
     match.state = index.state(match.state).link;
     match.length = index.state(match.state).length;
   }
@@ -59,9 +71,9 @@ void SuffixDrafter::grow(const SuffixAutomaton& index, const SuffixAutomaton::Ma
   const int n_nodes = std::min(options_.total, job.budget.n_nodes);
   const int depth = static_cast<int>(std::min<double>(std::min(options_.length, job.budget.depth),
                                                       options_.factor * match.length));
-  const bool chain = job.shape->is_chain();
   growing_.nodes.clear();
   growing_.score = 0;
+  growing_.refused = {};
   candidates_.clear();
   // The likeliest first; of equals the shallower, then the one proposed behind the earlier node,
   // then the lower id: the order must not depend on how a heap is made.
@@ -74,7 +86,7 @@ void SuffixDrafter::grow(const SuffixAutomaton& index, const SuffixAutomaton::Ma
   const auto expand = [&](const Node& node, int place) {
     if (node.depth > depth) return;
     const std::size_t before = candidates_.size();
-    push_children(index, node, place, chain);
+    push_children(index, node, place, job);
     for (std::size_t end = before + 1; end <= candidates_.size(); ++end) {
       std::push_heap(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(end),
                      less);
@@ -85,8 +97,14 @@ void SuffixDrafter::grow(const SuffixAutomaton& index, const SuffixAutomaton::Ma
     std::pop_heap(candidates_.begin(), candidates_.end(), less);
     const Node node = candidates_.back();
     candidates_.pop_back();
+    const auto n = static_cast<int>(growing_.nodes.size()) + 1;
+    const double price = job.worth == nullptr ? 0 : std::max(job.worth->price(n), options_.cut);
+    if (node.prob < price) {
+      growing_.refused = node;
+      break;
+    }
     growing_.nodes.push_back(node);
-    growing_.score += node.prob;
+    growing_.score += node.prob - price;
     Node next = node;
     ++next.depth;
     expand(next, static_cast<int>(growing_.nodes.size()));
@@ -95,7 +113,7 @@ void SuffixDrafter::grow(const SuffixAutomaton& index, const SuffixAutomaton::Ma
 
 // The continuations of a node's string whose paths are likely enough; `node.depth` is theirs.
 void SuffixDrafter::push_children(const SuffixAutomaton& index, const Node& node, int place,
-                                  bool chain) {
+                                  const DraftJob& job) {
   double n_followed = 0;
   for (const SuffixAutomaton::Transition& next : index.state(node.match.state).next) {
     if (next.token != kNoToken) n_followed += index.state(next.state).n_occurrences;
@@ -103,10 +121,17 @@ void SuffixDrafter::push_children(const SuffixAutomaton& index, const Node& node
   const std::size_t first = candidates_.size();
   for (const SuffixAutomaton::Transition& next : index.state(node.match.state).next) {
     if (next.token == kNoToken) continue;  // the end of an earlier text
-    const double prob = node.prob * index.state(next.state).n_occurrences / n_followed;
-    if (prob < options_.cut) continue;
-    Node child{.token = next.token, .parent = place, .depth = node.depth, .prob = prob};
-    if (chain && candidates_.size() > first) {
+    const double n = index.state(next.state).n_occurrences;
+    const double certainty = n / n_followed * certainty_of_match(node.match.length);
+    const double prob = job.worth == nullptr ? node.prob * n / n_followed
+                                             : node.prob * job.worth->stands(certainty);
+    if (job.worth == nullptr && prob < options_.cut) continue;
+    Node child{.token = next.token,
+               .parent = place,
+               .depth = node.depth,
+               .prob = prob,
+               .certainty = certainty};
+    if (job.shape->is_chain() && candidates_.size() > first) {
       if (prob <= candidates_.back().prob) continue;
       candidates_.pop_back();
     }

@@ -46,6 +46,7 @@ class SuffixDrafter final : public IndexDrafter {
 
   explicit SuffixDrafter(const Options& options);
   std::string_view name() const override { return "suffix"; }
+  bool rates_tokens() const override { return true; }
   void begin(const Context& context) override;
   void propose(std::span<DraftJob> jobs) override;
   void rewind(const Context& context, std::size_t n_common) override;
@@ -63,18 +64,21 @@ class SuffixDrafter final : public IndexDrafter {
     TokenId token = kNoToken;
     int parent = 0;  // 0: the root; else one more than the parent's place
     int depth = 1;
-    double prob = 0;  // of its path
+    double prob = 0;       // of its path
+    double certainty = 0;  // of it alone, where drafts go by what they are worth
     SuffixAutomaton::Match match = {};
   };
   struct Growth {
     std::vector<Node> nodes;
     double score = 0;
+    Node refused;  // the likeliest that does not pay; no token: none
   };
 
   void catch_up(Text& text, const Context& context) const;
   void consider(const SuffixAutomaton& index, SuffixAutomaton::Match match, const DraftJob& job);
   void grow(const SuffixAutomaton& index, const SuffixAutomaton::Match& match, const DraftJob& job);
-  void push_children(const SuffixAutomaton& index, const Node& node, int place, bool chain);
+  void push_children(const SuffixAutomaton& index, const Node& node, int place,
+                     const DraftJob& job);
   void remember(const std::vector<TokenId>& tokens);
 
   Options options_;

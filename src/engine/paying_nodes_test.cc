@@ -1,0 +1,78 @@
+#include "engine/paying_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/chain_tree.h"
+
+namespace outrider {
+namespace {
+
+// Certainties of different classes of the curve.
+constexpr double kSure = 0.97;
+constexpr double kLikely = 0.8;
+constexpr double kUnsure = 0.4;
+
+TEST(PayingNodes, APriceHoldsForAllNodesBehindTheLastOne) {
+  TrustCurve curve;
+  PayingStop::Prices prices;
+  for (std::size_t i = 0; i < prices.size(); ++i) prices[i] = static_cast<double>(i);
+  PayingNodes nodes;
+  nodes.begin(curve, prices);
+  EXPECT_EQ(nodes.price(1), 0);
+  EXPECT_EQ(nodes.price(3), 2);
+  EXPECT_EQ(nodes.price(1000), static_cast<double>(prices.size() - 1));
+}
+
+// Two of three stood: the third one's parent stood, so that it was judged; the token refused behind
+// it was not.
+TEST(PayingNodes, LearnsWhatWasJudged) {
+  TrustCurve curve;
+  PayingNodes nodes;
+  nodes.begin(curve, {});
+  nodes.drafted(kSure);
+  nodes.drafted(kSure);
+  nodes.drafted(kLikely);
+  nodes.refused(3, 1, kUnsure);
+  const double sure = curve.stands(kSure);
+  const double likely = curve.stands(kLikely);
+  const double unsure = curve.stands(kUnsure);
+  Verdict verdict;
+  verdict.path = {1, 2};
+  verdict.next = 1;
+  nodes.learn(testing::chain_tree(3), verdict, curve);
+  EXPECT_GT(curve.stands(kSure), sure);
+  EXPECT_LT(curve.stands(kLikely), likely);
+  EXPECT_EQ(curve.stands(kUnsure), unsure);
+}
+
+TEST(PayingNodes, LearnsWhatWouldHaveStood) {
+  for (const TokenId said : {1, 2}) {
+    TrustCurve curve;
+    PayingNodes nodes;
+    nodes.begin(curve, {});
+    nodes.refused(0, 1, kUnsure);
+    const double before = curve.stands(kUnsure);
+    Verdict verdict;
+    verdict.next = said;
+    nodes.learn(testing::chain_tree(0), verdict, curve);
+    if (said == 1) {
+      EXPECT_GT(curve.stands(kUnsure), before);
+    } else {
+      EXPECT_LT(curve.stands(kUnsure), before);
+    }
+  }
+}
+
+// A draft that something else has changed says nothing.
+TEST(PayingNodes, LearnsNothingOfADraftThatIsNotTheirs) {
+  TrustCurve curve;
+  PayingNodes nodes;
+  nodes.begin(curve, {});
+  nodes.drafted(kSure);
+  const double before = curve.stands(kSure);
+  nodes.learn(testing::chain_tree(2), Verdict(), curve);
+  EXPECT_EQ(curve.stands(kSure), before);
+}
+
+}  // namespace
+}  // namespace outrider
