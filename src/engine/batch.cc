@@ -101,6 +101,8 @@ struct Batch::State {
   }
 
   const NamedDrafter* find_drafter(const std::string& spec) const;
+  void for_planned_drafters(
+      const std::function<void(const std::string& spec, Drafter& drafter)>& visit) const;
   std::shared_ptr<const Speculation> speculation_of(const SpeculationOptions& asked);
   void take_submitted();
   void end_early();
@@ -278,10 +280,10 @@ bool Batch::has_measured_passes() const { return state_->planner.is_measured(); 
 
 void Batch::save_drafting_profile(const std::filesystem::path& file) const {
   DraftingProfile profile{.passes = state_->planner.passes(), .drafters = {}};
-  for (const NamedDrafter& named : state_->drafters) {
-    const KnownOfDrafter* const known = state_->planner.known(named.drafter.get());
-    if (known != nullptr) profile.drafters.emplace_back(named.spec, *known);
-  }
+  state_->for_planned_drafters([&](const std::string& spec, Drafter& drafter) {
+    const KnownOfDrafter* const known = state_->planner.known(&drafter);
+    if (known != nullptr) profile.drafters.emplace_back(spec, *known);
+  });
   write_file_atomically(file, to_text(profile));
 }
 
@@ -290,9 +292,20 @@ void Batch::load_drafting_profile(const std::filesystem::path& file) {
   DraftingProfile taken = read_drafting_profile(
       {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}, file.string());
   state_->planner.set_passes(std::move(taken.passes));
-  for (auto& [spec, known] : taken.drafters) {
-    const NamedDrafter* const named = state_->find_drafter(spec);
-    if (named != nullptr) state_->planner.set_known(named->drafter.get(), std::move(known));
+  state_->for_planned_drafters([&](const std::string& spec, Drafter& drafter) {
+    const auto at = std::find_if(taken.drafters.begin(), taken.drafters.end(),
+                                 [&spec](const auto& one) { return one.first == spec; });
+    if (at != taken.drafters.end()) state_->planner.set_known(&drafter, at->second);
+  });
+}
+
+// Of a drafter that chooses among others, these.
+void Batch::State::for_planned_drafters(
+    const std::function<void(const std::string& spec, Drafter& drafter)>& visit) const {
+  for (const NamedDrafter& named : drafters) {
+    const std::span<const Drafter::Option> options = named.drafter->choices();
+    if (options.empty()) visit(named.spec, *named.drafter);
+    for (const Drafter::Option& option : options) visit(option.spec, *option.drafter);
   }
 }
 

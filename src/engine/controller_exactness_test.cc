@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "engine/draft_planner.h"
 #include "speculate/block.h"
 #include "speculate/coupled.h"
+#include "speculate/drafters/auto_drafter.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/drafters/ngram_drafter.h"
 #include "speculate/forwarding_drafter.h"
 #include "speculate/multi_round.h"
 #include "tests/support/enumerated_process.h"
@@ -36,11 +39,14 @@ struct Clockwork {
   double row = 0.1;
   double level = 0.2;
 
-  void set(DraftPlanner& planner, const Drafter* drafter) const {
+  void set(DraftPlanner& planner, Drafter* drafter) const {
     planner.set_passes(PassTimes({{1, 1}, {8, 1 + 7 * row}}));
     KnownOfDrafter known;
     known.levels = PassTimes({{1, level}});
     planner.set_known(drafter, known);
+    for (const Drafter::Option& option : drafter->choices()) {
+      planner.set_known(option.drafter, known);
+    }
   }
   RoundTimes times(const Stream& stream) const {
     const int n_drafted = stream.tree.n_drafted();
@@ -115,6 +121,55 @@ TEST(ControllerExactness, PlannedChains) {
   }
   // Else nothing was planned: no draft, and several lengths.
   EXPECT_GE(most_depths, 3);
+}
+
+// Prompts that repeat themselves, so that there is something to look up.
+void expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make) {
+  int most_depths = 0;
+  for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      for (const auto& [name, sampling] : transforms()) {
+        for (const Clockwork& clockwork : {Clockwork{0.05, 0.1}, Clockwork{0.3, 0.5}}) {
+          TableModel target(3, 2 * seed);
+          const std::unique_ptr<Drafter> drafter = make(seed);
+          const Trial trial{.target = &target,
+                            .drafter = drafter.get(),
+                            .acceptance = acceptance.get(),
+                            .draft_length = 3,
+                            .sampling = sampling,
+                            .prompt = {0, 2, 1, 0, 2},
+                            .n_tokens = 4};
+          int n_depths = 0;
+          const Enumerated enumerated = enumerate_planned(trial, clockwork, n_depths);
+          EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
+          EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
+              << name << " " << acceptance->name();
+          most_depths = std::max(most_depths, n_depths);
+        }
+      }
+    }
+  }
+  EXPECT_GE(most_depths, 3);
+}
+
+std::unique_ptr<Drafter> make_ngram() {
+  return std::make_unique<NgramDrafter>(
+      NgramDrafter::Options{.shortest = 1, .longest = 2, .length = 3});
+}
+
+TEST(ControllerExactness, DraftsThatAreRated) {
+  expect_exact([](std::uint32_t) { return make_ngram(); });
+}
+
+TEST(ControllerExactness, DraftsThatAreChosen) {
+  expect_exact([](std::uint32_t seed) {
+    std::vector<CompositeDrafter::Part> parts;
+    parts.push_back({make_ngram(), chain_shape(3)});
+    parts.push_back(
+        {std::make_unique<ModelDrafter>(std::make_unique<TableModel>(3, 2 * seed + 1), 3),
+         chain_shape(3)});
+    return std::make_unique<AutoDrafter>(std::move(parts), chain_shape(3), DrafterTraits{});
+  });
 }
 
 // Looks at a drafted token before it admits it: what the drafter itself thinks unlikely is dropped.

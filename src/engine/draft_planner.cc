@@ -66,7 +66,7 @@ const DraftPlanner::OfDrafter* DraftPlanner::find(const Drafter* drafter) const 
   return at == drafters_.end() ? nullptr : &*at;
 }
 
-std::size_t DraftPlanner::index_of(const Drafter* drafter) {
+std::size_t DraftPlanner::index_of(Drafter* drafter) {
   const OfDrafter* const known = find(drafter);
   if (known != nullptr) return static_cast<std::size_t>(known - drafters_.data());
   drafters_.emplace_back().drafter = drafter;
@@ -82,7 +82,7 @@ const KnownOfDrafter* DraftPlanner::known(const Drafter* drafter) const {
   return of == nullptr ? nullptr : &of->known;
 }
 
-void DraftPlanner::set_known(const Drafter* drafter, KnownOfDrafter known) {
+void DraftPlanner::set_known(Drafter* drafter, KnownOfDrafter known) {
   drafters_[index_of(drafter)].known = std::move(known);
 }
 
@@ -95,8 +95,10 @@ void DraftPlanner::plan(std::span<const Text> texts) {
   for (const Text& text : texts) text.drafting->stop_.begin_free();
   if (passes_.empty()) return;
   for (const Text& text : texts) {  // first: the list of drafters stays where it is from here on
-    const Drafter* const drafter = text.share->stream->drafting.drafter;
-    if (drafter != nullptr) index_of(drafter);
+    Drafter* const drafter = text.share->stream->drafting.drafter;
+    if (drafter == nullptr) continue;
+    index_of(drafter);
+    for (const Drafter::Option& option : drafter->choices()) index_of(option.drafter);
   }
   levels_.clear();
   for (const OfDrafter& of : drafters_) levels_.push_back(&of.known.levels);
@@ -122,33 +124,66 @@ void DraftPlanner::plan(std::span<const Text> texts) {
 
 void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
   const Text& text = texts[index];
-  const Stream& stream = *text.share->stream;
-  const Drafter* const drafter = stream.drafting.drafter;
   PlannedText planned;
   OfRound of_round{.text = index};
+  const Drafter* const drafter = text.share->stream->drafting.drafter;
   if (drafter != nullptr) {
-    const std::size_t at = index_of(drafter);
-    planned.deepest = std::min(stream.drafting.shape->depth(), DraftPast::kDeepest);
-    planned.fixed = !text.adaptive;
-    of_round.rates = text.adaptive && drafter->rates_tokens();
-    planned.ends_itself =
-        of_round.rates || (stream.drafting.shape->is_chain() && drafter->traits().has_draft_prob);
-    planned.drafter = static_cast<int>(at);
-    planned.past = &text.drafting->past_;
-    planned.prior = &drafts_of(drafters_[at], stream).past;
-    of_round.n_behind = drafter->n_behind(stream.context());
-    if (text.adaptive && of_round.n_behind > kFewBehind) {
-      const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
-      of_round.waits = n_tokens == stream.n_prompt;
-      if (of_round.waits) planned.deepest = 0;
-      const OfDrafter& of = drafters_[at];
-      planned.catch_up_seconds =
-          passes_.scale() * of.known.seconds_a_token * static_cast<double>(of_round.n_behind);
-      planned.horizon = horizon(stream);
+    of_round.chooses = text.adaptive && !drafter->choices().empty();
+    if (of_round.chooses) {
+      choose_option(text, planned, of_round);
+    } else {
+      plan_option(text, planned, of_round);
     }
   }
   planned_.push_back(planned);
   of_round_.push_back(of_round);
+}
+
+// Of those that may run a model, the one with which the text alone would be fastest; if there is
+// none, the first.
+void DraftPlanner::choose_option(const Text& text, PlannedText& planned, OfRound& of_round) {
+  const std::span<const Drafter::Option> options = text.share->stream->drafting.drafter->choices();
+  double best = -1;
+  for (std::size_t option = 0; option < options.size(); ++option) {
+    if (options[option].drafter->rates_tokens()) continue;
+    PlannedText with;
+    OfRound its = of_round;
+    its.option = option;
+    plan_option(text, with, its);
+    step_planner_.plan({&with, 1}, passes_, levels_, 0);
+    if (step_planner_.tokens_per_second() <= best) continue;
+    best = step_planner_.tokens_per_second();
+    planned = with;
+    of_round = its;
+  }
+  if (best < 0) plan_option(text, planned, of_round);
+}
+
+void DraftPlanner::plan_option(const Text& text, PlannedText& planned, OfRound& of_round) {
+  const Stream& stream = *text.share->stream;
+  Drafter* drafter = stream.drafting.drafter;
+  const TreeShape* shape = stream.drafting.shape.get();
+  if (of_round.chooses) {
+    const Drafter::Option& option = drafter->choices()[of_round.option];
+    drafter = option.drafter;
+    shape = option.shape;
+  }
+  const std::size_t at = index_of(drafter);
+  planned.deepest = std::min(shape->depth(), DraftPast::kDeepest);
+  planned.fixed = !text.adaptive;
+  of_round.rates = text.adaptive && drafter->rates_tokens();
+  planned.ends_itself = of_round.rates || (shape->is_chain() && drafter->traits().has_draft_prob);
+  planned.drafter = static_cast<int>(at);
+  planned.past = &text.drafting->of(of_round.option).past;
+  planned.prior = &drafts_of(drafters_[at], stream).past;
+  of_round.n_behind = drafter->n_behind(stream.context());
+  if (!text.adaptive || of_round.n_behind <= kFewBehind) return;
+  const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
+  of_round.waits = n_tokens == stream.n_prompt;
+  if (of_round.waits) planned.deepest = 0;
+  planned.catch_up_seconds = passes_.scale() * drafters_[at].known.seconds_a_token *
+                             static_cast<double>(of_round.n_behind);
+  planned.horizon = horizon(stream);
 }
 
 // How many tokens of the text are still to come, in which what its drafter catches up with is to be
@@ -178,31 +213,60 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (!is_of(i) || planned_[i].fixed) continue;
       const Text& text = texts[of_round_[i].text];
-      if (of_round_[i].rates) {
-        const int n_likely = std::max(1, static_cast<int>(n_likely_to_draft(drafter)));
-        text.drafting->nodes_.begin(drafts_of(of, *text.share->stream).trust,
-                                    prices(of, n_likely, 0));
-        text.share->worth = &text.drafting->nodes_;
+      if (of_round_[i].rates && !of_round_[i].chooses) {
+        rate_by(of, text, 0, n_likely_to_draft(drafter));
+        text.share->worth = &text.drafting->of(0).nodes;
         continue;
       }
       const bool is_whole = step_planner_.depths()[i] == DraftPast::kDeepest;
-      if (!is_whole) text.share->draft_depth = step_planner_.depths()[i];
+      if (!is_whole && !of_round_[i].chooses) {
+        text.share->draft_depth = step_planner_.depths()[i];
+      }
       if (!planned_[i].ends_itself || step_planner_.depths()[i] == 0) continue;
       const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
       text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting, 1));
     }
   }
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    if (of_round_[i].chooses) set_choice(texts[of_round_[i].text], i);
+  }
+}
+
+void DraftPlanner::rate_by(OfDrafter& of, const Text& text, std::size_t option, int n_likely) {
+  text.drafting->of(option).nodes.begin(drafts_of(of, *text.share->stream).trust,
+                                        prices(of, n_likely, 0));
+}
+
+// A draft that is looked up has to gain as much as the planned one does above a pass without
+// drafts, of which each text has its share.
+void DraftPlanner::set_choice(const Text& text, std::size_t i) {
+  const std::span<const Drafter::Option> options = text.share->stream->drafting.drafter->choices();
+  DraftChoice& choice = text.drafting->choice_;
+  choice.worths.assign(options.size(), nullptr);
+  choice.part = of_round_[i].rates ? DraftChoice::kNone : static_cast<int>(of_round_[i].option);
+  choice.depth = of_round_[i].rates ? 0 : step_planner_.depths()[i];
+  const auto n_texts = static_cast<double>(planned_.size());
+  const double plain =
+      step_planner_.tokens_per_second() * passes_.seconds(static_cast<int>(planned_.size()));
+  choice.floor = choice.depth > 0 ? std::max(plain / n_texts - 1, 0.0) : 0;
+  for (std::size_t option = 0; option < options.size(); ++option) {
+    if (!options[option].drafter->rates_tokens()) continue;
+    rate_by(drafters_[index_of(options[option].drafter)], text, option, 1);
+    choice.worths[option] = &text.drafting->of(option).nodes;
+  }
+  choice.taken = DraftChoice::kNone;
+  text.share->choice = &choice;
 }
 
 // Texts of the round that a drafter is going to have a draft for, where it decides that itself.
-double DraftPlanner::n_likely_to_draft(std::size_t drafter) const {
+int DraftPlanner::n_likely_to_draft(std::size_t drafter) const {
   double n = 0;
   for (const PlannedText& planned : planned_) {
     if (planned.drafter != static_cast<int>(drafter) || planned.prior == nullptr) continue;
     const DraftPast::Counts& first = planned.prior->counts()[0];
     if (first.rounds > 0) n += std::min(first.nodes / first.rounds, 1.0);
   }
-  return n;
+  return std::max(1, static_cast<int>(n));
 }
 
 // What one more token takes behind n_before drafted ones, one more, .., in tokens that are gained
@@ -228,16 +292,18 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     OfDrafter& of = drafters_[drafter];
     of.trial = nullptr;
     const Text* shortest = nullptr;
+    std::size_t option = 0;
     bool drafts = false;
     bool rates = false;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (planned_[i].drafter != static_cast<int>(drafter) || of_round_[i].waits) continue;
       const Text& text = texts[of_round_[i].text];
-      drafts = drafts || text.share->draft_depth > 0;
+      drafts = drafts || step_planner_.depths()[i] > 0;
       rates = rates || of_round_[i].rates;
       if (shortest == nullptr ||
           text.share->stream->tokens.size() < shortest->share->stream->tokens.size()) {
         shortest = &text;
+        option = of_round_[i].option;
       }
     }
     if (shortest == nullptr || rates) continue;  // that is never off
@@ -251,9 +317,13 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     if (of.seconds_off < between_looks(of)) continue;
     // A rule that asks the drafter itself has it run the text anyway.
     const Drafting& drafting = shortest->share->stream->drafting;
-    if (!drafting.acceptance->needs().leaf_draft && look(of, *shortest)) continue;
+    if (!drafting.acceptance->needs().leaf_draft && look(of, *shortest, option)) continue;
     of.trial = shortest->share->stream;
-    shortest->share->draft_depth = kTrialDepth;
+    if (shortest->share->choice != nullptr) {
+      shortest->share->choice->depth = kTrialDepth;
+    } else {
+      shortest->share->draft_depth = kTrialDepth;
+    }
   }
 }
 
@@ -273,11 +343,10 @@ double DraftPlanner::between_looks(const OfDrafter& of) const {
 }
 
 // What the drafter would have made of the text's last tokens. false: it cannot say.
-bool DraftPlanner::look(OfDrafter& of, const Text& text) {
+bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
   const Stream& stream = *text.share->stream;
   const double began = now_();
-  const std::optional<double> n_foreseen =
-      stream.drafting.drafter->foreseen(stream.context(), kLooked);
+  const std::optional<double> n_foreseen = of.drafter->foreseen(stream.context(), kLooked);
   if (!n_foreseen) return false;
   of.look_seconds = (now_() - began) / passes_.scale();
   of.n_looks = of.n_seen > 0 ? of.n_looks + 1 : 1;
@@ -294,7 +363,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text) {
   KnownOfDrafter::Drafts& known = drafts_of(of, stream);
   known.past.suppose(kSupposed, accepted);
   known.trust.forget_all();
-  text.drafting->past_.suppose(kSupposed, accepted);
+  text.drafting->of(option).past.suppose(kSupposed, accepted);
   n_rounds_off_ = 0;
   of.seconds_off = between_looks(of) - static_cast<double>(kLooked - 1) * passes_.seconds(1);
   return true;
@@ -308,52 +377,112 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
     const Text& text = texts[of_round_[i].text];
     n_rows += text.share->stream->tree.n_nodes();
     if (planned_[i].drafter < 0) continue;
-    learn_of(text, drafters_[static_cast<std::size_t>(planned_[i].drafter)]);
+    find_used(text, i);
+    learn_of(text, i);
   }
   // Rows of prompts cost less than others: they ask for no logits.
   if (n_prompt_ == 0) passes_.add(n_rows, times.forward + times.verify);
   for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
     Drafted drafted;
+    const Drafter* asked = drafters_[drafter].drafter;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
-      if (planned_[i].drafter != static_cast<int>(drafter)) continue;
-      const StreamShare& share = *texts[of_round_[i].text].share;
-      const DraftTree& tree = share.stream->tree;
-      if (share.draft_depth == 0 || tree.n_drafted() == 0) continue;
+      if (of_round_[i].used != static_cast<int>(drafter)) continue;
+      const Stream& stream = *texts[of_round_[i].text].share->stream;
+      asked = stream.drafting.drafter;
+      const DraftTree& tree = stream.tree;
+      if (of_round_[i].limit == 0 || tree.n_drafted() == 0) continue;
       ++drafted.n_texts;
       drafted.n_nodes += tree.n_nodes() - 1;
       drafted.deepest = std::max(drafted.deepest, tree.node(tree.n_drafted()).depth);
-      drafted.n_accepted += static_cast<int>(share.stream->verdict.path.size());
+      drafted.n_accepted += static_cast<int>(stream.verdict.path.size());
       drafted.n_behind += of_round_[i].n_behind;
     }
-    learn_costs(drafters_[drafter], drafted, draft_seconds(drafters_[drafter].drafter),
+    learn_costs(drafters_[drafter], drafted,
+                draft_seconds(asked) * share_of_drafts(texts, asked, drafted.n_texts),
                 times.draft + times.forward + times.verify);
   }
 }
 
-void DraftPlanner::learn_of(const Text& text, OfDrafter& of) {
+// Which drafter the text's draft is of, and how deep it could have been.
+void DraftPlanner::find_used(const Text& text, std::size_t i) {
+  OfRound& of_round = of_round_[i];
   const Stream& stream = *text.share->stream;
-  const int limit = std::min(text.share->draft_depth, stream.drafting.shape->depth());
-  if (limit == 0) return;
-  n_rounds_off_ = 0;
-  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
-  const auto accepted = static_cast<int>(stream.verdict.path.size());
-  if (text.share->worth != nullptr) {
-    text.drafting->nodes_.learn(stream.tree, stream.verdict, known.trust);
+  of_round.used = planned_[i].drafter;
+  of_round.limit = std::min(text.share->draft_depth, stream.drafting.shape->depth());
+  if (!of_round.chooses) return;
+  const DraftChoice& choice = text.drafting->choice_;
+  const int part = choice.taken != DraftChoice::kNone ? choice.taken : choice.part;
+  of_round.limit = 0;
+  if (part == DraftChoice::kNone) return;
+  const Drafter::Option& option =
+      stream.drafting.drafter->choices()[static_cast<std::size_t>(part)];
+  of_round.option = static_cast<std::size_t>(part);
+  of_round.used = static_cast<int>(index_of(option.drafter));
+  of_round.limit = part == choice.part ? choice.depth : option.shape->depth();
+  if (part != choice.part) of_round.n_behind = 0;
+}
+
+// Of the time that drafters of one round took together.
+double DraftPlanner::share_of_drafts(std::span<const Text> texts, const Drafter* asked,
+                                     int n_texts) const {
+  int n_all = 0;
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    const Stream& stream = *texts[of_round_[i].text].share->stream;
+    if (stream.drafting.drafter == asked && stream.tree.n_drafted() > 0) ++n_all;
   }
+  return n_all > 0 ? static_cast<double>(n_texts) / n_all : 1;
+}
+
+void DraftPlanner::learn_of(const Text& text, std::size_t i) {
+  const Stream& stream = *text.share->stream;
+  const OfRound& of_round = of_round_[i];
+  learn_worth(text, i);
+  if (of_round.limit == 0) return;
+  n_rounds_off_ = 0;
+  OfDrafter& of = drafters_[static_cast<std::size_t>(of_round.used)];
+  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
+  DraftPast& own = text.drafting->of(of_round.option).past;
+  const auto accepted = static_cast<int>(stream.verdict.path.size());
   if (of.trial == &stream && accepted > 0) {
     known.past.suppose(kSupposed, kBest);
     known.trust.forget_all();
-    text.drafting->past_.suppose(kSupposed, kBest);
+    own.suppose(kSupposed, kBest);
   }
-  for (DraftPast* const past : {&text.drafting->past_, &known.past}) {
+  for (DraftPast* const past : {&own, &known.past}) {
     past->forget();
-    past->add(stream.tree, limit, accepted);
+    past->add(stream.tree, of_round.limit, accepted);
   }
   const std::span<const double> said = text.drafting->stop_.said();
   if (!stream.tree.is_chain() || static_cast<int>(said.size()) != stream.tree.n_drafted()) return;
   const std::size_t n_judged = std::min(said.size(), static_cast<std::size_t>(accepted) + 1);
-  for (std::size_t i = 0; i < n_judged; ++i) {
-    known.trust.add(said[i], static_cast<int>(i) < accepted);
+  for (std::size_t place = 0; place < n_judged; ++place) {
+    known.trust.add(said[place], static_cast<int>(place) < accepted);
+  }
+}
+
+// What certainty was worth, of drafts that were used and of those that were not.
+void DraftPlanner::learn_worth(const Text& text, std::size_t i) {
+  const Stream& stream = *text.share->stream;
+  const Verdict& verdict = stream.verdict;
+  const auto trust_of = [&](Drafter* drafter) -> TrustCurve& {
+    return drafts_of(drafters_[index_of(drafter)], stream).trust;
+  };
+  if (text.share->worth != nullptr) {
+    text.drafting->of(0).nodes.learn(stream.tree, verdict, trust_of(stream.drafting.drafter));
+  }
+  if (!of_round_[i].chooses) return;
+  const DraftChoice& choice = text.drafting->choice_;
+  const TokenId first =
+      verdict.path.empty() ? verdict.next : stream.tree.node(verdict.path.front()).token;
+  for (std::size_t option = 0; option < choice.worths.size(); ++option) {
+    if (choice.worths[option] == nullptr) continue;
+    TrustCurve& trust = trust_of(stream.drafting.drafter->choices()[option].drafter);
+    const PayingNodes& nodes = text.drafting->of(option).nodes;
+    if (choice.taken == static_cast<int>(option)) {
+      nodes.learn(stream.tree, verdict, trust);
+    } else {
+      nodes.learn_aside(first, trust);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,9 +33,19 @@ class DraftingText {
   // Some twenty rounds are remembered, which is a sentence or two.
   static constexpr double kKeeps = 0.95;
 
-  DraftPast past_ = DraftPast(kKeeps);
+  // By one drafter, or by one of those that it chooses among.
+  struct OfOption {
+    DraftPast past = DraftPast(kKeeps);
+    PayingNodes nodes;
+  };
+  OfOption& of(std::size_t option) {
+    while (options_.size() <= option) options_.push_back(std::make_unique<OfOption>());
+    return *options_[option];
+  }
+
   PayingStop stop_;
-  PayingNodes nodes_;
+  std::vector<std::unique_ptr<OfOption>> options_;
+  DraftChoice choice_;
 };
 
 // What is known of a drafter. Times are those at PassTimes::scale() 1 of the target's passes: a
@@ -72,7 +83,7 @@ class DraftPlanner {
   const PassTimes& passes() const { return passes_; }
   void set_passes(PassTimes passes) { passes_ = std::move(passes); }
   const KnownOfDrafter* known(const Drafter* drafter) const;
-  void set_known(const Drafter* drafter, KnownOfDrafter known);
+  void set_known(Drafter* drafter, KnownOfDrafter known);
   bool is_measured() const { return !passes_.empty(); }
   // Whether some text drafted by this drafter when texts with it decoded last; true at first.
   bool pays(const Drafter* drafter) const;
@@ -87,7 +98,7 @@ class DraftPlanner {
 
  private:
   struct OfDrafter {
-    const Drafter* drafter = nullptr;
+    Drafter* drafter = nullptr;
     KnownOfDrafter known;
     bool pays = true;               // some text drafted by the last plan
     double seconds_off = 0;         // of rounds since then, or since the last look
@@ -105,6 +116,11 @@ class DraftPlanner {
     std::size_t n_behind = 0;  // Drafter::n_behind() before it
     bool waits = false;        // for its first token, whatever drafts would bring
     bool rates = false;        // its drafts go by what their tokens are worth
+    std::size_t option = 0;    // of the text's drafter: that planned_ has
+    bool chooses = false;      // among several
+    // After the round: the drafter whose draft it was, and how deep it could have been.
+    int used = -1;
+    int limit = 0;
   };
   // What a drafter did in the round.
   struct Drafted {
@@ -115,18 +131,25 @@ class DraftPlanner {
     std::size_t n_behind = 0;
   };
   const OfDrafter* find(const Drafter* drafter) const;
-  std::size_t index_of(const Drafter* drafter);
+  std::size_t index_of(Drafter* drafter);
   static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
   void add_planned(std::span<const Text> texts, std::size_t index);
+  void plan_option(const Text& text, PlannedText& planned, OfRound& of_round);
+  void choose_option(const Text& text, PlannedText& planned, OfRound& of_round);
+  void set_choice(const Text& text, std::size_t i);
+  void rate_by(OfDrafter& of, const Text& text, std::size_t option, int n_likely);
   void set_shares(std::span<const Text> texts);
   PayingStop::Prices prices(const OfDrafter& of, int n_drafting, int n_before) const;
-  double n_likely_to_draft(std::size_t drafter) const;
+  int n_likely_to_draft(std::size_t drafter) const;
   double horizon(const Stream& stream) const;
   void try_again(std::span<const Text> texts);
   void note_off(OfDrafter& of) const;
   double between_looks(const OfDrafter& of) const;
-  bool look(OfDrafter& of, const Text& text);
-  void learn_of(const Text& text, OfDrafter& of);
+  bool look(OfDrafter& of, const Text& text, std::size_t option);
+  void find_used(const Text& text, std::size_t i);
+  double share_of_drafts(std::span<const Text> texts, const Drafter* asked, int n_texts) const;
+  void learn_of(const Text& text, std::size_t i);
+  void learn_worth(const Text& text, std::size_t i);
   void learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
                    double round_seconds);
 

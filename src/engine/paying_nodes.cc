@@ -21,6 +21,31 @@ void PayingNodes::refused(int parent, TokenId token, double certainty) {
   refused_.push_back({parent, token, certainty});
 }
 
+double PayingNodes::gain(const DraftTree& tree) const {
+  const auto n_nodes = std::min(static_cast<int>(drafted_.size()), tree.n_drafted());
+  std::vector<double> survival(static_cast<std::size_t>(n_nodes) + 1, 1);
+  double gained = 0;
+  for (int node = 1; node <= n_nodes; ++node) {
+    const auto index = static_cast<std::size_t>(node);
+    survival[index] =
+        survival[static_cast<std::size_t>(tree.node(node).parent)] * stands(drafted_[index - 1]);
+    gained += survival[index] - price(node);
+  }
+  return gained;
+}
+
+void PayingNodes::withdraw(const DraftTree& tree) {
+  if (drafted_.empty()) return;
+  refused_.assign(1, {0, tree.node(1).token, drafted_[0]});
+  drafted_.clear();
+}
+
+void PayingNodes::learn_aside(TokenId first, TrustCurve& curve) const {
+  for (const Refused& one : refused_) {
+    if (one.parent == 0) curve.add(one.certainty, one.token == first);
+  }
+}
+
 void PayingNodes::learn(const DraftTree& tree, const Verdict& verdict, TrustCurve& curve) const {
   if (static_cast<int>(drafted_.size()) != tree.n_drafted()) return;
   const auto stood = [&verdict](int node) {

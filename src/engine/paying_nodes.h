@@ -20,11 +20,15 @@ class PayingNodes final : public DraftWorth {
   void begin(const TrustCurve& curve, const PayingStop::Prices& prices);
   // After the verdict: what was drafted and left out teaches the curve.
   void learn(const DraftTree& tree, const Verdict& verdict, TrustCurve& curve) const;
+  // The same where the draft was withdrawn; first: the token that the text went on with.
+  void learn_aside(TokenId first, TrustCurve& curve) const;
 
   double stands(double certainty) const override { return curve_->stands(certainty); }
   double price(int n) const override;
   void drafted(double certainty) override { drafted_.push_back(certainty); }
   void refused(int parent, TokenId token, double certainty) override;
+  double gain(const DraftTree& tree) const override;
+  void withdraw(const DraftTree& tree) override;
 
  private:
   struct Refused {

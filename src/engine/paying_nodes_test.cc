@@ -63,6 +63,38 @@ TEST(PayingNodes, LearnsWhatWouldHaveStood) {
   }
 }
 
+// Two nodes in a row: p - 0.25, p * p - 0.5.
+TEST(PayingNodes, GainIsWhatIsExpectedAboveThePrices) {
+  TrustCurve curve;
+  PayingStop::Prices prices;
+  prices.fill(0.5);
+  prices[0] = 0.25;
+  PayingNodes nodes;
+  nodes.begin(curve, prices);
+  nodes.drafted(kSure);
+  nodes.drafted(kSure);
+  const double p = curve.stands(kSure);
+  EXPECT_NEAR(nodes.gain(testing::chain_tree(2)), p - 0.25 + p * p - 0.5, 1e-12);
+}
+
+// chain_tree's tokens are 1.
+TEST(PayingNodes, OfADraftThatIsWithdrawnTheFirstTokenTeaches) {
+  for (const TokenId first : {1, 2}) {
+    TrustCurve curve;
+    PayingNodes nodes;
+    nodes.begin(curve, {});
+    nodes.drafted(kUnsure);
+    nodes.drafted(kLikely);
+    nodes.withdraw(testing::chain_tree(2));
+    const double unsure = curve.stands(kUnsure);
+    const double likely = curve.stands(kLikely);
+    nodes.learn_aside(first, curve);
+    EXPECT_EQ(curve.stands(kUnsure) > unsure, first == 1);
+    EXPECT_NE(curve.stands(kUnsure), unsure);
+    EXPECT_EQ(curve.stands(kLikely), likely);
+  }
+}
+
 // A draft that something else has changed says nothing.
 TEST(PayingNodes, LearnsNothingOfADraftThatIsNotTheirs) {
   TrustCurve curve;

@@ -36,7 +36,7 @@ void require_distributions(const Judging& judging, const std::string& drafter,
     if (kind.has_draft_prob) fitting.push_back(form.substr(0, form.find('[')));
   }
   throw UsageError("use rule", judging.rule,
-                   fmt::format("a drafter that has distributions ({}; first: and relay: of these)",
+                   fmt::format("a drafter that has distributions ({}; auto:, first: and relay: of these)",
                                fmt::join(fitting, ", ")),
                    fmt::format("the drafter {}", drafter));
 }

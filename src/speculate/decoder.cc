@@ -295,6 +295,7 @@ void Decoder::draft() {
                        .shape = stream.drafting.shape.get(),
                        .stop = stream.drafting.stop,
                        .worth = drafted_[index].worth,
+                       .choice = drafted_[index].choice,
                        .chance = stream.chance,
                        .noise = acceptance.draft_noise(),
                        .record_raw = acceptance.needs().raw_draft,

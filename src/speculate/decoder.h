@@ -34,6 +34,7 @@ struct StreamShare {
   std::size_t n_to_run = 0;           // at least one and at most the stream's, where it has any
   int draft_depth = kMostDraftNodes;  // of the deepest drafted token at most
   DraftWorth* worth = nullptr;        // DraftJob::worth
+  DraftChoice* choice = nullptr;      // DraftJob::choice
 };
 
 // Where a round's time went, in seconds from its beginning on.

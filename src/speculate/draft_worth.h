@@ -4,6 +4,7 @@
 #define OUTRIDER_SPECULATE_DRAFT_WORTH_H_
 
 #include "outrider/types.h"
+#include "speculate/draft_tree.h"
 
 namespace outrider {
 
@@ -26,6 +27,11 @@ class DraftWorth {
   // Of a token that was left out behind a node (0: the root); where the draft stands up to that
   // node, what the target says there shows whether it would have stood.
   virtual void refused(int parent, TokenId token, double certainty) = 0;
+
+  // What the drafted nodes are expected to bring above their prices, in tokens. tree: theirs.
+  virtual double gain(const DraftTree& tree) const = 0;
+  // The draft is not used after all: its first token, if any, is one that was left out.
+  virtual void withdraw(const DraftTree& tree) = 0;
 };
 
 // How sure one may be of what followed n tokens (at least 1) when they stood before: longer strings

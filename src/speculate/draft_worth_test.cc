@@ -37,6 +37,8 @@ class ListedWorth final : public DraftWorth {
   void refused(int parent, TokenId token, double certainty) override {
     of_refused.push_back({parent, token, certainty});
   }
+  double gain(const DraftTree& /*tree*/) const override { return 0; }
+  void withdraw(const DraftTree& /*tree*/) override {}
 
   std::vector<double> of_drafted;
   std::vector<Refused> of_refused;

@@ -13,6 +13,7 @@
 #include "sampling/chance.h"
 #include "sampling/transform.h"
 #include "speculate/acceptance.h"
+#include "speculate/draft_choice.h"
 #include "speculate/draft_tree.h"
 #include "speculate/draft_worth.h"
 #include "speculate/tree_shape.h"
@@ -57,6 +58,7 @@ struct DraftJob {
   const TreeShape* shape = nullptr;  // never null
   const StopRule* stop = nullptr;    // may be null
   DraftWorth* worth = nullptr;       // for drafters that rates_tokens(); null: all that fits
+  DraftChoice* choice = nullptr;     // for drafters that have choices(); null: the first draft
   Chance* chance = nullptr;
   DraftNoise noise = DraftNoise::fresh;
   bool record_raw = false;    // set raw_draft wherever draft_prob is set (RuleNeeds::raw_draft)
@@ -127,6 +129,14 @@ class Drafter {
   // the target does, and a page more, for each text.
   virtual bool uses_target_cache() const { return false; }
 
+  // Drafters of which one drafts a round, by DraftJob::choice where that is given. Valid as long as
+  // this one.
+  struct Option {
+    Drafter* drafter;
+    const TreeShape* shape;  // of its drafts
+    std::string spec;
+  };
+  virtual std::span<const Option> choices() const { return {}; }
   // Whether it drafts by DraftJob::worth, where that is given.
   virtual bool rates_tokens() const { return false; }
 

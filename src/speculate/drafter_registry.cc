@@ -9,6 +9,7 @@
 
 #include "outrider/error.h"
 #include "speculate/drafter_weights.h"
+#include "speculate/drafters/auto_drafter.h"
 #include "speculate/drafters/cascade_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/first_drafter.h"
@@ -420,6 +421,28 @@ DrafterKind first_kind() {
       .joined_by = ','};
 }
 
+DrafterKind auto_kind() {
+  return {
+      .description =
+          {.name = "auto",
+           .form = "auto:A,B,...",
+           .summary = "of these the one that pays most",
+           .needs = "its parts",
+           .about = "Each round drafts by the part that is expected to bring most tokens a "
+                    "second. What a text repeats (suffix, ngram, reference) is drafted where it "
+                    "is likely enough to stand; otherwise the small model or head that pays "
+                    "most drafts, or none of them. A part that does not draft costs next to "
+                    "nothing. With a --tree of its own it is the first part that has a draft, "
+                    "those that look texts up before the others.",
+           .keys = {},
+           .source = "Ours; the parts have their own.",
+           .pays = "Where it is not known beforehand which drafter suits the texts.",
+           .example = "outrider generate --model TARGET --drafter auto:suffix,model:SMALL \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .read_parts = read_auto_drafter,
+      .joined_by = ','};
+}
+
 DrafterKind merge_kind() {
   return {.description =
               {.name = "merge",
@@ -537,10 +560,10 @@ DrafterKind spoiled_kind() {
 
 std::span<const DrafterKind> drafter_kinds() {
   static const std::vector<DrafterKind> kinds = {
-      model_kind(),     eagle_kind(),   medusa_kind(),    mtp_kind(),     ngram_kind(),
-      reference_kind(), suffix_kind(),  retrieval_kind(), grammar_kind(), lookahead_kind(),
-      layerskip_kind(), jacobi_kind(),  first_kind(),     merge_kind(),   relay_kind(),
-      staged_kind(),    cascade_kind(), spoiled_kind()};
+      model_kind(),     eagle_kind(),  medusa_kind(),    mtp_kind(),     ngram_kind(),
+      reference_kind(), suffix_kind(), retrieval_kind(), grammar_kind(), lookahead_kind(),
+      layerskip_kind(), jacobi_kind(), auto_kind(),      first_kind(),   merge_kind(),
+      relay_kind(),     staged_kind(), cascade_kind(),   spoiled_kind()};
   return kinds;
 }
 

@@ -38,6 +38,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"reference", "reference:file={text},min=1"},
     {"suffix", "suffix:length=8,total=12"},
     {"retrieval", "retrieval:path={store}"},
+    {"auto", "auto:ngram:min=2,max=3,length=4,model:{draft}"},
     {"first", "first:ngram:min=2,max=3,length=4,model:{draft}"},
     {"merge", "merge:model:{draft}+ngram:min=1,max=3,length=4"},
     {"relay", "relay:model:{draft},length=2+ngram:min=1,max=3,length=3"},

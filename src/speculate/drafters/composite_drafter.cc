@@ -47,8 +47,13 @@ FeatureRows CompositeDrafter::features_of(std::size_t part, const FeatureRows& w
 void CompositeDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                                const FeatureRows& features) {
   for (std::size_t part = 0; part < parts_.size(); ++part) {
-    parts_[part].drafter->prefill(context, tokens, features_of(part, features));
+    prefill_part(part, context, tokens, features);
   }
+}
+
+void CompositeDrafter::prefill_part(std::size_t part, const Context& context,
+                                    std::span<const TokenId> tokens, const FeatureRows& features) {
+  parts_[part].drafter->prefill(context, tokens, features_of(part, features));
 }
 
 std::size_t CompositeDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
@@ -103,8 +108,14 @@ void CompositeDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, 
     own.stop.emplace(whole->stop, drafting.confidence);
     const TreeShape& shape = whole->shape == shape_.get() ? *drafting.shape : *whole->shape;
     DraftJob job = *whole;
+    const DraftChoice* const choice = std::exchange(job.choice, nullptr);
+    job.worth = choice != nullptr ? choice->worths[part] : nullptr;
+    int depth = std::min(whole->budget.depth, shape.depth());
+    if (choice != nullptr && choice->part == static_cast<int>(part)) {
+      depth = std::min(depth, choice->depth);
+    }
     job.shape = &shape;
-    job.budget = {.depth = std::min(whole->budget.depth, shape.depth()),
+    job.budget = {.depth = depth,
                   .n_nodes = std::min(n_nodes(*whole), shape.n_nodes()),
                   .scratch_depth = whole->budget.scratch_depth};
     job.stop = &*own.stop;

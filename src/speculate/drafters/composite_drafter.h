@@ -39,6 +39,7 @@ class CompositeDrafter : public Drafter {
     std::unique_ptr<Drafter> drafter;
     std::shared_ptr<const TreeShape> shape;  // of its drafts where the user names no tree
     double confidence = 0;                   // DrafterPlan::confidence
+    std::string spec = {};                   // as the user wrote it
   };
 
   // At least one part. `shape` is what the plan of the whole names where the user names no tree:
@@ -63,6 +64,10 @@ class CompositeDrafter : public Drafter {
 
  protected:
   std::size_t n_parts() const { return parts_.size(); }
+  const Part& part(std::size_t index) const { return parts_[index]; }
+  // Shows a part what prefill() is shown.
+  void prefill_part(std::size_t part, const Context& context, std::span<const TokenId> tokens,
+                    const FeatureRows& features);
   // Starts the round: no part has drafted anything for these texts.
   void forget_drafts(std::span<const DraftJob> jobs);
   // Lets a part draft for each of these jobs, in a tree of its own, with draws that have keys of

@@ -1,0 +1,123 @@
+#include "speculate/drafters/auto_drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "speculate/tree_shapes/fixed_shape.h"
+
+namespace outrider {
+
+AutoDrafter::AutoDrafter(std::vector<CompositeDrafter::Part> parts,
+                         std::shared_ptr<const TreeShape> shape, DrafterTraits traits)
+    : CompositeDrafter(std::move(parts), std::move(shape)), traits_(traits) {
+  for (std::size_t index = 0; index < n_parts(); ++index) {
+    const CompositeDrafter::Part& its = part(index);
+    choices_.push_back({its.drafter.get(), its.shape.get(), its.spec});
+    (its.drafter->rates_tokens() ? rating_ : others_).push_back(index);
+  }
+}
+
+void AutoDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
+                          const FeatureRows& features) {
+  for (std::size_t index = 0; index < n_parts(); ++index) {
+    if (!part(index).drafter->catches_up()) prefill_part(index, context, tokens, features);
+  }
+}
+
+void AutoDrafter::propose(std::span<DraftJob> jobs) {
+  forget_drafts(jobs);
+  look_up(jobs);
+  for (DraftJob& job : jobs) {
+    if (job.choice != nullptr) take_found(job);
+  }
+  for (const std::size_t index : others_) {
+    asked_.clear();
+    for (DraftJob& job : jobs) {
+      const DraftChoice* const choice = job.choice;
+      if (choice != nullptr && choice->taken == DraftChoice::kNone && choice->depth > 0 &&
+          choice->part == static_cast<int>(index)) {
+        asked_.push_back(&job);
+      }
+    }
+    if (asked_.empty()) continue;
+    draft(index, asked_, Room::all);
+    for (DraftJob* const job : asked_) {
+      if (take(index, *job)) job->choice->taken = static_cast<int>(index);
+    }
+  }
+  take_first(jobs);
+  finish(jobs);
+}
+
+// Lets the parts that cost next to nothing say what they have.
+void AutoDrafter::look_up(std::span<DraftJob> jobs) {
+  asked_.clear();
+  for (DraftJob& job : jobs) {
+    if (job.choice == nullptr) continue;
+    job.choice->taken = DraftChoice::kNone;
+    asked_.push_back(&job);
+  }
+  if (asked_.empty()) return;
+  for (const std::size_t index : rating_) draft(index, asked_, Room::all);
+}
+
+void AutoDrafter::take_found(DraftJob& job) {
+  DraftChoice& choice = *job.choice;
+  double most = choice.floor;
+  for (const std::size_t index : rating_) {
+    const DraftTree& tree = drafted(index, job.context->id);
+    const double gain = choice.worths[index]->gain(tree);
+    if (tree.n_drafted() == 0 || gain <= most) continue;
+    most = gain;
+    choice.taken = static_cast<int>(index);
+  }
+  for (const std::size_t index : rating_) {
+    if (choice.taken == static_cast<int>(index)) {
+      take(index, job);
+    } else {
+      choice.worths[index]->withdraw(drafted(index, job.context->id));
+    }
+  }
+}
+
+void AutoDrafter::take_first(std::span<DraftJob> jobs) {
+  std::vector<DraftJob*> left;
+  for (DraftJob& job : jobs) {
+    if (job.choice == nullptr) left.push_back(&job);
+  }
+  for (const std::vector<std::size_t>* const parts : {&rating_, &others_}) {
+    for (const std::size_t index : *parts) {
+      if (left.empty()) return;
+      draft(index, left, Room::all);
+      std::erase_if(left, [&](DraftJob* job) { return take(index, *job); });
+    }
+  }
+}
+
+// false: there is no draft.
+bool AutoDrafter::take(std::size_t index, DraftJob& job) {
+  if (drafted(index, job.context->id).n_drafted() == 0) return false;
+  graft(index, job, /*share_named=*/false);
+  return true;
+}
+
+DrafterPlan read_auto_drafter(std::span<const std::string> parts) {
+  std::vector<DrafterPlan> plans = read_parts("auto", "auto:A,B,...", parts);
+  DrafterTraits traits{.has_draft_prob = true, .prefix_determined = false};
+  for (DrafterPlan& plan : plans) {
+    traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
+    traits.reads_features = traits.reads_features || plan.traits.reads_features;
+    if (plan.deepest != nullptr) plan.shape = plan.deepest;  // drafts end where they do not pay
+  }
+  const auto shape = shape_over(plans);
+  const std::vector<std::string> specs(parts.begin(), parts.end());
+  return {.traits = traits,
+          .shape = shape,
+          .make = [plans, specs, shape, traits](const DrafterMaterials& materials) {
+            std::vector<CompositeDrafter::Part> made = make_parts(plans, materials);
+            for (std::size_t i = 0; i < made.size(); ++i) made[i].spec = specs[i];
+            return std::make_unique<AutoDrafter>(std::move(made), shape, traits);
+          }};
+}
+
+}  // namespace outrider

@@ -1,0 +1,51 @@
+// The part that pays most drafts: what texts repeat, where that is likely enough to stand, or else
+// the small model or head that the controller has found best.
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_AUTO_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_AUTO_DRAFTER_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "speculate/drafters/composite_drafter.h"
+
+namespace outrider {
+
+// By DraftJob::choice: the parts that rate their tokens draft first; the draft of most gain is
+// taken if that is above the choice's floor, or else the part that the choice names drafts. Where
+// there is no choice, the first part that has a draft does, those that rate their tokens before the
+// others.
+class AutoDrafter final : public CompositeDrafter {
+ public:
+  AutoDrafter(std::vector<CompositeDrafter::Part> parts, std::shared_ptr<const TreeShape> shape,
+              DrafterTraits traits);
+  std::string_view name() const override { return "auto"; }
+  DrafterTraits traits() const override { return traits_; }
+  std::span<const Drafter::Option> choices() const override { return choices_; }
+  // Parts that catch up by themselves are not shown a prompt: they may never draft.
+  bool catches_up() const override { return !traits_.reads_features; }
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
+  void propose(std::span<DraftJob> jobs) override;
+
+ private:
+  void look_up(std::span<DraftJob> jobs);
+  void take_found(DraftJob& job);
+  void take_first(std::span<DraftJob> jobs);
+  bool take(std::size_t part, DraftJob& job);
+
+  DrafterTraits traits_;
+  std::vector<Drafter::Option> choices_;
+  std::vector<std::size_t> rating_;  // parts that rate their tokens
+  std::vector<std::size_t> others_;
+  std::vector<DraftJob*> asked_;
+};
+
+// "auto:A,B,...": specs of drafters. Throws UsageError for fewer than two.
+DrafterPlan read_auto_drafter(std::span<const std::string> parts);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_AUTO_DRAFTER_H_

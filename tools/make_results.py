@@ -1,0 +1,254 @@
+"""Measures drafters beside plain decoding and writes docs/results.md: the family in models/, and a
+pair of downloaded models on Spec-Bench, by category, at temperatures 0 and 1, beside llama.cpp's
+server with the same files.
+
+    python3 tools/make_results.py --target TARGET.gguf --drafter DRAFTER.gguf \\
+        --spec-bench question.jsonl --work DIR --out docs/results.md \\
+        [--llama-server "llama-server -m TARGET.gguf -md DRAFTER.gguf -t 2 --port 8091" \\
+         --llama-url http://127.0.0.1:8091]
+
+What has been measured stays in DIR, and a second call goes on from there; a third one, with all of
+it there, writes the file only. One program works at a time. Some two hours on two cores.
+"""
+import argparse
+import json
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+FAMILY_TOKENS = 200
+PAIR_TOKENS = 128
+PAIR_PROMPTS = 60
+LLAMA_PROMPTS = 12  # two of each kind of Spec-Bench
+LLAMA_LENGTHS = range(1, 9)
+
+
+def run_bench(arguments, name, model, methods, prompts, tokens, extra=()):
+    """outrider bench --methods, or what an earlier run left; the comparison as an object."""
+    file = arguments.work / f"{name}.json"
+    if not file.exists() or not json.loads(file.read_text())["complete"]:
+        subprocess.run(
+            [arguments.program, "bench", "--model", model, "--methods", ",".join(methods),
+             "--prompts", prompts, "--max-tokens", str(tokens), "--json", str(file),
+             "--html", str(file.with_suffix(".html")), *extra], stdout=subprocess.DEVNULL,
+            check=True)
+    return json.loads(file.read_text())
+
+
+def spec_bench_turns(path):
+    with open(path) as file:
+        return {str(question["question_id"]): question["turns"][0]
+                for question in map(json.loads, file)}
+
+
+def chosen_prompts(pair, turns):
+    """The first two prompts of each category of the pair's comparison, by their first turns."""
+    chosen = []
+    for category in sorted({prompt["category"] for prompt in pair["prompts"]}):
+        its = [prompt for prompt in pair["prompts"] if prompt["category"] == category]
+        chosen += [(category, turns[prompt["id"]]) for prompt in its[:LLAMA_PROMPTS // 6]]
+    return chosen
+
+
+def ask_llama(url, prompt, n_max):
+    request = {"messages": [{"role": "user", "content": prompt}], "max_tokens": PAIR_TOKENS,
+               "temperature": 0, "cache_prompt": False, "speculative.n_max": n_max,
+               "speculative.n_min": 0, "speculative.p_min": 0}
+    body = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(request).encode(),
+                                  {"Content-Type": "application/json"})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(body, timeout=600) as answer:
+        return json.load(answer)["timings"]["predicted_per_second"]
+
+
+def wait_for(url, server):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for _ in range(300):
+        if server.poll() is not None:
+            sys.exit(f"make_results: the server ended with {server.returncode}")
+        try:
+            with opener.open(f"{url}/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(1)
+    sys.exit(f"make_results: no server answers at {url}")
+
+
+def measure_llama(arguments, pair):
+    """Tokens a second by prompt: [{category, "0": .., "1": .., .. "8": ..}], 0 being no drafts."""
+    file = arguments.work / "llama.json"
+    if file.exists():
+        return json.loads(file.read_text())
+    if not arguments.llama_server:
+        return []
+    rows = []
+    with subprocess.Popen(shlex.split(arguments.llama_server), stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for(arguments.llama_url, server)
+            ask_llama(arguments.llama_url, "Hello", 0)
+            prompts = chosen_prompts(pair, spec_bench_turns(arguments.spec_bench))
+            for category, prompt in prompts:
+                row = {"category": category}
+                for n_max in (0, *LLAMA_LENGTHS):
+                    row[str(n_max)] = ask_llama(arguments.llama_url, prompt, n_max)
+                rows.append(row)
+                print(f"llama.cpp: {len(rows)} of {len(prompts)} prompts", file=sys.stderr)
+        finally:
+            server.terminate()
+    file.write_text(json.dumps(rows))
+    return rows
+
+
+def estimate(figure):
+    if figure is None or figure["value"] is None:
+        return "-"
+    return f"{figure['value']:.2f} ({figure['low']:.2f} to {figure['high']:.2f})"
+
+
+def table(rows):
+    width = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, width)) + " |" for row in rows]
+    lines.insert(1, "|" + "|".join("---" for _ in width) + "|")
+    return "\n".join(lines)
+
+
+def named(method):
+    """A method without the folders of its files."""
+    words = method.replace("@coupled", "").split(":")
+    return ":".join(pathlib.Path(word).name if "/" in word else word for word in words)
+
+
+def figures_of(comparison, temperature):
+    figures = {}
+    for figure in comparison["figures"]:
+        if figure["temperature"] == temperature and figure["method"] != "plain":
+            figures.setdefault(figure["method"], {})[figure["category"]] = figure
+    return figures
+
+
+def comparison_tables(comparison):
+    parts = []
+    for temperature in comparison["settings"]["temperatures"]:
+        figures = figures_of(comparison, temperature)
+        categories = [category for category in next(iter(figures.values())) if category != "all"]
+        rows = [["method", "all", "tau", *categories, "first token", "bound: oracle length"]]
+        for method, by_category in figures.items():
+            whole = by_category["all"]
+            rows.append(["`" + named(method) + "`", estimate(whole["speedup"]),
+                         estimate(whole["tau"]),
+                         *(estimate(by_category[category]["speedup"]) for category in categories),
+                         estimate(whole["first_token_ratio"]), estimate(whole.get("oracle_length"))])
+        parts.append(f"Temperature {temperature:g}:\n\n{table(rows)}")
+    return "\n\n".join(parts)
+
+
+def machine_of(comparison):
+    machine = comparison["settings"]["machine"]
+    model = comparison["settings"]["model"]
+    memory = machine["memory_bytes"] / 1e9
+    return (f"{machine['processor']}, {machine['processors']} processors, {memory:.0f} GB; kernels "
+            f"{model['kernels']}, {model['threads']} threads, weights {model['weights']}")
+
+
+def llama_table(rows):
+    def ratio(row, n):
+        return row[str(n)] / row["0"]
+
+    by_length = [["n-max", "speed-up over its own plain decoding, median (least to most)",
+                  "tokens a second, median"],
+                 ["none", "1", f"{statistics.median(row['0'] for row in rows):.1f}"]]
+    for n in LLAMA_LENGTHS:
+        ratios = [ratio(row, n) for row in rows]
+        speed = statistics.median(row[str(n)] for row in rows)
+        by_length.append([str(n), f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to "
+                          f"{max(ratios):.2f})", f"{speed:.1f}"])
+    return table(by_length)
+
+
+PUBLISHED = """## Published tables, for scale
+
+On other machines, with other models: nothing here is to be compared line by line.
+
+| method | model, texts | hardware | speed-up | tokens a pass |
+|---|---|---|---|---|
+| EAGLE, EAGLE-2, EAGLE-3 (their own figures) | Vicuna-13B, MT-bench, temperature 0 | GPUs of a data centre | 3.07, 4.26, 5.6 | - |
+| Spec-Bench's table: EAGLE-2, EAGLE, Medusa, draft model (SpS), Lookahead | Vicuna-7B, all of it, greedy | A100 | 2.36, 2.10, 1.71, 1.52, 1.34 | 4.34, 3.58, 2.31, 2.28, 1.64 |
+| Spec-Bench's table: prompt lookup, REST | Vicuna-7B, all of it, greedy | A100 | 1.66, 1.48 | -, 1.82 |
+| Spec-Bench's table: EAGLE-3, EAGLE-2, prompt lookup | Vicuna-13B, all of it, greedy | A100 | 3.02, 2.46, 1.56 | 5.71, -, - |
+| DSpark (its own figures): GSM8K, HumanEval, MT-bench | Qwen3-4B, temperature 1, block of 7 | GPUs of a data centre | - | 6.11, 5.38, 3.64 |
+| EAGLE-3, in the same table | the same | the same | - | 5.14, 4.16, 2.39 |
+"""
+
+
+def write(arguments, family, pair, llama):
+    text = f"""# Results
+
+Made by `python3 tools/make_results.py` ([what it measures](../tools/make_results.py)); each method
+beside plain decoding in turn, speed-ups with 95 % intervals over prompts, as
+[measuring.md](measuring.md) has it. `@auto`, where no shape is named, is the controller
+([drafters.md](drafters.md)). The bound: what drafts of exactly the accepted length would have given.
+
+## The family in `models/`
+
+{family['settings']['prompts']['count']} openings of [models/openings.jsonl](../models/openings.jsonl), {FAMILY_TOKENS} tokens
+each. {machine_of(family)}.
+
+{comparison_tables(family)}
+
+## A downloaded pair
+
+{pair['settings']['prompts']['count']} texts of Spec-Bench, ten of each of its six kinds, {PAIR_TOKENS} tokens a turn: {pathlib.Path(pair['settings']['model']['files'][0]['path']).name}.
+{machine_of(pair)}.
+
+{comparison_tables(pair)}
+"""
+    if llama:
+        text += f"""
+### llama.cpp's server with the same files
+
+{len(llama)} of these texts, their first turns, temperature 0, {PAIR_TOKENS} tokens, the same machine and
+threads, drafts of at most n-max tokens; its own figures of decoding.
+
+{llama_table(llama)}
+"""
+    text += "\n" + PUBLISHED
+    arguments.out.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/outrider")
+    parser.add_argument("--target", required=True)
+    parser.add_argument("--drafter", required=True)
+    parser.add_argument("--spec-bench", required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/results.md"))
+    parser.add_argument("--llama-server", help="a command that starts it, in the foreground")
+    parser.add_argument("--llama-url", default="http://127.0.0.1:8091")
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    model = "model:models/drafter,weights=int8"
+    family = run_bench(
+        arguments, "family", "models/target",
+        ["plain", model, *(f"{model}@chain:length={n}@coupled" for n in (1, 2, 4)),
+         "suffix", "suffix@chain:length=3@coupled", "suffix@chain:length=7@coupled",
+         "eagle:models/eagle,weights=int8", "mtp:models/mtp,weights=int8",
+         "spoiled:tokens+model:models/drafter\\,weights=int8"],
+        "models/openings.jsonl", FAMILY_TOKENS, ["--raw", "--temperatures", "0,1"])
+    model = f"model:{arguments.drafter}"
+    pair = run_bench(
+        arguments, "pair", arguments.target,
+        ["plain", model, *(f"{model}@chain:length={n}@coupled" for n in (2, 3, 5)), "suffix",
+         "suffix@chain:length=5@coupled"],
+        arguments.spec_bench, PAIR_TOKENS, ["--limit", str(PAIR_PROMPTS), "--temperatures", "0,1"])
+    write(arguments, family, pair, measure_llama(arguments, pair))
+
+
+if __name__ == "__main__":
+    main()
