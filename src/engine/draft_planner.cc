@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -34,6 +35,13 @@ constexpr double kBest = 0.9;  // that is supposed
 // most, where it was not.
 constexpr int kBackToStay = 64;
 constexpr double kMostPatience = 16;
+// Where drafts gain or lose less than this, a round of the other kind comes in so many: a tenth of
+// a percent of the time at most.
+constexpr double kAboutAsFast = 1.15;
+constexpr int kRoundsAlike = 128;
+// Rounds that prices stand for: they take as long as all of a plan.
+constexpr int kRoundsPriced = 8;
+constexpr double kSameRate = 0.01;  // and as long as tokens a second change by less
 // Depth of a trial, where there is nothing to look at.
 constexpr int kTrialDepth = 2;
 // How fast what a drafter's catching up takes is followed.
@@ -115,11 +123,28 @@ void DraftPlanner::plan(std::span<const Text> texts) {
                       std::equal(planned_.begin(), planned_.end(), planned_before_.begin(),
                                  planned_before_.end(), same_text);
   if (!stands) step_planner_.plan(planned_, passes_, levels_, n_prompt_);
-  const std::vector<int>& depths = step_planner_.depths();
-  const bool off = std::all_of(depths.begin(), depths.end(), [](int depth) { return depth == 0; });
+  depths_ = step_planner_.depths();
+  const bool off =
+      std::all_of(depths_.begin(), depths_.end(), [](int depth) { return depth == 0; });
   n_rounds_off_ = off ? n_rounds_off_ + 1 : 0;
+  compare(off);
   set_shares(texts);
   try_again(texts);
+}
+
+// Where drafts and none are about as fast, a round without comes once in a while: its pass may cost
+// more or less than is thought, and that shows in it alone. What drafts cost where there are none
+// shows in looks and trials.
+void DraftPlanner::compare(bool off) {
+  is_comparing_ = false;
+  const double gain = step_planner_.gain();
+  if (off || gain > kAboutAsFast || ++n_rounds_alike_ < kRoundsAlike) return;
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    if (planned_[i].fixed || of_round_[i].rates || depths_[i] == 0) continue;
+    depths_[i] = 0;
+    is_comparing_ = true;
+  }
+  if (is_comparing_) n_rounds_alike_ = 0;
 }
 
 void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
@@ -208,7 +233,7 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
     };
     int n_drafting = 0;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
-      if (is_of(i) && step_planner_.depths()[i] > 0) ++n_drafting;
+      if (is_of(i) && depths_[i] > 0) ++n_drafting;
     }
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (!is_of(i) || planned_[i].fixed) continue;
@@ -218,11 +243,11 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
         text.share->worth = &text.drafting->of(0).nodes;
         continue;
       }
-      const bool is_whole = step_planner_.depths()[i] == DraftPast::kDeepest;
+      const bool is_whole = depths_[i] == DraftPast::kDeepest;
       if (!is_whole && !of_round_[i].chooses) {
-        text.share->draft_depth = step_planner_.depths()[i];
+        text.share->draft_depth = depths_[i];
       }
-      if (!planned_[i].ends_itself || step_planner_.depths()[i] == 0) continue;
+      if (!planned_[i].ends_itself || depths_[i] == 0) continue;
       const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
       text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting, 1));
     }
@@ -244,7 +269,7 @@ void DraftPlanner::set_choice(const Text& text, std::size_t i) {
   DraftChoice& choice = text.drafting->choice_;
   choice.worths.assign(options.size(), nullptr);
   choice.part = of_round_[i].rates ? DraftChoice::kNone : static_cast<int>(of_round_[i].option);
-  choice.depth = of_round_[i].rates ? 0 : step_planner_.depths()[i];
+  choice.depth = of_round_[i].rates ? 0 : depths_[i];
   const auto n_texts = static_cast<double>(planned_.size());
   const double plain =
       step_planner_.tokens_per_second() * passes_.seconds(static_cast<int>(planned_.size()));
@@ -271,18 +296,28 @@ int DraftPlanner::n_likely_to_draft(std::size_t drafter) const {
 
 // What one more token takes behind n_before drafted ones, one more, .., in tokens that are gained
 // in that time.
-PayingStop::Prices DraftPlanner::prices(const OfDrafter& of, int n_drafting, int n_before) const {
+// Computed anew where what they follow from changes, and every few rounds.
+const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, int n_before) {
   const int n_rows = static_cast<int>(planned_.size()) + n_prompt_;
+  OfDrafter::Priced& priced = of.priced;
+  const std::array<int, 3> of_what = {n_rows, n_drafting, n_before};
+  const double rate = step_planner_.tokens_per_second();
+  const bool is_near = std::abs(rate - priced.rate) < kSameRate * rate;
+  if (is_near && priced.of_what == of_what && ++priced.n_rounds < kRoundsPriced) {
+    return priced.prices;
+  }
+  priced.of_what = of_what;
+  priced.rate = rate;
+  priced.n_rounds = 0;
   const double a_level = passes_.scale() * of.known.levels.seconds(n_drafting) / n_drafting;
-  PayingStop::Prices prices;
-  for (std::size_t depth = 0; depth < prices.size(); ++depth) {
+  for (std::size_t depth = 0; depth < priced.prices.size(); ++depth) {
     // The slope over a few rows: costs go in steps.
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);
     const int n_more = 4 * n_drafting;
     const double more = passes_.seconds(before + n_more) - passes_.seconds(before);
-    prices[depth] = step_planner_.tokens_per_second() * (a_level + std::max(more, 0.0) / n_more);
+    priced.prices[depth] = rate * (a_level + std::max(more, 0.0) / n_more);
   }
-  return prices;
+  return priced.prices;
 }
 
 // Where no text drafts by a drafter any more, it is looked at from time to time, on the shortest
@@ -291,6 +326,7 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
   for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
     OfDrafter& of = drafters_[drafter];
     of.trial = nullptr;
+    if (is_comparing_) continue;
     const Text* shortest = nullptr;
     std::size_t option = 0;
     bool drafts = false;
@@ -298,7 +334,7 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (planned_[i].drafter != static_cast<int>(drafter) || of_round_[i].waits) continue;
       const Text& text = texts[of_round_[i].text];
-      drafts = drafts || step_planner_.depths()[i] > 0;
+      drafts = drafts || depths_[i] > 0;
       rates = rates || of_round_[i].rates;
       if (shortest == nullptr ||
           text.share->stream->tokens.size() < shortest->share->stream->tokens.size()) {
@@ -438,7 +474,7 @@ void DraftPlanner::learn_of(const Text& text, std::size_t i) {
   const OfRound& of_round = of_round_[i];
   learn_worth(text, i);
   if (of_round.limit == 0) return;
-  n_rounds_off_ = 0;
+  if (stream.tree.n_drafted() > 0) n_rounds_off_ = 0;
   OfDrafter& of = drafters_[static_cast<std::size_t>(of_round.used)];
   KnownOfDrafter::Drafts& known = drafts_of(of, stream);
   DraftPast& own = text.drafting->of(of_round.option).past;

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 #define OUTRIDER_ENGINE_DRAFT_PLANNER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -100,14 +101,21 @@ class DraftPlanner {
   struct OfDrafter {
     Drafter* drafter = nullptr;
     KnownOfDrafter known;
-    bool pays = true;               // some text drafted by the last plan
-    double seconds_off = 0;         // of rounds since then, or since the last look
-    double look_seconds = 0;        // what a look at it takes, or a trial; 0: not known
-    int n_looks = 1;                // that followed each other without its coming back
-    double patience = 1;            // by which looks are rarer: it came back in vain
-    int n_rounds_on = 0;            // since it came back
-    double n_seen = 0;              // tokens of the looks that follow each other
-    double n_foreseen = 0;          // of them
+    bool pays = true;         // some text drafted by the last plan
+    double seconds_off = 0;   // of rounds since then, or since the last look
+    double look_seconds = 0;  // what a look at it takes, or a trial; 0: not known
+    int n_looks = 1;          // that followed each other without its coming back
+    double patience = 1;      // by which looks are rarer: it came back in vain
+    int n_rounds_on = 0;      // since it came back
+    double n_seen = 0;        // tokens of the looks that follow each other
+    double n_foreseen = 0;    // of them
+    struct Priced {
+      std::array<int, 3> of_what{};  // rows, texts that draft, drafted tokens before
+      double rate = 0;               // tokens a second
+      int n_rounds = 0;
+      PayingStop::Prices prices{};
+    };
+    Priced priced;
     const Stream* trial = nullptr;  // the text that tries in this round
   };
   // A text of planned_.
@@ -133,13 +141,14 @@ class DraftPlanner {
   const OfDrafter* find(const Drafter* drafter) const;
   std::size_t index_of(Drafter* drafter);
   static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
+  void compare(bool off);
   void add_planned(std::span<const Text> texts, std::size_t index);
   void plan_option(const Text& text, PlannedText& planned, OfRound& of_round);
   void choose_option(const Text& text, PlannedText& planned, OfRound& of_round);
   void set_choice(const Text& text, std::size_t i);
   void rate_by(OfDrafter& of, const Text& text, std::size_t option, int n_likely);
   void set_shares(std::span<const Text> texts);
-  PayingStop::Prices prices(const OfDrafter& of, int n_drafting, int n_before) const;
+  const PayingStop::Prices& prices(OfDrafter& of, int n_drafting, int n_before);
   int n_likely_to_draft(std::size_t drafter) const;
   double horizon(const Stream& stream) const;
   void try_again(std::span<const Text> texts);
@@ -164,6 +173,9 @@ class DraftPlanner {
   std::vector<PlannedText> planned_before_;  // of the round before
   std::vector<OfRound> of_round_;            // of each of planned_
   int n_prompt_ = 0;                         // rows of prompts
+  std::vector<int> depths_;                  // of each of planned_: how deep it drafts
+  int n_rounds_alike_ = 0;                   // with drafts that are about as fast as none
+  bool is_comparing_ = false;                // this round is without drafts for once
   int n_rounds_off_ = 0;  // planned in turn without drafts or anything learned of them
   std::vector<const PassTimes*> levels_;
   StepPlanner step_planner_;

@@ -169,11 +169,11 @@ double speed(const Costs& costs, const Acceptance01& acceptance, int fixed = -1,
              int n_tokens = 256) {
   World world(costs);
   std::vector<double> speeds;
-  for (int text = 0; text < 20; ++text) {
+  for (int text = 0; text < 201; ++text) {
     speeds.push_back(world.run(acceptance, n_tokens, fixed).tokens_per_second() * costs.pass);
   }
-  std::nth_element(speeds.begin(), speeds.begin() + 10, speeds.end());
-  return speeds[10];
+  std::nth_element(speeds.begin(), speeds.begin() + 100, speeds.end());
+  return speeds[100];
 }
 
 double best_fixed(const Costs& costs, const Acceptance01& acceptance) {

@@ -17,6 +17,9 @@ namespace {
 // some ten passes, in all costs: those of rows that are not run meanwhile are not left behind.
 constexpr double kAllFollow = 0.1;
 constexpr double kOneFollows = 0.02;
+// Of one whose width was not run for so many passes: what they moved, they moved for all.
+constexpr std::int64_t kLongAgo = 16;
+constexpr double kStaleFollows = 0.3;
 // An outlier counts at most so many times what was expected. Where other programs run, passes that
 // wait for a thread are many and belong to the mean; one that the machine slept through is none.
 constexpr double kOutlier = 4;
@@ -61,17 +64,23 @@ std::vector<PassTimes::Measured> PassTimes::points() const {
 
 void PassTimes::add(int rows, double seconds) {
   if (rows <= 0 || !(seconds > 0)) return;
+  ++n_passes_;
   const double expected = this->seconds(rows);
   const int at = nearest(rows);
   const auto point = std::lower_bound(points_.begin(), points_.end(), at,
                                       [](const Measured& one, int n) { return one.rows < n; });
   if (expected <= 0) {
-    points_.insert(point, {at, seconds});
+    points_.insert(point, {at, seconds, n_passes_});
     return;
   }
   const double ratio = std::clamp(seconds / expected, 1 / kOutlier, kOutlier);
   if (point == points_.end() || point->rows != at) {  // it says nothing of the others
-    points_.insert(point, {at, ratio * base(at)});
+    points_.insert(point, {at, ratio * base(at), n_passes_});
+    return;
+  }
+  const bool is_stale = n_passes_ - std::exchange(point->last_pass, n_passes_) > kLongAgo;
+  if (is_stale) {
+    point->seconds *= 1 + kStaleFollows * (std::clamp(ratio, 0.5, 2.0) - 1);
     return;
   }
   scale_ *= 1 + kAllFollow * (ratio - 1);
@@ -85,6 +94,8 @@ PassTimes measure_passes(LanguageModel& model) {
   constexpr int kWidest = 64;
   // A large model is not measured for longer: its wider passes cost as much a row as the last ones.
   constexpr double kLongest_seconds = 1;
+  constexpr std::size_t kMostTimes = 25;
+  constexpr double kShort_seconds = 0.01;  // of the passes of one width, beyond two
   const auto seconds_since = [](Clock::time_point began) {
     return std::chrono::duration<double>(Clock::now() - began).count();
   };
@@ -95,27 +106,42 @@ PassTimes measure_passes(LanguageModel& model) {
   ForwardOutput output;
   const auto sequence = model.open({.n_tokens = kContext + std::max(most, 0)});
   const auto began = Clock::now();
-  std::vector<PassTimes::Measured> measured;
+  std::vector<int> widths;
+  std::vector<std::vector<double>> seconds;
   const auto fits = [&](int n_tokens) {
     const SequenceGrowth growth{.sequence = sequence.get(), .n_tokens = n_tokens};
     return model.fits({&growth, 1});
   };
   if (most < 1 || !fits(kContext + 1)) return {};
   prefill(model, *sequence, std::span(tokens).first(kContext), output);
+  const auto time_pass = [&](int rows) {
+    TokenBlock block;
+    block.sequence = sequence.get();
+    block.tokens = std::span(tokens).first(static_cast<std::size_t>(rows));
+    const auto pass = Clock::now();
+    model.forward({&block, 1}, {}, output);
+    const double taken = seconds_since(pass);
+    sequence->keep({});
+    return taken;
+  };
   for (int rows = 1; rows <= most && fits(rows); rows *= 2) {
-    double least = 0;
-    for (int time = 0; time < 2; ++time) {
-      TokenBlock block;
-      block.sequence = sequence.get();
-      block.tokens = std::span(tokens).first(static_cast<std::size_t>(rows));
-      const auto pass = Clock::now();
-      model.forward({&block, 1}, {}, output);
-      const double seconds = seconds_since(pass);
-      sequence->keep({});
-      least = time == 0 ? seconds : std::min(least, seconds);
-    }
-    measured.push_back({rows, least});
+    widths.push_back(rows);
+    seconds.push_back({time_pass(rows), time_pass(rows)});
     if (rows > 1 && seconds_since(began) > kLongest_seconds) break;
+  }
+  // Short passes are told apart by some percent: more of them, in turn, as a machine changes.
+  for (std::size_t time = 2; time < kMostTimes; ++time) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const bool is_short = static_cast<double>(time) * seconds[i][0] < kShort_seconds;
+      if (is_short) seconds[i].push_back(time_pass(widths[i]));
+    }
+  }
+  std::vector<PassTimes::Measured> measured;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const auto middle =
+        seconds[i].begin() + static_cast<std::ptrdiff_t>((seconds[i].size() - 1) / 2);
+    std::nth_element(seconds[i].begin(), middle, seconds[i].end());
+    measured.push_back({widths[i], *middle});
   }
   return PassTimes(std::move(measured));
 }

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_ENGINE_PASS_TIMES_H_
 #define OUTRIDER_ENGINE_PASS_TIMES_H_
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@ class PassTimes {
   struct Measured {
     int rows = 0;
     double seconds = 0;
+    std::int64_t last_pass = 0;  // when such a pass was added last, in passes of any width
   };
   // Without a measurement: what comes by add() alone.
   PassTimes() = default;
@@ -22,8 +24,8 @@ class PassTimes {
   explicit PassTimes(std::vector<Measured> measured) : points_(std::move(measured)) {}
 
   // A pass of so many rows took so long. Costs drift together and soon (longer texts, a busier
-  // machine), and slowly each for itself. Outliers count at most four times, or a quarter of,
-  // what was expected.
+  // machine), and slowly each for itself; one that has not been seen for a while is corrected by
+  // itself. Outliers count at most four times, or a quarter of, what was expected.
   void add(int rows, double seconds);
   // 0 for 0 rows, and before anything was added. Beyond the widest pass that was seen it grows as
   // between the two widest, and not at all where one alone was: what looks cheap is tried, and
@@ -40,11 +42,12 @@ class PassTimes {
 
   std::vector<Measured> points_;  // ascending in rows
   double scale_ = 1;              // of all of them
+  std::int64_t n_passes_ = 0;
 };
 
-// Measures passes of 1, 2, 4 .. 64 rows on a text of its own, twice each, and takes the lesser
-// times; some second and its last pass at most, and none that the KV cache's memory does not hold.
-// Throws what the model throws.
+// Measures passes of 1, 2, 4 .. 64 rows on a text of its own, in turn, at least twice each and
+// short ones up to 25 times, and takes the median (of two the lesser); some second and its last
+// pass at most, and none that the KV cache's memory does not hold. Throws what the model throws.
 PassTimes measure_passes(LanguageModel& model);
 
 }  // namespace outrider

@@ -35,10 +35,11 @@ void require_distributions(const Judging& judging, const std::string& drafter,
     const std::string_view form = kind.description.form;
     if (kind.has_draft_prob) fitting.push_back(form.substr(0, form.find('[')));
   }
-  throw UsageError("use rule", judging.rule,
-                   fmt::format("a drafter that has distributions ({}; auto:, first: and relay: of these)",
-                               fmt::join(fitting, ", ")),
-                   fmt::format("the drafter {}", drafter));
+  throw UsageError(
+      "use rule", judging.rule,
+      fmt::format("a drafter that has distributions ({}; auto:, first: and relay: of these)",
+                  fmt::join(fitting, ", ")),
+      fmt::format("the drafter {}", drafter));
 }
 
 // Both vocabularies must mean the same by the ids they share. A drafter stored without a tokenizer

@@ -37,6 +37,8 @@ void StepPlanner::plan(std::span<const PlannedText> texts, const PassTimes& pass
   }
   best_ = depths_;
   best_rate_ = rate();
+  const double without = best_rate_;
+  gain_ = 0;
   for (std::size_t i = 0; i < texts_.size(); ++i) offer(i);
   while (!offers_.empty()) {
     std::pop_heap(offers_.begin(), offers_.end());
@@ -45,7 +47,9 @@ void StepPlanner::plan(std::span<const PlannedText> texts, const PassTimes& pass
     if (!wins_back(deeper)) continue;
     take(deeper);
     offer(deeper.text);
-    if (const double now = rate(); now > best_rate_) {
+    const double now = rate();
+    if (without > 0) gain_ = std::max(gain_, now / without);
+    if (now > best_rate_) {
       best_rate_ = now;
       best_ = depths_;
     }

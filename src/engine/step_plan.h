@@ -41,6 +41,9 @@ class StepPlanner {
   const std::vector<int>& depths() const { return best_; }
   // That are expected of all texts together.
   double tokens_per_second() const { return best_rate_; }
+  // By how much the best plan in which an adaptive text drafts is faster than the one in which none
+  // does; 0: there is none to draft.
+  double gain() const { return gain_; }
 
  private:
   // From a text's depth to a deeper one, where that is its best way on.
@@ -78,6 +81,7 @@ class StepPlanner {
 
   std::vector<int> best_;
   double best_rate_ = 0;
+  double gain_ = 0;
   std::vector<std::size_t> first_;         // of each text, in outlook_
   std::vector<DraftPast::Depth> outlook_;  // of depths 1 on
   std::vector<int> depths_;                // as far as texts have been taken

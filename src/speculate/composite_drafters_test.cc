@@ -464,9 +464,9 @@ TEST(StagedDrafter, MutantWithTheOuterRoundsKeysIsCaught) {
 
 // After any number of rounds it drafts what one that has seen nothing but the text drafts.
 TEST(CompositeDrafters, AnEmptyPartIsNamedByTheSpecItIsIn) {
-  for (const char* spec :
-       {"first:,ngram", "first:ngram,", "first:ngram,,suffix", "auto:,ngram", "auto:ngram,", "merge:ngram+", "staged:model:X+",
-        "merge:+", "relay:ngram+", "cascade:exact+model:X+", "first:merge:ngram+,suffix"}) {
+  for (const char* spec : {"first:,ngram", "first:ngram,", "first:ngram,,suffix", "auto:,ngram",
+                           "auto:ngram,", "merge:ngram+", "staged:model:X+", "merge:+",
+                           "relay:ngram+", "cascade:exact+model:X+", "first:merge:ngram+,suffix"}) {
     try {
       read_drafter(spec);
       ADD_FAILURE() << spec;
