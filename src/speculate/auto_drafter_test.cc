@@ -111,23 +111,23 @@ class AutoDrafters : public ::testing::Test {
   }
 
   // 3/4, times 4/5, times 5/6: 0.75, 0.6, 0.5.
-  const Tokens kRepeats = {7, 8, 9, 1, 2, 3, 4, 7, 8, 9};
-  const Tokens kNew = {1, 2, 3};
+  const Tokens repeats_ = {7, 8, 9, 1, 2, 3, 4, 7, 8, 9};
+  const Tokens new_ = {1, 2, 3};
   std::shared_ptr<const TreeShape> shape_ = std::make_shared<OpenShape>(8, 8);
   ModelLike* like_ = nullptr;
   std::unique_ptr<AutoDrafter> drafter_;
 };
 
 TEST_F(AutoDrafters, WithoutAChoiceTheFirstDraftIsTaken) {
-  EXPECT_THAT(draft(kRepeats, nullptr), ElementsAre(1, 2, 3));
+  EXPECT_THAT(draft(repeats_, nullptr), ElementsAre(1, 2, 3));
   EXPECT_EQ(like_->n_asked, 0);
-  EXPECT_EQ(draft(kNew, nullptr), Tokens(5, kModelToken));
+  EXPECT_EQ(draft(new_, nullptr), Tokens(5, kModelToken));
 }
 
 TEST_F(AutoDrafters, WhatIsLookedUpIsTakenWhereItGainsMore) {
   PricedWorth worth(0.1);
   DraftChoice choice{.part = 0, .depth = 2, .floor = 1.5, .worths = {nullptr, &worth}};
-  EXPECT_THAT(draft(kRepeats, &choice), ElementsAre(1, 2, 3));  // 1.85 - 0.3
+  EXPECT_THAT(draft(repeats_, &choice), ElementsAre(1, 2, 3));  // 1.85 - 0.3
   EXPECT_EQ(choice.taken, 1);
   EXPECT_EQ(like_->n_asked, 0);
   EXPECT_EQ(worth.n_withdrawn, 0);
@@ -136,7 +136,7 @@ TEST_F(AutoDrafters, WhatIsLookedUpIsTakenWhereItGainsMore) {
 TEST_F(AutoDrafters, OrElseTheChosenPartDrafts) {
   PricedWorth worth(0.1);
   DraftChoice choice{.part = 0, .depth = 2, .floor = 1.6, .worths = {nullptr, &worth}};
-  EXPECT_EQ(draft(kRepeats, &choice), Tokens(2, kModelToken));
+  EXPECT_EQ(draft(repeats_, &choice), Tokens(2, kModelToken));
   EXPECT_EQ(choice.taken, 0);
   EXPECT_EQ(worth.n_withdrawn, 1);
 }
@@ -144,7 +144,7 @@ TEST_F(AutoDrafters, OrElseTheChosenPartDrafts) {
 TEST_F(AutoDrafters, WhereNonePaysThereIsNoDraft) {
   PricedWorth worth(0.1);
   DraftChoice choice{.worths = {nullptr, &worth}};
-  EXPECT_THAT(draft(kNew, &choice), IsEmpty());
+  EXPECT_THAT(draft(new_, &choice), IsEmpty());
   EXPECT_EQ(choice.taken, DraftChoice::kNone);
   EXPECT_EQ(like_->n_asked, 0);
 }
@@ -153,7 +153,7 @@ TEST_F(AutoDrafters, WhereNonePaysThereIsNoDraft) {
 TEST_F(AutoDrafters, PartsThatCatchUpAreNotShownThePrompt) {
   PricedWorth worth(0.1);
   DraftChoice choice{.worths = {nullptr, &worth}};
-  draft(kNew, &choice);
+  draft(new_, &choice);
   EXPECT_EQ(like_->n_prefilled, 0);
   EXPECT_TRUE(drafter_->catches_up());
 }
