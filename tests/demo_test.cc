@@ -45,7 +45,7 @@ TEST(Demo, ShowsEveryWayAndThatNothingChanges) {
                 "LOCPATH=" + locales.path().string(), "OMP_WAIT_POLICY=passive"});
   ASSERT_EQ(run.status, 0) << run.out << run.err;
   EXPECT_THAT(run.err, Not(HasSubstr("printf")));
-  EXPECT_EQ(count(run.out, "the target's, token for token"), 9u) << run.out;
+  EXPECT_EQ(count(run.out, "the target's, token for token"), 10u) << run.out;
   EXPECT_EQ(count(run.out, "other ones, as the rule allows"), 1u) << run.out;
   EXPECT_THAT(run.err, HasSubstr("[accepted draft]"));
   EXPECT_THAT(run.out, HasSubstr("\n  plain decoding"));
