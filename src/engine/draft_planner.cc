@@ -175,9 +175,9 @@ void DraftPlanner::choose_option(const Text& text, PlannedText& planned, OfRound
     OfRound its = of_round;
     its.option = option;
     plan_option(text, with, its);
-    step_planner_.plan({&with, 1}, passes_, levels_, 0);
-    if (step_planner_.tokens_per_second() <= best) continue;
-    best = step_planner_.tokens_per_second();
+    option_planner_.plan({&with, 1}, passes_, levels_, 0);
+    if (option_planner_.tokens_per_second() <= best) continue;
+    best = option_planner_.tokens_per_second();
     planned = with;
     of_round = its;
   }

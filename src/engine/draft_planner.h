@@ -179,6 +179,7 @@ class DraftPlanner {
   int n_rounds_off_ = 0;  // planned in turn without drafts or anything learned of them
   std::vector<const PassTimes*> levels_;
   StepPlanner step_planner_;
+  StepPlanner option_planner_;  // of one text with one of its drafter's options
 };
 
 }  // namespace outrider
