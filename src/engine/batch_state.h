@@ -1,0 +1,130 @@
+// What a batch is made of: its requests, the texts that run, and the steps of a round.
+#ifndef OUTRIDER_ENGINE_BATCH_STATE_H_
+#define OUTRIDER_ENGINE_BATCH_STATE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/draft_planner.h"
+#include "engine/generation.h"
+#include "engine/round_report.h"
+#include "engine/speculation.h"
+#include "engine/text_cache.h"
+#include "outrider/batch.h"
+#include "speculate/decoder.h"
+
+namespace outrider {
+
+struct Batch::State {
+  struct Submitted {
+    std::chrono::steady_clock::time_point when = std::chrono::steady_clock::now();
+    RequestId id = 0;
+    GenerateRequest request;
+    std::shared_ptr<const Speculation> speculation;
+    Batch::OnEnd on_end;
+  };
+
+  // A request whose text is there.
+  struct Running {
+    Running(Submitted submitted, const Model& model, GrammarMatchers& matchers)
+        : id(submitted.id),
+          generation(submitted.id, std::move(submitted.request), model,
+                     std::move(submitted.speculation), matchers, submitted.when),
+          on_end(std::move(submitted.on_end)),
+          drafting(generation.speculation().stop.get()) {
+      if (generation.speculation().adaptive) generation.stream().drafting.stop = drafting.stop();
+    }
+
+    void fail(std::exception_ptr what) {
+      error = std::move(what);
+      generation.fail();
+    }
+
+    RequestId id;
+    Generation generation;
+    Batch::OnEnd on_end;
+    DraftingText drafting;
+    bool is_open = false;      // its stream has a sequence
+    std::exception_ptr error;  // that ends it
+  };
+
+  // A drafter by the spec that requests name it by.
+  struct NamedDrafter {
+    std::string spec;
+    std::shared_ptr<Drafter> drafter;
+    std::shared_ptr<const TreeShape> shape;  // without a tree
+    std::optional<DrafterUpdates> updates;
+  };
+
+  // A speculation as requests spell it.
+  struct Known {
+    SpeculationOptions options;
+    std::shared_ptr<const Speculation> speculation;
+  };
+
+  State(std::shared_ptr<const Model> target, const BatchOptions& batch_options)
+      : model(std::move(target)), decoder(model->language_model()), options(batch_options) {
+    kept.limit(static_cast<std::size_t>(options.most_kept));
+  }
+
+  const NamedDrafter* find_drafter(const std::string& spec) const;
+  void for_planned_drafters(
+      const std::function<void(const std::string& spec, Drafter& drafter)>& visit) const;
+  std::shared_ptr<const Speculation> speculation_of(const SpeculationOptions& asked);
+  void take_submitted();
+  void end_early();
+  void admit();
+  void preempt(Running& text);
+  bool open_if_it_fits(Running& text);
+  void plan_shares();
+  enum class Drafts { none, all };
+  void list_growths(Drafts drafts);
+  void make_room();
+  void plan_drafts();
+  void run_round();
+  void tell_of_round(const RoundTimes& times);
+  bool is_in_use(const std::shared_ptr<Drafter>& drafter) const;
+  void deliver_finished();
+  void publish_load();
+
+  std::shared_ptr<const Model> model;
+  Decoder decoder;
+  BatchOptions options;
+
+  // Guards what follows.
+  mutable std::mutex mutex;
+  std::vector<NamedDrafter> drafters;
+  std::deque<Known> known;  // the last ones asked for
+  std::vector<Submitted> submitted;
+  std::vector<RequestId> cancelled;
+  RequestId next_id = 0;
+  BatchLoad load;
+
+  std::vector<RequestId> cancelling;  // taken from `cancelled`
+
+  // The stepping thread's own.
+  GrammarMatchers matchers;
+  std::deque<std::unique_ptr<Running>> waiting;   // in their order
+  std::vector<std::unique_ptr<Running>> running;  // in the order of admission
+  TextCache kept;
+  std::int64_t n_preempted = 0;
+  DraftPlanner planner;
+  std::vector<StreamShare> shares;  // of the round
+  std::vector<Running*> sharing;    // of each of shares
+  std::vector<SequenceGrowth> growths;
+  std::vector<DraftPlanner::Text> planned;  // those of shares
+  RoundReport report;                       // for options.observer
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_ENGINE_BATCH_STATE_H_
