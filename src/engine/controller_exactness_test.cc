@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,12 +57,17 @@ struct Clockwork {
 };
 
 // testing::enumerate() with a planner that learns from round to round of each path.
-Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, int& n_depths) {
+// What became of drafts, over all paths.
+struct Planned {
+  std::set<int> lengths;
+  std::set<int> taken;  // DraftChoice::taken, of drafters that choose
+};
+
+Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Planned& planned) {
   Enumerated result;
   EnumeratingChance chance;
   Decoder decoder(*trial.target, trial.drafter, *trial.acceptance, chain_shape(trial.draft_length),
                   nullptr);
-  std::vector<int> depths;
   chance.for_each_path([&] {
     DraftPlanner planner;
     clockwork.set(planner, trial.drafter);
@@ -76,7 +82,8 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, int
       const DraftPlanner::Text text{.share = &share, .adaptive = true, .drafting = &drafting};
       planner.plan({&text, 1});
       decoder.round({&share, 1}, [](Stream&, const Committed&) { return false; });
-      depths.push_back(stream.tree.n_drafted());
+      planned.lengths.insert(stream.tree.n_drafted());
+      if (share.choice != nullptr) planned.taken.insert(share.choice->taken);
       const RoundTimes times = clockwork.times(stream);
       planner.learn({&text, 1}, times, [&times](const Drafter*) { return times.draft; });
     }
@@ -87,45 +94,14 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, int
     result.weight += chance.weight();
     ++result.n_paths;
   });
-  std::sort(depths.begin(), depths.end());
-  n_depths = static_cast<int>(std::unique(depths.begin(), depths.end()) - depths.begin());
   return result;
 }
 
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
-TEST(ControllerExactness, PlannedChains) {
-  int most_depths = 0;
-  for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
-    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
-      for (const auto& [name, sampling] : transforms()) {
-        for (const Clockwork& clockwork : {Clockwork{0.05, 0.1}, Clockwork{0.3, 0.5}}) {
-          TableModel target(3, 2 * seed);
-          ModelDrafter drafter(std::make_unique<TableModel>(3, 2 * seed + 1), 3);
-          const Trial trial{.target = &target,
-                            .drafter = &drafter,
-                            .acceptance = acceptance.get(),
-                            .draft_length = 3,
-                            .sampling = sampling,
-                            .prompt = {0, 2},
-                            .n_tokens = 4};
-          int n_depths = 0;
-          const Enumerated enumerated = enumerate_planned(trial, clockwork, n_depths);
-          EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
-          EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
-              << name << " " << acceptance->name();
-          most_depths = std::max(most_depths, n_depths);
-        }
-      }
-    }
-  }
-  // Else nothing was planned: no draft, and several lengths.
-  EXPECT_GE(most_depths, 3);
-}
-
 // Prompts that repeat themselves, so that there is something to look up.
-void expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make) {
-  int most_depths = 0;
+Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make) {
+  Planned planned;
   for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
       for (const auto& [name, sampling] : transforms()) {
@@ -139,17 +115,17 @@ void expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t see
                             .sampling = sampling,
                             .prompt = {0, 2, 1, 0, 2},
                             .n_tokens = 4};
-          int n_depths = 0;
-          const Enumerated enumerated = enumerate_planned(trial, clockwork, n_depths);
+          const Enumerated enumerated = enumerate_planned(trial, clockwork, planned);
           EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
           EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
               << name << " " << acceptance->name();
-          most_depths = std::max(most_depths, n_depths);
         }
       }
     }
   }
-  EXPECT_GE(most_depths, 3);
+  // Else nothing was planned: no draft, and several lengths.
+  EXPECT_GE(planned.lengths.size(), 3U);
+  return planned;
 }
 
 std::unique_ptr<Drafter> make_ngram() {
@@ -157,19 +133,24 @@ std::unique_ptr<Drafter> make_ngram() {
       NgramDrafter::Options{.shortest = 1, .longest = 2, .length = 3});
 }
 
+std::unique_ptr<Drafter> make_model(std::uint32_t seed) {
+  return std::make_unique<ModelDrafter>(std::make_unique<TableModel>(3, 2 * seed + 1), 3);
+}
+
+TEST(ControllerExactness, PlannedChains) { expect_exact(make_model); }
+
 TEST(ControllerExactness, DraftsThatAreRated) {
   expect_exact([](std::uint32_t) { return make_ngram(); });
 }
 
 TEST(ControllerExactness, DraftsThatAreChosen) {
-  expect_exact([](std::uint32_t seed) {
+  const Planned planned = expect_exact([](std::uint32_t seed) {
     std::vector<CompositeDrafter::Part> parts;
     parts.push_back({make_ngram(), chain_shape(3)});
-    parts.push_back(
-        {std::make_unique<ModelDrafter>(std::make_unique<TableModel>(3, 2 * seed + 1), 3),
-         chain_shape(3)});
+    parts.push_back({make_model(seed), chain_shape(3)});
     return std::make_unique<AutoDrafter>(std::move(parts), chain_shape(3), DrafterTraits{});
   });
+  EXPECT_EQ(planned.taken, (std::set<int>{DraftChoice::kNone, 0, 1}));
 }
 
 // Looks at a drafted token before it admits it: what the drafter itself thinks unlikely is dropped.
@@ -210,8 +191,8 @@ TEST(ControllerExactness, NoticesAdmissionThatLooksAtTheToken) {
                       .sampling = {.temperature = 1},
                       .prompt = {0, 2},
                       .n_tokens = 4};
-    int n_depths = 0;
-    const Enumerated enumerated = enumerate_planned(trial, {0.05, 0.1}, n_depths);
+    Planned planned;
+    const Enumerated enumerated = enumerate_planned(trial, {0.05, 0.1}, planned);
     EXPECT_NEAR(enumerated.weight, 1.0, kExact);
     worst = std::max(worst, distance(enumerated.law, target_law(trial)));
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "sampling/counter_chance.h"
 #include "speculate/coupled.h"
+#include "speculate/forwarding_drafter.h"
 #include "speculate/rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
@@ -242,6 +244,65 @@ TEST(DraftPlanner, LetsTheFirstTokenGoFirst) {
       EXPECT_LT(simulation.first_seconds, 1.1 * costs.pass);
     }
   }
+}
+
+// Chooses among one.
+class FakeChooser final : public ForwardingDrafter {
+ public:
+  explicit FakeChooser(FakeDrafter& option) : ForwardingDrafter(option), option_(&option) {
+    options_.push_back({option_, shape_.get(), "fake"});
+  }
+  std::span<const Option> choices() const override { return options_; }
+
+ private:
+  FakeDrafter* option_;
+  std::shared_ptr<const TreeShape> shape_ = chain_shape(1);
+  std::vector<Option> options_;
+};
+
+// Two rows cost what one does, and three far more: a draft would pay for either of two texts alone,
+// and for neither beside the other. A plan that stands for further rounds is that of both.
+TEST(DraftPlanner, APlanThatStandsIsThatOfAllTexts) {
+  FakeDrafter option;
+  FakeChooser drafter(option);
+  DraftPlanner planner([] { return 0.0; });
+  planner.set_passes(PassTimes({{1, 1}, {2, 1}, {3, 10}, {4, 20}}));
+  KnownOfDrafter known;
+  known.levels = PassTimes({{1, 0.01}});
+  known.greedy.past.suppose(1000, 0.9);
+  planner.set_known(&option, known);
+  const auto rule = make_coupled(std::make_shared<ExactRule>());
+  const std::vector<TokenId> prompt(9, 1);
+  option.n_seen = prompt.size();  // it has caught up
+  CounterChance chance(1);
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<DraftingText>> draftings;
+  for (SequenceId id = 0; id < 2; ++id) {
+    streams.push_back(std::make_unique<Stream>(
+        id, prompt, Transform({.temperature = 0}, 100), chance,
+        Drafting{
+            .drafter = &drafter, .acceptance = rule.get(), .shape = chain_shape(kDeepestDraft)}));
+    streams.back()->tokens.push_back(1);
+    streams.back()->max_total = 100;
+    streams.back()->n_run = prompt.size();
+    draftings.push_back(std::make_unique<DraftingText>(nullptr));
+  }
+  const auto depths = [&](std::size_t n_texts) {
+    std::vector<StreamShare> shares;
+    std::vector<DraftPlanner::Text> texts;
+    for (std::size_t i = 0; i < n_texts; ++i) shares.push_back({.stream = streams[i].get()});
+    for (std::size_t i = 0; i < n_texts; ++i) {
+      texts.push_back({.share = &shares[i], .adaptive = true, .drafting = draftings[i].get()});
+    }
+    planner.plan(texts);
+    std::vector<int> planned;
+    for (const StreamShare& share : shares) planned.push_back(share.choice->depth);
+    return planned;
+  };
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(depths(2), std::vector<int>({0, 0})) << round;
+  }
+  EXPECT_GT(depths(1)[0], 0);
 }
 
 }  // namespace

@@ -63,11 +63,13 @@ std::vector<Way> ways() {
 }
 
 Generator generator_of(const DrafterCase& drafter, const Way& way) {
-  return Generator(target(), {.drafter = DrafterFiles::get().spec(drafter),
-                              .tree = way.tree,
-                              .verify = way.verify,
-                              .adaptive = way.is_planned,
-                              .drafter_options = {.threads = 1}});
+  Generator generator(target(), {.drafter = DrafterFiles::get().spec(drafter),
+                                 .tree = way.tree,
+                                 .verify = way.verify,
+                                 .adaptive = way.is_planned,
+                                 .drafter_options = {.threads = 1}});
+  if (way.is_planned) generator.measure_passes();  // or else nothing is planned
+  return generator;
 }
 
 // Few characters to write (drafter_worlds.h).

@@ -142,9 +142,9 @@ TEST_F(AutoDrafters, OrElseTheChosenPartDrafts) {
 }
 
 TEST_F(AutoDrafters, WhereNonePaysThereIsNoDraft) {
-  PricedWorth worth(0.1);
+  PricedWorth worth(0.9);
   DraftChoice choice{.worths = {nullptr, &worth}};
-  EXPECT_THAT(draft(new_, &choice), IsEmpty());
+  EXPECT_THAT(draft(repeats_, &choice), IsEmpty());
   EXPECT_EQ(choice.taken, DraftChoice::kNone);
   EXPECT_EQ(like_->n_asked, 0);
 }
