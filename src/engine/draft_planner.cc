@@ -39,6 +39,8 @@ constexpr double kMostPatience = 16;
 // a percent of the time at most.
 constexpr double kAboutAsFast = 1.15;
 constexpr int kRoundsAlike = 128;
+// And where they seem to gain more, so that one disturbed pass does not decide for long.
+constexpr int kRarer = 8;
 // Rounds that prices stand for: they take as long as all of a plan.
 constexpr int kRoundsPriced = 8;
 constexpr double kSameRate = 0.01;  // and as long as tokens a second change by less
@@ -51,7 +53,8 @@ constexpr double kFollow = 0.3;
 constexpr int kRoundsOff = 8;
 
 bool same_text(const PlannedText& a, const PlannedText& b) {
-  return a.past == b.past && a.drafter == b.drafter && a.deepest == b.deepest && a.fixed == b.fixed;
+  return a.past == b.past && a.prior == b.prior && a.drafter == b.drafter &&
+         a.deepest == b.deepest && a.fixed == b.fixed;
 }
 
 }  // namespace
@@ -138,7 +141,9 @@ void DraftPlanner::plan(std::span<const Text> texts) {
 void DraftPlanner::compare(bool off) {
   is_comparing_ = false;
   const double gain = step_planner_.gain();
-  if (off || gain > kAboutAsFast || ++n_rounds_alike_ < kRoundsAlike) return;
+  if (off || n_prompt_ > 0) return;
+  const int every = gain > kAboutAsFast ? kRarer * kRoundsAlike : kRoundsAlike;
+  if (++n_rounds_alike_ < every) return;
   for (std::size_t i = 0; i < planned_.size(); ++i) {
     if (planned_[i].fixed || of_round_[i].rates || depths_[i] == 0) continue;
     depths_[i] = 0;
@@ -164,24 +169,31 @@ void DraftPlanner::add_planned(std::span<const Text> texts, std::size_t index) {
   of_round_.push_back(of_round);
 }
 
-// Of those that may run a model, the one with which the text alone would be fastest; if there is
-// none, the first.
+// Of those that may run a model, the one with which the text alone would be fastest; where none
+// pays, each has its turn to be looked at. If there is none, the first.
 void DraftPlanner::choose_option(const Text& text, PlannedText& planned, OfRound& of_round) {
   const std::span<const Drafter::Option> options = text.share->stream->drafting.drafter->choices();
   double best = -1;
+  bool any_pays = false;
+  std::size_t n_costly = 0;
+  std::size_t in_turn = 0;  // the option whose turn it is
   for (std::size_t option = 0; option < options.size(); ++option) {
     if (options[option].drafter->rates_tokens()) continue;
+    if (n_costly++ <= turn_ % options.size()) in_turn = option;
     PlannedText with;
     OfRound its = of_round;
     its.option = option;
     plan_option(text, with, its);
     option_planner_.plan({&with, 1}, passes_, levels_, 0);
+    any_pays = any_pays || option_planner_.depths()[0] > 0;
     if (option_planner_.tokens_per_second() <= best) continue;
     best = option_planner_.tokens_per_second();
     planned = with;
     of_round = its;
   }
-  if (best < 0) plan_option(text, planned, of_round);
+  if (any_pays) return;
+  of_round.option = n_costly > 0 ? in_turn : 0;
+  plan_option(text, planned, of_round);
 }
 
 void DraftPlanner::plan_option(const Text& text, PlannedText& planned, OfRound& of_round) {
@@ -309,7 +321,10 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
   priced.of_what = of_what;
   priced.rate = rate;
   priced.n_rounds = 0;
-  const double a_level = passes_.scale() * of.known.levels.seconds(n_drafting) / n_drafting;
+  // What is looked up has been found by then.
+  const double a_level = of.drafter->rates_tokens()
+                             ? 0
+                             : passes_.scale() * of.known.levels.seconds(n_drafting) / n_drafting;
   for (std::size_t depth = 0; depth < priced.prices.size(); ++depth) {
     // The slope over a few rows: costs go in steps.
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);
@@ -387,6 +402,7 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
   of.look_seconds = (now_() - began) / passes_.scale();
   of.n_looks = of.n_seen > 0 ? of.n_looks + 1 : 1;
   of.seconds_off = 0;
+  ++turn_;
   of.n_seen += static_cast<double>(std::min(kLooked, stream.tokens.size()) - 1);
   of.n_foreseen += *n_foreseen;
   if (of.n_foreseen < 0.5 || of.n_seen >= kMostLooked) {
@@ -430,12 +446,17 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
       ++drafted.n_texts;
       drafted.n_nodes += tree.n_nodes() - 1;
       drafted.deepest = std::max(drafted.deepest, tree.node(tree.n_drafted()).depth);
-      drafted.n_accepted += static_cast<int>(stream.verdict.path.size());
       drafted.n_behind += of_round_[i].n_behind;
     }
-    learn_costs(drafters_[drafter], drafted,
-                draft_seconds(asked) * share_of_drafts(texts, asked, drafted.n_texts),
-                times.draft + times.forward + times.verify);
+    OfDrafter& of = drafters_[drafter];
+    // A draft that was looked up has taken the trial's place.
+    const bool was_tried = std::any_of(of_round_.begin(), of_round_.end(), [&](const OfRound& one) {
+      return one.used == static_cast<int>(drafter) && texts[one.text].share->stream == of.trial;
+    });
+    if (!was_tried) of.trial = nullptr;
+    // Of what several took together nobody knows which took how much.
+    if (drafted.n_texts < n_drafted_by(texts, asked)) drafted = {};
+    learn_costs(of, drafted, draft_seconds(asked), times.draft + times.forward + times.verify);
   }
 }
 
@@ -449,7 +470,11 @@ void DraftPlanner::find_used(const Text& text, std::size_t i) {
   const DraftChoice& choice = text.drafting->choice_;
   const int part = choice.taken != DraftChoice::kNone ? choice.taken : choice.part;
   of_round.limit = 0;
-  if (part == DraftChoice::kNone) return;
+  if (part == DraftChoice::kNone) {
+    // Nothing that was looked up paid: that is an empty draft of the planned option.
+    if (of_round.rates) of_round.limit = planned_[i].deepest;
+    return;
+  }
   const Drafter::Option& option =
       stream.drafting.drafter->choices()[static_cast<std::size_t>(part)];
   of_round.option = static_cast<std::size_t>(part);
@@ -458,15 +483,13 @@ void DraftPlanner::find_used(const Text& text, std::size_t i) {
   if (part != choice.part) of_round.n_behind = 0;
 }
 
-// Of the time that drafters of one round took together.
-double DraftPlanner::share_of_drafts(std::span<const Text> texts, const Drafter* asked,
-                                     int n_texts) const {
-  int n_all = 0;
-  for (std::size_t i = 0; i < planned_.size(); ++i) {
-    const Stream& stream = *texts[of_round_[i].text].share->stream;
-    if (stream.drafting.drafter == asked && stream.tree.n_drafted() > 0) ++n_all;
-  }
-  return n_all > 0 ? static_cast<double>(n_texts) / n_all : 1;
+// Texts of the round that have a draft of this drafter, or of one that it chose.
+int DraftPlanner::n_drafted_by(std::span<const Text> texts, const Drafter* asked) const {
+  return static_cast<int>(
+      std::count_if(of_round_.begin(), of_round_.end(), [&](const OfRound& one) {
+        const Stream& stream = *texts[one.text].share->stream;
+        return stream.drafting.drafter == asked && stream.tree.n_drafted() > 0;
+      }));
 }
 
 void DraftPlanner::learn_of(const Text& text, std::size_t i) {

@@ -135,7 +135,6 @@ class DraftPlanner {
     int deepest = 0;
     int n_texts = 0;  // that drafted
     int n_nodes = 0;
-    int n_accepted = 0;
     std::size_t n_behind = 0;
   };
   const OfDrafter* find(const Drafter* drafter) const;
@@ -156,7 +155,7 @@ class DraftPlanner {
   double between_looks(const OfDrafter& of) const;
   bool look(OfDrafter& of, const Text& text, std::size_t option);
   void find_used(const Text& text, std::size_t i);
-  double share_of_drafts(std::span<const Text> texts, const Drafter* asked, int n_texts) const;
+  int n_drafted_by(std::span<const Text> texts, const Drafter* asked) const;
   void learn_of(const Text& text, std::size_t i);
   void learn_worth(const Text& text, std::size_t i);
   void learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
@@ -174,6 +173,7 @@ class DraftPlanner {
   std::vector<OfRound> of_round_;            // of each of planned_
   int n_prompt_ = 0;                         // rows of prompts
   std::vector<int> depths_;                  // of each of planned_: how deep it drafts
+  std::size_t turn_ = 0;                     // of options to be looked at
   int n_rounds_alike_ = 0;                   // with drafts that are about as fast as none
   bool is_comparing_ = false;                // this round is without drafts for once
   int n_rounds_off_ = 0;  // planned in turn without drafts or anything learned of them

@@ -21,6 +21,7 @@ class ForwardingDrafter : public Drafter {
   DrafterTraits traits() const override { return inner_->traits(); }
   std::span<const int> feature_layers() const override { return inner_->feature_layers(); }
   bool uses_target_cache() const override { return inner_->uses_target_cache(); }
+  std::span<const Option> choices() const override { return inner_->choices(); }
   bool rates_tokens() const override { return inner_->rates_tokens(); }
   bool catches_up() const override { return inner_->catches_up(); }
   std::size_t n_behind(const Context& context) const override { return inner_->n_behind(context); }

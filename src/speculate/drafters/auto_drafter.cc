@@ -6,13 +6,23 @@
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
+namespace {
+
+// What it catches up with in the target's own cache, no round would have room for.
+bool must_be_shown(const Drafter& part) {
+  return part.traits().reads_features || (part.catches_up() && part.uses_target_cache());
+}
+
+}  // namespace
 
 AutoDrafter::AutoDrafter(std::vector<CompositeDrafter::Part> parts,
                          std::shared_ptr<const TreeShape> shape, DrafterTraits traits)
     : CompositeDrafter(std::move(parts), std::move(shape)), traits_(traits) {
   for (std::size_t index = 0; index < n_parts(); ++index) {
     const CompositeDrafter::Part& its = part(index);
-    choices_.push_back({its.drafter.get(), its.shape.get(), its.spec});
+    const TreeShape* const deepest = its.deepest ? its.deepest.get() : its.shape.get();
+    choices_.push_back({its.drafter.get(), deepest, its.spec});
+    catches_up_ = catches_up_ && !must_be_shown(*its.drafter);
     (its.drafter->rates_tokens() ? rating_ : others_).push_back(index);
   }
 }
@@ -20,7 +30,7 @@ AutoDrafter::AutoDrafter(std::vector<CompositeDrafter::Part> parts,
 void AutoDrafter::prefill(const Context& context, std::span<const TokenId> tokens,
                           const FeatureRows& features) {
   for (std::size_t index = 0; index < n_parts(); ++index) {
-    if (!part(index).drafter->catches_up()) prefill_part(index, context, tokens, features);
+    if (must_be_shown(*part(index).drafter)) prefill_part(index, context, tokens, features);
   }
 }
 
@@ -102,20 +112,27 @@ bool AutoDrafter::take(std::size_t index, DraftJob& job) {
 }
 
 DrafterPlan read_auto_drafter(std::span<const std::string> parts) {
-  std::vector<DrafterPlan> plans = read_parts("auto", "auto:A,B,...", parts);
+  const std::vector<DrafterPlan> plans = read_parts("auto", "auto:A,B,...", parts);
   DrafterTraits traits{.has_draft_prob = true, .prefix_determined = false};
-  for (DrafterPlan& plan : plans) {
+  for (const DrafterPlan& plan : plans) {
     traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
     traits.reads_features = traits.reads_features || plan.traits.reads_features;
-    if (plan.deepest != nullptr) plan.shape = plan.deepest;  // drafts end where they do not pay
   }
-  const auto shape = shape_over(plans);
+  // Room for drafts that end where they do not pay.
+  std::vector<DrafterPlan> deepest = plans;
+  for (DrafterPlan& plan : deepest) {
+    if (plan.deepest != nullptr) plan.shape = plan.deepest;
+  }
+  const auto shape = shape_over(deepest);
   const std::vector<std::string> specs(parts.begin(), parts.end());
   return {.traits = traits,
           .shape = shape,
           .make = [plans, specs, shape, traits](const DrafterMaterials& materials) {
             std::vector<CompositeDrafter::Part> made = make_parts(plans, materials);
-            for (std::size_t i = 0; i < made.size(); ++i) made[i].spec = specs[i];
+            for (std::size_t i = 0; i < made.size(); ++i) {
+              made[i].spec = specs[i];
+              made[i].deepest = plans[i].deepest;
+            }
             return std::make_unique<AutoDrafter>(std::move(made), shape, traits);
           }};
 }

@@ -25,7 +25,7 @@ class AutoDrafter final : public CompositeDrafter {
   DrafterTraits traits() const override { return traits_; }
   std::span<const Drafter::Option> choices() const override { return choices_; }
   // Parts that catch up by themselves are not shown a prompt: they may never draft.
-  bool catches_up() const override { return !traits_.reads_features; }
+  bool catches_up() const override { return catches_up_; }
   void prefill(const Context& context, std::span<const TokenId> tokens,
                const FeatureRows& features) override;
   void propose(std::span<DraftJob> jobs) override;
@@ -37,6 +37,7 @@ class AutoDrafter final : public CompositeDrafter {
   bool take(std::size_t part, DraftJob& job);
 
   DrafterTraits traits_;
+  bool catches_up_ = true;
   std::vector<Drafter::Option> choices_;
   std::vector<std::size_t> rating_;  // parts that rate their tokens
   std::vector<std::size_t> others_;

@@ -106,9 +106,11 @@ void CompositeDrafter::draft(std::size_t part, std::span<DraftJob* const> jobs, 
     own.chance.reset(*whole->chance,
                      {.stride = static_cast<int>(parts_.size()), .lane = static_cast<int>(part)});
     own.stop.emplace(whole->stop, drafting.confidence);
-    const TreeShape& shape = whole->shape == shape_.get() ? *drafting.shape : *whole->shape;
     DraftJob job = *whole;
     const DraftChoice* const choice = std::exchange(job.choice, nullptr);
+    const TreeShape& own_shape =
+        choice != nullptr && drafting.deepest ? *drafting.deepest : *drafting.shape;
+    const TreeShape& shape = whole->shape == shape_.get() ? own_shape : *whole->shape;
     job.worth = choice != nullptr ? choice->worths[part] : nullptr;
     int depth = std::min(whole->budget.depth, shape.depth());
     if (choice != nullptr && choice->part == static_cast<int>(part)) {

@@ -37,9 +37,10 @@ class CompositeDrafter : public Drafter {
  public:
   struct Part {
     std::unique_ptr<Drafter> drafter;
-    std::shared_ptr<const TreeShape> shape;  // of its drafts where the user names no tree
-    double confidence = 0;                   // DrafterPlan::confidence
-    std::string spec = {};                   // as the user wrote it
+    std::shared_ptr<const TreeShape> shape;         // of its drafts where the user names no tree
+    double confidence = 0;                          // DrafterPlan::confidence
+    std::string spec = {};                          // as the user wrote it
+    std::shared_ptr<const TreeShape> deepest = {};  // by DraftJob::choice; null: shape
   };
 
   // At least one part. `shape` is what the plan of the whole names where the user names no tree:

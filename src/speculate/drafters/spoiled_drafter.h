@@ -36,7 +36,8 @@ class SpoiledDrafter final : public ForwardingDrafter {
         vocabulary_size_(vocabulary_size) {}
 
   std::string_view name() const override { return "spoiled"; }
-  // What the inner drafter leaves out is not spoiled.
+  // The inner drafter's parts are not spoiled, and neither is what it leaves out.
+  std::span<const Option> choices() const override { return {}; }
   bool rates_tokens() const override { return false; }
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override;
   void begin(const Context& context) override;
