@@ -23,13 +23,13 @@ void PayingNodes::refused(int parent, TokenId token, double certainty) {
 
 double PayingNodes::gain(const DraftTree& tree) const {
   const auto n_nodes = std::min(static_cast<int>(drafted_.size()), tree.n_drafted());
-  std::vector<double> survival(static_cast<std::size_t>(n_nodes) + 1, 1);
+  survival_.assign(static_cast<std::size_t>(n_nodes) + 1, 1);
   double gained = 0;
   for (int node = 1; node <= n_nodes; ++node) {
     const auto index = static_cast<std::size_t>(node);
-    survival[index] =
-        survival[static_cast<std::size_t>(tree.node(node).parent)] * stands(drafted_[index - 1]);
-    gained += survival[index] - price(node);
+    survival_[index] =
+        survival_[static_cast<std::size_t>(tree.node(node).parent)] * stands(drafted_[index - 1]);
+    gained += survival_[index] - price(node);
   }
   return gained;
 }

@@ -40,6 +40,7 @@ class PayingNodes final : public DraftWorth {
   PayingStop::Prices prices_{};
   std::vector<double> drafted_;
   std::vector<Refused> refused_;
+  mutable std::vector<double> survival_;  // of nodes, kept from call to call
 };
 
 }  // namespace outrider

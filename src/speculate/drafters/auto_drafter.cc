@@ -91,15 +91,15 @@ void AutoDrafter::take_found(DraftJob& job) {
 }
 
 void AutoDrafter::take_first(std::span<DraftJob> jobs) {
-  std::vector<DraftJob*> left;
+  asked_.clear();
   for (DraftJob& job : jobs) {
-    if (job.choice == nullptr) left.push_back(&job);
+    if (job.choice == nullptr) asked_.push_back(&job);
   }
   for (const std::vector<std::size_t>* const parts : {&rating_, &others_}) {
     for (const std::size_t index : *parts) {
-      if (left.empty()) return;
-      draft(index, left, Room::all);
-      std::erase_if(left, [&](DraftJob* job) { return take(index, *job); });
+      if (asked_.empty()) return;
+      draft(index, asked_, Room::all);
+      std::erase_if(asked_, [&](DraftJob* job) { return take(index, *job); });
     }
   }
 }
