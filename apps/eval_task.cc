@@ -27,6 +27,7 @@
 #include "model_flags.h"
 #include "outrider/chat.h"
 #include "outrider/error.h"
+#include "outrider/spec_description.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 

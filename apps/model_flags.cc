@@ -8,6 +8,7 @@
 #include "flag_values.h"
 #include "load_progress.h"
 #include "outrider/error.h"
+#include "outrider/spec_description.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -116,15 +117,6 @@ void add_cascade_flag(CLI::App& app, ModelFlags& flags) {
         model->required(false);
         flags.model = read_cascade(spec, "exact").model;
       });
-}
-
-std::string escape_spec_value(std::string_view value) {
-  std::string escaped;
-  for (const char c : value) {
-    if (c == '\\' || c == ',' || c == '=') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
 }
 
 SpeculationOptions speculation_of(const ModelFlags& flags) {

@@ -40,9 +40,6 @@ void add_profile_flag(CLI::App& app, ModelFlags& flags);
 // After those: three models named at once.
 void add_cascade_flag(CLI::App& app, ModelFlags& flags);
 
-// A path as a spec's value: what the spec language would read as punctuation gets a backslash.
-std::string escape_spec_value(std::string_view value);
-
 // What the flags say of drafting, --draft put into --drafter's terms and the model's options into
 // the drafter's.
 SpeculationOptions speculation_of(const ModelFlags& flags);

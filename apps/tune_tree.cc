@@ -18,6 +18,7 @@
 #include "model_flags.h"
 #include "output_place.h"
 #include "outrider/error.h"
+#include "outrider/spec_description.h"
 #include "outrider/tune.h"
 #include "sampling_flags.h"
 #include "terminal.h"

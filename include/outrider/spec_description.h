@@ -4,6 +4,7 @@
 #define OUTRIDER_SPEC_DESCRIPTION_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace outrider {
@@ -35,6 +36,9 @@ struct SpecDescription {
 std::vector<SpecDescription> known_drafters();
 // In the order of docs/cascades.md, beginning with "exact".
 std::vector<SpecDescription> known_rules();
+
+// A text, a path say, as a spec's value: what specs read as punctuation gets a backslash.
+std::string escape_spec_value(std::string_view value);
 
 }  // namespace outrider
 

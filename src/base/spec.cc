@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "outrider/error.h"
+#include "outrider/spec_description.h"
 
 namespace outrider {
 namespace {
@@ -257,6 +258,15 @@ std::vector<std::string> split_specs(std::string_view list, char separator) {
   }
   end_part(list.size());
   return specs;
+}
+
+std::string escape_spec_value(std::string_view value) {
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '\\' || c == ',' || c == '=') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
 }
 
 }  // namespace outrider

@@ -158,7 +158,9 @@ TEST_F(AutoDrafters, PartsThatCatchUpAreNotShownThePrompt) {
   EXPECT_TRUE(drafter_->catches_up());
 }
 
-TEST(AutoDrafterSpecs, HaveTwoPartsOrMore) {
+TEST(AutoDrafterSpecs, HaveNoPartsOrAtLeastTwo) {
+  EXPECT_NO_THROW(read_drafter("auto"));
+  EXPECT_THROW(read_drafter("auto:"), UsageError);
   EXPECT_THROW(read_drafter("auto:suffix"), UsageError);
   EXPECT_NO_THROW(read_drafter("auto:suffix,ngram"));
 }

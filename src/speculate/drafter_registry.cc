@@ -425,10 +425,12 @@ DrafterKind auto_kind() {
   return {
       .description =
           {.name = "auto",
-           .form = "auto:A,B,...",
+           .form = "auto[:A,B,...]",
            .summary = "of these the one that pays most",
-           .needs = "its parts",
-           .about = "Each round drafts by the part that is expected to bring most tokens a "
+           .needs = "nothing, or its parts",
+           .about = "auto alone has for parts suffix and what the model brings: modules behind "
+                    "its layers (mtp), heads in its folders mtp, eagle and medusa. Each round "
+                    "drafts by the part that is expected to bring most tokens a "
                     "second. What a text repeats (suffix, ngram, reference) is drafted where it "
                     "is likely enough to stand; otherwise the small model or head that pays "
                     "most drafts, or none of them. A part that does not draft costs next to "
@@ -585,8 +587,11 @@ DrafterPlan read_drafter(std::string_view text) {
     spec.require_described_keys(kind->description.keys);
     return kind->read(spec);
   }
-  const std::vector<std::string> parts =
-      split_specs(text.substr(std::min(text.size(), name.size() + 1)), kind->joined_by);
+  std::vector<std::string> parts;  // none: the kind says whether it can do without
+  if (name.size() < text.size()) {
+    parts = split_specs(text.substr(name.size() + 1), kind->joined_by);
+    if (parts.empty()) parts.emplace_back();
+  }
   if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
     throw UsageError("read drafter", text, "a drafter as every part", "an empty one");
   }

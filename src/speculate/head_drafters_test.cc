@@ -358,5 +358,77 @@ TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
   EXPECT_THROW(make("staged:model:X+" + parts[0]), UsageError);
 }
 
+// What each node of the first draft is, of a text that is opened behind another one.
+std::set<Path> first_draft_behind(LanguageModel& target, const std::shared_ptr<Drafter>& drafter,
+                                  const std::vector<TokenId>& earlier,
+                                  const std::vector<TokenId>& prompt, std::size_t n_reused) {
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  Decoder decoder(target, drafter.get(), *acceptance,
+                  std::make_shared<FixedShape>(widths_tree(std::vector{3, 2})), nullptr);
+  CounterChance chance(1);
+  const Transform greedy({.temperature = 0}, target.config().vocabulary_size);
+  Stream first(0, earlier, greedy, chance);
+  first.max_total = target.config().context_length;
+  decoder.begin(first);
+  EXPECT_EQ(drafter->n_behind(first.context()), earlier.size() - 2);
+  const KeptText kept{.id = first.id,
+                      .drafter = drafter,
+                      .tokens = first.tokens,
+                      .sequence = std::move(first.sequence)};
+  Stream second(1, prompt, greedy, chance);
+  second.max_total = target.config().context_length;
+  decoder.begin_behind(second, kept);
+  EXPECT_EQ(second.n_reused, static_cast<std::int64_t>(n_reused));
+  Stream* const streams[] = {&second};
+  decoder.round(streams, [](Stream&, const Committed&) { return false; });
+  std::set<Path> nodes;
+  for (int node = 1; node <= second.tree.n_drafted(); ++node) {
+    Path path;
+    second.tree.path_tokens(node, path);
+    nodes.insert(path);
+  }
+  return nodes;
+}
+
+// A text that is never drafted for costs no pass of the head, and what waits of it serves the texts
+// that begin with it.
+TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
+  constexpr int kModules = 2;
+  testing::write_mtp_modules(golden_shape(), kModules, target_path());
+  testing::write_eagle_head(golden_shape(), head_path());
+  const std::vector<TokenId> earlier = {3, 1, 4, 1, 5, 9, 2, 6};
+  const std::vector<TokenId> longer = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
+  const std::vector<TokenId> other = {3, 1, 4, 1, 5, 7, 2};
+  for (const std::string& spec : {"eagle:" + head_path().string(), std::string("mtp")}) {
+    SCOPED_TRACE(spec);
+    // Of the eight tokens seven have been run. A head's row reads tokens behind its own.
+    const std::size_t n_of_other = spec == "mtp" ? 5 - kModules : 5 - 1;
+    const std::size_t n_of_longer = spec == "mtp" ? 7 - kModules : 7 - 1;
+    const auto drafted = [&](const std::vector<TokenId>& prompt) {
+      return drafts_of(*target_, *make(spec), prompt, 1).nodes.front();
+    };
+    const auto behind = [&](const std::vector<TokenId>& prompt, std::size_t n_reused) {
+      return first_draft_behind(*target_, make(spec), earlier, prompt, n_reused);
+    };
+    EXPECT_FALSE(drafted(longer).empty());
+    EXPECT_EQ(behind(longer, n_of_longer), drafted(longer));
+    EXPECT_EQ(behind(other, n_of_other), drafted(other));
+  }
+}
+
+// "auto" alone drafts by what the model brings.
+TEST_F(HeadDrafters, AreFoundInTheModelsDirectory) {
+  testing::write_mtp_modules(golden_shape(), 2, target_path());
+  testing::write_eagle_head(golden_shape(), target_path() / "eagle");
+  const auto drafter = make("auto");
+  std::vector<std::string> specs;
+  for (const Drafter::Option& option : drafter->choices()) specs.push_back(option.spec);
+  const std::vector<std::string> expected = {"suffix", "mtp",
+                                             "eagle:" + (target_path() / "eagle").string()};
+  EXPECT_EQ(specs, expected);
+  EXPECT_TRUE(drafter->traits().reads_features);
+  EXPECT_FALSE(drafts_of(*target_, *drafter, {3, 1, 4}, 1).nodes.front().empty());
+}
+
 }  // namespace
 }  // namespace outrider

@@ -71,8 +71,9 @@ class MtpModule final : public OneLayerHead {
   std::vector<float> normed_;  // (n_asked, dim)
 };
 
+constexpr const char* kKey = "num_nextn_predict_layers";
+
 int read_n_modules(const std::filesystem::path& path) {
-  constexpr const char* kKey = "num_nextn_predict_layers";
   if (!std::filesystem::exists(path / "config.json")) {
     throw Error(kOperation, path.string(),
                 "a Hugging Face directory with modules behind its layers", "none");
@@ -95,6 +96,14 @@ int read_n_modules(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+bool has_mtp_modules(const std::filesystem::path& path) {
+  const std::filesystem::path file = path / "config.json";
+  if (!std::filesystem::exists(file)) return false;
+  const nlohmann::json json = parse_config(file);
+  const ConfigSection keys(json, file.string());
+  return keys.whole_or(kKey, 0) > 0;
+}
 
 std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& given,
                                                            LanguageModel& target,

@@ -29,6 +29,10 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
                                                            LanguageModel& target,
                                                            const LoadOptions& options = {});
 
+// Whether a directory's config.json says that modules stand behind the layers; a file has none.
+// Throws Error for a config.json that is no JSON object.
+bool has_mtp_modules(const std::filesystem::path& path);
+
 }  // namespace outrider
 
 #endif  // OUTRIDER_MODEL_HEADS_MTP_MODULES_H_

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "speculate/tree_shapes/fixed_shape.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/drafters/own_parts.h"
 
 namespace outrider {
 namespace {
@@ -111,29 +112,67 @@ bool AutoDrafter::take(std::size_t index, DraftJob& job) {
   return true;
 }
 
-DrafterPlan read_auto_drafter(std::span<const std::string> parts) {
-  const std::vector<DrafterPlan> plans = read_parts("auto", "auto:A,B,...", parts);
+namespace {
+
+DrafterTraits traits_of(std::span<const DrafterPlan> plans) {
   DrafterTraits traits{.has_draft_prob = true, .prefix_determined = false};
   for (const DrafterPlan& plan : plans) {
     traits.has_draft_prob = traits.has_draft_prob && plan.traits.has_draft_prob;
     traits.reads_features = traits.reads_features || plan.traits.reads_features;
   }
-  // Room for drafts that end where they do not pay.
-  std::vector<DrafterPlan> deepest = plans;
-  for (DrafterPlan& plan : deepest) {
+  return traits;
+}
+
+// Room for drafts that end where they do not pay.
+std::shared_ptr<const TreeShape> shape_over_deepest(std::vector<DrafterPlan> plans) {
+  for (DrafterPlan& plan : plans) {
     if (plan.deepest != nullptr) plan.shape = plan.deepest;
   }
-  const auto shape = shape_over(deepest);
-  const std::vector<std::string> specs(parts.begin(), parts.end());
-  return {.traits = traits,
+  return shape_over(plans);
+}
+
+std::unique_ptr<Drafter> make_auto_drafter(std::span<const std::string> specs,
+                                           std::span<const DrafterPlan> plans,
+                                           const std::shared_ptr<const TreeShape>& shape,
+                                           const DrafterMaterials& materials) {
+  std::vector<CompositeDrafter::Part> made = make_parts(plans, materials);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i].spec = specs[i];
+    made[i].deepest = plans[i].deepest;
+  }
+  return std::make_unique<AutoDrafter>(std::move(made), shape, traits_of(plans));
+}
+
+std::vector<DrafterPlan> read_all(std::span<const std::string> specs) {
+  std::vector<DrafterPlan> plans;
+  plans.reserve(specs.size());
+  for (const std::string& spec : specs) plans.push_back(read_drafter(spec));
+  return plans;
+}
+
+// "auto": which parts there are is known when the target is.
+DrafterPlan plan_own_parts() {
+  const std::vector<DrafterPlan> possible = read_all(every_own_part());
+  const auto shape = shape_over_deepest(possible);
+  return {.traits = traits_of(possible),
           .shape = shape,
-          .make = [plans, specs, shape, traits](const DrafterMaterials& materials) {
-            std::vector<CompositeDrafter::Part> made = make_parts(plans, materials);
-            for (std::size_t i = 0; i < made.size(); ++i) {
-              made[i].spec = specs[i];
-              made[i].deepest = plans[i].deepest;
-            }
-            return std::make_unique<AutoDrafter>(std::move(made), shape, traits);
+          .make = [shape](const DrafterMaterials& materials) {
+            const std::vector<std::string> specs = own_parts(materials.target_path);
+            return make_auto_drafter(specs, read_all(specs), shape, materials);
+          }};
+}
+
+}  // namespace
+
+DrafterPlan read_auto_drafter(std::span<const std::string> parts) {
+  if (parts.empty()) return plan_own_parts();
+  const std::vector<DrafterPlan> plans = read_parts("auto", "auto:A,B,...", parts);
+  const auto shape = shape_over_deepest(plans);
+  const std::vector<std::string> specs(parts.begin(), parts.end());
+  return {.traits = traits_of(plans),
+          .shape = shape,
+          .make = [plans, specs, shape](const DrafterMaterials& materials) {
+            return make_auto_drafter(specs, plans, shape, materials);
           }};
 }
 

@@ -44,7 +44,8 @@ class AutoDrafter final : public CompositeDrafter {
   std::vector<DraftJob*> asked_;
 };
 
-// "auto:A,B,...": specs of drafters. Throws UsageError for fewer than two.
+// "auto:A,B,...": specs of drafters. "auto", no parts: those of own_parts(). Throws UsageError for
+// a single one.
 DrafterPlan read_auto_drafter(std::span<const std::string> parts);
 
 }  // namespace outrider

@@ -98,18 +98,27 @@ void EagleDrafter::begin(const Context& context) {
 
 // Row i reads token i + 1.
 std::size_t EagleDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
-  const auto n_kept = static_cast<std::size_t>(states_.at(earlier).sequence->n_kept());
-  return std::min(n_kept, n_common - std::min<std::size_t>(n_common, 1));
+  const auto n = static_cast<std::size_t>(n_known(states_.at(earlier)));
+  return std::min(n, n_common - std::min<std::size_t>(n_common, 1));
 }
 
+// Takes over rows that were run, and then states of rows that were not.
 void EagleDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
-  std::unique_ptr<Sequence> sequence = states_.at(earlier).sequence->fork();
-  // Where a window has lost the place, rows are missing, and the text is left to plain decoding.
-  sequence->rewind(static_cast<int>(n_run));
-  states_[context.id] = {.sequence = std::move(sequence),
-                         .queued_features = {},
-                         .pending = {},
-                         .predicted_states = {}};
+  const State& other = states_.at(earlier);
+  const auto n_kept = static_cast<std::size_t>(other.sequence->n_kept());
+  State state{.sequence = other.sequence->fork(),
+              .queued_features = {},
+              .pending = {},
+              .predicted_states = {}};
+  if (n_run > n_kept) {
+    const auto queued = std::span<const float>(other.queued_features);
+    const auto taken = queued.first((n_run - n_kept) * dim_);
+    state.queued_features.assign(taken.begin(), taken.end());
+  } else {
+    // Where a window has lost the place, rows are missing, and the text is left to plain decoding.
+    state.sequence->rewind(static_cast<int>(n_run));
+  }
+  states_[context.id] = std::move(state);
 }
 
 void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
@@ -117,7 +126,11 @@ void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*to
   if (!has_room(context.tokens.size())) return;
   State& state = states_.at(context.id);
   add_features(context, state, features, features.n_rows());
-  if (n_queued(state) > 1) run_known(context, state, n_queued(state) - 1);
+}
+
+std::size_t EagleDrafter::n_behind(const Context& context) const {
+  const State& state = states_.at(context.id);
+  return static_cast<std::size_t>(std::max(n_queued(state) - 1, 0));
 }
 
 int EagleDrafter::prepare(const DraftJob& job) {

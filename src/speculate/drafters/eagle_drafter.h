@@ -20,7 +20,8 @@ namespace outrider {
 // Keeps one sequence of the head per text. Its kept rows have read the target's own features and
 // nothing else: what a draft ran on predicted states is dropped after the round, accepted or not,
 // and the accepted tokens are run again with the features that the target's pass left: the first
-// level of a draft runs what was committed since the last draft.
+// level of a draft runs what was committed since the last draft. So a text that is not drafted for
+// costs next to nothing: of a prompt, too, only states beyond kPrefillRows are run at once.
 //
 // Row i of the sequence reads the features of token i and token i + 1. A text of n tokens has rows
 // 0 .. n - 2, of which the last one gives the distribution behind the root. A prompt of one token
@@ -37,6 +38,7 @@ class EagleDrafter final : public LevelwiseDrafter {
     return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
   }
   std::span<const int> feature_layers() const override { return head_->feature_layers(); }
+  std::size_t n_behind(const Context& context) const override;
   void begin(const Context& context) override;
   std::size_t reusable(SequenceId earlier, std::size_t n_common) const override;
   void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;

@@ -37,11 +37,20 @@ void MtpDrafter::begin(const Context& context) {
   states_[context.id] = std::move(state);
 }
 
-// Row i of module k reads token i + k + 1 and what module k - 1 gave at row i, which is not kept:
-// all modules go on from the row where the last of them has to.
+std::size_t MtpDrafter::n_behind(const Context& context) const {
+  return static_cast<std::size_t>(std::max(n_queued(states_.at(context.id).front()) - 1, 0));
+}
+
+// Row i of module k reads token i + k + 1 and what module k - 1 gave at row i, which is not kept.
+// Behind all rows that module 0 has run, a text goes on with the states that wait for it; before
+// them, all modules go on from the row where the last of them has to.
 std::size_t MtpDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
+  const State& state = states_.at(earlier);
+  const Progress& first = state.front();
   std::size_t n_rows = n_common - std::min(n_common, modules_.size());
-  for (const Progress& progress : states_.at(earlier)) {
+  const auto n_kept = static_cast<std::size_t>(first.sequence->n_kept());
+  if (n_rows >= n_kept) return std::min(n_rows, n_kept + static_cast<std::size_t>(n_queued(first)));
+  for (const Progress& progress : state) {
     n_rows = std::min(n_rows, static_cast<std::size_t>(progress.sequence->n_kept()));
   }
   return n_rows;
@@ -49,11 +58,19 @@ std::size_t MtpDrafter::reusable(SequenceId earlier, std::size_t n_common) const
 
 void MtpDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
   const State& kept = states_.at(earlier);
+  const auto n_kept = static_cast<std::size_t>(kept.front().sequence->n_kept());
   State state(modules_.size());
   for (std::size_t module = 0; module < state.size(); ++module) {
     state[module].sequence = kept[module].sequence->fork();
-    // Where a window has lost the place, rows are missing, and the text is left to plain decoding.
-    state[module].sequence->rewind(static_cast<int>(n_run));
+    if (n_run < n_kept) {
+      // Where a window has lost the place, or a module has fewer rows, rows are missing, and the
+      // text is left to plain decoding.
+      state[module].sequence->rewind(static_cast<int>(n_run));
+    } else {
+      const auto queued = std::span<const float>(kept[module].queued_features);
+      const auto taken = module == 0 ? queued.first((n_run - n_kept) * dim_) : queued;
+      state[module].queued_features.assign(taken.begin(), taken.end());
+    }
   }
   states_[context.id] = std::move(state);
 }
@@ -70,13 +87,15 @@ void MtpDrafter::add_features(State& state, const FeatureRows& features, int n) 
 // its logits when a draft begins, and the others lack the token.
 void MtpDrafter::run_known(const Context& context, State& state) {
   for (std::size_t module = 0; module < modules_.size(); ++module) {
-    Running running{.context = &context,
-                    .state = &state,
-                    .tree = nullptr,
-                    .nodes = {},
-                    .wanted = {},
-                    .n_known = n_queued(state[module]) - 1};
-    if (running.n_known > 0) run(static_cast<int>(module), {&running, 1});
+    for (int n; (n = std::min(n_queued(state[module]) - 1, kPrefillRows)) > 0;) {
+      const Running running{.context = &context,
+                            .state = &state,
+                            .tree = nullptr,
+                            .nodes = {},
+                            .wanted = {},
+                            .n_known = n};
+      run(static_cast<int>(module), {&running, 1});
+    }
   }
 }
 
@@ -84,7 +103,7 @@ void MtpDrafter::prefill(const Context& context, std::span<const TokenId> /*toke
                          const FeatureRows& features) {
   State& state = states_.at(context.id);
   add_features(state, features, features.n_rows());
-  run_known(context, state);
+  if (n_queued(state.front()) > kPrefillRows) run_known(context, state);
 }
 
 // What a module has to run for the logits behind these nodes of level `module`: the nodes and all

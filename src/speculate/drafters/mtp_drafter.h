@@ -21,8 +21,9 @@ namespace outrider {
 // per text. Row i of module k reads token i + k + 1, so that of its rows those up to n - 2 - k are
 // of committed tokens: they are run once and kept. The k rows behind them read drafted tokens, one
 // path of the draft each; they are run when level k + 1 is wanted and dropped at once. A draft
-// takes a pass a level, for all texts, and is no deeper than there are modules. A prompt of one
-// token has no features: its first round drafts nothing.
+// takes a pass a level, for all texts, and is no deeper than there are modules. Up to kPrefillRows
+// states wait for a draft, so that a text that is not drafted for costs next to nothing. A prompt
+// of one token has no features: its first round drafts nothing.
 class MtpDrafter final : public LevelwiseDrafter {
  public:
   // At least one module.
@@ -37,6 +38,7 @@ class MtpDrafter final : public LevelwiseDrafter {
   std::span<const int> feature_layers() const override {
     return modules_.front()->feature_layers();
   }
+  std::size_t n_behind(const Context& context) const override;
   void begin(const Context& context) override;
   std::size_t reusable(SequenceId earlier, std::size_t n_common) const override;
   void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;
