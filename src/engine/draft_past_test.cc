@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "engine/further_level.h"
 #include "engine/paying_stop.h"
 #include "tests/support/chain_tree.h"
 
@@ -84,21 +85,68 @@ TEST(TrustCurve, LearnsWhatAProbabilityIsWorth) {
   EXPECT_NEAR(trust.mean(), 1.0 / 3, 0.08);
 }
 
+TEST(TrustOfText, FollowsWhatStandsInTheText) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> uniform;
+  TrustOfText text;
+  EXPECT_DOUBLE_EQ(text.shifted(0.3), 0.3);
+  // Tokens that stand in 0.9 of the cases, where the curve says 0.5: odds of 9 for 1.
+  double sum = 0;
+  for (int i = 0; i < 4000; ++i) {
+    text.add(0.5, uniform(random) < 0.9);
+    if (i >= 1000) sum += text.shifted(0.5);
+  }
+  EXPECT_NEAR(sum / 3000, 0.9, 0.03);
+  // What is certain stays so; the odds of all else are moved alike: 1/9 becomes about 1.
+  EXPECT_EQ(text.shifted(0), 0);
+  EXPECT_EQ(text.shifted(1), 1);
+  EXPECT_NEAR(text.shifted(0.1), 0.5, 0.2);
+  for (int i = 0; i < 40; ++i) text.add(0.5, false);
+  EXPECT_LT(text.shifted(0.5), 0.2);
+  text.forget();
+  EXPECT_DOUBLE_EQ(text.shifted(0.3), 0.3);
+}
+
+TEST(FurtherLevel, IsTheSlopeOfADraftsTime) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> uniform;
+  // 0.5 of a level to begin, and half a level each: what a mean level is does not matter.
+  FurtherLevel further;
+  EXPECT_EQ(further.in_mean_levels(), 1);
+  for (int i = 0; i < 500; ++i) {
+    const auto levels = static_cast<double>(1 + random() % 5);
+    further.add(levels, 0.5 + 0.5 * levels + 0.1 * uniform(random));
+    further.add(levels, 100);  // the machine stood still
+  }
+  EXPECT_NEAR(further.in_mean_levels(), 0.5, 0.05);
+  // Of drafts that are all as deep nothing follows.
+  FurtherLevel same;
+  for (int i = 0; i < 100; ++i) same.add(3, 3 + uniform(random));
+  EXPECT_NEAR(same.in_mean_levels(), 1, 1e-9);
+}
+
 TEST(PayingStop, EndsWhereTheNextTokenDoesNotPay) {
   TrustCurve trust;
   PayingStop stop(nullptr);
   PayingStop::Prices prices;
   prices.fill(0.25);
-  stop.begin(trust, 0.8, prices);
-  EXPECT_FALSE(stop.stop_after(1, 0.9));  // 0.9 * 0.8
-  EXPECT_FALSE(stop.stop_after(2, 0.5));  // 0.45 * 0.8
-  EXPECT_TRUE(stop.stop_after(3, 0.6));   // 0.27 * 0.8
+  // Where nothing is known a token stands in 0.75 of the cases.
+  stop.begin(trust, TrustOfText(), prices);
+  EXPECT_FALSE(stop.stop_after(1, 0.9));  // 0.9 * 0.75
+  EXPECT_FALSE(stop.stop_after(2, 0.5));  // 0.45 * 0.75
+  EXPECT_TRUE(stop.stop_after(3, 0.6));   // 0.27 * 0.75
   EXPECT_EQ(stop.said().size(), 3U);
   // The same draft, where a third token is dearer.
   prices[1] = 0.4;
-  stop.begin(trust, 0.8, prices);
+  stop.begin(trust, TrustOfText(), prices);
   EXPECT_FALSE(stop.stop_after(1, 0.9));
   EXPECT_TRUE(stop.stop_after(2, 0.5));
+  // A text whose drafts stand although the drafter is not sure of them.
+  TrustOfText text;
+  for (int i = 0; i < 30; ++i) text.add(0.5, true);
+  stop.begin(trust, text, prices);
+  EXPECT_FALSE(stop.stop_after(1, 0.9));
+  EXPECT_FALSE(stop.stop_after(2, 0.5));
   stop.begin_free();
   EXPECT_FALSE(stop.stop_after(1, 0.001));
   EXPECT_EQ(stop.said().size(), 1U);

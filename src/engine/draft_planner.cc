@@ -261,7 +261,8 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
       }
       if (!planned_[i].ends_itself || depths_[i] == 0) continue;
       const TrustCurve& trust = drafts_of(of, *text.share->stream).trust;
-      text.drafting->stop_.begin(trust, trust.mean(), prices(of, n_drafting, 1));
+      text.drafting->stop_.begin(trust, text.drafting->of(of_round_[i].option).trust,
+                                 prices(of, n_drafting, 1));
     }
   }
   for (std::size_t i = 0; i < planned_.size(); ++i) {
@@ -324,7 +325,8 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
   // What is looked up has been found by then.
   const double a_level = of.drafter->rates_tokens()
                              ? 0
-                             : passes_.scale() * of.known.levels.seconds(n_drafting) / n_drafting;
+                             : passes_.scale() * of.further.in_mean_levels() *
+                                   of.known.levels.seconds(n_drafting) / n_drafting;
   for (std::size_t depth = 0; depth < priced.prices.size(); ++depth) {
     // The slope over a few rows: costs go in steps.
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);
@@ -506,6 +508,7 @@ void DraftPlanner::learn_of(const Text& text, std::size_t i) {
     known.past.suppose(kSupposed, kBest);
     known.trust.forget_all();
     own.suppose(kSupposed, kBest);
+    text.drafting->of(of_round.option).trust.forget();
   }
   for (DraftPast* const past : {&own, &known.past}) {
     past->forget();
@@ -515,7 +518,9 @@ void DraftPlanner::learn_of(const Text& text, std::size_t i) {
   if (!stream.tree.is_chain() || static_cast<int>(said.size()) != stream.tree.n_drafted()) return;
   const std::size_t n_judged = std::min(said.size(), static_cast<std::size_t>(accepted) + 1);
   for (std::size_t place = 0; place < n_judged; ++place) {
-    known.trust.add(said[place], static_cast<int>(place) < accepted);
+    const bool stood = static_cast<int>(place) < accepted;
+    text.drafting->of(of_round.option).trust.add(known.trust.stands(said[place]), stood);
+    known.trust.add(said[place], stood);
   }
 }
 
@@ -564,6 +569,7 @@ void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double dra
         (of.known.seconds_a_token > 0 ? kFollow : 1) * (a_token - of.known.seconds_a_token);
     return;
   }
+  if (level > 0) of.further.add(drafted.deepest, draft_seconds / level);
   of.known.levels.add(drafted.n_texts, draft_seconds / drafted.deepest);
 }
 

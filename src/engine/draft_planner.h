@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "engine/draft_past.h"
+#include "engine/further_level.h"
 #include "engine/pass_times.h"
 #include "engine/paying_nodes.h"
 #include "engine/paying_stop.h"
 #include "engine/step_plan.h"
+#include "engine/trust_of_text.h"
 #include "speculate/decoder.h"
 
 namespace outrider {
@@ -37,6 +39,7 @@ class DraftingText {
   // By one drafter, or by one of those that it chooses among.
   struct OfOption {
     DraftPast past = DraftPast(kKeeps);
+    TrustOfText trust;
     PayingNodes nodes;
   };
   OfOption& of(std::size_t option) {
@@ -101,6 +104,7 @@ class DraftPlanner {
   struct OfDrafter {
     Drafter* drafter = nullptr;
     KnownOfDrafter known;
+    FurtherLevel further;
     bool pays = true;         // some text drafted by the last plan
     double seconds_off = 0;   // of rounds since then, or since the last look
     double look_seconds = 0;  // what a look at it takes, or a trial; 0: not known

@@ -5,10 +5,11 @@
 
 namespace outrider {
 
-void PayingStop::begin(const TrustCurve& curve, double next, const Prices& prices) {
+void PayingStop::begin(const TrustCurve& curve, const TrustOfText& text, const Prices& prices) {
   begin_free();
   curve_ = &curve;
-  next_ = next;
+  text_ = text;
+  next_ = text.shifted(curve.mean());
   prices_ = prices;
 }
 
@@ -23,7 +24,7 @@ bool PayingStop::stop_after(TokenId token, double raw_prob) const {
   said_.push_back(raw_prob);
   if (inner_ != nullptr && inner_->stop_after(token, raw_prob)) return true;
   if (curve_ == nullptr) return false;
-  survival_ *= curve_->stands(raw_prob);
+  survival_ *= text_.shifted(curve_->stands(raw_prob));
   const std::size_t n_drafted = std::min(said_.size(), prices_.size());
   return survival_ * next_ < prices_[n_drafted - 1];
 }

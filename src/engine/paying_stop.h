@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/draft_past.h"
+#include "engine/trust_of_text.h"
 #include "speculate/drafter.h"
 
 namespace outrider {
@@ -21,10 +22,9 @@ class PayingStop final : public StopRule {
   // inner: the request's own rule, which ends drafts as well; may be null, and outlives this one.
   explicit PayingStop(const StopRule* inner) : inner_(inner) {}
 
-  // Before a draft. curve outlives it; next: the probability that a token stands of which nothing
-  // is known but that those before it do; prices: of a token behind 1, 2, .. drafted ones.
+  // Before a draft. curve outlives it; prices: of a token behind 1, 2, .. drafted ones.
   using Prices = std::array<double, DraftPast::kDeepest>;
-  void begin(const TrustCurve& curve, double next, const Prices& prices);
+  void begin(const TrustCurve& curve, const TrustOfText& text, const Prices& prices);
   // Drafts go on to their ends.
   void begin_free();
   // The drafter's probabilities of the tokens since, in their order.
@@ -35,7 +35,8 @@ class PayingStop final : public StopRule {
  private:
   const StopRule* inner_;
   const TrustCurve* curve_ = nullptr;  // null: there is no price
-  double next_ = 1;
+  TrustOfText text_;
+  double next_ = 1;  // that a token stands of which only is known that those before it do
   Prices prices_{};
   // Of the draft on its way. A rule is asked in the order of the draft's tokens.
   mutable double survival_ = 1;

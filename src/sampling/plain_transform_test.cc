@@ -17,6 +17,7 @@
 
 #include "base/elementary.h"
 #include "base/lane_sum.h"
+#include "sampling/raw_probs.h"
 #include "sampling/transform.h"
 
 namespace outrider {
@@ -349,6 +350,10 @@ TEST(Transform, EqualsThePlainOneBitForBit) {
     Transform({}, static_cast<int>(n)).raw_distribution(row.logits, got);
     plain::raw_distribution(row.logits, want);
     expect_same(got, want, row.name);
+    const RawProbs single(row.logits);
+    for (TokenId id = 0; id < static_cast<TokenId>(n); ++id) {
+      ASSERT_EQ(single.prob(id), want.prob(id)) << row.name << ", token " << id;
+    }
     for (const int count : {1, 3, 40, static_cast<int>(n)}) {
       std::vector<TokenId> got_ids;
       std::vector<TokenId> want_ids;

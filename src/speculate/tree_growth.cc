@@ -37,8 +37,10 @@ void TreeGrowth::start(const DraftJob& job, int depth) {
   depth_ = std::min({depth, job.budget.depth, job.shape->depth()});
   level_ = 0;
   n_grown_ = 1;
-  needs_raw_ = job.stop != nullptr || job.record_raw ||
-               (job.shape->uses_log_prob() && job.context->transform->greedy());
+  const Transform& transform = *job.context->transform;
+  needs_raw_ = job.record_raw || (job.shape->uses_log_prob() && transform.greedy());
+  // Of one token: the distribution of all would take as long as a small model's layer.
+  needs_raw_prob_ = job.stop != nullptr && !needs_raw_ && !transform.keeps_raw();
   nodes_.assign(1, GrowingNode{});
   frontier_.clear();
   if (depth_ > 0) job.shape->choose_frontier(nodes_, 0, job.budget.n_nodes, frontier_);
@@ -53,7 +55,6 @@ void TreeGrowth::expand(int node, LogitRow logits) {
   transform.distribution(penalised.row(), tree.distribution(law));
   tree.set_draft_prob(node, law);
   if (needs_raw_ && transform.keeps_raw()) {
-    if (job_->stop != nullptr) raw_.become(tree.distribution(law));
     if (job_->record_raw) tree.set_raw_draft(node, law);
   } else if (needs_raw_) {
     transform.raw_distribution(penalised.row().values(), raw_);
@@ -62,6 +63,8 @@ void TreeGrowth::expand(int node, LogitRow logits) {
       tree.distribution(raw).become(raw_);
       tree.set_raw_draft(node, raw);
     }
+  } else if (needs_raw_prob_) {
+    raw_probs_ = RawProbs(penalised.row().values());
   }
   const TreeShape::Children children =
       job_->shape->children(nodes_[static_cast<std::size_t>(node)], job_->budget.n_nodes);
@@ -87,7 +90,8 @@ void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
         job_->noise == DraftNoise::coupled && (child == 0 || draws == Draws::without_replacement);
     const Draw draw = coupled ? Draw{tree.n_committed() + tree.node(node).depth, 0, Purpose::token}
                               : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
-    add(node, law, draws, job_->chance->categorical(*left, draw), children.first_place + child);
+    add(node, law, law, draws, job_->chance->categorical(*left, draw),
+        children.first_place + child);
   }
 }
 
@@ -98,7 +102,7 @@ void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children,
   for (std::size_t rank = 0; rank < tokens_.size(); ++rank) {
     // Truncation cuts by rank as well: nothing that follows has a probability either.
     if (!greedy && !(job_->tree->distribution(law).prob(tokens_[rank]) > 0)) return;
-    add(node, kPointMass, Draws::with_replacement, tokens_[rank],
+    add(node, law, kPointMass, Draws::with_replacement, tokens_[rank],
         children.first_place + static_cast<int>(rank));
     if (!job_->shape->uses_log_prob()) continue;
     const double prob = (greedy ? raw_ : job_->tree->distribution(law)).prob(tokens_[rank]);
@@ -108,11 +112,18 @@ void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children,
   }
 }
 
-void TreeGrowth::add(int node, int proposal, Draws draws, TokenId token, int place) {
+// Of a node's token by the raw distribution, where `law` is the one under the transform.
+double TreeGrowth::raw_prob(int law, TokenId token) const {
+  if (needs_raw_prob_) return raw_probs_.prob(token);
+  const bool is_law = job_->context->transform->keeps_raw();
+  return (is_law ? job_->tree->distribution(law) : raw_).prob(token);
+}
+
+void TreeGrowth::add(int node, int law, int proposal, Draws draws, TokenId token, int place) {
   job_->tree->add_child(node, token, proposal, draws);
   nodes_.push_back({.place = place});
   if (job_->stop != nullptr) {
-    nodes_.back().open = !job_->stop->stop_after(token, raw_.prob(token));
+    nodes_.back().open = !job_->stop->stop_after(token, raw_prob(law, token));
   }
 }
 

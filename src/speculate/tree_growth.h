@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sampling/distribution.h"
+#include "sampling/raw_probs.h"
 #include "speculate/drafter.h"
 #include "speculate/tree_shape.h"
 
@@ -67,21 +68,24 @@ class TreeGrowth {
  private:
   void sample(int node, int law, TreeShape::Children children);
   void take_top_ranks(int node, int law, TreeShape::Children children, LogitRow logits);
-  void add(int node, int proposal, Draws draws, TokenId token, int place);
+  void add(int node, int law, int proposal, Draws draws, TokenId token, int place);
   void finish();
+  double raw_prob(int law, TokenId token) const;
 
   const DraftJob* job_ = nullptr;
   int depth_ = 0;  // of the deepest nodes allowed
   int level_ = 0;  // depth of the nodes in the frontier
   int n_grown_ = 0;
-  bool needs_raw_ = false;
+  bool needs_raw_ = false;          // the raw distribution of each node
+  bool needs_raw_prob_ = false;     // that of the tokens that are drafted
   std::vector<GrowingNode> nodes_;  // parallel to the tree's
   std::vector<int> frontier_;
   std::vector<int> origins_;  // of a complete draft: what each node's number was while it grew
 
   PenaltyStorage penalties_;
   std::vector<TokenId> tokens_;
-  Distribution raw_;  // where needs_raw_
+  Distribution raw_;    // where needs_raw_
+  RawProbs raw_probs_;  // of the node that is expanded
   Distribution left_;
 };
 

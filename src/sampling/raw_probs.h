@@ -1,0 +1,30 @@
+// Probabilities of single tokens in the softmax of a row.
+#ifndef OUTRIDER_SAMPLING_RAW_PROBS_H_
+#define OUTRIDER_SAMPLING_RAW_PROBS_H_
+
+#include <span>
+
+#include "outrider/types.h"
+
+namespace outrider {
+
+// What Transform::raw_distribution() gives a token, to the bit, without the distribution: for a row
+// of 4,096 logits that takes a third of the time. Strange logits as there.
+class RawProbs {
+ public:
+  RawProbs() = default;
+  // The logits outlive it.
+  explicit RawProbs(std::span<const float> penalised);
+
+  double prob(TokenId token) const;
+
+ private:
+  std::span<const float> logits_;
+  float largest_ = 0;
+  TokenId likeliest_ = kNoToken;  // of a row without a logit above -infinity: it has all
+  double scale_ = 0;              // 1 / (sum of the weights)
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SAMPLING_RAW_PROBS_H_
