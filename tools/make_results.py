@@ -176,12 +176,17 @@ On other machines, with other models: nothing here is to be compared line by lin
 
 | method | model, texts | hardware | speed-up | tokens a pass |
 |---|---|---|---|---|
-| EAGLE, EAGLE-2, EAGLE-3 (their own figures) | Vicuna-13B, MT-bench, temperature 0 | GPUs of a data centre | 3.07, 4.26, 5.6 | - |
-| Spec-Bench's table: EAGLE-2, EAGLE, Medusa, draft model (SpS), Lookahead | Vicuna-7B, all of it, greedy | A100 | 2.36, 2.10, 1.71, 1.52, 1.34 | 4.34, 3.58, 2.31, 2.28, 1.64 |
-| Spec-Bench's table: prompt lookup, REST | Vicuna-7B, all of it, greedy | A100 | 1.66, 1.48 | -, 1.82 |
-| Spec-Bench's table: EAGLE-3, EAGLE-2, prompt lookup | Vicuna-13B, all of it, greedy | A100 | 3.02, 2.46, 1.56 | 5.71, -, - |
-| DSpark (its own figures): GSM8K, HumanEval, MT-bench | Qwen3-4B, temperature 1, block of 7 | GPUs of a data centre | - | 6.11, 5.38, 3.64 |
-| EAGLE-3, in the same table | the same | the same | - | 5.14, 4.16, 2.39 |
+| EAGLE-3, EAGLE-2, EAGLE, Medusa, small model (EAGLE-3's chart) | Vicuna-13B, MT-bench, temperature 0 | not named | 5.6, 4.1, 3.1, 2.1, 1.9 | - |
+| EAGLE-3, EAGLE-2 in SGLang (EAGLE's README) | Llama-3.1-8B | H100 | 2.36, 1.54 | - |
+| Spec-Bench: EAGLE-2, EAGLE, Medusa, prompt lookup, small model, REST, Lookahead | Vicuna-7B, all of it, greedy | A100 (80 GB) | 2.36, 2.10, 1.71, 1.66, 1.52, 1.48, 1.34 | 4.34, 3.58, 2.31, 1.75, 2.28, 1.82, 1.64 |
+| Spec-Bench: EAGLE-2, EAGLE, small model, prompt lookup, Medusa, REST, Lookahead | Vicuna-7B, all of it, greedy | RTX 3090 | 2.19, 2.03, 1.79, 1.64, 1.44, 1.28, 1.13 | 4.35, 3.57, 2.28, 1.73, 2.32, 1.63, 1.64 |
+| Spec-Bench: EAGLE-3, EAGLE-2, EAGLE, Medusa, prompt lookup, small model | Vicuna-13B, all of it, greedy | A100 (80 GB) | 3.02, 2.46, 2.16, 1.80, 1.56, 1.54 | 5.71, 4.43, 3.64, 2.39, 1.67, 2.19 |
+| DSpark, DFlash, EAGLE-3 (DSpark's paper, table 1): GSM8K | Qwen3-4B, temperature 1, blocks of 7 | any: tokens only | - | 6.11, 5.40, 5.14 |
+| the same: HumanEval | the same | the same | - | 5.38, 4.74, 4.16 |
+| the same: MT-bench | the same | the same | - | 3.64, 3.07, 2.39 |
+
+Sources: the papers (arXiv 2401.15077, 2406.16858, 2503.01840; DSpark, 2026), EAGLE's README, and
+Leaderboard.md of Spec-Bench (Xia et al., 2024).
 """
 
 
@@ -244,8 +249,8 @@ def main():
     model = f"model:{arguments.drafter}"
     pair = run_bench(
         arguments, "pair", arguments.target,
-        ["plain", model, *(f"{model}@chain:length={n}@coupled" for n in (2, 3, 5)), "suffix",
-         "suffix@chain:length=5@coupled"],
+        ["plain", model, *(f"{model}@chain:length={n}@coupled" for n in (2, 3, 5, 8)), "suffix",
+         f"auto:suffix\\,{model}"],
         arguments.spec_bench, PAIR_TOKENS, ["--limit", str(PAIR_PROMPTS), "--temperatures", "0,1"])
     write(arguments, family, pair, measure_llama(arguments, pair))
 
