@@ -75,6 +75,48 @@ TEST(Trace, HasTheRoundsOfAText) {
   }
 }
 
+// A server, one request, and SIGTERM: $0 the program, then target, drafter and the trace's file.
+constexpr const char* kServeOnce = R"SH(
+set -e
+log=$(mktemp)
+"$0" serve --model "$1" --draft "$2" --port 0 --trace "$3" 2>"$log" &
+for _ in $(seq 300); do
+  port=$(sed -n 's#.*http://127.0.0.1:\([0-9]*\).*#\1#p' "$log")
+  [ -z "$port" ] || break
+  sleep 0.1
+done
+body='{"prompt": "ab", "max_tokens": 20, "ignore_eos": true, "temperature": 0,
+  "speculation": {"tree": "chain:length=3"}}'
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' >&3
+printf 'Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" >&3
+sed -n 's#.*\("completion_tokens": *[0-9]*\).*#{\1}#p' <&3
+kill -TERM %1
+wait %1
+rm "$log"
+)SH";
+
+TEST(Trace, HasTheRoundsOfAServersTexts) {
+  const std::string file = (CliModels::get().root() / "serve_trace.json").string();
+  const ProgramRun run = run_program({"-c", kServeOnce, OUTRIDER_PROGRAM, CliModels::get().target(),
+                                      CliModels::get().draft(), file},
+                                     {.program = "/bin/bash"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json answer = json::parse(run.out);
+  const json events = json::parse(std::ifstream(file));
+  EXPECT_EQ(texts_of(events).size(), 1U);
+  int n_emitted = 0;
+  int n_accepted = 0;
+  for (const json& event : events) {
+    if (event["ph"] != "X" || !event["args"].contains("emitted")) continue;
+    n_emitted += event["args"]["emitted"].get<int>();
+    n_accepted += event["args"]["accepted"].get<int>();
+  }
+  EXPECT_EQ(n_emitted, answer["completion_tokens"].get<int>());
+  EXPECT_EQ(n_emitted, 20);
+  EXPECT_GT(n_accepted, 0);
+}
+
 TEST(Trace, HasATrackForEachAnswerOfAConversation) {
   const std::string file = (CliModels::get().root() / "chat_trace.json").string();
   const Words words = {"chat",         "--model", CliModels::get().chatty(),
