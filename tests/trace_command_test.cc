@@ -106,15 +106,15 @@ TEST(Trace, HasTheRoundsOfAServersTexts) {
   const json events = json::parse(std::ifstream(file));
   EXPECT_EQ(texts_of(events).size(), 1U);
   int n_emitted = 0;
-  int n_accepted = 0;
+  int n_drafted = 0;
   for (const json& event : events) {
     if (event["ph"] != "X" || !event["args"].contains("emitted")) continue;
     n_emitted += event["args"]["emitted"].get<int>();
-    n_accepted += event["args"]["accepted"].get<int>();
+    n_drafted += event["args"]["drafted"].get<int>();
   }
   EXPECT_EQ(n_emitted, answer["completion_tokens"].get<int>());
   EXPECT_EQ(n_emitted, 20);
-  EXPECT_GT(n_accepted, 0);
+  EXPECT_GT(n_drafted, 0);
 }
 
 TEST(Trace, HasATrackForEachAnswerOfAConversation) {
