@@ -5,223 +5,23 @@
 // (rows of the batch) by a tile of weights (16 outputs) and adds to a tile of sums. A row of sums
 // depends on its own row of inputs alone.
 //
-// int8 and int4: 32 products of bytes, one group, are one instruction; what costs is bringing the
-// exact integers back and scaling them, row by row. So the next few groups' tiles are multiplied
-// while those before them are scaled: neither waits for the other.
+// Quantised weights: amx_product.h.
 //
 // bf16: the units' own order of additions, the same for every number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
+#include "kernels/amx_product.h"
 #include "kernels/tile_shape.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
 namespace {
 
-// Row tiles that go together over the weights. int8, int4: 64 rows' inputs and running sums stay in
-// the second cache beside a block of weights.
-// bf16: 128 rows, whose inputs, half a megabyte or more, still stay in the second.
-constexpr int kMostRowTiles = 4;
+// Row tiles that go together over the weights: 128 rows, whose inputs, half a megabyte or more,
+// still stay in the second cache.
 constexpr int kMostRowTilesBf16 = 8;
 
 // --- int8 and int4 -----------------------------------------------------------------------------
-
-// Groups whose dots are on their way while an earlier one's are scaled: their way through the tiles
-// and the memory is long (52 cycles and as much again), and neither work waits for the other.
-constexpr int kAhead = 3;
-
-// How many groups ahead of scaling the first row tile unpacks int4: a tile would wait long for
-// lines just written.
-constexpr int kUnpackAhead = 8;
-
-// Groups that all row tiles pass before the next ones come. Long, so that inputs and weights are
-// read in long runs from the second cache (8 groups: a seventh slower for 32 rows); of int4, which
-// the first row tile unpacks, no more than leave room for inputs in the first cache.
-template <WeightKind kKind>
-constexpr int kBlockGroups = kKind == WeightKind::int8 ? 64 : 32;
-
-// R: the height of a row tile (row_tile_height), 4, 8, 12 or 16.
-template <WeightKind kKind, int R>
-class QuantizedProduct {
- public:
-  QuantizedProduct(const MatmulArgs& args, int first_row_tile, int n_row_tiles)
-      : args_(args), first_row_tile_(first_row_tile), n_row_tiles_(n_row_tiles) {}
-
-  void run() {
-    const std::size_t tile_bytes = (kInt8 ? Int8::tile_bytes(args_.k) : Int4::tile_bytes(args_.k));
-    const int n_groups = group_count(args_.k);
-    // Weights are called for a block ahead, short tiles several together: streams within one would
-    // end before the prefetcher has caught up with them.
-    const int together = n_groups < kGroups ? kGroups / n_groups : 1;
-    for (int tile = args_.first_tile; tile < args_.first_tile + args_.n_tiles; ++tile) {
-      const std::byte* weights =
-          static_cast<const std::byte*>(args_.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
-      const int part = (tile - args_.first_tile) % together;
-      for (int first = 0; first < n_groups; first += kGroups) {
-        const int n = n_groups - first < kGroups ? n_groups - first : kGroups;
-        const std::size_t at = static_cast<std::size_t>(first) * kGroupBytes;
-        const std::byte* block = weights + at;
-        // As many bytes as this block has, padding and all, a whole block further on.
-        const std::size_t n_bytes =
-            first + n == n_groups ? tile_bytes - at : static_cast<std::size_t>(n) * kGroupBytes;
-        const std::size_t ahead = n_groups < kGroups ? tile_bytes : kGroups * kGroupBytes;
-        const Next next =
-            together == 1 ? Next{block + ahead, n_bytes, 0, 1}
-                          : Next{weights + static_cast<std::size_t>(together - part) * tile_bytes,
-                                 static_cast<std::size_t>(together) * tile_bytes, part, together};
-        run_block(block, tile, first, n, next);
-      }
-    }
-  }
-
- private:
-  static constexpr bool kInt8 = kKind == WeightKind::int8;
-  static constexpr int kGroups = kBlockGroups<kKind>;
-  static constexpr std::size_t kGroupBytes = kInt8 ? kInt8PairBytes / 2 : kInt4GroupBytes;
-  static constexpr int kDots = kAhead + 1;
-  static_assert(kGroups % 2 == 0, "groups of int8 lie in pairs");
-
-  // The weights to call for during a block: one of some shares of these.
-  struct Next {
-    const std::byte* weights;
-    std::size_t n_bytes;
-    int share;
-    int n_shares;
-  };
-
-  // Where a row tile's operands of a block stand. Values of their own in registers, not members:
-  // what lies in memory is read again after every instruction that stores a tile.
-  struct Place {
-    const std::byte* weights;
-    const std::int8_t* inputs;
-    const float* input_scales;
-    const float* scaled_sums;
-    std::size_t slots;
-    int n;            // groups
-    int unpacked;     // of them, by an earlier row tile
-    CallAhead ahead;  // for this row tile's share of the next block
-  };
-
-  // All row tiles past the n groups of a tile that begin at `first`.
-  void run_block(const std::byte* block, int tile, int first, int n, const Next& next) {
-    const int n_groups = group_count(args_.k);
-    for (int row_tile = 0; row_tile < n_row_tiles_; ++row_tile) {
-      const int row = (first_row_tile_ + row_tile) * R;
-      Vector sums[R];
-      for (int r = 0; r < R; ++r) {
-        sums[r] = first == 0 ? Vector::zero() : Vector::load(running_[row_tile][r]);
-      }
-      multiply_and_scale(place_of(block, row, row_tile, first, n, next), sums);
-      if (first + n < n_groups) {
-        for (int r = 0; r < R; ++r) sums[r].store(running_[row_tile][r]);
-      } else {
-        for (int r = 0; r < R && row + r < args_.n_rows; ++r) {
-          store_tile(sums[r], args_, row + r, tile);
-        }
-      }
-    }
-  }
-
-  Place place_of(const std::byte* block, int row, int row_tile, int first, int n,
-                 const Next& next) const {
-    const auto slots = static_cast<std::size_t>(args_.slots);
-    const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
-    return {.weights = block,
-            .inputs = args_.quantized + at * kGroup,
-            .input_scales = args_.quantized_scales + at,
-            .scaled_sums = args_.scaled_sums + at,
-            .slots = slots,
-            .n = n,
-            .unpacked = row_tile > 0 ? n : 0,
-            .ahead = CallAhead(next.weights, next.n_bytes, next.share * n_row_tiles_ + row_tile,
-                               next.n_shares * n_row_tiles_, n)};
-  }
-
-  void multiply_and_scale(const Place& place, Vector (&result)[R]) {
-    Vector sums[R];
-    for (int r = 0; r < R; ++r) sums[r] = result[r];
-    CallAhead ahead = place.ahead;
-    for (int i = 0; i < kUnpackAhead; ++i) unpack(place, i);
-    // Loading a tile is an instruction of which the compiler does not know that it reads memory.
-    __asm__ volatile("" ::: "memory");
-    for (int i = 0; i < kAhead && i < place.n; ++i) multiply(place, i, dots_[i % kDots]);
-    for (int i = 0; i < place.n; ++i) {
-      unpack(place, i + kUnpackAhead);
-      if (i + kAhead < place.n) multiply(place, i + kAhead, dots_[(i + kAhead) % kDots]);
-      ahead.step();
-      scale(place, i, dots_[i % kDots], sums);
-    }
-    for (int r = 0; r < R; ++r) result[r] = sums[r];
-  }
-
-  // dots = inputs * weights of the block's i-th group.
-  void multiply(const Place& place, int i, std::int32_t (&dots)[R][kTileColumns]) {
-    if constexpr (kInt8) {
-      _tile_loadd(4, place.weights + int8_weights_at(i), kRowBytes);
-    } else {
-      _tile_loadd(4, unpacked_[i], kRowBytes);
-    }
-    _tile_loadd(6, place.inputs + static_cast<std::size_t>(i) * place.slots * kGroup, kGroup);
-    _tile_zero(0);
-    _tile_dpbssd(0, 6, 4);
-    _tile_stored(0, dots, kTileColumns * 4);
-  }
-
-  // int4: the block's i-th group, if there is one and it is not unpacked yet. A byte holds quad r
-  // in its low and quad r + 4 in its high half.
-  void unpack(const Place& place, int i) {
-    if (kInt8 || i < place.unpacked || i >= place.n) return;
-    const std::byte* packed = place.weights + int4_weights_at(i);
-    std::byte* out = unpacked_[i];
-    const __m512i low_bits = _mm512_set1_epi8(15);
-    for (int quad = 0; quad < kQuads / 2; ++quad) {
-      const __m512i both = _mm512_load_si512(packed + quad * kRowBytes);
-      _mm512_store_si512(out + quad * kRowBytes, _mm512_and_si512(both, low_bits));
-      _mm512_store_si512(out + (quad + kQuads / 2) * kRowBytes,
-                         _mm512_and_si512(_mm512_srli_epi16(both, 4), low_bits));
-    }
-  }
-
-  // The float combination, in the order that table.h fixes.
-  static void scale(const Place& place, int i, const std::int32_t (&dots)[R][kTileColumns],
-                    Vector (&sums)[R]) {
-    const std::size_t row = static_cast<std::size_t>(i) * place.slots;
-    const float* input_scales = place.input_scales + row;
-    const Vector scale = Vector::load_f16(reinterpret_cast<const std::uint16_t*>(
-        place.weights + (kInt8 ? int8_scales_at(i) : int4_scales_at(i))));
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Vector dot{_mm512_cvtepi32_ps(_mm512_load_si512(dots[r]))};
-      sums[r] = fma(dot, scale * Vector::broadcast(input_scales[r]), sums[r]);
-    }
-    if constexpr (!kInt8) {
-      const Vector minimum = Vector::load_f16(
-          reinterpret_cast<const std::uint16_t*>(place.weights + int4_minimums_at(i)));
-      const float* scaled_sums = place.scaled_sums + row;
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        sums[r] = fma(Vector::broadcast(scaled_sums[r]), minimum, sums[r]);
-      }
-    }
-  }
-
-  const MatmulArgs& args_;
-  const int first_row_tile_;
-  const int n_row_tiles_;
-  alignas(64) std::int32_t dots_[kDots][R][kTileColumns];
-  alignas(64) std::byte unpacked_[kInt8 ? 1 : kGroups][kInt8GroupBytes];
-  alignas(64) float running_[kMostRowTiles][R][kTileColumns];
-};
-
-template <WeightKind kKind, int R>
-void multiply_quantized_tiles(const MatmulArgs& args) {
-  const TileShape shape(R, kGroup, kQuads);
-  const int n_row_tiles = row_tiles(args.n_rows);
-  for (int first = 0; first < n_row_tiles; first += kMostRowTiles) {
-    const int left = n_row_tiles - first;
-    QuantizedProduct<kKind, R>(args, first, left < kMostRowTiles ? left : kMostRowTiles).run();
-  }
-}
 
 // Up to so many rows one vector instruction per four products is as quick as the way into the
 // tiles and back; the bits are the same. (Whole passes, milliseconds by vectors and by tiles. int8:
@@ -231,23 +31,18 @@ void multiply_quantized_tiles(const MatmulArgs& args) {
 template <WeightKind kKind>
 constexpr int kFewRows = kKind == WeightKind::int8 ? 6 : 8;
 
+void matmul_int8_amx(const MatmulArgs& args) {
+  if (args.n_rows <= kFewRows<WeightKind::int8>) return matmul_int8_vnni_side_by_side(args);
+  matmul_by_tiles<Int8>(args);
+}
+void matmul_int4_amx(const MatmulArgs& args) {
+  if (args.n_rows <= kFewRows<WeightKind::int4>) return matmul_int4_vnni_side_by_side(args);
+  matmul_by_tiles<Int4>(args);
+}
 template <WeightKind kKind>
-void matmul_quantized_amx(const MatmulArgs& args) {
-  if (args.n_rows <= kFewRows<kKind>) {
-    kKind == WeightKind::int8 ? matmul_int8_vnni_side_by_side(args)
-                              : matmul_int4_vnni_side_by_side(args);
-    return;
-  }
-  switch (row_tile_height(args.n_rows)) {
-    case 4:
-      return multiply_quantized_tiles<kKind, 4>(args);
-    case 8:
-      return multiply_quantized_tiles<kKind, 8>(args);
-    case 12:
-      return multiply_quantized_tiles<kKind, 12>(args);
-    default:
-      return multiply_quantized_tiles<kKind, 16>(args);
-  }
+void matmul_stored_amx(const MatmulArgs& args) {
+  if (args.n_rows <= kFewRows<kKind>) return matmul_stored_vnni<kKind>(args);
+  matmul_by_tiles<FormatOf<kKind>>(args);
 }
 
 // --- bf16 --------------------------------------------------------------------------------------
@@ -392,10 +187,9 @@ struct NoWords : WordNumbers {
   static void dots(const std::byte*, std::size_t, int, const Rows&, const Ahead&, const Use&) {}
 };
 
-// The formats of files are multiplied by vectors: their codes want unpacking first.
 template <class... Formats>
 constexpr void set_stored_matmuls(KernelTable& table, FormatList<Formats...>) {
-  ((table.formats[static_cast<int>(Formats::kKind)].matmul = matmul_stored_vnni<Formats::kKind>),
+  ((table.formats[static_cast<int>(Formats::kKind)].matmul = matmul_stored_amx<Formats::kKind>),
    ...);
 }
 
@@ -404,8 +198,8 @@ constexpr KernelTable make_amx_table() {
   table.attend[static_cast<int>(KvKind::int8)] = attend_int8_amx;
   table.formats[static_cast<int>(WeightKind::bf16)] = {ActivationForm::bf16, tile_bytes_bf16_pairs,
                                                        pack_tile_bf16_pairs, matmul_bf16_amx};
-  table.formats[static_cast<int>(WeightKind::int8)].matmul = matmul_quantized_amx<WeightKind::int8>;
-  table.formats[static_cast<int>(WeightKind::int4)].matmul = matmul_quantized_amx<WeightKind::int4>;
+  table.formats[static_cast<int>(WeightKind::int8)].matmul = matmul_int8_amx;
+  table.formats[static_cast<int>(WeightKind::int4)].matmul = matmul_int4_amx;
   set_stored_matmuls(table, StoredFormats{});
   table.round_row = round_row<Vector>;
   table.attend_bf16_pairs = attend_bf16_amx;
