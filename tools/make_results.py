@@ -191,6 +191,7 @@ Leaderboard.md of Spec-Bench (Xia et al., 2024).
 
 
 def write(arguments, family, pair, llama):
+    both_temperatures = "\n\n".join(comparison_tables(comparison) for comparison in pair)
     text = f"""# Results
 
 Made by `python3 tools/make_results.py` ([what it measures](../tools/make_results.py)); each method
@@ -207,10 +208,10 @@ each. {machine_of(family)}.
 
 ## A downloaded pair
 
-{pair['settings']['prompts']['count']} texts of Spec-Bench, ten of each of its six kinds, {PAIR_TOKENS} tokens a turn: {pathlib.Path(pair['settings']['model']['files'][0]['path']).name}.
-{machine_of(pair)}.
+{pair[0]['settings']['prompts']['count']} texts of Spec-Bench, ten of each of its six kinds, {PAIR_TOKENS} tokens a turn: {pathlib.Path(pair[0]['settings']['model']['files'][0]['path']).name}.
+{machine_of(pair[0])}.
 
-{comparison_tables(pair)}
+{both_temperatures}
 """
     if llama:
         text += f"""
@@ -247,12 +248,14 @@ def main():
          "spoiled:tokens+model:models/drafter\\,weights=int8"],
         "models/openings.jsonl", FAMILY_TOKENS, ["--raw", "--temperatures", "0,1"])
     model = f"model:{arguments.drafter}"
-    pair = run_bench(
-        arguments, "pair", arguments.target,
-        ["plain", model, *(f"{model}@chain:length={n}@coupled" for n in (2, 3, 5, 8)), "suffix",
-         f"auto:suffix\\,{model}"],
-        arguments.spec_bench, PAIR_TOKENS, ["--limit", str(PAIR_PROMPTS), "--temperatures", "0,1"])
-    write(arguments, family, pair, measure_llama(arguments, pair))
+    methods = [
+        "plain", model, *(f"{model}@chain:length={n}@coupled" for n in (2, 3, 4)), "suffix",
+        f"auto:suffix\\,{model}"]
+    pair = [run_bench(arguments, f"pair-{temperature}", arguments.target, methods,
+                      arguments.spec_bench, PAIR_TOKENS,
+                      ["--limit", str(PAIR_PROMPTS), "--temperatures", str(temperature)])
+            for temperature in (0, 1)]
+    write(arguments, family, pair, measure_llama(arguments, pair[0]))
 
 
 if __name__ == "__main__":
