@@ -114,7 +114,8 @@ struct Tuning {
 //
 // The first half of the seconds goes to all drafters, as deep as pays; the second to the one that
 // did best (the largest speed-up, averaged over temperatures as a geometric mean), beside chains of
-// 2, 4 and 8 tokens and, where it ranks its tokens by a distribution, one tree. In each half rounds
+// 2, 4 and 8 tokens and one tree, where it drafts trees: its own, or of a small model and of the
+// target without some layers one of ten tokens. In each half rounds
 // go on over the temperatures of a prompt, over prompts, and over all again, until its time is up.
 // A round that has begun is finished, and however few the seconds are, two prompts (one, where
 // there is one) are measured at every temperature in both halves, and passes before them. A
