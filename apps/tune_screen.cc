@@ -162,9 +162,9 @@ std::string advice_of(const Tuning& tuning, const std::vector<TunedMethod>& meth
     case Finding::not_certain:
       break;
   }
-  std::string text =
-      fmt::format("not certain that a drafter pays; the best, {}, has {}", name, speedup);
-  const double seconds = tuning.seconds_for(advice.prompts_needed);
+  std::string text = fmt::format("not certain that a drafter pays; the best, {}, has {} over {}",
+                                 name, speedup, counted(method.n_prompts, "prompt"));
+  const double seconds = tuning.seconds_for(method, advice.prompts_needed);
   if (std::isfinite(seconds)) {
     text += fmt::format(". About {} would tell: --seconds {:.0f}",
                         counted(advice.prompts_needed, "prompt"), std::ceil(seconds));

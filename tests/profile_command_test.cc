@@ -59,7 +59,9 @@ TEST_F(Profile, ARunWithAnotherDrafterKeepsWhatWasKnown) {
   ASSERT_EQ(generate("suffix").status, 0);
   const json again = read();
   EXPECT_EQ(again["drafters"][0]["drafter"], "suffix");
-  EXPECT_EQ(again["drafters"][1], both["drafters"][0]);
+  for (const char* const law : {"greedy", "drawn"}) {  // times follow what passes take by now
+    EXPECT_EQ(again["drafters"][1][law], both["drafters"][0][law]);
+  }
   EXPECT_GT(again["drafters"][0]["greedy"]["depths"][0][0],
             first["drafters"][0]["greedy"]["depths"][0][0]);
 }

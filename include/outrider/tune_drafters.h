@@ -96,17 +96,22 @@ struct Tuning {
   std::string profile_problem;
   bool profile_written = false;
   bool cancelled = false;
-  double seconds = 0;         // that all took
-  double begin_seconds = 0;   // before the first round
-  double rounds_seconds = 0;  // of the rounds of `drafters`
+  double seconds = 0;  // that all took
+  // Of the halves: that of all drafters with the passes before it, and that of the shapes.
+  struct Half {
+    double begin = 0;   // seconds before the first round
+    double rounds = 0;  // seconds of all rounds
+  };
+  Half drafters_half;
+  Half shapes_half;
 
   // The methods of both comparisons, by temperature; of `shapes` the fixed shapes alone.
   std::vector<TunedMethod> methods() const;
   // comparison_problems() of both.
   std::vector<std::string> problems() const;
-  // TuneOptions::seconds with which about so many prompts will be measured with every drafter. NaN:
-  // not known, as there are not so many prompts, or no round was measured.
-  double seconds_for(int n_prompts) const;
+  // TuneOptions::seconds with which the half that measures this method comes to about so many
+  // prompts. NaN: not known, as there are not so many prompts, or no round was measured.
+  double seconds_for(const TunedMethod& method, int n_prompts) const;
 };
 
 // Measures what passes of the target cost (1 to 32 rows behind as many tokens as prompts and half

@@ -144,7 +144,7 @@ class Tuner {
           if (is_cancelled()) throw Cancelled();
         });
     run_rounds(tuning, tuning.drafters, options_->seconds / 2);
-    note_seconds(tuning);
+    tuning.drafters_half = half_of(tuning.drafters, 0);
     if (is_cancelled()) return;
 
     const std::string best = best_of(tuning);
@@ -155,7 +155,9 @@ class Tuner {
       compare.methods.push_back(std::move(method));
     }
     tuning.shapes = describe_comparison(*model_, compare, options_->version);
+    const double begun = seconds();
     run_rounds(tuning, *tuning.shapes, options_->seconds);
+    tuning.shapes_half = half_of(*tuning.shapes, begun);
   }
 
   // Until so many seconds have passed since all began.
@@ -203,13 +205,13 @@ class Tuner {
     }
   }
 
-  void note_seconds(Tuning& tuning) const {
-    for (const ComparedRound& round : tuning.drafters.rounds) {
-      for (const MethodSample& sample : round.samples) {
-        tuning.rounds_seconds += sample.request_seconds;
-      }
+  Tuning::Half half_of(const MethodComparison& comparison, double begun) const {
+    Tuning::Half half;
+    for (const ComparedRound& round : comparison.rounds) {
+      for (const MethodSample& sample : round.samples) half.rounds += sample.request_seconds;
     }
-    tuning.begin_seconds = seconds() - tuning.rounds_seconds;
+    half.begin = seconds() - begun - half.rounds;
+    return half;
   }
 
   // The drafter whose speed-ups have the largest product; empty where nothing was measured.

@@ -210,16 +210,24 @@ TEST_F(TuneDrafters, SaysHowLongMorePromptsWouldTake) {
   Tuning tuning;
   tuning.drafters.options.prompts = options_.prompts;
   tuning.drafters.options.temperatures = {0, 1};
-  tuning.begin_seconds = 5;
-  tuning.rounds_seconds = 12;
+  tuning.drafters_half = {.begin = 5, .rounds = 12};
   ComparedRound round;
   round.samples.resize(2);
   tuning.drafters.rounds.assign(4, round);
-  EXPECT_DOUBLE_EQ(tuning.seconds_for(3), 2 * (5 + 3 * 6));
-  EXPECT_TRUE(std::isnan(tuning.seconds_for(4)));  // there are three
-  EXPECT_TRUE(std::isnan(tuning.seconds_for(0)));
+  TunedMethod planned;
+  TunedMethod fixed;
+  fixed.tree = "chain:length=2";
+  EXPECT_DOUBLE_EQ(tuning.seconds_for(planned, 3), 2 * (5 + 3 * 6));
+  EXPECT_TRUE(std::isnan(tuning.seconds_for(planned, 4)));  // there are three
+  EXPECT_TRUE(std::isnan(tuning.seconds_for(planned, 0)));
+  EXPECT_TRUE(std::isnan(tuning.seconds_for(fixed, 3)));
+  // Shapes have the other half, where rounds take their own time.
+  tuning.shapes = tuning.drafters;
+  tuning.shapes_half = {.begin = 1, .rounds = 40};
+  EXPECT_DOUBLE_EQ(tuning.seconds_for(fixed, 3), 2 * (1 + 3 * 20));
+  EXPECT_DOUBLE_EQ(tuning.seconds_for(planned, 3), 2 * (5 + 3 * 6));
   tuning.drafters.rounds.clear();
-  EXPECT_TRUE(std::isnan(tuning.seconds_for(3)));
+  EXPECT_TRUE(std::isnan(tuning.seconds_for(planned, 3)));
 }
 
 TEST_F(TuneDrafters, RefusesWhatCannotBeMeant) {

@@ -53,7 +53,10 @@ std::string tuning_json(const Tuning& tuning) {
       entry["flags"] = one.finding == Finding::pays ? flags_of(methods[one.method]) : std::string();
     }
     entry["prompts_needed"] = one.prompts_needed;
-    entry["seconds_needed"] = number(tuning.seconds_for(one.prompts_needed));
+    entry["seconds_needed"] = nullptr;
+    if (one.method < methods.size()) {
+      entry["seconds_needed"] = number(tuning.seconds_for(methods[one.method], one.prompts_needed));
+    }
     advice.push_back(std::move(entry));
   }
   value["advice"] = std::move(advice);

@@ -102,17 +102,20 @@ std::vector<std::string> Tuning::problems() const {
   return problems;
 }
 
-double Tuning::seconds_for(int n_prompts) const {
+double Tuning::seconds_for(const TunedMethod& method, int n_prompts) const {
+  const bool is_fixed = !method.tree.empty();
+  if (is_fixed && !shapes) return kUnknown;
+  const MethodComparison& comparison = is_fixed ? *shapes : drafters;
+  const Half& half = is_fixed ? shapes_half : drafters_half;
   const auto n_rounds = static_cast<double>(
-      std::count_if(drafters.rounds.begin(), drafters.rounds.end(),
+      std::count_if(comparison.rounds.begin(), comparison.rounds.end(),
                     [](const ComparedRound& round) { return !round.samples.empty(); }));
   const bool are_there =
-      n_prompts > 0 && static_cast<std::size_t>(n_prompts) <= drafters.options.prompts.size();
+      n_prompts > 0 && static_cast<std::size_t>(n_prompts) <= comparison.options.prompts.size();
   if (n_rounds == 0 || !are_there) return kUnknown;
   const double a_prompt =
-      rounds_seconds / n_rounds * static_cast<double>(drafters.options.temperatures.size());
-  // All of that is the first half.
-  return 2 * (begin_seconds + n_prompts * a_prompt);
+      half.rounds / n_rounds * static_cast<double>(comparison.options.temperatures.size());
+  return 2 * (half.begin + n_prompts * a_prompt);
 }
 
 }  // namespace outrider
