@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "outrider/error.h"
-#include "tune_drafters.h"
+#include "tune_command.h"
 #include "tune_layers.h"
 #include "tune_tree.h"
 

@@ -1,6 +1,6 @@
 // outrider tune: which drafter pays here, and how long its drafts should be.
-#ifndef OUTRIDER_APPS_TUNE_DRAFTERS_H_
-#define OUTRIDER_APPS_TUNE_DRAFTERS_H_
+#ifndef OUTRIDER_APPS_TUNE_COMMAND_H_
+#define OUTRIDER_APPS_TUNE_COMMAND_H_
 
 #include <CLI/CLI.hpp>
 
@@ -13,4 +13,4 @@ void add_tune_drafters(CLI::App& tune, Run& run);
 
 }  // namespace outrider::cli
 
-#endif  // OUTRIDER_APPS_TUNE_DRAFTERS_H_
+#endif  // OUTRIDER_APPS_TUNE_COMMAND_H_

@@ -1,4 +1,4 @@
-#include "tune_drafters.h"
+#include "tune_command.h"
 
 #include <fmt/format.h>
 
