@@ -23,9 +23,8 @@ void refuse_flags_before(const CLI::App& tune, const CLI::App& command) {
 }  // namespace
 
 CLI::App* add_tune(CLI::App& program, Run& run_command) {
-  CLI::App* app = program.add_subcommand(
-      "tune",
-      "Find good settings by measuring: which drafter pays here, and how much it should draft");
+  CLI::App* app =
+      program.add_subcommand("tune", "Find good settings by measuring: which drafter pays here");
   app->group("Commands");
   const auto run_drafters = std::make_shared<Run>();
   const auto run_tree = std::make_shared<Run>();
