@@ -57,7 +57,10 @@ std::string HelpFormat::make_usage(const CLI::App* app, std::string name) const 
        app->get_options([](const CLI::Option* one) { return one->get_positional(); })) {
     places += fmt::format(" [{}]", option->get_name(/*positional=*/true));
   }
-  return fmt::format("Usage: {}{}{} [flags]\n", name, has_commands ? " COMMAND" : "", places);
+  // A command that runs a model needs none behind it.
+  const bool runs_alone = app->get_option_no_throw("--model") != nullptr;
+  const char* const command = runs_alone ? " [COMMAND]" : " COMMAND";
+  return fmt::format("Usage: {}{}{} [flags]\n", name, has_commands ? command : "", places);
 }
 
 std::string HelpFormat::make_help(const CLI::App* app, std::string name,

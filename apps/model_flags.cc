@@ -93,10 +93,14 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->group(kSpeculation);
 }
 
+CLI::Option* add_profile_place(CLI::App& app, ModelFlags& flags, const std::string& words) {
+  return add_path(app, "--profile", flags.profile, "FILE", words);
+}
+
 void add_profile_flag(CLI::App& app, ModelFlags& flags) {
   flags.plans_drafts = true;
-  add_path(
-      app, "--profile", flags.profile, "FILE",
+  add_profile_place(
+      app, flags,
       "Where --tree auto, the default, keeps what passes cost and drafts brought, for the next "
       "time; none: nowhere (default: a file of the model's in ~/.cache/outrider)")
       ->group(kSpeculation);

@@ -37,6 +37,8 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags);
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 // After those: --tree auto is the default, and what it learns is kept.
 void add_profile_flag(CLI::App& app, ModelFlags& flags);
+// --profile alone, for commands where drafts are planned by other flags; `words` describes it.
+CLI::Option* add_profile_place(CLI::App& app, ModelFlags& flags, const std::string& words);
 // After those: three models named at once.
 void add_cascade_flag(CLI::App& app, ModelFlags& flags);
 

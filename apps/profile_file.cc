@@ -46,11 +46,16 @@ fs::path cache_folder() {
   return home.is_absolute() ? home / ".cache" : fs::path();
 }
 
+bool plans_drafts(const ModelFlags& flags) {
+  const SpeculationOptions speculation = speculation_of(flags);
+  return speculation.adaptive && speculation.drafter != "none";
+}
+
 }  // namespace
 
-ProfileFile::ProfileFile(const ModelFlags& flags) {
-  const SpeculationOptions speculation = speculation_of(flags);
-  plans_ = speculation.adaptive && speculation.drafter != "none";
+ProfileFile::ProfileFile(const ModelFlags& flags) : ProfileFile(flags, plans_drafts(flags)) {}
+
+ProfileFile::ProfileFile(const ModelFlags& flags, bool plans) : plans_(plans) {
   if (!plans_ || flags.profile == "none") return;
   is_named_ = !flags.profile.empty();
   if (is_named_) {
@@ -59,40 +64,50 @@ ProfileFile::ProfileFile(const ModelFlags& flags) {
   }
   const fs::path folder = cache_folder();
   if (folder.empty()) return;
-  const std::string about =
-      fmt::format("{}\n{}{} {} {} {} {}\n", describe_machine().processor,
-                  state_of_model(flags.model), flags.options.weights, flags.options.kv,
-                  flags.options.threads, flags.options.kernels, speculation.drafter);
+  const std::string about = fmt::format(
+      "{}\n{}{} {} {} {}\n", describe_machine().processor, state_of_model(flags.model),
+      flags.options.weights, flags.options.kv, flags.options.threads, flags.options.kernels);
   // A name and nothing to be relied on: another one only means that passes are measured anew.
   const std::size_t name = std::hash<std::string>()(about);
   path_ = folder / "outrider" / "profiles" / fmt::format("{:016x}.json", name);
 }
 
-void ProfileFile::prepare(Generator& generator) const {
+fs::path ProfileFile::place() const {
+  std::error_code ignored;
+  if (!path_.empty() && !is_named_) fs::create_directories(path_.parent_path(), ignored);
+  return path_;
+}
+
+template <typename Learner>
+void ProfileFile::prepare_any(Learner& learner) const {
   if (!plans_) return;
   std::error_code ignored;
   if (!path_.empty() && fs::exists(path_, ignored)) {
     try {
-      generator.load_drafting_profile(path_);
+      learner.load_drafting_profile(path_);
       return;
     } catch (const Error& error) {
       fmt::print(stderr, "outrider: {}; costs of passes are measured anew\n",
                  one_line(error.what()));
     }
   }
-  generator.measure_passes();
+  learner.measure_passes();
 }
 
-void ProfileFile::save(const Generator& generator) const {
+template <typename Learner>
+void ProfileFile::save_any(const Learner& learner) const {
   if (!plans_ || path_.empty()) return;
-  std::error_code ignored;
-  if (!is_named_) fs::create_directories(path_.parent_path(), ignored);
   try {
-    generator.save_drafting_profile(path_);
+    learner.save_drafting_profile(place());
   } catch (const Error& error) {
     // A cache that cannot be written is what it is; a file that was asked for is missed.
     if (is_named_) fmt::print(stderr, "outrider: {}\n", one_line(error.what()));
   }
 }
+
+void ProfileFile::prepare(Generator& generator) const { prepare_any(generator); }
+void ProfileFile::prepare(Batch& batch) const { prepare_any(batch); }
+void ProfileFile::save(const Generator& generator) const { save_any(generator); }
+void ProfileFile::save(const Batch& batch) const { save_any(batch); }
 
 }  // namespace outrider::cli

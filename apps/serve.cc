@@ -16,6 +16,7 @@
 #include "interrupt.h"
 #include "model_flags.h"
 #include "outrider/error.h"
+#include "profile_file.h"
 #include "sampling_flags.h"
 #include "server/server.h"
 #include "terminal.h"
@@ -83,6 +84,13 @@ server::ServedOptions served_options(const ServeFlags& flags) {
   return served;
 }
 
+// What drafting learns of this model is kept from one run to the next.
+void keep_profile(const ModelFlags& flags, server::ServedOptions& served) {
+  const ProfileFile profile(flags, !served.drafters.empty());
+  served.prepare = [profile](Batch& batch) { profile.prepare(batch); };
+  served.finish = [profile](const Batch& batch) { profile.save(batch); };
+}
+
 // The models of a folder, by name.
 std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
                                              const server::ServedOptions& served,
@@ -99,6 +107,7 @@ std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
     server::ServedOptions options = served;
     options.name = name;
     options.turn = turn;
+    keep_profile(own, options);
     options.batch.observer = trace.observer(name);
     return std::make_shared<const server::ServedModel>(load_model(own, interrupt), options);
   };
@@ -107,6 +116,10 @@ std::shared_ptr<server::ModelShelf> shelf_of(const ServeFlags& flags,
 }
 
 int serve(const ServeFlags& flags) {
+  if (!flags.models.empty() && !flags.model.profile.empty() && flags.model.profile != "none") {
+    throw UsageError("read flags", "--profile", "none, or one --model: each model has its own file",
+                     "a file with --models");
+  }
   Interrupt interrupt;
   server::ServerOptions options = flags.server;
   if (!flags.key_file.empty()) options.router.api_keys = read_keys(flags.key_file);
@@ -121,6 +134,7 @@ int serve(const ServeFlags& flags) {
     served.name =
         flags.name.empty() ? std::filesystem::path(flags.model.model).stem().string() : flags.name;
     what = served.name;
+    keep_profile(flags.model, served);
     served.batch.observer = trace.observer(served.name);
     models = std::make_shared<server::ModelShelf>(
         std::make_shared<const server::ServedModel>(load_model(flags.model, interrupt), served));
@@ -162,6 +176,10 @@ CLI::App* add_serve(CLI::App& program, Run& run) {
   app->add_option("--also-drafter", flags->further_drafters,
                   "A further drafter that requests may name (repeat it for more)")
       ->type_name("SPEC")
+      ->group("Speculation");
+  add_profile_place(*app, flags->model,
+                    "Where what passes cost and drafts brought is kept for the next time; none: "
+                    "nowhere (default: a file of the model's in ~/.cache/outrider)")
       ->group("Speculation");
   add_transform_flags(*app, flags->sampling);
   constexpr const char* kServer = "Server";

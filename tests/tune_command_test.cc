@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/run_program.h"
@@ -106,6 +110,148 @@ TEST_F(TuneCommand, LayersAreNamedAsADrafter) {
   EXPECT_THAT(shown.out, HasSubstr(drafter));
 }
 
+// The shipped target in a few seconds: one screen, a report, and a profile that generate takes.
+TEST_F(TuneCommand, SaysOnOneScreenWhichDrafterPays) {
+  const std::string models = std::string(OUTRIDER_SOURCE_DIR) + "/models";
+  const std::string profile = path("learnt.json");
+  const std::string report = path("tuning.json");
+  const ProgramRun done =
+      run_program({"tune", "--model", models + "/target", "--draft", models + "/drafter",
+                   "--threads", "1", "--seconds", "3", "--profile", profile, "--json", report});
+  EXPECT_EQ(done.status, 0) << done.err;
+  EXPECT_THAT(done.err, IsEmpty());
+  std::istringstream lines(done.out);
+  std::string line;
+  std::getline(lines, line);  // the model, whose path is as long as it is
+  int n_lines = 1;
+  for (; std::getline(lines, line); ++n_lines) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_LE(n_lines, 26);  // 24 for three drafters, and what a fourth one takes
+  for (const char* const part :
+       {"rows of a pass", "suffix  ", "ngram  ", "lookahead  ", "model:drafter  ",
+        "with drafts of a fixed shape:", "  chain:length=8",
+        "\ntemperature 0: ", "\ntemperature 1: ", "What was learnt is kept"}) {
+    EXPECT_THAT(done.out, HasSubstr(part));
+  }
+  const json object = json::parse(std::ifstream(report));
+  EXPECT_EQ(object["format"], "outrider-tuning");
+  EXPECT_EQ(object["complete"], true);
+  ASSERT_EQ(object["advice"].size(), 2U);
+  for (const json& method : object["methods"]) EXPECT_EQ(method["differs"], false) << method;
+
+  const json learnt = json::parse(std::ifstream(profile));
+  EXPECT_EQ(learnt["version"], 2);
+  ASSERT_EQ(learnt["drafters"].size(), 4U);
+  const Words generate = {
+      "generate", "--model",  models + "/target",       "--drafter", "suffix", "--max-tokens",
+      "20",       "--prompt", "She opened the letter,", "--profile", profile,  "--threads",
+      "1"};
+  const ProgramRun after = run_program(generate);
+  EXPECT_EQ(after.status, 0);
+  EXPECT_THAT(after.err, IsEmpty());
+  const json kept = json::parse(std::ifstream(profile));
+  ASSERT_EQ(kept["drafters"].size(), 4U);
+  EXPECT_EQ(kept["drafters"][0]["drafter"], "suffix");
+  // It went on from what it found, and left the others as they were.
+  const auto of = [](const json& profile_of, const std::string& drafter) {
+    for (const json& one : profile_of["drafters"]) {
+      if (one["drafter"] == drafter) return one;
+    }
+    return json();
+  };
+  EXPECT_EQ(of(kept, "ngram")["greedy"], of(learnt, "ngram")["greedy"]);
+  EXPECT_EQ(of(kept, "suffix")["drawn"], of(learnt, "suffix")["drawn"]);
+  EXPECT_NE(of(kept, "suffix")["greedy"], of(learnt, "suffix")["greedy"]);
+  EXPECT_GT(of(kept, "suffix")["greedy"]["depths"][0][0].get<double>(), 20);
+}
+
+TEST_F(TuneCommand, CtrlCPrintsWhatWasFound) {
+  const std::string report = path("stopped.json");
+  const ProgramRun stopped = run_program(
+      {"tune", "--model", path("target"), "--drafter", "suffix", "--only", "--threads", "1",
+       "--seconds", "100000", "--profile", path("stopped_profile.json"), "--json", report},
+      {.interrupt_after = std::chrono::milliseconds(5000)});
+  EXPECT_EQ(stopped.status, 130);
+  EXPECT_THAT(stopped.err, HasSubstr("interrupted; this is what there is"));
+  const json object = json::parse(std::ifstream(report));
+  EXPECT_EQ(object["complete"], false);
+  if (object["methods"].empty()) return;  // a machine too busy for a round by then
+  EXPECT_THAT(stopped.out, HasSubstr("\nsuffix  "));
+  EXPECT_EQ(json::parse(std::ifstream(path("stopped_profile.json")))["drafters"].size(), 1U);
+}
+
+TEST_F(TuneCommand, TriesWhatItIsTold) {
+  const auto methods_with = [](Words words) {
+    const std::string report = path("told.json");
+    for (const char* const more : {"--model", "--threads", "1", "--seconds", "0.001", "--profile",
+                                   "none", "--max-tokens", "8", "--json"}) {
+      words.emplace_back(more);
+      if (words.back() == "--model") words.push_back(path("target"));
+    }
+    words.push_back(report);
+    words.insert(words.begin(), "tune");
+    const ProgramRun done = run_program(words);
+    EXPECT_EQ(done.status, 0) << done.err;
+    EXPECT_EQ(done.out.find("is kept"), std::string::npos);
+    std::set<std::string> drafters;
+    const json object = json::parse(std::ifstream(report));
+    for (const json& method : object["methods"]) drafters.insert(method["drafter"]);
+    return std::pair(drafters, object);
+  };
+  const auto [named, on_built_in] =
+      methods_with({"--only", "--drafter", "ngram:min=1", "--draft", path("draft")});
+  EXPECT_EQ(named, (std::set<std::string>{"ngram:min=1", "model:" + path("draft")}));
+  EXPECT_EQ(on_built_in["drafters"]["prompts"].size(), 8U);
+  const auto [free, on_text] = methods_with({"--text", path("text.txt"), "--temperatures", "0.5"});
+  EXPECT_EQ(free, (std::set<std::string>{"suffix", "ngram", "lookahead"}));
+  EXPECT_EQ(on_text["advice"][0]["temperature"], 0.5);
+  EXPECT_EQ(on_text["drafters"]["prompts"][0]["set"], "texts");
+  std::ofstream(path("prompts.jsonl")) << "{\"turns\": [\"one two\"]}\n{\"turns\": [\"three\"]}\n";
+  const auto prompted = methods_with({"--prompts", path("prompts.jsonl")});
+  EXPECT_EQ(prompted.second["drafters"]["prompts"][1]["set"], "prompts");
+}
+
+TEST_F(TuneCommand, RefusesDraftersTextsAndPlacesInALine) {
+  const auto refused = [](const Words& more, int status, const char* named) {
+    Words words = {"tune", "--model", path("target"), "--threads", "1", "--seconds", "0.001"};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProgramRun done = run_program(words);
+    EXPECT_EQ(done.status, status) << named << ": " << done.err;
+    EXPECT_THAT(done.err, HasSubstr(named));
+    EXPECT_THAT(done.out, IsEmpty());
+    EXPECT_EQ(std::count(done.err.begin(), done.err.end(), '\n'), 1) << done.err;
+  };
+  refused({"--drafter", "parrot"}, 2, "parrot");
+  refused({"--drafter", "suffix", "--drafter", "suffix"}, 2, "suffix twice");
+  refused({"--only"}, 2, "--only");
+  refused({"--layers"}, 2, "--text");
+  refused({"--text", path("text.txt"), "--prompts", path("text.txt")}, 2, "got both");
+  refused({"--text", path("none")}, 1, "none");
+  refused({"--prompts", path("none")}, 1, "none");
+  refused({"--seconds", "-1"}, 2, "--seconds");
+  refused({"--temperatures", "0,0"}, 2, "0 twice");
+  refused({"--json", path("target/config.json")}, 1, "another file");
+  refused({"--profile", path("target/config.json")}, 1, "another file");
+  refused({"--only", "--drafter", "model:" + path("none"), "--profile", "none"}, 1, "none");
+  refused({"tree", "--out", path("x"), "--text", path("text.txt"), "--model", path("target")}, 2,
+          "behind the command tree");
+  // One that does not load is named, and the others are measured.
+  const ProgramRun lacking =
+      run_program({"tune", "--model", path("target"), "--threads", "1", "--seconds", "0.001",
+                   "--profile", "none", "--drafter", "model:" + path("none")});
+  EXPECT_EQ(lacking.status, 1);
+  EXPECT_THAT(lacking.err, HasSubstr("left out model:"));
+  EXPECT_THAT(lacking.out, HasSubstr("\nsuffix  "));
+}
+
+TEST_F(TuneCommand, HelpFitsAScreen) {
+  const ProgramRun help = run_program({"tune", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_LE(std::count(help.out.begin(), help.out.end(), '\n'), 50);
+  for (const char* const part : {"tune [COMMAND]", "outrider tune --model", "outrider tune tree"}) {
+    EXPECT_THAT(help.out, HasSubstr(part));
+  }
+}
+
 TEST_F(TuneCommand, SaysInALineWhatIsWrong) {
   struct Case {
     const char* what;
@@ -142,7 +288,7 @@ TEST_F(TuneCommand, SaysInALineWhatIsWrong) {
   }
   const ProgramRun alone = run_program({"tune"});
   EXPECT_EQ(alone.status, 2);
-  EXPECT_THAT(alone.err, HasSubstr("tree or layers"));
+  EXPECT_THAT(alone.err, HasSubstr("--model PATH, or one of the commands tree, layers"));
   EXPECT_THAT(run_program({"tune", "tree", "--help"}).out, HasSubstr("sequoia:profile="));
 }
 

@@ -114,9 +114,11 @@ class Batch {
 
   bool has_measured_passes() const;
   // Writes what was learnt of passes and drafts to a file, whole or not at all: JSON, counts and
-  // times, nothing of any text. Another batch of the same model, weights and drafters on the same
-  // machine takes it in the place of measuring. Throw Error for a file that cannot be written, or
-  // read, or is no profile: nothing has changed then. Not while a text runs.
+  // times, nothing of any text. What the file knows of other drafters stays in it, as far as it is
+  // among the 32 used last; a file that is no profile is replaced. Another batch of the same model
+  // and weights on the same machine takes it in the place of measuring, with whatever drafters.
+  // Throw Error for a file that cannot be written (another process that writes it just then
+  // included), or read, or is no profile: nothing has changed then. Not while a text runs.
   void save_drafting_profile(const std::filesystem::path& file) const;
   void load_drafting_profile(const std::filesystem::path& file);
 

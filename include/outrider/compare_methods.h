@@ -128,6 +128,12 @@ struct CompareOptions {
   std::function<bool(std::size_t prompt, double temperature, int repeat)> is_known = {};
   // Called with each round when it is complete.
   std::function<void(const ComparedRound&)> on_round = {};
+  // Asked before each round that is to be measured; false ends the comparison.
+  std::function<bool()> goes_on = {};
+  // Called with each method's generator: before it decodes anything, and when all rounds are over
+  // or the comparison has ended, unless it was an exception that ended it.
+  std::function<void(std::size_t method, Generator&)> on_begin = {};
+  std::function<void(std::size_t method, Generator&)> on_end = {};
   // When it becomes true the comparison ends; the round in progress is dropped.
   const std::atomic<bool>* cancel = nullptr;
   MeasureProgress progress = {};  // also while drafters load

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -35,6 +36,12 @@ const BatchOptions& checked(const BatchOptions& options) {
   require("prompt_rows", options.prompt_rows, 1);
   require("most_kept", options.most_kept, 0);
   return options;
+}
+
+DraftingProfile read_profile(const std::filesystem::path& file) {
+  const MappedFile mapped(file);
+  return read_drafting_profile(
+      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}, file.string());
 }
 
 }  // namespace
@@ -172,15 +179,26 @@ void Batch::save_drafting_profile(const std::filesystem::path& file) const {
   DraftingProfile profile{.passes = state_->planner.passes(), .drafters = {}};
   state_->for_planned_drafters([&](const std::string& spec, Drafter& drafter) {
     const KnownOfDrafter* const known = state_->planner.known(&drafter);
-    if (known != nullptr) profile.drafters.emplace_back(spec, *known);
+    const bool is_there = std::any_of(profile.drafters.begin(), profile.drafters.end(),
+                                      [&spec](const auto& one) { return one.first == spec; });
+    if (known != nullptr && !is_there) profile.drafters.emplace_back(spec, *known);
   });
-  write_file_atomically(file, to_text(profile));
+  // The lock before the look: what another process writes meanwhile is not lost.
+  AtomicFile written(file);
+  std::error_code unknown;  // what cannot be looked at has nothing to keep
+  if (std::filesystem::exists(file, unknown)) {
+    try {
+      profile = merge_profiles(std::move(profile), read_profile(file));
+    } catch (const Error&) {
+      // Nothing of it can be kept, and whoever loaded it has been told.
+    }
+  }
+  written.write(to_text(profile));
+  written.commit();
 }
 
 void Batch::load_drafting_profile(const std::filesystem::path& file) {
-  const MappedFile mapped(file);
-  DraftingProfile taken = read_drafting_profile(
-      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}, file.string());
+  DraftingProfile taken = read_profile(file);
   state_->planner.set_passes(std::move(taken.passes));
   state_->for_planned_drafters([&](const std::string& spec, Drafter& drafter) {
     const auto at = std::find_if(taken.drafters.begin(), taken.drafters.end(),

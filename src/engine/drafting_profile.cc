@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "outrider/error.h"
 
@@ -14,7 +16,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "outrider-drafting-profile";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+
+// A full profile has some 10,000 numbers of at most 25 characters; specs may be long.
+constexpr std::size_t kLongest_bytes = 4U << 20;
+// A profile nests six deep. Values are dropped by recursion, which a made-up file could exhaust.
+constexpr int kDeepest = 16;
 
 // What is wrong, without the file's name.
 struct Mistake {
@@ -29,6 +36,17 @@ struct Mistake {
 // What stands in a number's place: a list may be long, or deep.
 std::string shown(const Json& value) {
   return value.is_primitive() ? value.dump() : value.type_name();
+}
+
+bool has_drafter(const DraftingProfile& profile, const std::string& spec) {
+  return std::any_of(profile.drafters.begin(), profile.drafters.end(),
+                     [&spec](const auto& one) { return one.first == spec; });
+}
+
+PassTimes slowed(const PassTimes& times, double by) {
+  std::vector<PassTimes::Measured> points = times.points();
+  for (PassTimes::Measured& point : points) point = {point.rows, by * point.seconds};
+  return PassTimes(std::move(points));
 }
 
 Json to_json(const PassTimes& times, double scale) {
@@ -110,9 +128,21 @@ KnownOfDrafter::Drafts read_drafts(const Json& value) {
   return drafts;
 }
 
-DraftingProfile read(std::string_view text) {
-  const Json whole = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+Json parse(std::string_view text) {
+  if (text.size() > kLongest_bytes) {
+    fail(fmt::format("at most {} bytes", kLongest_bytes), fmt::format("{}", text.size()));
+  }
+  const auto check_depth = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) fail(fmt::format("values in at most {} others", kDeepest), "more");
+    return true;
+  };
+  Json whole = Json::parse(text, check_depth, /*allow_exceptions=*/false);
   if (whole.is_discarded()) fail("JSON", fmt::format("{} bytes that are none", text.size()));
+  return whole;
+}
+
+DraftingProfile read(std::string_view text) {
+  const Json whole = parse(text);
   if (member(whole, "format") != kFormat) fail(kFormat, shown(member(whole, "format")));
   if (member(whole, "version") != kVersion) {
     fail(fmt::format("version {}", kVersion), shown(member(whole, "version")));
@@ -121,9 +151,16 @@ DraftingProfile read(std::string_view text) {
   profile.passes = read_times(member(whole, "passes"));
   const Json& drafters = member(whole, "drafters");
   if (!drafters.is_array()) fail("a list of drafters", shown(drafters));
+  if (drafters.size() > kMostProfiledDrafters) {
+    fail(fmt::format("at most {} drafters", kMostProfiledDrafters),
+         fmt::format("{}", drafters.size()));
+  }
   for (const Json& one : drafters) {
     const Json& spec = member(one, "drafter");
     if (!spec.is_string()) fail("a drafter's spec", shown(spec));
+    if (has_drafter(profile, spec.get_ref<const std::string&>())) {
+      fail("each drafter once", shown(spec));
+    }
     KnownOfDrafter known;
     known.levels = read_times(member(one, "levels"));
     known.seconds_a_token = number(member(one, "seconds_a_token"));
@@ -135,6 +172,24 @@ DraftingProfile read(std::string_view text) {
 }
 
 }  // namespace
+
+DraftingProfile merge_profiles(DraftingProfile run, DraftingProfile before) {
+  if (run.passes.empty()) run.passes = before.passes;
+  // Of both at their scale 1, at which they are written.
+  const double now = run.passes.seconds(1) / run.passes.scale();
+  const double then = before.passes.seconds(1) / before.passes.scale();
+  const double slower = now > 0 && then > 0 ? now / then : 1;
+  for (auto& [spec, known] : before.drafters) {
+    if (has_drafter(run, spec)) continue;
+    known.levels = slowed(known.levels, slower);
+    known.seconds_a_token *= slower;
+    run.drafters.emplace_back(std::move(spec), std::move(known));
+  }
+  if (run.drafters.size() > kMostProfiledDrafters) {
+    run.drafters.erase(run.drafters.begin() + kMostProfiledDrafters, run.drafters.end());
+  }
+  return run;
+}
 
 std::string to_text(const DraftingProfile& profile) {
   Json drafters = Json::array();

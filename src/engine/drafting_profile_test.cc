@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 
 #include "outrider/error.h"
 #include "tests/support/chain_tree.h"
@@ -58,13 +59,109 @@ TEST(DraftingProfile, RefusesWhatIsNone) {
   EXPECT_GT(n_refused, static_cast<int>(text.size() / 3));
   for (
       const char* const bad :
-      {R"({"format":"outrider-drafting-profile","version":2,"passes":[],"drafters":[]})",
-       R"({"format":"outrider-drafting-profile","version":1,"passes":[[1,-2]],"drafters":[]})",
-       R"({"format":"outrider-drafting-profile","version":1,"passes":[[2,1],[1,1]],"drafters":[]})",
-       R"({"format":"outrider-drafting-profile","version":1,"passes":[[1,1e999]],"drafters":[]})",
-       R"({"format":"outrider-drafting-profile","version":1,"passes":[]})", "[]", "null", ""}) {
+      {R"({"format":"outrider-drafting-profile","version":1,"passes":[],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":3,"passes":[],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":2,"passes":[[1,-2]],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":2,"passes":[[2,1],[1,1]],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":2,"passes":[[1,1e999]],"drafters":[]})",
+       R"({"format":"outrider-drafting-profile","version":2,"passes":[]})", "[]", "null", ""}) {
     EXPECT_THROW(read_drafting_profile(bad, "file"), Error) << bad;
   }
+  EXPECT_NO_THROW(read_drafting_profile(
+      R"({"format":"outrider-drafting-profile","version":2,"passes":[],"drafters":[]})", "file"));
+}
+
+// It was one drafter's, and of a model that nothing said.
+TEST(DraftingProfile, RefusesTheFirstVersionByItsNumber) {
+  std::string text = to_text(example());
+  const std::string version = "\"version\":2";
+  text.replace(text.find(version), version.size(), "\"version\":1");
+  try {
+    read_drafting_profile(text, "old.json");
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "[read drafting profile] old.json: expected version 2, got 1");
+  }
+}
+
+// By `name`, with `n_rounds` in which a drafted token stood and a level that takes `seconds`.
+std::pair<std::string, KnownOfDrafter> drafter(const std::string& name, int n_rounds,
+                                               double seconds) {
+  KnownOfDrafter known;
+  const DraftTree tree = testing::chain_tree(1);
+  for (int round = 0; round < n_rounds; ++round) known.greedy.past.add(tree, 1, 1);
+  known.levels = PassTimes({{1, seconds}});
+  known.seconds_a_token = seconds / 2;
+  return {name, known};
+}
+
+TEST(DraftingProfile, KeepsWhatIsKnownOfOtherDrafters) {
+  DraftingProfile before{.passes = PassTimes({{1, 0.02}}), .drafters = {}};
+  before.drafters = {drafter("a", 1, 0.01), drafter("b", 2, 0.01)};
+  // The machine is half as fast as it was then.
+  DraftingProfile run{.passes = PassTimes({{1, 0.04}, {2, 0.05}}), .drafters = {}};
+  run.drafters = {drafter("b", 5, 0.03)};
+  const DraftingProfile merged = merge_profiles(run, before);
+  EXPECT_EQ(merged.passes.seconds(2), 0.05);
+  ASSERT_EQ(merged.drafters.size(), 2U);
+  EXPECT_EQ(merged.drafters[0].first, "b");
+  EXPECT_EQ(merged.drafters[0].second.greedy.past.n_rounds(), 5);
+  EXPECT_EQ(merged.drafters[0].second.levels.seconds(1), 0.03);
+  EXPECT_EQ(merged.drafters[1].first, "a");
+  EXPECT_EQ(merged.drafters[1].second.greedy.past.n_rounds(), 1);
+  EXPECT_EQ(merged.drafters[1].second.levels.seconds(1), 0.02);
+  EXPECT_EQ(merged.drafters[1].second.seconds_a_token, 0.01);
+
+  // A run that measured nothing takes nothing away.
+  const DraftingProfile same = merge_profiles({}, before);
+  EXPECT_EQ(to_text(same), to_text(before));
+}
+
+// What a batch learns while its costs drift is written at their scale 1.
+TEST(DraftingProfile, PutsTimesAtTheScaleThatIsWritten) {
+  DraftingProfile before{.passes = PassTimes({{1, 0.02}}), .drafters = {drafter("a", 1, 0.01)}};
+  DraftingProfile run{.passes = PassTimes({{1, 0.02}}), .drafters = {}};
+  for (int pass = 0; pass < 3; ++pass) run.passes.add(1, 0.06);
+  ASSERT_GT(run.passes.scale(), 1.2);
+  const DraftingProfile merged = merge_profiles(run, before);
+  const double base = run.passes.seconds(1) / run.passes.scale();
+  EXPECT_DOUBLE_EQ(merged.drafters[0].second.levels.seconds(1), 0.01 * (base / 0.02));
+  EXPECT_LT(base, 1.2 * 0.02);
+}
+
+TEST(DraftingProfile, HoldsTheDraftersUsedLast) {
+  DraftingProfile profile{.passes = PassTimes({{1, 0.02}}), .drafters = {}};
+  for (int i = 0; i < 40; ++i) {
+    DraftingProfile run{.passes = profile.passes, .drafters = {drafter(std::to_string(i), 1, 1)}};
+    profile = merge_profiles(run, read_drafting_profile(to_text(profile), "file"));
+  }
+  ASSERT_EQ(profile.drafters.size(), kMostProfiledDrafters);
+  EXPECT_EQ(profile.drafters.front().first, "39");
+  EXPECT_EQ(profile.drafters.back().first, "8");
+  EXPECT_LT(to_text(profile).size(), 200'000U);
+
+  profile.drafters.push_back(drafter("one more", 1, 1));
+  EXPECT_THROW(read_drafting_profile(to_text(profile), "file"), Error);
+}
+
+TEST(DraftingProfile, RefusesWhatIsMadeToHurt) {
+  const auto refused = [](const std::string& text, const char* words) {
+    try {
+      read_drafting_profile(text, "file");
+      ADD_FAILURE() << "it was read: " << words;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  const std::string head = R"({"format":"outrider-drafting-profile","version":2,"passes":)";
+  refused(head + std::string(1'000'000, '['), "in at most 16 others");
+  refused(head + std::string(1'000'000, '[') + std::string(1'000'000, ']') + "}",
+          "in at most 16 others");
+  refused(std::string(5U << 20, ' '), "bytes");
+  DraftingProfile twice = example();
+  twice.drafters.push_back(twice.drafters.front());
+  refused(to_text(twice), "each drafter once");
 }
 
 }  // namespace

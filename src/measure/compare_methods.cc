@@ -128,8 +128,15 @@ class RoundRunner {
     for (const ComparedMethod& method : options.methods) {
       if (options.progress) options.progress("loading " + method.name, 0);
       generators_.emplace_back(model, method.speculation);
+      if (options.on_begin) options.on_begin(generators_.size() - 1, generators_.back());
     }
     warm_up();
+  }
+
+  void end() {
+    for (std::size_t method = 0; options_->on_end && method < generators_.size(); ++method) {
+      options_->on_end(method, generators_[method]);
+    }
   }
 
   bool cancelled() const { return options_->cancel != nullptr && options_->cancel->load(); }
@@ -304,26 +311,26 @@ std::vector<ComparedRound> compare_methods(const std::shared_ptr<const Model>& m
   check_comparison(options);
   const std::size_t n_all = static_cast<std::size_t>(options.repeats) * options.prompts.size() *
                             options.temperatures.size();
+  const std::size_t n_of_repeat = options.prompts.size() * options.temperatures.size();
   std::vector<ComparedRound> rounds;
   std::optional<RoundRunner> runner;  // drafters load when there is something to measure
-  std::size_t n_done = 0;             // known ones among them
-  for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (std::size_t prompt = 0; prompt < options.prompts.size(); ++prompt) {
-      for (std::size_t index = 0; index < options.temperatures.size(); ++index) {
-        const double temperature = options.temperatures[index];
-        const double share_done = static_cast<double>(n_done++) / static_cast<double>(n_all);
-        if (options.is_known && options.is_known(prompt, temperature, repeat)) continue;
-        if (!runner) runner.emplace(model, options);
-        if (runner->cancelled()) return rounds;
-        std::optional<ComparedRound> round =
-            runner->run(prompt, temperature, repeat,
-                        prompt + index + static_cast<std::size_t>(repeat), share_done);
-        if (!round) return rounds;
-        if (options.on_round) options.on_round(*round);
-        rounds.push_back(*std::move(round));
-      }
-    }
+  for (std::size_t n_done = 0; n_done < n_all; ++n_done) {
+    const auto repeat = static_cast<int>(n_done / n_of_repeat);
+    const std::size_t prompt = n_done % n_of_repeat / options.temperatures.size();
+    const std::size_t index = n_done % options.temperatures.size();
+    const double temperature = options.temperatures[index];
+    const double share_done = static_cast<double>(n_done) / static_cast<double>(n_all);
+    if (options.is_known && options.is_known(prompt, temperature, repeat)) continue;
+    if (options.goes_on && !options.goes_on()) break;
+    if (!runner) runner.emplace(model, options);
+    if (runner->cancelled()) break;
+    std::optional<ComparedRound> round = runner->run(
+        prompt, temperature, repeat, prompt + index + static_cast<std::size_t>(repeat), share_done);
+    if (!round) break;
+    if (options.on_round) options.on_round(*round);
+    rounds.push_back(*std::move(round));
   }
+  if (runner) runner->end();
   return rounds;
 }
 

@@ -25,22 +25,24 @@ void StepTurn::give() {
 
 EngineLoop::State::State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
                          const ModelOptions& drafter_options, const BatchOptions& options,
-                         std::shared_ptr<StepTurn> steps_in_turn)
-    : model(std::move(target)),
-      batch(model, drafters, drafter_options, options),
-      turn(std::move(steps_in_turn)) {
+                         const LoopOptions& loop)
+    : model(std::move(target)), batch(model, drafters, drafter_options, options), turn(loop.turn) {
   if (drafters.empty()) return;
+  finish = loop.finish;
   if (turn) turn->take();
-  batch.measure_passes();
+  if (loop.prepare) {
+    loop.prepare(batch);
+  } else {
+    batch.measure_passes();
+  }
   if (turn) turn->give();
 }
 
 EngineLoop::EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
                        const ModelOptions& drafter_options, const BatchOptions& options,
-                       std::size_t most_waiting, std::shared_ptr<StepTurn> turn)
-    : state_(std::make_shared<State>(std::move(model), drafters, drafter_options, options,
-                                     std::move(turn))),
-      most_in_flight_(static_cast<std::size_t>(options.most_running) + most_waiting),
+                       const LoopOptions& loop)
+    : state_(std::make_shared<State>(std::move(model), drafters, drafter_options, options, loop)),
+      most_in_flight_(static_cast<std::size_t>(options.most_running) + loop.most_waiting),
       thread_([state = state_] { state->run(); }) {}
 
 EngineLoop::~EngineLoop() {
@@ -158,7 +160,7 @@ void EngineLoop::State::run() {
       steps = false;
       if (in_flight.empty() && slices.empty()) changed.notify_all();
       changed.wait(lock, [this] { return ends || !in_flight.empty() || !slices.empty(); });
-      if (ends && in_flight.empty() && n_submitting == 0) return;
+      if (ends && in_flight.empty() && n_submitting == 0) break;
       steps = true;
     }
     if (turn) turn->take();
@@ -167,6 +169,7 @@ void EngineLoop::State::run() {
     batch.step();
     if (turn) turn->give();
   }
+  if (finish) finish(batch);
 }
 
 }  // namespace outrider::server

@@ -32,14 +32,23 @@ class StepTurn {
   std::uint64_t served_ = 0;
 };
 
+struct LoopOptions {
+  std::size_t most_waiting = 256;  // requests beyond those that run (BatchOptions::most_running)
+  // What loops of one process share; null: there is no other.
+  std::shared_ptr<StepTurn> turn = nullptr;
+  // Where there are drafters: makes the batch know what passes cost, before the first request, and
+  // keeps what it knows, behind the last one, on the loop's thread. Neither may throw. Null:
+  // passes are measured, and nothing is kept.
+  std::function<void(Batch&)> prepare = {};
+  std::function<void(const Batch&)> finish = {};
+};
+
 // All functions are thread-safe.
 class EngineLoop {
  public:
-  // most_waiting: requests beyond those that run (BatchOptions::most_running). turn: what loops of
-  // one process share; null: there is no other.
   EngineLoop(std::shared_ptr<const Model> model, std::span<const std::string> drafters,
              const ModelOptions& drafter_options, const BatchOptions& options,
-             std::size_t most_waiting, std::shared_ptr<StepTurn> turn = nullptr);
+             const LoopOptions& loop);
   // Cancels what runs and waits for it. On the loop's own thread (whoever holds the loop last may
   // be a callback) it does not wait: the thread ends behind the pass in progress.
   ~EngineLoop();
@@ -71,7 +80,7 @@ class EngineLoop {
   struct State {  // the thread's, too
     State(std::shared_ptr<const Model> target, std::span<const std::string> drafters,
           const ModelOptions& drafter_options, const BatchOptions& options,
-          std::shared_ptr<StepTurn> steps_in_turn);
+          const LoopOptions& loop);
     std::size_t n_in_flight() const;  // with the mutex held
     void work();
     void run();
@@ -79,6 +88,7 @@ class EngineLoop {
     std::shared_ptr<const Model> model;
     Batch batch;
     std::shared_ptr<StepTurn> turn;
+    std::function<void(const Batch&)> finish;
     std::mutex mutex;  // guards what follows
     std::condition_variable changed;
     std::set<RequestId> in_flight;

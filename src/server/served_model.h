@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,8 +30,10 @@ struct ServedOptions {
   SamplingParams sampling = {};         // likewise
   BatchOptions batch = {};
   std::size_t most_waiting = 256;
-  std::shared_ptr<Metrics> metrics = nullptr;  // of the server; null: the model's own
-  std::shared_ptr<StepTurn> turn = nullptr;    // of models that run in one process
+  std::shared_ptr<Metrics> metrics = nullptr;     // of the server; null: the model's own
+  std::shared_ptr<StepTurn> turn = nullptr;       // of models that run in one process
+  std::function<void(Batch&)> prepare = {};       // LoopOptions::prepare
+  std::function<void(const Batch&)> finish = {};  // LoopOptions::finish
   int context = 0;         // most tokens of a prompt and its answer together; 0: the model's own
   double max_seconds = 0;  // of a request (GenerateOptions::max_seconds); 0: no bound
   MessageGuard guard = MessageGuard::none;  // against special tokens that messages spell
