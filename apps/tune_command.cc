@@ -17,6 +17,7 @@
 #include "model_flags.h"
 #include "output_place.h"
 #include "outrider/error.h"
+#include "outrider/spec_description.h"
 #include "outrider/tune_drafters.h"
 #include "profile_file.h"
 #include "state_line.h"

@@ -427,9 +427,9 @@ DrafterKind auto_kind() {
           {.name = "auto",
            .form = "auto[:A,B,...]",
            .summary = "of these the one that pays most",
-           .needs = "nothing, or its parts",
+           .needs = "its parts",
            .about = "auto alone has for parts suffix and what the model brings: modules behind "
-                    "its layers (mtp), heads in its folders mtp, eagle and medusa. Each round "
+                    "its layers (mtp), heads in folders of its directory. Each round "
                     "drafts by the part that is expected to bring most tokens a "
                     "second. What a text repeats (suffix, ngram, reference) is drafted where it "
                     "is likely enough to stand; otherwise the small model or head that pays "

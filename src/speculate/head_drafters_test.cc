@@ -419,12 +419,12 @@ TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
 // "auto" alone drafts by what the model brings.
 TEST_F(HeadDrafters, AreFoundInTheModelsDirectory) {
   testing::write_mtp_modules(golden_shape(), 2, target_path());
-  testing::write_eagle_head(golden_shape(), target_path() / "eagle");
+  testing::write_eagle_head(golden_shape(), target_path() / "head", "feature+shifted-token");
   const auto drafter = make("auto");
   std::vector<std::string> specs;
   for (const Drafter::Option& option : drafter->choices()) specs.push_back(option.spec);
   const std::vector<std::string> expected = {"suffix", "mtp",
-                                             "eagle:" + (target_path() / "eagle").string()};
+                                             "eagle:" + (target_path() / "head").string()};
   EXPECT_EQ(specs, expected);
   EXPECT_TRUE(drafter->traits().reads_features);
   EXPECT_FALSE(drafts_of(*target_, *drafter, {3, 1, 4}, 1).nodes.front().empty());

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "outrider/error.h"
+#include "tests/support/golden_drafts.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
 
 namespace outrider {
 namespace {
@@ -35,31 +37,35 @@ TEST_F(OwnParts, AModelAloneHasWhatNeedsNothing) {
   EXPECT_THAT(own_parts(place("model.gguf")), ElementsAre("suffix"));
 }
 
-TEST_F(OwnParts, ModulesBehindTheLayersDraft) {
-  write("config.json", R"({"num_nextn_predict_layers": 1})");
-  EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix", "mtp"));
-  write("config.json", R"({"num_nextn_predict_layers": 0})");
-  EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix"));
-}
-
 TEST_F(OwnParts, HeadsInFoldersOfTheirOwnDraft) {
   write("config.json", "{}");
-  write("eagle/config.json", "{}");
-  write("mtp/config.json", "{}");
-  write("medusa/notes.txt", "no head");
-  EXPECT_THAT(own_parts(directory_.path()),
-              ElementsAre("suffix", "mtp:" + place("mtp"), "eagle:" + place("eagle")));
+  write("b/config.json", R"({"eagle_version": 3})");
+  write("a/config.json", R"({"num_nextn_predict_layers": 1})");
+  write("c/config.json", R"({"architectures": ["LlamaForCausalLMEagle3"]})");
+  write("d/config.json", R"({"architectures": ["LlamaForCausalLM"]})");
+  write("e/config.json", "no JSON");
+  write("f/notes.txt", "no head");
+  EXPECT_THAT(
+      own_parts(directory_.path()),
+      ElementsAre("suffix", "mtp:" + place("a"), "eagle:" + place("b"), "eagle:" + place("c")));
 }
 
-TEST_F(OwnParts, ModulesBehindTheLayersComeBeforeThoseInAFolder) {
-  write("config.json", R"({"num_nextn_predict_layers": 2})");
-  write("mtp/config.json", "{}");
+TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
+  testing::write_hugging_face(testing::golden_target(), directory_.path());
+  EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix"));
+  testing::write_mtp_modules(testing::golden_shape(), 2, directory_.path());
   EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix", "mtp"));
+  // A checkpoint that was passed on without them.
+  testing::write_hugging_face(testing::golden_target(), place("without"));
+  std::string config;
+  std::getline(std::ifstream(directory_.path() / "config.json"), config, '\0');
+  write("without/config.json", config);
+  EXPECT_THAT(own_parts(place("without")), ElementsAre("suffix"));
 }
 
 TEST_F(OwnParts, PathsAreWrittenAsSpecsReadThem) {
   write("a,b/config.json", "{}");
-  write("a,b/medusa/config.json", "{}");
+  write("a,b/medusa/config.json", R"({"medusa_num_heads": 2})");
   EXPECT_THAT(own_parts(directory_.path() / "a,b"),
               ElementsAre("suffix", "medusa:" + place("a\\,b/medusa")));
 }

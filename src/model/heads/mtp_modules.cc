@@ -101,8 +101,13 @@ bool has_mtp_modules(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::exists(file)) return false;
   const nlohmann::json json = parse_config(file);
-  const ConfigSection keys(json, file.string());
-  return keys.whole_or(kKey, 0) > 0;
+  if (ConfigSection(json, file.string()).whole_or(kKey, 0) <= 0) return false;
+  // Files are passed on without the modules that their configuration speaks of.
+  const auto source = open_safetensors_directory(path);
+  const std::span<const TensorView> tensors = source->tensors();
+  return std::any_of(tensors.begin(), tensors.end(), [](const TensorView& tensor) {
+    return tensor.name.ends_with(".eh_proj.weight");
+  });
 }
 
 std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& given,

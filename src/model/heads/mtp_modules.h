@@ -29,8 +29,9 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
                                                            LanguageModel& target,
                                                            const LoadOptions& options = {});
 
-// Whether a directory's config.json says that modules stand behind the layers; a file has none.
-// Throws Error for a config.json that is no JSON object.
+// Whether modules stand behind the layers in a directory: by its config.json and its tensors'
+// names. A file has none. Throws Error for a config.json that is no JSON object, or for tensors
+// that cannot be read.
 bool has_mtp_modules(const std::filesystem::path& path);
 
 }  // namespace outrider

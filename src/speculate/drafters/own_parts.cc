@@ -1,46 +1,86 @@
 #include "speculate/drafters/own_parts.h"
 
-#include <array>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
 
 #include "base/hub_cache.h"
+#include "model/config_section.h"
 #include "model/heads/mtp_modules.h"
+#include "outrider/error.h"
 #include "outrider/spec_description.h"
 
 namespace outrider {
 namespace {
 
-constexpr const char* kFree = "suffix";
-// Folders that hold heads, by the kind of drafter that reads them. A model has at most one of the
-// first two ways to bring MTP modules: behind its own layers or in a folder.
-constexpr std::array<const char*, 3> kHeads = {"mtp", "eagle", "medusa"};
+namespace fs = std::filesystem;
+using nlohmann::json;
 
-std::string head_spec(const std::string& kind, const std::filesystem::path& folder) {
+constexpr const char* kFree = "suffix";
+constexpr const char* kModules = "mtp";
+
+bool has_eagle_architecture(const json& config) {
+  const auto architectures = config.find("architectures");
+  if (architectures == config.end() || !architectures->is_array()) return false;
+  return std::any_of(architectures->begin(), architectures->end(), [](const json& one) {
+    return one.is_string() && one.get<std::string>().find("Eagle") != std::string::npos;
+  });
+}
+
+// The kind of drafter that a folder's config.json speaks of; empty: none that is known.
+std::string head_in(const fs::path& folder) {
+  std::error_code unknown;
+  if (!fs::is_regular_file(folder / "config.json", unknown)) return {};
+  json config;
+  try {
+    config = parse_config(folder / "config.json");
+  } catch (const Error&) {
+    return {};  // of something else
+  }
+  if (config.contains("medusa_num_heads")) return "medusa";
+  for (const char* const key :
+       {"eagle_version", "eagle_inputs", "eagle_config", "speculators_model_type"}) {
+    if (config.contains(key)) return "eagle";
+  }
+  if (has_eagle_architecture(config)) return "eagle";
+  return config.contains("num_nextn_predict_layers") ? kModules : "";
+}
+
+std::vector<fs::path> folders_of(const fs::path& path) {
+  std::vector<fs::path> folders;
+  std::error_code unknown;
+  fs::directory_iterator entry(path, unknown);
+  for (; !unknown && entry != fs::directory_iterator(); entry.increment(unknown)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) folders.push_back(entry->path());
+  }
+  std::sort(folders.begin(), folders.end());  // as a system lists them is no order
+  return folders;
+}
+
+std::string head_spec(const std::string& kind, const fs::path& folder) {
   return kind + ":" + escape_spec_value(folder.string());
 }
 
 }  // namespace
 
-std::vector<std::string> own_parts(const std::filesystem::path& target) {
+std::vector<std::string> own_parts(const fs::path& target) {
   std::vector<std::string> specs = {kFree};
-  const std::filesystem::path path = without_hub_cache(target);
-  if (!std::filesystem::is_directory(path)) return specs;
-  const bool has_modules = has_mtp_modules(path);
-  if (has_modules) specs.emplace_back("mtp");
-  for (const std::string kind : kHeads) {
-    if (kind == "mtp" && has_modules) continue;
-    const std::filesystem::path folder = path / kind;
-    if (std::filesystem::is_regular_file(folder / "config.json")) {
-      specs.push_back(head_spec(kind, folder));
-    }
+  const fs::path path = without_hub_cache(target);
+  std::error_code unknown;
+  if (!fs::is_directory(path, unknown)) return specs;
+  if (has_mtp_modules(path)) specs.emplace_back(kModules);
+  for (const fs::path& folder : folders_of(path)) {
+    const std::string kind = head_in(folder);
+    if (!kind.empty()) specs.push_back(head_spec(kind, folder));
   }
   return specs;
 }
 
 std::vector<std::string> every_own_part() {
-  std::vector<std::string> specs = {kFree};
-  for (const std::string kind : kHeads) specs.push_back(head_spec(kind, kind));
-  return specs;
+  return {kFree, head_spec(kModules, kModules), head_spec("eagle", "eagle"),
+          head_spec("medusa", "medusa")};
 }
 
 }  // namespace outrider
