@@ -5,7 +5,8 @@
 // elements (zeros behind what is loaded), load_f16(const uint16_t*), store(float*),
 // store_int8(int8_t*) of integers in -128..127, store_int16(int16_t*) of numbers in that range of
 // 16 bits, rounded to nearest even; load_bytes and load_signed_bytes(const std::byte*) of sixteen
-// bytes; where there are products of bf16, store_bf16(uint16_t*) of what
+// bytes; Integers, sums of exact floats: zero(), add_exact(V) and rounded(), as a V; where there are
+// products of bf16, store_bf16(uint16_t*) of what
 // bf16 holds; + - * /; fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a,
 // b) = a < b ? a : b (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of
 // the bits; reduce_add by the tree of table.h, and reduce_max; load_mixed, of weights, float or
@@ -73,11 +74,17 @@ constexpr void set_format(KernelTable& table, ActivationForm reads,
   table.formats[static_cast<int>(kKind)] = {reads, tile_bytes<kKind>, pack_tile<kKind>, matmul};
 }
 
+template <class Format>
+constexpr ActivationForm form_read_by() {
+  if constexpr (is_of_whole_blocks(Format::kKind)) {
+    return Format::Scales::kParts == 2 ? ActivationForm::block_halves : ActivationForm::blocks;
+  }
+  return ActivationForm::int8;
+}
+
 template <class V, class Dots, class... Formats>
 constexpr void set_block_formats(KernelTable& table, FormatList<Formats...>) {
-  (set_format<Formats::kKind>(
-       table, Formats::Scales::kParts == 2 ? ActivationForm::int8_halves : ActivationForm::int8,
-       matmul_quantized<V, Dots, Formats>),
+  (set_format<Formats::kKind>(table, form_read_by<Formats>(), matmul_quantized<V, Dots, Formats>),
    ...);
 }
 
@@ -87,6 +94,7 @@ constexpr KernelTable make_table(const char* name) {
       .name = name,
       .formats = {},
       .quantize_row = quantize_row<V>,
+      .quantize_blocks = quantize_blocks<V>,
       .round_row = nullptr,
       .rms_norm = rms_norm<V>,
       .layer_norm = layer_norm<V>,
