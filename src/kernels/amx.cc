@@ -28,7 +28,7 @@ constexpr int kMostRowTilesBf16 = 8;
 // tiles and back; the bits are the same. (Whole passes, milliseconds by vectors and by tiles. int8:
 // 1.1 billion parameters alike from 4 to 8 rows; 125 million 6.5 and 6.1 for 6, 7.5 and 6.8 for 8;
 // 7 million 0.33 and 0.37 for 5, 0.44 and 0.44 for 8: 6 is in the middle. int4: 1.1 billion 32 and
-// 37 for 8.)
+// 37 for 8. Q4_K_M: 1.5 billion 47 and 51 for 6, 51 and 51 for 8.)
 template <WeightKind kKind>
 constexpr int kFewRows = kKind == WeightKind::int8 ? 6 : 8;
 

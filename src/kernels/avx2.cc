@@ -229,8 +229,8 @@ struct Avx2Dots {
 
   // Other unsigned codes: as many pairs as fit 16 bits, then 32 bits.
   template <class Codes, int R, class Inputs>
-  static void eight_unsigned(const std::byte* weights, const Inputs& inputs, int first,
-                             int end, __m256i (&sums)[R]) {
+  static void eight_unsigned(const std::byte* weights, const Inputs& inputs, int first, int end,
+                             __m256i (&sums)[R]) {
     constexpr int kTogether = 32767 / (2 * 127 * Codes::kMost) < 4 ? 2 : 4;
     static_assert(kTogether * 2 * 127 * Codes::kMost <= 32767);
     const __m256i ones = _mm256_set1_epi16(1);
@@ -252,8 +252,7 @@ struct Avx2Dots {
 
   // One part's sums of eight columns, as floats.
   template <class Codes, int kParts, int R, class Inputs>
-  static void eight(const std::byte* weights, const Inputs& inputs, int part,
-                    __m256i (&sums)[R]) {
+  static void eight(const std::byte* weights, const Inputs& inputs, int part, __m256i (&sums)[R]) {
     constexpr int kOfPart = kQuads / kParts;
     const int first = part * kOfPart;
     if constexpr (Codes::kSigned) {

@@ -31,9 +31,9 @@ struct VnniDots {
     __m512i sums[kParts][T][R];
     for (int part = 0; part < kParts; ++part) {
       for (int r = 0; r < R; ++r) {
-        const __m512i first = kTooMuch == 0
-                                  ? _mm512_setzero_si512()
-                                  : _mm512_set1_epi32(-kTooMuch * inputs.template sum<kParts>(r, part));
+        const __m512i first =
+            kTooMuch == 0 ? _mm512_setzero_si512()
+                          : _mm512_set1_epi32(-kTooMuch * inputs.template sum<kParts>(r, part));
         for (int t = 0; t < T; ++t) sums[part][t][r] = first;
       }
     }

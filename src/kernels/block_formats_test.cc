@@ -449,7 +449,8 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
 TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
   constexpr int kDepth = 4 * kBlock;
   std::vector<float> x = test_support::awkward_floats(kDepth, 9);
-  for (int i = 0; i < kBlock; ++i) x[static_cast<std::size_t>(i)] = 0.37F * static_cast<float>(i - 99);
+  for (int i = 0; i < kBlock; ++i)
+    x[static_cast<std::size_t>(i)] = 0.37F * static_cast<float>(i - 99);
   std::fill(x.begin() + kBlock, x.begin() + 2 * kBlock, 0.0F);
   x[3 * kBlock + 7] = INFINITY;
   for (const auto& [name, table] : test_support::runnable_tables()) {
@@ -469,7 +470,8 @@ TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
     EXPECT_EQ(scales[0], largest / 127.0F) << name;
     for (int i = 0; i < kBlock; ++i) {
       const float expected = std::nearbyint(x[static_cast<std::size_t>(i)] * (127.0F / largest));
-      EXPECT_EQ(values[static_cast<std::size_t>(i)], static_cast<int>(expected)) << name << " " << i;
+      EXPECT_EQ(values[static_cast<std::size_t>(i)], static_cast<int>(expected))
+          << name << " " << i;
     }
     EXPECT_EQ(scales[1], 0) << name;
     EXPECT_TRUE(std::isnan(scales[3])) << name;

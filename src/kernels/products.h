@@ -327,8 +327,7 @@ struct BlockInputs {
 // How many groups' sums of s * dot, added up as floats, are exact: below 2^24. A power of two.
 template <class Format>
 constexpr int exact_groups() {
-  const long long of_group =
-      32LL * Format::Codes::kMostSize * 127 * Format::Scales::kMostScale;
+  const long long of_group = 32LL * Format::Codes::kMostSize * 127 * Format::Scales::kMostScale;
   int n = 1;
   while (2 * n <= Format::kGroups && 2 * n * of_group < (1LL << 24)) n *= 2;
   return n;
@@ -350,9 +349,11 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
     for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
   }
   for (int block = 0; block < n_blocks; ++block) {
-    const std::size_t place = static_cast<std::size_t>(block) * slots + static_cast<std::size_t>(row);
+    const std::size_t place =
+        static_cast<std::size_t>(block) * slots + static_cast<std::size_t>(row);
     const float* float_sums = args.float_sums + place * kBlockGroups;
-    const std::int16_t* half_sums = kParts == 2 ? args.half_sums + 2 * place * kBlockGroups : nullptr;
+    const std::int16_t* half_sums =
+        kParts == 2 ? args.half_sums + 2 * place * kBlockGroups : nullptr;
     typename V::Integers whole[R][T];
     V least[R][T];  // M
     for (int r = 0; r < R; ++r) {
@@ -371,13 +372,12 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
       for (int of_block = begin; of_block < begin + kExact; ++of_block) {
         ahead.step();
         const int group = block * kBlockGroups + of_block;
-        const std::size_t run = static_cast<std::size_t>(group / 2) * slots +
-                                static_cast<std::size_t>(row);
-        const BlockInputs inputs{
-            args.block_values + run * kBlockRun + group % 2 * kGroup,
-            kParts == 2 ? half_sums + 2 * of_block
-                        : args.group_sums + place * kBlockGroups + of_block,
-            kParts * kBlockGroups};
+        const std::size_t run =
+            static_cast<std::size_t>(group / 2) * slots + static_cast<std::size_t>(row);
+        const BlockInputs inputs{args.block_values + run * kBlockRun + group % 2 * kGroup,
+                                 kParts == 2 ? half_sums + 2 * of_block
+                                             : args.group_sums + place * kBlockGroups + of_block,
+                                 kParts * kBlockGroups};
         const auto scale_and_add = [&](int t, const V(&dots)[kParts][R]) {
           const std::byte* at = weights + t * apart_bytes;
           Ahead::read(at + Format::read_at(group), Format::kReadBytes);
@@ -391,9 +391,8 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
               const V minimum = Scales::template minimum<V>(of_group, part);
               for (int r = 0; r < R; ++r) {
                 const int at_row = r * kBlockGroups + of_block;
-                const float x_sum = kParts == 1
-                                        ? float_sums[at_row]
-                                        : static_cast<float>(half_sums[2 * at_row + part]);
+                const float x_sum = kParts == 1 ? float_sums[at_row]
+                                                : static_cast<float>(half_sums[2 * at_row + part]);
                 least[r][t] = fma(V::broadcast(x_sum), minimum, least[r][t]);
               }
             }
@@ -408,16 +407,17 @@ void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row,
       }
     }
     for (int t = 0; t < T; ++t) {
-      const std::byte* of_block = weights + t * apart_bytes +
-                                  Format::block_scales_at(block * kBlockGroups);
+      const std::byte* of_block =
+          weights + t * apart_bytes + Format::block_scales_at(block * kBlockGroups);
       const V scale = Scales::template block_scale<V>(of_block);
       for (int r = 0; r < R; ++r) {
         V value = whole[r][t].rounded() * scale;
         if constexpr (Scales::kMinimums) {
           value = fma(least[r][t], Scales::template block_minimum<V>(of_block), value);
         }
-        sums[r][t] = fma(value, V::broadcast(args.block_scales[place + static_cast<std::size_t>(r)]),
-                         sums[r][t]);
+        sums[r][t] =
+            fma(value, V::broadcast(args.block_scales[place + static_cast<std::size_t>(r)]),
+                sums[r][t]);
       }
     }
   }

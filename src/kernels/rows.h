@@ -102,7 +102,8 @@ void quantize_blocks(const float* x, int k, const QuantizedBlocks& out) {
     out.scales[block * slots] = tainted ? taint : zero ? 0.0F : largest / 127.0F;
     for (int group = 0; group < kBlockGroups; ++group) {
       const int at = group * kGroup;
-      const std::size_t run = block * (kBlock / kBlockRun) + static_cast<std::size_t>(at / kBlockRun);
+      const std::size_t run =
+          block * (kBlock / kBlockRun) + static_cast<std::size_t>(at / kBlockRun);
       std::int8_t* q = out.values + run * slots * kBlockRun + at % kBlockRun;
       const std::size_t sum_at = block * slots * kBlockGroups + static_cast<std::size_t>(group);
       V low = V::zero();

@@ -90,7 +90,8 @@ using Q51 = BlockFormat<WeightKind::q5_1, FiveBits<0>, F16ScaleAndMinimum, 1>;
 using Q5K = BlockFormat<WeightKind::q5_k, FiveBits<0>, BlockScales<1, false, 63, true>, 8>;
 using Q6K = BlockFormat<WeightKind::q6_k, SixBits<32>, BlockScales<2, true, 128, false>, 8>;
 using Iq4Nl = BlockFormat<WeightKind::iq4_nl, TableOfSixteen<NonLinearValues>, F16Scale, 2>;
-using Iq4Xs = BlockFormat<WeightKind::iq4_xs, TableOfSixteen<NonLinearValues>, BlockScales<1, true, 32, false>, 8>;
+using Iq4Xs = BlockFormat<WeightKind::iq4_xs, TableOfSixteen<NonLinearValues>,
+                          BlockScales<1, true, 32, false>, 8>;
 using Mxfp4 = BlockFormat<WeightKind::mxfp4, TableOfSixteen<TwiceFloatsOfFourBits>, F32Scale, 1>;
 
 template <class... F>

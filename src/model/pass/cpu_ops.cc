@@ -303,9 +303,10 @@ void CpuOps::operator()(const op::Spread& op) const {
 }
 
 void CpuOps::operator()(const op::SoftCap& op) const {
-  for_parts(team, pass.plan_.n_asked(), op.rows.width, kernels::kGroup, [&](int i, int first, int n) {
-    pass.machine_.table->soft_cap(row(op.rows, i) + first, n, op.cap);
-  });
+  for_parts(team, pass.plan_.n_asked(), op.rows.width, kernels::kGroup,
+            [&](int i, int first, int n) {
+              pass.machine_.table->soft_cap(row(op.rows, i) + first, n, op.cap);
+            });
 }
 
 }  // namespace outrider
