@@ -5,18 +5,19 @@
 // elements (zeros behind what is loaded), load_f16(const uint16_t*), store(float*),
 // store_int8(int8_t*) of integers in -128..127, store_int16(int16_t*) of numbers in that range of
 // 16 bits, rounded to nearest even; load_bytes and load_signed_bytes(const std::byte*) of sixteen
-// bytes; where there are products of bf16, store_bf16(uint16_t*) of what
-// bf16 holds; + - * /; fma(a, b, c) = a * b + c rounded once; max(a, b) = a > b ? a : b and min(a,
-// b) = a < b ? a : b (so a NaN in b passes, as in the x86 instructions); absolute; shift_left_23 of
-// the bits; reduce_add by the tree of table.h, and reduce_max; load_mixed, of weights, float or
-// bf16, in whatever order of lanes is quickest, and in_order<Element>, which puts right what was
-// computed from it; load_even and load_odd, of sixteen pairs of bf16 the first and the second ones.
-// And how much of it the registers hold: kMaxRows, rows of a product with one tile; kAccumulators,
-// sums of a product with several tiles; kOneRowTiles, tiles that one row takes together;
-// kSumsBesideInputs, up to how many sums inputs stay in registers from tile to tile, while above
-// that they are read with broadcast_anew; kAttentionSums, a power of two, sums of products with
-// keys or values; kWalksWeighed, a power of two, walks over keys whose scores become weights
-// together; kDoubles, how many doubles go together; multiply_low_halves of so many 64-bit integers.
+// bytes; Integers, sums of exact floats: zero(), add_exact(V) and rounded(), as a V; where there
+// are products of bf16, store_bf16(uint16_t*) of what bf16 holds; + - * /; fma(a, b, c) = a * b + c
+// rounded once; max(a, b) = a > b ? a : b and min(a, b) = a < b ? a : b (so a NaN in b passes, as
+// in the x86 instructions); absolute; shift_left_23 of the bits; reduce_add by the tree of table.h,
+// and reduce_max; load_mixed, of weights, float or bf16, in whatever order of lanes is quickest,
+// and in_order<Element>, which puts right what was computed from it; load_even and load_odd, of
+// sixteen pairs of bf16 the first and the second ones. And how much of it the registers hold:
+// kMaxRows, rows of a product with one tile; kAccumulators, sums of a product with several tiles;
+// kOneRowTiles, tiles that one row takes together; kSumsBesideInputs, up to how many sums inputs
+// stay in registers from tile to tile, while above that they are read with broadcast_anew;
+// kAttentionSums, a power of two, sums of products with keys or values; kWalksWeighed, a power of
+// two, walks over keys whose scores become weights together; kDoubles, how many doubles go
+// together; multiply_low_halves of so many 64-bit integers.
 //
 // Dots offers: kMaxRows and, for R rows and T tiles at a time, at most kMaxRows of them together,
 // the exact dot products of one group's 16 outputs with each row's 32 quantised inputs, or with
@@ -73,11 +74,17 @@ constexpr void set_format(KernelTable& table, ActivationForm reads,
   table.formats[static_cast<int>(kKind)] = {reads, tile_bytes<kKind>, pack_tile<kKind>, matmul};
 }
 
+template <class Format>
+constexpr ActivationForm form_read_by() {
+  if constexpr (is_of_whole_blocks(Format::kKind)) {
+    return Format::Scales::kParts == 2 ? ActivationForm::block_halves : ActivationForm::blocks;
+  }
+  return ActivationForm::int8;
+}
+
 template <class V, class Dots, class... Formats>
 constexpr void set_block_formats(KernelTable& table, FormatList<Formats...>) {
-  (set_format<Formats::kKind>(
-       table, Formats::Scales::kParts == 2 ? ActivationForm::int8_halves : ActivationForm::int8,
-       matmul_quantized<V, Dots, Formats>),
+  (set_format<Formats::kKind>(table, form_read_by<Formats>(), matmul_quantized<V, Dots, Formats>),
    ...);
 }
 
@@ -87,6 +94,7 @@ constexpr KernelTable make_table(const char* name) {
       .name = name,
       .formats = {},
       .quantize_row = quantize_row<V>,
+      .quantize_blocks = quantize_blocks<V>,
       .round_row = nullptr,
       .rms_norm = rms_norm<V>,
       .layer_norm = layer_norm<V>,

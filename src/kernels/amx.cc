@@ -5,11 +5,12 @@
 // (rows of the batch) by a tile of weights (16 outputs) and adds to a tile of sums. A row of sums
 // depends on its own row of inputs alone.
 //
-// Quantised weights: amx_product.h.
+// Quantised weights: amx_product.h, amx_block_product.h.
 //
 // bf16: the units' own order of additions, the same for every number of rows.
 #if defined(__x86_64__)
 #include "kernels/algorithms.h"
+#include "kernels/amx_block_product.h"
 #include "kernels/amx_product.h"
 #include "kernels/tile_shape.h"
 #include "kernels/vector512.h"
@@ -27,7 +28,7 @@ constexpr int kMostRowTilesBf16 = 8;
 // tiles and back; the bits are the same. (Whole passes, milliseconds by vectors and by tiles. int8:
 // 1.1 billion parameters alike from 4 to 8 rows; 125 million 6.5 and 6.1 for 6, 7.5 and 6.8 for 8;
 // 7 million 0.33 and 0.37 for 5, 0.44 and 0.44 for 8: 6 is in the middle. int4: 1.1 billion 32 and
-// 37 for 8.)
+// 37 for 8. Q4_K_M: 1.5 billion 47 and 51 for 6, 51 and 51 for 8.)
 template <WeightKind kKind>
 constexpr int kFewRows = kKind == WeightKind::int8 ? 6 : 8;
 
@@ -42,7 +43,11 @@ void matmul_int4_amx(const MatmulArgs& args) {
 template <WeightKind kKind>
 void matmul_stored_amx(const MatmulArgs& args) {
   if (args.n_rows <= kFewRows<kKind>) return matmul_stored_vnni<kKind>(args);
-  matmul_by_tiles<FormatOf<kKind>>(args);
+  if constexpr (is_of_whole_blocks(kKind)) {
+    matmul_blocks_by_tiles<FormatOf<kKind>>(args);
+  } else {
+    matmul_by_tiles<FormatOf<kKind>>(args);
+  }
 }
 
 // --- bf16 --------------------------------------------------------------------------------------
@@ -176,8 +181,8 @@ struct NoDots {
   static constexpr int kMaxRows = 1;
   static constexpr int kFixedWayRows = 1;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
-  template <class Codes, int kParts, int R, int T, class Use>
-  static void dots(const GroupWeights&, const GroupInputs&, const Use&) {}
+  template <class Codes, int kParts, int R, int T, class Inputs, class Use>
+  static void dots(const GroupWeights&, const Inputs&, const Use&) {}
 };
 
 struct NoWords : WordNumbers {

@@ -1,5 +1,5 @@
-// Quantised products of machines with matrix units (Intel AMX: INT8 tiles), of every format whose
-// codes become bytes (formats/block_formats.h). Internal linkage, as everything compiled with
+// Quantised products of machines with matrix units (Intel AMX: INT8 tiles), of the formats with
+// scales of groups (formats/block_formats.h). Internal linkage, as everything compiled with
 // instruction-set flags.
 //
 // 32 products of bytes, one group, are one instruction; what costs is bringing the exact integers
@@ -62,7 +62,6 @@ class TileProduct {
  private:
   using Codes = typename Format::Codes;
   using Scales = typename Format::Scales;
-  static constexpr int kParts = Scales::kParts;
   // Signed bytes are multiplied where they lie.
   static constexpr bool kUnpacks = !std::is_same_v<Codes, WholeBytes>;
 
@@ -127,8 +126,7 @@ class TileProduct {
     const std::size_t at = static_cast<std::size_t>(first) * slots + static_cast<std::size_t>(row);
     return {.weights = block,
             .inputs = args_.quantized + at * kGroup,
-            .scaled = {args_.quantized_scales + at, args_.scaled_sums + at,
-                       args_.quantized_sums + at, kParts == 2 ? args_.half_sums + at : nullptr},
+            .scaled = {args_.quantized_scales + at, args_.scaled_sums + at},
             .slots = slots,
             .n = n,
             .unpacked = row_tile > 0 ? n : 0,
@@ -153,7 +151,7 @@ class TileProduct {
     for (int r = 0; r < R; ++r) result[r] = sums[r];
   }
 
-  using Dots = std::int32_t[kParts][R][kTileColumns];
+  using Dots = std::int32_t[R][kTileColumns];
 
   // dots = inputs * weights of the block's i-th group.
   void multiply(const Place& place, int i, Dots& dots) {
@@ -163,14 +161,7 @@ class TileProduct {
     _tile_loadd(6, inputs, kGroup);
     _tile_zero(0);
     _tile_dpbssd(0, 6, 4);
-    _tile_stored(0, dots[0], kTileColumns * 4);
-    if constexpr (kParts == 2) {
-      _tile_loadd(5, weights + kQuads / 2 * kRowBytes, kRowBytes);
-      _tile_loadd(7, inputs + kGroup / 2, kGroup);
-      _tile_zero(1);
-      _tile_dpbssd(1, 7, 5);
-      _tile_stored(1, dots[1], kTileColumns * 4);
-    }
+    _tile_stored(0, dots, kTileColumns * 4);
   }
 
   // The block's i-th group, if there is one and it is not unpacked yet.
@@ -195,16 +186,12 @@ class TileProduct {
     const std::byte* of_block = place.weights + Format::block_scales_at(i);
 #pragma GCC unroll 4
     for (int row = 0; row < R; row += kTogether) {
-      Vector exact[kParts][kTogether];
-      for (int part = 0; part < kParts; ++part) {
-        for (int r = 0; r < kTogether; ++r) {
-          exact[part][r] = {_mm512_cvtepi32_ps(_mm512_load_si512(dots[part][row + r]))};
-        }
+      Vector exact[kTogether];
+      for (int r = 0; r < kTogether; ++r) {
+        exact[r] = {_mm512_cvtepi32_ps(_mm512_load_si512(dots[row + r]))};
       }
       const std::size_t first = at + static_cast<std::size_t>(row);
-      const ScaledInputs inputs{place.scaled.scales + first, place.scaled.scaled_sums + first,
-                                place.scaled.sums + first,
-                                kParts == 2 ? place.scaled.half_sums + first : nullptr};
+      const ScaledInputs inputs{place.scaled.scales + first, place.scaled.scaled_sums + first};
       Scales::template add<Vector, kTogether>(of_group, of_block, inputs, exact,
                                               [&](int r) -> Vector& { return sums[row + r]; });
     }
@@ -213,14 +200,14 @@ class TileProduct {
   const MatmulArgs& args_;
   const int first_row_tile_;
   const int n_row_tiles_;
-  alignas(64) std::int32_t dots_[kDots][kParts][R][kTileColumns];
+  alignas(64) std::int32_t dots_[kDots][R][kTileColumns];
   alignas(64) std::byte unpacked_[kUnpacks ? kGroups : 1][kInt8GroupBytes];
   alignas(64) float running_[kMostRowTiles][R][kTileColumns];
 };
 
 template <class Format, int R>
 void multiply_tiles(const MatmulArgs& args) {
-  const TileShape shape(R, kGroup / Format::Scales::kParts, kQuads / Format::Scales::kParts);
+  const TileShape shape(R, kGroup, kQuads);
   const int n_row_tiles = row_tiles(args.n_rows);
   for (int first = 0; first < n_row_tiles; first += kMostRowTiles) {
     const int left = n_row_tiles - first;

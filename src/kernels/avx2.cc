@@ -27,6 +27,18 @@ struct Vector {
 
   __m256 low, high;  // lanes 0..7 and 8..15
 
+  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  struct Integers {
+    __m256i low, high;
+
+    static Integers zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+    void add_exact(const Vector& numbers) {
+      low = _mm256_add_epi32(low, _mm256_cvtps_epi32(numbers.low));
+      high = _mm256_add_epi32(high, _mm256_cvtps_epi32(numbers.high));
+    }
+    Vector rounded() const { return {_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high)}; }
+  };
+
   static Vector zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static Vector broadcast(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
   // Read where it is needed: the compiler does not know that the pointer stays as it was, so it
@@ -178,8 +190,8 @@ struct Avx2Dots {
 
   // Signed bytes: the weights' signs go over to the inputs, which are never -128. A pair is at most
   // 2 * 128 * 127, below 2^15, but two of them are not: 32 bits from there on.
-  template <class Codes, int R>
-  static void eight_signed(const std::byte* weights, const GroupInputs& inputs, int first, int end,
+  template <class Codes, int R, class Inputs>
+  static void eight_signed(const std::byte* weights, const Inputs& inputs, int first, int end,
                            __m256i (&sums)[R]) {
     const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 1
@@ -196,8 +208,8 @@ struct Avx2Dots {
 
   // Weights of four bits are unsigned and small: the eight pairs of a whole group fit 16 bits,
   // 8 * 2 * 15 * 127 < 2^15.
-  template <int R>
-  static void eight_of_four_bits(const std::byte* weights, const GroupInputs& inputs,
+  template <int R, class Inputs>
+  static void eight_of_four_bits(const std::byte* weights, const Inputs& inputs,
                                  __m256i (&sums)[R]) {
     const __m256i low_bits = _mm256_set1_epi8(15);
 #pragma GCC unroll 1
@@ -216,9 +228,9 @@ struct Avx2Dots {
   }
 
   // Other unsigned codes: as many pairs as fit 16 bits, then 32 bits.
-  template <class Codes, int R>
-  static void eight_unsigned(const std::byte* weights, const GroupInputs& inputs, int first,
-                             int end, __m256i (&sums)[R]) {
+  template <class Codes, int R, class Inputs>
+  static void eight_unsigned(const std::byte* weights, const Inputs& inputs, int first, int end,
+                             __m256i (&sums)[R]) {
     constexpr int kTogether = 32767 / (2 * 127 * Codes::kMost) < 4 ? 2 : 4;
     static_assert(kTogether * 2 * 127 * Codes::kMost <= 32767);
     const __m256i ones = _mm256_set1_epi16(1);
@@ -239,9 +251,8 @@ struct Avx2Dots {
   }
 
   // One part's sums of eight columns, as floats.
-  template <class Codes, int kParts, int R>
-  static void eight(const std::byte* weights, const GroupInputs& inputs, int part,
-                    __m256i (&sums)[R]) {
+  template <class Codes, int kParts, int R, class Inputs>
+  static void eight(const std::byte* weights, const Inputs& inputs, int part, __m256i (&sums)[R]) {
     constexpr int kOfPart = kQuads / kParts;
     const int first = part * kOfPart;
     if constexpr (Codes::kSigned) {
@@ -254,14 +265,14 @@ struct Avx2Dots {
     }
     if constexpr (Codes::kOffset != 0) {
       for (int r = 0; r < R; ++r) {
-        const int off = Codes::kOffset * inputs.sum<kParts>(r, part);
+        const int off = Codes::kOffset * inputs.template sum<kParts>(r, part);
         sums[r] = _mm256_sub_epi32(sums[r], _mm256_set1_epi32(off));
       }
     }
   }
 
-  template <class Codes, int kParts, int R>
-  static void dots(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[kParts][R]) {
+  template <class Codes, int kParts, int R, class Inputs>
+  static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
     for (int part = 0; part < kParts; ++part) {
       __m256i low[R] = {};
       eight<Codes, kParts>(weights, inputs, part, low);

@@ -15,17 +15,16 @@ struct Avx512Dots {
   static constexpr int kFixedWayRows = 2;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes / kMostStreams;
 
-  template <class Codes, int kParts, int R>
-  static void dots(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[kParts][R]) {
+  template <class Codes, int kParts, int R, class Inputs>
+  static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
     for (int part = 0; part < kParts; ++part) {
       dots_of_part<Codes, kParts>(weights, inputs, part, dots[part]);
     }
   }
 
-  template <class Codes, int kParts, int R>
-  [[gnu::always_inline]] static void dots_of_part(const std::byte* weights,
-                                                  const GroupInputs& inputs, int part,
-                                                  Vector (&dots)[R]) {
+  template <class Codes, int kParts, int R, class Inputs>
+  [[gnu::always_inline]] static void dots_of_part(const std::byte* weights, const Inputs& inputs,
+                                                  int part, Vector (&dots)[R]) {
     static_assert(Codes::kSigned || Codes::kMost < 128);
     __m512i sums[R][2];  // per column two sums, of its quads' first and second halves
     for (int r = 0; r < R; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_si512();
@@ -51,7 +50,7 @@ struct Avx512Dots {
       const __m512i second = _mm512_permutex2var_epi32(sums[r][0], odds, sums[r][1]);
       __m512i sum = _mm512_add_epi32(first, second);
       if constexpr (Codes::kOffset != 0) {
-        const int off = Codes::kOffset * inputs.sum<kParts>(r, part);
+        const int off = Codes::kOffset * inputs.template sum<kParts>(r, part);
         sum = _mm512_sub_epi32(sum, _mm512_set1_epi32(off));
       }
       dots[r] = {_mm512_cvtepi32_ps(sum)};

@@ -24,16 +24,16 @@ struct VnniDots {
   // The instruction wants one side unsigned. Signed weights are w + 128 (the sign bit flipped);
   // what is too much of a code, times the sum of the inputs, is taken off at the start. Within 32 *
   // 255 * 127 all along.
-  template <class Codes, int kParts, int R, int T, class Use>
-  static void dots(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
+  template <class Codes, int kParts, int R, int T, class Inputs, class Use>
+  static void dots(const GroupWeights& weights, const Inputs& inputs, const Use& use) {
     constexpr int kTooMuch = Codes::kSigned ? 128 : Codes::kOffset;
     const __m512i sign = _mm512_set1_epi8(-128);
     __m512i sums[kParts][T][R];
     for (int part = 0; part < kParts; ++part) {
       for (int r = 0; r < R; ++r) {
-        const __m512i first = kTooMuch == 0
-                                  ? _mm512_setzero_si512()
-                                  : _mm512_set1_epi32(-kTooMuch * inputs.sum<kParts>(r, part));
+        const __m512i first =
+            kTooMuch == 0 ? _mm512_setzero_si512()
+                          : _mm512_set1_epi32(-kTooMuch * inputs.template sum<kParts>(r, part));
         for (int t = 0; t < T; ++t) sums[part][t][r] = first;
       }
     }

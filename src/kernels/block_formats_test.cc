@@ -2,6 +2,7 @@
 // arithmetic, written out a second time from codes and scales, bit by bit; and that against double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -163,7 +164,11 @@ struct Inputs {
   std::vector<float> scales;
   std::vector<std::int32_t> sums;
   std::vector<float> scaled_sums;
-  std::vector<std::int32_t> half_sums;
+  std::vector<std::int8_t> block_values;  // and in blocks, where k is so many whole ones
+  std::vector<float> block_scales;
+  std::vector<std::int16_t> group_sums;
+  std::vector<float> float_sums;
+  std::vector<std::int16_t> half_sums;
 
   Inputs(const KernelTable& table, int rows, int depth, unsigned seed) : n_rows(rows), k(depth) {
     slots = row_slots(rows) + 8;
@@ -172,7 +177,12 @@ struct Inputs {
     scales.assign(places, NAN);
     sums.assign(places, 99);
     scaled_sums.assign(places, NAN);
-    half_sums.assign(places, 99);
+    const auto block_places = static_cast<std::size_t>(blocks_of(depth) * slots);
+    block_values.assign(block_places * kBlock, 77);
+    block_scales.assign(block_places, NAN);
+    group_sums.assign(block_places * kBlockGroups, 99);
+    float_sums.assign(block_places * kBlockGroups, NAN);
+    half_sums.assign(block_places * kBlockGroups * 2, 99);
     const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth);
     const std::vector<float> x = test_support::awkward_floats(n, seed);
     for (int row = 0; row < rows; ++row) {
@@ -182,8 +192,15 @@ struct Inputs {
                           .scales = &scales[at],
                           .sums = &sums[at],
                           .scaled_sums = &scaled_sums[at],
-                          .slots = slots,
-                          .half_sums = &half_sums[at]});
+                          .slots = slots});
+      if (depth % kBlock != 0) continue;
+      table.quantize_blocks(x.data() + static_cast<std::ptrdiff_t>(row) * depth, depth,
+                            {.values = &block_values[at * kBlockRun],
+                             .scales = &block_scales[at],
+                             .group_sums = &group_sums[at * kBlockGroups],
+                             .float_sums = &float_sums[at * kBlockGroups],
+                             .half_sums = &half_sums[at * kBlockGroups * 2],
+                             .slots = slots});
     }
   }
   std::size_t place(int row, int i) const {
@@ -191,6 +208,21 @@ struct Inputs {
   }
   int value(int row, int i) const {
     return values[place(row, i) * kGroup + static_cast<std::size_t>(i % kGroup)];
+  }
+
+  std::size_t block_place(int row, int i) const {
+    return static_cast<std::size_t>(i / kBlock * slots + row);
+  }
+  int block_value(int row, int i) const {
+    return block_values[static_cast<std::size_t>((i / kBlockRun * slots + row) * kBlockRun +
+                                                 i % kBlockRun)];
+  }
+  // What a format's products read.
+  float scale_of(const Format& format, int row, int i) const {
+    return format.of_256() ? block_scales[block_place(row, i)] : scales[place(row, i)];
+  }
+  int value_of(const Format& format, int row, int i) const {
+    return format.of_256() ? block_value(row, i) : value(row, i);
   }
 
   // y (n, n_columns) of the first n rows.
@@ -209,6 +241,10 @@ struct Inputs {
     args.quantized_scales = scales.data();
     args.quantized_sums = sums.data();
     args.scaled_sums = scaled_sums.data();
+    args.block_values = block_values.data();
+    args.block_scales = block_scales.data();
+    args.group_sums = group_sums.data();
+    args.float_sums = float_sums.data();
     args.half_sums = half_sums.data();
     args.y = y.data();
     args.y_stride = static_cast<std::size_t>(n_columns);
@@ -223,56 +259,47 @@ struct Inputs {
   }
 };
 
-// The order of operations of formats/scales.h.
-float documented_product(const Weights& weights, const Inputs& inputs, int row, int column) {
+// The orders of operations of formats/scales.h.
+float product_of_groups(const Weights& weights, const Inputs& inputs, int row, int column) {
   float sum = 0;
   for (int first = 0; first < weights.k; first += kGroup) {
-    const std::size_t place = inputs.place(row, first);
-    const float x_scale = inputs.scales[place];
-    const int half = first + kGroup / 2;
-    std::int32_t dots[2] = {0, 0};
-    std::int32_t x_sums[2] = {0, 0};
+    const float x_scale = inputs.scales[inputs.place(row, first)];
+    std::int32_t dot = 0;
+    std::int32_t x_sum = 0;
     for (int i = first; i < first + kGroup; ++i) {
-      dots[i < half ? 0 : 1] += weights.value(column, i) * inputs.value(row, i);
-      x_sums[i < half ? 0 : 1] += inputs.value(row, i);
+      dot += weights.value(column, i) * inputs.value(row, i);
+      x_sum += inputs.value(row, i);
     }
-    const auto whole = static_cast<float>(dots[0] + dots[1]);
-    const float x_scaled_sum = static_cast<float>(x_sums[0] + x_sums[1]) * x_scale;
-    const float scale = weights.scale(column, first);
-    switch (weights.format.scales) {
-      case Scales::f16:
-      case Scales::f32:
-        sum = std::fma(whole, scale * x_scale, sum);
-        break;
-      case Scales::f16_minimum:
-        sum = std::fma(whole, scale * x_scale, sum);
-        sum = std::fma(x_scaled_sum, weights.minimum(column, first), sum);
-        break;
-      case Scales::sub:
-      case Scales::sub_minimum: {
-        const float step = scale * static_cast<float>(weights.sub_scale(column, first));
-        sum = std::fma(whole, step * x_scale, sum);
-        if (weights.format.scales == Scales::sub) break;
-        const float minimum =
-            weights.minimum(column, first) * static_cast<float>(weights.sub_minimum(column, first));
-        sum = std::fma(x_scaled_sum, -minimum, sum);
-        break;
-      }
-      case Scales::halves:
-      case Scales::halves_minimum: {
-        const std::int32_t combined =
-            dots[0] * weights.sub_scale(column, first) + dots[1] * weights.sub_scale(column, half);
-        sum = std::fma(static_cast<float>(combined), scale * x_scale, sum);
-        if (weights.format.scales == Scales::halves) break;
-        const std::int32_t of_minimums = x_sums[0] * weights.sub_minimum(column, first) +
-                                         x_sums[1] * weights.sub_minimum(column, half);
-        sum = std::fma(static_cast<float>(of_minimums), -weights.minimum(column, first) * x_scale,
-                       sum);
-        break;
-      }
-    }
+    sum = std::fma(static_cast<float>(dot), weights.scale(column, first) * x_scale, sum);
+    if (!weights.format.has_minimums()) continue;
+    sum = std::fma(static_cast<float>(x_sum) * x_scale, weights.minimum(column, first), sum);
   }
   return sum;
+}
+
+float product_of_blocks(const Weights& weights, const Inputs& inputs, int row, int column) {
+  float sum = 0;
+  for (int first = 0; first < weights.k; first += kBlock) {
+    std::int64_t whole = 0;
+    std::int64_t least = 0;
+    for (int i = first; i < first + kBlock; ++i) {
+      const int x = inputs.block_value(row, i);
+      whole += std::int64_t{weights.sub_scale(column, i)} * weights.value(column, i) * x;
+      least += std::int64_t{weights.sub_minimum(column, i)} * x;
+    }
+    const float x_scale = inputs.block_scales[inputs.block_place(row, first)];
+    float value = static_cast<float>(whole) * weights.scale(column, first);
+    if (weights.format.has_minimums()) {
+      value = std::fma(static_cast<float>(least), -weights.minimum(column, first), value);
+    }
+    sum = std::fma(value, x_scale, sum);
+  }
+  return sum;
+}
+
+float documented_product(const Weights& weights, const Inputs& inputs, int row, int column) {
+  return weights.format.of_256() ? product_of_blocks(weights, inputs, row, column)
+                                 : product_of_groups(weights, inputs, row, column);
 }
 
 TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
@@ -294,8 +321,10 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
       for (const auto& [name, table] : test_support::runnable_tables()) {
         const WeightFormat& layout = table->format(format.kind);
         EXPECT_EQ(layout.tile_bytes(k) % 64, 0U);
-        EXPECT_EQ(layout.reads,
-                  format.has_halves() ? ActivationForm::int8_halves : ActivationForm::int8);
+        const ActivationForm reads = !format.of_256()      ? ActivationForm::int8
+                                     : format.has_halves() ? ActivationForm::block_halves
+                                                           : ActivationForm::blocks;
+        EXPECT_EQ(layout.reads, reads);
         for (int n_columns = 1; n_columns <= kColumns; n_columns += n_columns < 36 ? 5 : 1) {
           const AlignedBytes tiles = weights.pack(*table, n_columns);
           for (int n_rows = 1; n_rows <= kRows; n_rows += n_rows < 18 ? 1 : 7) {
@@ -355,7 +384,8 @@ TEST(BlockFormats, ScalarTableMatchesDoubleArithmetic) {
         double expected = 0;
         double magnitudes = 0;
         for (int i = 0; i < kDepth; ++i) {
-          const double x = double{inputs.scales[inputs.place(row, i)]} * inputs.value(row, i);
+          const double x =
+              double{inputs.scale_of(format, row, i)} * inputs.value_of(format, row, i);
           expected += (weights.scaled(column, i) + weights.offset(column, i)) * x;
           magnitudes += std::fabs(weights.scaled(column, i) * x);
           magnitudes += std::fabs(weights.offset(column, i) * x);
@@ -383,15 +413,26 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
             format.signed_sub_scales ? -format.most_sub_scale : format.most_sub_scale;
         for (std::int8_t& stored : weights.sub_scales) stored = static_cast<std::int8_t>(sub_scale);
         Inputs inputs(kScalarTable, 2, kDepth, 1);
-        for (std::int8_t& stored : inputs.values) stored = static_cast<std::int8_t>(x);
-        for (float& scale : inputs.scales) scale = 1;
-        for (std::int32_t& sum : inputs.sums) sum = kGroup * x;
-        for (float& sum : inputs.scaled_sums) sum = static_cast<float>(kGroup * x);
-        for (std::int32_t& sum : inputs.half_sums) sum = kGroup / 2 * x;
+        const auto fill = [](auto& numbers, auto number) {
+          std::fill(numbers.begin(), numbers.end(), number);
+        };
+        fill(inputs.values, static_cast<std::int8_t>(x));
+        fill(inputs.scales, 1.0F);
+        fill(inputs.sums, kGroup * x);
+        fill(inputs.scaled_sums, static_cast<float>(kGroup * x));
+        fill(inputs.block_values, static_cast<std::int8_t>(x));
+        fill(inputs.block_scales, 1.0F);
+        fill(inputs.group_sums, static_cast<std::int16_t>(kGroup * x));
+        fill(inputs.float_sums, static_cast<float>(kGroup * x));
+        fill(inputs.half_sums, static_cast<std::int16_t>(kGroup / 2 * x));
         const std::int64_t group =
             std::int64_t{kGroup} * format.value(code) * x * (format.of_256() ? sub_scale : 1);
         float expected = 0;
-        for (int i = 0; i < kDepth; i += kGroup) expected += static_cast<float>(group);
+        if (format.of_256()) {
+          expected = static_cast<float>(kBlockGroups * group);
+        } else {
+          for (int i = 0; i < kDepth; i += kGroup) expected += static_cast<float>(group);
+        }
         for (const auto& [name, table] : test_support::runnable_tables()) {
           const std::vector<float> y = inputs.product(
               table->format(format.kind), weights.pack(*table, kTileColumns), 2, kTileColumns);
@@ -404,15 +445,46 @@ TEST(BlockFormats, ExtremeIntegersAreExact) {
   }
 }
 
-TEST(BlockFormats, SumsOfHalfGroupsAreThoseOfTheRoundedInputs) {
-  constexpr int kDepth = 300;
+// Every table's inputs in blocks: the documented numbers, and zeros and NaNs where they belong.
+TEST(BlockFormats, InputsInBlocksAreThoseOfTheRoundedElements) {
+  constexpr int kDepth = 4 * kBlock;
+  std::vector<float> x = test_support::awkward_floats(kDepth, 9);
+  for (int i = 0; i < kBlock; ++i)
+    x[static_cast<std::size_t>(i)] = 0.37F * static_cast<float>(i - 99);
+  std::fill(x.begin() + kBlock, x.begin() + 2 * kBlock, 0.0F);
+  x[3 * kBlock + 7] = INFINITY;
   for (const auto& [name, table] : test_support::runnable_tables()) {
-    const Inputs inputs(*table, 3, kDepth, 9);
-    for (int row = 0; row < 3; ++row) {
-      for (int first = 0; first < kDepth; first += kGroup) {
-        std::int32_t sum = 0;
-        for (int i = first; i < first + kGroup / 2; ++i) sum += inputs.value(row, i);
-        EXPECT_EQ(inputs.half_sums[inputs.place(row, first)], sum) << name;
+    std::vector<std::int8_t> values(kDepth, 77);
+    std::vector<float> scales(4, -1);
+    std::vector<std::int16_t> groups(4 * kBlockGroups, 99);
+    std::vector<float> floats(4 * kBlockGroups, -1);
+    std::vector<std::int16_t> halves(8 * kBlockGroups, 99);
+    table->quantize_blocks(x.data(), kDepth,
+                           {.values = values.data(),
+                            .scales = scales.data(),
+                            .group_sums = groups.data(),
+                            .float_sums = floats.data(),
+                            .half_sums = halves.data(),
+                            .slots = 1});
+    const float largest = 0.37F * 156;
+    EXPECT_EQ(scales[0], largest / 127.0F) << name;
+    for (int i = 0; i < kBlock; ++i) {
+      const float expected = std::nearbyint(x[static_cast<std::size_t>(i)] * (127.0F / largest));
+      EXPECT_EQ(values[static_cast<std::size_t>(i)], static_cast<int>(expected))
+          << name << " " << i;
+    }
+    EXPECT_EQ(scales[1], 0) << name;
+    EXPECT_TRUE(std::isnan(scales[3])) << name;
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      int sums[2] = {0, 0};
+      for (std::size_t i = 0; i < kGroup; ++i) sums[i / 16] += values[group * kGroup + i];
+      EXPECT_EQ(groups[group], sums[0] + sums[1]) << name;
+      EXPECT_EQ(floats[group], static_cast<float>(sums[0] + sums[1])) << name;
+      EXPECT_EQ(halves[2 * group], sums[0]) << name;
+      EXPECT_EQ(halves[2 * group + 1], sums[1]) << name;
+      const bool is_empty = group / kBlockGroups == 1 || group / kBlockGroups == 3;
+      if (is_empty) {
+        EXPECT_EQ(sums[0] + sums[1], 0) << name;
       }
     }
   }

@@ -230,16 +230,15 @@ void matmul_plain(const MatmulArgs& args) {
 
 // The quantised inputs of R adjacent rows at one group.
 struct GroupInputs {
-  const std::int8_t* quantized;   // (R, 32)
-  const std::int32_t* sums;       // (R)
-  const std::int32_t* half_sums;  // (R), where the format has two parts
+  const std::int8_t* quantized;  // (R, 32)
+  const std::int32_t* sums;      // (R)
 
   const std::int8_t* row(int r) const { return quantized + r * kGroup; }
-  // Of the inputs of one of kParts parts.
+  // Of all of its one part.
   template <int kParts>
-  std::int32_t sum(int r, int part) const {
-    if constexpr (kParts == 1) return sums[r];
-    return part == 0 ? half_sums[r] : sums[r] - half_sums[r];
+  std::int32_t sum(int r, int /*part*/) const {
+    static_assert(kParts == 1);
+    return sums[r];
   }
 };
 
@@ -259,8 +258,8 @@ struct TileByTile {
   static constexpr int kFixedWayRows = OneTile::kFixedWayRows;
   static constexpr std::size_t kOneRowAhead = OneTile::kOneRowAhead;
 
-  template <class Codes, int kParts, int R, int T, class Use>
-  static void dots(const GroupWeights& weights, const GroupInputs& inputs, const Use& use) {
+  template <class Codes, int kParts, int R, int T, class Inputs, class Use>
+  static void dots(const GroupWeights& weights, const Inputs& inputs, const Use& use) {
     for (int t = 0; t < T; ++t) {
       V dots[kParts][R];
       OneTile::template dots<Codes, kParts, R>(weights.tile(t), inputs, dots);
@@ -276,9 +275,9 @@ struct FourRows : Dots {
   static constexpr int kMaxRows = Dots::kMaxRows < 4 ? Dots::kMaxRows : 4;
 };
 
-// R rows times T tiles of quantised weights, `apart` from one another.
+// R rows times T tiles of weights with scales of groups, `apart` from one another.
 template <class V, class Dots, class Format, int R, int T, class Ahead>
-void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
+void multiply_groups(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
   using Scales = typename Format::Scales;
   const std::size_t tile_bytes = Format::tile_bytes(args.k);
   const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
@@ -293,25 +292,147 @@ void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ah
     ahead.step();
     const std::size_t first = static_cast<std::size_t>(group) * args.slots;
     const std::size_t place = first + static_cast<std::size_t>(row);
-    const std::int32_t* half_sums = Scales::kParts == 2 ? args.half_sums + place : nullptr;
-    const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + place, half_sums};
-    const ScaledInputs scaled{args.quantized_scales + place, args.scaled_sums + place, inputs.sums,
-                              half_sums};
+    const GroupInputs inputs{quantized + first * kGroup, args.quantized_sums + place};
+    const ScaledInputs scaled{args.quantized_scales + place, args.scaled_sums + place};
     const std::size_t scales_at = Format::scales_at(group);
     const std::size_t block_scales_at = Format::block_scales_at(group);
     const std::size_t read_at = Format::read_at(group);
-    const auto scale_and_add = [&](int t, const V(&dots)[Scales::kParts][R]) {
+    const auto scale_and_add = [&](int t, const V(&dots)[1][R]) {
       const std::byte* at = weights + t * apart_bytes;
       Ahead::read(at + read_at, Format::kReadBytes);
-      Scales::template add<V, R>(at + scales_at, at + block_scales_at, scaled, dots,
+      Scales::template add<V, R>(at + scales_at, at + block_scales_at, scaled, dots[0],
                                  [&](int r) -> V& { return sums[r][t]; });
     };
     const GroupWeights group_weights{weights + Format::weights_at(group), apart_bytes};
-    Dots::template dots<typename Format::Codes, Scales::kParts, R, T>(group_weights, inputs,
-                                                                      scale_and_add);
+    Dots::template dots<typename Format::Codes, 1, R, T>(group_weights, inputs, scale_and_add);
   }
   for (int r = 0; r < R; ++r) {
     for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t * apart);
+  }
+}
+
+// The quantised inputs of R adjacent rows at one group of a block.
+struct BlockInputs {
+  const std::int8_t* values;  // of row r at 64 r: 32
+  const std::int16_t* sums;   // of the parts of row r's block, from those of the group on
+  int n_sums;                 // of a block
+
+  const std::int8_t* row(int r) const { return values + r * kBlockRun; }
+  template <int kParts>
+  std::int32_t sum(int r, int part) const {
+    return sums[r * n_sums + part];
+  }
+};
+
+// How many groups' sums of s * dot, added up as floats, are exact: below 2^24. A power of two.
+template <class Format>
+constexpr int exact_groups() {
+  const long long of_group = 32LL * Format::Codes::kMostSize * 127 * Format::Scales::kMostScale;
+  int n = 1;
+  while (2 * n <= Format::kGroups && 2 * n * of_group < (1LL << 24)) n *= 2;
+  return n;
+}
+
+// The same of weights in blocks. Sums that are exact as floats, added up as integers.
+template <class V, class Dots, class Format, int R, int T, class Ahead>
+void multiply_whole_blocks(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
+  using Scales = typename Format::Scales;
+  constexpr int kParts = Scales::kParts;
+  constexpr int kExact = exact_groups<Format>();
+  const std::size_t tile_bytes = Format::tile_bytes(args.k);
+  const std::size_t apart_bytes = static_cast<std::size_t>(apart) * tile_bytes;
+  const std::byte* weights = static_cast<const std::byte*>(args.tiles) + tile * tile_bytes;
+  const auto slots = static_cast<std::size_t>(args.slots);
+  const int n_blocks = blocks_of(args.k);
+  V sums[R][T];
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) sums[r][t] = V::zero();
+  }
+  for (int block = 0; block < n_blocks; ++block) {
+    const std::size_t place =
+        static_cast<std::size_t>(block) * slots + static_cast<std::size_t>(row);
+    const float* float_sums = args.float_sums + place * kBlockGroups;
+    const std::int16_t* half_sums =
+        kParts == 2 ? args.half_sums + 2 * place * kBlockGroups : nullptr;
+    typename V::Integers whole[R][T];
+    V least[R][T];  // M
+    for (int r = 0; r < R; ++r) {
+      for (int t = 0; t < T; ++t) {
+        whole[r][t] = V::Integers::zero();
+        least[r][t] = V::zero();
+      }
+    }
+#pragma GCC unroll 1
+    for (int begin = 0; begin < kBlockGroups; begin += kExact) {
+      V exact[R][T];
+      for (int r = 0; r < R; ++r) {
+        for (int t = 0; t < T; ++t) exact[r][t] = V::zero();
+      }
+#pragma GCC unroll 1
+      for (int of_block = begin; of_block < begin + kExact; ++of_block) {
+        ahead.step();
+        const int group = block * kBlockGroups + of_block;
+        const std::size_t run =
+            static_cast<std::size_t>(group / 2) * slots + static_cast<std::size_t>(row);
+        const BlockInputs inputs{args.block_values + run * kBlockRun + group % 2 * kGroup,
+                                 kParts == 2 ? half_sums + 2 * of_block
+                                             : args.group_sums + place * kBlockGroups + of_block,
+                                 kParts * kBlockGroups};
+        const auto scale_and_add = [&](int t, const V(&dots)[kParts][R]) {
+          const std::byte* at = weights + t * apart_bytes;
+          Ahead::read(at + Format::read_at(group), Format::kReadBytes);
+          const std::byte* of_group = at + Format::scales_at(group);
+          for (int part = 0; part < kParts; ++part) {
+            const V scale = Scales::template scale<V>(of_group, part);
+            for (int r = 0; r < R; ++r) exact[r][t] = fma(dots[part][r], scale, exact[r][t]);
+          }
+          if constexpr (Scales::kMinimums) {
+            for (int part = 0; part < kParts; ++part) {
+              const V minimum = Scales::template minimum<V>(of_group, part);
+              for (int r = 0; r < R; ++r) {
+                const int at_row = r * kBlockGroups + of_block;
+                const float x_sum = kParts == 1 ? float_sums[at_row]
+                                                : static_cast<float>(half_sums[2 * at_row + part]);
+                least[r][t] = fma(V::broadcast(x_sum), minimum, least[r][t]);
+              }
+            }
+          }
+        };
+        const GroupWeights group_weights{weights + Format::weights_at(group), apart_bytes};
+        Dots::template dots<typename Format::Codes, kParts, R, T>(group_weights, inputs,
+                                                                  scale_and_add);
+      }
+      for (int r = 0; r < R; ++r) {
+        for (int t = 0; t < T; ++t) whole[r][t].add_exact(exact[r][t]);
+      }
+    }
+    for (int t = 0; t < T; ++t) {
+      const std::byte* of_block =
+          weights + t * apart_bytes + Format::block_scales_at(block * kBlockGroups);
+      const V scale = Scales::template block_scale<V>(of_block);
+      for (int r = 0; r < R; ++r) {
+        V value = whole[r][t].rounded() * scale;
+        if constexpr (Scales::kMinimums) {
+          value = fma(least[r][t], Scales::template block_minimum<V>(of_block), value);
+        }
+        sums[r][t] =
+            fma(value, V::broadcast(args.block_scales[place + static_cast<std::size_t>(r)]),
+                sums[r][t]);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int t = 0; t < T; ++t) store_tile(sums[r][t], args, row + r, tile + t * apart);
+  }
+}
+
+// R rows times T tiles of quantised weights, `apart` from one another.
+template <class V, class Dots, class Format, int R, int T, class Ahead>
+void multiply_quantized(const MatmulArgs& args, int tile, int apart, int row, Ahead ahead) {
+  if constexpr (is_of_whole_blocks(Format::kKind)) {
+    multiply_whole_blocks<V, Dots, Format, R, T>(args, tile, apart, row, ahead);
+  } else {
+    multiply_groups<V, Dots, Format, R, T>(args, tile, apart, row, ahead);
   }
 }
 

@@ -60,7 +60,6 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
         // NaN where tainted, so that its products show what went in.
         out.scales[place] = taint != taint ? taint : 0.0F;
         out.sums[place] = 0;
-        if (out.half_sums != nullptr) out.half_sums[place] = 0;
         out.scaled_sums[place] = out.scales[place];
         continue;
       }
@@ -72,9 +71,57 @@ void quantize_row(const float* x, int k, const QuantizedRow& out) {
       out.scales[place] = scales[i];
       out.sums[place] = static_cast<std::int32_t>(sum);
       out.scaled_sums[place] = sum * scales[i];
-      if (out.half_sums != nullptr) {
-        out.half_sums[place] = static_cast<std::int32_t>(reduce_add(q_low));
+    }
+  }
+}
+
+// x (kBlock). The largest element's size, and a NaN in `taint` where one is infinite or NaN.
+template <class V>
+float largest_of_block(const float* x, float& taint) {
+  V largest = V::zero();
+  V taints = V::zero();
+  for (int i = 0; i < kBlock; i += kLanes) {
+    const V value = V::load(x + i);
+    largest = max(largest, absolute(value));
+    taints = taints + value * V::zero();
+  }
+  taint = reduce_add(taints);
+  return reduce_max(largest);
+}
+
+template <class V>
+void quantize_blocks(const float* x, int k, const QuantizedBlocks& out) {
+  const auto slots = static_cast<std::size_t>(out.slots);
+  for (std::size_t block = 0; block < static_cast<std::size_t>(blocks_of(k)); ++block) {
+    const float* from = x + block * kBlock;
+    float taint;
+    const float largest = largest_of_block<V>(from, taint);
+    const float inverse = 127.0F / largest;
+    const bool tainted = taint != taint;
+    const bool zero = tainted || inverse > 3.402823466e38F;
+    out.scales[block * slots] = tainted ? taint : zero ? 0.0F : largest / 127.0F;
+    for (int group = 0; group < kBlockGroups; ++group) {
+      const int at = group * kGroup;
+      const std::size_t run =
+          block * (kBlock / kBlockRun) + static_cast<std::size_t>(at / kBlockRun);
+      std::int8_t* q = out.values + run * slots * kBlockRun + at % kBlockRun;
+      const std::size_t sum_at = block * slots * kBlockGroups + static_cast<std::size_t>(group);
+      V low = V::zero();
+      V high = V::zero();
+      if (!zero) {
+        low = round_even(V::load(from + at) * V::broadcast(inverse));
+        high = round_even(V::load(from + at + kLanes) * V::broadcast(inverse));
       }
+      low.store_int8(q);
+      high.store_int8(q + kLanes);
+      const float sum = reduce_add(low + high);  // at most 32 * 127: exact
+      out.float_sums[sum_at] = sum;
+      out.group_sums[sum_at] = static_cast<std::int16_t>(sum);
+      if (out.half_sums == nullptr) continue;
+      const float first = reduce_add(low);
+      std::int16_t* halves = out.half_sums + 2 * sum_at;
+      halves[0] = static_cast<std::int16_t>(first);
+      halves[1] = static_cast<std::int16_t>(sum - first);
     }
   }
 }

@@ -28,8 +28,8 @@ struct ScalarDots {
   static constexpr int kFixedWayRows = 1;
   static constexpr std::size_t kOneRowAhead = kPrefetchBytes;
 
-  template <class Codes, int kParts, int R>
-  static void dots(const std::byte* weights, const GroupInputs& inputs, Vector (&dots)[kParts][R]) {
+  template <class Codes, int kParts, int R, class Inputs>
+  static void dots(const std::byte* weights, const Inputs& inputs, Vector (&dots)[kParts][R]) {
     constexpr int kOfPart = kGroup / kParts;
     for (int r = 0; r < R; ++r) {
       for (int part = 0; part < kParts; ++part) {

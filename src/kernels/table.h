@@ -9,9 +9,9 @@
 //     sums are exact; float reductions use 16 virtual lanes (element i belongs to lane i mod 16)
 //     and one fixed tree (lane j takes in lane j+8, then j+4, j+2, j+1); matrix products with f32
 //     and bf16 weights, and attention, add the products of an output one after the other, each with
-//     one fused multiply-add. Quantised ones go group by group with the exact integer dot: sum =
-//     fma(dot, scale * x_scale, sum), then for int4 sum = fma(x_sum * x_scale, minimum, sum);
-//     formats/scales.h has those of the other formats.
+//     one fused multiply-add. Quantised ones go group by group, or block by block of 256, with the
+//     exact integer dot: sum = fma(dot, scale * x_scale, sum), then for int4 sum =
+//     fma(x_sum * x_scale, minimum, sum); formats/scales.h has those of the other formats.
 //   * One exception: a table with round_row has its own arithmetic for bf16 weights and, with them,
 //     for keys and values in bf16 (that of instructions that add products in pairs),
 //     batch-invariant like all else.
@@ -65,9 +65,9 @@ inline constexpr const char* kWeightNames[] = {"f32",  "bf16",   "int8",   "int4
 inline constexpr int kWeightKinds = sizeof kWeightNames / sizeof kWeightNames[0];
 constexpr const char* name_of(WeightKind kind) { return kWeightNames[static_cast<int>(kind)]; }
 
-// What products with some weights read of their inputs. int8_halves: int8 and the sums of half
-// groups too.
-enum class ActivationForm { f32, int8, int8_halves, bf16 };
+// What products with some weights read of their inputs. int8: a scale for each group. blocks: int8
+// with a scale for each block of 256, and the sums of groups; block_halves: of half groups, too.
+enum class ActivationForm { f32, int8, blocks, block_halves, bf16 };
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
@@ -75,6 +75,14 @@ inline constexpr int kKvKinds = 3;
 inline constexpr int kMostRoundedHeadDim = 256;
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
+
+// Elements along K of the formats that have scales of scales (formats/scales.h). Their matrices
+// have whole blocks.
+inline constexpr int kBlock = 256;
+inline constexpr int kBlockGroups = kBlock / kGroup;
+constexpr int blocks_of(int k) { return k / kBlock; }
+// Elements of a row that lie side by side among inputs in blocks: what matrix units take at a time.
+inline constexpr int kBlockRun = 64;
 
 // Prepared inputs lie group by group, the rows of a group side by side, with room for so many rows:
 // the matrix units take up to 16 rows at a time, as many tiles as that makes, all of one height, a
@@ -94,7 +102,16 @@ struct QuantizedRow {
   std::int32_t* sums;   // (groups, slots): of the group's values
   float* scaled_sums;   // (groups, slots): sum * scale
   int slots;
-  std::int32_t* half_sums = nullptr;  // (groups, slots): of the group's first 16 values; or null
+};
+
+// The same of weights in blocks, where its block 0 stands.
+struct QuantizedBlocks {
+  std::int8_t* values;       // (blocks, 4, slots, 64)
+  float* scales;             // (blocks, slots)
+  std::int16_t* group_sums;  // (blocks, slots, 8): of the groups' values
+  float* float_sums;         // (blocks, slots, 8): the same
+  std::int16_t* half_sums;   // (blocks, slots, 16): of the half groups' values; or null
+  int slots;
 };
 
 // The numbers beside the codes of one row of quantised weights, as far as its format has them
@@ -135,7 +152,11 @@ struct MatmulArgs {
   const float* quantized_scales;       // (groups, slots)
   const std::int32_t* quantized_sums;  // (groups, slots)
   const float* scaled_sums;            // (groups, slots)
-  const std::int32_t* half_sums;       // (groups, slots), where weights read int8_halves
+  const std::int8_t* block_values;     // what quantize_blocks made: (blocks, 4, slots, 64)
+  const float* block_scales;           // (blocks, slots)
+  const std::int16_t* group_sums;      // (blocks, slots, 8)
+  const float* float_sums;             // (blocks, slots, 8)
+  const std::int16_t* half_sums;       // (blocks, slots, 16), where weights read block_halves
   const std::uint16_t* rounded;        // (groups, slots, 32) bf16, zero past k
   float* y;              // (n_rows, n_columns), rows y_stride apart; only the tiles' columns
   std::size_t y_stride;  // below n_columns are written
@@ -215,6 +236,10 @@ struct KernelTable {
   // -127..127; all zero (scale 0) when largest is 0 or 127 / largest overflows. A group with an
   // infinity or a NaN gets zeros and the scale NaN, so that its products are NaN.
   void (*quantize_row)(const float* x, int k, const QuantizedRow& out);
+
+  // The same with a scale for each block; k is a multiple of kBlock. Per block: largest = max|x|;
+  // scale = largest / 127; q and what is zero or NaN as above.
+  void (*quantize_blocks)(const float* x, int k, const QuantizedBlocks& out);
 
   // x (k) -> bf16 (to nearest even), (groups, slots, 32) as above, zero past k. Null where products
   // with bf16 weights read x itself.

@@ -37,6 +37,17 @@ struct Vector {
 
   __m512 lanes;
 
+  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  struct Integers {
+    __m512i lanes;
+
+    static Integers zero() { return {_mm512_setzero_si512()}; }
+    void add_exact(const Vector& numbers) {
+      lanes = _mm512_add_epi32(lanes, _mm512_cvtps_epi32(numbers.lanes));
+    }
+    Vector rounded() const { return {_mm512_cvtepi32_ps(lanes)}; }
+  };
+
   static Vector zero() { return {_mm512_setzero_ps()}; }
   static Vector broadcast(float value) { return {_mm512_set1_ps(value)}; }
   static Vector broadcast_anew(const float* p) { return broadcast(*p); }

@@ -44,6 +44,19 @@ struct Vector {
 
   float lane[kLanes];
 
+  // Sums of whole numbers below 2^31 that are exact as floats one by one.
+  struct Integers {
+    std::int32_t lane[kLanes];
+
+    static Integers zero() { return {}; }
+    void add_exact(const Vector& numbers) {
+      for (int i = 0; i < kLanes; ++i) lane[i] += static_cast<std::int32_t>(numbers.lane[i]);
+    }
+    Vector rounded() const {
+      return from([&](int i) { return static_cast<float>(lane[i]); });
+    }
+  };
+
   template <class Function>
   static Vector from(Function function) {
     Vector result;

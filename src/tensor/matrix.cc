@@ -158,14 +158,16 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 
 InputForms InputForms::of(WeightKind kind, const KernelTable& table) {
   const kernels::ActivationForm reads = table.format(kind).reads;
-  const bool halves = reads == kernels::ActivationForm::int8_halves;
-  return {.quantized = halves || reads == kernels::ActivationForm::int8,
+  const bool halves = reads == kernels::ActivationForm::block_halves;
+  return {.quantized = reads == kernels::ActivationForm::int8,
+          .blocks = halves || reads == kernels::ActivationForm::blocks,
           .halves = halves,
           .rounded = reads == kernels::ActivationForm::bf16};
 }
 
 InputForms& InputForms::operator|=(const InputForms& other) {
   quantized |= other.quantized;
+  blocks |= other.blocks;
   halves |= other.halves;
   rounded |= other.rounded;
   return *this;
@@ -179,6 +181,8 @@ void Activations::resize(int n_rows, int k, const InputForms& forms) {
   k_ = k;
   slots_ = kernels::row_slots(n_rows);
   forms_ = forms;
+  // What no matrix in blocks can read.
+  if (k % kernels::kBlock != 0) forms_.blocks = false;
   grow(x_, static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(k));
   const std::size_t groups = static_cast<std::size_t>(slots_) * groups_of(k);
   if (forms.quantized) {
@@ -186,7 +190,14 @@ void Activations::resize(int n_rows, int k, const InputForms& forms) {
     grow(scales_, groups);
     grow(sums_, groups);
     grow(scaled_sums_, groups);
-    if (forms.halves) grow(half_sums_, groups);
+  }
+  if (forms_.blocks) {
+    const std::size_t blocks = static_cast<std::size_t>(slots_) * kernels::blocks_of(k);
+    grow(block_q_, blocks * kernels::kBlock);
+    grow(block_scales_, blocks);
+    grow(group_sums_, blocks * kernels::kBlockGroups);
+    grow(float_sums_, blocks * kernels::kBlockGroups);
+    if (forms.halves) grow(half_sums_, blocks * (2 * kernels::kBlockGroups));
   }
   if (forms.rounded) grow(rounded_, groups * kGroup);
 }
@@ -204,8 +215,20 @@ void Activations::finish_part(const KernelTable& table, int index, int first, in
                         .scales = scales_.data() + place,
                         .sums = sums_.data() + place,
                         .scaled_sums = scaled_sums_.data() + place,
-                        .slots = slots_,
-                        .half_sums = forms_.halves ? half_sums_.data() + place : nullptr});
+                        .slots = slots_});
+  }
+  if (forms_.blocks) {
+    const auto slots = static_cast<std::size_t>(slots_);
+    const std::size_t block = static_cast<std::size_t>(first / kernels::kBlock) * slots + index;
+    const std::size_t run = static_cast<std::size_t>(first / kernels::kBlockRun) * slots + index;
+    const std::size_t sums = block * kernels::kBlockGroups;
+    table.quantize_blocks(x, n,
+                          {.values = block_q_.data() + run * kernels::kBlockRun,
+                           .scales = block_scales_.data() + block,
+                           .group_sums = group_sums_.data() + sums,
+                           .float_sums = float_sums_.data() + sums,
+                           .half_sums = forms_.halves ? half_sums_.data() + 2 * sums : nullptr,
+                           .slots = slots_});
   }
   if (forms_.rounded) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
 }
@@ -268,6 +291,10 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
       .quantized_scales = x.scales_.data(),
       .quantized_sums = x.sums_.data(),
       .scaled_sums = x.scaled_sums_.data(),
+      .block_values = x.block_q_.data(),
+      .block_scales = x.block_scales_.data(),
+      .group_sums = x.group_sums_.data(),
+      .float_sums = x.float_sums_.data(),
       .half_sums = x.half_sums_.data(),
       .rounded = x.rounded_.data(),
       .y = y,

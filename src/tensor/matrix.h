@@ -54,14 +54,15 @@ void quantize_weights(std::span<const float> values, std::int64_t n_rows, std::i
 
 // The forms of their inputs that some matrices read beside plain floats.
 struct InputForms {
-  bool quantized = false;  // quantised weights
+  bool quantized = false;  // quantised weights with scales of groups
+  bool blocks = false;     // with scales of blocks
   bool halves = false;     // some of which read the sums of half groups
   bool rounded = false;    // bf16 weights, where the table multiplies bf16 by bf16
 
   // What a matrix of that kind reads with that table.
   static InputForms of(WeightKind kind, const KernelTable& table);
   InputForms& operator|=(const InputForms& other);
-  bool any() const { return quantized || rounded; }
+  bool any() const { return quantized || blocks || rounded; }
 };
 
 // The inputs of a product, in every form that some weight kind reads. Written row by row by the
@@ -75,10 +76,12 @@ class Activations {
   const float* row(int index) const { return x_.data() + static_cast<std::size_t>(index) * k_; }
   int n_rows() const { return n_rows_; }
   int k() const { return k_; }
+  // Elements that share a scale in one of the forms.
+  int unit() const { return forms_.blocks ? kernels::kBlock : kernels::kGroup; }
   // Brings one finished row into the other forms.
   void finish_row(const KernelTable& table, int index);
-  // As much of it: n elements from first on, a multiple of kernels::kGroup, up to another or to the
-  // row's end. Several threads may share a row so.
+  // As much of it: n elements from first on, a multiple of unit(), up to another or to the row's
+  // end. Several threads may share a row so.
   void finish_part(const KernelTable& table, int index, int first, int n);
 
  private:
@@ -92,7 +95,11 @@ class Activations {
   std::vector<float> scales_;
   std::vector<std::int32_t> sums_;
   std::vector<float> scaled_sums_;
-  std::vector<std::int32_t> half_sums_;
+  std::vector<std::int8_t> block_q_;  // and of blocks (kernels/table.h, QuantizedBlocks)
+  std::vector<float> block_scales_;
+  std::vector<std::int16_t> group_sums_;
+  std::vector<float> float_sums_;
+  std::vector<std::int16_t> half_sums_;
   std::vector<std::uint16_t> rounded_;
 };
 

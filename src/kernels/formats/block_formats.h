@@ -82,21 +82,24 @@ struct NonLinearValues {
 
 using Int8 = BlockFormat<WeightKind::int8, WholeBytes, F16Scale, 2>;
 using Int4 = BlockFormat<WeightKind::int4, FourBits<0>, F16ScaleAndMinimum, 1>;
-using Q2K = BlockFormat<WeightKind::q2_k, TwoBits<0>, HalfScalesAndMinimums, 8>;
-using Q3K = BlockFormat<WeightKind::q3_k, ThreeBits<4>, SignedHalfScales, 8>;
-using Q4K = BlockFormat<WeightKind::q4_k, FourBits<0>, SubScaleAndMinimum, 8>;
+using Q2K = BlockFormat<WeightKind::q2_k, TwoBits<0>, BlockScales<2, false, 15, true>, 8>;
+using Q3K = BlockFormat<WeightKind::q3_k, ThreeBits<4>, BlockScales<2, true, 32, false>, 8>;
+using Q4K = BlockFormat<WeightKind::q4_k, FourBits<0>, BlockScales<1, false, 63, true>, 8>;
 using Q50 = BlockFormat<WeightKind::q5_0, FiveBits<16>, F16Scale, 2>;
 using Q51 = BlockFormat<WeightKind::q5_1, FiveBits<0>, F16ScaleAndMinimum, 1>;
-using Q5K = BlockFormat<WeightKind::q5_k, FiveBits<0>, SubScaleAndMinimum, 8>;
-using Q6K = BlockFormat<WeightKind::q6_k, SixBits<32>, SignedHalfScales, 8>;
+using Q5K = BlockFormat<WeightKind::q5_k, FiveBits<0>, BlockScales<1, false, 63, true>, 8>;
+using Q6K = BlockFormat<WeightKind::q6_k, SixBits<32>, BlockScales<2, true, 128, false>, 8>;
 using Iq4Nl = BlockFormat<WeightKind::iq4_nl, TableOfSixteen<NonLinearValues>, F16Scale, 2>;
-using Iq4Xs = BlockFormat<WeightKind::iq4_xs, TableOfSixteen<NonLinearValues>, SignedSubScale, 8>;
+using Iq4Xs = BlockFormat<WeightKind::iq4_xs, TableOfSixteen<NonLinearValues>,
+                          BlockScales<1, true, 32, false>, 8>;
 using Mxfp4 = BlockFormat<WeightKind::mxfp4, TableOfSixteen<TwiceFloatsOfFourBits>, F32Scale, 1>;
 
 template <class... F>
 struct FormatList {};
-// All but int8 and int4, which some tables multiply in ways of their own.
-using StoredFormats = FormatList<Q2K, Q3K, Q4K, Q50, Q51, Q5K, Q6K, Iq4Nl, Iq4Xs, Mxfp4>;
+// Of files, with scales of groups (but int8 and int4, which some tables multiply in ways of their
+// own), and with scales of scales.
+using GroupFormats = FormatList<Q50, Q51, Iq4Nl, Mxfp4>;
+using WholeBlockFormats = FormatList<Q2K, Q3K, Q4K, Q5K, Q6K, Iq4Xs>;
 
 // The one of a kind.
 template <WeightKind kKind, class Format, class... Others>
@@ -107,6 +110,17 @@ constexpr auto find_format(FormatList<Format, Others...>) {
     return find_format<kKind>(FormatList<Others...>{});
   }
 }
+template <class... F>
+constexpr bool is_one_of(FormatList<F...>, WeightKind kind) {
+  return ((F::kKind == kind) || ...);
+}
+constexpr bool is_of_whole_blocks(WeightKind kind) { return is_one_of(WholeBlockFormats{}, kind); }
+
+template <class... A, class... B>
+constexpr FormatList<A..., B...> join(FormatList<A...>, FormatList<B...>) {
+  return {};
+}
+using StoredFormats = decltype(join(GroupFormats{}, WholeBlockFormats{}));
 template <WeightKind kKind>
 using FormatOf = decltype(find_format<kKind>(StoredFormats{}));
 

@@ -10,6 +10,7 @@
 //   quad<B>(p, quad)   the bytes of quad 0..7 of the columns whose bytes begin at p
 //   kSigned      whether these bytes are signed; if not, they are at most kMost, and the weight is
 //                the byte - kOffset
+//   kMostSize    of |weight|
 //   put(p, quad, place, code)   sets a code in a cleared group; place: column * 4 + element of the
 //                quad
 //   code(weight) for tests and for what is no stored code
@@ -35,6 +36,7 @@ struct WholeBytes {
   static constexpr bool kSigned = true;
   static constexpr int kMost = 255;
   static constexpr int kOffset = 0;
+  static constexpr int kMostSize = 128;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -50,6 +52,7 @@ struct FourBits {
   static constexpr bool kSigned = false;
   static constexpr int kMost = 15;
   static constexpr int kOffset = kTheOffset;
+  static constexpr int kMostSize = kMost - kOffset > kOffset ? kMost - kOffset : kOffset;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -69,6 +72,7 @@ struct TwoBits {
   static constexpr bool kSigned = false;
   static constexpr int kMost = 3;
   static constexpr int kOffset = kTheOffset;
+  static constexpr int kMostSize = kMost - kOffset > kOffset ? kMost - kOffset : kOffset;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -100,6 +104,7 @@ struct TwoPlanes {
   static constexpr bool kSigned = false;
   static constexpr int kMost = (1 << kBits) - 1;
   static constexpr int kOffset = kTheOffset;
+  static constexpr int kMostSize = kMost - kOffset > kOffset ? kMost - kOffset : kOffset;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
@@ -126,6 +131,7 @@ struct TableOfSixteen {
   static constexpr bool kSigned = true;
   static constexpr int kMost = 255;
   static constexpr int kOffset = 0;
+  static constexpr int kMostSize = 128;
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {

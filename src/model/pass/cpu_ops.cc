@@ -10,17 +10,17 @@ namespace outrider {
 namespace {
 
 // Calls use(row, first, n) for this thread's share of the elements of n_rows rows: of each row
-// whole groups, or all up to its end. So a single row is every thread's work, too.
+// whole units, or all up to its end. So a single row is every thread's work, too.
 template <typename Use>
-void for_parts(const Team& team, int n_rows, int width, const Use& use) {
-  const std::int64_t n_groups = kernels::groups_of(width);
+void for_parts(const Team& team, int n_rows, int width, int unit, const Use& use) {
+  const std::int64_t n_groups = (width + unit - 1) / unit;
   const Range mine = team.share(n_rows * n_groups);
   for (std::int64_t at = mine.begin; at < mine.end;) {
     const std::int64_t row = at / n_groups;
     const std::int64_t row_begin = row * n_groups;
     const std::int64_t end = std::min(row_begin + n_groups, mine.end);
-    const auto first = static_cast<int>(at - row_begin) * kernels::kGroup;
-    const auto past = static_cast<int>(end - row_begin) * kernels::kGroup;
+    const auto first = static_cast<int>(at - row_begin) * unit;
+    const auto past = static_cast<int>(end - row_begin) * unit;
     use(static_cast<int>(row), first, std::min(past, width) - first);
     at = end;
   }
@@ -235,14 +235,16 @@ void CpuOps::operator()(const op::Attend& op) const {
 }
 
 void CpuOps::operator()(const op::Prepare& op) const {
-  for_parts(team, pass.plan_.n_rows(), op.rows.width, [&](int i, int first, int n) {
+  const int unit = buffer(op.rows).unit();
+  for_parts(team, pass.plan_.n_rows(), op.rows.width, unit, [&](int i, int first, int n) {
     buffer(op.rows).finish_part(*pass.machine_.table, i, first, n);
   });
 }
 
 void CpuOps::operator()(const op::Gate& op) const {
   const KernelTable& table = *pass.machine_.table;
-  for_parts(team, pass.plan_.n_rows(), op.gate.width, [&](int i, int first, int n) {
+  const int unit = buffer(op.to).unit();
+  for_parts(team, pass.plan_.n_rows(), op.gate.width, unit, [&](int i, int first, int n) {
     float* gate = row(op.gate, i) + first;
     add_bias_part(table, gate, op.gate.bias, first, n);
     const float* up = pass.ones_.data();
@@ -301,9 +303,10 @@ void CpuOps::operator()(const op::Spread& op) const {
 }
 
 void CpuOps::operator()(const op::SoftCap& op) const {
-  for_parts(team, pass.plan_.n_asked(), op.rows.width, [&](int i, int first, int n) {
-    pass.machine_.table->soft_cap(row(op.rows, i) + first, n, op.cap);
-  });
+  for_parts(team, pass.plan_.n_asked(), op.rows.width, kernels::kGroup,
+            [&](int i, int first, int n) {
+              pass.machine_.table->soft_cap(row(op.rows, i) + first, n, op.cap);
+            });
 }
 
 }  // namespace outrider

@@ -1,0 +1,291 @@
+// Products of machines with matrix units (Intel AMX: INT8 tiles) with weights in blocks of 256
+// (formats/block_formats.h, WholeBlockFormats). Internal linkage, as everything compiled with
+// instruction-set flags.
+//
+// The sum of s * dot over a block is one product if s is multiplied into the weights. s * w takes
+// up to 13 bits, so it goes into the tiles as two planes of bytes: s * w = 256 * high + low, low
+// unsigned. 64 elements of both planes are two instructions, and nothing leaves the tiles before
+// the block's end. Scaled group by group, what the tiles hold has to be stored and read again for
+// every 32 elements. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, whole passes, milliseconds by
+// groups and by blocks: 16 rows 74 and 62, 32 rows 126 and 91, 64 rows 243 and 157.)
+#ifndef OUTRIDER_KERNELS_AMX_BLOCK_PRODUCT_H_
+#define OUTRIDER_KERNELS_AMX_BLOCK_PRODUCT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/bytes512.h"
+#include "kernels/formats/block_formats.h"
+#include "kernels/products.h"
+#include "kernels/tile_shape.h"
+#include "kernels/vector512.h"
+
+namespace outrider::kernels {
+namespace {
+
+// Row tiles that go together over a block's planes: 256 rows, whose inputs of a block are 64 KB.
+constexpr int kMostBlockRowTiles = 16;
+
+// R: the height of a row tile, 4, 8, 12 or 16.
+template <class Format, int R>
+class BlockTileProduct {
+ public:
+  BlockTileProduct(const MatmulArgs& args, int first_row_tile, int n_row_tiles)
+      : args_(args), first_row_tile_(first_row_tile), n_row_tiles_(n_row_tiles) {}
+
+  void run() {
+    const std::size_t tile_bytes = Format::tile_bytes(args_.k);
+    for (int tile = args_.first_tile; tile < args_.first_tile + args_.n_tiles; ++tile) {
+      run_tile(
+          static_cast<const std::byte*>(args_.tiles) + static_cast<std::size_t>(tile) * tile_bytes,
+          tile);
+    }
+  }
+
+ private:
+  using Codes = typename Format::Codes;
+  using Scales = typename Format::Scales;
+  static constexpr int kParts = Scales::kParts;
+  static constexpr int kSteps = kBlock / kBlockRun;
+  static constexpr int kPairs = kBlockGroups * kParts / 2;  // of parts, whose minimums lie together
+  // What is taken off a code: of signed bytes, which are taken with their sign bit flipped, 128.
+  static constexpr int kOffset = Codes::kSigned ? 128 : Codes::kOffset;
+  // Weights are called for so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of
+  // it over 16 rows: 2 blocks 88 ms, 4 77, 8 63, 16 67, 32 68.)
+  static constexpr int kCalledBlocks = 8;
+  static constexpr int kRowsAStep = R % 8 == 0 ? 8 : 4;  // of scale()
+
+  struct Planes {
+    alignas(64) std::byte low[kBlock / kQuad][kRowBytes];
+    alignas(64) std::byte high[kBlock / kQuad][kRowBytes];
+  };
+  using Minimums = std::int16_t[kPairs][kTileColumns][2];
+  // The tiles' sums of a block.
+  struct Sums {
+    alignas(64) std::int32_t low[R][kTileColumns];
+    alignas(64) std::int32_t high[R][kTileColumns];
+  };
+
+  void run_tile(const std::byte* weights, int tile) {
+    const int n_blocks = blocks_of(args_.k);
+    for (int i = 0; i < n_row_tiles_ * R; ++i) Vector::zero().store(running_[i]);
+    unpack(weights, 0);
+    for (int block = 0; block < n_blocks; ++block) {
+      const Planes& planes = planes_[block % 2];
+      const std::byte* at = weights + static_cast<std::size_t>(block) * Format::kBlockBytes;
+      // Tiles follow one another: what is behind a block may be the next tile's.
+      if (n_called_++ % kCalledBlocks == 0) {
+        constexpr std::size_t kBytes = kCalledBlocks * Format::kBlockBytes;
+        ahead_ = CallAhead(at + kBytes, kBytes, 0, 1, kCalledBlocks * steps_of_block());
+      }
+      // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+      __asm__ volatile("" ::: "memory");
+      for (int row_tile = 0; row_tile < n_row_tiles_; row_tile += 2) {
+        const bool two = row_tile + 1 < n_row_tiles_;
+        two ? multiply<2>(planes, block, row_tile) : multiply<1>(planes, block, row_tile);
+        const std::byte* const next = at + Format::kBlockBytes;
+        // The vectors' work while the tiles are multiplied: the next block's planes, and what the
+        // block before gave.
+        if (row_tile == 0 && block + 1 < n_blocks) unpack(next, block + 1);
+        if (block > 0) {
+          scale(weights, block - 1, row_tile);
+          if (two) scale(weights, block - 1, row_tile + 1);
+        }
+        take(block, row_tile, two);
+      }
+      __asm__ volatile("" ::: "memory");
+    }
+    for (int row_tile = 0; row_tile < n_row_tiles_; ++row_tile) {
+      scale(weights, n_blocks - 1, row_tile);
+    }
+    for (int i = 0; i < n_row_tiles_ * R; ++i) {
+      const int row = first_row_tile_ * R + i;
+      if (row < args_.n_rows) store_tile(Vector::load(running_[i]), args_, row, tile);
+    }
+  }
+
+  // How often step() is called while a block is multiplied.
+  int steps_of_block() const {
+    return kBlockGroups + (n_row_tiles_ + 1) / 2 * kSteps + n_row_tiles_ * (R / kRowsAStep);
+  }
+
+  // Leaves the sums of kRowTiles row tiles, from row_tile on, in tile registers 0 to 3.
+  template <int kRowTiles>
+  void multiply(const Planes& planes, int block, int row_tile) {
+    const auto slots = static_cast<std::size_t>(args_.slots);
+    const std::size_t row = static_cast<std::size_t>((first_row_tile_ + row_tile) * R);
+    _tile_zero(0);
+    _tile_zero(1);
+    if constexpr (kRowTiles == 2) {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    for (int step = 0; step < kSteps; ++step) {
+      const std::size_t run = static_cast<std::size_t>(block * kSteps + step) * slots + row;
+      const std::int8_t* inputs = args_.block_values + run * kBlockRun;
+      ahead_.step();
+      _tile_loadd(4, planes.low[step * (kBlockRun / kQuad)], kRowBytes);
+      _tile_loadd(5, planes.high[step * (kBlockRun / kQuad)], kRowBytes);
+      _tile_loadd(6, inputs, kBlockRun);
+      _tile_dpbsud(0, 6, 4);
+      _tile_dpbssd(1, 6, 5);
+      if constexpr (kRowTiles == 2) {
+        _tile_loadd(7, inputs + R * kBlockRun, kBlockRun);
+        _tile_dpbsud(2, 7, 4);
+        _tile_dpbssd(3, 7, 5);
+      }
+    }
+  }
+
+  // What multiply() left.
+  void take(int block, int row_tile, bool two) {
+    Sums* const sums = sums_[block % 2] + row_tile;
+    _tile_stored(0, sums[0].low, kTileColumns * 4);
+    _tile_stored(1, sums[0].high, kTileColumns * 4);
+    if (!two) return;
+    _tile_stored(2, sums[1].low, kTileColumns * 4);
+    _tile_stored(3, sums[1].high, kTileColumns * 4);
+  }
+
+  // A column's byte for each element of its quad.
+  static __m512i for_quads(const std::byte* of_columns) {
+    const __m512i places =
+        _mm512_set_epi32(0x0f0f0f0f, 0x0e0e0e0e, 0x0d0d0d0d, 0x0c0c0c0c, 0x0b0b0b0b, 0x0a0a0a0a,
+                         0x09090909, 0x08080808, 0x07070707, 0x06060606, 0x05050505, 0x04040404,
+                         0x03030303, 0x02020202, 0x01010101, 0x00000000);
+    const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(of_columns));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(row), places);
+  }
+
+  void unpack(const std::byte* at, int block) {
+    for (int group = 0; group < kBlockGroups; ++group) {
+      ahead_.step();
+      unpack_group(at + Format::weights_at(group), at + Format::scales_at(group), group,
+                   planes_[block % 2]);
+    }
+    if constexpr (Scales::kMinimums) unpack_minimums(at, minimums_[block % 3]);
+  }
+
+  static void unpack_group(const std::byte* codes, const std::byte* of_group, int group,
+                           Planes& planes) {
+    const __m512i low_bytes = _mm512_set1_epi16(0xff);
+    for (int part = 0; part < kParts; ++part) {
+      const __m512i scales = for_quads(of_group + static_cast<std::size_t>(part) * kByteOfEach);
+      const __m512i off = _mm512_mullo_epi16(_mm512_srai_epi16(_mm512_slli_epi16(scales, 8), 8),
+                                             _mm512_set1_epi16(kOffset));
+      constexpr int kOfPart = kQuads / kParts;
+      for (int quad = part * kOfPart; quad < (part + 1) * kOfPart; ++quad) {
+        __m512i bytes = Codes::template quad<Bytes512>(codes, quad).bytes;
+        if constexpr (Codes::kSigned) bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
+        // One product of the pair that the instruction adds up is 0.
+        __m512i even = _mm512_maddubs_epi16(_mm512_and_si512(bytes, low_bytes), scales);
+        __m512i odd = _mm512_maddubs_epi16(_mm512_andnot_si512(low_bytes, bytes), scales);
+        if constexpr (kOffset != 0) {
+          even = _mm512_sub_epi16(even, off);
+          odd = _mm512_sub_epi16(odd, off);
+        }
+        // (low_bytes & a) | (~low_bytes & b), by the table of this function's truth.
+        constexpr int kSelect = 0xca;
+        const int row = group * kQuads + quad;
+        _mm512_store_si512(
+            planes.low[row],
+            _mm512_ternarylogic_epi32(low_bytes, even, _mm512_slli_epi16(odd, 8), kSelect));
+        _mm512_store_si512(
+            planes.high[row],
+            _mm512_ternarylogic_epi32(low_bytes, _mm512_srli_epi16(even, 8), odd, kSelect));
+      }
+    }
+  }
+
+  static void unpack_minimums(const std::byte* block, Minimums& pairs) {
+    const auto minimums = [block](int part) {
+      const std::byte* at = block + Format::scales_at(part / kParts) + Scales::kMinimumsAt +
+                            static_cast<std::size_t>(part % kParts) * kByteOfEach;
+      return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+    };
+    for (int pair = 0; pair < kPairs; ++pair) {
+      _mm512_store_si512(
+          pairs[pair],
+          _mm512_or_si512(minimums(2 * pair), _mm512_slli_epi32(minimums(2 * pair + 1), 16)));
+    }
+  }
+
+  // The float combination of a block, in the order that the format's scales fix.
+  void scale(const std::byte* weights, int block, int row_tile) {
+    const std::byte* of_block = weights + Format::block_scales_at(block * kBlockGroups);
+    const Minimums& minimums = minimums_[block % 3];
+    const Sums& sums = sums_[block % 2][row_tile];
+    const std::size_t place =
+        static_cast<std::size_t>(block) * static_cast<std::size_t>(args_.slots) +
+        static_cast<std::size_t>((first_row_tile_ + row_tile) * R);
+    const std::int16_t* x_sums = kParts == 2 ? args_.half_sums + place * (2 * kBlockGroups)
+                                             : args_.group_sums + place * kBlockGroups;
+    const Vector of_sums = Scales::template block_scale<Vector>(of_block);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      if (r % kRowsAStep == 0) ahead_.step();
+      const __m512i low = _mm512_load_si512(sums.low[r]);
+      const __m512i high = _mm512_load_si512(sums.high[r]);
+      const __m512i whole = _mm512_add_epi32(low, _mm512_slli_epi32(high, 8));
+      Vector value = Vector{_mm512_cvtepi32_ps(whole)} * of_sums;
+      if constexpr (Scales::kMinimums) {
+        __m512i least = _mm512_setzero_si512();
+        for (int pair = 0; pair < kPairs; ++pair) {
+          int two;
+          __builtin_memcpy(&two, x_sums + r * (2 * kPairs) + 2 * pair, 4);
+          least =
+              _mm512_dpwssd_epi32(least, _mm512_load_si512(minimums[pair]), _mm512_set1_epi32(two));
+        }
+        value = fma(Vector{_mm512_cvtepi32_ps(least)},
+                    Scales::template block_minimum<Vector>(of_block), value);
+      }
+      float* const running = running_[row_tile * R + r];
+      const float x_scale = args_.block_scales[place + static_cast<std::size_t>(r)];
+      fma(value, Vector::broadcast(x_scale), Vector::load(running)).store(running);
+    }
+  }
+
+  const MatmulArgs& args_;
+  const int first_row_tile_;
+  const int n_row_tiles_;
+  int n_called_ = 0;  // blocks
+  CallAhead ahead_{nullptr, 0, 0, 1, 1};
+  Planes planes_[2];
+  // A block's are asked for while the next one is multiplied and the one behind that is unpacked.
+  alignas(64) Minimums minimums_[3];
+  Sums sums_[2][kMostBlockRowTiles];
+  alignas(64) float running_[kMostBlockRowTiles * R][kTileColumns];
+};
+
+template <class Format, int R>
+void multiply_block_tiles(const MatmulArgs& args) {
+  const TileShape shape(R, kBlockRun, kBlockRun / kQuad);
+  const int n_row_tiles = row_tiles(args.n_rows);
+  for (int first = 0; first < n_row_tiles; first += kMostBlockRowTiles) {
+    const int left = n_row_tiles - first;
+    BlockTileProduct<Format, R>(args, first, left < kMostBlockRowTiles ? left : kMostBlockRowTiles)
+        .run();
+  }
+}
+
+// By tiles, whatever the number of rows.
+template <class Format>
+void matmul_blocks_by_tiles(const MatmulArgs& args) {
+  switch (row_tile_height(args.n_rows)) {
+    case 0:
+      return;
+    case 4:
+      return multiply_block_tiles<Format, 4>(args);
+    case 8:
+      return multiply_block_tiles<Format, 8>(args);
+    case 12:
+      return multiply_block_tiles<Format, 12>(args);
+    default:
+      return multiply_block_tiles<Format, 16>(args);
+  }
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_AMX_BLOCK_PRODUCT_H_
