@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "outrider/error.h"
 #include "speculate/drafter_weights.h"
 #include "speculate/drafters/auto_drafter.h"
 #include "speculate/drafters/cascade_drafter.h"
@@ -567,35 +565,6 @@ std::span<const DrafterKind> drafter_kinds() {
       layerskip_kind(), jacobi_kind(), auto_kind(),      first_kind(),   merge_kind(),
       relay_kind(),     staged_kind(), cascade_kind(),   spoiled_kind()};
   return kinds;
-}
-
-DrafterPlan read_drafter(std::string_view text) {
-  const std::string_view name = text.substr(0, text.find(':'));
-  const std::span<const DrafterKind> kinds = drafter_kinds();
-  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const DrafterKind& known) {
-    return known.description.name == name;
-  });
-  if (kind == kinds.end()) {
-    std::vector<std::string_view> names = {"none"};  // what a user may write in a drafter's place
-    names.reserve(kinds.size() + 1);
-    for (const DrafterKind& known : kinds) names.push_back(known.description.name);
-    Spec::parse("drafter", name).require_name(names);
-    throw UsageError("read drafter", std::string(text), "a drafter", "none as a part of another");
-  }
-  if (kind->read != nullptr) {
-    const Spec spec = Spec::parse("drafter", text);
-    spec.require_described_keys(kind->description.keys);
-    return kind->read(spec);
-  }
-  std::vector<std::string> parts;  // none: the kind says whether it can do without
-  if (name.size() < text.size()) {
-    parts = split_specs(text.substr(name.size() + 1), kind->joined_by);
-    if (parts.empty()) parts.emplace_back();
-  }
-  if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
-    throw UsageError("read drafter", text, "a drafter as every part", "an empty one");
-  }
-  return kind->read_parts(parts);
 }
 
 }  // namespace outrider
