@@ -218,18 +218,7 @@ void multiply_tiles(const MatmulArgs& args) {
 // By tiles, whatever the number of rows.
 template <class Format>
 void matmul_by_tiles(const MatmulArgs& args) {
-  switch (row_tile_height(args.n_rows)) {
-    case 0:
-      return;
-    case 4:
-      return multiply_tiles<Format, 4>(args);
-    case 8:
-      return multiply_tiles<Format, 8>(args);
-    case 12:
-      return multiply_tiles<Format, 12>(args);
-    default:
-      return multiply_tiles<Format, 16>(args);
-  }
+  with_row_tile_height(args.n_rows, [&args]<int R>() { multiply_tiles<Format, R>(args); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/table.h"
 #include "kernels/vector512.h"
 
 namespace outrider::kernels {
@@ -41,6 +42,23 @@ class TileShape {
   TileShape& operator=(const TileShape&) = delete;
   ~TileShape() { _tile_release(); }
 };
+
+// use.operator()<R>(), R the height of the tiles of n_rows rows; nothing where there are none.
+template <class Use>
+void with_row_tile_height(int n_rows, const Use& use) {
+  switch (row_tile_height(n_rows)) {
+    case 0:
+      return;
+    case 4:
+      return use.template operator()<4>();
+    case 8:
+      return use.template operator()<8>();
+    case 12:
+      return use.template operator()<12>();
+    default:
+      return use.template operator()<16>();
+  }
+}
 
 }  // namespace
 }  // namespace outrider::kernels
