@@ -79,14 +79,14 @@ TEST(Trace, HasTheRoundsOfAText) {
 constexpr const char* kServeOnce = R"SH(
 set -e
 log=$(mktemp)
-"$0" serve --model "$1" --draft "$2" --port 0 --trace "$3" 2>"$log" &
+"$0" serve --model "$1" --draft "$2" --port 0 --profile none --trace "$3" 2>"$log" &
 for _ in $(seq 300); do
   port=$(sed -n 's#.*http://127.0.0.1:\([0-9]*\).*#\1#p' "$log")
   [ -z "$port" ] || break
   sleep 0.1
 done
 body='{"prompt": "ab", "max_tokens": 20, "ignore_eos": true, "temperature": 0,
-  "speculation": {"tree": "chain:length=3"}}'
+  "speculation": {"tree": "chain:length=3", "adaptive": false}}'
 exec 3<>"/dev/tcp/127.0.0.1/$port"
 printf 'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' >&3
 printf 'Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" >&3
