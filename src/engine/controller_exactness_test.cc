@@ -139,6 +139,15 @@ std::unique_ptr<Drafter> make_model(std::uint32_t seed) {
 
 TEST(ControllerExactness, PlannedChains) { expect_exact(make_model); }
 
+// A model that sees no more of a text than its last two tokens, until the planner thinks that all
+// of it would pay.
+TEST(ControllerExactness, PlannedChainsOfTextsBegunLate) {
+  expect_exact([](std::uint32_t seed) {
+    return std::make_unique<ModelDrafter>(std::make_unique<TableModel>(3, 2 * seed + 1), 3,
+                                          ModelDrafting{.n_recent = 2});
+  });
+}
+
 TEST(ControllerExactness, DraftsThatAreRated) {
   expect_exact([](std::uint32_t) { return make_ngram(); });
 }

@@ -6,8 +6,6 @@
 namespace outrider {
 namespace {
 
-// Rounds that a prior counts for beside what is known itself.
-constexpr double kPriorRounds = 8;
 // Rounds that a guess counts for: it is to be found wrong soon.
 constexpr double kGuessRounds = 1;
 // The guess for a first token where nothing is known at all: what small models of a large one's
@@ -62,7 +60,7 @@ void DraftPast::look_ahead(const DraftPast* prior, std::span<Depth> outlook) con
     double stands = guess;
     double nodes = survival;  // a draft ends where it is likely over
     if (prior != nullptr) {
-      weight = kPriorRounds;
+      weight = prior_rounds_;
       stands = before_survival > 0 ? before[index].accepted / before_survival : 0;
       nodes = before[index].nodes;
       before_survival = before[index].accepted;

@@ -16,8 +16,12 @@ class DraftPast {
  public:
   static constexpr int kDeepest = 32;  // beyond it nothing is told apart
 
+  // Rounds that a prior counts for beside what is known itself.
+  static constexpr double kPriorRounds = 8;
+
   // keeps: the share of the counts that forget() leaves. Some 1 / (1 - keeps) rounds are known.
-  explicit DraftPast(double keeps) : keeps_(keeps) {}
+  explicit DraftPast(double keeps, double prior_rounds = kPriorRounds)
+      : keeps_(keeps), prior_rounds_(prior_rounds) {}
 
   // Before each round that drafts.
   void forget();
@@ -52,6 +56,7 @@ class DraftPast {
 
  private:
   double keeps_;
+  double prior_rounds_;
   AllCounts counts_{};
 };
 

@@ -12,8 +12,6 @@ namespace {
 
 // Where nothing else is said, what follows was chosen by draft_planner_test.cc's simulation.
 
-// Tokens that a drafter runs beside others of a round without its taking longer.
-constexpr std::size_t kFewBehind = 8;
 // New tokens of a text, as long as none has ended; that counts as one text, and then the mean is
 // that of the last ten or so.
 constexpr double kFirstLength = 256;
@@ -28,9 +26,6 @@ constexpr double kFewestBetween = 16;
 constexpr std::size_t kLooked = 7;
 constexpr double kShortOfAll = 0.5;
 constexpr double kMostLooked = 3 * (kLooked - 1);
-// Rounds that what was foreseen counts for.
-constexpr double kSupposed = 6;
-constexpr double kBest = 0.9;  // that is supposed
 // Rounds with drafts after which a drafter is back to stay, and by how much looks get rarer, at
 // most, where it was not.
 constexpr int kBackToStay = 64;
@@ -41,13 +36,12 @@ constexpr double kAboutAsFast = 1.15;
 constexpr int kRoundsAlike = 128;
 // And where they seem to gain more, so that one disturbed pass does not decide for long.
 constexpr int kRarer = 8;
-// Rounds that prices stand for: they take as long as all of a plan.
+// Rounds that prices stand for, and, where nothing is learned, the token that drafts begin with:
+// each takes as long as all of a plan.
 constexpr int kRoundsPriced = 8;
 constexpr double kSameRate = 0.01;  // and as long as tokens a second change by less
 // Depth of a trial, where there is nothing to look at.
 constexpr int kTrialDepth = 2;
-// How fast what a drafter's catching up takes is followed.
-constexpr double kFollow = 0.3;
 // Rounds that a plan without drafts stands for, as long as nothing is learned of drafts: for a
 // model of seven million parameters each plan takes a percent of a pass.
 constexpr int kRoundsOff = 8;
@@ -211,16 +205,60 @@ void DraftPlanner::plan_option(const Text& text, PlannedText& planned, OfRound& 
   of_round.rates = text.adaptive && drafter->rates_tokens();
   planned.ends_itself = of_round.rates || (shape->is_chain() && drafter->traits().has_draft_prob);
   planned.drafter = static_cast<int>(at);
+  plan_whole(text, planned, of_round);
+  // A rule that looks at the drafter's distributions would give another text by another beginning.
+  const bool may_be_recent = text.adaptive && !stream.drafting.acceptance->needs().draft_prob;
+  const std::size_t n_recent = drafter->n_behind_recent(stream.context());
+  if (!may_be_recent || of_round.waits || n_recent == of_round.n_behind) return;
+  // Begun with the text's last tokens a draft costs less, and stands less often.
+  PlannedText recent = planned;
+  OfRound of_recent = of_round;
+  plan_recent(text, recent, of_recent);
+  DraftingText::OfOption& own = text.drafting->of(of_round.option);
+  if (own.n_rounds_unchanged++ % kRoundsPriced == 0) {
+    const auto rate_to_its_end = [this](const PlannedText& text_so) {
+      return option_planner_.rate_to_its_end(text_so, passes_, levels_);
+    };
+    own.is_recent = rate_to_its_end(recent) >= rate_to_its_end(planned);
+  }
+  if (!own.is_recent) return;
+  planned = recent;
+  of_round = of_recent;
+}
+
+void DraftPlanner::plan_whole(const Text& text, PlannedText& planned, OfRound& of_round) {
+  const Stream& stream = *text.share->stream;
+  OfDrafter& of = drafters_[static_cast<std::size_t>(planned.drafter)];
+  of_round.is_recent = false;
   planned.past = &text.drafting->of(of_round.option).past;
-  planned.prior = &drafts_of(drafters_[at], stream).past;
-  of_round.n_behind = drafter->n_behind(stream.context());
-  if (!text.adaptive || of_round.n_behind <= kFewBehind) return;
-  const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
-  of_round.waits = n_tokens == stream.n_prompt;
-  if (of_round.waits) planned.deepest = 0;
-  planned.catch_up_seconds = passes_.scale() * drafters_[at].known.seconds_a_token *
-                             static_cast<double>(of_round.n_behind);
+  planned.prior = &drafts_of(of, stream).past;
+  plan_catching_up(text, of.drafter->n_behind(stream.context()), planned, of_round);
+}
+
+// A text that has nothing of the kind behind it is thought to need no more than its last tokens.
+void DraftPlanner::plan_recent(const Text& text, PlannedText& planned, OfRound& of_round) {
+  const Stream& stream = *text.share->stream;
+  OfDrafter& of = drafters_[static_cast<std::size_t>(planned.drafter)];
+  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
+  planned.past = &text.drafting->of(of_round.option).recent_past;
+  planned.prior = known.past.n_rounds() < kSupposed ? &known.recent_past : &known.past;
+  of_round.is_recent = true;
+  plan_catching_up(text, of.drafter->n_behind_recent(stream.context()), planned, of_round);
+}
+
+void DraftPlanner::plan_catching_up(const Text& text, std::size_t n_behind, PlannedText& planned,
+                                    OfRound& of_round) {
+  const Stream& stream = *text.share->stream;
+  const OfDrafter& of = drafters_[static_cast<std::size_t>(planned.drafter)];
+  of_round.n_behind = n_behind;
+  of_round.waits = false;
+  planned.catch_up_seconds = 0;
   planned.horizon = horizon(stream);
+  if (!text.adaptive || n_behind <= kFewBehind) return;
+  of_round.waits = static_cast<std::int64_t>(stream.tokens.size()) == stream.n_prompt;
+  if (of_round.waits) planned.deepest = 0;
+  planned.catch_up_seconds =
+      passes_.scale() * of.known.seconds_a_token * static_cast<double>(n_behind);
 }
 
 // How many tokens of the text are still to come, in which what its drafter catches up with is to be
@@ -250,6 +288,7 @@ void DraftPlanner::set_shares(std::span<const Text> texts) {
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (!is_of(i) || planned_[i].fixed) continue;
       const Text& text = texts[of_round_[i].text];
+      text.share->recent_only = of_round_[i].is_recent;
       if (of_round_[i].rates && !of_round_[i].chooses) {
         rate_by(of, text, 0, n_likely_to_draft(drafter));
         text.share->worth = &text.drafting->of(0).nodes;
@@ -395,6 +434,13 @@ double DraftPlanner::between_looks(const OfDrafter& of) const {
                   kFewestBetween * passes_.seconds(1));
 }
 
+void DraftPlanner::suppose(KnownOfDrafter::Drafts& known, DraftingText::OfOption& own,
+                           bool is_recent, double accepted) {
+  (is_recent ? known.recent_past : known.past).suppose(kSupposed, accepted);
+  (is_recent ? own.recent_past : own.past).suppose(kSupposed, accepted);
+  known.trust.forget_all();
+}
+
 // What the drafter would have made of the text's last tokens. false: it cannot say.
 bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
   const Stream& stream = *text.share->stream;
@@ -414,163 +460,10 @@ bool DraftPlanner::look(OfDrafter& of, const Text& text, std::size_t option) {
   }
   // Perhaps: the next plan sees whether that pays, and the next look whether it goes on so.
   const double accepted = std::min(of.n_foreseen / of.n_seen / kShortOfAll, kBest);
-  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
-  known.past.suppose(kSupposed, accepted);
-  known.trust.forget_all();
-  text.drafting->of(option).past.suppose(kSupposed, accepted);
+  suppose(drafts_of(of, stream), text.drafting->of(option), text.share->recent_only, accepted);
   n_rounds_off_ = 0;
   of.seconds_off = between_looks(of) - static_cast<double>(kLooked - 1) * passes_.seconds(1);
   return true;
-}
-
-void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
-                         const std::function<double(const Drafter*)>& draft_seconds) {
-  if (passes_.empty()) return;
-  int n_rows = 0;
-  for (std::size_t i = 0; i < planned_.size(); ++i) {
-    const Text& text = texts[of_round_[i].text];
-    n_rows += text.share->stream->tree.n_nodes();
-    if (planned_[i].drafter < 0) continue;
-    find_used(text, i);
-    learn_of(text, i);
-  }
-  // Rows of prompts cost less than others: they ask for no logits.
-  if (n_prompt_ == 0) passes_.add(n_rows, times.forward + times.verify);
-  for (std::size_t drafter = 0; drafter < drafters_.size(); ++drafter) {
-    Drafted drafted;
-    const Drafter* asked = drafters_[drafter].drafter;
-    for (std::size_t i = 0; i < planned_.size(); ++i) {
-      if (of_round_[i].used != static_cast<int>(drafter)) continue;
-      const Stream& stream = *texts[of_round_[i].text].share->stream;
-      asked = stream.drafting.drafter;
-      const DraftTree& tree = stream.tree;
-      if (of_round_[i].limit == 0 || tree.n_drafted() == 0) continue;
-      ++drafted.n_texts;
-      drafted.n_nodes += tree.n_nodes() - 1;
-      drafted.deepest = std::max(drafted.deepest, tree.node(tree.n_drafted()).depth);
-      drafted.n_behind += of_round_[i].n_behind;
-    }
-    OfDrafter& of = drafters_[drafter];
-    // A draft that was looked up has taken the trial's place.
-    const bool was_tried = std::any_of(of_round_.begin(), of_round_.end(), [&](const OfRound& one) {
-      return one.used == static_cast<int>(drafter) && texts[one.text].share->stream == of.trial;
-    });
-    if (!was_tried) of.trial = nullptr;
-    // Of what several took together nobody knows which took how much.
-    if (drafted.n_texts < n_drafted_by(texts, asked)) drafted = {};
-    learn_costs(of, drafted, draft_seconds(asked), times.draft + times.forward + times.verify);
-  }
-}
-
-// Which drafter the text's draft is of, and how deep it could have been.
-void DraftPlanner::find_used(const Text& text, std::size_t i) {
-  OfRound& of_round = of_round_[i];
-  const Stream& stream = *text.share->stream;
-  of_round.used = planned_[i].drafter;
-  of_round.limit = std::min(text.share->draft_depth, stream.drafting.shape->depth());
-  if (!of_round.chooses) return;
-  const DraftChoice& choice = text.drafting->choice_;
-  const int part = choice.taken != DraftChoice::kNone ? choice.taken : choice.part;
-  of_round.limit = 0;
-  if (part == DraftChoice::kNone) {
-    // Nothing that was looked up paid: that is an empty draft of the planned option.
-    if (of_round.rates) of_round.limit = planned_[i].deepest;
-    return;
-  }
-  const Drafter::Option& option =
-      stream.drafting.drafter->choices()[static_cast<std::size_t>(part)];
-  of_round.option = static_cast<std::size_t>(part);
-  of_round.used = static_cast<int>(index_of(option.drafter));
-  of_round.limit = part == choice.part ? choice.depth : option.shape->depth();
-  if (part != choice.part) of_round.n_behind = 0;
-}
-
-// Texts of the round that have a draft of this drafter, or of one that it chose.
-int DraftPlanner::n_drafted_by(std::span<const Text> texts, const Drafter* asked) const {
-  return static_cast<int>(
-      std::count_if(of_round_.begin(), of_round_.end(), [&](const OfRound& one) {
-        const Stream& stream = *texts[one.text].share->stream;
-        return stream.drafting.drafter == asked && stream.tree.n_drafted() > 0;
-      }));
-}
-
-void DraftPlanner::learn_of(const Text& text, std::size_t i) {
-  const Stream& stream = *text.share->stream;
-  const OfRound& of_round = of_round_[i];
-  learn_worth(text, i);
-  if (of_round.limit == 0) return;
-  if (stream.tree.n_drafted() > 0) n_rounds_off_ = 0;
-  OfDrafter& of = drafters_[static_cast<std::size_t>(of_round.used)];
-  KnownOfDrafter::Drafts& known = drafts_of(of, stream);
-  DraftPast& own = text.drafting->of(of_round.option).past;
-  const auto accepted = static_cast<int>(stream.verdict.path.size());
-  if (of.trial == &stream && accepted > 0) {
-    known.past.suppose(kSupposed, kBest);
-    known.trust.forget_all();
-    own.suppose(kSupposed, kBest);
-    text.drafting->of(of_round.option).trust.forget();
-  }
-  for (DraftPast* const past : {&own, &known.past}) {
-    past->forget();
-    past->add(stream.tree, of_round.limit, accepted);
-  }
-  const std::span<const double> said = text.drafting->stop_.said();
-  if (!stream.tree.is_chain() || static_cast<int>(said.size()) != stream.tree.n_drafted()) return;
-  const std::size_t n_judged = std::min(said.size(), static_cast<std::size_t>(accepted) + 1);
-  for (std::size_t place = 0; place < n_judged; ++place) {
-    const bool stood = static_cast<int>(place) < accepted;
-    text.drafting->of(of_round.option).trust.add(known.trust.stands(said[place]), stood);
-    known.trust.add(said[place], stood);
-  }
-}
-
-// What certainty was worth, of drafts that were used and of those that were not.
-void DraftPlanner::learn_worth(const Text& text, std::size_t i) {
-  const Stream& stream = *text.share->stream;
-  const Verdict& verdict = stream.verdict;
-  const auto trust_of = [&](Drafter* drafter) -> TrustCurve& {
-    return drafts_of(drafters_[index_of(drafter)], stream).trust;
-  };
-  if (text.share->worth != nullptr) {
-    text.drafting->of(0).nodes.learn(stream.tree, verdict, trust_of(stream.drafting.drafter));
-  }
-  if (!of_round_[i].chooses) return;
-  const DraftChoice& choice = text.drafting->choice_;
-  const TokenId first =
-      verdict.path.empty() ? verdict.next : stream.tree.node(verdict.path.front()).token;
-  for (std::size_t option = 0; option < choice.worths.size(); ++option) {
-    if (choice.worths[option] == nullptr) continue;
-    TrustCurve& trust = trust_of(stream.drafting.drafter->choices()[option].drafter);
-    const PayingNodes& nodes = text.drafting->of(option).nodes;
-    if (choice.taken == static_cast<int>(option)) {
-      nodes.learn(stream.tree, verdict, trust);
-    } else {
-      nodes.learn_aside(first, trust);
-    }
-  }
-}
-
-void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double draft_seconds,
-                               double round_seconds) {
-  of.seconds_off += round_seconds;
-  draft_seconds /= passes_.scale();
-  if (of.trial != nullptr) {
-    const double rows = passes_.seconds(1 + drafted.n_nodes) - passes_.seconds(1);
-    of.look_seconds = draft_seconds + std::max(rows, 0.0) / passes_.scale();
-    of.seconds_off = 0;
-    return;
-  }
-  if (drafted.deepest == 0) return;
-  const double level = of.known.levels.seconds(drafted.n_texts);
-  if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
-    const double a_token = std::max(0.0, draft_seconds - drafted.deepest * level) /
-                           static_cast<double>(drafted.n_behind);
-    of.known.seconds_a_token +=
-        (of.known.seconds_a_token > 0 ? kFollow : 1) * (a_token - of.known.seconds_a_token);
-    return;
-  }
-  if (level > 0) of.further.add(drafted.deepest, draft_seconds / level);
-  of.known.levels.add(drafted.n_texts, draft_seconds / drafted.deepest);
 }
 
 }  // namespace outrider

@@ -39,6 +39,11 @@ class DraftingText {
   // By one drafter, or by one of those that it chooses among.
   struct OfOption {
     DraftPast past = DraftPast(kKeeps);
+    // Of drafts with DraftJob::recent_only. The texts of some kinds need all of their prompts,
+    // those of others nothing but their last words: what others' drafts were says little.
+    DraftPast recent_past = DraftPast(kKeeps, /*prior_rounds=*/2);
+    bool is_recent = false;      // its next draft is one of these
+    int n_rounds_unchanged = 0;  // since that was decided or something learned
     TrustOfText trust;
     PayingNodes nodes;
   };
@@ -57,6 +62,7 @@ class DraftingText {
 struct KnownOfDrafter {
   struct Drafts {
     DraftPast past = DraftPast(kKeeps);
+    DraftPast recent_past = DraftPast(kKeeps);  // with DraftJob::recent_only
     TrustCurve trust;
 
     // Some fifty rounds of all texts.
@@ -101,6 +107,13 @@ class DraftPlanner {
              const std::function<double(const Drafter*)>& draft_seconds);
 
  private:
+  // Tokens that a drafter runs beside others of a round without its taking longer. This and what
+  // follows was chosen by draft_planner_test.cc's simulation.
+  static constexpr std::size_t kFewBehind = 8;
+  // Rounds that what was foreseen counts for, and the best that is supposed.
+  static constexpr double kSupposed = 6;
+  static constexpr double kBest = 0.9;
+
   struct OfDrafter {
     Drafter* drafter = nullptr;
     KnownOfDrafter known;
@@ -129,6 +142,7 @@ class DraftPlanner {
     bool waits = false;        // for its first token, whatever drafts would bring
     bool rates = false;        // its drafts go by what their tokens are worth
     std::size_t option = 0;    // of the text's drafter: that planned_ has
+    bool is_recent = false;    // DraftJob::recent_only
     bool chooses = false;      // among several
     // After the round: the drafter whose draft it was, and how deep it could have been.
     int used = -1;
@@ -144,9 +158,15 @@ class DraftPlanner {
   const OfDrafter* find(const Drafter* drafter) const;
   std::size_t index_of(Drafter* drafter);
   static KnownOfDrafter::Drafts& drafts_of(OfDrafter& of, const Stream& stream);
+  static void suppose(KnownOfDrafter::Drafts& known, DraftingText::OfOption& own, bool is_recent,
+                      double accepted);
   void compare(bool off);
   void add_planned(std::span<const Text> texts, std::size_t index);
   void plan_option(const Text& text, PlannedText& planned, OfRound& of_round);
+  void plan_whole(const Text& text, PlannedText& planned, OfRound& of_round);
+  void plan_recent(const Text& text, PlannedText& planned, OfRound& of_round);
+  void plan_catching_up(const Text& text, std::size_t n_behind, PlannedText& planned,
+                        OfRound& of_round);
   void choose_option(const Text& text, PlannedText& planned, OfRound& of_round);
   void set_choice(const Text& text, std::size_t i);
   void rate_by(OfDrafter& of, const Text& text, std::size_t option, int n_likely);

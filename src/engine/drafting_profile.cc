@@ -57,16 +57,22 @@ Json to_json(const PassTimes& times, double scale) {
   return rows;
 }
 
-Json to_json(const KnownOfDrafter::Drafts& drafts) {
+Json to_json(const DraftPast& past) {
   Json depths = Json::array();
-  for (const DraftPast::Counts& counts : drafts.past.counts()) {
+  for (const DraftPast::Counts& counts : past.counts()) {
     depths.push_back({counts.rounds, counts.nodes, counts.reached, counts.accepted});
   }
+  return depths;
+}
+
+Json to_json(const KnownOfDrafter::Drafts& drafts) {
   Json classes = Json::array();
   for (const TrustCurve::Counts& counts : drafts.trust.counts()) {
     classes.push_back({counts.judged, counts.stood});
   }
-  return {{"depths", std::move(depths)}, {"trust", std::move(classes)}};
+  return {{"depths", to_json(drafts.past)},
+          {"recent", to_json(drafts.recent_past)},
+          {"trust", std::move(classes)}};
 }
 
 const Json& member(const Json& object, const char* key) {
@@ -105,10 +111,9 @@ PassTimes read_times(const Json& value) {
   return PassTimes(std::move(points));
 }
 
-KnownOfDrafter::Drafts read_drafts(const Json& value) {
-  KnownOfDrafter::Drafts drafts;
+DraftPast::AllCounts read_depths(const Json& value) {
   DraftPast::AllCounts depths;
-  const Json& listed = list(member(value, "depths"), depths.size());
+  const Json& listed = list(value, depths.size());
   for (std::size_t i = 0; i < depths.size(); ++i) {
     const Json& one = list(listed[i], 4);
     depths[i] = {number(one[0]), number(one[1]), number(one[2]), number(one[3])};
@@ -116,7 +121,14 @@ KnownOfDrafter::Drafts read_drafts(const Json& value) {
       fail("no more accepted than was reached, and no more of that than rounds", shown(one));
     }
   }
-  drafts.past.set_counts(depths);
+  return depths;
+}
+
+KnownOfDrafter::Drafts read_drafts(const Json& value) {
+  KnownOfDrafter::Drafts drafts;
+  drafts.past.set_counts(read_depths(member(value, "depths")));
+  // Files of before there were such drafts have none.
+  if (value.contains("recent")) drafts.recent_past.set_counts(read_depths(value["recent"]));
   TrustCurve::AllCounts classes;
   const Json& trust = list(member(value, "trust"), classes.size());
   for (std::size_t i = 0; i < classes.size(); ++i) {

@@ -21,6 +21,7 @@ DraftingProfile example() {
   known.drawn.past.forget();
   known.drawn.past.add(tree, 3, 1);
   known.greedy.trust.add(0.7, true);
+  known.greedy.recent_past.add(tree, 3, 3);
   known.levels = PassTimes({{1, 0.01}});
   known.seconds_a_token = 0.004;
   profile.drafters.emplace_back("model:a,b\\\"c", known);
@@ -34,7 +35,20 @@ TEST(DraftingProfile, ComesBackAsItWas) {
   EXPECT_EQ(read.drafters.front().first, "model:a,b\\\"c");
   EXPECT_EQ(read.drafters.front().second.greedy.trust.stands(0.7),
             example().drafters.front().second.greedy.trust.stands(0.7));
+  EXPECT_EQ(read.drafters.front().second.greedy.recent_past.counts()[2].accepted, 1);
   EXPECT_EQ(read.passes.seconds(9), example().passes.seconds(9));
+}
+
+// Profiles of before the counts had this name.
+TEST(DraftingProfile, ReadsOneWithoutRecentDrafts) {
+  std::string text = to_text(example());
+  for (std::size_t at = text.find("\"recent\""); at != std::string::npos;
+       at = text.find("\"recent\"")) {
+    text.erase(at, text.find("\"trust\"", at) - at);
+  }
+  const DraftingProfile read = read_drafting_profile(text, "file");
+  EXPECT_EQ(read.drafters.front().second.greedy.recent_past.n_rounds(), 0);
+  EXPECT_GT(read.drafters.front().second.drawn.past.n_rounds(), 0);
 }
 
 // Any byte of it changed, and any end of it missing: it is read, or refused with its name.

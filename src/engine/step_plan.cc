@@ -56,6 +56,14 @@ void StepPlanner::plan(std::span<const PlannedText> texts, const PassTimes& pass
   }
 }
 
+double StepPlanner::rate_to_its_end(const PlannedText& text, const PassTimes& passes,
+                                    std::span<const PassTimes* const> levels) {
+  plan({&text, 1}, passes, levels, 0);
+  const double n_tokens = std::max(text.horizon, 1.0);
+  const double catch_up = depths()[0] > 0 ? times_expected(text) * text.catch_up_seconds : 0;
+  return n_tokens / (n_tokens / tokens_per_second() + catch_up);
+}
+
 void StepPlanner::look_ahead() {
   first_.clear();
   first_.reserve(texts_.size());

@@ -37,6 +37,11 @@ class StepPlanner {
   void plan(std::span<const PlannedText> texts, const PassTimes& passes,
             std::span<const PassTimes* const> levels, int n_prompt);
 
+  // Tokens a second over the text's horizon, where its drafter catches up before and the text is
+  // by itself. A plan of that text.
+  double rate_to_its_end(const PlannedText& text, const PassTimes& passes,
+                         std::span<const PassTimes* const> levels);
+
   // How deep each text is to draft.
   const std::vector<int>& depths() const { return best_; }
   // That are expected of all texts together.

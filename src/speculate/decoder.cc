@@ -301,7 +301,8 @@ void Decoder::draft() {
                        .record_raw = acceptance.needs().raw_draft,
                        .tree = &stream.tree,
                        .judged = stream.sequence.get(),
-                       .asks_at_leaves = acceptance.needs().leaf_draft});
+                       .asks_at_leaves = acceptance.needs().leaf_draft,
+                       .recent_only = drafted_[index].recent_only});
     }
     if (jobs_.empty()) continue;
     const auto began = Clock::now();

@@ -35,6 +35,7 @@ struct StreamShare {
   int draft_depth = kMostDraftNodes;  // of the deepest drafted token at most
   DraftWorth* worth = nullptr;        // DraftJob::worth
   DraftChoice* choice = nullptr;      // DraftJob::choice
+  bool recent_only = false;           // DraftJob::recent_only
 };
 
 // Where a round's time went, in seconds from its beginning on.

@@ -67,6 +67,10 @@ struct DraftJob {
   // last, for drafters that can use them (LanguageModel::fork_without); null: not to be had.
   const Sequence* judged = nullptr;
   bool asks_at_leaves = true;  // draft_at() may follow (RuleNeeds::leaf_draft)
+  // The text's last tokens are enough where a drafter that catches_up() has run none of it
+  // (Drafter::n_behind_recent). Not for rules that look at its distributions, which then depend on
+  // where it began.
+  bool recent_only = false;
 };
 
 // The target's hidden states at some tokens: those that the drafter asked for by feature_layers(),
@@ -145,6 +149,8 @@ class Drafter {
   virtual bool catches_up() const { return false; }
   // Tokens of the context, but the last, that propose() would run before it drafts.
   virtual std::size_t n_behind(const Context& /*context*/) const { return 0; }
+  // Likewise with DraftJob::recent_only: at most n_behind().
+  virtual std::size_t n_behind_recent(const Context& context) const { return n_behind(context); }
   // Of the last n_tokens of the context, which stand for a text of their own: how many, behind the
   // first, it would have drafted there; where tokens are drawn, how many it may expect to have. A
   // cheap look at what it is good for, of a text that it does not draft for and of which it knows

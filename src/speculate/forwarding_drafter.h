@@ -25,6 +25,9 @@ class ForwardingDrafter : public Drafter {
   bool rates_tokens() const override { return inner_->rates_tokens(); }
   bool catches_up() const override { return inner_->catches_up(); }
   std::size_t n_behind(const Context& context) const override { return inner_->n_behind(context); }
+  std::size_t n_behind_recent(const Context& context) const override {
+    return inner_->n_behind_recent(context);
+  }
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override {
     return inner_->foreseen(context, n_tokens);
   }

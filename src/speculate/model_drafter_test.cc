@@ -154,5 +154,77 @@ TEST_F(ModelDrafterState, IsThatOfOneRebuiltFromScratch) {
   EXPECT_GT(n_accepted, 100);
 }
 
+// Begun late, a text is to the drafter the one that its last tokens are; from the first token on
+// when it is asked for all of it.
+TEST_F(ModelDrafterState, IsThatOfTheLastTokensWhereTheyAreEnough) {
+  constexpr std::size_t kRecent = 4;
+  ModelDrafter drafter(load_model(folder_.path() / "draft", {.n_threads = 1}), vocabulary_,
+                       {.n_recent = kRecent});
+  const auto shape = chain_shape(3);
+  Text text(1, {1, 50, 60, 9, 8, 7, 6, 5, 4}, SamplingParams{.temperature = 1}, vocabulary_);
+  drafter.begin(text.context());
+  EXPECT_EQ(drafter.n_behind(text.context()), 8U);
+  EXPECT_EQ(drafter.n_behind_recent(text.context()), kRecent - 1);
+  // Drafts, keeps the first token, and compares with a text that begins behind n_skipped tokens.
+  const auto draft = [&](bool recent_only, std::size_t n_skipped) {
+    Context context = text.context();
+    text.tree.reset(text.tokens.back(), static_cast<std::int64_t>(text.tokens.size()));
+    DraftJob job{.context = &context,
+                 .budget = {.depth = 3, .n_nodes = 3},
+                 .shape = shape.get(),
+                 .chance = &text.chance,
+                 .tree = &text.tree,
+                 .recent_only = recent_only};
+    drafter.propose({&job, 1});
+    ASSERT_EQ(text.tree.n_drafted(), 3);
+    std::vector<TokenId> all = text.tokens;
+    text.tokens.erase(text.tokens.begin(), text.tokens.begin() + static_cast<int>(n_skipped));
+    for (int node = 0; node < 3; ++node) {
+      const Distribution& law = text.tree.distribution(text.tree.node(node).draft_prob);
+      EXPECT_EQ(law.probs, from_scratch(text, node).probs) << node << " behind " << n_skipped;
+    }
+    text.tokens = std::move(all);
+    text.verdict.path = {1};
+    text.verdict.next = 3;
+    text.tokens.push_back(text.tree.node(1).token);
+    text.tokens.push_back(3);
+    context = text.context();
+    const RoundResult result{.context = &context, .tree = &text.tree, .verdict = &text.verdict};
+    drafter.observe({&result, 1});
+  };
+  draft(true, 5);
+  EXPECT_EQ(drafter.n_behind_recent(text.context()), 0U);  // what it has drafted it has run
+  EXPECT_EQ(drafter.n_behind(text.context()), 10U);
+  draft(true, 5);
+  // A long way behind it begins late once more.
+  text.tokens.insert(text.tokens.end(), {2, 3, 4, 5, 6});
+  EXPECT_EQ(drafter.n_behind_recent(text.context()), kRecent - 1);
+  draft(true, 14);
+  // Tokens before its first: it knows nothing. Behind them: what stands.
+  text.tokens.resize(16);
+  text.tokens.push_back(7);
+  drafter.rewind(text.context(), 16);
+  draft(true, 14);
+  text.tokens.resize(10);
+  drafter.rewind(text.context(), 10);
+  draft(true, 6);
+  draft(false, 0);
+  EXPECT_EQ(drafter.n_behind(text.context()), 0U);
+  // What has been run from the first token on is not given up.
+  text.tokens.insert(text.tokens.end(), {2, 3, 4, 5, 6});
+  EXPECT_EQ(drafter.n_behind_recent(text.context()), drafter.n_behind(text.context()));
+  draft(true, 0);
+  // An earlier text that was begun late has nothing for a later one, which runs the prompt.
+  Text late(2, {1, 50, 60, 9, 8, 7, 6, 5, 4}, SamplingParams{.temperature = 1}, vocabulary_);
+  drafter.begin(late.context());
+  std::swap(text, late);
+  draft(true, 5);
+  Text later(3, late.tokens, SamplingParams{.temperature = 1}, vocabulary_);
+  drafter.begin_behind(later.context(), 2, 8);
+  EXPECT_EQ(drafter.n_behind(later.context()), later.tokens.size() - 1 - 8);
+  std::swap(text, later);
+  draft(false, 0);
+}
+
 }  // namespace
 }  // namespace outrider

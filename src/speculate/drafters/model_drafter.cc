@@ -14,15 +14,6 @@
 
 namespace outrider {
 
-namespace {
-
-// The committed tokens that a sequence has not seen, the last of the context among them.
-std::span<const TokenId> unseen(const Context& context, const Sequence& sequence) {
-  return context.tokens.subspan(static_cast<std::size_t>(sequence.n_kept()));
-}
-
-}  // namespace
-
 ModelDrafter::ModelDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size,
                            ModelDrafting drafting)
     : LevelwiseDrafter(static_cast<std::size_t>(
@@ -47,9 +38,43 @@ void ModelDrafter::begin(const Context& context) {
       .length = drafting_.length.first};
 }
 
+// The committed tokens that a text's sequence has not seen, the last of the context among them.
+std::span<const TokenId> ModelDrafter::unseen(const Context& context, const State& state) {
+  return context.tokens.subspan(state.n_skipped +
+                                static_cast<std::size_t>(state.sequence->n_kept()));
+}
+
+// How many tokens of the text the next draft leaves out: another number than so far is that of a
+// sequence that begins anew. What has been run from the text's first token on is not given up.
+std::size_t ModelDrafter::where_to_begin(const Context& context, const State& state,
+                                         bool recent_only) const {
+  if (!recent_only) return 0;
+  const bool has_begun = state.sequence->n_kept() > 0;
+  const bool is_near = has_begun && unseen(context, state).size() <= drafting_.n_recent;
+  if (is_near || (has_begun && state.n_skipped == 0)) return state.n_skipped;
+  return context.tokens.size() - std::min(context.tokens.size(), drafting_.n_recent);
+}
+
+void ModelDrafter::begin_at(State& state, std::size_t n_skipped) {
+  if (n_skipped == state.n_skipped) return;
+  state.pending.clear();
+  state.sequence->keep({});
+  state.sequence->rewind(0);
+  state.n_skipped = n_skipped;
+}
+
 std::size_t ModelDrafter::n_behind(const Context& context) const {
   if (drafting_.follow) return 0;
-  return unseen(context, *states_.at(context.id).sequence).size() - 1;
+  const State& state = states_.at(context.id);
+  return state.n_skipped > 0 ? context.tokens.size() - 1 : unseen(context, state).size() - 1;
+}
+
+std::size_t ModelDrafter::n_behind_recent(const Context& context) const {
+  if (drafting_.follow) return 0;
+  const State& state = states_.at(context.id);
+  const std::size_t n_skipped = where_to_begin(context, state, true);
+  return n_skipped == state.n_skipped ? unseen(context, state).size() - 1
+                                      : context.tokens.size() - n_skipped - 1;
 }
 
 std::optional<double> ModelDrafter::foreseen(const Context& context, std::size_t n_tokens) {
@@ -82,14 +107,14 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   if (drafting_.follow) return;
   State& state = states_.at(context.id);
   Sequence& sequence = *state.sequence;
-  const std::span<const TokenId> missing = unseen(context, sequence);
+  const std::span<const TokenId> missing = unseen(context, state);
   const SequenceGrowth growth{&sequence, static_cast<int>(missing.size())};
   // A prompt beyond the draft model's context, with tokens that it does not know, or without memory
   // in its cache, is left to plain decoding: propose() finds the same obstacle in what is not
   // cached. Where earlier tokens were left out, what comes behind them is: propose() runs all of
   // it.
-  state.lags = state.lags || !can_run(context.tokens) || model_->room(sequence, missing) < 0 ||
-               !model_->fits({&growth, 1});
+  state.lags = state.lags || state.n_skipped > 0 || !can_run(context.tokens) ||
+               model_->room(sequence, missing) < 0 || !model_->fits({&growth, 1});
   if (state.lags) return;
   outrider::prefill(*model_, sequence, tokens, output());
 }
@@ -115,6 +140,9 @@ int ModelDrafter::prepare(const DraftJob& job) {
   state.asks_at_leaves = job.asks_at_leaves;
   const bool is_asked = job.budget.depth > 0 || job.asks_at_leaves;
   if (drafting_.follow && job.judged != nullptr && is_asked) follow(state, *job.judged);
+  if (!drafting_.follow && is_asked) {
+    begin_at(state, where_to_begin(*job.context, state, job.recent_only));
+  }
   const int depth = room_for(job);
   if (depth <= 0) leave(state);
   return depth;
@@ -127,7 +155,7 @@ int ModelDrafter::room_for(const DraftJob& job) {
   if (n_tokens > model_->context_of(*state.sequence) && n_tokens <= context) {
     state.sequence = model_->open({.n_reserved = job.context->n_reserved, .n_tokens = n_tokens});
   }
-  const std::span<const TokenId> feed = unseen(*job.context, *state.sequence);
+  const std::span<const TokenId> feed = unseen(*job.context, state);
   if (!can_run(feed)) return 0;
   const SequenceGrowth growth{state.sequence.get(),
                               static_cast<int>(feed.size()) + job.budget.n_nodes};
@@ -138,11 +166,11 @@ int ModelDrafter::room_for(const DraftJob& job) {
 }
 
 // No pass is wider than one of prefill: what is missing of a long text is run before.
-void ModelDrafter::catch_up(const Context& context, Sequence& sequence) {
-  const std::span<const TokenId> feed = unseen(context, sequence);
+void ModelDrafter::catch_up(const Context& context, State& state) {
+  const std::span<const TokenId> feed = unseen(context, state);
   if (feed.size() <= static_cast<std::size_t>(kPrefillRows)) return;
   const std::size_t n_before = (feed.size() - 1) / kPrefillRows * kPrefillRows;
-  outrider::prefill(*model_, sequence, feed.first(n_before), output());
+  outrider::prefill(*model_, *state.sequence, feed.first(n_before), output());
   count_passes(static_cast<std::int64_t>(n_before / kPrefillRows));
 }
 
@@ -151,7 +179,7 @@ void ModelDrafter::catch_up(const Context& context, Sequence& sequence) {
 LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Growing> drafts) {
   if (level == 0) {
     for (const Growing& draft : drafts) {
-      catch_up(draft.context(), *states_.at(draft.context().id).sequence);
+      catch_up(draft.context(), states_.at(draft.context().id));
     }
   }
   blocks_.clear();
@@ -159,7 +187,7 @@ LevelwiseDrafter::RowPer ModelDrafter::run_level(int level, std::span<const Grow
     State& state = states_.at(draft.context().id);
     blocks_.begin_block(*state.sequence);
     if (level == 0) {
-      blocks_.add_chain(unseen(draft.context(), *state.sequence));
+      blocks_.add_chain(unseen(draft.context(), state));
       blocks_.ask();
     } else {
       blocks_.add_nodes(draft.tree(), draft.frontier(), state.pending);
@@ -184,12 +212,12 @@ void ModelDrafter::complete(const Growing& draft) {
 
 bool ModelDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
   State& state = states_.at(context.id);
-  std::span<const TokenId> feed = unseen(context, *state.sequence);
+  std::span<const TokenId> feed = unseen(context, state);
   if (!can_run(feed) || model_->room(*state.sequence, feed) < tree.node(node).depth) return false;
   if (!can_run({&tree.node(node).token, 1})) return false;
   if (node == 0) {
-    catch_up(context, *state.sequence);
-    feed = unseen(context, *state.sequence);
+    catch_up(context, state);
+    feed = unseen(context, state);
   }
   blocks_.clear();
   blocks_.begin_block(*state.sequence);
@@ -229,7 +257,9 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
   state.pending.clear();
   state.sequence->keep({});
   // The root is always run anew.
-  const std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
+  std::size_t n_kept = std::min(n_common, context.tokens.size() - 1);
+  if (n_kept <= state.n_skipped) begin_at(state, 0);
+  n_kept -= state.n_skipped;
   if (static_cast<std::size_t>(state.sequence->n_kept()) > n_kept) {
     // Where it stands before n_kept afterwards, the next round runs the tokens between again.
     state.sequence->rewind(static_cast<int>(n_kept));
@@ -239,9 +269,11 @@ void ModelDrafter::rewind(const Context& context, std::size_t n_common) {
 void ModelDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
   begin(context);
   State& state = states_.at(context.id);
-  const Sequence& kept = *states_.at(earlier).sequence;
+  const State& earlier_state = states_.at(earlier);
+  const Sequence& kept = *earlier_state.sequence;
   // A text of that length may be another sequence from its first token on.
-  if (!drafting_.follow && model_->context_of(*state.sequence) == model_->context_of(kept)) {
+  const bool is_alike = model_->context_of(*state.sequence) == model_->context_of(kept);
+  if (!drafting_.follow && is_alike && earlier_state.n_skipped == 0) {
     state.sequence = kept.fork();
     rewind(context, n_run);
   }

@@ -39,6 +39,10 @@ struct ModelDrafting {
   // As LanguageModel promises it; not so for a TranslatedModel.
   bool prefix_determined = true;
   DraftLength length = {};
+  // Tokens that are run of a text with DraftJob::recent_only. Qwen2.5-Coder 0.5B for 1.5B, twelve
+  // texts of Spec-Bench: 64 make them 1.12 times as fast in all, 32 1.03, 128 1.13, whole prompts
+  // 1.15; but texts that end within 30 tokens behind prompts of 700 1.04, and whole ones 0.80.
+  std::size_t n_recent = 64;
   // Where given, each draft begins from what the judging model knows of the text, and the drafter
   // runs no prompt; only where there is nothing to follow it runs the text itself.
   FollowSequence follow = {};
@@ -64,6 +68,7 @@ class ModelDrafter final : public LevelwiseDrafter {
   bool uses_target_cache() const override { return drafting_.uses_target_cache; }
   bool catches_up() const override { return true; }
   std::size_t n_behind(const Context& context) const override;
+  std::size_t n_behind_recent(const Context& context) const override;
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override;
   void begin(const Context& context) override;
   void prefill(const Context& context, std::span<const TokenId> tokens,
@@ -80,19 +85,23 @@ class ModelDrafter final : public LevelwiseDrafter {
   // draft is (-1 for those that were not run).
   struct State {
     std::unique_ptr<Sequence> sequence;
+    std::size_t n_skipped = 0;  // tokens of the text before the sequence's first
     std::vector<int> pending;
     int length = 0;               // of the next draft, where it follows acceptance
     bool lags = false;            // tokens are missing before those that prefill() shows
     bool follows = false;         // the sequence is a copy of the one that judges
     bool asks_at_leaves = false;  // it is needed behind the draft
   };
+  static std::span<const TokenId> unseen(const Context& context, const State& state);
+  std::size_t where_to_begin(const Context& context, const State& state, bool recent_only) const;
+  static void begin_at(State& state, std::size_t n_skipped);
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
   bool can_run(std::span<const TokenId> tokens) const;
-  void catch_up(const Context& context, Sequence& sequence);
+  void catch_up(const Context& context, State& state);
   int room_for(const DraftJob& job);
   void follow(State& state, const Sequence& judged) const;
   static void leave(State& state);
