@@ -23,6 +23,8 @@ import urllib.request
 FAMILY_TOKENS = 200
 PAIR_TOKENS = 128
 PAIR_PROMPTS = 60
+MISLED_TOKENS = 400  # of which the drafter is good for 200
+MISLED_PROMPTS = 20
 LLAMA_PROMPTS = 12  # two of each kind of Spec-Bench
 LLAMA_LENGTHS = range(1, 9)
 
@@ -190,7 +192,7 @@ Leaderboard.md of Spec-Bench (Xia et al., 2024).
 """
 
 
-def write(arguments, family, pair, llama):
+def write(arguments, family, pair, misled, llama):
     both_temperatures = "\n\n".join(comparison_tables(comparison) for comparison in pair)
     text = f"""# Results
 
@@ -212,6 +214,13 @@ each. {machine_of(family)}.
 {machine_of(pair[0])}.
 
 {both_temperatures}
+
+### A drafter that is good for 200 tokens, then useless
+
+{misled['settings']['prompts']['count']} of these texts, at most {MISLED_TOKENS} tokens a turn; from the 200th on every drafted token is
+another than the drafter's.
+
+{comparison_tables(misled)}
 """
     if llama:
         text += f"""
@@ -250,12 +259,16 @@ def main():
     model = f"model:{arguments.drafter}"
     methods = [
         "plain", model, *(f"{model}@chain:length={n}@coupled" for n in (2, 3, 4)), "suffix",
-        f"auto:suffix\\,{model}"]
+        f"auto:suffix\\,{model}", f"spoiled:tokens+{model}"]
     pair = [run_bench(arguments, f"pair-{temperature}", arguments.target, methods,
                       arguments.spec_bench, PAIR_TOKENS,
                       ["--limit", str(PAIR_PROMPTS), "--temperatures", str(temperature)])
             for temperature in (0, 1)]
-    write(arguments, family, pair, measure_llama(arguments, pair[0]))
+    misled = run_bench(
+        arguments, "pair-misled", arguments.target,
+        ["plain", f"spoiled:tokens:from=200+{model}"], arguments.spec_bench, MISLED_TOKENS,
+        ["--limit", str(MISLED_PROMPTS), "--temperatures", "0,1"])
+    write(arguments, family, pair, misled, measure_llama(arguments, pair[0]))
 
 
 if __name__ == "__main__":
