@@ -1,10 +1,16 @@
 // outrider bench: how fast a model runs here, and what drafting can gain.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <string>
 
 #include "bench_methods.h"
 #include "bench_passes.h"
+#include "bench_plan.h"
 #include "bench_simulation.h"
 #include "commands.h"
 #include "flag_values.h"
@@ -19,6 +25,8 @@ struct BenchFlags {
   PassesFlags passes;
   SimulationFlags simulation;
   MethodsFlags methods;
+  PlanFlags plan;
+  std::string weights;  // any type with --plan, else one that weights are held in
   int context = 0;
   int rounds = 5;
   CLI::Option* json = nullptr;
@@ -37,6 +45,17 @@ CLI::Option* add_json(CLI::App& app, std::string& file) {
       ->type_name("[FILE]");
 }
 
+// --weights once more: with --plan it names types that nobody holds here.
+void take_any_weights(CLI::App& app, std::string& weights) {
+  const CLI::Option* const held = app.get_option("--weights");
+  const std::string placeholder = held->get_type_name();
+  const std::string description = held->get_description();
+  const std::string group = held->get_group();
+  app.remove_option(app.get_option("--weights"));
+  add_filled_text(app, "--weights", weights, placeholder, "a type of weights", description)
+      ->group(group);
+}
+
 // A flag that the chosen measurement does not look at is a mistake, not to be passed over.
 void refuse(const CLI::App& app, const std::string& way, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -46,17 +65,58 @@ void refuse(const CLI::App& app, const std::string& way, std::initializer_list<c
 }
 
 // The one measurement that is asked for.
-enum class Measurement { passes, simulation, methods };
+enum class Measurement { passes, simulation, methods, plan };
 Measurement chosen_measurement(const BenchFlags& flags) {
   const bool simulates = flags.simulation.chosen->count() > 0;
   const bool compares = flags.methods.chosen->count() > 0;
-  const int n_chosen = (flags.passes.chosen ? 1 : 0) + (simulates ? 1 : 0) + (compares ? 1 : 0);
+  const int n_chosen = (flags.passes.chosen ? 1 : 0) + (simulates ? 1 : 0) + (compares ? 1 : 0) +
+                       (flags.plan.chosen ? 1 : 0);
   if (n_chosen != 1) {
-    throw UsageError("read flags", "bench", "one of --passes, --simulate-acceptance, --methods",
+    throw UsageError("read flags", "bench",
+                     "one of --passes, --simulate-acceptance, --methods, --plan",
                      n_chosen == 0 ? "none (see outrider bench --help)" : "several");
   }
+  if (flags.plan.chosen) return Measurement::plan;
   if (simulates) return Measurement::simulation;
   return compares ? Measurement::methods : Measurement::passes;
+}
+
+// Whatever runs a model names it, and holds its weights in a type that there are kernels for.
+void take_model_flags(BenchFlags& flags) {
+  constexpr std::array kHeld = {"f32", "bf16", "int8", "int4"};
+  if (flags.model.model.empty()) {
+    throw UsageError("read flags", "--model", "a model's path", "none");
+  }
+  if (!flags.weights.empty() && std::find(kHeld.begin(), kHeld.end(), flags.weights) == kHeld.end()) {
+    throw UsageError("read flags", "--weights", fmt::format("one of {}", fmt::join(kHeld, ", ")),
+                     flags.weights);
+  }
+  flags.model.options.weights = flags.weights;
+}
+
+int run_on_paper(const CLI::App& app, BenchFlags& flags) {
+  constexpr const char* kWay = "--plan";
+  refuse(app, kWay,
+         {"--nodes", "--prefill", "--lengths", "--max-tokens", "--seed", "--drafter", "--draft",
+          "--prompts", "--temperatures", "--limit", "--raw", "--csv", "--html"});
+  const bool json = flags.json->count() > 0;
+  const bool says_context = app.get_option("--context")->count() > 0;
+  if (!flags.plan.checks) {
+    refuse(app, kWay, {"--model", "--kv", "--kv-memory", "--threads", "--rows", "--repeat"});
+    return run_plan(flags.plan, {.weights = flags.weights,
+                                 .trees = flags.simulation.trees,
+                                 .context = flags.context,
+                                 .says_context = says_context,
+                                 .json = json});
+  }
+  refuse(app, "--plan --check", {"--model-shape", "--device", "--acceptance", "--batch", "--tree"});
+  take_model_flags(flags);
+  PlanCheckRun run;
+  if (app.get_option("--rows")->count() > 0) run.rows = flags.passes.options.rows;
+  if (says_context) run.contexts = {0, flags.context};
+  run.rounds = flags.rounds;
+  run.json = json;
+  return run_plan_check(flags.model, run);
 }
 
 int run_bench(const CLI::App& app, BenchFlags& flags) {
@@ -66,6 +126,13 @@ int run_bench(const CLI::App& app, BenchFlags& flags) {
     if (flags.json_file.empty()) return;
     throw UsageError("read flags", "--json", "no file with " + way, flags.json_file);
   };
+  if (measurement == Measurement::plan) {
+    refuse_file("--plan");
+    return run_on_paper(app, flags);
+  }
+  refuse(app, "such a measurement",
+         {"--check", "--model-shape", "--device", "--acceptance", "--batch"});
+  take_model_flags(flags);
   switch (measurement) {
     case Measurement::passes:
       refuse(app, "--passes",
@@ -84,6 +151,7 @@ int run_bench(const CLI::App& app, BenchFlags& flags) {
       flags.simulation.options.rounds = flags.rounds;
       return run_simulation(flags.model, flags.simulation, json);
     case Measurement::methods:
+    case Measurement::plan:
       break;
   }
   refuse(app, "--methods",
@@ -105,10 +173,13 @@ CLI::App* add_bench(CLI::App& program, Run& run_command) {
                       ->group("Commands");
   const auto flags = std::make_shared<BenchFlags>();
   add_loading_flags(*app, flags->model);
+  app->get_option("--model")->required(false);
+  take_any_weights(*app, flags->weights);
   add_passes_flags(*app, flags->passes);
   add_simulation_flags(*app, flags->simulation);
   add_drafter_flags(*app, flags->model);
   add_methods_flags(*app, flags->methods);
+  add_plan_flags(*app, flags->plan);
 
   constexpr const char* kShared = "Several of these";
   add_integer(*app, "--context", flags->context, 0,
@@ -129,7 +200,9 @@ CLI::App* add_bench(CLI::App& program, Run& run_command) {
       "  outrider bench --methods model:SmolLM2-135M-Instruct,suffix@chain:length=8 \\\n"
       "      --model SmolLM2-1.7B-Instruct --prompts question.jsonl --limit 60 --temperatures 0,1 "
       "\\\n"
-      "      --json methods.json --html methods.html\n");
+      "      --json methods.json --html methods.html\n"
+      "  outrider bench --plan --model-shape llama-70b,llama-1b --device h200,l4 --weights q4_k\n"
+      "  outrider bench --plan --check --model model.gguf --threads 1\n");
 
   run_command = [flags, app] { return run_bench(*app, *flags); };
   return app;

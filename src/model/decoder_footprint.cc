@@ -1,6 +1,7 @@
 // What a loaded decoder occupies, for people to read.
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "model/decoder_model.h"
 
@@ -8,8 +9,17 @@ namespace outrider {
 Footprint DecoderModel::footprint() const {
   Footprint footprint;
   std::set<std::string> kinds;
+  const auto share_of = [&](const char* kind) -> Footprint::Share& {
+    for (Footprint::Share& share : footprint.shares) {
+      if (std::string_view(share.kind) == kind) return share;
+    }
+    return footprint.shares.emplace_back(Footprint::Share{.kind = kind});
+  };
   const auto add_matrix = [&](const Matrix& matrix) {
     kinds.insert(kernels::name_of(matrix.kind()));
+    Footprint::Share& share = share_of(kernels::name_of(matrix.kind()));
+    share.n_weights += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
+    share.n_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
     footprint.weight_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
     footprint.n_parameters += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
   };
@@ -26,6 +36,7 @@ Footprint DecoderModel::footprint() const {
       add_vector(linear.bias);
     });
     for_each_norm(layer, add_norm);
+    footprint.windows.push_back(layer.attention.window);
   }
   add_norm(parts_.weights.final_norm);
   add_matrix(parts_.weights.head);

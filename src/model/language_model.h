@@ -128,6 +128,14 @@ struct Footprint {
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
+  // Packed matrices by kind, the embedding only where it is the output matrix.
+  struct Share {
+    const char* kind = "";
+    std::int64_t n_weights = 0;
+    std::int64_t n_bytes = 0;
+  };
+  std::vector<Share> shares = {};
+  std::vector<int> windows = {};  // (n_layers) tokens that a query reads back; 0: all
 };
 
 // Logits and features of a row depend on the row's token, position and ancestors alone, bit for

@@ -1,0 +1,96 @@
+// outrider bench --plan --check: the formula beside measured passes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "bench_plan.h"
+#include "bench_progress.h"
+#include "bench_text.h"
+#include "interrupt.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+// How far a prediction may be from what was measured.
+constexpr double kNearShare = 0.15;
+
+std::string to_table(const PlanCheck& check, const Model& model) {
+  const Device& device = check.device;
+  std::string text = describe_line(model, check.passes.back().context);
+  text += fmt::format(
+      "{}, {}: reads {:.3g} GB/s, {:.3g} Tops/s of products, {:.3g} billion elements of rows,\n"
+      "{:.3g} billion keys and values and {:.3g} Gops/s of attention\n\n",
+      device.name, device.source, device.bandwidth_bytes_per_second * 1e-9,
+      std::max(device.int8_ops_per_second, device.bf16_ops_per_second) * 1e-12,
+      device.row_elements_per_second * 1e-9, device.kv_elements_per_second * 1e-9,
+      device.attention_ops_per_second * 1e-9);
+  text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5}\n", "context", "rows", "measured",
+                      "predicted", "ratio");
+  for (const CheckedPass& pass : check.passes) {
+    text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5.2f}{}\n", pass.context, pass.rows,
+                        show_duration(pass.measured_seconds), show_duration(pass.predicted_seconds),
+                        pass.ratio(),
+                        pass.calibrated          ? "  attention was taken from it"
+                        : pass.is_near(kNearShare) ? ""
+                                                 : "  *");
+  }
+  return text + fmt::format("\n{} of {} predictions within {:.0f}%\n", check.n_near(kNearShare),
+                            check.n_predicted(), kNearShare * 100);
+}
+
+std::string to_json(const PlanCheck& check, const Model& model) {
+  Json object = describe(model);
+  object["bandwidth_bytes_per_second"] = check.device.bandwidth_bytes_per_second;
+  object["row_elements_per_second"] = check.device.row_elements_per_second;
+  object["kv_elements_per_second"] = check.device.kv_elements_per_second;
+  object["attention_ops_per_second"] = check.device.attention_ops_per_second;
+  object["products"] = Json::array();
+  for (const ProductRate& rate : check.device.products) {
+    object["products"].push_back({{"type", rate.type},
+                                  {"rows", rate.rows},
+                                  {"seconds_per_weight", rate.seconds_per_weight}});
+  }
+  object["passes"] = Json::array();
+  for (const CheckedPass& pass : check.passes) {
+    object["passes"].push_back({{"context", pass.context},
+                                {"rows", pass.rows},
+                                {"measured_seconds", pass.measured_seconds},
+                                {"predicted_seconds", pass.predicted_seconds},
+                                {"ratio", pass.ratio()},
+                                {"calibrated", pass.calibrated}});
+  }
+  object["predicted"] = check.n_predicted();
+  object["near"] = check.n_near(kNearShare);
+  return dump(object);
+}
+
+}  // namespace
+
+int run_plan_check(const ModelFlags& model_flags, const PlanCheckRun& run) {
+  CheckOptions options;
+  if (!run.rows.empty()) options.rows = run.rows;
+  if (!run.contexts.empty()) options.contexts = run.contexts;
+  options.rounds = run.rounds;
+  Interrupt interrupt;
+  const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
+  PlanCheck check;
+  {
+    BenchProgress progress(interrupt);
+    options.progress = [&progress](std::string_view step, double share) {
+      progress.show(step, share);
+    };
+    check = check_plan(*model, options);
+  }
+  interrupt.throw_if_raised();
+  Output output;
+  output.write(run.json ? to_json(check, *model) : to_table(check, *model));
+  output.check();
+  return 0;
+}
+
+}  // namespace outrider::cli

@@ -1,0 +1,219 @@
+// Speed on paper: what a pass of a model costs on a device and what drafts gain there, from public
+// shapes and data sheets. Nothing is run; check_plan alone measures, to say how far that is true.
+//
+//   const auto target = outrider::find_shape("llama-3.1-70b");
+//   const auto drafter = outrider::find_shape("llama-3.2-1b");
+//   outrider::SpeedPlanOptions options;
+//   options.weights = "q4_k";
+//   const auto plan = outrider::plan_speedup(target, &drafter, outrider::find_device("h200"), options);
+//   std::cout << plan.best.speedup << " with " << plan.best.n_nodes << " tokens\n";
+//
+// A pass is a sum over kinds of work, each as long as its slower half (Williams, Waterman and
+// Patterson 2009, "Roofline"):
+//
+//   products    max(bytes of weights / bandwidth, 2 * weights * rows / peak)
+//   attention   max(bytes of keys and values / bandwidth, 4 * dims * rows * context / peak)
+//   rows        what norms, rotations, gates and residuals read and write
+//   logits      4 bytes * vocabulary * rows, written
+//   fixed       of each pass, where a device has a figure
+//
+// Whatever stands here is for one device that holds all of the model. All functions are
+// thread-safe but check_plan, which times.
+#ifndef OUTRIDER_SPEED_PLAN_H_
+#define OUTRIDER_SPEED_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outrider/measure.h"
+#include "outrider/model.h"
+
+namespace outrider {
+
+// Weights of one type in a model's products: a matrix counts once, the embedding only where it is
+// the output matrix, too.
+struct WeightShare {
+  std::string type;  // "bf16", "q4_k", ...
+  double n_weights = 0;
+  double n_bytes = 0;
+};
+
+// What a decoder's cost depends on.
+struct ModelShape {
+  std::string name;
+  int n_layers = 0;
+  int dim = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int hidden_dim = 0;  // of an MLP; with experts, of each
+  int vocabulary_size = 0;
+  bool tied_head = false;  // the output matrix is the embedding
+  int n_experts = 0;       // of each layer; 0: one MLP
+  int n_active = 0;        // experts that a token takes
+  bool has_gate = true;    // an MLP is three matrices; else two
+  int n_window_layers = 0;
+  int window = 0;                          // tokens that those layers read back
+  std::vector<WeightShare> stored = {};  // of a file; empty: of a public shape
+
+  double attention_weights() const;          // of all layers
+  double mlp_weights() const;                // of all layers and experts
+  double head_weights() const;               // the output matrix
+  double n_parameters() const;               // these, and the embedding where it is another matrix
+  double kv_elements() const;                // a token has so many in all layers
+  double positions_read(int context) const;  // tokens before a row times the layers that read them
+};
+
+// Names of the public shapes, each of a model card's config.json.
+std::vector<std::string> known_shapes();
+// A name, or a model's path as Model::load takes it, whose headers are read. Throws UsageError that
+// lists the names where there is neither; Error for files.
+ModelShape find_shape(const std::string& name_or_path);
+
+// How many of the experts of a layer some of n_rows rows take, each n_active of them drawn by
+// itself and evenly: n_experts (1 - (1 - n_active / n_experts)^n_rows). Real routers are less even,
+// and neighbouring tokens are alike: fewer are read.
+double expected_experts(const ModelShape& shape, double n_rows);
+
+// How many bytes a weight of that type takes, scales included. Throws UsageError that lists the
+// types.
+double bytes_per_weight(std::string_view type);
+std::vector<std::string> known_weights();
+
+// What a measured device takes for the products with one type of weights.
+struct ProductRate {
+  std::string type;
+  int rows = 1;
+  double seconds_per_weight = 0;  // of a pass of so many rows
+};
+
+// What a pass meets. A public one has the data sheet's figures, dense, nobody else computing.
+struct Device {
+  std::string name;
+  std::string source;                    // of the figures
+  double bandwidth_bytes_per_second = 0;  // of its memory
+  // Operations (two a multiply-add) of products a second. 0: not in the data sheet; the next larger
+  // one counts.
+  double bf16_ops_per_second = 0;
+  double fp8_ops_per_second = 0;
+  double int8_ops_per_second = 0;
+  double fixed_seconds = 0;  // of a pass, whatever is in it; 0: not known
+  // Of a measured device, which takes the place of the data sheet's figures: products by type and
+  // rows, ascending, straight lines between; elements of rows; keys and values made ready, and the
+  // operations of attention behind that.
+  std::vector<ProductRate> products = {};
+  double row_elements_per_second = 0;
+  double kv_elements_per_second = 0;
+  double attention_ops_per_second = 0;
+
+  bool is_measured() const { return !products.empty(); }
+};
+
+std::vector<std::string> known_devices();
+// Throws UsageError that lists the names.
+Device find_device(std::string_view name);
+
+// A pass over the same number of rows of several sequences.
+struct PassOnPaper {
+  std::string weights = {};  // type of all matrices; empty: as stored, bf16 for public shapes
+  int rows = 1;              // of each sequence: the draft and its root
+  int context = 0;           // tokens before, of each
+  int batch = 1;             // sequences
+};
+
+// Seconds of its parts.
+struct PassSeconds {
+  double products = 0;
+  double attention = 0;
+  double rows = 0;
+  double logits = 0;
+  double fixed = 0;
+  // Of all, what waits for memory rather than for arithmetic.
+  double memory_bound = 0;
+  double weight_bytes = 0;    // read
+  double product_ops = 0;     // two a weight and row
+  double cache_bytes = 0;     // keys and values read
+  double attention_ops = 0;   // scores and sums of values
+
+  double total() const { return products + attention + rows + logits + fixed; }
+  bool waits_for_memory() const { return memory_bound * 2 >= total(); }
+};
+
+// Keys and values are bf16. Throws UsageError for numbers below 1 (context: 0) and types.
+PassSeconds pass_seconds(const ModelShape& shape, const PassOnPaper& pass, const Device& device);
+
+struct SpeedPlanOptions {
+  // The probability that a drafted token stands; or several, by the rank of a child among its
+  // siblings, as TreeProfile::accept_by_rank: then drafts are trees.
+  std::vector<double> acceptance = {0.7};
+  int length = -1;  // of the chain that is shown beside the best; -1: the best
+  std::string weights = {};
+  int context = 1024;
+  int batch = 1;
+};
+
+// A round with one draft.
+struct PlannedRound {
+  std::vector<int> level_sizes = {};  // of the draft, below its root; a chain's are 1
+  int n_nodes = 0;
+  double tau = 1;            // expected tokens
+  double draft_seconds = 0;  // levels of the drafter; 0 without one
+  double pass_seconds = 0;   // of the target over the draft and its root
+  bool waits_for_memory = true;
+  double speedup = 1;  // tau * a pass of one row / (draft_seconds + pass_seconds)
+};
+
+struct SpeedPlan {
+  PassSeconds plain;  // of the target over one row
+  PlannedRound asked;
+  PlannedRound best;  // the fastest: no nodes where no draft pays
+};
+
+// The longest chain that is looked at, and the most nodes of a tree.
+inline constexpr int kLongestPlannedChain = 16;
+inline constexpr int kMostPlannedNodes = 63;
+
+// Expected tokens of a round whose chain has so many tokens, each of which stands by itself:
+// (1 - a^(n+1)) / (1 - a) (Leviathan et al. 2023, equation 1).
+double chain_tau(double acceptance, int length);
+
+// `drafter` may be null: drafts that cost nothing, as text looked up nearly does. Chains take the
+// first share alone. Throws UsageError for shares outside of 0..1 or of a sum above 1, and lengths.
+SpeedPlan plan_speedup(const ModelShape& target, const ModelShape* drafter, const Device& device,
+                       const SpeedPlanOptions& options);
+
+struct CheckOptions {
+  std::vector<int> rows = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+  std::vector<int> contexts = {0, 1024, 4096};  // ascending; what the model has no room for is cut
+  int rounds = 5;
+  MeasureProgress progress = {};
+};
+
+// One width behind one context.
+struct CheckedPass {
+  int context = 0;
+  int rows = 1;
+  double measured_seconds = 0;  // median
+  double predicted_seconds = 0;
+  bool calibrated = false;  // a figure of the device was taken from it: no prediction
+  double ratio() const { return predicted_seconds / measured_seconds; }
+  bool is_near(double share) const { return ratio() >= 1 - share && ratio() <= 1 + share; }
+};
+
+struct PlanCheck {
+  Device device;  // as measured
+  std::vector<CheckedPass> passes;
+  int n_predicted() const;
+  int n_near(double share) const;  // of those
+};
+
+// Measures the memory, the products and the work of rows on this machine, each by itself, and
+// passes of the model in turn with them; two of these, the narrowest and the widest behind the
+// longest context, say what attention takes. Throws as measure_passes does.
+PlanCheck check_plan(const Model& model, const CheckOptions& options);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPEED_PLAN_H_

@@ -1,0 +1,118 @@
+// Predicted passes beside measured ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "measure/plan/measured_device.h"
+#include "measure/plan/shape_of_file.h"
+#include "outrider/error.h"
+#include "outrider/speed_plan.h"
+#include "tensor/kernels_in_use.h"
+
+namespace outrider {
+namespace {
+
+// Of the bar of progress, what measuring the device fills before each context and after the last:
+// a guess.
+constexpr double kShareOfDevice = 0.1;
+
+double predicted_seconds(const ModelShape& shape, int rows, int context, const Device& device) {
+  return pass_seconds(shape, {.weights = {}, .rows = rows, .context = context, .batch = 1}, device)
+      .total();
+}
+
+// The two figures of attention, out of passes over `narrow` and `wide` rows behind one context:
+// what the rest of each leaves of it is n_kv_elements / a + ops / b.
+void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPass& wide,
+                         Device& device) {
+  Device without = device;
+  without.kv_elements_per_second = without.attention_ops_per_second = INFINITY;
+  const auto work_of = [&](const CheckedPass& pass) {
+    return pass_seconds(
+        shape, {.weights = {}, .rows = pass.rows, .context = pass.context, .batch = 1}, without);
+  };
+  const PassSeconds in_narrow = work_of(narrow);
+  const PassSeconds in_wide = work_of(wide);
+  const double left_narrow = std::max(0.0, narrow.measured_seconds - in_narrow.total());
+  const double left_wide = std::max(0.0, wide.measured_seconds - in_wide.total());
+  const double n_kv_elements = in_narrow.cache_bytes / 2;
+  const double more_ops = in_wide.attention_ops - in_narrow.attention_ops;
+  const double seconds_per_op = std::max(0.0, left_wide - left_narrow) / more_ops;
+  const double reading = std::max(0.0, left_narrow - seconds_per_op * in_narrow.attention_ops);
+  // Infinite where a pass took no more than its rest: attention is then free, as far as can be told.
+  device.attention_ops_per_second = 1 / seconds_per_op;
+  device.kv_elements_per_second = n_kv_elements / reading;
+  narrow.calibrated = wide.calibrated = true;
+}
+
+}  // namespace
+
+int PlanCheck::n_predicted() const {
+  return static_cast<int>(std::count_if(passes.begin(), passes.end(),
+                                        [](const CheckedPass& pass) { return !pass.calibrated; }));
+}
+
+int PlanCheck::n_near(double share) const {
+  return static_cast<int>(
+      std::count_if(passes.begin(), passes.end(), [share](const CheckedPass& pass) {
+        return !pass.calibrated && pass.is_near(share);
+      }));
+}
+
+PlanCheck check_plan(const Model& model, const CheckOptions& options) {
+  if (options.contexts.empty()) {
+    throw UsageError("check plan", "contexts", "at least one number", "none");
+  }
+  PassOptions pass_options;
+  pass_options.rows = options.rows;
+  pass_options.rounds = options.rounds;
+  check_passes(pass_options);
+
+  const int room = model.summary().context_length - options.rows.back();
+  std::vector<int> contexts;
+  for (const int context : options.contexts) {
+    const int cut = std::max(0, std::min(context, room));
+    if (contexts.empty() || cut > contexts.back()) contexts.push_back(cut);
+  }
+
+  const ModelShape shape = shape_of_model(model);
+  if (options.progress) options.progress("packing weights", 0);
+  MeasuredDevice machine(shape, choose_kernels(model.summary().kernels), model.summary().threads);
+  const double share_of_context = 1.0 / static_cast<double>(contexts.size());
+  PlanCheck check;
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    const double done = share_of_context * static_cast<double>(i);
+    if (options.progress) options.progress("memory, products, rows", done);
+    machine.measure();
+    pass_options.context = contexts[i];
+    pass_options.progress = [&](std::string_view step, double share) {
+      if (!options.progress) return;
+      const double within = kShareOfDevice + (1 - kShareOfDevice) * share;
+      options.progress(fmt::format("context {}, {}", contexts[i], step),
+                       done + share_of_context * within);
+    };
+    for (const PassCost& pass : measure_passes(model, pass_options).passes) {
+      CheckedPass& checked = check.passes.emplace_back();
+      checked.context = contexts[i];
+      checked.rows = pass.rows;
+      checked.measured_seconds = pass.seconds.median;
+    }
+  }
+  machine.measure();
+  check.device = machine.device();
+
+  if (contexts.back() > 0 && options.rows.size() > 1) {
+    const std::size_t n_widths = check.passes.size() / contexts.size();
+    calibrate_attention(shape, check.passes[check.passes.size() - n_widths], check.passes.back(),
+                        check.device);
+  }
+  for (CheckedPass& pass : check.passes) {
+    pass.predicted_seconds = predicted_seconds(shape, pass.rows, pass.context, check.device);
+  }
+  return check;
+}
+
+}  // namespace outrider

@@ -1,0 +1,55 @@
+// This machine as a Device: what its memory, its products and the work of rows take, each measured
+// by itself.
+#ifndef OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
+#define OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
+
+#include <vector>
+
+#include "measure/stream_read.h"
+#include "outrider/speed_plan.h"
+#include "tensor/matrix.h"
+
+namespace outrider {
+
+// Rows at which products are timed. Between them lie straight lines, but for the step from 8 to 9,
+// where the matrix units begin to be used (src/kernels/amx.cc).
+inline constexpr int kTimedRows[] = {1, 2, 4, 8, 9, 16, 32};
+
+// Weights of the kinds, numbers and bytes that a model has, in matrices of (hidden_dim, dim), so
+// that caches hold as much of them from one pass to the next. Not thread-safe; nothing else may
+// compute meanwhile.
+class MeasuredDevice {
+ public:
+  // Packs the weights. The table outlives it. Throws Error where there is no memory.
+  MeasuredDevice(const ModelShape& shape, const KernelTable& table, int n_threads);
+
+  // All figures once more. Devices are of the medians of all calls.
+  void measure();
+  Device device() const;
+
+ private:
+  struct Kind {
+    WeightKind kind = WeightKind::f32;
+    std::vector<Matrix> matrices;
+    double n_weights = 0;
+  };
+
+  void measure_products(std::size_t timed);
+  double row_elements_per_second() const;
+
+  const KernelTable& table_;
+  int n_threads_;
+  ModelShape shape_;
+  StreamRead read_;
+  std::vector<Kind> kinds_;
+  std::vector<double> bandwidths_;
+  std::vector<double> row_rates_;
+  std::vector<std::vector<std::vector<double>>> seconds_;  // (kinds, timed rows, calls) a weight
+};
+
+// What one row of a pass reads and writes between products, in numbers.
+double row_elements(const ModelShape& shape);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
