@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -15,9 +16,8 @@
 namespace outrider {
 namespace {
 
-// Of the bar of progress, what measuring the device fills before each context and after the last:
-// a guess.
-constexpr double kShareOfDevice = 0.1;
+// The memory is read as far as the model's weights go, by the device's own measurement.
+constexpr std::int64_t kNoReading = 4096;
 
 double predicted_seconds(const ModelShape& shape, int rows, int context, const Device& device) {
   return pass_seconds(shape, {.weights = {}, .rows = rows, .context = context, .batch = 1}, device)
@@ -69,6 +69,7 @@ PlanCheck check_plan(const Model& model, const CheckOptions& options) {
   PassOptions pass_options;
   pass_options.rows = options.rows;
   pass_options.rounds = options.rounds;
+  pass_options.read_bytes = kNoReading;
   check_passes(pass_options);
 
   const int room = model.summary().context_length - options.rows.back();
@@ -81,18 +82,18 @@ PlanCheck check_plan(const Model& model, const CheckOptions& options) {
   const ModelShape shape = shape_of_model(model);
   if (options.progress) options.progress("packing weights", 0);
   MeasuredDevice machine(shape, choose_kernels(model.summary().kernels), model.summary().threads);
-  const double share_of_context = 1.0 / static_cast<double>(contexts.size());
+  for (int figure = 0; figure < MeasuredDevice::kFigures; ++figure) machine.measure_next();
+  const auto n_contexts = static_cast<double>(contexts.size());
   PlanCheck check;
   for (std::size_t i = 0; i < contexts.size(); ++i) {
-    const double done = share_of_context * static_cast<double>(i);
-    if (options.progress) options.progress("memory, products, rows", done);
-    machine.measure();
     pass_options.context = contexts[i];
+    // Called between all that is timed: there the device is measured in turn with the passes.
     pass_options.progress = [&](std::string_view step, double share) {
-      if (!options.progress) return;
-      const double within = kShareOfDevice + (1 - kShareOfDevice) * share;
-      options.progress(fmt::format("context {}, {}", contexts[i], step),
-                       done + share_of_context * within);
+      if (options.progress) {
+        options.progress(fmt::format("context {}, {}", contexts[i], step),
+                         (static_cast<double>(i) + share) / n_contexts);
+      }
+      if (step.starts_with("round")) machine.measure_next();
     };
     for (const PassCost& pass : measure_passes(model, pass_options).passes) {
       CheckedPass& checked = check.passes.emplace_back();
@@ -101,7 +102,6 @@ PlanCheck check_plan(const Model& model, const CheckOptions& options) {
       checked.measured_seconds = pass.seconds.median;
     }
   }
-  machine.measure();
   check.device = machine.device();
 
   if (contexts.back() > 0 && options.rows.size() > 1) {

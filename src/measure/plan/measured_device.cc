@@ -20,8 +20,23 @@ using Clock = std::chrono::steady_clock;
 
 // A sample repeats until this much time is gone, as passes do (pass_costs.cc).
 constexpr double kShortestSample_seconds = 0.05;
-// The longest blocks that weights are stored in.
-constexpr int kLongestBlock = 256;
+// Elements of k that a kind's blocks share (src/kernels/formats).
+int block_of(WeightKind kind) {
+  switch (kind) {
+    case WeightKind::q2_k:
+    case WeightKind::q3_k:
+    case WeightKind::q4_k:
+    case WeightKind::q5_k:
+    case WeightKind::q6_k:
+    case WeightKind::iq4_xs:
+      return 256;
+    default:
+      return kernels::kGroup;
+  }
+}
+
+int whole_blocks(int k, int block) { return (k + block - 1) / block * block; }
+
 // Rows of the measurement of rows' work: enough for every thread of a small machine.
 constexpr int kRowsOfWork = 16;
 
@@ -54,34 +69,53 @@ MeasuredDevice::MeasuredDevice(const ModelShape& shape, const KernelTable& table
         for (const WeightShare& stored : shape.stored) n_bytes += stored.n_bytes;
         return static_cast<std::size_t>(n_bytes);
       }(), n_threads) {
-  const int k = (shape.dim + kLongestBlock - 1) / kLongestBlock * kLongestBlock;
   for (const WeightShare& stored : shape.stored) {
     Kind& kind = kinds_.emplace_back();
     kind.kind = kind_named(stored.type);
-    const PatternWeights weights(kind.kind, shape.hidden_dim, k);
+    kind.narrow = whole_blocks(shape.dim, block_of(kind.kind));
+    kind.wide = whole_blocks(shape.hidden_dim, block_of(kind.kind));
+    const PatternWeights up(kind.kind, shape.hidden_dim, kind.narrow);
+    const PatternWeights down(kind.kind, shape.dim, kind.wide);
     while (kind.n_weights < stored.n_weights) {
-      kind.matrices.push_back(Matrix::pack(weights, table, n_threads));
-      kind.n_weights += static_cast<double>(shape.hidden_dim) * k;
+      const bool is_down = kind.matrices.size() % 3 == 2;
+      const Matrix& added =
+          kind.matrices.emplace_back(Matrix::pack(is_down ? down : up, table, n_threads));
+      kind.n_weights += static_cast<double>(added.n_columns()) * added.k();
     }
   }
   seconds_.assign(kinds_.size(), std::vector<std::vector<double>>(std::size(kTimedRows)));
 }
 
-void MeasuredDevice::measure() {
-  bandwidths_.push_back(read_.bytes_per_second());
-  for (std::size_t timed = 0; timed < std::size(kTimedRows); ++timed) measure_products(timed);
-  row_rates_.push_back(row_elements_per_second());
+void MeasuredDevice::measure_next() {
+  if (next_ == 0) {
+    bandwidths_.push_back(read_.bytes_per_second());
+  } else if (next_ == 1) {
+    row_rates_.push_back(row_elements_per_second());
+  } else {
+    measure_products(static_cast<std::size_t>(next_) - 2);
+  }
+  next_ = (next_ + 1) % kFigures;
+}
+
+InputForms MeasuredDevice::forms() const {
+  InputForms forms;
+  for (const Kind& kind : kinds_) forms |= kind.matrices.front().reads();
+  return forms;
 }
 
 // All weights once or several times, each kind's share of the time by itself.
 void MeasuredDevice::measure_products(std::size_t timed) {
   const int n_rows = kTimedRows[timed];
-  InputForms forms;
-  for (const Kind& kind : kinds_) forms |= kind.matrices.front().reads();
-  Activations x;
-  x.resize(n_rows, kinds_.front().matrices.front().k(), forms);
-  fill(x, table_);
-  std::vector<float> y(static_cast<std::size_t>(n_rows) * shape_.hidden_dim);
+  std::vector<Activations> narrow(kinds_.size());
+  std::vector<Activations> wide(kinds_.size());
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    narrow[i].resize(n_rows, kinds_[i].narrow, forms());
+    wide[i].resize(n_rows, kinds_[i].wide, forms());
+    fill(narrow[i], table_);
+    fill(wide[i], table_);
+  }
+  const int y_stride = std::max(shape_.hidden_dim, shape_.dim);
+  std::vector<float> y(static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(y_stride));
   std::vector<double> totals(kinds_.size());
   int n_sweeps = 0;
   double total = 0;
@@ -90,7 +124,9 @@ void MeasuredDevice::measure_products(std::size_t timed) {
       const auto begin = Clock::now();
       run_team(n_threads_, [&](const Team& team) {
         for (const Matrix& matrix : kinds_[i].matrices) {
-          matrix.multiply(team, x, y.data(), static_cast<std::size_t>(shape_.hidden_dim));
+          const bool is_down = matrix.n_columns() == shape_.dim && matrix.k() == kinds_[i].wide;
+          matrix.multiply(team, is_down ? wide[i] : narrow[i], y.data(),
+                          static_cast<std::size_t>(y_stride));
           team.barrier();
         }
       });
@@ -110,14 +146,12 @@ double MeasuredDevice::row_elements_per_second() const {
   ModelShape layer = shape_;
   layer.n_layers = 1;
   const double n_elements = (row_elements(layer) - 2.0 * layer.dim) * kRowsOfWork;
-  InputForms forms;
-  for (const Kind& kind : kinds_) forms |= kind.matrices.front().reads();
   Activations narrow;
   Activations heads;
   Activations wide;
-  narrow.resize(kRowsOfWork, layer.dim, forms);
-  heads.resize(kRowsOfWork, layer.n_heads * layer.head_dim, forms);
-  wide.resize(kRowsOfWork, layer.hidden_dim, forms);
+  narrow.resize(kRowsOfWork, layer.dim, forms());
+  heads.resize(kRowsOfWork, layer.n_heads * layer.head_dim, forms());
+  wide.resize(kRowsOfWork, layer.hidden_dim, forms());
   for (Activations* const x : {&narrow, &heads, &wide}) fill(*x, table_);
   const std::vector<float> ones(static_cast<std::size_t>(layer.dim), 1);
   const std::vector<float> angles(static_cast<std::size_t>(layer.head_dim), 0.5F);

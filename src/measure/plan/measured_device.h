@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
 #define OUTRIDER_MEASURE_PLAN_MEASURED_DEVICE_H_
 
+#include <iterator>
 #include <vector>
 
 #include "measure/stream_read.h"
@@ -15,26 +16,33 @@ namespace outrider {
 // where the matrix units begin to be used (src/kernels/amx.cc).
 inline constexpr int kTimedRows[] = {1, 2, 4, 8, 9, 16, 32};
 
-// Weights of the kinds, numbers and bytes that a model has, in matrices of (hidden_dim, dim), so
-// that caches hold as much of them from one pass to the next. Not thread-safe; nothing else may
-// compute meanwhile.
+// Weights of the kinds, numbers and bytes that a model has, so that caches hold as much of them from
+// one pass to the next, in matrices of an MLP's shapes: two of (hidden_dim, dim), one of (dim,
+// hidden_dim). What a product takes beside its weights is per row of k, so that k matters. Not
+// thread-safe; nothing else may compute meanwhile.
 class MeasuredDevice {
  public:
   // Packs the weights. The table outlives it. Throws Error where there is no memory.
   MeasuredDevice(const ModelShape& shape, const KernelTable& table, int n_threads);
 
-  // All figures once more. Devices are of the medians of all calls.
-  void measure();
+  // The next figure, in turn: the memory, the products of each number of rows, the rows' own work.
+  // So that a machine which drifts does so alike for these and for what is timed between calls.
+  void measure_next();
+  // Of the medians of all calls; every figure was measured.
   Device device() const;
+  static constexpr int kFigures = 2 + static_cast<int>(std::size(kTimedRows));
 
  private:
   struct Kind {
     WeightKind kind = WeightKind::f32;
     std::vector<Matrix> matrices;
     double n_weights = 0;
+    int narrow = 0;  // dim, whole blocks of the kind
+    int wide = 0;    // hidden_dim, likewise
   };
 
   void measure_products(std::size_t timed);
+  InputForms forms() const;
   double row_elements_per_second() const;
 
   const KernelTable& table_;
@@ -42,6 +50,7 @@ class MeasuredDevice {
   ModelShape shape_;
   StreamRead read_;
   std::vector<Kind> kinds_;
+  int next_ = 0;  // of kFigures
   std::vector<double> bandwidths_;
   std::vector<double> row_rates_;
   std::vector<std::vector<std::vector<double>>> seconds_;  // (kinds, timed rows, calls) a weight
