@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,18 +30,22 @@ std::string to_table(const PlanCheck& check, const Model& model) {
       std::max(device.int8_ops_per_second, device.bf16_ops_per_second) * 1e-12,
       device.row_elements_per_second * 1e-9, device.kv_elements_per_second * 1e-9,
       device.attention_ops_per_second * 1e-9);
-  text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5}\n", "context", "rows", "measured",
-                      "predicted", "ratio");
+  text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5}  {:>8}\n", "context", "rows", "measured",
+                      "predicted", "ratio", "roofline");
   for (const CheckedPass& pass : check.passes) {
-    text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5.2f}{}\n", pass.context, pass.rows,
+    const bool is_near = std::abs(pass.ratio() - 1) <= kNearShare;
+    text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5.2f}  {:>8.2f}{}\n", pass.context, pass.rows,
                         show_duration(pass.measured_seconds), show_duration(pass.predicted_seconds),
-                        pass.ratio(),
-                        pass.calibrated          ? "  attention was taken from it"
-                        : pass.is_near(kNearShare) ? ""
-                                                 : "  *");
+                        pass.ratio(), pass.roofline_ratio(),
+                        pass.calibrated ? "  attention was taken from it"
+                        : is_near       ? ""
+                                        : "  *");
   }
-  return text + fmt::format("\n{} of {} predictions within {:.0f}%\n", check.n_near(kNearShare),
-                            check.n_predicted(), kNearShare * 100);
+  return text + fmt::format(
+                    "\n{} of {} predictions within {:.0f}%; {} by the roofline alone, the read's "
+                    "speed and\nthe peak of products of many rows\n",
+                    check.n_near(kNearShare), check.n_predicted(), kNearShare * 100,
+                    check.n_near_roofline(kNearShare));
 }
 
 std::string to_json(const PlanCheck& check, const Model& model) {
@@ -62,10 +67,12 @@ std::string to_json(const PlanCheck& check, const Model& model) {
                                 {"measured_seconds", pass.measured_seconds},
                                 {"predicted_seconds", pass.predicted_seconds},
                                 {"ratio", pass.ratio()},
+                                {"roofline_seconds", pass.roofline_seconds},
                                 {"calibrated", pass.calibrated}});
   }
   object["predicted"] = check.n_predicted();
   object["near"] = check.n_near(kNearShare);
+  object["near_by_roofline"] = check.n_near_roofline(kNearShare);
   return dump(object);
 }
 

@@ -143,8 +143,8 @@ TEST_F(BenchCommand, RefusesInOneLine) {
     return words;
   };
   for (const Case& bad :
-       {Case{{}, "one of --passes, --simulate-acceptance, --methods, got none"},
-        Case{{"--json"}, "one of --passes, --simulate-acceptance, --methods, got none"},
+       {Case{{}, "one of --passes, --simulate-acceptance, --methods, --plan, got none"},
+        Case{{"--json"}, "one of --passes, --simulate-acceptance, --methods, --plan, got none"},
         Case{simulate({"--passes"}), "got several"},
         Case{{"--passes", "--rows", "0"}, "--rows"},
         Case{{"--passes", "--rows", "1,257"}, "numbers from 1 to 256, got 257"},

@@ -197,16 +197,20 @@ struct CheckedPass {
   int rows = 1;
   double measured_seconds = 0;  // median
   double predicted_seconds = 0;
+  // As if the device had a data sheet: its bandwidth and the peak of its products alone.
+  double roofline_seconds = 0;
   bool calibrated = false;  // a figure of the device was taken from it: no prediction
   double ratio() const { return predicted_seconds / measured_seconds; }
-  bool is_near(double share) const { return ratio() >= 1 - share && ratio() <= 1 + share; }
+  double roofline_ratio() const { return roofline_seconds / measured_seconds; }
 };
 
 struct PlanCheck {
   Device device;  // as measured
   std::vector<CheckedPass> passes;
   int n_predicted() const;
-  int n_near(double share) const;  // of those
+  // Of those, how many ratios are within 1 - share to 1 + share.
+  int n_near(double share) const;
+  int n_near_roofline(double share) const;
 };
 
 // Measures the memory, the products and the work of rows on this machine, each by itself, and

@@ -24,8 +24,18 @@ double predicted_seconds(const ModelShape& shape, int rows, int context, const D
       .total();
 }
 
+// What a data sheet would say of a measured device.
+Device data_sheet_of(const Device& device) {
+  Device sheet;
+  sheet.name = device.name;
+  sheet.bandwidth_bytes_per_second = device.bandwidth_bytes_per_second;
+  sheet.bf16_ops_per_second = device.bf16_ops_per_second;
+  sheet.int8_ops_per_second = device.int8_ops_per_second;
+  return sheet;
+}
+
 // The two figures of attention, out of passes over `narrow` and `wide` rows behind one context:
-// what the rest of each leaves of it is n_kv_elements / a + ops / b.
+// what the rest of each leaves of it is kv_elements / a + ops / b, two equations for a and b.
 void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPass& wide,
                          Device& device) {
   Device without = device;
@@ -38,13 +48,25 @@ void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPa
   const PassSeconds in_wide = work_of(wide);
   const double left_narrow = std::max(0.0, narrow.measured_seconds - in_narrow.total());
   const double left_wide = std::max(0.0, wide.measured_seconds - in_wide.total());
-  const double n_kv_elements = in_narrow.cache_bytes / 2;
-  const double more_ops = in_wide.attention_ops - in_narrow.attention_ops;
-  const double seconds_per_op = std::max(0.0, left_wide - left_narrow) / more_ops;
-  const double reading = std::max(0.0, left_narrow - seconds_per_op * in_narrow.attention_ops);
+  // Keys and values are bf16.
+  const double kv_narrow = in_narrow.cache_bytes / 2;
+  const double kv_wide = in_wide.cache_bytes / 2;
+  const double ops_narrow = in_narrow.attention_ops;
+  const double ops_wide = in_wide.attention_ops;
+  const double determinant = kv_narrow * ops_wide - kv_wide * ops_narrow;
+  double seconds_per_kv = (left_narrow * ops_wide - left_wide * ops_narrow) / determinant;
+  double seconds_per_op = (left_wide * kv_narrow - left_narrow * kv_wide) / determinant;
+  // Times that noise makes negative: the wide pass then says it all.
+  if (seconds_per_kv < 0) {
+    seconds_per_kv = 0;
+    seconds_per_op = left_wide / ops_wide;
+  } else if (seconds_per_op < 0) {
+    seconds_per_op = 0;
+    seconds_per_kv = left_wide / kv_wide;
+  }
   // Infinite where a pass took no more than its rest: attention is then free, as far as can be told.
   device.attention_ops_per_second = 1 / seconds_per_op;
-  device.kv_elements_per_second = n_kv_elements / reading;
+  device.kv_elements_per_second = 1 / seconds_per_kv;
   narrow.calibrated = wide.calibrated = true;
 }
 
@@ -58,7 +80,14 @@ int PlanCheck::n_predicted() const {
 int PlanCheck::n_near(double share) const {
   return static_cast<int>(
       std::count_if(passes.begin(), passes.end(), [share](const CheckedPass& pass) {
-        return !pass.calibrated && pass.is_near(share);
+        return !pass.calibrated && std::abs(pass.ratio() - 1) <= share;
+      }));
+}
+
+int PlanCheck::n_near_roofline(double share) const {
+  return static_cast<int>(
+      std::count_if(passes.begin(), passes.end(), [share](const CheckedPass& pass) {
+        return !pass.calibrated && std::abs(pass.roofline_ratio() - 1) <= share;
       }));
 }
 
@@ -109,8 +138,10 @@ PlanCheck check_plan(const Model& model, const CheckOptions& options) {
     calibrate_attention(shape, check.passes[check.passes.size() - n_widths], check.passes.back(),
                         check.device);
   }
+  const Device sheet = data_sheet_of(check.device);
   for (CheckedPass& pass : check.passes) {
     pass.predicted_seconds = predicted_seconds(shape, pass.rows, pass.context, check.device);
+    pass.roofline_seconds = predicted_seconds(shape, pass.rows, pass.context, sheet);
   }
   return check;
 }

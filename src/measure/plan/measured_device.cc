@@ -39,6 +39,8 @@ int whole_blocks(int k, int block) { return (k + block - 1) / block * block; }
 
 // Rows of the measurement of rows' work: enough for every thread of a small machine.
 constexpr int kRowsOfWork = 16;
+// So many times before threads meet: in a pass they have met already when this work begins.
+constexpr int kTurnsOfWork = 64;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -154,7 +156,9 @@ double MeasuredDevice::row_elements_per_second() const {
   wide.resize(kRowsOfWork, layer.hidden_dim, forms());
   for (Activations* const x : {&narrow, &heads, &wide}) fill(*x, table_);
   const std::vector<float> ones(static_cast<std::size_t>(layer.dim), 1);
-  const std::vector<float> angles(static_cast<std::size_t>(layer.head_dim), 0.5F);
+  // A turn that leaves lengths alone: numbers that shrink would become subnormal.
+  const std::vector<float> cosines(static_cast<std::size_t>(layer.head_dim), 0.6F);
+  const std::vector<float> sines(static_cast<std::size_t>(layer.head_dim), 0.8F);
   std::vector<float> up(static_cast<std::size_t>(layer.hidden_dim) * kRowsOfWork, 0.5F);
   constexpr float kEpsilon = 1e-5F;
   constexpr double kSample_seconds = 0.01;
@@ -163,7 +167,9 @@ double MeasuredDevice::row_elements_per_second() const {
   for (double seconds = 0; seconds < kSample_seconds; seconds = seconds_since(begin)) {
     run_team(n_threads_, [&](const Team& team) {
       const Range rows = team.share(kRowsOfWork);
-      for (auto at = static_cast<int>(rows.begin); at < rows.end; ++at) {
+      const std::int64_t n_shared = rows.end - rows.begin;
+      for (std::int64_t turn = 0; turn < n_shared * kTurnsOfWork; ++turn) {
+        const auto at = static_cast<int>(rows.begin + turn % n_shared);
         for (int norm = 0; norm < 2; ++norm) {
           table_.rms_norm(narrow.row(at), ones.data(), layer.dim, kEpsilon, narrow.row(at));
           table_.add(narrow.row(at), ones.data(), layer.dim);
@@ -171,7 +177,7 @@ double MeasuredDevice::row_elements_per_second() const {
         }
         for (int head = 0; head < layer.n_heads; ++head) {
           table_.rotate(heads.row(at) + static_cast<std::ptrdiff_t>(head) * layer.head_dim,
-                        angles.data(), angles.data(), layer.head_dim / 2);
+                        cosines.data(), sines.data(), layer.head_dim / 2);
         }
         heads.finish_row(table_, at);
         table_.silu_multiply(up.data() + static_cast<std::ptrdiff_t>(at) * layer.hidden_dim,
@@ -180,7 +186,7 @@ double MeasuredDevice::row_elements_per_second() const {
         wide.finish_row(table_, at);
       }
     });
-    n_done += n_elements;
+    n_done += n_elements * kTurnsOfWork;
   }
   return n_done / seconds_since(begin);
 }

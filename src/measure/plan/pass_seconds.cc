@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/tensor_source.h"
+#include "kernels/table.h"
 #include "measure/plan/measured_device.h"
 #include "outrider/error.h"
 #include "outrider/speed_plan.h"
@@ -169,6 +171,10 @@ class PassSum {
   PassSeconds sum_;
 };
 
+double whole_chunks(double n_keys) {
+  return std::ceil(n_keys / kernels::kChunkKeys) * kernels::kChunkKeys;
+}
+
 void require_at_least(const char* what, int value, int least) {
   if (value >= least) return;
   throw UsageError(kOperation, what, fmt::format("{} or more", least), fmt::format("{}", value));
@@ -221,13 +227,19 @@ PassSeconds pass_seconds(const ModelShape& shape, const PassOnPaper& pass, const
   }
 
   // Tokens before are read once for all rows of a sequence. A row also attends to those of the
-  // draft before it and to itself: of a chain, half of them on average.
+  // draft before it and to itself: of a chain, half of them on average. This machine's kernels
+  // weigh whole chunks, and what is not in every row's reach is read row by row.
   const double kv_width = 2.0 * shape.n_kv_heads * shape.head_dim;
   const double before = shape.positions_read(pass.context);
   const double among = static_cast<double>(shape.n_layers) * (pass.rows + 1) / 2;
-  const double n_kv_elements = pass.batch * before * kv_width;
+  double weighed = before + among;
+  double n_kv_elements = pass.batch * before * kv_width;
+  if (device.is_measured()) {
+    weighed = before + static_cast<double>(shape.n_layers) * whole_chunks(among / shape.n_layers);
+    n_kv_elements += n_rows * among * kv_width;
+  }
   sum.add_attention({.n_bytes = n_kv_elements * kBytesOfActivation,
-                     .n_ops = 4.0 * shape.n_heads * shape.head_dim * (before + among) * n_rows},
+                     .n_ops = 4.0 * shape.n_heads * shape.head_dim * weighed * n_rows},
                     n_kv_elements);
   sum.add_rows(row_elements(shape) * n_rows);
   sum.add_logits(shape.vocabulary_size * n_rows);
