@@ -87,7 +87,8 @@ void take_model_flags(BenchFlags& flags) {
   if (flags.model.model.empty()) {
     throw UsageError("read flags", "--model", "a model's path", "none");
   }
-  if (!flags.weights.empty() && std::find(kHeld.begin(), kHeld.end(), flags.weights) == kHeld.end()) {
+  if (!flags.weights.empty() &&
+      std::find(kHeld.begin(), kHeld.end(), flags.weights) == kHeld.end()) {
     throw UsageError("read flags", "--weights", fmt::format("one of {}", fmt::join(kHeld, ", ")),
                      flags.weights);
   }

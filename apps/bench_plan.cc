@@ -90,10 +90,10 @@ std::string show_formula(const PlannedPair& pair, const PlannedOnDevice& first,
                                          .batch = options.batch},
                                         device);
   const auto shown = [](double seconds) { return show_duration(seconds); };
-  std::string text = fmt::format(
-      "\nOn {}, {} ({:.4g} GB/s, {:.4g} bf16 and {:.4g} int8 Tops/s):\n", device.name,
-      device.source, device.bandwidth_bytes_per_second * 1e-9, device.bf16_ops_per_second * 1e-12,
-      device.int8_ops_per_second * 1e-12);
+  std::string text =
+      fmt::format("\nOn {}, {} ({:.4g} GB/s, {:.4g} bf16 and {:.4g} int8 Tops/s):\n", device.name,
+                  device.source, device.bandwidth_bytes_per_second * 1e-9,
+                  device.bf16_ops_per_second * 1e-12, device.int8_ops_per_second * 1e-12);
   text += fmt::format(
       "  c(n) = products max(bytes/bandwidth, 2 weights n/peak) + attention max(bytes, ops)\n"
       "         + rows + logits + fixed\n"
@@ -113,9 +113,10 @@ std::string show_formula(const PlannedPair& pair, const PlannedOnDevice& first,
     text += fmt::format("  tau = {:.3f}, of the tree that {} shares by rank plan\n", round.tau,
                         options.acceptance.size());
   }
-  text += fmt::format("  speed-up = tau c(1) / (draft + c({})) = {:.3f} * {} / ({} + {}) = {:.2f}\n",
-                      round.n_nodes + 1, round.tau, shown(first.plan.plain.total()),
-                      shown(round.draft_seconds), shown(round.pass_seconds), round.speedup);
+  text +=
+      fmt::format("  speed-up = tau c(1) / (draft + c({})) = {:.3f} * {} / ({} + {}) = {:.2f}\n",
+                  round.n_nodes + 1, round.tau, shown(first.plan.plain.total()),
+                  shown(round.draft_seconds), shown(round.pass_seconds), round.speedup);
   if (pair.target.n_experts > 0) {
     const double n_rows = static_cast<double>(round.n_nodes + 1) * options.batch;
     text += fmt::format("  experts read = {0} (1 - (1 - {1}/{0})^{2:g}) = {3:.2f} of a layer\n",
@@ -197,8 +198,10 @@ std::string to_json(const PlannedPair& pair, const std::vector<PlannedOnDevice>&
     entry["int8_ops_per_second"] = one.device.int8_ops_per_second;
     entry["fixed_seconds"] = one.device.fixed_seconds > 0 ? Json(one.device.fixed_seconds) : Json();
     const PassSeconds& plain = one.plan.plain;
-    entry["plain"] = {{"seconds", plain.total()},   {"products", plain.products},
-                      {"attention", plain.attention}, {"rows", plain.rows},
+    entry["plain"] = {{"seconds", plain.total()},
+                      {"products", plain.products},
+                      {"attention", plain.attention},
+                      {"rows", plain.rows},
                       {"logits", plain.logits}};
     entry["asked"] = to_json(one.plan.asked);
     entry["best"] = to_json(one.plan.best);

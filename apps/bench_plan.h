@@ -1,5 +1,5 @@
-// outrider bench --plan: what drafts would gain on devices that are not at hand, and how far that is
-// true here.
+// outrider bench --plan: what drafts would gain on devices that are not at hand, and how far that
+// is true here.
 #ifndef OUTRIDER_APPS_BENCH_PLAN_H_
 #define OUTRIDER_APPS_BENCH_PLAN_H_
 

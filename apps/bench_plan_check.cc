@@ -34,9 +34,9 @@ std::string to_table(const PlanCheck& check, const Model& model) {
                       "predicted", "ratio", "roofline");
   for (const CheckedPass& pass : check.passes) {
     const bool is_near = std::abs(pass.ratio() - 1) <= kNearShare;
-    text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5.2f}  {:>8.2f}{}\n", pass.context, pass.rows,
-                        show_duration(pass.measured_seconds), show_duration(pass.predicted_seconds),
-                        pass.ratio(), pass.roofline_ratio(),
+    text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5.2f}  {:>8.2f}{}\n", pass.context,
+                        pass.rows, show_duration(pass.measured_seconds),
+                        show_duration(pass.predicted_seconds), pass.ratio(), pass.roofline_ratio(),
                         pass.calibrated ? "  attention was taken from it"
                         : is_near       ? ""
                                         : "  *");

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "base/float16.h"
 #include "bench/bench_main.h"
 #include "kernels/dispatch.h"
+#include "measure/pattern_weights.h"
 #include "measure/stream_read.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
@@ -29,40 +29,6 @@ const bool kCached = std::getenv("OUTRIDER_BENCH_CACHED") != nullptr;
 const int kColumns = kCached ? 1024 : 5632;
 const std::size_t kBytes = kCached ? 1 : std::size_t{1} << 30;
 constexpr auto kPerSecond = benchmark::Counter::kIsIterationInvariantRate;
-
-// Rows that cost nothing to make: the products' time does not depend on the values, as long as none
-// is subnormal.
-class PatternReader : public WeightReader {
- public:
-  explicit PatternReader(WeightKind kind) : kind_(kind) {
-    std::vector<float> values(std::size_t{16} * kDepth);
-    std::uint32_t state = 1;
-    for (float& value : values) {
-      state = state * 1664525U + 1013904223U;
-      value = static_cast<float>(state >> 8) * 0x1p-24F - 0.5F;
-    }
-    if (kind <= WeightKind::int4) {
-      quantize_weights(values, 16, kDepth, kind, rows_);
-      return;
-    }
-    // Formats of files: as many numbers of every sort as any of them has.
-    constexpr std::size_t kNumbers = std::size_t{16} * kDepth / 16;
-    for (const float value : values) rows_.codes.push_back(value < 0 ? 1 : 2);
-    rows_.scales.assign(kNumbers, to_f16(0.01F).bits);
-    rows_.minimums.assign(kNumbers, to_f16(0.02F).bits);
-    rows_.sub_scales.assign(kNumbers, 5);
-    rows_.sub_minimums.assign(kNumbers, 3);
-    rows_.f32_scales.assign(kNumbers, 0.0625F);
-  }
-  WeightKind kind() const override { return kind_; }
-  std::int64_t n_rows() const override { return kColumns; }
-  std::int64_t k() const override { return kDepth; }
-  void read(std::int64_t, std::int64_t, WeightRows& rows) const override { rows = rows_; }
-
- private:
-  WeightKind kind_;
-  WeightRows rows_;
-};
 
 void stream_read(benchmark::State& state) {
   const StreamRead read(kBytes, default_threads());
@@ -116,7 +82,7 @@ void register_benchmarks() {
         benchmark::RegisterBenchmark(
             name.c_str(),
             [=](benchmark::State& state) {
-              const PatternReader reader(static_cast<WeightKind>(kind));
+              const PatternWeights reader(static_cast<WeightKind>(kind), kColumns, kDepth);
               std::size_t bytes = 0;
               for (const Matrix& matrix : *weights) bytes += matrix.packed_bytes();
               while (bytes < kBytes) {

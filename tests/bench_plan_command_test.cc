@@ -30,10 +30,10 @@ TEST(BenchPlanCommand, PrintsOneScreen) {
                                 "--weights", "q4_k", "--tree", "chain:5"});
   EXPECT_EQ(done.status, 0) << done.err;
   EXPECT_THAT(done.err, IsEmpty());
-  EXPECT_THAT(done.out, AllOf(HasSubstr("llama-3.1-70b"), HasSubstr("llama-3.2-1b"),
-                              HasSubstr("\nh200 "), HasSubstr("\nl4 "), HasSubstr("memory"),
-                              HasSubstr("c(6) = "), HasSubstr("tau = (1 - 0.7^6) / (1 - 0.7)"),
-                              HasSubstr("fixed: not known")));
+  EXPECT_THAT(done.out,
+              AllOf(HasSubstr("llama-3.1-70b"), HasSubstr("llama-3.2-1b"), HasSubstr("\nh200 "),
+                    HasSubstr("\nl4 "), HasSubstr("memory"), HasSubstr("c(6) = "),
+                    HasSubstr("tau = (1 - 0.7^6) / (1 - 0.7)"), HasSubstr("fixed: not known")));
   EXPECT_LE(std::count(done.out.begin(), done.out.end(), '\n'), 24) << done.out;
 }
 

@@ -5,8 +5,8 @@
 //   const auto drafter = outrider::find_shape("llama-3.2-1b");
 //   outrider::SpeedPlanOptions options;
 //   options.weights = "q4_k";
-//   const auto plan = outrider::plan_speedup(target, &drafter, outrider::find_device("h200"), options);
-//   std::cout << plan.best.speedup << " with " << plan.best.n_nodes << " tokens\n";
+//   const auto plan = outrider::plan_speedup(target, &drafter, outrider::find_device("h200"),
+//   options); std::cout << plan.best.speedup << " with " << plan.best.n_nodes << " tokens\n";
 //
 // A pass is a sum over kinds of work, each as long as its slower half (Williams, Waterman and
 // Patterson 2009, "Roofline"):
@@ -55,7 +55,7 @@ struct ModelShape {
   int n_active = 0;        // experts that a token takes
   bool has_gate = true;    // an MLP is three matrices; else two
   int n_window_layers = 0;
-  int window = 0;                          // tokens that those layers read back
+  int window = 0;                        // tokens that those layers read back
   std::vector<WeightShare> stored = {};  // of a file; empty: of a public shape
 
   double attention_weights() const;          // of all layers
@@ -92,7 +92,7 @@ struct ProductRate {
 // What a pass meets. A public one has the data sheet's figures, dense, nobody else computing.
 struct Device {
   std::string name;
-  std::string source;                    // of the figures
+  std::string source;                     // of the figures
   double bandwidth_bytes_per_second = 0;  // of its memory
   // Operations (two a multiply-add) of products a second. 0: not in the data sheet; the next larger
   // one counts.
@@ -132,10 +132,10 @@ struct PassSeconds {
   double fixed = 0;
   // Of all, what waits for memory rather than for arithmetic.
   double memory_bound = 0;
-  double weight_bytes = 0;    // read
-  double product_ops = 0;     // two a weight and row
-  double cache_bytes = 0;     // keys and values read
-  double attention_ops = 0;   // scores and sums of values
+  double weight_bytes = 0;   // read
+  double product_ops = 0;    // two a weight and row
+  double cache_bytes = 0;    // keys and values read
+  double attention_ops = 0;  // scores and sums of values
 
   double total() const { return products + attention + rows + logits + fixed; }
   bool waits_for_memory() const { return memory_bound * 2 >= total(); }

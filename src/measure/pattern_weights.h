@@ -1,5 +1,5 @@
-// Weights that cost nothing to make, of any kind and shape: for timing products, whose time does not
-// depend on the values.
+// Weights that cost nothing to make, of any kind and shape: for timing products, whose time does
+// not depend on the values.
 #ifndef OUTRIDER_MEASURE_PATTERN_WEIGHTS_H_
 #define OUTRIDER_MEASURE_PATTERN_WEIGHTS_H_
 

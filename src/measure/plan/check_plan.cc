@@ -64,7 +64,8 @@ void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPa
     seconds_per_op = 0;
     seconds_per_kv = left_wide / kv_wide;
   }
-  // Infinite where a pass took no more than its rest: attention is then free, as far as can be told.
+  // Infinite where a pass took no more than its rest: attention is then free, as far as can be
+  // told.
   device.attention_ops_per_second = 1 / seconds_per_op;
   device.kv_elements_per_second = 1 / seconds_per_kv;
   narrow.calibrated = wide.calibrated = true;

@@ -1,5 +1,5 @@
-// Devices by their vendors' data sheets: dense figures, where a sheet gives those of sparse products
-// their half. Every line names the sheet. The figures were compared with what PyTorch
+// Devices by their vendors' data sheets: dense figures, where a sheet gives those of sparse
+// products their half. Every line names the sheet. The figures were compared with what PyTorch
 // (torch/_inductor/analysis/device_info.py, torchtitan/tools/utils.py) takes from the same sheet,
 // where it has the device, and a second table that names it. Times to launch a pass are in none.
 #include <fmt/format.h>

@@ -66,11 +66,13 @@ MeasuredDevice::MeasuredDevice(const ModelShape& shape, const KernelTable& table
     : table_(table),
       n_threads_(n_threads),
       shape_(shape),
-      read_([&shape] {
-        double n_bytes = 0;
-        for (const WeightShare& stored : shape.stored) n_bytes += stored.n_bytes;
-        return static_cast<std::size_t>(n_bytes);
-      }(), n_threads) {
+      read_(
+          [&shape] {
+            double n_bytes = 0;
+            for (const WeightShare& stored : shape.stored) n_bytes += stored.n_bytes;
+            return static_cast<std::size_t>(n_bytes);
+          }(),
+          n_threads) {
   for (const WeightShare& stored : shape.stored) {
     Kind& kind = kinds_.emplace_back();
     kind.kind = kind_named(stored.type);

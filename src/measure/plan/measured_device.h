@@ -16,8 +16,8 @@ namespace outrider {
 // where the matrix units begin to be used (src/kernels/amx.cc).
 inline constexpr int kTimedRows[] = {1, 2, 4, 8, 9, 16, 32};
 
-// Weights of the kinds, numbers and bytes that a model has, so that caches hold as much of them from
-// one pass to the next, in matrices of an MLP's shapes: two of (hidden_dim, dim), one of (dim,
+// Weights of the kinds, numbers and bytes that a model has, so that caches hold as much of them
+// from one pass to the next, in matrices of an MLP's shapes: two of (hidden_dim, dim), one of (dim,
 // hidden_dim). What a product takes beside its weights is per row of k, so that k matters. Not
 // thread-safe; nothing else may compute meanwhile.
 class MeasuredDevice {

@@ -45,11 +45,11 @@ constexpr std::array<WeightType, 6> kPlainTypes = {{
     {"int4", 0.5 + 4 / kGroupOfWeights, Arithmetic::int8},
 }};
 // Their products are of int8 here: inputs are rounded, sums are exact.
-constexpr ElementType kBlockTypes[] = {
-    ElementType::q8_0, ElementType::q6_k, ElementType::q5_k,   ElementType::q5_1,
-    ElementType::q5_0, ElementType::q4_k, ElementType::q4_1,   ElementType::q4_0,
-    ElementType::q3_k, ElementType::q2_k, ElementType::iq4_xs, ElementType::iq4_nl,
-    ElementType::mxfp4};
+constexpr ElementType kBlockTypes[] = {ElementType::q8_0, ElementType::q6_k,   ElementType::q5_k,
+                                       ElementType::q5_1, ElementType::q5_0,   ElementType::q4_k,
+                                       ElementType::q4_1, ElementType::q4_0,   ElementType::q3_k,
+                                       ElementType::q2_k, ElementType::iq4_xs, ElementType::iq4_nl,
+                                       ElementType::mxfp4};
 
 WeightType find_type(std::string_view name) {
   for (const WeightType& type : kPlainTypes) {
@@ -99,8 +99,8 @@ std::optional<double> measured_product(const Device& device, std::string_view ty
   if (below == nullptr) return std::nullopt;
   if (before == nullptr) return below->seconds_per_weight * n_rows / below->rows;
   // More rows than were measured: as the last ones grew.
-  const double slope = (below->seconds_per_weight - before->seconds_per_weight) /
-                       (below->rows - before->rows);
+  const double slope =
+      (below->seconds_per_weight - before->seconds_per_weight) / (below->rows - before->rows);
   return below->seconds_per_weight + slope * (n_rows - below->rows);
 }
 

@@ -36,8 +36,8 @@ Device slow_device() {
 
 PassSeconds of(const ModelShape& shape, int rows, int context = 0, const std::string& weights = "",
                int batch = 1) {
-  return pass_seconds(
-      shape, {.weights = weights, .rows = rows, .context = context, .batch = batch}, slow_device());
+  return pass_seconds(shape, {.weights = weights, .rows = rows, .context = context, .batch = batch},
+                      slow_device());
 }
 
 TEST(PassSeconds, CountsWeights) {

@@ -111,10 +111,10 @@ TEST(ModelShapes, HaveTheirNamesParameters) {
   const struct {
     const char* name;
     double billions;
-  } cards[] = {{"llama-2-7b", 6.74},     {"llama-3.1-8b", 8.03},  {"llama-3.1-70b", 70.6},
-               {"llama-3.1-405b", 405.9}, {"llama-3.2-1b", 1.24},  {"llama-3.2-3b", 3.21},
-               {"mistral-7b", 7.25},      {"mixtral-8x7b", 46.7},  {"qwen2.5-0.5b", 0.494},
-               {"qwen2.5-7b", 7.62},      {"qwen3-0.6b", 0.596},   {"gemma-2-9b", 9.24},
+  } cards[] = {{"llama-2-7b", 6.74},      {"llama-3.1-8b", 8.03},   {"llama-3.1-70b", 70.6},
+               {"llama-3.1-405b", 405.9}, {"llama-3.2-1b", 1.24},   {"llama-3.2-3b", 3.21},
+               {"mistral-7b", 7.25},      {"mixtral-8x7b", 46.7},   {"qwen2.5-0.5b", 0.494},
+               {"qwen2.5-7b", 7.62},      {"qwen3-0.6b", 0.596},    {"gemma-2-9b", 9.24},
                {"gemma-3-1b", 1.0},       {"smollm2-135m", 0.1345}, {"smollm2-360m", 0.362}};
   // Biases and norms are not counted: less than a thousandth.
   for (const auto& card : cards) {
@@ -153,12 +153,12 @@ TEST(ModelShapes, ComeFromFilesToo) {
     EXPECT_TRUE(shape.tied_head);
     ASSERT_EQ(shape.stored.size(), 1U);
     EXPECT_EQ(shape.stored[0].type, "bf16");
-    const double n_weights =
-        shape.attention_weights() + shape.mlp_weights() + shape.head_weights();
+    const double n_weights = shape.attention_weights() + shape.mlp_weights() + shape.head_weights();
     EXPECT_EQ(shape.stored[0].n_weights, n_weights);
     EXPECT_EQ(shape.stored[0].n_bytes, 2 * n_weights);
   }
-  EXPECT_EQ(summary.weight_bytes, 2 * static_cast<std::int64_t>(shape_of_file(path).n_parameters()));
+  EXPECT_EQ(summary.weight_bytes,
+            2 * static_cast<std::int64_t>(shape_of_file(path).n_parameters()));
 }
 
 // Public shapes beside files of the same models, where somebody has put some there.

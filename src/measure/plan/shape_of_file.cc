@@ -44,7 +44,7 @@ void set_windows(const std::vector<int>& windows, ModelShape& shape) {
 
 // The matrices of products. A tied embedding is one.
 std::vector<WeightShare> stored_weights(const TensorSource& source, const Family& family,
-                                          bool is_gguf, bool is_tied) {
+                                        bool is_gguf, bool is_tied) {
   const DecoderNames names = family.names();
   const auto name_in = [is_gguf](const TensorName& name) {
     return std::string(is_gguf ? name.gguf : name.hugging_face) + ".weight";
@@ -87,9 +87,8 @@ ModelShape shape_of_file(const std::filesystem::path& given) {
   }
   ModelShape shape = shape_of(family->config());
   shape.name = given.filename().empty() ? given.string() : given.filename().string();
-  shape.tied_head = is_directory
-                        ? has_tied_head(*source, family->config())
-                        : shape.tied_head && source->find(kGgufHead) == nullptr;
+  shape.tied_head = is_directory ? has_tied_head(*source, family->config())
+                                 : shape.tied_head && source->find(kGgufHead) == nullptr;
   shape.stored = stored_weights(*source, *family, !is_directory, shape.tied_head);
   return shape;
 }
