@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -184,6 +185,7 @@ void require_at_least(const char* what, int value, int least) {
 
 std::vector<std::string> known_weights() {
   std::vector<std::string> names;
+  names.reserve(kPlainTypes.size() + std::size(kBlockTypes));
   for (const WeightType& type : kPlainTypes) names.emplace_back(type.name);
   for (const ElementType type : kBlockTypes) names.emplace_back(name_of(type));
   return names;

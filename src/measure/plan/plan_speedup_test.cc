@@ -13,8 +13,6 @@
 namespace outrider {
 namespace {
 
-using ::testing::Each;
-
 // A device whose passes cost the same whatever is in them.
 Device flat_device() {
   Device device;

@@ -61,6 +61,7 @@ std::vector<WeightShare> stored_weights(const TensorSource& source, const Family
     stored.n_bytes += static_cast<double>(tensor.data.size());
   }
   std::vector<WeightShare> all;
+  all.reserve(by_type.size());
   for (auto& [type, stored] : by_type) all.push_back(std::move(stored));
   std::stable_sort(all.begin(), all.end(), [](const WeightShare& a, const WeightShare& b) {
     return a.n_bytes > b.n_bytes;
