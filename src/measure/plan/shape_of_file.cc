@@ -1,24 +1,33 @@
 #include "measure/plan/shape_of_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/hub_cache.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
+#include "model/config_section.h"
 #include "model/families/registry.h"
 #include "model/language_model.h"
 #include "model/load/decoder_weights.h"
+#include "model/load/names_in_file.h"
+#include "model/load/text_part.h"
 #include "model/load_model.h"
+#include "model/stored_weights.h"
+#include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
-constexpr const char* kGgufHead = "output.weight";
+constexpr const char* kOperation = "plan speed";
 
 ModelShape shape_of(const ModelConfig& config) {
   ModelShape shape;
@@ -42,19 +51,32 @@ void set_windows(const std::vector<int>& windows, ModelShape& shape) {
   }
 }
 
-// The matrices of products. A tied embedding is one.
-std::vector<WeightShare> stored_weights(const TensorSource& source, const Family& family,
-                                        bool is_gguf, bool is_tied) {
-  const DecoderNames names = family.names();
-  const auto name_in = [is_gguf](const TensorName& name) {
-    return std::string(is_gguf ? name.gguf : name.hugging_face) + ".weight";
-  };
+// Whether a tensor belongs to one of the layers. What has higher numbers are modules of multi-token
+// prediction.
+bool is_of_layers(std::string_view name, std::string_view prefix, int n_layers) {
+  if (!name.starts_with(prefix)) return false;
+  int layer = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, layer);
+  return error == std::errc() && rest != end && *rest == '.' && layer < n_layers;
+}
+
+// The matrices of products: those of the layers, and the output matrix. GPT-2's old masks have four
+// dimensions.
+std::vector<WeightShare> stored_weights(const TensorSource& source, const NamesInFile& names,
+                                        const ModelShape& shape) {
+  const std::string head = (shape.tied_head ? names.embedding() : names.head()) + ".weight";
+  const std::string layers = names.layers();
   std::map<std::string, WeightShare> by_type;
   for (const TensorView& tensor : source.tensors()) {
-    if (tensor.shape.size() < 2) continue;
-    if (names.positions.gguf != nullptr && tensor.name == name_in(names.positions)) continue;
-    if (!is_tied && tensor.name == name_in(names.embedding)) continue;
-    if (is_tied && tensor.name == name_in(names.head)) continue;
+    if (tensor.shape.size() != 2) continue;
+    if (tensor.name != head && !is_of_layers(tensor.name, layers, shape.n_layers)) continue;
+    if (!is_weight_type(tensor.type)) {
+      throw Error(
+          kOperation, source.description(),
+          fmt::format("tensor {} of a float type or one of GGUF's quantised ones", tensor.name),
+          tensor.type_name());
+    }
     WeightShare& stored = by_type[tensor.type_name()];
     stored.type = tensor.type_name();
     stored.n_weights += static_cast<double>(tensor.n_elements());
@@ -69,6 +91,14 @@ std::vector<WeightShare> stored_weights(const TensorSource& source, const Family
   return all;
 }
 
+// The tensors of a directory's text model.
+std::unique_ptr<TensorSource> open_directory(const std::filesystem::path& path) {
+  std::unique_ptr<TensorSource> source = open_safetensors_directory(path);
+  const std::filesystem::path file = path / "config.json";
+  if (text_config_of(parse_config(file), file)) source = open_text_part(std::move(source));
+  return source;
+}
+
 }  // namespace
 
 ModelShape shape_of_file(const std::filesystem::path& given) {
@@ -80,17 +110,17 @@ ModelShape shape_of_file(const std::filesystem::path& given) {
   std::unique_ptr<TensorSource> source;
   if (is_directory) {
     family = read_family(path);
-    source = open_safetensors_directory(path);
+    source = open_directory(path);
   } else {
     std::unique_ptr<GgufFile> file = open_gguf(path);
     family = read_family(*file);
     source = std::move(file);
   }
+  const NamesInFile names(*source, family->names(), !is_directory);
   ModelShape shape = shape_of(family->config());
   shape.name = given.filename().empty() ? given.string() : given.filename().string();
-  shape.tied_head = is_directory ? has_tied_head(*source, family->config())
-                                 : shape.tied_head && source->find(kGgufHead) == nullptr;
-  shape.stored = stored_weights(*source, *family, !is_directory, shape.tied_head);
+  shape.tied_head = has_tied_head(*source, family->config(), names);
+  shape.stored = stored_weights(*source, names, shape);
   return shape;
 }
 

@@ -9,8 +9,9 @@
 
 namespace outrider {
 
-// PATH as for Model::load. Weights count as they are stored, not as they would be held. Headers are
-// read as far as all families have the same: windows are left out. Throws Error.
+// PATH as for Model::load. Weights count as they are stored, not as they would be held: those of
+// the layers and of the output matrix. Headers are read as far as all families have the same:
+// windows are left out. Throws Error, also for weights of other types than floats and GGUF's.
 ModelShape shape_of_file(const std::filesystem::path& path);
 
 // Weights as they are held: packed bytes by kind.

@@ -9,47 +9,6 @@
 namespace outrider {
 namespace {
 
-// The names of a family's tensors in one file.
-class NamesInFile {
- public:
-  NamesInFile(const TensorSource& source, const DecoderNames& names, bool gguf)
-      : names_(names), gguf_(gguf) {
-    if (gguf || names.optional_prefix == nullptr) return;
-    const auto weight = [](std::string_view name) { return fmt::format("{}.weight", name); };
-    const std::string_view embedding = names.embedding.hugging_face;
-    const std::string_view prefix = names.optional_prefix;
-    if (source.find(weight(embedding)) == nullptr &&
-        source.find(weight(embedding.substr(prefix.size()))) != nullptr) {
-      left_out_ = prefix;
-    }
-  }
-
-  std::string embedding() const { return of(names_.embedding); }
-  bool has_positions() const { return names_.positions.gguf != nullptr; }
-  std::string positions() const { return of(names_.positions); }
-  std::string head() const { return of(names_.head); }
-  std::string layers() const { return of(names_.layers); }
-  // As LayerLoader takes it.
-  TensorName final_norm() const {
-    TensorName name = names_.final_norm;
-    if (is_shortened(name)) name.hugging_face += left_out_.size();
-    return name;
-  }
-
- private:
-  bool is_shortened(const TensorName& name) const {
-    return !left_out_.empty() && std::string_view(name.hugging_face).starts_with(left_out_);
-  }
-  std::string of(const TensorName& name) const {
-    if (gguf_) return name.gguf;
-    return name.hugging_face + (is_shortened(name) ? left_out_.size() : 0);
-  }
-
-  DecoderNames names_;
-  bool gguf_;
-  std::string_view left_out_;  // empty: nothing
-};
-
 // Whether a weight that no layer reads is a multi-token prediction module's: those stand as layers
 // behind the last, told by the product that joins state and token.
 bool is_of_module(const TensorSource& source, std::string_view name, std::string_view layers,
@@ -72,7 +31,8 @@ std::vector<std::string> without_meaning(const TensorSource& source, const Names
   return unread;
 }
 
-// As the public one.
+}  // namespace
+
 bool has_tied_head(const TensorSource& source, const ModelConfig& config,
                    const NamesInFile& names) {
   if (!config.tied_head) return false;
@@ -82,8 +42,6 @@ bool has_tied_head(const TensorSource& source, const ModelConfig& config,
   return own->type == tied->type && own->data.size() == tied->data.size() &&
          std::memcmp(own->data.data(), tied->data.data(), own->data.size()) == 0;
 }
-
-}  // namespace
 
 bool has_tied_head(const TensorSource& source, const ModelConfig& config) {
   return has_tied_head(source, config, NamesInFile(source, {}, false));

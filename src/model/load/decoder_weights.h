@@ -8,6 +8,7 @@
 
 #include "io/tensor_source.h"
 #include "model/families/family.h"
+#include "model/load/names_in_file.h"
 #include "model/pass/blocks.h"
 #include "model/weight_loader.h"
 
@@ -26,8 +27,9 @@ struct DecoderWeights {
 };
 
 // Whether the output matrix is the embedding: where the configuration says so, unless an output
-// matrix is stored that is another one. The source is a Hugging Face directory's, by a Llama's
-// names.
+// matrix is stored that is another one.
+bool has_tied_head(const TensorSource& source, const ModelConfig& config, const NamesInFile& names);
+// The same of a Hugging Face directory, by a Llama's names.
 bool has_tied_head(const TensorSource& source, const ModelConfig& config);
 
 // Throws Error as WeightLoader does, and on a weight of one of its layers that the family does not

@@ -1,0 +1,119 @@
+// Shapes read from headers are those of the loaded models, family by family and format by format.
+#include "measure/plan/shape_of_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "io/safetensors.h"
+#include "io/safetensors_writer.h"
+#include "outrider/error.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+double n_stored(const ModelShape& shape) {
+  double n_weights = 0;
+  for (const WeightShare& stored : shape.stored) n_weights += stored.n_weights;
+  return n_weights;
+}
+
+double n_by_sizes(const ModelShape& shape) {
+  return shape.attention_weights() + shape.mlp_weights() + shape.head_weights();
+}
+
+TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
+  int n_files = 0;
+  for (const std::string& name : testing::golden_names()) {
+    const fs::path directory = testing::golden_directory(name);
+    for (const fs::path& path : {directory, directory / "model.gguf"}) {
+      if (!fs::exists(path)) continue;
+      ++n_files;
+      const ModelShape shape = shape_of_file(path);
+      const Footprint loaded = testing::load_f32(path)->footprint();
+      double n_loaded = 0;
+      for (const Footprint::Share& share : loaded.shares) {
+        n_loaded += static_cast<double>(share.n_weights);
+      }
+      EXPECT_EQ(n_stored(shape), n_loaded) << path;
+      EXPECT_EQ(n_by_sizes(shape), n_loaded) << path;
+    }
+  }
+  EXPECT_GT(n_files, 40);
+}
+
+// Masks of old GPT-2 checkpoints, modules of multi-token prediction, other modalities.
+TEST(ShapeOfFile, LeavesOutWhatNoPassReads) {
+  testing::TinyModel model = testing::make_tiny_model({});
+  const testing::TemporaryDirectory plain;
+  testing::write_hugging_face(model, plain.path());
+  const double n_weights = n_stored(shape_of_file(plain.path()));
+  EXPECT_EQ(n_weights, n_by_sizes(shape_of_file(plain.path())));
+  model.tensors.push_back({"model.layers.0.attn.bias", {1, 1, 2, 3}, std::vector<float>(6)});
+  model.tensors.push_back({"model.layers.2.eh_proj.weight", {2, 3}, std::vector<float>(6)});
+  model.tensors.push_back({"model.layers.20.eh_proj.weight", {2, 3}, std::vector<float>(6)});
+  model.tensors.push_back({"vision_tower.patch.weight", {2, 3}, std::vector<float>(6)});
+  const testing::TemporaryDirectory more;
+  testing::write_hugging_face(model, more.path());
+  EXPECT_EQ(n_stored(shape_of_file(more.path())), n_weights);
+}
+
+TEST(ShapeOfFile, IsTheTextPartOfMore) {
+  const fs::path part = testing::golden_directory("mistral_window");
+  const auto source = open_safetensors(part / "model.safetensors");
+  std::vector<std::vector<float>> values;
+  values.reserve(source->tensors().size());
+  std::vector<NamedValues> named;
+  for (const TensorView& tensor : source->tensors()) {
+    values.emplace_back(static_cast<std::size_t>(tensor.n_elements()));
+    decode_rows(tensor, 0, tensor.shape.size() == 1 ? 1 : tensor.shape[0], values.back());
+    named.push_back(
+        {.name = "language_model." + tensor.name, .shape = tensor.shape, .values = values.back()});
+  }
+  const testing::TemporaryDirectory whole;
+  write_safetensors(whole.path() / "model.safetensors", named, ElementType::bf16);
+  nlohmann::json text = testing::json_of(part / "config.json");
+  text.erase("architectures");
+  nlohmann::json config = {{"architectures", {"Mistral3ForConditionalGeneration"}},
+                           {"model_type", "mistral3"},
+                           {"text_config", text}};
+  if (text.contains("tie_word_embeddings")) {
+    config["tie_word_embeddings"] = text["tie_word_embeddings"];
+  }
+  std::ofstream(whole.path() / "config.json") << config.dump();
+  const ModelShape shape = shape_of_file(whole.path());
+  EXPECT_EQ(n_stored(shape), n_stored(shape_of_file(part)));
+  EXPECT_EQ(shape.n_layers, shape_of_file(part).n_layers);
+}
+
+TEST(ShapeOfFile, RefusesWhatItCannotCount) {
+  for (const char* name :
+       {"quantised_gptq", "quantised_awq", "quantised_fp8", "quantised_int8", "quantised_packed"}) {
+    EXPECT_THAT([&] { shape_of_file(testing::golden_directory(name)); },
+                ThrowsMessage<Error>(HasSubstr("of a float type or one of GGUF's")))
+        << name;
+  }
+  const testing::TemporaryDirectory directory;
+  const fs::path cut = directory.path() / "cut.gguf";
+  fs::copy_file(testing::golden_directory("llama_plain") / "model.gguf", cut);
+  const std::uintmax_t n_bytes = fs::file_size(cut);
+  for (const std::uintmax_t left : {n_bytes - 1, n_bytes / 2, std::uintmax_t{100}}) {
+    fs::resize_file(cut, left);
+    EXPECT_THROW(shape_of_file(cut), Error) << left;
+  }
+  EXPECT_THROW(shape_of_file(directory.path()), Error);
+}
+
+}  // namespace
+}  // namespace outrider
