@@ -3,10 +3,11 @@
 //
 //   const auto target = outrider::find_shape("llama-3.1-70b");
 //   const auto drafter = outrider::find_shape("llama-3.2-1b");
+//   const auto device = outrider::find_device("h200");
 //   outrider::SpeedPlanOptions options;
 //   options.weights = "q4_k";
-//   const auto plan = outrider::plan_speedup(target, &drafter, outrider::find_device("h200"),
-//   options); std::cout << plan.best.speedup << " with " << plan.best.n_nodes << " tokens\n";
+//   const auto plan = outrider::plan_speedup(target, &drafter, device, options);
+//   std::cout << plan.best.speedup << " with " << plan.best.n_nodes << " tokens\n";
 //
 // A pass is a sum over kinds of work, each as long as its slower half (Williams, Waterman and
 // Patterson 2009, "Roofline"):
@@ -32,8 +33,8 @@
 
 namespace outrider {
 
-// Weights of one type in a model's products: a matrix counts once, the embedding only where it is
-// the output matrix, too.
+// Weights of one type in a model's products. Every matrix counts once; the embedding counts only
+// where it is the output matrix, too.
 struct WeightShare {
   std::string type;  // "bf16", "q4_k", ...
   double n_weights = 0;
@@ -94,12 +95,12 @@ struct Device {
   std::string name;
   std::string source;                     // of the figures
   double bandwidth_bytes_per_second = 0;  // of its memory
-  // Operations (two a multiply-add) of products a second. 0: not in the data sheet; the next larger
-  // one counts.
+  // Operations (two a multiply-add) of products a second. Attention counts as bf16, f32 as half of
+  // it.
   double bf16_ops_per_second = 0;
-  double fp8_ops_per_second = 0;
-  double int8_ops_per_second = 0;
-  double fixed_seconds = 0;  // of a pass, whatever is in it; 0: not known
+  double fp8_ops_per_second = 0;   // 0: not in the data sheet; that of bf16 counts
+  double int8_ops_per_second = 0;  // likewise
+  double fixed_seconds = 0;        // of a pass, whatever is in it; 0: not known
   // Of a measured device, which takes the place of the data sheet's figures: products by type and
   // rows, ascending, straight lines between; elements of rows; keys and values made ready, and the
   // operations of attention behind that.
@@ -141,7 +142,8 @@ struct PassSeconds {
   bool waits_for_memory() const { return memory_bound * 2 >= total(); }
 };
 
-// Keys and values are bf16. Throws UsageError for numbers below 1 (context: 0) and types.
+// Keys and values are bf16. Throws UsageError for numbers below 1 (context: 0), unknown types, a
+// shape without its sizes, and a device without bandwidth or bf16 figure.
 PassSeconds pass_seconds(const ModelShape& shape, const PassOnPaper& pass, const Device& device);
 
 struct SpeedPlanOptions {
@@ -171,7 +173,8 @@ struct SpeedPlan {
   PlannedRound best;  // the fastest: no nodes where no draft pays
 };
 
-// The longest chain that is looked at, and the most nodes of a tree.
+// The longest chain that is looked at, and the most nodes of a tree (as `outrider tune tree` plans;
+// with the root 64 rows).
 inline constexpr int kLongestPlannedChain = 16;
 inline constexpr int kMostPlannedNodes = 63;
 

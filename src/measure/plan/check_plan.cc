@@ -65,9 +65,9 @@ void calibrate_attention(const ModelShape& shape, CheckedPass& narrow, CheckedPa
     seconds_per_kv = left_wide / kv_wide;
   }
   // Infinite where a pass took no more than its rest: attention is then free, as far as can be
-  // told.
-  device.attention_ops_per_second = 1 / seconds_per_op;
-  device.kv_elements_per_second = 1 / seconds_per_kv;
+  // told. (max makes 0 of -0, whose inverse would be negative.)
+  device.attention_ops_per_second = 1 / std::max(0.0, seconds_per_op);
+  device.kv_elements_per_second = 1 / std::max(0.0, seconds_per_kv);
   narrow.calibrated = wide.calibrated = true;
 }
 
@@ -134,8 +134,8 @@ PlanCheck check_plan(const Model& model, const CheckOptions& options) {
   }
   check.device = machine.device();
 
-  if (contexts.back() > 0 && options.rows.size() > 1) {
-    const std::size_t n_widths = check.passes.size() / contexts.size();
+  const std::size_t n_widths = check.passes.size() / contexts.size();
+  if (contexts.back() > 0 && n_widths > 1) {
     calibrate_attention(shape, check.passes[check.passes.size() - n_widths], check.passes.back(),
                         check.device);
   }

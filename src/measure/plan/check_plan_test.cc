@@ -43,6 +43,24 @@ TEST(CheckPlan, PredictsEveryPassThatItMeasures) {
   }
 }
 
+// Passes over one row are measured beside any, so that attention has its two passes.
+TEST(CheckPlan, TakesAttentionFromTwoPasses) {
+  const auto model = Model::load(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models" / "drafter",
+                                 {.threads = 1});
+  CheckOptions options;
+  options.rows = {4};
+  options.contexts = {30};
+  options.rounds = 1;
+  const PlanCheck check = check_plan(*model, options);
+  ASSERT_EQ(check.passes.size(), 2U);
+  EXPECT_EQ(check.passes[0].rows, 1);
+  EXPECT_TRUE(check.passes[0].calibrated);
+  EXPECT_TRUE(check.passes[1].calibrated);
+  // Infinite where noise leaves nothing for it, never negative.
+  EXPECT_GT(check.device.attention_ops_per_second, 0);
+  EXPECT_GT(check.device.kv_elements_per_second, 0);
+}
+
 TEST(CheckPlan, RefusesWhatCannotBeMeant) {
   const auto model = Model::load(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "models" / "drafter",
                                  {.threads = 1});

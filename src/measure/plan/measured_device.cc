@@ -163,7 +163,7 @@ double MeasuredDevice::row_elements_per_second() const {
   const std::vector<float> sines(static_cast<std::size_t>(layer.head_dim), 0.8F);
   std::vector<float> up(static_cast<std::size_t>(layer.hidden_dim) * kRowsOfWork, 0.5F);
   constexpr float kEpsilon = 1e-5F;
-  constexpr double kSample_seconds = 0.01;
+  constexpr double kSample_seconds = 0.01;  // thousands of turns; a sample comes in every round
   const auto begin = Clock::now();
   double n_done = 0;
   for (double seconds = 0; seconds < kSample_seconds; seconds = seconds_since(begin)) {

@@ -181,6 +181,25 @@ void require_at_least(const char* what, int value, int least) {
   throw UsageError(kOperation, what, fmt::format("{} or more", least), fmt::format("{}", value));
 }
 
+void check_shape(const ModelShape& shape) {
+  require_at_least("layers", shape.n_layers, 1);
+  require_at_least("dim", shape.dim, 1);
+  require_at_least("heads", shape.n_heads, 1);
+  require_at_least("kv heads", shape.n_kv_heads, 1);
+  require_at_least("head dim", shape.head_dim, 1);
+  require_at_least("hidden dim", shape.hidden_dim, 1);
+  require_at_least("vocabulary", shape.vocabulary_size, 1);
+  if (shape.n_experts > 0) require_at_least("active experts", shape.n_active, 1);
+  require_at_least("experts", shape.n_experts, shape.n_active);
+}
+
+void check_device(const Device& device) {
+  if (device.bandwidth_bytes_per_second > 0 && device.bf16_ops_per_second > 0) return;
+  throw UsageError(kOperation, fmt::format("device {}", device.name), "bandwidth and bf16 above 0",
+                   fmt::format("{:g} bytes/s and {:g} operations/s",
+                               device.bandwidth_bytes_per_second, device.bf16_ops_per_second));
+}
+
 }  // namespace
 
 std::vector<std::string> known_weights() {
@@ -205,6 +224,8 @@ PassSeconds pass_seconds(const ModelShape& shape, const PassOnPaper& pass, const
   require_at_least("rows", pass.rows, 1);
   require_at_least("context", pass.context, 0);
   require_at_least("batch", pass.batch, 1);
+  check_shape(shape);
+  check_device(device);
   const double n_rows = static_cast<double>(pass.rows) * pass.batch;
   PassSum sum(device, n_rows);
 

@@ -150,6 +150,13 @@ TEST(PassSeconds, RefusesWhatCannotBeMeant) {
   EXPECT_THROW(of(small_shape(), 1, -1), UsageError);
   EXPECT_THROW(of(small_shape(), 1, 0, "", 0), UsageError);
   EXPECT_THROW(of(small_shape(), 1, 0, "q9_k"), UsageError);
+  EXPECT_THROW(of({}, 1), UsageError);
+  EXPECT_THROW(pass_seconds(small_shape(), {}, {}), UsageError);
+  ModelShape mixture = small_shape();
+  mixture.n_experts = 4;
+  EXPECT_THROW(of(mixture, 1), UsageError);
+  mixture.n_active = 5;
+  EXPECT_THROW(of(mixture, 1), UsageError);
   EXPECT_DOUBLE_EQ(bytes_per_weight("bf16"), 2);
   EXPECT_DOUBLE_EQ(bytes_per_weight("q4_k"), 144.0 / 256);
   EXPECT_DOUBLE_EQ(bytes_per_weight("q6_k"), 210.0 / 256);

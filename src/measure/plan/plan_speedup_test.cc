@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -202,6 +206,34 @@ TEST(Devices, HaveFigures) {
     EXPECT_EQ(device.fixed_seconds, 0) << name;
   }
   EXPECT_THROW(find_device("h20000"), UsageError);
+}
+
+// The page's table, whose thousands have commas, and which leaves out what a sheet does not have.
+TEST(Devices, StandInTheDocument) {
+  std::ifstream file(std::filesystem::path(OUTRIDER_SOURCE_DIR) / "docs" / "plan.md");
+  std::map<std::string, std::vector<double>> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("| `")) continue;
+    std::erase(line, ',');
+    std::istringstream cells(line);
+    std::vector<std::string> texts;
+    for (std::string cell; std::getline(cells, cell, '|');) texts.push_back(cell);
+    ASSERT_GE(texts.size(), 6U) << line;
+    std::vector<double>& figures = rows[texts[1].substr(2, texts[1].size() - 4)];
+    for (std::size_t i = 2; i < 6; ++i) {
+      const bool is_empty = texts[i].find_first_not_of(' ') == std::string::npos;
+      figures.push_back(is_empty ? 0 : std::stod(texts[i]));
+    }
+  }
+  EXPECT_EQ(rows.size(), known_devices().size());
+  for (const std::string& name : known_devices()) {
+    const Device device = find_device(name);
+    ASSERT_EQ(rows[name].size(), 4U) << name;
+    EXPECT_DOUBLE_EQ(rows[name][0], device.bandwidth_bytes_per_second * 1e-9) << name;
+    EXPECT_DOUBLE_EQ(rows[name][1], device.bf16_ops_per_second * 1e-12) << name;
+    EXPECT_DOUBLE_EQ(rows[name][2], device.fp8_ops_per_second * 1e-12) << name;
+    EXPECT_DOUBLE_EQ(rows[name][3], device.int8_ops_per_second * 1e-12) << name;
+  }
 }
 
 }  // namespace
