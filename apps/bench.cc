@@ -131,8 +131,10 @@ int run_bench(const CLI::App& app, BenchFlags& flags) {
     refuse_file("--plan");
     return run_on_paper(app, flags);
   }
-  refuse(app, "such a measurement",
-         {"--check", "--model-shape", "--device", "--acceptance", "--batch"});
+  const char* const way = measurement == Measurement::passes       ? "--passes"
+                          : measurement == Measurement::simulation ? "--simulate-acceptance"
+                                                                   : "--methods";
+  refuse(app, way, {"--check", "--model-shape", "--device", "--acceptance", "--batch"});
   take_model_flags(flags);
   switch (measurement) {
     case Measurement::passes:

@@ -53,29 +53,60 @@ int planned_length(const std::vector<std::string>& trees) {
   return -1;
 }
 
-std::string show_weights(const ModelShape& shape, const std::string& weights) {
-  const std::string type = weights.empty() ? "bf16" : weights;
-  double n_bytes = (shape.attention_weights() + shape.mlp_weights() + shape.head_weights()) *
-                   bytes_per_weight(type);
-  std::string types = type;
-  if (weights.empty() && !shape.stored.empty()) {
-    n_bytes = 0;
-    types.clear();
-    for (const WeightShare& share : shape.stored) {
-      n_bytes += share.n_bytes;
-      types += (types.empty() ? "" : " ") + share.type;
-    }
+// "TARGET" or "TARGET,DRAFTER".
+PlannedPair planned_pair(const std::string& shapes) {
+  const std::size_t comma = shapes.find(',');
+  const bool has_drafter = comma != std::string::npos;
+  const std::string target = shapes.substr(0, comma);
+  const std::string drafter = has_drafter ? shapes.substr(comma + 1) : "";
+  const bool is_pair = has_drafter && !drafter.empty() && drafter.find(',') == std::string::npos;
+  if (target.empty() || (has_drafter && !is_pair)) {
+    throw UsageError("read flags", "--model-shape",
+                     "a target and perhaps, behind a comma, a drafter",
+                     shapes.empty() ? "none" : shapes);
   }
+  PlannedPair pair;
+  pair.target = find_shape(target);
+  if (has_drafter) pair.drafter = find_shape(drafter);
+  return pair;
+}
+
+// The weights of all products as they are planned.
+struct PlannedWeights {
+  std::string types;
+  double n_bytes = 0;
+};
+
+PlannedWeights planned_weights(const ModelShape& shape, const std::string& asked) {
+  PlannedWeights weights;
+  if (asked.empty() && !shape.stored.empty()) {
+    for (const WeightShare& share : shape.stored) {
+      weights.n_bytes += share.n_bytes;
+      weights.types += (weights.types.empty() ? "" : " ") + share.type;
+    }
+    return weights;
+  }
+  weights.types = asked.empty() ? "bf16" : asked;
+  weights.n_bytes = (shape.attention_weights() + shape.mlp_weights() + shape.head_weights()) *
+                    bytes_per_weight(weights.types);
+  return weights;
+}
+
+std::string show_weights(const ModelShape& shape, const std::string& asked) {
+  const PlannedWeights weights = planned_weights(shape, asked);
   return fmt::format("{}: {:.3g} billion parameters, products of {}, {:.3g} GB", shape.name,
-                     shape.n_parameters() * 1e-9, types, n_bytes * 1e-9);
+                     shape.n_parameters() * 1e-9, weights.types, weights.n_bytes * 1e-9);
+}
+
+bool is_chain(const PlannedRound& round) {
+  return std::all_of(round.level_sizes.begin(), round.level_sizes.end(),
+                     [](int size) { return size == 1; });
 }
 
 std::string show_shape_of_draft(const PlannedRound& round) {
-  const bool is_chain = std::all_of(round.level_sizes.begin(), round.level_sizes.end(),
-                                    [](int size) { return size == 1; });
   if (round.n_nodes == 0) return "none pays";
-  return is_chain ? fmt::format("{}", round.n_nodes)
-                  : fmt::format("{} in {}", round.n_nodes, round.level_sizes.size());
+  return is_chain(round) ? fmt::format("{}", round.n_nodes)
+                         : fmt::format("{} in {}", round.n_nodes, round.level_sizes.size());
 }
 
 // The formula, with the numbers of the first device.
@@ -90,10 +121,12 @@ std::string show_formula(const PlannedPair& pair, const PlannedOnDevice& first,
                                          .batch = options.batch},
                                         device);
   const auto shown = [](double seconds) { return show_duration(seconds); };
-  std::string text =
-      fmt::format("\nOn {}, {} ({:.4g} GB/s, {:.4g} bf16 and {:.4g} int8 Tops/s):\n", device.name,
-                  device.source, device.bandwidth_bytes_per_second * 1e-9,
-                  device.bf16_ops_per_second * 1e-12, device.int8_ops_per_second * 1e-12);
+  std::string text = fmt::format(
+      "\nOn {}, {} ({:.4g} GB/s, Tops/s: bf16 {:.4g}, fp8 {}, int8 {:.4g}):\n", device.name,
+      device.source, device.bandwidth_bytes_per_second * 1e-9, device.bf16_ops_per_second * 1e-12,
+      device.fp8_ops_per_second > 0 ? fmt::format("{:.4g}", device.fp8_ops_per_second * 1e-12)
+                                    : "none",
+      device.int8_ops_per_second * 1e-12);
   text += fmt::format(
       "  c(n) = products max(bytes/bandwidth, 2 weights n/peak) + attention max(bytes, ops)\n"
       "         + rows + logits + fixed\n"
@@ -106,12 +139,15 @@ std::string show_formula(const PlannedPair& pair, const PlannedOnDevice& first,
                       round.n_nodes + 1, shown(wide.products), shown(wide.attention),
                       shown(wide.rows), shown(wide.logits), shown(wide.total()),
                       wide.weight_bytes * 1e-9, wide.product_ops * 1e-12);
-  if (options.acceptance.size() == 1) {
-    text += fmt::format("  tau = (1 - {0:g}^{1}) / (1 - {0:g}) = {2:.3f}\n",
-                        options.acceptance.front(), round.n_nodes + 1, round.tau);
-  } else {
+  const double share = options.acceptance.front();
+  if (!is_chain(round)) {
     text += fmt::format("  tau = {:.3f}, of the tree that {} shares by rank plan\n", round.tau,
                         options.acceptance.size());
+  } else if (share == 1) {
+    text += fmt::format("  tau = {} + 1, as every token stands\n", round.n_nodes);
+  } else {
+    text += fmt::format("  tau = (1 - {0:g}^{1}) / (1 - {0:g}) = {2:.3f}\n", share,
+                        round.n_nodes + 1, round.tau);
   }
   text +=
       fmt::format("  speed-up = tau c(1) / (draft + c({})) = {:.3f} * {} / ({} + {}) = {:.2f}\n",
@@ -139,7 +175,7 @@ std::string to_table(const PlannedPair& pair, const std::vector<PlannedOnDevice>
                       options.context, options.batch);
   text += fmt::format("{:<10}  {:>8}  {:>5}  {:>8}  {:>6}  {:>5}  {:>8}  {:>8}  {:>9}  {}\n",
                       "device", "c(1)", "rows", "c(rows)", "cost", "tau", "draft", "speed-up",
-                      "best", "c(rows) waits for");
+                      "best", "waits for");
   for (const PlannedOnDevice& one : devices) {
     const PlannedRound& round = one.plan.asked;
     const double plain = one.plan.plain.total();
@@ -152,9 +188,12 @@ std::string to_table(const PlannedPair& pair, const std::vector<PlannedOnDevice>
   return text + show_formula(pair, devices.front(), options);
 }
 
-Json to_json(const ModelShape& shape) {
+Json to_json(const ModelShape& shape, const std::string& asked_weights) {
+  const PlannedWeights weights = planned_weights(shape, asked_weights);
   Json object;
   object["name"] = shape.name;
+  object["weights"] = weights.types;
+  object["weight_bytes"] = weights.n_bytes;
   object["parameters"] = shape.n_parameters();
   object["layers"] = shape.n_layers;
   object["dim"] = shape.dim;
@@ -182,9 +221,8 @@ Json to_json(const PlannedRound& round) {
 std::string to_json(const PlannedPair& pair, const std::vector<PlannedOnDevice>& devices,
                     const SpeedPlanOptions& options) {
   Json object;
-  object["target"] = to_json(pair.target);
-  object["drafter"] = pair.drafter ? to_json(*pair.drafter) : Json(nullptr);
-  object["weights"] = options.weights.empty() ? "as stored" : options.weights;
+  object["target"] = to_json(pair.target, options.weights);
+  object["drafter"] = pair.drafter ? to_json(*pair.drafter, options.weights) : Json(nullptr);
   object["acceptance"] = options.acceptance;
   object["context"] = options.context;
   object["batch"] = options.batch;
@@ -195,6 +233,8 @@ std::string to_json(const PlannedPair& pair, const std::vector<PlannedOnDevice>&
     entry["source"] = one.device.source;
     entry["bandwidth_bytes_per_second"] = one.device.bandwidth_bytes_per_second;
     entry["bf16_ops_per_second"] = one.device.bf16_ops_per_second;
+    entry["fp8_ops_per_second"] =
+        one.device.fp8_ops_per_second > 0 ? Json(one.device.fp8_ops_per_second) : Json();
     entry["int8_ops_per_second"] = one.device.int8_ops_per_second;
     entry["fixed_seconds"] = one.device.fixed_seconds > 0 ? Json(one.device.fixed_seconds) : Json();
     const PassSeconds& plain = one.plan.plain;
@@ -219,12 +259,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
                "sheets; takes --weights (q4_k, q8_0, fp8, ...), --context (default: 1024) and "
                "--tree chain:N or auto (default)")
       ->group(kGroup);
-  add_filled_texts(app, "--model-shape", flags.shapes, "NAME,...", "a shape's name or a path",
-                   "The target and, behind a comma, a drafter: llama-70b, qwen2.5-7b, ..., or a "
-                   "model's path")
-      ->delimiter(',')
-      ->expected(1, 2)
-      ->allow_extra_args(false)
+  add_filled_text(app, "--model-shape", flags.shapes, "NAME[,NAME]", "a shape's name or a path",
+                  "The target and, behind a comma, a drafter: llama-70b, qwen2.5-7b, ..., or a "
+                  "model's path")
       ->group(kGroup);
   add_filled_texts(app, "--device", flags.devices, "NAME,...", "a device's name",
                    "h200, h100, l4, ... (default: all)")
@@ -248,20 +285,13 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
 }
 
 int run_plan(const PlanFlags& flags, const PlanRun& run) {
-  if (flags.shapes.empty() || flags.shapes.size() > 2) {
-    throw UsageError("read flags", "--model-shape", "a target and perhaps a drafter",
-                     flags.shapes.empty() ? "none" : "more than two");
-  }
   SpeedPlanOptions options;
   options.acceptance = flags.acceptance;
   options.length = planned_length(run.trees);
   options.weights = run.weights;
   options.context = run.says_context ? run.context : kDefaultPlanContext;
   options.batch = flags.batch;
-  PlannedPair pair;
-  pair.target = find_shape(flags.shapes[0]);
-  if (flags.shapes.size() > 1) pair.drafter = find_shape(flags.shapes[1]);
-
+  const PlannedPair pair = planned_pair(flags.shapes);
   std::vector<PlannedOnDevice> devices;
   for (const std::string& name : flags.devices.empty() ? known_devices() : flags.devices) {
     PlannedOnDevice& one = devices.emplace_back();

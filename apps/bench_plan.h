@@ -15,7 +15,7 @@ namespace outrider::cli {
 struct PlanFlags {
   bool chosen = false;
   bool checks = false;
-  std::vector<std::string> shapes;   // the target, perhaps a drafter
+  std::string shapes;                // "target" or "target,drafter"
   std::vector<std::string> devices;  // empty: all
   std::vector<double> acceptance = {0.7};
   int batch = 1;

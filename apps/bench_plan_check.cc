@@ -24,12 +24,15 @@ std::string to_table(const PlanCheck& check, const Model& model) {
   const Device& device = check.device;
   std::string text = describe_line(model, check.passes.back().context);
   text += fmt::format(
-      "{}, {}: reads {:.3g} GB/s, {:.3g} Tops/s of products, {:.3g} billion elements of rows,\n"
-      "{:.3g} billion keys and values and {:.3g} Gops/s of attention\n\n",
+      "{}, {}: reads {:.3g} GB/s, {:.3g} Tops/s of products, {:.3g} billion elements of rows,\n",
       device.name, device.source, device.bandwidth_bytes_per_second * 1e-9,
       std::max(device.int8_ops_per_second, device.bf16_ops_per_second) * 1e-12,
-      device.row_elements_per_second * 1e-9, device.kv_elements_per_second * 1e-9,
-      device.attention_ops_per_second * 1e-9);
+      device.row_elements_per_second * 1e-9);
+  text += device.attention_ops_per_second > 0
+              ? fmt::format("{:.3g} billion keys and values and {:.3g} Gops/s of attention\n\n",
+                            device.kv_elements_per_second * 1e-9,
+                            device.attention_ops_per_second * 1e-9)
+              : std::string("attention not measured: that takes a context and two widths\n\n");
   text += fmt::format("{:>7}  {:>4}  {:>9}  {:>9}  {:>5}  {:>8}\n", "context", "rows", "measured",
                       "predicted", "ratio", "roofline");
   for (const CheckedPass& pass : check.passes) {

@@ -34,7 +34,23 @@ TEST(BenchPlanCommand, PrintsOneScreen) {
               AllOf(HasSubstr("llama-3.1-70b"), HasSubstr("llama-3.2-1b"), HasSubstr("\nh200 "),
                     HasSubstr("\nl4 "), HasSubstr("memory"), HasSubstr("c(6) = "),
                     HasSubstr("tau = (1 - 0.7^6) / (1 - 0.7)"), HasSubstr("fixed: not known")));
-  EXPECT_LE(std::count(done.out.begin(), done.out.end(), '\n'), 24) << done.out;
+  // All devices, and the line of the experts.
+  const ProgramRun most = plan({"--model-shape", "mixtral-8x7b,tinyllama-1.1b"});
+  EXPECT_LE(std::count(most.out.begin(), most.out.end(), '\n'), 24) << most.out;
+}
+
+TEST(BenchPlanCommand, SaysHowTauCame) {
+  const auto formula_of = [](const std::string& acceptance, const std::string& tree) {
+    return plan({"--model-shape", "llama-8b", "--device", "l4", "--acceptance", acceptance,
+                 "--tree", tree})
+        .out;
+  };
+  EXPECT_THAT(formula_of("1", "chain:3"), HasSubstr("  tau = 3 + 1, as every token stands\n"));
+  EXPECT_THAT(formula_of("0.5", "chain:0"), HasSubstr("  tau = (1 - 0.5^1) / (1 - 0.5) = 1.000\n"));
+  // A chain takes the first share alone, whatever the others are.
+  EXPECT_THAT(formula_of("0.5,0.2", "chain:2"),
+              HasSubstr("  tau = (1 - 0.5^3) / (1 - 0.5) = 1.750\n"));
+  EXPECT_THAT(formula_of("0.5,0.2", "auto"), HasSubstr(", of the tree that 2 shares by rank plan"));
 }
 
 TEST(BenchPlanCommand, GivesJson) {
@@ -44,6 +60,7 @@ TEST(BenchPlanCommand, GivesJson) {
   const json object = json::parse(done.out);
   EXPECT_EQ(object["target"]["name"], "mixtral-8x7b");
   EXPECT_EQ(object["target"]["experts"], 8);
+  EXPECT_EQ(object["target"]["weights"], "bf16");
   EXPECT_TRUE(object["drafter"].is_null());
   EXPECT_EQ(object["context"], 0);
   EXPECT_EQ(object["batch"], 2);
@@ -51,6 +68,9 @@ TEST(BenchPlanCommand, GivesJson) {
   for (const json& device : object["devices"]) {
     EXPECT_FALSE(device["source"].get<std::string>().empty());
     EXPECT_TRUE(device["fixed_seconds"].is_null());
+    EXPECT_EQ(device["fp8_ops_per_second"].is_null(),
+              device["name"].get<std::string>().starts_with("a"))
+        << device;
     EXPECT_EQ(device["asked"]["nodes"], 2);
     EXPECT_EQ(device["asked"]["tau"], 1.75);
     EXPECT_EQ(device["asked"]["draft_seconds"], 0);
@@ -69,7 +89,8 @@ TEST(BenchPlanCommand, ReadsFiles) {
   const json object = json::parse(done.out);
   EXPECT_EQ(object["target"]["dim"], 256);
   EXPECT_LT(object["drafter"]["parameters"], object["target"]["parameters"]);
-  EXPECT_EQ(object["weights"], "as stored");
+  EXPECT_EQ(object["target"]["weights"], "bf16");
+  EXPECT_EQ(object["target"]["weight_bytes"], 2 * object["target"]["parameters"].get<double>());
 }
 
 TEST(BenchPlanCommand, ChecksItselfOnAModel) {
@@ -78,6 +99,11 @@ TEST(BenchPlanCommand, ChecksItselfOnAModel) {
             "1", "--rows", "1,3", "--context", "20", "--repeat", "1"});
   EXPECT_EQ(done.status, 0) << done.err;
   EXPECT_THAT(done.out, AllOf(HasSubstr("attention was taken from it"),
+                              HasSubstr(" of 2 predictions within 15%; ")));
+  const ProgramRun bare =
+      plan({"--check", "--model", std::string(OUTRIDER_SOURCE_DIR) + "/models/drafter", "--threads",
+            "1", "--rows", "1,2", "--context", "0", "--repeat", "1"});
+  EXPECT_THAT(bare.out, AllOf(HasSubstr("attention not measured"),
                               HasSubstr(" of 2 predictions within 15%; ")));
 }
 
@@ -94,15 +120,21 @@ TEST(BenchPlanCommand, RefusesInOneLine) {
   };
   for (const Case& bad :
        {Case{{}, "--model-shape: expected a target"},
-        Case{{"--model-shape", "a,b,c"}, "--model-shape"},
+        Case{{"--model-shape", "a,b,c"}, "behind a comma, a drafter, got a,b,c"},
+        Case{{"--model-shape", ",llama-1b"}, "behind a comma, a drafter, got ,llama-1b"},
+        Case{{"--model-shape", "llama-8b,"}, "behind a comma, a drafter, got llama-8b,"},
         Case{{"--model-shape", "llama-9b"}, "a model's path or one of llama-2-7b, "},
         Case{with({"--device", "abacus"}), "one of h200, h100, "},
         Case{with({"--weights", "q9"}), "one of f32, "},
         Case{with({"--acceptance", "1.5"}), "[0, 1]"},
         Case{with({"--acceptance", "0.8,0.4"}), "1 at most together"},
+        Case{with({"--acceptance", "nan"}), "[0, 1]"},
+        Case{with({"--tree", "chain:-1"}), "N from 0 to 16, got chain:-1"},
         Case{with({"--tree", "chain:17"}), "N from 0 to 16, got chain:17"},
         Case{with({"--tree", "widths:2"}), "one of auto, chain:N"},
         Case{with({"--batch", "0"}), "--batch"},
+        Case{with({"--batch", "99999999999"}), "--batch"},
+        Case{with({"--context", "-1"}), "--context"},
         Case{with({"--model", "x"}), "--model: expected no such flag with --plan"},
         Case{with({"--rows", "2"}), "--rows: expected no such flag"},
         Case{with({"--passes"}), "got several"},
@@ -115,9 +147,13 @@ TEST(BenchPlanCommand, RefusesInOneLine) {
     EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
     EXPECT_THAT(refused.err, AllOf(StartsWith("outrider: "), HasSubstr(bad.problem)));
   }
+  const ProgramRun file =
+      plan({"--model-shape", std::string(OUTRIDER_SOURCE_DIR) + "/models/target/config.json"});
+  EXPECT_EQ(file.status, 1);
+  EXPECT_EQ(std::count(file.err.begin(), file.err.end(), '\n'), 1) << file.err;
   const ProgramRun stray = run_program({"bench", "--passes", "--model", "x", "--device", "l4"});
   EXPECT_EQ(stray.status, 2);
-  EXPECT_THAT(stray.err, HasSubstr("--device: expected no such flag"));
+  EXPECT_THAT(stray.err, HasSubstr("--device: expected no such flag with --passes"));
 }
 
 }  // namespace
