@@ -22,7 +22,7 @@ import urllib.request
 
 FAMILY_TOKENS = 200
 PAIR_TOKENS = 128
-PAIR_PROMPTS = 60
+PAIR_PROMPTS = {0: 60, 1: 24}  # by temperature: as many of each kind
 MISLED_TOKENS = 400  # of which the drafter is good for 200
 MISLED_PROMPTS = 20
 LLAMA_PROMPTS = 12  # two of each kind of Spec-Bench
@@ -138,11 +138,12 @@ def comparison_tables(comparison):
     for temperature in comparison["settings"]["temperatures"]:
         figures = figures_of(comparison, temperature)
         categories = [category for category in next(iter(figures.values())) if category != "all"]
-        rows = [["method", "all", "tau", *categories, "first token", "bound: oracle length"]]
+        rows = [["method", "whole requests", "decoding", "tau", *categories, "first token",
+                 "bound: oracle length"]]
         for method, by_category in figures.items():
             whole = by_category["all"]
-            rows.append(["`" + named(method) + "`", estimate(whole["speedup"]),
-                         estimate(whole["tau"]),
+            rows.append(["`" + named(method) + "`", estimate(whole["request_speedup"]),
+                         estimate(whole["speedup"]), estimate(whole["tau"]),
                          *(estimate(by_category[category]["speedup"]) for category in categories),
                          estimate(whole["first_token_ratio"]), estimate(whole.get("oracle_length"))])
         parts.append(f"Temperature {temperature:g}:\n\n{table(rows)}")
@@ -198,7 +199,8 @@ def write(arguments, family, pair, misled, llama):
 
 Made by `python3 tools/make_results.py` ([what it measures](../tools/make_results.py)); each method
 beside plain decoding in turn, speed-ups with 95 % intervals over prompts, as
-[measuring.md](measuring.md) has it. `@auto`, where no shape is named, is the controller
+[measuring.md](measuring.md) has it: of whole requests, prompts included, where texts are plain
+decoding's; of decoding in all and by category. `@auto`, where no shape is named, is the controller
 ([drafters.md](drafters.md)). The bound: what drafts of exactly the accepted length would have given.
 
 ## The family in `models/`
@@ -210,7 +212,7 @@ each. {machine_of(family)}.
 
 ## A downloaded pair
 
-{pair[0]['settings']['prompts']['count']} texts of Spec-Bench, ten of each of its six kinds, {PAIR_TOKENS} tokens a turn: {pathlib.Path(pair[0]['settings']['model']['files'][0]['path']).name}.
+{pair[0]['settings']['prompts']['count']} texts of Spec-Bench, ten of each of its six kinds ({pair[1]['settings']['prompts']['count']} at temperature 1), {PAIR_TOKENS} tokens a turn: {pathlib.Path(pair[0]['settings']['model']['files'][0]['path']).name}.
 {machine_of(pair[0])}.
 
 {both_temperatures}
@@ -262,8 +264,8 @@ def main():
         f"auto:suffix\\,{model}", f"spoiled:tokens+{model}"]
     pair = [run_bench(arguments, f"pair-{temperature}", arguments.target, methods,
                       arguments.spec_bench, PAIR_TOKENS,
-                      ["--limit", str(PAIR_PROMPTS), "--temperatures", str(temperature)])
-            for temperature in (0, 1)]
+                      ["--limit", str(n_prompts), "--temperatures", str(temperature)])
+            for temperature, n_prompts in PAIR_PROMPTS.items()]
     misled = run_bench(
         arguments, "pair-misled", arguments.target,
         ["plain", f"spoiled:tokens:from=200+{model}"], arguments.spec_bench, MISLED_TOKENS,

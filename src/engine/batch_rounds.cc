@@ -69,7 +69,7 @@ bool Batch::State::open_if_it_fits(Running& text) {
   };
   const bool is_alone = std::count_if(running.begin(), running.end(), runs) == 1;
   stream.defers_drafter = text.generation.speculation().adaptive && planner.is_measured() &&
-                          (is_alone || !planner.pays(stream.drafting.drafter));
+                          (is_alone || !planner.reads_prompts(stream.drafting.drafter));
   const KeptText* earlier = kept.find(stream);
   decoder.open_target(stream, earlier);
   const auto holds = [&] {

@@ -60,10 +60,12 @@ struct Clockwork {
 // What became of drafts, over all paths.
 struct Planned {
   std::set<int> lengths;
-  std::set<int> taken;  // DraftChoice::taken, of drafters that choose
+  std::set<int> taken;    // DraftChoice::taken, of drafters that choose
+  std::set<bool> recent;  // DraftJob::recent_only, of rounds that drafted
 };
 
-Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Planned& planned) {
+Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Planned& planned,
+                             bool defers_drafter = false) {
   Enumerated result;
   EnumeratingChance chance;
   Decoder decoder(*trial.target, trial.drafter, *trial.acceptance, chain_shape(trial.draft_length),
@@ -74,6 +76,7 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Pla
     Stream stream(0, trial.prompt,
                   Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
     stream.max_total = stream.n_prompt + trial.n_tokens;
+    stream.defers_drafter = defers_drafter;
     decoder.begin(stream);
     DraftingText drafting(nullptr);
     stream.drafting.stop = drafting.stop();
@@ -83,6 +86,7 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Pla
       planner.plan({&text, 1});
       decoder.round({&share, 1}, [](Stream&, const Committed&) { return false; });
       planned.lengths.insert(stream.tree.n_drafted());
+      if (stream.tree.n_drafted() > 0) planned.recent.insert(share.recent_only);
       if (share.choice != nullptr) planned.taken.insert(share.choice->taken);
       const RoundTimes times = clockwork.times(stream);
       planner.learn({&text, 1}, times, [&times](const Drafter*) { return times.draft; });
@@ -100,7 +104,8 @@ Enumerated enumerate_planned(const Trial& trial, const Clockwork& clockwork, Pla
 const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
 // Prompts that repeat themselves, so that there is something to look up.
-Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make) {
+Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make,
+                     bool defers_drafter = false) {
   Planned planned;
   for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
@@ -115,7 +120,8 @@ Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t 
                             .sampling = sampling,
                             .prompt = {0, 2, 1, 0, 2},
                             .n_tokens = 4};
-          const Enumerated enumerated = enumerate_planned(trial, clockwork, planned);
+          const Enumerated enumerated =
+              enumerate_planned(trial, clockwork, planned, defers_drafter);
           EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
           EXPECT_LT(distance(enumerated.law, target_law(trial)), kExact)
               << name << " " << acceptance->name();
@@ -139,13 +145,15 @@ std::unique_ptr<Drafter> make_model(std::uint32_t seed) {
 
 TEST(ControllerExactness, PlannedChains) { expect_exact(make_model); }
 
-// A model that sees no more of a text than its last two tokens, until the planner thinks that all
-// of it would pay.
+// A model that has not been shown the prompt, and sees no more of a text than its last tokens until
+// the planner thinks that all of it would pay.
 TEST(ControllerExactness, PlannedChainsOfTextsBegunLate) {
-  expect_exact([](std::uint32_t seed) {
+  const auto make = [](std::uint32_t seed) {
     return std::make_unique<ModelDrafter>(std::make_unique<TableModel>(3, 2 * seed + 1), 3,
                                           ModelDrafting{.n_recent = 2});
-  });
+  };
+  const Planned planned = expect_exact(make, /*defers_drafter=*/true);
+  EXPECT_TRUE(planned.recent.contains(true));
 }
 
 TEST(ControllerExactness, DraftsThatAreRated) {

@@ -40,6 +40,9 @@ constexpr int kRarer = 8;
 // each takes as long as all of a plan.
 constexpr int kRoundsPriced = 8;
 constexpr double kSameRate = 0.01;  // and as long as tokens a second change by less
+// Rounds of drafts behind texts' last tokens after which a text is thought to be like those before
+// it: a few texts at least, since one gives up within three rounds where such drafts are useless.
+constexpr double kSureOfRecent = 40;
 // Depth of a trial, where there is nothing to look at.
 constexpr int kTrialDepth = 2;
 // Rounds that a plan without drafts stands for, as long as nothing is learned of drafts: for a
@@ -91,9 +94,9 @@ void DraftPlanner::set_known(Drafter* drafter, KnownOfDrafter known) {
   drafters_[index_of(drafter)].known = std::move(known);
 }
 
-bool DraftPlanner::pays(const Drafter* drafter) const {
+bool DraftPlanner::reads_prompts(const Drafter* drafter) const {
   const OfDrafter* const of = find(drafter);
-  return of == nullptr || of->pays;
+  return of == nullptr || (of->pays && of->reads_prompts);
 }
 
 void DraftPlanner::plan(std::span<const Text> texts) {
@@ -206,8 +209,10 @@ void DraftPlanner::plan_option(const Text& text, PlannedText& planned, OfRound& 
   planned.ends_itself = of_round.rates || (shape->is_chain() && drafter->traits().has_draft_prob);
   planned.drafter = static_cast<int>(at);
   plan_whole(text, planned, of_round);
-  // A rule that looks at the drafter's distributions would give another text by another beginning.
-  const bool may_be_recent = text.adaptive && !stream.drafting.acceptance->needs().draft_prob;
+  // Where the law looks at the draft, another beginning would give another text.
+  const Acceptance& acceptance = *stream.drafting.acceptance;
+  const bool may_be_recent =
+      text.adaptive && !acceptance.needs().draft_prob && acceptance.prefix_determined();
   const std::size_t n_recent = drafter->n_behind_recent(stream.context());
   if (!may_be_recent || of_round.waits || n_recent == of_round.n_behind) return;
   // Begun with the text's last tokens a draft costs less, and stands less often.
@@ -235,13 +240,26 @@ void DraftPlanner::plan_whole(const Text& text, PlannedText& planned, OfRound& o
   plan_catching_up(text, of.drafter->n_behind(stream.context()), planned, of_round);
 }
 
-// A text that has nothing of the kind behind it is thought to need no more than its last tokens.
+// A text that has nothing of the kind behind it is thought to need no more than its last tokens, as
+// long as few did: to find out costs a few passes.
+const DraftPast& DraftPlanner::prior_of_recent(const KnownOfDrafter::Drafts& known) {
+  const DraftPast& recent = known.recent_past;
+  if (recent.n_rounds() >= kSureOfRecent || known.past.n_rounds() < kSupposed) return recent;
+  const auto share = [](const DraftPast& past) {
+    const DraftPast::Counts& first = past.counts()[0];
+    return first.reached > 0 ? first.accepted / first.reached : 0;
+  };
+  // Also where a look has just said more of it than earlier texts did.
+  const bool is_better = recent.n_rounds() >= kSupposed && share(recent) > share(known.past);
+  return is_better ? recent : known.past;
+}
+
 void DraftPlanner::plan_recent(const Text& text, PlannedText& planned, OfRound& of_round) {
   const Stream& stream = *text.share->stream;
   OfDrafter& of = drafters_[static_cast<std::size_t>(planned.drafter)];
   KnownOfDrafter::Drafts& known = drafts_of(of, stream);
   planned.past = &text.drafting->of(of_round.option).recent_past;
-  planned.prior = known.past.n_rounds() < kSupposed ? &known.recent_past : &known.past;
+  planned.prior = &prior_of_recent(known);
   of_round.is_recent = true;
   plan_catching_up(text, of.drafter->n_behind_recent(stream.context()), planned, of_round);
 }
@@ -262,12 +280,12 @@ void DraftPlanner::plan_catching_up(const Text& text, std::size_t n_behind, Plan
 }
 
 // How many tokens of the text are still to come, in which what its drafter catches up with is to be
-// won back. A text that is longer than others goes on for a while.
+// won back. A text that is longer than others goes on for a while, the longer it has gone on.
 double DraftPlanner::horizon(const Stream& stream) const {
   const auto n_tokens = static_cast<std::int64_t>(stream.tokens.size());
   const auto n_generated = static_cast<double>(n_tokens - stream.n_prompt);
   return std::min(static_cast<double>(stream.max_total - n_tokens),
-                  std::max(mean_length_ - n_generated, mean_length_ / 2));
+                  std::max({mean_length_ - n_generated, mean_length_ / 2, n_generated / 2}));
 }
 
 void DraftPlanner::ended(std::int64_t n_generated) {
@@ -386,11 +404,13 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     const Text* shortest = nullptr;
     std::size_t option = 0;
     bool drafts = false;
+    bool drafts_whole = false;
     bool rates = false;
     for (std::size_t i = 0; i < planned_.size(); ++i) {
       if (planned_[i].drafter != static_cast<int>(drafter) || of_round_[i].waits) continue;
       const Text& text = texts[of_round_[i].text];
       drafts = drafts || depths_[i] > 0;
+      drafts_whole = drafts_whole || (depths_[i] > 0 && !of_round_[i].is_recent);
       rates = rates || of_round_[i].rates;
       if (shortest == nullptr ||
           text.share->stream->tokens.size() < shortest->share->stream->tokens.size()) {
@@ -401,6 +421,7 @@ void DraftPlanner::try_again(std::span<const Text> texts) {
     if (shortest == nullptr || rates) continue;  // that is never off
     if (drafts) {
       of.pays = true;
+      of.reads_prompts = drafts_whole;
       of.seconds_off = 0;
       if (++of.n_rounds_on >= kBackToStay) of.patience = 1;
       continue;

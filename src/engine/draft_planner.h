@@ -65,8 +65,8 @@ struct KnownOfDrafter {
     DraftPast recent_past = DraftPast(kKeeps);  // with DraftJob::recent_only
     TrustCurve trust;
 
-    // Some fifty rounds of all texts.
-    static constexpr double kKeeps = 0.98;
+    // Some hundred rounds, so that a few texts of a kind do not decide for one of another.
+    static constexpr double kKeeps = 0.99;
   };
   // What became of drafts differs with the law: likeliest tokens, or drawn ones.
   Drafts greedy;
@@ -95,8 +95,9 @@ class DraftPlanner {
   const KnownOfDrafter* known(const Drafter* drafter) const;
   void set_known(Drafter* drafter, KnownOfDrafter known);
   bool is_measured() const { return !passes_.empty(); }
-  // Whether some text drafted by this drafter when texts with it decoded last; true at first.
-  bool pays(const Drafter* drafter) const;
+  // Whether some text drafted by this drafter when texts with it decoded last, and by all of its
+  // tokens; true at first.
+  bool reads_prompts(const Drafter* drafter) const;
   // Sets how adaptive texts draft; leaves it where nothing was measured.
   void plan(std::span<const Text> texts);
   // A text has ended, with so many new tokens.
@@ -118,14 +119,16 @@ class DraftPlanner {
     Drafter* drafter = nullptr;
     KnownOfDrafter known;
     FurtherLevel further;
-    bool pays = true;         // some text drafted by the last plan
-    double seconds_off = 0;   // of rounds since then, or since the last look
-    double look_seconds = 0;  // what a look at it takes, or a trial; 0: not known
-    int n_looks = 1;          // that followed each other without its coming back
-    double patience = 1;      // by which looks are rarer: it came back in vain
-    int n_rounds_on = 0;      // since it came back
-    double n_seen = 0;        // tokens of the looks that follow each other
-    double n_foreseen = 0;    // of them
+    bool has_guessed_catch_up = false;  // with its first levels in it
+    bool pays = true;                   // some text drafted by the last plan
+    bool reads_prompts = true;          // and not by its last tokens alone
+    double seconds_off = 0;             // of rounds since then, or since the last look
+    double look_seconds = 0;            // what a look at it takes, or a trial; 0: not known
+    int n_looks = 1;                    // that followed each other without its coming back
+    double patience = 1;                // by which looks are rarer: it came back in vain
+    int n_rounds_on = 0;                // since it came back
+    double n_seen = 0;                  // tokens of the looks that follow each other
+    double n_foreseen = 0;              // of them
     struct Priced {
       std::array<int, 3> of_what{};  // rows, texts that draft, drafted tokens before
       double rate = 0;               // tokens a second
@@ -138,7 +141,7 @@ class DraftPlanner {
   // A text of planned_.
   struct OfRound {
     std::size_t text = 0;      // of the round's
-    std::size_t n_behind = 0;  // Drafter::n_behind() before it
+    std::size_t n_behind = 0;  // Drafter::n_behind() before it, or n_behind_recent()
     bool waits = false;        // for its first token, whatever drafts would bring
     bool rates = false;        // its drafts go by what their tokens are worth
     std::size_t option = 0;    // of the text's drafter: that planned_ has
@@ -165,6 +168,7 @@ class DraftPlanner {
   void plan_option(const Text& text, PlannedText& planned, OfRound& of_round);
   void plan_whole(const Text& text, PlannedText& planned, OfRound& of_round);
   void plan_recent(const Text& text, PlannedText& planned, OfRound& of_round);
+  static const DraftPast& prior_of_recent(const KnownOfDrafter::Drafts& known);
   void plan_catching_up(const Text& text, std::size_t n_behind, PlannedText& planned,
                         OfRound& of_round);
   void choose_option(const Text& text, PlannedText& planned, OfRound& of_round);

@@ -159,8 +159,9 @@ void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double dra
   if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
     const double a_token = std::max(0.0, draft_seconds - drafted.deepest * level) /
                            static_cast<double>(drafted.n_behind);
-    of.known.seconds_a_token +=
-        (of.known.seconds_a_token > 0 ? kFollow : 1) * (a_token - of.known.seconds_a_token);
+    const bool is_first = of.known.seconds_a_token <= 0 || of.has_guessed_catch_up;
+    of.known.seconds_a_token += (is_first ? 1 : kFollow) * (a_token - of.known.seconds_a_token);
+    of.has_guessed_catch_up = level <= 0;
     return;
   }
   if (level > 0) of.further.add(drafted.deepest, draft_seconds / level);

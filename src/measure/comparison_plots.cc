@@ -39,11 +39,12 @@ class Drawing {
         "stroke-width=\"{}\"/>\n",
         x1, y1, x2, y2, colour, width);
   }
-  void circle(double x, double y, double radius, std::string_view colour, std::string_view remark) {
-    shapes_ += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" "
-        "fill=\"var({})\"><title>{}</title></circle>\n",
-        x, y, radius, colour, html_escaped(remark));
+  // outline: a path around the middle, in relative steps from there.
+  void mark(double x, double y, std::string_view outline, std::string_view colour,
+            std::string_view remark) {
+    shapes_ +=
+        fmt::format("<path d=\"M{:.1f} {:.1f}{}\" fill=\"var({})\"><title>{}</title></path>\n", x,
+                    y, outline, colour, html_escaped(remark));
   }
   void bar(double x, double y, double width, double height, std::string_view colour,
            std::string_view remark) {
@@ -64,8 +65,19 @@ class Drawing {
   std::string shapes_;
 };
 
+// Plain decoding has the first colour for itself.
+constexpr std::size_t kOthersColours = kMethodColours - 1;
 std::string method_colour(std::size_t method) {
-  return fmt::format("--method-{}", method % kMethodColours);
+  return fmt::format("--method-{}", method == 0 ? 0 : 1 + (method - 1) % kOthersColours);
+}
+
+// Where colours begin anew, marks have another outline, some 8 units across: circles, squares,
+// diamonds, triangles.
+std::string_view method_outline(std::size_t method) {
+  constexpr std::array<std::string_view, 4> kOutlines = {
+      "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "m-3.5 -3.5h7v7h-7z", "m0 -5l5 5l-5 5l-5 -5z",
+      "m0 -4.5l4.5 8h-9z"};
+  return method == 0 ? kOutlines[0] : kOutlines[(method - 1) / kOthersColours % kOutlines.size()];
 }
 
 std::string shortened(std::string_view name) {
@@ -99,12 +111,13 @@ void draw_axis(Drawing& drawing, const Axis& axis, double top, double bottom) {
   }
 }
 
-// Names with a mark of their colour, a line each. Returns where they end.
+// Names, a line each, behind draw_sign(index, the middle of its sign). Returns where they end.
+template <class DrawSign>
 double draw_legend(Drawing& drawing, const std::vector<std::string>& names,
-                   const std::vector<std::string>& colours) {
+                   const DrawSign& draw_sign) {
   double y = kTextHeight;
   for (std::size_t index = 0; index < names.size(); ++index) {
-    drawing.bar(kNames, y - 10, 12, 10, colours[index], names[index]);
+    draw_sign(index, kNames + 6, y - 4);
     drawing.text(kNames + 18, y, names[index]);
     y += kTextHeight;
   }
@@ -174,7 +187,7 @@ std::string speedup_plot(std::span<const MethodFigures> figures,
   constexpr double kGap = 12;   // between categories
   std::vector<std::string> categories;
   std::vector<std::string> names;
-  std::vector<std::string> colours;
+  std::vector<std::size_t> methods;  // of the names
   double largest = 1;
   for (const MethodFigures& one : figures) {
     if (one.method == 0) continue;
@@ -184,11 +197,13 @@ std::string speedup_plot(std::span<const MethodFigures> figures,
     }
     if (one.category.empty()) {
       names.push_back(labels[one.method]);
-      colours.push_back(method_colour(one.method));
+      methods.push_back(one.method);
     }
   }
   Drawing drawing;
-  const double top = draw_legend(drawing, names, colours);
+  const double top = draw_legend(drawing, names, [&](std::size_t index, double x, double y) {
+    drawing.mark(x, y, method_outline(methods[index]), method_colour(methods[index]), names[index]);
+  });
   const double block = kMark * static_cast<double>(names.size()) + kGap;
   const double bottom = top + block * static_cast<double>(categories.size());
   const Axis axis = axis_to(largest);
@@ -206,8 +221,8 @@ std::string speedup_plot(std::span<const MethodFigures> figures,
         drawing.line(axis.at(speedup.low), mark, axis.at(speedup.high), mark, colour, 2);
       }
       if (std::isfinite(speedup.value)) {
-        drawing.circle(axis.at(speedup.value), mark, 4, colour,
-                       speedup_remark(one, labels[one.method]));
+        drawing.mark(axis.at(speedup.value), mark, method_outline(one.method), colour,
+                     speedup_remark(one, labels[one.method]));
       }
       mark += kMark;
     }
@@ -256,7 +271,9 @@ std::string times_plot(std::span<const MethodFigures> figures,
   for (const MethodFigures* one : shown) longest = std::max(longest, 1 / one->speedup.value);
   const Axis axis = axis_to(longest);
   Drawing drawing;
-  const double top = draw_legend(drawing, parts, colours);
+  const double top = draw_legend(drawing, parts, [&](std::size_t index, double x, double y) {
+    drawing.bar(x - 6, y - 6, 12, 10, colours[index], parts[index]);
+  });
   const double bottom = top + kStep * static_cast<double>(shown.size());
   draw_axis(drawing, axis, top, bottom);
   double y = top + (kStep - kBar) / 2;

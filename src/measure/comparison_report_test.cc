@@ -9,11 +9,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "measure/comparison_plots.h"
 #include "outrider/method_report.h"
 #include "tests/support/made_comparison.h"
 #include "tests/support/near.h"
@@ -287,6 +289,37 @@ TEST_F(ComparisonReport, IsTheSameAsAPage) {
   }
   // 18 rows of gains in 6 columns, 12 of bounds in 6, 6 of times in 4, 12 of places in 6.
   EXPECT_EQ(n_cells, 18 * 6 + 12 * 6 + 6 * 4 + 12 * 6);
+}
+
+// More methods than colours: none is drawn as another one is.
+TEST(SpeedupPlot, GivesEachOfManyMethodsAMarkOfItsOwn) {
+  constexpr std::size_t kMethods = 25;
+  std::vector<MethodFigures> figures(kMethods);
+  std::vector<std::string> labels;
+  labels.reserve(kMethods);
+  for (std::size_t method = 0; method < kMethods; ++method) {
+    figures[method].method = method;
+    figures[method].speedup = {.value = 1, .low = 0.9, .high = 1.1};
+    labels.push_back(fmt::format("method {}", method));
+  }
+  const std::string plot = speedup_plot(figures, labels);
+  const std::regex mark("<path d=\"M[0-9.]+ [0-9.]+([^\"]+)\" fill=\"([^\"]+)\"><title>([^<]*)<");
+  std::map<std::string, std::string> of_method;  // outline and colour in the legend
+  std::set<std::string> different;
+  std::size_t n_marks = 0;
+  for (std::sregex_iterator at(plot.begin(), plot.end(), mark), end; at != end; ++at, ++n_marks) {
+    const std::string drawn = (*at)[1].str() + (*at)[2].str();
+    const std::string remark = (*at)[3];
+    if (n_marks < kMethods - 1) {
+      of_method[remark] = drawn;
+      different.insert(drawn);
+    } else {
+      EXPECT_EQ(drawn, of_method.at(remark.substr(0, remark.find(',')))) << remark;
+    }
+  }
+  EXPECT_EQ(n_marks, 2 * (kMethods - 1));
+  EXPECT_EQ(different.size(), kMethods - 1);
+  EXPECT_EQ(plot.find("var(--method-0)"), std::string::npos);
 }
 
 TEST_F(ComparisonReport, IsAPageThatNeedsNothingElse) {

@@ -113,8 +113,9 @@ struct RoundResult {
 
 struct DrafterTraits {
   bool has_draft_prob = false;  // its proposals come from distributions it can show
-  bool prefix_determined =
-      false;                    // and these depend on the prefix alone, not on where a round began
+  // And these depend on the prefix alone, not on where a round began (but for
+  // DraftJob::recent_only).
+  bool prefix_determined = false;
   bool reads_features = false;  // of the target: it has feature_layers()
 };
 
@@ -144,8 +145,9 @@ class Drafter {
   // Whether it drafts by DraftJob::worth, where that is given.
   virtual bool rates_tokens() const { return false; }
 
-  // Whether propose() runs by itself what prefill() has not shown it of a text, all of it: a text
-  // that is not drafted for, for now, costs nothing then (Stream::defers_drafter).
+  // Whether propose() runs by itself what prefill() has not shown it of a text, all of it or, with
+  // DraftJob::recent_only, its last tokens: a text that is not drafted for, for now, costs nothing
+  // then (Stream::defers_drafter).
   virtual bool catches_up() const { return false; }
   // Tokens of the context, but the last, that propose() would run before it drafts.
   virtual std::size_t n_behind(const Context& /*context*/) const { return 0; }

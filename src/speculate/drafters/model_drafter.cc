@@ -45,13 +45,15 @@ std::span<const TokenId> ModelDrafter::unseen(const Context& context, const Stat
 }
 
 // How many tokens of the text the next draft leaves out: another number than so far is that of a
-// sequence that begins anew. What has been run from the text's first token on is not given up.
+// sequence that begins anew. What has been run from the text's first token on is not given up where
+// it is as much as what is missing.
 std::size_t ModelDrafter::where_to_begin(const Context& context, const State& state,
                                          bool recent_only) const {
   if (!recent_only) return 0;
-  const bool has_begun = state.sequence->n_kept() > 0;
-  const bool is_near = has_begun && unseen(context, state).size() <= drafting_.n_recent;
-  if (is_near || (has_begun && state.n_skipped == 0)) return state.n_skipped;
+  const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
+  const std::size_t n_missing = unseen(context, state).size();
+  const bool is_near = n_kept > 0 && n_missing <= drafting_.n_recent;
+  if (is_near || (state.n_skipped == 0 && n_kept >= n_missing)) return state.n_skipped;
   return context.tokens.size() - std::min(context.tokens.size(), drafting_.n_recent);
 }
 
@@ -111,8 +113,7 @@ void ModelDrafter::prefill(const Context& context, std::span<const TokenId> toke
   const SequenceGrowth growth{&sequence, static_cast<int>(missing.size())};
   // A prompt beyond the draft model's context, with tokens that it does not know, or without memory
   // in its cache, is left to plain decoding: propose() finds the same obstacle in what is not
-  // cached. Where earlier tokens were left out, what comes behind them is: propose() runs all of
-  // it.
+  // cached. Where earlier tokens were left out, what comes behind them is: propose() runs it.
   state.lags = state.lags || state.n_skipped > 0 || !can_run(context.tokens) ||
                model_->room(sequence, missing) < 0 || !model_->fits({&growth, 1});
   if (state.lags) return;
@@ -152,7 +153,8 @@ int ModelDrafter::room_for(const DraftJob& job) {
   State& state = states_.at(job.context->id);
   const auto n_tokens = static_cast<int>(job.context->tokens.size());
   const int context = model_->config().context_length;
-  if (n_tokens > model_->context_of(*state.sequence) && n_tokens <= context) {
+  const int n_of_sequence = n_tokens - static_cast<int>(state.n_skipped);
+  if (n_of_sequence > model_->context_of(*state.sequence) && n_tokens <= context) {
     state.sequence = model_->open({.n_reserved = job.context->n_reserved, .n_tokens = n_tokens});
   }
   const std::span<const TokenId> feed = unseen(*job.context, state);
