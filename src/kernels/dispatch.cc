@@ -12,6 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace outrider::kernels {
 namespace {
@@ -23,6 +27,8 @@ struct Features {
   bool avx512_bf16 = false;
   bool amx = false;    // tiles with INT8 and BF16, and the system's leave to use them
   bool intel = false;  // who made it
+  bool neon = false;   // with dot products of bytes
+  bool i8mm = false;   // and matrix products of them
 };
 
 #if defined(__x86_64__)
@@ -75,11 +81,19 @@ Features ask_processor() {
                  (edx & kAmx) == kAmx && ask_for_tiles();
   return features;
 }
+#elif defined(__aarch64__) && defined(__linux__)
+// What the system says, since the processor does not answer everybody.
+Features ask_processor() {
+  Features features;
+  features.neon = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+  features.i8mm = features.neon && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+  return features;
+}
 #else
 Features ask_processor() { return {}; }
 #endif
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 template <WeightKind kKind>
 void set_matmul(KernelTable& table, void (*matmul)(const MatmulArgs&)) {
   table.formats[static_cast<int>(kKind)].matmul = matmul;
@@ -87,7 +101,11 @@ void set_matmul(KernelTable& table, void (*matmul)(const MatmulArgs&)) {
 
 template <class... Formats>
 void set_stored_matmuls(KernelTable& table, FormatList<Formats...>) {
+#if defined(__x86_64__)
   (set_matmul<Formats::kKind>(table, matmul_stored_vnni<Formats::kKind>), ...);
+#else
+  (set_matmul<Formats::kKind>(table, matmul_stored_i8mm<Formats::kKind>), ...);
+#endif
 }
 #endif
 
@@ -120,6 +138,17 @@ std::span<const KernelTable* const> compiled_tables() {
     return table;
   }();
   static const KernelTable* const tables[] = {&kScalarTable, &kAvx2Table, &avx512, &kAmxTable};
+#elif defined(__aarch64__)
+  static const KernelTable neon = [] {
+    KernelTable table = kNeonTable;
+    if (features().i8mm) {
+      set_matmul<WeightKind::int8>(table, matmul_int8_i8mm);
+      set_matmul<WeightKind::int4>(table, matmul_int4_i8mm);
+      set_stored_matmuls(table, StoredFormats{});
+    }
+    return table;
+  }();
+  static const KernelTable* const tables[] = {&kScalarTable, &neon};
 #else
   static const KernelTable* const tables[] = {&kScalarTable};
 #endif
@@ -130,6 +159,7 @@ bool is_supported(const KernelTable& table) {
   if (std::strcmp(table.name, "avx2") == 0) return features().avx2;
   if (std::strcmp(table.name, "avx512") == 0) return features().avx512;
   if (std::strcmp(table.name, "amx") == 0) return features().amx;
+  if (std::strcmp(table.name, "neon") == 0) return features().neon;
   return std::strcmp(table.name, "scalar") == 0;
 }
 

@@ -1,5 +1,5 @@
 // Which tables this build has and which of them this machine can run. dispatch.cc is the only place
-// that asks the processor (CPUID, XGETBV).
+// that asks the processor (CPUID, XGETBV) or the system about it (getauxval).
 #ifndef OUTRIDER_KERNELS_DISPATCH_H_
 #define OUTRIDER_KERNELS_DISPATCH_H_
 

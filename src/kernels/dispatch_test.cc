@@ -152,5 +152,30 @@ TEST(Dispatch, AgreesWithTheCompilersRuntime) {
 }
 #endif
 
+#if defined(__aarch64__) && defined(__linux__)
+// The processor's own registers, which Linux lets programs read: four bits each at `shift`, above 0
+// where there is such an instruction (Arm Architecture Reference Manual, ID_AA64ISAR0_EL1.DP and
+// ID_AA64ISAR1_EL1.I8MM).
+bool has_feature(unsigned long id_register, int shift) { return (id_register >> shift & 15) != 0; }
+
+TEST(Dispatch, AgreesWithTheProcessorsRegisters) {
+  unsigned long isar0 = 0;
+  unsigned long isar1 = 0;
+  __asm__("mrs %0, S3_0_C0_C6_0" : "=r"(isar0));
+  __asm__("mrs %0, S3_0_C0_C6_1" : "=r"(isar1));
+  const bool neon = has_feature(isar0, 44);
+  const bool i8mm = neon && has_feature(isar1, 52);
+  const KernelTable& listed = *find_table("neon");
+  EXPECT_EQ(is_supported(listed), neon);
+  EXPECT_EQ(listed.format(WeightKind::int8).matmul,
+            i8mm ? matmul_int8_i8mm : kNeonTable.format(WeightKind::int8).matmul);
+  EXPECT_EQ(listed.format(WeightKind::int4).matmul,
+            i8mm ? matmul_int4_i8mm : kNeonTable.format(WeightKind::int4).matmul);
+  EXPECT_EQ(
+      listed.format(WeightKind::q4_k).matmul,
+      i8mm ? matmul_stored_i8mm<WeightKind::q4_k> : kNeonTable.format(WeightKind::q4_k).matmul);
+}
+#endif
+
 }  // namespace
 }  // namespace outrider::kernels

@@ -224,7 +224,7 @@ struct WeightFormat {
 };
 
 struct KernelTable {
-  const char* name;  // "scalar", "avx2", "avx512", "amx"
+  const char* name;  // "scalar", "avx2", "avx512", "amx", "neon"
 
   WeightFormat formats[kWeightKinds];
   constexpr const WeightFormat& format(WeightKind kind) const {

@@ -35,6 +35,15 @@ void attend_bf16_pairs(const AttendArgs& args);
 // Of the amx table.
 void attend_bf16_amx(const AttendArgs& args);
 void attend_int8_amx(const AttendArgs& args);
+#elif defined(__aarch64__)
+extern const KernelTable kNeonTable;  // without I8MM
+
+// What gains from I8MM; dispatch.cc puts it into the neon table it lists.
+void matmul_int8_i8mm(const MatmulArgs& args);
+void matmul_int4_i8mm(const MatmulArgs& args);
+// Of the formats of files (formats/block_formats.h, StoredFormats).
+template <WeightKind kKind>
+void matmul_stored_i8mm(const MatmulArgs& args);
 #endif
 
 // Size and filling of a packed tile (layout.h, formats/block_formats.h), the same for all tables.

@@ -49,7 +49,8 @@ inline const kernels::KernelTable& avx512_of_others() {
 #endif
 
 // Every table this machine can run, the avx512 one also without VNNI and BF16 and as it would be on
-// another maker's processors, the amx one with emulated tiles where it lacks nothing else.
+// another maker's processors, the amx one with emulated tiles where it lacks nothing else, the neon
+// one also without I8MM.
 inline std::vector<NamedTable> runnable_tables() {
   std::vector<NamedTable> tables;
   for (const kernels::KernelTable* table : kernels::compiled_tables()) {
@@ -59,6 +60,10 @@ inline std::vector<NamedTable> runnable_tables() {
     if (tables.back().name == "avx512") {
       tables.push_back({"avx512 without vnni and bf16", &kernels::kAvx512Table});
       if (has_all_but_tiles()) tables.push_back({"avx512 of others", &avx512_of_others()});
+    }
+#elif defined(__aarch64__)
+    if (tables.back().name == "neon") {
+      tables.push_back({"neon without i8mm", &kernels::kNeonTable});
     }
 #endif
   }
