@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 
 #if defined(__x86_64__)
@@ -27,6 +28,18 @@ class DefaultFloats {
 
  private:
   unsigned before_;
+#elif defined(__aarch64__)
+  // 0: the same in FPCR.
+  DefaultFloats() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+    set(0);
+  }
+  ~DefaultFloats() { set(before_); }
+
+ private:
+  static void set(std::uint64_t state) { __asm__ volatile("msr fpcr, %0" ::"r"(state)); }
+
+  std::uint64_t before_ = 0;
 #else
   DefaultFloats() {}
   ~DefaultFloats() {}

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cfenv>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -145,6 +146,28 @@ TEST(Team, EveryThreadHasTheDefaultFloatEnvironment) {
   EXPECT_EQ(seen, std::vector<unsigned>(4, 0x1f80));
   // But for the sticky exception flags: the runtime computes with floats when it starts.
   EXPECT_EQ(after & ~0x3fU, kFlushAndRoundUp);
+}
+#elif defined(__aarch64__)
+std::uint64_t float_state() {
+  std::uint64_t state = 0;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+  return state;
+}
+void set_float_state(std::uint64_t state) { __asm__ volatile("msr fpcr, %0" ::"r"(state)); }
+
+TEST(Team, EveryThreadHasTheDefaultFloatEnvironment) {
+  const std::uint64_t before = float_state();
+  constexpr std::uint64_t kFlushAndRoundUp = 1U << 24 | 1U << 22;
+  set_float_state(kFlushAndRoundUp);
+  std::vector<std::uint64_t> seen(4, 1);
+  run_team(4, [&](const Team& team) {
+    seen[static_cast<std::size_t>(team.index())] = float_state();
+    if (team.index() == 1) set_float_state(kFlushAndRoundUp);
+  });
+  const std::uint64_t after = float_state();
+  set_float_state(before);
+  EXPECT_EQ(seen, std::vector<std::uint64_t>(4, 0));
+  EXPECT_EQ(after, kFlushAndRoundUp);
 }
 #endif
 
