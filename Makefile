@@ -56,7 +56,7 @@ fuzz:  ## libFuzzer over the readers of outside files (FUZZ_SECONDS=60 each)
 	scripts/fuzz
 
 clean:  ## remove what was built
-	rm -rf build build-dev build-asan build-tsan build-fuzz
+	rm -rf build build-dev build-asan build-tsan build-fuzz build-neon build-neon-here
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 27

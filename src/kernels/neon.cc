@@ -26,7 +26,8 @@ struct NeonDots {
         int32x4_t sums[R][2];
         eight<Codes, kParts>(weights + half * (kRowBytes / 2), inputs, part, sums);
         for (int r = 0; r < R; ++r) {
-          for (int i = 0; i < 2; ++i) dots[part][r].of[2 * half + i] = vcvtq_f32_s32(sums[r][i]);
+          for (int i = 0; i < 2; ++i)
+            dots[part][r].quarter[2 * half + i] = vcvtq_f32_s32(sums[r][i]);
         }
       }
     }
@@ -132,7 +133,7 @@ struct NeonWords {
       for (int r = 0; r < R; ++r) {
         for (int i = 0; i < 2; ++i) {
           const int32x4_t sum = vaddq_s32(vshlq_n_s32(high[r][i], 7), low[r][i]);
-          dots[r].of[2 * half + i] = vcvtq_f32_s32(sum);
+          dots[r].quarter[2 * half + i] = vcvtq_f32_s32(sum);
         }
       }
     }

@@ -33,7 +33,7 @@ struct I8mmDots {
             const int32x4_t second = sums[r / 2][2 * i + 1];
             const int32x4_t sum =
                 r % 2 == 0 ? vuzp1q_s32(first, second) : vuzp2q_s32(first, second);
-            dots[part][r].of[2 * half + i] = vcvtq_f32_s32(vsubq_s32(sum, vdupq_n_s32(off)));
+            dots[part][r].quarter[2 * half + i] = vcvtq_f32_s32(vsubq_s32(sum, vdupq_n_s32(off)));
           }
         }
       }

@@ -28,8 +28,8 @@ struct Vector {
                                               vmovn_u64(__builtin_bit_cast(uint64x2_t, b))));
   }
 
-  static constexpr int kRegisters = 4;
-  float32x4_t of[kRegisters];  // lanes 0..3, 4..7, 8..11, 12..15
+  static constexpr int kQuarters = 4;
+  float32x4_t quarter[kQuarters];  // lanes 0..3, 4..7, 8..11, 12..15
 
   template <class Function>
   [[gnu::always_inline]] static Vector from(const Function& function) {
@@ -38,14 +38,16 @@ struct Vector {
 
   // Sums of whole numbers below 2^31 that are exact as floats one by one.
   struct Integers {
-    int32x4_t of[kRegisters];
+    int32x4_t quarter[kQuarters];
 
     static Integers zero() { return {}; }
     void add_exact(const Vector& numbers) {
-      for (int i = 0; i < kRegisters; ++i) of[i] = vaddq_s32(of[i], vcvtq_s32_f32(numbers.of[i]));
+      for (int i = 0; i < kQuarters; ++i) {
+        quarter[i] = vaddq_s32(quarter[i], vcvtq_s32_f32(numbers.quarter[i]));
+      }
     }
     Vector rounded() const {
-      return from([&](int i) { return vcvtq_f32_s32(of[i]); });
+      return from([&](int i) { return vcvtq_f32_s32(quarter[i]); });
     }
   };
 
@@ -63,7 +65,7 @@ struct Vector {
     return from([=](int i) { return vld1q_f32(p + 4 * i); });
   }
   static Vector load_first(const float* p, int n) {
-    float all[4 * kRegisters] = {};
+    float all[4 * kQuarters] = {};
     __builtin_memcpy(all, p, static_cast<std::size_t>(n) * sizeof(float));
     return load(all);
   }
@@ -102,10 +104,10 @@ struct Vector {
              vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))}};
   }
   void store(float* p) const {
-    for (int i = 0; i < kRegisters; ++i) vst1q_f32(p + 4 * i, of[i]);
+    for (int i = 0; i < kQuarters; ++i) vst1q_f32(p + 4 * i, quarter[i]);
   }
   void store_first(float* p, int n) const {
-    float all[4 * kRegisters];
+    float all[4 * kQuarters];
     store(all);
     __builtin_memcpy(p, all, static_cast<std::size_t>(n) * sizeof(float));
   }
@@ -123,12 +125,13 @@ struct Vector {
   }
   // Of two registers, rounded to nearest even.
   int16x8_t words(int first) const {
-    return vmovn_high_s32(vmovn_s32(vcvtnq_s32_f32(of[first])), vcvtnq_s32_f32(of[first + 1]));
+    return vmovn_high_s32(vmovn_s32(vcvtnq_s32_f32(quarter[first])),
+                          vcvtnq_s32_f32(quarter[first + 1]));
   }
 };
 
-// What the table of vector_math.h asks of max and min: a NaN in b passes, in a it does not. The
-// instructions of those names let any pass.
+// a > b ? a : b, as algorithms.h wants it: a NaN in b passes, one in a does not. (The instructions
+// of that name let either pass.)
 [[maybe_unused]] float32x4_t larger(float32x4_t a, float32x4_t b) {
   return vbslq_f32(vcgtq_f32(a, b), a, b);
 }
@@ -137,42 +140,44 @@ struct Vector {
 }
 
 [[maybe_unused]] Vector operator+(Vector a, Vector b) {
-  return Vector::from([&](int i) { return vaddq_f32(a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return vaddq_f32(a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector operator-(Vector a, Vector b) {
-  return Vector::from([&](int i) { return vsubq_f32(a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return vsubq_f32(a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector operator*(Vector a, Vector b) {
-  return Vector::from([&](int i) { return vmulq_f32(a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return vmulq_f32(a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector operator/(Vector a, Vector b) {
-  return Vector::from([&](int i) { return vdivq_f32(a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return vdivq_f32(a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector fma(Vector a, Vector b, Vector c) {
-  return Vector::from([&](int i) { return vfmaq_f32(c.of[i], a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return vfmaq_f32(c.quarter[i], a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector max(Vector a, Vector b) {
-  return Vector::from([&](int i) { return larger(a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return larger(a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector min(Vector a, Vector b) {
-  return Vector::from([&](int i) { return smaller(a.of[i], b.of[i]); });
+  return Vector::from([&](int i) { return smaller(a.quarter[i], b.quarter[i]); });
 }
 [[maybe_unused]] Vector absolute(Vector a) {
-  return Vector::from([&](int i) { return vabsq_f32(a.of[i]); });
+  return Vector::from([&](int i) { return vabsq_f32(a.quarter[i]); });
 }
 [[maybe_unused]] Vector shift_left_23(Vector a) {
   return Vector::from([&](int i) {
-    return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(a.of[i]), 23));
+    return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(a.quarter[i]), 23));
   });
 }
 
 // Lane j takes in lane j + 8, then j + 4, j + 2, j + 1 (table.h).
 [[maybe_unused]] float reduce_add(Vector a) {
-  const float32x4_t four = vaddq_f32(vaddq_f32(a.of[0], a.of[2]), vaddq_f32(a.of[1], a.of[3]));
+  const float32x4_t four =
+      vaddq_f32(vaddq_f32(a.quarter[0], a.quarter[2]), vaddq_f32(a.quarter[1], a.quarter[3]));
   return vpadds_f32(vadd_f32(vget_low_f32(four), vget_high_f32(four)));
 }
 [[maybe_unused]] float reduce_max(Vector a) {
-  const float32x4_t four = larger(larger(a.of[0], a.of[2]), larger(a.of[1], a.of[3]));
+  const float32x4_t four =
+      larger(larger(a.quarter[0], a.quarter[2]), larger(a.quarter[1], a.quarter[3]));
   const float32x4_t two = larger(four, vextq_f32(four, four, 2));
   return vgetq_lane_f32(larger(two, vextq_f32(two, two, 1)), 0);
 }

@@ -1,0 +1,272 @@
+// Prints a checksum of what the scalar table makes of fixed numbers, slot by slot. Tests compare
+// the tables of a machine with its scalar one; two machines' lines show that this one agrees, too
+// (scripts/test-neon). The numbers are made of integers alone, so that no library has a say in
+// them.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/kv_layout.h"
+#include "kernels/table.h"
+#include "kernels/tables.h"
+#include "tests/support/kernel_tables.h"
+
+namespace outrider::kernels {
+namespace {
+
+using test_support::aligned_bytes;
+using test_support::AlignedBytes;
+
+const KernelTable& table = kScalarTable;
+
+// FNV-1a with 64 bits (Fowler, Noll and Vo) of what is added, as its bytes stand.
+class Checksum {
+ public:
+  template <class Element>
+  Checksum& add(const std::vector<Element>& elements) {
+    for (const Element& element : elements) {
+      unsigned char bytes[sizeof element];
+      std::memcpy(bytes, &element, sizeof element);
+      for (const unsigned char byte : bytes) value_ = (value_ ^ byte) * 0x100000001b3U;
+    }
+    return *this;
+  }
+  void print(const std::string& name) const {
+    std::printf("%s %016llx\n", name.c_str(), static_cast<unsigned long long>(value_));
+  }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+// Of sizes from 2^-30 to 2^4, with zeros and subnormals among them.
+std::vector<float> floats(int n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<float> values;
+  for (int i = 0; i < n; ++i) {
+    const int whole = static_cast<int>(generator() % 65536) - 32768;
+    const int exponent = generator() % 32 == 0 ? -140 : -11 - static_cast<int>(generator() % 20);
+    values.push_back(std::ldexp(static_cast<float>(whole), exponent));
+  }
+  return values;
+}
+
+template <class Element>
+std::vector<Element> integers(int n, unsigned below, int first, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<Element> values;
+  for (int i = 0; i < n; ++i) {
+    values.push_back(static_cast<Element>(first + static_cast<int>(generator() % below)));
+  }
+  return values;
+}
+
+void print_rows(int n) {
+  const std::string of = " of " + std::to_string(n);
+  const std::vector<float> x = floats(n, 1);
+  const std::vector<float> weight = floats(n, 2);
+  const std::vector<float> bias = floats(n, 3);
+  std::vector<float> y(x.size());
+  table.rms_norm(x.data(), weight.data(), n, 1e-5F, y.data());
+  Checksum().add(y).print("rms_norm" + of);
+  table.layer_norm(x.data(), weight.data(), bias.data(), n, 1e-5F, y.data());
+  Checksum().add(y).print("layer_norm" + of);
+  table.silu_multiply(x.data(), weight.data(), n, y.data());
+  Checksum().add(y).print("silu_multiply" + of);
+  table.gelu_multiply(x.data(), weight.data(), n, y.data());
+  Checksum().add(y).print("gelu_multiply" + of);
+  table.gelu_erf_multiply(x.data(), weight.data(), n, y.data());
+  Checksum().add(y).print("gelu_erf_multiply" + of);
+  y = x;
+  table.soft_cap(y.data(), n, 3.0F);
+  Checksum().add(y).print("soft_cap" + of);
+  y = x;
+  table.rotate(y.data(), weight.data(), bias.data(), n / 2);
+  Checksum().add(y).print("rotate" + of);
+  y = x;
+  table.add(y.data(), bias.data(), n);
+  Checksum().add(y).print("add" + of);
+
+  std::vector<double> weights(x.size());
+  std::vector<std::uint16_t> buckets(x.size());
+  const SoftmaxArgs softmax{.logits = x.data(),
+                            .n = n,
+                            .largest = 16,
+                            .temperature = 0.7,
+                            .weights = weights.data(),
+                            .buckets = buckets.data(),
+                            .buckets_per_unit = 8,
+                            .last_bucket = 200};
+  table.softmax_weights(softmax);
+  Checksum().add(weights).add(buckets).print("softmax_weights" + of);
+  table.logarithms(weights.data(), n);
+  Checksum().add(weights).print("logarithms" + of);
+  std::vector<double> uniforms(2 * x.size());
+  table.philox_uniforms(77, 123, 5, 2, n, uniforms.data());
+  Checksum().add(uniforms).print("philox_uniforms" + of);
+}
+
+// A matrix (32, 512) of one kind times three rows.
+void print_product(WeightKind kind, unsigned n_codes) {
+  constexpr int kRows = 3;
+  constexpr int kColumns = 2 * kTileColumns;
+  constexpr int kDepth = 2 * kBlock;
+  constexpr int kGroups = kDepth / kGroup;
+  const std::string name = name_of(kind);
+  const WeightFormat& format = table.format(kind);
+
+  const auto codes = integers<std::uint8_t>(kColumns * kDepth, n_codes, 0, 1);
+  const std::vector<float> values = floats(kColumns * kDepth, 2);
+  const auto bf16 = integers<std::uint16_t>(kColumns * kDepth, 0x0100, 0x3f00, 3);
+  // f16 from 2^-14 to 2^-6.
+  const auto scales = integers<std::uint16_t>(kColumns * kGroups, 0x2000, 0x0400, 4);
+  const auto minimums = integers<std::uint16_t>(kColumns * kGroups, 0x2000, 0x8400, 5);
+  const auto sub_scales = integers<std::int8_t>(kColumns * 2 * kGroups, 16, 0, 6);
+  const auto sub_minimums = integers<std::uint8_t>(kColumns * 2 * kGroups, 16, 0, 7);
+  const std::vector<float> f32_scales(std::size_t{kColumns} * kGroups, 0x1p-5F);
+
+  const std::size_t tile_bytes = format.tile_bytes(kDepth);
+  const AlignedBytes tiles = aligned_bytes(2 * tile_bytes);
+  for (std::size_t tile = 0; tile < 2; ++tile) {
+    TileSource source{};
+    source.k = kDepth;
+    for (std::size_t i = 0; i < kTileColumns; ++i) {
+      const std::size_t column = tile * kTileColumns + i;
+      const std::size_t group = column * kGroups;
+      source.values[i] = codes.data() + column * kDepth;
+      if (kind == WeightKind::f32) source.values[i] = values.data() + column * kDepth;
+      if (kind == WeightKind::bf16) source.values[i] = bf16.data() + column * kDepth;
+      source.numbers[i] = {.scales = scales.data() + group,
+                           .minimums = minimums.data() + group,
+                           .sub_scales = sub_scales.data() + 2 * group,
+                           .sub_minimums = sub_minimums.data() + 2 * group,
+                           .f32_scales = f32_scales.data() + group};
+    }
+    format.pack_tile(source, tiles.get() + tile * tile_bytes);
+  }
+  const std::byte* const packed = tiles.get();
+  Checksum().add(std::vector<std::byte>(packed, packed + 2 * tile_bytes)).print("pack " + name);
+
+  const std::vector<float> x = floats(kRows * kDepth, 8);
+  constexpr std::size_t kSlots = 4;
+  constexpr std::size_t kBlocks = kDepth / kBlock;
+  std::vector<std::int8_t> quantized(kSlots * kDepth);
+  std::vector<float> group_scales(kSlots * kGroups);
+  std::vector<std::int32_t> sums(kSlots * kGroups);
+  std::vector<float> scaled_sums(kSlots * kGroups);
+  std::vector<std::int8_t> block_values(kSlots * kDepth);
+  std::vector<float> block_scales(kSlots * kBlocks);
+  std::vector<std::int16_t> group_sums(kSlots * kGroups);
+  std::vector<float> float_sums(kSlots * kGroups);
+  std::vector<std::int16_t> half_sums(kSlots * kGroups * 2);
+  for (std::size_t row = 0; row < kRows; ++row) {
+    table.quantize_row(x.data() + row * kDepth, kDepth,
+                       {.values = &quantized[row * kGroup],
+                        .scales = &group_scales[row],
+                        .sums = &sums[row],
+                        .scaled_sums = &scaled_sums[row],
+                        .slots = kSlots});
+    table.quantize_blocks(x.data() + row * kDepth, kDepth,
+                          {.values = &block_values[row * kBlockRun],
+                           .scales = &block_scales[row],
+                           .group_sums = &group_sums[row * kBlockGroups],
+                           .float_sums = &float_sums[row * kBlockGroups],
+                           .half_sums = &half_sums[row * kBlockGroups * 2],
+                           .slots = kSlots});
+  }
+  std::vector<float> y(std::size_t{kRows} * kColumns);
+  MatmulArgs args{};
+  args.tiles = packed;
+  args.n_tiles = 2;
+  args.n_columns = kColumns;
+  args.k = kDepth;
+  args.n_rows = kRows;
+  args.x = x.data();
+  args.x_stride = kDepth;
+  args.slots = kSlots;
+  args.quantized = quantized.data();
+  args.quantized_scales = group_scales.data();
+  args.quantized_sums = sums.data();
+  args.scaled_sums = scaled_sums.data();
+  args.block_values = block_values.data();
+  args.block_scales = block_scales.data();
+  args.group_sums = group_sums.data();
+  args.float_sums = float_sums.data();
+  args.half_sums = half_sums.data();
+  args.y = y.data();
+  args.y_stride = kColumns;
+  format.matmul(args);
+  Checksum().add(y).print("product " + name);
+  Checksum().add(quantized).add(group_scales).add(scaled_sums).print("quantize_row");
+  Checksum().add(block_values).add(block_scales).add(half_sums).print("quantize_blocks");
+}
+
+// Two queries over 100 keys and values.
+void print_attention(KvKind kind) {
+  constexpr int kHeadDim = 20;
+  constexpr int kKeys = 100;
+  constexpr int kQueries = 2;
+  const KvLayout layout{kind, kHeadDim};
+  const int at = static_cast<int>(kind);
+  const std::string name = std::to_string(layout.element_bytes()) + " bytes an element";
+
+  const std::size_t page_bytes = 2 * layout.block_bytes();
+  const AlignedBytes pages = aligned_bytes(2 * page_bytes);
+  std::memset(pages.get(), 0, 2 * page_bytes);
+  const std::vector<float> keys = floats(kKeys * kHeadDim, 1);
+  const std::vector<float> values = floats(kKeys * kHeadDim, 2);
+  for (int key = 0; key < kKeys; ++key) {
+    std::byte* const page = pages.get() + (key < kChunkKeys ? 0 : page_bytes);
+    const int from = key * kHeadDim;
+    table.store_key[at](keys.data() + from, kHeadDim, page, key % kChunkKeys);
+    table.store_value[at](values.data() + from, kHeadDim, page + layout.block_bytes(),
+                          key % kChunkKeys);
+  }
+  const std::byte* const stored = pages.get();
+  Checksum().add(std::vector<std::byte>(stored, stored + 2 * page_bytes)).print("store " + name);
+
+  const std::vector<float> queries = floats(kQueries * kHeadDim, 3);
+  std::vector<float> out(queries.size());
+  AttendState states[kQueries];
+  const AttendRow row{.queries = queries.data(),
+                      .out = out.data(),
+                      .states = states,
+                      .n_keys = kKeys,
+                      .first_key = 0,
+                      .n_in_place = kKeys,
+                      .slots = nullptr};
+  const void* const chunks[] = {stored, stored + page_bytes};
+  AttendArgs args{};
+  args.rows = &row;
+  args.n_rows = 1;
+  args.n_queries = kQueries;
+  args.query_stride = kHeadDim;
+  args.out_stride = kHeadDim;
+  args.head_dim = kHeadDim;
+  args.scale = 0.25F;
+  args.chunks = chunks;
+  args.values_at = layout.block_bytes();
+  table.attend[at](args);
+  table.merge_split(out.data() + kHeadDim, states[1], kHeadDim, out.data(), &states[0]);
+  table.finish_attention(states[0], kHeadDim, out.data());
+  Checksum().add(out).print("attention " + name);
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+int main() {
+  using namespace outrider::kernels;
+  for (const int n : {2, 16, 100}) print_rows(n);
+  constexpr unsigned kCodes[] = {1, 1, 256, 16, 4, 8, 16, 32, 32, 32, 64, 16, 16, 16};
+  static_assert(sizeof kCodes / sizeof kCodes[0] == kWeightKinds);
+  for (int kind = 0; kind < kWeightKinds; ++kind) {
+    print_product(static_cast<WeightKind>(kind), kCodes[kind]);
+  }
+  for (const KvKind kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) print_attention(kind);
+}
