@@ -1,6 +1,6 @@
 // The formats of quantised weights: codes (codes.h) under scales (scales.h). A new one is a line
-// here, in table.h (WeightKind and its name), and in pack.cc, avx512_vnni.cc and neon_i8mm.cc, which
-// instantiate.
+// here, in table.h (WeightKind and its name), and in pack.cc, avx512_vnni.cc and neon_i8mm.cc,
+// which instantiate.
 //
 // Bytes of a block of 16 columns, bits of a weight, and in brackets those in a file where it has
 // fewer:
