@@ -8,6 +8,7 @@
 // Each of the codes offers:
 //   kBytes       of a group, of all columns
 //   quad<B>(p, quad)   the bytes of quad 0..7 of the columns whose bytes begin at p
+//   quad_at<B, kAt>(p, quad)   of those that are upper bits: the same, kAt bits further up
 //   kSigned      whether these bytes are signed; if not, they are at most kMost, and the weight is
 //                the byte - kOffset
 //   kMostSize    of |weight|
@@ -28,6 +29,13 @@ namespace {
 
 inline void put_bits(std::byte* p, int row, int place, int bits) {
   p[row * kRowBytes + place] |= static_cast<std::byte>(bits);
+}
+
+// Bits that stand `from` bits up in their bytes, `to` bits up, with neighbours' bits around them.
+template <class B>
+[[gnu::always_inline]] inline B moved(const B& bits, int from, int to) {
+  if (from == to) return bits;
+  return from > to ? B::shift_right(bits, from - to) : B::shift_left(bits, to - from);
 }
 
 // Signed bytes.
@@ -76,8 +84,12 @@ struct TwoBits {
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
-    return B::shift_right(B::load(p + quad % 2 * kRowBytes), quad / 2 * 2) &
-           B::template low_bits<2>();
+    return quad_at<B, 0>(p, quad);
+  }
+  template <class B, int kAt>
+  [[gnu::always_inline]] static B quad_at(const std::byte* p, int quad) {
+    return moved<B>(B::load(p + quad % 2 * kRowBytes), quad / 2 * 2, kAt) &
+           B::shift_left(B::template low_bits<2>(), kAt);
   }
   static void put(std::byte* p, int quad, int place, int code) {
     put_bits(p, quad % 2, place, code << (quad / 2 * 2));
@@ -88,9 +100,9 @@ struct TwoBits {
 struct OneBit {
   static constexpr std::size_t kBytes = kRowBytes;
 
-  template <class B>
-  [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
-    return B::shift_right(B::load(p), quad) & B::template low_bits<1>();
+  template <class B, int kAt>
+  [[gnu::always_inline]] static B quad_at(const std::byte* p, int quad) {
+    return moved<B>(B::load(p), quad, kAt) & B::shift_left(B::template low_bits<1>(), kAt);
   }
   static void put(std::byte* p, int quad, int place, int code) {
     put_bits(p, 0, place, code << quad);
@@ -108,8 +120,8 @@ struct TwoPlanes {
 
   template <class B>
   [[gnu::always_inline]] static B quad(const std::byte* p, int quad) {
-    const B high = High::template quad<B>(p + Low::kBytes, quad);
-    return Low::template quad<B>(p, quad) | B::shift_left(high, kLowBits);
+    return Low::template quad<B>(p, quad) |
+           High::template quad_at<B, kLowBits>(p + Low::kBytes, quad);
   }
   static void put(std::byte* p, int quad, int place, int code) {
     Low::put(p, quad, place, code & ((1 << kLowBits) - 1));
