@@ -28,6 +28,12 @@ namespace {
 
 // Row tiles that go together over a block's planes: 256 rows, whose inputs of a block are 64 KB.
 constexpr int kMostBlockRowTiles = 16;
+// Of more row tiles than these, so many tiles of weights go together, block by block: inputs that
+// the second cache has no room for (256 rows of 8,960 elements are 2.3 MB) are read once for all of
+// them. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, a prompt of 512 tokens: one tile after the
+// other 500 tokens a second, so 527.)
+constexpr int kMostRowTilesOfOneTile = 4;
+constexpr int kTilesTogether = 4;
 
 // R: the height of a row tile, 4, 8, 12 or 16.
 template <class Format, int R>
@@ -37,11 +43,11 @@ class BlockTileProduct {
       : args_(args), first_row_tile_(first_row_tile), n_row_tiles_(n_row_tiles) {}
 
   void run() {
-    const std::size_t tile_bytes = Format::tile_bytes(args_.k);
-    for (int tile = args_.first_tile; tile < args_.first_tile + args_.n_tiles; ++tile) {
-      run_tile(
-          static_cast<const std::byte*>(args_.tiles) + static_cast<std::size_t>(tile) * tile_bytes,
-          tile);
+    if (n_row_tiles_ > kMostRowTilesOfOneTile) {
+      walk_in_streams<kTilesTogether>(
+          args_, [this]<int T>(int tile, int apart) { run_tiles<T>(tile, apart); });
+    } else {
+      walk_in_streams<1>(args_, [this]<int T>(int tile, int apart) { run_tiles<T>(tile, apart); });
     }
   }
 
@@ -56,7 +62,8 @@ class BlockTileProduct {
   // Weights are called for so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of
   // it over 16 rows: 2 blocks 88 ms, 4 77, 8 63, 16 67, 32 68.)
   static constexpr int kCalledBlocks = 8;
-  static constexpr int kRowsAStep = R % 8 == 0 ? 8 : 4;  // of scale()
+  static constexpr int kRowsAStep = R / kSteps;
+  static constexpr int kGroupPairs = kBlockGroups / 2;
   // The planes are of the scale's digits, of so many bits each.
   static constexpr int kDigitBits = 3;
   static constexpr int kMostDigit = (1 << kDigitBits) - 1;
@@ -76,66 +83,108 @@ class BlockTileProduct {
     alignas(64) std::int32_t high[R][kTileColumns];
   };
 
-  void run_tile(const std::byte* weights, int tile) {
-    const int n_blocks = blocks_of(args_.k);
-    for (int i = 0; i < n_row_tiles_ * R; ++i) Vector::zero().store(running_[i]);
-    unpack(weights, 0);
-    for (int block = 0; block < n_blocks; ++block) {
-      const Planes& planes = planes_[block % 2];
-      const std::byte* at = weights + static_cast<std::size_t>(block) * Format::kBlockBytes;
-      // Tiles follow one another: what is behind a block may be the next tile's.
-      if (n_called_++ % kCalledBlocks == 0) {
-        constexpr std::size_t kBytes = kCalledBlocks * Format::kBlockBytes;
-        ahead_ = CallAhead(at + kBytes, kBytes, 0, 1, kCalledBlocks * steps_of_block());
+  // One or two row tiles of a block of a tile: what goes through the tile registers together.
+  struct Turn {
+    const std::byte* weights;
+    int block;
+    int tile;   // of those that go together
+    int place;  // of all pairs of a block and a tile, in their order
+    int row_tile;
+    bool two;
+  };
+
+  // T tiles, `apart` from one another, block by block.
+  template <int T>
+  void run_tiles(int tile, int apart) {
+    const std::size_t tile_bytes = Format::tile_bytes(args_.k);
+    const std::byte* const weights =
+        static_cast<const std::byte*>(args_.tiles) + static_cast<std::size_t>(tile) * tile_bytes;
+    const auto weights_of = [&](int place) {
+      return weights + static_cast<std::size_t>(place % T * apart) * tile_bytes +
+             static_cast<std::size_t>(place / T) * Format::kBlockBytes;
+    };
+    const int n_rows = n_row_tiles_ * R;
+    for (int i = 0; i < T * n_rows; ++i) Vector::zero().store(running_[i]);
+    unpack(weights);
+    const int n_places = blocks_of(args_.k) * T;
+    Turn before{};
+    int n = 0;  // turns
+    for (int place = 0; place < n_places; ++place) {
+      const std::byte* const at = weights_of(place);
+      const std::byte* const next = place + 1 < n_places ? weights_of(place + 1) : nullptr;
+      call_ahead<T>(at);
+      if constexpr (Scales::kMinimums) {
+        if (next != nullptr) unpack_minimums(next, minimums_[(place + 1) % 3]);
       }
-      // Loading a tile is an instruction of which the compiler does not know that it reads memory.
-      __asm__ volatile("" ::: "memory");
       for (int row_tile = 0; row_tile < n_row_tiles_; row_tile += 2) {
-        const bool two = row_tile + 1 < n_row_tiles_;
-        two ? multiply<2>(planes, block, row_tile) : multiply<1>(planes, block, row_tile);
-        const std::byte* const next = at + Format::kBlockBytes;
-        // The vectors' work while the tiles are multiplied: the next block's planes, and what the
-        // block before gave.
-        if (row_tile == 0 && block + 1 < n_blocks) unpack(next, block + 1);
-        if (block > 0) {
-          scale(weights, block - 1, row_tile);
-          if (two) scale(weights, block - 1, row_tile + 1);
-        }
-        take(block, row_tile, two);
+        const Turn turn{at, place / T, place % T, place, row_tile, row_tile + 1 < n_row_tiles_};
+        // The vectors' work while the tiles are multiplied: the next planes, of up to two row tiles
+        // two groups in each step, and a share of what the turn before left.
+        const auto vectors = [&]<int kStep>() __attribute__((always_inline)) {
+          ahead_.step();
+          const int pair = n_row_tiles_ <= 2 ? kStep : row_tile + kStep / 2;
+          const bool its_turn = n_row_tiles_ <= 2 || (kStep % 2 == 0 && row_tile < 4);
+          if (its_turn && next != nullptr) unpack_groups(next, pair, planes_[(place + 1) % 2]);
+          if (n > 0) scale_share<kStep>(before, sums_[(n + 1) % 2]);
+        };
+        turn.two ? multiply<2>(turn, sums_[n % 2], vectors)
+                 : multiply<1>(turn, sums_[n % 2], vectors);
+        before = turn;
+        ++n;
       }
-      __asm__ volatile("" ::: "memory");
     }
-    for (int row_tile = 0; row_tile < n_row_tiles_; ++row_tile) {
-      scale(weights, n_blocks - 1, row_tile);
-    }
-    for (int i = 0; i < n_row_tiles_ * R; ++i) {
-      const int row = first_row_tile_ * R + i;
-      if (row < args_.n_rows) store_tile(Vector::load(running_[i]), args_, row, tile);
+    in_steps([&]<int kStep>() { scale_share<kStep>(before, sums_[(n + 1) % 2]); });
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < n_rows; ++r) {
+        const int row = first_row_tile_ * R + r;
+        if (row >= args_.n_rows) break;
+        store_tile(Vector::load(running_[t * n_rows + r]), args_, row, tile + t * apart);
+      }
     }
   }
 
-  // How often step() is called while a block is multiplied.
-  int steps_of_block() const {
-    return kBlockGroups + (n_row_tiles_ + 1) / 2 * kSteps + n_row_tiles_ * (R / kRowsAStep);
+  // One tile's blocks follow one another, and tiles, too: what is behind a block may be the next
+  // tile's. Several tiles are for many rows, and multiplying takes longer than the memory.
+  template <int T>
+  void call_ahead(const std::byte* block) {
+    constexpr int kCalled = T == 1 ? kCalledBlocks : 1;
+    if (n_called_++ % kCalled != 0) return;
+    constexpr std::size_t kBytes = kCalled * Format::kBlockBytes;
+    ahead_ = CallAhead(block + kBytes, kBytes, 0, 1, kCalled * ((n_row_tiles_ + 1) / 2 * kSteps));
   }
 
-  // Leaves the sums of kRowTiles row tiles, from row_tile on, in tile registers 0 to 3.
-  template <int kRowTiles>
-  void multiply(const Planes& planes, int block, int row_tile) {
+  // use.operator()<kStep>() for each step.
+  template <class Use>
+  [[gnu::always_inline]] static void in_steps(const Use& use) {
+    static_assert(kSteps == 4);
+    use.template operator()<0>();
+    use.template operator()<1>();
+    use.template operator()<2>();
+    use.template operator()<3>();
+  }
+
+  // Leaves the sums of a turn's row tiles, kRowTiles of them, in sums. Behind each step, vectors:
+  // what these store waits in a buffer until the tiles before it are multiplied. The buffer holds
+  // 112, and the planes alone are 128. (16 rows of a block multiplied, then the next block
+  // unpacked: 87 ns, by turns of a quarter each 64 ns.)
+  template <int kRowTiles, class Vectors>
+  void multiply(const Turn& turn, Sums (&sums)[2], const Vectors& vectors) {
+    const Planes& planes = planes_[turn.place % 2];
     const auto slots = static_cast<std::size_t>(args_.slots);
-    const std::size_t row = static_cast<std::size_t>((first_row_tile_ + row_tile) * R);
+    const std::size_t row = static_cast<std::size_t>((first_row_tile_ + turn.row_tile) * R);
     _tile_zero(0);
     _tile_zero(1);
     if constexpr (kRowTiles == 2) {
       _tile_zero(2);
       _tile_zero(3);
     }
-    for (int step = 0; step < kSteps; ++step) {
-      const std::size_t run = static_cast<std::size_t>(block * kSteps + step) * slots + row;
+    in_steps([&]<int kStep>() __attribute__((always_inline)) {
+      const std::size_t run = static_cast<std::size_t>(turn.block * kSteps + kStep) * slots + row;
       const std::int8_t* inputs = args_.block_values + run * kBlockRun;
-      ahead_.step();
-      _tile_loadd(4, planes.low[step * (kBlockRun / kQuad)], kRowBytes);
-      _tile_loadd(5, planes.high[step * (kBlockRun / kQuad)], kRowBytes);
+      // Loading a tile is an instruction of which the compiler does not know that it reads memory.
+      __asm__ volatile("" ::: "memory");
+      _tile_loadd(4, planes.low[kStep * (kBlockRun / kQuad)], kRowBytes);
+      _tile_loadd(5, planes.high[kStep * (kBlockRun / kQuad)], kRowBytes);
       _tile_loadd(6, inputs, kBlockRun);
       _tile_dpbsud(0, 6, 4);
       if constexpr (kByDigits) {
@@ -152,17 +201,15 @@ class BlockTileProduct {
           _tile_dpbssd(3, 7, 5);
         }
       }
-    }
-  }
-
-  // What multiply() left.
-  void take(int block, int row_tile, bool two) {
-    Sums* const sums = sums_[block % 2] + row_tile;
+      __asm__ volatile("" ::: "memory");
+      vectors.template operator()<kStep>();
+    });
     _tile_stored(0, sums[0].low, kTileColumns * 4);
     _tile_stored(1, sums[0].high, kTileColumns * 4);
-    if (!two) return;
-    _tile_stored(2, sums[1].low, kTileColumns * 4);
-    _tile_stored(3, sums[1].high, kTileColumns * 4);
+    if constexpr (kRowTiles == 2) {
+      _tile_stored(2, sums[1].low, kTileColumns * 4);
+      _tile_stored(3, sums[1].high, kTileColumns * 4);
+    }
   }
 
   // A column's byte for each element of its quad.
@@ -175,17 +222,22 @@ class BlockTileProduct {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(row), places);
   }
 
-  void unpack(const std::byte* at, int block) {
-    for (int group = 0; group < kBlockGroups; ++group) {
-      ahead_.step();
-      unpack_group(at + Format::weights_at(group), at + Format::scales_at(group), group,
-                   planes_[block % 2]);
-    }
-    if constexpr (Scales::kMinimums) unpack_minimums(at, minimums_[block % 3]);
+  // The first block.
+  void unpack(const std::byte* at) {
+    for (int pair = 0; pair < kGroupPairs; ++pair) unpack_groups(at, pair, planes_[0]);
+    if constexpr (Scales::kMinimums) unpack_minimums(at, minimums_[0]);
   }
 
-  static void unpack_group(const std::byte* codes, const std::byte* of_group, int group,
-                           Planes& planes) {
+  // Two groups. (Inlined into every step it would be four fifths of this table's code.)
+  [[gnu::noinline]] static void unpack_groups(const std::byte* at, int pair, Planes& planes) {
+#pragma GCC unroll 2
+    for (int group = 2 * pair; group < 2 * pair + 2; ++group) {
+      unpack_group(at + Format::weights_at(group), at + Format::scales_at(group), group, planes);
+    }
+  }
+
+  [[gnu::always_inline]] static void unpack_group(const std::byte* codes, const std::byte* of_group,
+                                                  int group, Planes& planes) {
     if constexpr (kByDigits) {
       unpack_digits(codes, of_group, group, planes);
     } else {
@@ -195,8 +247,9 @@ class BlockTileProduct {
 
   // A column's scale is repeated over the bytes of its quad; the digits stand in the lower byte of
   // two.
-  static void unpack_digits(const std::byte* codes, const std::byte* of_group, int group,
-                            Planes& planes) {
+  [[gnu::always_inline]] static void unpack_digits(const std::byte* codes,
+                                                   const std::byte* of_group, int group,
+                                                   Planes& planes) {
     const __m512i digit = _mm512_set1_epi16(kMostDigit);
     for (int part = 0; part < kParts; ++part) {
       const __m512i scales = for_quads(of_group + static_cast<std::size_t>(part) * kByteOfEach);
@@ -260,38 +313,72 @@ class BlockTileProduct {
     }
   }
 
-  // The float combination of a block, in the order that the format's scales fix.
-  void scale(const std::byte* weights, int block, int row_tile) {
-    const std::byte* of_block = weights + Format::block_scales_at(block * kBlockGroups);
-    const Minimums& minimums = minimums_[block % 3];
-    const Sums& sums = sums_[block % 2][row_tile];
+  // What scale_rows() reads of a row tile.
+  struct RowsOfBlock {
+    const Sums* sums;
+    const Minimums* minimums;
+    const std::byte* of_block;
+    const std::int16_t* x_sums;
+    const float* x_scales;
+    float (*running)[kTileColumns];
+  };
+
+  // A share of what a turn left.
+  template <int kShare>
+  [[gnu::always_inline]] void scale_share(const Turn& turn, const Sums (&sums)[2]) {
+    scale<kShare>(turn, turn.row_tile, sums[0]);
+    if (turn.two) scale<kShare>(turn, turn.row_tile + 1, sums[1]);
+  }
+
+  template <int kShare>
+  [[gnu::always_inline]] void scale(const Turn& turn, int row_tile, const Sums& sums) {
     const std::size_t place =
-        static_cast<std::size_t>(block) * static_cast<std::size_t>(args_.slots) +
+        static_cast<std::size_t>(turn.block) * static_cast<std::size_t>(args_.slots) +
         static_cast<std::size_t>((first_row_tile_ + row_tile) * R);
     const std::int16_t* x_sums = kParts == 2 ? args_.half_sums + place * (2 * kBlockGroups)
                                              : args_.group_sums + place * kBlockGroups;
-    const Vector of_sums = Scales::template block_scale<Vector>(of_block);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      if (r % kRowsAStep == 0) ahead_.step();
+    scale_rows<kShare>({.sums = &sums,
+                        .minimums = &minimums_[turn.place % 3],
+                        .of_block = turn.weights + Format::kBlockScalesAt,
+                        .x_sums = x_sums,
+                        .x_scales = args_.block_scales + place,
+                        .running = running_ + (turn.tile * n_row_tiles_ + row_tile) * R});
+  }
+
+  // The float combination of a block, in the order that the format's scales fix. A function of its
+  // own has registers enough for its addresses.
+  template <int kShare>
+  [[gnu::noinline]] static void scale_rows(const RowsOfBlock& of) {
+    const Sums& sums = *of.sums;
+    const std::int16_t* const x_sums = of.x_sums;
+    const float* const x_scales = of.x_scales;
+    float(*const running)[kTileColumns] = of.running;
+    const Vector of_sums = Scales::template block_scale<Vector>(of.of_block);
+    Vector of_least = Vector::zero();
+    __m512i minimums[kPairs];
+    if constexpr (Scales::kMinimums) {
+      of_least = Scales::template block_minimum<Vector>(of.of_block);
+      for (int pair = 0; pair < kPairs; ++pair) {
+        minimums[pair] = _mm512_load_si512((*of.minimums)[pair]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = kShare * kRowsAStep; r < (kShare + 1) * kRowsAStep; ++r) {
       const __m512i low = _mm512_load_si512(sums.low[r]);
       const __m512i high = _mm512_load_si512(sums.high[r]);
       const __m512i whole = _mm512_add_epi32(low, _mm512_slli_epi32(high, kHighBits));
       Vector value = Vector{_mm512_cvtepi32_ps(whole)} * of_sums;
       if constexpr (Scales::kMinimums) {
         __m512i least = _mm512_setzero_si512();
+#pragma GCC unroll 8
         for (int pair = 0; pair < kPairs; ++pair) {
           int two;
           __builtin_memcpy(&two, x_sums + r * (2 * kPairs) + 2 * pair, 4);
-          least =
-              _mm512_dpwssd_epi32(least, _mm512_load_si512(minimums[pair]), _mm512_set1_epi32(two));
+          least = _mm512_dpwssd_epi32(least, minimums[pair], _mm512_set1_epi32(two));
         }
-        value = fma(Vector{_mm512_cvtepi32_ps(least)},
-                    Scales::template block_minimum<Vector>(of_block), value);
+        value = fma(Vector{_mm512_cvtepi32_ps(least)}, of_least, value);
       }
-      float* const running = running_[row_tile * R + r];
-      const float x_scale = args_.block_scales[place + static_cast<std::size_t>(r)];
-      fma(value, Vector::broadcast(x_scale), Vector::load(running)).store(running);
+      fma(value, Vector::broadcast(x_scales[r]), Vector::load(running[r])).store(running[r]);
     }
   }
 
@@ -303,8 +390,8 @@ class BlockTileProduct {
   Planes planes_[2];
   // A block's are asked for while the next one is multiplied and the one behind that is unpacked.
   alignas(64) Minimums minimums_[3];
-  Sums sums_[2][kMostBlockRowTiles];
-  alignas(64) float running_[kMostBlockRowTiles * R][kTileColumns];
+  Sums sums_[2][2];  // of two turns
+  alignas(64) float running_[kTilesTogether * kMostBlockRowTiles * R][kTileColumns];
 };
 
 template <class Format, int R>

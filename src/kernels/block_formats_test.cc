@@ -343,6 +343,29 @@ TEST(BlockFormats, EveryTableFollowsTheDocumentedOrderForAnyRowsAndColumns) {
   }
 }
 
+// Of many rows, several tiles of weights may go together; of very many, rows in several turns.
+TEST(BlockFormats, ManyRowsOfWideMatricesGiveTheScalarTablesBits) {
+  constexpr int kMostRows = 16 * 16 + 5;
+  constexpr int kColumns = 16 * 9 + 3;
+  constexpr int kDepth = 512;
+  for (const Format& format : formats()) {
+    const Weights weights(format, kColumns, kDepth, 7);
+    const Inputs inputs(kScalarTable, kMostRows, kDepth, 8);
+    const std::vector<float> expected =
+        inputs.product(kScalarTable.format(format.kind), weights.pack(kScalarTable, kColumns),
+                       kMostRows, kColumns);
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      const AlignedBytes tiles = weights.pack(*table, kColumns);
+      for (const int n_rows : {60, 65, 77, 128, kMostRows}) {
+        const auto end = expected.begin() + static_cast<std::ptrdiff_t>(n_rows * kColumns);
+        EXPECT_TRUE(same_bits(inputs.product(table->format(format.kind), tiles, n_rows, kColumns),
+                              std::vector<float>(expected.begin(), end)))
+            << name << " " << name_of(format.kind) << " rows " << n_rows;
+      }
+    }
+  }
+}
+
 TEST(BlockFormats, WideMatricesAndAnySplitOfTheirTiles) {
   constexpr int kRows = 9;
   constexpr int kColumns = 16 * 13 + 3;
