@@ -30,8 +30,8 @@ namespace {
 constexpr int kMostBlockRowTiles = 16;
 // Of more row tiles than these, so many tiles of weights go together, block by block: inputs that
 // the second cache has no room for (256 rows of 8,960 elements are 2.3 MB) are read once for all of
-// them. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, a prompt of 512 tokens: one tile after the
-// other 500 tokens a second, so 527.)
+// them. (Qwen2.5-Coder 1.5B, Q4_K_M, two AMX cores, a prompt of 512 tokens, five turns: one tile
+// after the other 390 to 409 tokens a second, so 411 to 442.)
 constexpr int kMostRowTilesOfOneTile = 4;
 constexpr int kTilesTogether = 4;
 
@@ -59,10 +59,11 @@ class BlockTileProduct {
   static constexpr int kPairs = kBlockGroups * kParts / 2;  // of parts, whose minimums lie together
   // What is taken off a code: of signed bytes, which are taken with their sign bit flipped, 128.
   static constexpr int kOffset = Codes::kSigned ? 128 : Codes::kOffset;
-  // Weights are called for so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of
-  // it over 16 rows: 2 blocks 88 ms, 4 77, 8 63, 16 67, 32 68.)
+  // Weights are called for so many blocks ahead, in streams (CallAhead): 20 KB of q4_k. (1 GB of it
+  // over 16, 32 and 64 rows, ms, medians of three turns: 4 blocks 69, 95 and 162, 8 66, 90 and 165,
+  // 16 65, 94 and 168.)
   static constexpr int kCalledBlocks = 8;
-  static constexpr int kRowsAStep = R / kSteps;
+  static constexpr int kRowsAStep = R / kSteps;  // of scale_rows()
   static constexpr int kGroupPairs = kBlockGroups / 2;
   // The planes are of the scale's digits, of so many bits each.
   static constexpr int kDigitBits = 3;
@@ -87,11 +88,12 @@ class BlockTileProduct {
   struct Turn {
     const std::byte* weights;
     int block;
-    int tile;   // of those that go together
-    int place;  // of all pairs of a block and a tile, in their order
-    int row_tile;
-    bool two;
+    int tile;      // of those that go together
+    int place;     // of all pairs of a block and a tile, in their order
+    int row_tile;  // and the next one, if there is one
   };
+
+  bool has_two(const Turn& turn) const { return turn.row_tile + 1 < n_row_tiles_; }
 
   // T tiles, `apart` from one another, block by block.
   template <int T>
@@ -117,7 +119,7 @@ class BlockTileProduct {
         if (next != nullptr) unpack_minimums(next, minimums_[(place + 1) % 3]);
       }
       for (int row_tile = 0; row_tile < n_row_tiles_; row_tile += 2) {
-        const Turn turn{at, place / T, place % T, place, row_tile, row_tile + 1 < n_row_tiles_};
+        const Turn turn{at, place / T, place % T, place, row_tile};
         // The vectors' work while the tiles are multiplied: the next planes, of up to two row tiles
         // two groups in each step, and a share of what the turn before left.
         const auto vectors = [&]<int kStep>() __attribute__((always_inline)) {
@@ -127,8 +129,8 @@ class BlockTileProduct {
           if (its_turn && next != nullptr) unpack_groups(next, pair, planes_[(place + 1) % 2]);
           if (n > 0) scale_share<kStep>(before, sums_[(n + 1) % 2]);
         };
-        turn.two ? multiply<2>(turn, sums_[n % 2], vectors)
-                 : multiply<1>(turn, sums_[n % 2], vectors);
+        has_two(turn) ? multiply<2>(turn, sums_[n % 2], vectors)
+                      : multiply<1>(turn, sums_[n % 2], vectors);
         before = turn;
         ++n;
       }
@@ -164,9 +166,10 @@ class BlockTileProduct {
   }
 
   // Leaves the sums of a turn's row tiles, kRowTiles of them, in sums. Behind each step, vectors:
-  // what these store waits in a buffer until the tiles before it are multiplied. The buffer holds
-  // 112, and the planes alone are 128. (16 rows of a block multiplied, then the next block
-  // unpacked: 87 ns, by turns of a quarter each 64 ns.)
+  // what these store waits in the core's buffer of stores until the tiles before it are multiplied.
+  // It has room for 64 of them, not for the planes' 128. (These instructions alone, 16 rows, ns:
+  // the products of a block 44; then 64 stores 44 to 46; 128 stores 60 to 99, a quarter behind each
+  // step 40 to 44.)
   template <int kRowTiles, class Vectors>
   void multiply(const Turn& turn, Sums (&sums)[2], const Vectors& vectors) {
     const Planes& planes = planes_[turn.place % 2];
@@ -201,7 +204,7 @@ class BlockTileProduct {
           _tile_dpbssd(3, 7, 5);
         }
       }
-      __asm__ volatile("" ::: "memory");
+      __asm__ volatile("" ::: "memory");  // what vectors store stays behind it
       vectors.template operator()<kStep>();
     });
     _tile_stored(0, sums[0].low, kTileColumns * 4);
@@ -228,7 +231,8 @@ class BlockTileProduct {
     if constexpr (Scales::kMinimums) unpack_minimums(at, minimums_[0]);
   }
 
-  // Two groups. (Inlined into every step it would be four fifths of this table's code.)
+  // Two groups. (Inlined it would stand in 16 places: four steps, one and two row tiles, one and
+  // several tiles of weights; and once more for the first block.)
   [[gnu::noinline]] static void unpack_groups(const std::byte* at, int pair, Planes& planes) {
 #pragma GCC unroll 2
     for (int group = 2 * pair; group < 2 * pair + 2; ++group) {
@@ -327,7 +331,7 @@ class BlockTileProduct {
   template <int kShare>
   [[gnu::always_inline]] void scale_share(const Turn& turn, const Sums (&sums)[2]) {
     scale<kShare>(turn, turn.row_tile, sums[0]);
-    if (turn.two) scale<kShare>(turn, turn.row_tile + 1, sums[1]);
+    if (has_two(turn)) scale<kShare>(turn, turn.row_tile + 1, sums[1]);
   }
 
   template <int kShare>
@@ -362,7 +366,7 @@ class BlockTileProduct {
         minimums[pair] = _mm512_load_si512((*of.minimums)[pair]);
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int r = kShare * kRowsAStep; r < (kShare + 1) * kRowsAStep; ++r) {
       const __m512i low = _mm512_load_si512(sums.low[r]);
       const __m512i high = _mm512_load_si512(sums.high[r]);
