@@ -13,6 +13,7 @@
 #include "kernels/table.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/near.h"
+#include "tests/support/prepared_inputs.h"
 
 namespace outrider::kernels {
 namespace {
@@ -156,53 +157,12 @@ struct Weights {
 };
 
 // Quantised inputs (n_rows, k), with room for more rows whose numbers must not matter.
-struct Inputs {
-  int n_rows;
-  int k;
-  int slots;
-  std::vector<std::int8_t> values;
-  std::vector<float> scales;
-  std::vector<std::int32_t> sums;
-  std::vector<float> scaled_sums;
-  std::vector<std::int8_t> block_values;  // and in blocks, where k is so many whole ones
-  std::vector<float> block_scales;
-  std::vector<std::int16_t> group_sums;
-  std::vector<float> float_sums;
-  std::vector<std::int16_t> half_sums;
-
-  Inputs(const KernelTable& table, int rows, int depth, unsigned seed) : n_rows(rows), k(depth) {
-    slots = row_slots(rows) + 8;
-    const auto places = static_cast<std::size_t>(groups_of(depth) * slots);
-    values.assign(places * kGroup, 77);
-    scales.assign(places, NAN);
-    sums.assign(places, 99);
-    scaled_sums.assign(places, NAN);
-    const auto block_places = static_cast<std::size_t>(blocks_of(depth) * slots);
-    block_values.assign(block_places * kBlock, 77);
-    block_scales.assign(block_places, NAN);
-    group_sums.assign(block_places * kBlockGroups, 99);
-    float_sums.assign(block_places * kBlockGroups, NAN);
-    half_sums.assign(block_places * kBlockGroups * 2, 99);
-    const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth);
-    const std::vector<float> x = test_support::awkward_floats(n, seed);
-    for (int row = 0; row < rows; ++row) {
-      const auto at = static_cast<std::size_t>(row);
-      table.quantize_row(x.data() + static_cast<std::ptrdiff_t>(row) * depth, depth,
-                         {.values = &values[at * kGroup],
-                          .scales = &scales[at],
-                          .sums = &sums[at],
-                          .scaled_sums = &scaled_sums[at],
-                          .slots = slots});
-      if (depth % kBlock != 0) continue;
-      table.quantize_blocks(x.data() + static_cast<std::ptrdiff_t>(row) * depth, depth,
-                            {.values = &block_values[at * kBlockRun],
-                             .scales = &block_scales[at],
-                             .group_sums = &group_sums[at * kBlockGroups],
-                             .float_sums = &float_sums[at * kBlockGroups],
-                             .half_sums = &half_sums[at * kBlockGroups * 2],
-                             .slots = slots});
-    }
-  }
+struct Inputs : test_support::PreparedInputs {
+  Inputs(const KernelTable& table, int rows, int depth, unsigned seed)
+      : PreparedInputs(table,
+                       test_support::awkward_floats(
+                           static_cast<std::size_t>(rows) * static_cast<std::size_t>(depth), seed),
+                       rows, depth, row_slots(rows) + 8) {}
   std::size_t place(int row, int i) const {
     return static_cast<std::size_t>(i / kGroup * slots + row);
   }
@@ -230,22 +190,10 @@ struct Inputs {
   std::vector<float> product(const WeightFormat& format, const AlignedBytes& tiles, int n,
                              int n_columns, int n_first_tiles = 0) const {
     std::vector<float> y(static_cast<std::size_t>(n * n_columns), NAN);
-    MatmulArgs args{};
+    MatmulArgs args = this->args(n);
     args.tiles = tiles.get();
     const int n_tiles = (n_columns + kTileColumns - 1) / kTileColumns;
     args.n_columns = n_columns;
-    args.k = k;
-    args.n_rows = n;
-    args.slots = slots;
-    args.quantized = values.data();
-    args.quantized_scales = scales.data();
-    args.quantized_sums = sums.data();
-    args.scaled_sums = scaled_sums.data();
-    args.block_values = block_values.data();
-    args.block_scales = block_scales.data();
-    args.group_sums = group_sums.data();
-    args.float_sums = float_sums.data();
-    args.half_sums = half_sums.data();
     args.y = y.data();
     args.y_stride = static_cast<std::size_t>(n_columns);
     if (n_first_tiles > 0) {

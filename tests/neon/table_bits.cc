@@ -15,6 +15,7 @@
 #include "kernels/table.h"
 #include "kernels/tables.h"
 #include "tests/support/kernel_tables.h"
+#include "tests/support/prepared_inputs.h"
 
 namespace outrider::kernels {
 namespace {
@@ -30,9 +31,15 @@ class Checksum {
   template <class Element>
   Checksum& add(const std::vector<Element>& elements) {
     for (const Element& element : elements) {
-      unsigned char bytes[sizeof element];
+      std::byte bytes[sizeof element];
       std::memcpy(bytes, &element, sizeof element);
-      for (const unsigned char byte : bytes) value_ = (value_ ^ byte) * 0x100000001b3U;
+      add(bytes, sizeof element);
+    }
+    return *this;
+  }
+  Checksum& add(const std::byte* bytes, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      value_ = (value_ ^ std::to_integer<std::uint64_t>(bytes[i])) * 0x100000001b3U;
     }
     return *this;
   }
@@ -150,60 +157,27 @@ void print_product(WeightKind kind, unsigned n_codes) {
     format.pack_tile(source, tiles.get() + tile * tile_bytes);
   }
   const std::byte* const packed = tiles.get();
-  Checksum().add(std::vector<std::byte>(packed, packed + 2 * tile_bytes)).print("pack " + name);
+  Checksum().add(packed, 2 * tile_bytes).print("pack " + name);
 
   const std::vector<float> x = floats(kRows * kDepth, 8);
-  constexpr std::size_t kSlots = 4;
-  constexpr std::size_t kBlocks = kDepth / kBlock;
-  std::vector<std::int8_t> quantized(kSlots * kDepth);
-  std::vector<float> group_scales(kSlots * kGroups);
-  std::vector<std::int32_t> sums(kSlots * kGroups);
-  std::vector<float> scaled_sums(kSlots * kGroups);
-  std::vector<std::int8_t> block_values(kSlots * kDepth);
-  std::vector<float> block_scales(kSlots * kBlocks);
-  std::vector<std::int16_t> group_sums(kSlots * kGroups);
-  std::vector<float> float_sums(kSlots * kGroups);
-  std::vector<std::int16_t> half_sums(kSlots * kGroups * 2);
-  for (std::size_t row = 0; row < kRows; ++row) {
-    table.quantize_row(x.data() + row * kDepth, kDepth,
-                       {.values = &quantized[row * kGroup],
-                        .scales = &group_scales[row],
-                        .sums = &sums[row],
-                        .scaled_sums = &scaled_sums[row],
-                        .slots = kSlots});
-    table.quantize_blocks(x.data() + row * kDepth, kDepth,
-                          {.values = &block_values[row * kBlockRun],
-                           .scales = &block_scales[row],
-                           .group_sums = &group_sums[row * kBlockGroups],
-                           .float_sums = &float_sums[row * kBlockGroups],
-                           .half_sums = &half_sums[row * kBlockGroups * 2],
-                           .slots = kSlots});
-  }
+  const test_support::PreparedInputs inputs(table, x, kRows, kDepth, 4);
   std::vector<float> y(std::size_t{kRows} * kColumns);
-  MatmulArgs args{};
+  MatmulArgs args = inputs.args(kRows);
   args.tiles = packed;
   args.n_tiles = 2;
   args.n_columns = kColumns;
-  args.k = kDepth;
-  args.n_rows = kRows;
   args.x = x.data();
   args.x_stride = kDepth;
-  args.slots = kSlots;
-  args.quantized = quantized.data();
-  args.quantized_scales = group_scales.data();
-  args.quantized_sums = sums.data();
-  args.scaled_sums = scaled_sums.data();
-  args.block_values = block_values.data();
-  args.block_scales = block_scales.data();
-  args.group_sums = group_sums.data();
-  args.float_sums = float_sums.data();
-  args.half_sums = half_sums.data();
   args.y = y.data();
   args.y_stride = kColumns;
   format.matmul(args);
   Checksum().add(y).print("product " + name);
-  Checksum().add(quantized).add(group_scales).add(scaled_sums).print("quantize_row");
-  Checksum().add(block_values).add(block_scales).add(half_sums).print("quantize_blocks");
+  Checksum().add(inputs.values).add(inputs.scales).add(inputs.scaled_sums).print("quantize_row");
+  Checksum()
+      .add(inputs.block_values)
+      .add(inputs.block_scales)
+      .add(inputs.half_sums)
+      .print("quantize_blocks");
 }
 
 // Two queries over 100 keys and values.
@@ -228,7 +202,7 @@ void print_attention(KvKind kind) {
                           key % kChunkKeys);
   }
   const std::byte* const stored = pages.get();
-  Checksum().add(std::vector<std::byte>(stored, stored + 2 * page_bytes)).print("store " + name);
+  Checksum().add(stored, 2 * page_bytes).print("store " + name);
 
   const std::vector<float> queries = floats(kQueries * kHeadDim, 3);
   std::vector<float> out(queries.size());
