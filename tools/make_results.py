@@ -4,7 +4,8 @@ server with the same files.
 
     python3 tools/make_results.py --target TARGET.gguf --drafter DRAFTER.gguf \\
         --spec-bench question.jsonl --work DIR --out docs/results.md \\
-        [--llama-server "llama-server -m TARGET.gguf -md DRAFTER.gguf -t 2 --port 8091" \\
+        [--llama-server "llama-server -m TARGET.gguf -t 2 --port 8091" \\
+         --llama-drafts "-md DRAFTER.gguf --spec-type draft-simple" \\
          --llama-url http://127.0.0.1:8091]
 
 What has been measured stays in DIR, and a second call goes on from there; a third one, with all of
@@ -12,8 +13,10 @@ it there, writes the file only. One program works at a time. Some two hours on t
 """
 import argparse
 import json
+import os
 import pathlib
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -57,14 +60,19 @@ def chosen_prompts(pair, turns):
 
 
 def ask_llama(url, prompt, n_max):
+    """Tokens a second of decoding, as the server's own timings have it."""
     request = {"messages": [{"role": "user", "content": prompt}], "max_tokens": PAIR_TOKENS,
-               "temperature": 0, "cache_prompt": False, "speculative.n_max": n_max,
-               "speculative.n_min": 0, "speculative.p_min": 0}
+               "temperature": 0, "cache_prompt": False}
     body = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(request).encode(),
                                   {"Content-Type": "application/json"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(body, timeout=600) as answer:
-        return json.load(answer)["timings"]["predicted_per_second"]
+        timings = json.load(answer)["timings"]
+    # A server that drafts reports how many tokens it drafted, and one that does not says nothing.
+    if ("draft_n" in timings) != (n_max > 0):
+        sys.exit(f"make_results: drafts of at most {n_max} tokens were asked for, and the server's "
+                 f"timings are {timings}")
+    return timings["predicted_per_second"]
 
 
 def wait_for(url, server):
@@ -80,29 +88,37 @@ def wait_for(url, server):
     sys.exit(f"make_results: no server answers at {url}")
 
 
-def measure_llama(arguments, pair):
-    """Tokens a second by prompt: [{category, "0": .., "1": .., .. "8": ..}], 0 being no drafts."""
-    file = arguments.work / "llama.json"
-    if file.exists():
-        return json.loads(file.read_text())
-    if not arguments.llama_server:
-        return []
-    rows = []
-    with subprocess.Popen(shlex.split(arguments.llama_server), stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as server:
+def ask_llama_server(arguments, prompts, n_max):
+    """A server started for one length of drafts, which it takes from its command line only."""
+    command = shlex.split(arguments.llama_server)
+    if n_max > 0:
+        command += [*shlex.split(arguments.llama_drafts), "--spec-draft-n-max", str(n_max)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as server:
         try:
             wait_for(arguments.llama_url, server)
-            ask_llama(arguments.llama_url, "Hello", 0)
-            prompts = chosen_prompts(pair, spec_bench_turns(arguments.spec_bench))
-            for category, prompt in prompts:
-                row = {"category": category}
-                for n_max in (0, *LLAMA_LENGTHS):
-                    row[str(n_max)] = ask_llama(arguments.llama_url, prompt, n_max)
-                rows.append(row)
-                print(f"llama.cpp: {len(rows)} of {len(prompts)} prompts", file=sys.stderr)
+            # The first request reads the weights; a long answer, so that it is drafted for.
+            ask_llama(arguments.llama_url, "Count from one to thirty.", n_max)
+            return [ask_llama(arguments.llama_url, prompt, n_max) for prompt in prompts]
         finally:
-            server.terminate()
-    file.write_text(json.dumps(rows))
+            os.killpg(server.pid, signal.SIGTERM)
+
+
+def measure_llama(arguments, pair):
+    """Tokens a second by prompt: [{category, "0": .., "1": .., .. "8": ..}], 0 being no drafts.
+    All lengths in turn, for one category after another."""
+    file = arguments.work / "llama.json"
+    rows = json.loads(file.read_text()) if file.exists() else []
+    if not arguments.llama_server:
+        return rows
+    chosen = chosen_prompts(pair, spec_bench_turns(arguments.spec_bench))
+    for category in sorted({category for category, _ in chosen} - {row["category"] for row in rows}):
+        prompts = [prompt for its, prompt in chosen if its == category]
+        speeds = {str(n): ask_llama_server(arguments, prompts, n) for n in (0, *LLAMA_LENGTHS)}
+        rows += [{"category": category, **{n: speeds[n][i] for n in speeds}}
+                 for i in range(len(prompts))]
+        file.write_text(json.dumps(rows))
+        print(f"llama.cpp: {len(rows)} of {len(chosen)} prompts", file=sys.stderr)
     return rows
 
 
@@ -137,11 +153,11 @@ def comparison_tables(comparison):
     parts = []
     for temperature in comparison["settings"]["temperatures"]:
         figures = figures_of(comparison, temperature)
-        categories = [category for category in next(iter(figures.values())) if category != "all"]
+        categories = [category for category in next(iter(figures.values())) if category]
         rows = [["method", "whole requests", "decoding", "tau", *categories, "first token",
                  "bound: oracle length"]]
         for method, by_category in figures.items():
-            whole = by_category["all"]
+            whole = by_category[""]  # of all categories
             rows.append(["`" + named(method) + "`", estimate(whole["request_speedup"]),
                          estimate(whole["speedup"]), estimate(whole["tau"]),
                          *(estimate(by_category[category]["speedup"]) for category in categories),
@@ -247,6 +263,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/results.md"))
     parser.add_argument("--llama-server", help="a command that starts it, in the foreground")
+    parser.add_argument("--llama-drafts", default="", help="what makes it draft, behind that command")
     parser.add_argument("--llama-url", default="http://127.0.0.1:8091")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,8 @@ constexpr double kOneFollows = 0.02;
 // Of one whose width was not run for so many passes: what they moved, they moved for all.
 constexpr std::int64_t kLongAgo = 16;
 constexpr double kStaleFollows = 0.3;
+// Passes of one width in turn after which they are the drift of all. A disturbance lasts longer.
+constexpr std::int64_t kFewInTurn = 4;
 // An outlier counts at most so many times what was expected. Where other programs run, passes that
 // wait for a thread are many and belong to the mean; one that the machine slept through is none.
 constexpr double kOutlier = 4;
@@ -35,21 +37,32 @@ int nearest(int rows) {
 
 }  // namespace
 
+PassTimes::PassTimes(std::vector<Measured> measured) : points_(std::move(measured)) { rise(); }
+
+void PassTimes::rise() {
+  rising_.resize(points_.size());
+  double most = 0;
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    most = std::max(most, points_[i].seconds);
+    rising_[i] = most;
+  }
+}
+
 double PassTimes::base(int rows) const {
   const auto above = std::lower_bound(points_.begin(), points_.end(), rows,
                                       [](const Measured& point, int n) { return point.rows < n; });
+  const auto at = static_cast<std::size_t>(above - points_.begin());
   if (above == points_.end()) {
-    const Measured& last = points_.back();
-    if (points_.size() == 1) return last.seconds;
-    const Measured& before = points_[points_.size() - 2];
-    const double a_row = (last.seconds - before.seconds) / (last.rows - before.rows);
-    return last.seconds + std::max(a_row, 0.0) * (rows - last.rows);
+    if (points_.size() == 1) return rising_[0];
+    const double a_row =
+        (rising_[at - 1] - rising_[at - 2]) / (points_[at - 1].rows - points_[at - 2].rows);
+    return rising_[at - 1] + a_row * (rows - points_[at - 1].rows);
   }
   // Narrower than any that was seen: no cheaper.
-  if (above->rows == rows || above == points_.begin()) return above->seconds;
-  const Measured& below = *(above - 1);
+  if (above->rows == rows || at == 0) return rising_[at];
+  const Measured& below = points_[at - 1];
   const double share = static_cast<double>(rows - below.rows) / (above->rows - below.rows);
-  return below.seconds + share * (above->seconds - below.seconds);
+  return rising_[at - 1] + share * (rising_[at] - rising_[at - 1]);
 }
 
 double PassTimes::seconds(int rows) const {
@@ -64,18 +77,22 @@ std::vector<PassTimes::Measured> PassTimes::points() const {
 
 void PassTimes::add(int rows, double seconds) {
   if (rows <= 0 || !(seconds > 0)) return;
+  learn(nearest(rows), seconds, this->seconds(rows));
+  rise();
+}
+
+void PassTimes::learn(int rows, double seconds, double expected) {
   ++n_passes_;
-  const double expected = this->seconds(rows);
-  const int at = nearest(rows);
-  const auto point = std::lower_bound(points_.begin(), points_.end(), at,
+  n_in_turn_ = std::exchange(last_rows_, rows) == rows ? n_in_turn_ + 1 : 1;
+  const auto point = std::lower_bound(points_.begin(), points_.end(), rows,
                                       [](const Measured& one, int n) { return one.rows < n; });
   if (expected <= 0) {
-    points_.insert(point, {at, seconds, n_passes_});
+    points_.insert(point, {rows, seconds, n_passes_});
     return;
   }
   const double ratio = std::clamp(seconds / expected, 1 / kOutlier, kOutlier);
-  if (point == points_.end() || point->rows != at) {  // it says nothing of the others
-    points_.insert(point, {at, ratio * base(at), n_passes_});
+  if (point == points_.end() || point->rows != rows) {  // it says nothing of the others
+    points_.insert(point, {rows, ratio * base(rows), n_passes_});
     return;
   }
   const bool is_stale = n_passes_ - std::exchange(point->last_pass, n_passes_) > kLongAgo;
@@ -84,7 +101,7 @@ void PassTimes::add(int rows, double seconds) {
     return;
   }
   scale_ *= 1 + kAllFollow * (ratio - 1);
-  point->seconds *= 1 + kOneFollows * (ratio - 1);
+  if (n_in_turn_ <= kFewInTurn) point->seconds *= 1 + kOneFollows * (ratio - 1);
 }
 
 PassTimes measure_passes(LanguageModel& model) {

@@ -46,6 +46,33 @@ TEST(PassTimes, OneOutlierMovesACostByAThirdOrSo) {
   EXPECT_LE(times.seconds(2), 2 * 1.3 * 1.06 + 1e-9);
 }
 
+// Long without drafts on a machine that others disturb: what two rows cost beside one stays known.
+TEST(PassTimes, OneWidthAloneSaysNothingOfTheOthers) {
+  PassTimes times({{1, 1}, {2, 1.1}, {4, 1.3}});
+  for (int i = 0; i < 50; ++i) {
+    times.add(1, 1);
+    times.add(2, 1.1);
+    times.add(4, 1.3);
+  }
+  for (int i = 0; i < 500; ++i) times.add(1, i % 8 == 7 ? 4 : 1.5);
+  EXPECT_GT(times.seconds(1), 1.5);
+  EXPECT_NEAR(times.seconds(2) / times.seconds(1), 1.05, 0.05);
+  EXPECT_NEAR(times.seconds(4) / times.seconds(1), 1.25, 0.1);
+}
+
+// A pass of one row that was disturbed: with more of them nothing is gained.
+TEST(PassTimes, MoreRowsCostNoLess) {
+  PassTimes times({{1, 1}, {2, 1.1}, {8, 3}});
+  for (int i = 0; i < 40; ++i) times.add(2, 1.1);
+  times.add(1, 10);
+  EXPECT_GT(times.seconds(1), 1.2);
+  EXPECT_EQ(times.seconds(2), times.seconds(1));
+  EXPECT_GT(times.seconds(8), times.seconds(2));
+  const PassTimes measured({{1, 2}, {2, 1}});
+  EXPECT_EQ(measured.seconds(2), 2);
+  EXPECT_EQ(measured.seconds(5), 2);
+}
+
 TEST(PassTimes, LearnsAWidthThatWasNotMeasured) {
   PassTimes times({{1, 1}, {8, 8}});
   for (int i = 0; i < 100; ++i) {
