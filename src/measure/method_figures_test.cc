@@ -172,8 +172,9 @@ TEST(RelativeCosts, AreStraightLinesBetweenMeasuredWidths) {
   EXPECT_DOUBLE_EQ(costs.seconds(3), 2);
   EXPECT_DOUBLE_EQ(costs.seconds(4), 2.25);
   EXPECT_DOUBLE_EQ(costs.seconds(9), 3.5);
-  // A wider pass that was measured as cheaper makes none still cheaper.
-  EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}, {2, 3}, {3, 2}})).seconds(10), 2);
+  // A wider pass that was measured as cheaper than a narrower one costs as much.
+  EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}, {2, 3}, {3, 2}})).seconds(3), 3);
+  EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}, {2, 3}, {3, 2}})).seconds(10), 3);
   EXPECT_DOUBLE_EQ(relative_costs(costs_of({{1, 1}})).seconds(10), 1);
 }
 
