@@ -22,7 +22,13 @@ using kernels::kTileColumns;
 // little. But for each thread's first part, a part's first block, which nobody has called for, is a
 // third of it where many rows are multiplied; 24 and 48 KB were no quicker.
 constexpr std::int64_t kLeastPartBytes = 96 * 1024;
-constexpr std::int64_t kLeastTiles = 4;  // what kernels take side by side
+
+// Tiles that kernels take side by side, each in a stream of its own: those that are left over of a
+// part come in one stream.
+constexpr std::int64_t kTogether = 4;
+// Where a thread has so many times as many, parts are whole multiples of them. Of fewer an even
+// share matters more.
+constexpr std::int64_t kManyTogether = 8;
 
 // What a thread calls for of its first part at most: half of the smallest second caches. (A gap
 // between two products lasts 2 to 5 us, in which a core reads 50 to 130 KB.)
@@ -300,23 +306,32 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
       .y = y,
       .y_stride = y_stride,
   };
-  team.deal(n_tiles(), least_part(), [&](const Range& part) {
-    args.first_tile = static_cast<int>(part.begin);
-    args.n_tiles = static_cast<int>(part.end - part.begin);
+  const Parts parts = parts_for(team);
+  team.deal(parts.n, parts.least, [&](const Range& part) {
+    args.first_tile = static_cast<int>(part.begin * parts.n_tiles);
+    args.n_tiles =
+        static_cast<int>(std::min(part.end * parts.n_tiles, n_tiles())) - args.first_tile;
     table_->format(kind_).matmul(args);
   });
 }
 
 void Matrix::comes_next(const Team& team) const {
-  const Range part = team.first_part(n_tiles(), least_part());
-  const std::int64_t n_bytes = std::min((part.end - part.begin) * tile_bytes(), kMostAheadBytes);
-  team.reads_next(tiles_.get() + part.begin * tile_bytes(), static_cast<std::size_t>(n_bytes));
+  const Parts parts = parts_for(team);
+  const Range part = team.first_part(parts.n, parts.least);
+  const std::int64_t bytes = parts.n_tiles * tile_bytes();
+  const std::int64_t n_bytes = std::min((part.end - part.begin) * bytes, kMostAheadBytes);
+  team.reads_next(tiles_.get() + part.begin * bytes, static_cast<std::size_t>(n_bytes));
 }
 
 std::int64_t Matrix::n_tiles() const { return (n_columns_ + kTileColumns - 1) / kTileColumns; }
 
-std::int64_t Matrix::least_part() const {
-  return std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kLeastTiles);
+Matrix::Parts Matrix::parts_for(const Team& team) const {
+  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kTogether);
+  if (n_tiles() < kManyTogether * kTogether * team.size()) {
+    return {.n = n_tiles(), .n_tiles = 1, .least = least};
+  }
+  const auto groups = [](std::int64_t n) { return (n + kTogether - 1) / kTogether; };
+  return {.n = groups(n_tiles()), .n_tiles = kTogether, .least = groups(least)};
 }
 
 }  // namespace outrider

@@ -129,8 +129,13 @@ class Matrix {
  private:
   std::int64_t n_tiles() const;
   std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
-  // The fewest tiles that a thread takes at once (Team::deal).
-  std::int64_t least_part() const;
+  // What is dealt out (Team::deal): n groups of n_tiles tiles, at least so many at once.
+  struct Parts {
+    std::int64_t n;
+    std::int64_t n_tiles;
+    std::int64_t least;
+  };
+  Parts parts_for(const Team& team) const;
 
   const KernelTable* table_ = nullptr;
   WeightKind kind_ = WeightKind::f32;

@@ -70,16 +70,16 @@ TEST(Team, DealsCoverEverythingOnce) {
   }
 }
 
-// First parts are half of even shares where these are larger than the least part, and never more
-// than an even share: whoever is slow keeps nobody waiting with more than that.
-TEST(Team, FirstPartsAreHalfOfEvenShares) {
+// First parts are three quarters of even shares where these are larger than the least part, and
+// never more than an even share: whoever is slow keeps nobody waiting with more than that.
+TEST(Team, FirstPartsAreThreeQuartersOfEvenShares) {
   const auto first_part = [](int index, std::int64_t n, std::int64_t least) {
     const Range part = Team(index, 4, nullptr).first_part(n, least);
     return std::pair(part.begin, part.end);
   };
-  EXPECT_EQ(first_part(0, 80, 5), std::pair(0L, 10L));
-  EXPECT_EQ(first_part(3, 80, 5), std::pair(30L, 40L));
-  EXPECT_EQ(first_part(3, 80, 15), std::pair(45L, 60L));
+  EXPECT_EQ(first_part(0, 80, 5), std::pair(0L, 15L));
+  EXPECT_EQ(first_part(3, 80, 5), std::pair(45L, 60L));
+  EXPECT_EQ(first_part(3, 80, 18), std::pair(54L, 72L));
   EXPECT_EQ(first_part(0, 10, 15), std::pair(0L, 3L));
   EXPECT_EQ(first_part(3, 10, 15), std::pair(9L, 10L));
   EXPECT_EQ(first_part(3, 2, 15), std::pair(2L, 2L));
