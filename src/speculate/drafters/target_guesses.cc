@@ -7,16 +7,30 @@
 
 namespace outrider {
 
+// What penalties count of a node's path; nothing where there are none.
+std::span<const TokenId> TargetGuesses::counted_path(const RoundResult& result, int node,
+                                                     int n_standing) {
+  if (!result.context->transform->changes_logits(*result.context->history)) return {};
+  result.tree->path_tokens(node, path_);
+  return std::span<const TokenId>(path_).subspan(static_cast<std::size_t>(n_standing));
+}
+
 TokenId TargetGuesses::behind(const RoundResult& result, int node, int n_standing) {
-  const Transform& transform = *result.context->transform;
-  std::span<const TokenId> path;
-  if (transform.changes_logits(*result.context->history)) {
-    result.tree->path_tokens(node, path_);
-    path = std::span(path_).subspan(static_cast<std::size_t>(n_standing));
-  }
-  const PenalisedRow logits(transform, result.target_logits(node), *result.context->history, path,
+  const PenalisedRow logits(*result.context->transform, result.target_logits(node),
+                            *result.context->history, counted_path(result, node, n_standing),
                             replaced_);
   return likeliest_token(logits.row());
+}
+
+std::span<const TokenLogit> TargetGuesses::likeliest_behind(const RoundResult& result, int node,
+                                                            int n_standing, int count) {
+  const PenalisedRow logits(*result.context->transform, result.target_logits(node),
+                            *result.context->history, counted_path(result, node, n_standing),
+                            replaced_);
+  likeliest_tokens(logits.row(), count, tokens_);
+  likeliest_.clear();
+  for (const TokenId token : tokens_) likeliest_.push_back({token, logits.row().at(token)});
+  return likeliest_;
 }
 
 }  // namespace outrider

@@ -70,4 +70,20 @@ std::span<const int> medusa_tree() {
   return kTree;
 }
 
+std::span<const int> recycling_tree() {
+  static constexpr std::array kTree = {8,                             //
+                                       8, 4, 3, 2, 1, 1, 1, 1,        //
+                                       8, 3, 2, 1, 1, 1, 1, 1,        // behind rank 0
+                                       2, 1, 0, 0,                    // behind rank 1
+                                       1, 0, 0,                       // behind rank 2
+                                       1, 0, 1, 1, 0, 0,              // behind the others
+                                       5, 2, 1, 1, 1, 0, 0, 0,        // behind ranks 0, 0
+                                       1, 0, 0, 1, 0, 0, 0, 0, 0, 0,  // behind 0 and another
+                                       1, 0, 0, 1, 1, 0, 0,           // behind the others
+                                       3, 1, 1, 0, 0,                 // behind ranks 0, 0, 0
+                                       1, 0, 0, 0, 0, 1, 0, 1, 0, 0,  // behind the others
+                                       2, 0, 0, 1};
+  return kTree;
+}
+
 }  // namespace outrider

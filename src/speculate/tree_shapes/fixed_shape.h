@@ -50,6 +50,9 @@ std::span<const int> eagle1_tree();
 // The tree of Medusa (Cai et al., 2024) for Vicuna-7B, "mc_sim_7b_63" in its code: 63 nodes, depth
 // 4.
 std::span<const int> medusa_tree();
+// The tree of Token Recycling (Luo et al., arXiv:2408.08696), "2.2.2" in its code: 80 nodes, depth
+// 6, for rows of eight candidates.
+std::span<const int> recycling_tree();
 
 }  // namespace outrider
 
