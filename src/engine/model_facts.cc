@@ -87,7 +87,7 @@ Facts model_facts(const fs::path& path, const TensorSource& tensors) {
   } catch (const Error&) {
   }
   // Drafters that need no other files: these of any model, the others of this one.
-  std::string drafters = "suffix, ngram, lookahead, jacobi";
+  std::string drafters = "suffix, ngram, lookahead, recycling, jacobi";
   if (config->n_layers > 1) {
     drafters += fmt::format(", layerskip:layers=N (1 to {})", config->n_layers - 1);
   }

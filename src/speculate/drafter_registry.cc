@@ -20,6 +20,7 @@
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/drafters/mtp_drafter.h"
 #include "speculate/drafters/ngram_drafter.h"
+#include "speculate/drafters/recycling_drafter.h"
 #include "speculate/drafters/reference_drafter.h"
 #include "speculate/drafters/relay_drafter.h"
 #include "speculate/drafters/retrieval_drafter.h"
@@ -352,6 +353,45 @@ DrafterKind lookahead_kind() {
       .read = read_lookahead_drafter};
 }
 
+DrafterKind recycling_kind() {
+  const RecyclingDrafter::Options defaults;
+  return {
+      .description =
+          {.name = "recycling",
+           .form = "recycling",
+           .summary = "what the target found likely behind a token",
+           .needs = "nothing",
+           .about = "Token Recycling: for each token that a pass of the target runs, drafted and "
+                    "rejected ones as well, the likeliest tokens behind it are kept. The draft is "
+                    "a tree of these, grown from the text's last token. Without --tree it is the "
+                    "paper's, of 80 tokens, or what pays of so many. The first drafts wait until "
+                    "a token comes again that was run since the prompt's last one.",
+           .keys = {{.name = "k",
+                     .value = "K",
+                     .default_value = in_words(defaults.n_candidates),
+                     .meaning = "Tokens that are kept behind each token.",
+                     .example = "recycling:k=4"},
+                    {.name = "rows",
+                     .value = "N",
+                     .default_value = in_words(defaults.rows),
+                     .meaning = "Tokens of a text that have such a row, at most, some 200 bytes "
+                                "each; the one written longest ago makes room.",
+                     .example = "recycling:rows=4000"},
+                    {.name = "across",
+                     .value = "ROWS",
+                     .default_value = in_words(defaults.across),
+                     .meaning = "Rows of earlier texts of this process that are remembered, for "
+                                "tokens that have none in the text.",
+                     .example = "recycling:across=32000"}},
+           .source = "Luo et al., Turning Trash into Treasure: Accelerating Inference of Large "
+                     "Language Models with Token Recycling (arXiv 2408.08696).",
+           .pays = "Where there is no other drafter and further rows of a pass cost little. Text "
+                   "need not repeat itself; but one token of it decides what is drafted.",
+           .example = "outrider generate --model TARGET --drafter recycling:k=4 \\\n"
+                      "    --prompt \"def sort(\""},
+      .read = read_recycling_drafter};
+}
+
 DrafterKind layerskip_kind() {
   return {
       .description =
@@ -560,10 +600,10 @@ DrafterKind spoiled_kind() {
 
 std::span<const DrafterKind> drafter_kinds() {
   static const std::vector<DrafterKind> kinds = {
-      model_kind(),     eagle_kind(),  medusa_kind(),    mtp_kind(),     ngram_kind(),
-      reference_kind(), suffix_kind(), retrieval_kind(), grammar_kind(), lookahead_kind(),
-      layerskip_kind(), jacobi_kind(), auto_kind(),      first_kind(),   merge_kind(),
-      relay_kind(),     staged_kind(), cascade_kind(),   spoiled_kind()};
+      model_kind(),     eagle_kind(),     medusa_kind(),    mtp_kind(),     ngram_kind(),
+      reference_kind(), suffix_kind(),    retrieval_kind(), grammar_kind(), lookahead_kind(),
+      recycling_kind(), layerskip_kind(), jacobi_kind(),    auto_kind(),    first_kind(),
+      merge_kind(),     relay_kind(),     staged_kind(),    cascade_kind(), spoiled_kind()};
   return kinds;
 }
 

@@ -53,6 +53,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
      .spec = "lookahead:window=3,ngram=2,guesses=2",
      .context_determined = false,
      .seldom_right = true},
+    {.name = "recycling", .spec = "recycling:k=3", .context_determined = false},
     {.name = "layerskip", .spec = "layerskip:layers=1", .reads_target = true},
     {.name = "jacobi",
      .spec = "jacobi:length=3",
