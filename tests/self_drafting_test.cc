@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,14 +34,16 @@ std::vector<nlohmann::json> goldens() {
   return nlohmann::json::parse(file).get<std::vector<nlohmann::json>>();
 }
 
-// The model's likeliest token behind a text, without some of its layers if so asked; each text run
+// The model's likeliest tokens behind a text, without some of its layers if so asked; each text run
 // on its own from its first token.
 class Likeliest {
  public:
   explicit Likeliest(std::vector<int> skip_layers = {})
       : model_(load_model(stories(), {.n_threads = 1})), skip_layers_(std::move(skip_layers)) {}
-  TokenId operator()(const Tokens& text) {
-    auto [at, is_new] = known_.try_emplace(text, kNoToken);
+  TokenId operator()(const Tokens& text) { return best(text, 1).front(); }
+  // The likeliest first, of equals the lower id.
+  Tokens best(const Tokens& text, std::size_t count) {
+    auto [at, is_new] = known_.try_emplace(text);
     if (is_new) {
       const auto sequence = model_->open({});
       const TokenBlock block{.sequence = sequence.get(), .tokens = text, .parents = {}};
@@ -50,16 +53,24 @@ class Likeliest {
           {.logits = {.kind = RowSet::Kind::last_of_each_block}, .skip_layers = skip_layers_},
           output);
       const auto row = output.logits_row(0);
-      at->second = static_cast<TokenId>(std::max_element(row.begin(), row.end()) - row.begin());
+      Tokens& ids = at->second;
+      ids.resize(row.size());
+      std::iota(ids.begin(), ids.end(), 0);
+      std::stable_sort(ids.begin(), ids.end(), [row](TokenId a, TokenId b) {
+        return row[static_cast<std::size_t>(a)] > row[static_cast<std::size_t>(b)];
+      });
+      ids.resize(std::min(ids.size(), kKnown));
     }
-    return at->second;
+    const Tokens& ids = at->second;
+    return {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), count))};
   }
   const ModelConfig& config() const { return model_->config(); }
 
  private:
   std::unique_ptr<LanguageModel> model_;
   std::vector<int> skip_layers_;
-  std::map<Tokens, TokenId> known_;
+  static constexpr std::size_t kKnown = 8;
+  std::map<Tokens, Tokens> known_;  // the first few
 };
 
 struct Rounds {
@@ -190,6 +201,56 @@ Rounds jacobi(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, st
   return rounds;
 }
 
+// Ways to do it otherwise, for a look at whether anybody would notice.
+struct OtherwiseRecycled {
+  bool keeps_the_oldest = false;     // a row that is there stays
+  bool standing_alone = false;       // nodes that did not stand write nothing
+  bool rejected_are_newest = false;  // and not the text itself
+};
+
+// Token Recycling by texts: of each token what was likeliest behind the last text that ended with
+// it and was run, first those that did not come true, then those that did, by their length.
+Rounds recycling(Likeliest& likeliest, const Tokens& text, std::size_t n_prompt, std::size_t k,
+                 const std::vector<std::size_t>& widths, const OtherwiseRecycled& otherwise = {}) {
+  Rounds rounds;
+  std::map<TokenId, Tokens> rows;
+  for (std::size_t n = n_prompt; n < text.size();) {
+    const std::size_t most = std::min(text.size() - n - 1, widths.size());
+    const auto last_of = [&](const Tokens& path) {
+      return path.empty() ? text[n - 1] : path.back();
+    };
+    std::vector<Tokens> paths(1);
+    std::size_t begin = 0;
+    for (std::size_t level = 0; level < most; ++level) {
+      const std::size_t end = paths.size();
+      for (; begin < end; ++begin) {
+        const Tokens row = rows[last_of(paths[begin])];
+        for (std::size_t rank = 0; rank < std::min(widths[level], row.size()); ++rank) {
+          Tokens path = paths[begin];
+          path.push_back(row[rank]);
+          paths.push_back(path);
+        }
+      }
+    }
+    rounds.drafted += static_cast<std::int64_t>(paths.size()) - 1;
+    rounds.accepted.push_back(matched(paths, text, n));
+    for (const bool standing : {otherwise.rejected_are_newest, !otherwise.rejected_are_newest}) {
+      for (const Tokens& path : paths) {
+        const auto ahead = text.begin() + static_cast<std::ptrdiff_t>(n);
+        if (std::equal(path.begin(), path.end(), ahead) != standing) continue;
+        if (otherwise.standing_alone && !standing) continue;
+        Tokens& row = rows[last_of(path)];
+        if (otherwise.keeps_the_oldest && !row.empty()) continue;
+        Tokens before(text.begin(), ahead);
+        before.insert(before.end(), path.begin(), path.end());
+        row = likeliest.best(before, k);
+      }
+    }
+    n += static_cast<std::size_t>(rounds.accepted.back()) + 1;
+  }
+  return rounds;
+}
+
 class SelfDrafting : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -200,9 +261,10 @@ class SelfDrafting : public ::testing::Test {
 
   // Runs `drafter` on every golden prompt and compares texts, logits and, by `account`, rounds.
   template <class Account>
-  void check(const std::string& drafter, int n_tokens, const Account& account) {
+  void check(const std::string& drafter, int n_tokens, const Account& account,
+             const std::string& tree = "") {
     Generator plain(model_);
-    Generator drafting(model_, {.drafter = drafter});
+    Generator drafting(model_, {.drafter = drafter, .tree = tree});
     std::int64_t n_accepted = 0;
     for (const nlohmann::json& golden : goldens()) {
       const std::string prompt = golden.at("prompt");
@@ -275,6 +337,43 @@ TEST_F(SelfDrafting, JacobiIsFixedPointIteration) {
           [&](const Tokens& text, std::size_t n_prompt) {
             return jacobi(*likeliest_, text, n_prompt, length);
           });
+  }
+}
+
+TEST_F(SelfDrafting, RecyclingIsThePapers) {
+  struct Size {
+    std::size_t k;
+    const char* tree;
+    std::vector<std::size_t> widths;
+  };
+  for (const Size& size : {Size{8, "widths:3,2,1", {3, 2, 1}}, Size{2, "widths:4,1", {4, 1}},
+                           Size{1, "chain:length=4", {1, 1, 1, 1}}}) {
+    check(
+        "recycling:k=" + std::to_string(size.k), 96,
+        [&](const Tokens& text, std::size_t n_prompt) {
+          return recycling(*likeliest_, text, n_prompt, size.k, size.widths);
+        },
+        size.tree);
+  }
+}
+
+// Mutants: the accounts above can tell the method from what is nearly the same.
+TEST_F(SelfDrafting, RecyclingIsNothingElse) {
+  for (const OtherwiseRecycled& otherwise :
+       {OtherwiseRecycled{.keeps_the_oldest = true}, OtherwiseRecycled{.standing_alone = true},
+        OtherwiseRecycled{.rejected_are_newest = true}}) {
+    bool differs = false;
+    for (const nlohmann::json& golden : goldens()) {
+      Tokens text = golden.at("prompt_ids");
+      const std::size_t n_prompt = text.size();
+      const Tokens ids = golden.at("greedy_ids");
+      text.insert(text.end(), ids.begin(), ids.end());
+      const Rounds is = recycling(*likeliest_, text, n_prompt, 8, {3, 2, 1});
+      const Rounds mutant = recycling(*likeliest_, text, n_prompt, 8, {3, 2, 1}, otherwise);
+      differs = differs || is.accepted != mutant.accepted || is.drafted != mutant.drafted;
+    }
+    EXPECT_TRUE(differs) << otherwise.keeps_the_oldest << otherwise.standing_alone
+                         << otherwise.rejected_are_newest;
   }
 }
 

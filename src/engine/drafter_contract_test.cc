@@ -274,6 +274,30 @@ TEST(SuffixAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
   }
 }
 
+// Likewise what recycling remembers: the first round of a later text drafts, and no text differs.
+TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {
+  Generator generator(target(), {.drafter = "recycling:across=1000", .verify = "coupled"});
+  Generator plain(target());
+  const std::vector<TokenId> prompt = prompts().back();
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateRequest request{.prompt = prompt,
+                                  .options = {.max_tokens = 60,
+                                              .sampling = {.temperature = temperature, .top_k = 20},
+                                              .seed = 4,
+                                              .ignore_eos = true,
+                                              .keep_logits = true}};
+    const GenerateResult expected = std::move(plain.generate({&request, 1}).front());
+    std::int64_t drafted_before = -1;
+    for (int time = 0; time < 2; ++time) {
+      const GenerateResult result = std::move(generator.generate({&request, 1}).front());
+      EXPECT_EQ(result.ids, expected.ids);
+      EXPECT_TRUE(same_bits(result.logits, expected.logits));
+      EXPECT_NE(result.statistics.drafted, drafted_before);
+      drafted_before = result.statistics.drafted;
+    }
+  }
+}
+
 // --- Nothing and rubbish ---------------------------------------------------------------------
 
 // Trees of random tokens and shapes, scratch nodes among them, within what the job allows.

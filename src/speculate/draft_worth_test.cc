@@ -10,42 +10,15 @@
 #include "speculate/drafters/ngram_drafter.h"
 #include "speculate/drafters/suffix_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/listed_worth.h"
 
 namespace outrider {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::ListedWorth;
 using Tokens = std::vector<TokenId>;
-
-struct Refused {
-  int parent;
-  TokenId token;
-  double certainty;
-};
-
-// A certainty is the probability itself; a node's price is the n-th of the list, and the last one
-// goes on.
-class ListedWorth final : public DraftWorth {
- public:
-  explicit ListedWorth(std::vector<double> prices) : prices_(std::move(prices)) {}
-  double stands(double certainty) const override { return certainty; }
-  double price(int n) const override {
-    return prices_[std::min(static_cast<std::size_t>(n), prices_.size()) - 1];
-  }
-  void drafted(double certainty) override { of_drafted.push_back(certainty); }
-  void refused(int parent, TokenId token, double certainty) override {
-    of_refused.push_back({parent, token, certainty});
-  }
-  double gain(const DraftTree& /*tree*/) const override { return 0; }
-  void withdraw(const DraftTree& /*tree*/) override {}
-
-  std::vector<double> of_drafted;
-  std::vector<Refused> of_refused;
-
- private:
-  std::vector<double> prices_;
-};
 
 Tokens draft(Drafter& drafter, const Tokens& text, DraftWorth* worth) {
   const Transform transform({.temperature = 0}, 1000);
