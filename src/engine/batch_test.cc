@@ -189,6 +189,7 @@ TEST_F(BatchOfTexts, TextsGiveWayWhereMemoryIsShort) {
       {.drafter = spec("merge:model:{draft}+layerskip:layers=1")},
       {.drafter = spec("cascade:token-v3:alpha=0.4+model:{draft}+model:{other}")},
       {.drafter = "lookahead:window=3,ngram=2,guesses=2"},
+      {.drafter = "recycling:k=3"},
       {.drafter = spec("first:jacobi:length=3,model:{draft}")},
       {.drafter = spec("auto:suffix,model:{draft}")}};
   for (const SpeculationOptions& speculation : speculations) {

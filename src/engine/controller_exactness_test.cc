@@ -16,6 +16,7 @@
 #include "speculate/drafters/auto_drafter.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/drafters/ngram_drafter.h"
+#include "speculate/drafters/recycling_drafter.h"
 #include "speculate/forwarding_drafter.h"
 #include "speculate/multi_round.h"
 #include "tests/support/enumerated_process.h"
@@ -105,7 +106,7 @@ const std::shared_ptr<const Rule> kRule = std::make_shared<ExactRule>();
 
 // Prompts that repeat themselves, so that there is something to look up.
 Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t seed)>& make,
-                     bool defers_drafter = false) {
+                     bool defers_drafter = false, int n_tokens = 4) {
   Planned planned;
   for (const auto& acceptance : {make_multi_round(kRule), make_block(kRule), make_coupled(kRule)}) {
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
@@ -119,7 +120,7 @@ Planned expect_exact(const std::function<std::unique_ptr<Drafter>(std::uint32_t 
                             .draft_length = 3,
                             .sampling = sampling,
                             .prompt = {0, 2, 1, 0, 2},
-                            .n_tokens = 4};
+                            .n_tokens = n_tokens};
           const Enumerated enumerated =
               enumerate_planned(trial, clockwork, planned, defers_drafter);
           EXPECT_NEAR(enumerated.weight, 1.0, kExact) << name;
@@ -158,6 +159,15 @@ TEST(ControllerExactness, PlannedChainsOfTextsBegunLate) {
 
 TEST(ControllerExactness, DraftsThatAreRated) {
   expect_exact([](std::uint32_t) { return make_ngram(); });
+}
+
+// What is drafted follows from what the target said of drafts that did not stand. The prompt gives
+// no rows: a round more, for drafts of two tokens.
+TEST(ControllerExactness, DraftsThatAreRecycled) {
+  const auto make = [](std::uint32_t) {
+    return std::make_unique<RecyclingDrafter>(RecyclingDrafter::Options{.n_candidates = 2});
+  };
+  expect_exact(make, /*defers_drafter=*/false, /*n_tokens=*/5);
 }
 
 TEST(ControllerExactness, DraftsThatAreChosen) {
