@@ -361,11 +361,10 @@ DrafterKind recycling_kind() {
            .form = "recycling",
            .summary = "what the target found likely behind a token",
            .needs = "nothing",
-           .about = "Token Recycling: for each token that a pass of the target runs, drafted and "
-                    "rejected ones as well, the likeliest tokens behind it are kept. The draft is "
-                    "a tree of these, grown from the text's last token. Without --tree it is the "
-                    "paper's, of 80 tokens, or what pays of so many. The first drafts wait until "
-                    "a token comes again that was run since the prompt's last one.",
+           .about = "Token Recycling: for each token that a pass of the target runs, rejected ones "
+                    "as well, the likeliest tokens behind it are kept. The draft is a tree of "
+                    "these, grown from the text's last token; without --tree the paper's, of 80 "
+                    "tokens. Behind a token that was not run since the prompt nothing is drafted.",
            .keys = {{.name = "k",
                      .value = "K",
                      .default_value = in_words(defaults.n_candidates),
