@@ -359,7 +359,7 @@ DrafterKind recycling_kind() {
       .description =
           {.name = "recycling",
            .form = "recycling",
-           .summary = "what the target found likely behind a token",
+           .summary = "the target's candidates behind a token",
            .needs = "nothing",
            .about = "Token Recycling: for each token that a pass of the target runs, rejected ones "
                     "as well, the likeliest tokens behind it are kept. The draft is a tree of "
