@@ -260,6 +260,21 @@ TEST(RecyclingDrafter, CandidatesAreFoundAfterBias) {
   EXPECT_THAT(text.draft_widths({2}), ElementsAre(Tokens{8}, Tokens{6}));
 }
 
+TEST(RecyclingDrafter, PenaltiesCountTheTextOnceAndAPathThatDidNotStand) {
+  RecyclingDrafter drafter({});
+  Told text(drafter, 1, {5}, {.temperature = 0, .frequency_penalty = 1.2});
+  text.say({6}, 6);
+  text.say({7}, 5);
+  ASSERT_THAT(text.draft_chain(2), ElementsAre(Tokens{6}, Tokens{6, 7}));
+  // 6 stands, and is in the text twice by now: -2.4 for it, whether behind itself or behind 7.
+  // Behind 7, which does not stand, 7 counts once.
+  text.judge({{6}, {6, 1, 2, 3}, {6, 7, 2, 3}}, {1}, 8);
+  text.say({7}, 7);
+  EXPECT_THAT(text.draft_widths({4}), ElementsAre(Tokens{2}, Tokens{7}, Tokens{6}, Tokens{3}));
+  text.say({6}, 6);
+  EXPECT_THAT(text.draft_widths({4}), ElementsAre(Tokens{1}, Tokens{2}, Tokens{6}, Tokens{3}));
+}
+
 TEST(RecyclingDrafter, RowsAreBounded) {
   for (const int rows : {2, 3}) {
     RecyclingDrafter drafter({.rows = rows});
