@@ -1,0 +1,16 @@
+// The drafters that are made of other drafters: what reads each, and what people read about it.
+#ifndef OUTRIDER_SPECULATE_COMPOSITE_KINDS_H_
+#define OUTRIDER_SPECULATE_COMPOSITE_KINDS_H_
+
+#include <vector>
+
+#include "speculate/drafter_registry.h"
+
+namespace outrider {
+
+// In the order of the documentation. They stand behind all others in drafter_kinds().
+std::vector<DrafterKind> composite_kinds();
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_COMPOSITE_KINDS_H_
