@@ -8,6 +8,7 @@
 
 #include "speculate/composite_kinds.h"
 #include "speculate/drafter_keys.h"
+#include "speculate/drafters/block_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/drafters/grammar_drafter.h"
 #include "speculate/drafters/jacobi_drafter.h"
@@ -125,6 +126,28 @@ DrafterKind medusa_kind() {
                           "    --prompt \"Once upon a time\""},
           .has_draft_prob = true,
           .read = read_medusa_drafter};
+}
+
+DrafterKind dflash_kind() {
+  return {.description =
+              {.name = "dflash",
+               .form = "dflash:PATH",
+               .summary = "a head that drafts a block in one pass",
+               .needs = "heads",
+               .about = "A few decoder layers read the target's hidden states as keys and values, "
+                        "and all places of a block at once: the newest token and masks. Each place "
+                        "gives a distribution that knows nothing of what the others drew. PATH "
+                        "holds a DFlash head as z-lab, DeepSpec or speculators write it. Without "
+                        "--tree the draft is a chain as long as the block.",
+               .keys = {confidence_key("dflash:PATH,confidence=0.3"),
+                        weights_key("dflash:PATH,weights=int8")},
+               .source = "Chen et al., DFlash (arXiv 2602.06036).",
+               .pays = "Where there is a head for this very target, and passes of 8 to 16 rows cost "
+                       "little more than one. A draft costs one small pass, however long it is.",
+               .example = "outrider generate --model TARGET --drafter dflash:HEAD \\\n"
+                          "    --prompt \"Once upon a time\""},
+          .has_draft_prob = true,
+          .read = read_block_drafter};
 }
 
 DrafterKind mtp_kind() {
@@ -421,7 +444,7 @@ DrafterKind jacobi_kind() {
 std::span<const DrafterKind> drafter_kinds() {
   static const std::vector<DrafterKind> all = [] {
     std::vector<DrafterKind> kinds = {
-        model_kind(),     eagle_kind(),     medusa_kind(),    mtp_kind(),     ngram_kind(),
+        model_kind(),     eagle_kind(),     medusa_kind(),    dflash_kind(),    mtp_kind(),     ngram_kind(),
         reference_kind(), suffix_kind(),    retrieval_kind(), grammar_kind(), lookahead_kind(),
         recycling_kind(), layerskip_kind(), jacobi_kind()};
     for (DrafterKind& kind : composite_kinds()) kinds.push_back(std::move(kind));

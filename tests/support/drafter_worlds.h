@@ -106,6 +106,7 @@ class DrafterFiles {
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
+                       fmt::arg("dflash", (directory_.path() / "dflash").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()),
                        fmt::arg("store", (directory_.path() / "store").string()));
   }
@@ -125,6 +126,7 @@ class DrafterFiles {
     write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
     write_foreign_drafter();
     write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
+    write_dflash_head(shape, {}, directory_.path() / "dflash");
     tokenizer_ = Tokenizer::load(target());
     // What the target itself goes on to write, and noise.
     std::ofstream text(directory_.path() / "text.txt");

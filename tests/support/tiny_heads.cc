@@ -158,6 +158,29 @@ void write_eagle3_form(const TinyShape& target, const Eagle3Form& form, const fs
   std::ofstream(directory / "config.json") << config.dump(1) << "\n";
 }
 
+void write_dflash_head(const TinyShape& target, const DflashForm& form, const fs::path& directory) {
+  constexpr int kLayers = 2;
+  Tensors tensors = {{"fc.weight", {target.dim, form.n_features * target.dim}},
+                     {"hidden_norm.weight", {target.dim}},
+                     {"norm.weight", {target.dim}}};
+  for (int i = 0; i < kLayers; ++i) {
+    const std::string prefix = "layers." + std::to_string(i) + ".";
+    add_layer(tensors, target, prefix, target.dim, true);
+    tensors.push_back({prefix + "self_attn.q_norm.weight", {target.head_dim}});
+    tensors.push_back({prefix + "self_attn.k_norm.weight", {target.head_dim}});
+  }
+  write(directory, "model.safetensors", tensors);
+  Json config = {{"architectures", {"DFlashDraftModel"}},
+                 {"num_hidden_layers", kLayers},
+                 {"block_size", 5},
+                 {"num_target_layers", target.n_layers},
+                 {"dflash_config",
+                  {{"mask_token_id", target.vocabulary_size - 1},
+                   {"target_layer_ids", {0, target.n_layers - 2}}}}};
+  if (!form.config.empty()) config.update(Json::parse(form.config));
+  write_config(target, directory, config);
+}
+
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
                         const fs::path& directory) {
   Tensors tensors;

@@ -52,6 +52,15 @@ struct Eagle3Form {
 void write_eagle3_form(const TinyShape& target, const Eagle3Form& form,
                        const std::filesystem::path& directory);
 
+// A DFlash head of two layers on a target of that shape, as its authors' files have it: a block of
+// five, hidden states behind the first and the last layer but one.
+struct DflashForm {
+  std::string config = {};  // JSON: what config.json says otherwise
+  int n_features = 2;       // hidden states read
+};
+void write_dflash_head(const TinyShape& target, const DflashForm& form,
+                       const std::filesystem::path& directory);
+
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
                         const std::filesystem::path& directory);
 

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/hub_cache.h"
 #include "io/safetensors.h"
+#include "model/heads/draft_vocabulary.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"
 #include "model/heads/medusa_heads.h"
@@ -200,37 +199,6 @@ class Eagle3Head final : public OneLayerHead {
   std::vector<float> normed_;  // hidden states, reused
 };
 
-// "d2t": what to add to a draft id for the target's. Without one, ids mean the same.
-std::vector<TokenId> read_draft_vocabulary(const TensorSource& source, int n_tokens) {
-  std::vector<TokenId> ids;
-  const TensorView* offsets = source.find("d2t");
-  if (offsets == nullptr) {
-    for (TokenId id = 0; id < n_tokens; ++id) ids.push_back(id);
-    return ids;
-  }
-  if (offsets->type != ElementType::i64 || offsets->shape.size() != 1 || offsets->shape[0] < 1 ||
-      offsets->shape[0] > n_tokens) {
-    throw Error(kOperation, source.description(),
-                fmt::format("tensor d2t of 1 to {} i64 numbers", n_tokens),
-                fmt::format("{} of {}", offsets->n_elements(), name_of(offsets->type)));
-  }
-  std::vector<bool> said(static_cast<std::size_t>(n_tokens));
-  for (std::int64_t i = 0; i < offsets->shape[0]; ++i) {
-    std::int64_t offset = 0;
-    std::memcpy(&offset, offsets->data.data() + static_cast<std::size_t>(i) * sizeof offset,
-                sizeof offset);
-    // Compared before adding: the sum of what a file says may overflow.
-    if (offset < -i || offset >= n_tokens - i || said[static_cast<std::size_t>(i + offset)]) {
-      throw Error(kOperation, source.description(),
-                  fmt::format("d2t to give each draft id another token below {}", n_tokens),
-                  fmt::format("{} at {}", offset, i));
-    }
-    said[static_cast<std::size_t>(i + offset)] = true;
-    ids.push_back(static_cast<TokenId>(i + offset));
-  }
-  return ids;
-}
-
 // What both kinds of head are made of, but the layer.
 OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, WeightLoader& loader,
                              const LoadOptions& options) {
@@ -302,7 +270,7 @@ std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, const std::stri
   }
   const auto n_features = static_cast<int>(config.feature_layers.size());
   std::vector<TokenId> vocabulary =
-      read_draft_vocabulary(*files.source, config.layer.vocabulary_size);
+      read_draft_vocabulary(*files.source, config.layer.vocabulary_size, kOperation);
   Eagle3Weights weights = loader.run([&](WeightLoader& walk) {
     Eagle3Weights read{
         .layer = layer_of(walk, config.layer, prefix, {.attention_width = 2 * dim}),

@@ -80,11 +80,17 @@ void AttentionWork::find_whereabouts() {
   for (int i = 0; i < plan_->n_rows(); ++i) {
     const PassRow& its = row(i);
     const int n_in_place = its.sequence->n_in_place(its.node);
-    whereabouts_[static_cast<std::size_t>(i)] = {.n_in_place = n_in_place, .first_slot = n_slots};
+    whereabouts_[static_cast<std::size_t>(i)] = {
+        .n_in_place = n_in_place, .first_slot = n_slots, .last_of_block = i};
     const int n_others = its.position + 1 - n_in_place;
     its.sequence->others(its.node, std::span(slots_).subspan(static_cast<std::size_t>(n_slots),
                                                              static_cast<std::size_t>(n_others)));
     n_slots += n_others;
+  }
+  for (int i = plan_->n_rows() - 2; i >= 0; --i) {
+    if (row(i).sequence != row(i + 1).sequence) continue;
+    whereabouts_[static_cast<std::size_t>(i)].last_of_block =
+        whereabouts_[static_cast<std::size_t>(i) + 1].last_of_block;
   }
 }
 
@@ -157,12 +163,12 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       args.values_at = shape_.values_at(kv_head);
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
-        const Whereabouts& where = whereabouts_[static_cast<std::size_t>(i)];
+        const Whereabouts& where = whereabouts_[static_cast<std::size_t>(last_read(i, layer))];
         rows[r] = {
             .queries = queries + std::int64_t{i} * query_width() + first_head * head_dim,
             .out = attended.row(i) + first_head * head_dim,
             .states = nullptr,
-            .n_keys = row(i).position + 1,
+            .n_keys = n_keys(i, layer),
             .first_key = layer.window == 0 ? 0 : std::max(row(i).position + 1 - layer.window, 0),
             .n_in_place = where.n_in_place,
             .slots = slots_.data() + where.first_slot};
@@ -183,7 +189,7 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
   });
   if (n_shared_splits == 1) return;
   team.barrier();
-  merge_splits(team, attended);
+  merge_splits(team, layer, attended);
 }
 
 float* AttentionWork::split_sums(int i, int head, int split, Activations& attended) {
@@ -214,7 +220,7 @@ void AttentionWork::attend_split(kernels::Attend attend, const kernels::AttendAr
   if (one.n_rows > 0) attend(one);
 }
 
-void AttentionWork::merge_splits(const Team& team, Activations& attended) {
+void AttentionWork::merge_splits(const Team& team, const Layer& layer, Activations& attended) {
   const int n_heads = n_heads_;
   const int head_dim = shape_.head_dim;
   const Range mine = team.share(std::int64_t{plan_->n_rows()} * n_heads);
@@ -223,7 +229,7 @@ void AttentionWork::merge_splits(const Team& team, Activations& attended) {
     const int head = static_cast<int>(unit % n_heads);
     float* sums = split_sums(i, head, 0, attended);
     kernels::AttendState* state = split_states(i, head, 0);
-    const int n_splits = kernels::splits_of(row(i).position + 1);
+    const int n_splits = kernels::splits_of(n_keys(i, layer));
     for (int split = 1; split < n_splits; ++split) {
       table_->merge_split(split_sums(i, head, split, attended), *split_states(i, head, split),
                           head_dim, sums, state);

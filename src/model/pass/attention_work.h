@@ -30,6 +30,7 @@ class AttentionWork {
     float scale = 0;                   // of the scores
     float softcap = 0;                 // of the scaled scores; 0: none
     int window = 0;                    // tokens that a query reads, its own included; 0: all
+    bool reads_whole_block = false;    // Attention::reads_whole_block
   };
 
   // The table outlives it. n_heads: of queries.
@@ -53,6 +54,7 @@ class AttentionWork {
   struct Whereabouts {
     int n_in_place;
     int first_slot;
+    int last_of_block;  // the last row of its sequence in the pass
   };
 
   // Rows of one sequence that attend in one call.
@@ -64,6 +66,11 @@ class AttentionWork {
   int group() const { return n_heads_ / shape_.n_heads; }
   int query_width() const { return n_heads_ * shape_.head_dim; }
   const PassRow& row(int i) const { return plan_->rows()[static_cast<std::size_t>(i)]; }
+  // The row whose ancestors, itself included, row i reads.
+  int last_read(int i, const Layer& layer) const {
+    return layer.reads_whole_block ? whereabouts_[static_cast<std::size_t>(i)].last_of_block : i;
+  }
+  int n_keys(int i, const Layer& layer) const { return row(last_read(i, layer)).position + 1; }
   // Queries that one call takes at most.
   std::size_t most_walks() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;
@@ -74,7 +81,7 @@ class AttentionWork {
   void share_out(int n_threads);
   void attend_split(kernels::Attend attend, const kernels::AttendArgs& args, const Block& block,
                     int first_head, int split, Activations& attended);
-  void merge_splits(const Team& team, Activations& attended);
+  void merge_splits(const Team& team, const Layer& layer, Activations& attended);
   // Of row i's head, what it took of a split.
   float* split_sums(int i, int head, int split, Activations& attended);
   kernels::AttendState* split_states(int i, int head, int split);

@@ -52,6 +52,9 @@ struct Attention {
                        // (n_heads * head_dim); or empty
   Norm key_norm;       // likewise, (n_kv_heads * head_dim)
   bool norms_all_heads = false;  // which of the two the norms are
+  // A row reads all rows of its block in the pass, those behind it too: for heads that draft a
+  // block at once. Its window, if there is one, ends at the block's end then.
+  bool reads_whole_block = false;
 };
 inline constexpr int kNoRope = -1;
 

@@ -201,7 +201,7 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
 
   // Of each head of keys and values its queries, its keys, its values: to store, a cache line an
   // element, is dearer than to rotate, and so is every thread's work.
-  const int group = attention.n_heads / attention.n_kv_heads;
+  const int group = op.query.buffer < 0 ? 0 : attention.n_heads / attention.n_kv_heads;
   const int n_units = group + 2;
   const Range mine = team.share(std::int64_t{attention.n_kv_heads} * n_units);
   for (std::int64_t at = mine.begin; at < mine.end; ++at) {
@@ -230,7 +230,8 @@ void CpuOps::operator()(const op::Attend& op) const {
                            .layer = op.cache_layer,
                            .scale = attention.scale,
                            .softcap = attention.softcap,
-                           .window = attention.window},
+                           .window = attention.window,
+                           .reads_whole_block = attention.reads_whole_block},
                           row(op.query, 0), buffer(op.to));
 }
 

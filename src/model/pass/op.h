@@ -86,13 +86,14 @@ struct Multiply {
 // before), RoPE, of queries the scale of their position; then keys and values into the KV cache,
 // rounded to its type. Every reader, the row itself included, reads them rounded. By heads.
 struct PlaceHeads {
-  Rows query, key, value;
+  Rows query;  // or none
+  Rows key, value;
   const Attention* attention = nullptr;
   int cache_layer = 0;
 };
 
-// to = softmax(scale * query keys^T) values, causal, within the window, scores capped where the
-// attention has a cap. By heads.
+// to = softmax(scale * query keys^T) values, causal but for attention that reads whole blocks,
+// within the window, scores capped where the attention has a cap. By heads.
 struct Attend {
   Rows query, to;
   const Attention* attention = nullptr;
@@ -194,7 +195,9 @@ void for_each_access(const Op& op, const Use& use) {
     }
     void operator()(const op::PlaceHeads& op) const {
       use(kAnglesBuffer, Sharing::heads, false);
-      for (const Rows& rows : {op.query, op.key, op.value}) write(rows, Sharing::heads);
+      if (op.query.buffer >= 0) write(op.query, Sharing::heads);
+      write(op.key, Sharing::heads);
+      write(op.value, Sharing::heads);
       use(kCacheBuffer, Sharing::heads, true);
     }
     void operator()(const op::Attend& op) const {

@@ -114,16 +114,21 @@ void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias
   append(op::Normalise{.parts = {{{from, &norm}, {}}}, .n_parts = 1, .to = rows});
 }
 
+// The cache layer of the next attention.
+int PassBuilder::add_cache(const Attention& attention) {
+  list_.caches.push_back({.n_heads = attention.n_kv_heads,
+                          .head_dim = attention.head_dim,
+                          .window = attention.window});
+  return static_cast<int>(list_.caches.size()) - 1;
+}
+
 Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   const int kv_width = attention.n_kv_heads * attention.head_dim;
   const Rows query = scratch(kQuery, attention.n_heads * attention.head_dim);
   const Rows key = scratch(kKey, kv_width);
   const Rows value = scratch(kValue, kv_width);
   const Rows attended = scratch(kAttended, query.width);
-  const auto cache_layer = static_cast<int>(list_.caches.size());
-  list_.caches.push_back({.n_heads = attention.n_kv_heads,
-                          .head_dim = attention.head_dim,
-                          .window = attention.window});
+  const int cache_layer = add_cache(attention);
   multiply(read, {{&attention.query.matrix, query},
                   {&attention.key.matrix, key},
                   {&attention.value.matrix, value}});
@@ -140,6 +145,20 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
       .query = query, .to = attended, .attention = &attention, .cache_layer = cache_layer});
   if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = attended});
   return linear(attended, attention.output);
+}
+
+void PassBuilder::keys_and_values(const Rows& read, const Attention& attention) {
+  const int kv_width = attention.n_kv_heads * attention.head_dim;
+  const Rows key = scratch(kKey, kv_width);
+  const Rows value = scratch(kValue, kv_width);
+  const int cache_layer = add_cache(attention);
+  multiply(read, {{&attention.key.matrix, key}, {&attention.value.matrix, value}});
+  if (attention.norms_all_heads) norm_in_place(key, attention.key.bias, attention.key_norm);
+  append(op::PlaceHeads{.query = {},
+                        .key = key,
+                        .value = value,
+                        .attention = &attention,
+                        .cache_layer = cache_layer});
 }
 
 Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {

@@ -51,6 +51,8 @@ class PassBuilder {
   Rows join(std::span<const op::Normalise::Part> parts);
   // What is added to the stream.
   Rows attention(const Rows& read, const Attention& attention);
+  // The keys and values of such a layer alone, into the KV cache: rows that later ones read.
+  void keys_and_values(const Rows& read, const Attention& attention);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
@@ -83,6 +85,7 @@ class PassBuilder {
   template <typename What>
   void append(What what);
   void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);
+  int add_cache(const Attention& attention);
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
 
   struct Scratch {

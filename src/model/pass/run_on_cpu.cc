@@ -38,17 +38,21 @@ std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine
 }  // namespace
 
 CpuPass::CpuPass(PassList list, const ModelConfig& config, const Machine& machine)
-    : CpuPass(std::move(list), &config, machine) {}
+    : CpuPass(std::move(list), &config, machine, nullptr) {}
 
 CpuPass::CpuPass(PassList list, const Machine& machine)
-    : CpuPass(std::move(list), nullptr, machine) {}
+    : CpuPass(std::move(list), nullptr, machine, nullptr) {}
 
-CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machine)
+CpuPass::CpuPass(PassList list, const CpuPass& other)
+    : CpuPass(std::move(list), other.config_, other.machine_, &other) {}
+
+CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machine,
+                 const CpuPass* with_cache)
     : list_(std::move(list)),
       config_(config),
       machine_(machine),
       schedules_(list_),
-      cache_(make_cache(list_, machine)),
+      cache_(with_cache != nullptr ? with_cache->cache_ : make_cache(list_, machine)),
       least_share_ns_(kLeastShare_ns),
       buffers_(list_.buffers.size()) {
   if (const op::Attend* attend = first_attention(list_)) {

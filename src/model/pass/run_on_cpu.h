@@ -50,6 +50,8 @@ class CpuPass {
   // config outlives the pass, and so do the weights that the list refers to. Throws UsageError
   // where the cache's type does not fit the heads.
   CpuPass(PassList list, const ModelConfig& config, const Machine& machine);
+  // A second pass over another's sequences: its list has the same caches.
+  CpuPass(PassList list, const CpuPass& other);
   // For lists without embeddings and attention, run with lay_out_rows alone.
   CpuPass(PassList list, const Machine& machine);
   CpuPass(const CpuPass&) = delete;
@@ -109,7 +111,8 @@ class CpuPass {
     std::vector<float> query_scales;
   };
 
-  CpuPass(PassList list, const ModelConfig* config, const Machine& machine);
+  CpuPass(PassList list, const ModelConfig* config, const Machine& machine,
+          const CpuPass* with_cache);
   void measure_work();
   void make_room();
   int n_threads() const;

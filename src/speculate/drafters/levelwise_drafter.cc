@@ -37,7 +37,9 @@ void LevelwiseDrafter::propose(std::span<DraftJob> jobs) {
 // The children of all frontiers, from the rows of the level's pass.
 void LevelwiseDrafter::grow(RowPer row_per) {
   int row = 0;
-  for (const Growing& draft : growing_) {
+  for (std::size_t index = 0; index < growing_.size(); ++index) {
+    const Growing& draft = growing_[index];
+    if (row_per == RowPer::listed) row = rows_of_drafts_[index];
     for (const int node : draft.frontier()) {
       draft.growth->expand(node, logits(row));
       if (row_per == RowPer::node) ++row;

@@ -38,8 +38,9 @@ class LevelwiseDrafter : public Drafter {
     const DraftTree& tree() const { return *job->tree; }
     std::span<const int> frontier() const { return growth->frontier(); }
   };
-  // What a row of logits of a level belongs to.
-  enum class RowPer { node, draft };
+  // What a row of logits of a level belongs to; listed: rows_of_drafts() says where each draft's
+  // one stands.
+  enum class RowPer { node, draft, listed };
 
   // Of each row of logits the first n_tokens are drafted from: the tokens that both models know.
   explicit LevelwiseDrafter(std::size_t n_tokens = std::numeric_limits<std::size_t>::max());
@@ -49,7 +50,7 @@ class LevelwiseDrafter : public Drafter {
   virtual int prepare(const DraftJob& job) = 0;
 
   // Leaves in output() the logits behind the frontiers of these drafts: a row a node, in the order
-  // of drafts and nodes, or one row for all nodes of a draft. Level 0 has the roots as frontiers.
+  // of drafts and nodes, or one row for all nodes of a draft, in their order or as listed. Level 0 has the roots as frontiers.
   virtual RowPer run_level(int level, std::span<const Growing> drafts) = 0;
 
   // A draft is complete and its tree's nodes have their final numbers (TreeGrowth::renumber).
@@ -61,6 +62,7 @@ class LevelwiseDrafter : public Drafter {
 
   std::size_t n_tokens() const { return n_tokens_; }
   ForwardOutput& output() { return output_; }
+  std::vector<int>& rows_of_drafts() { return rows_of_drafts_; }
   // Counts passes beside the one of each run_level() and run_node().
   void count_passes(std::int64_t n_passes) { n_passes_ += n_passes; }
   // Keeps the first n_rows pending nodes of a sequence, which are a chain, and drops the others.
@@ -77,6 +79,7 @@ class LevelwiseDrafter : public Drafter {
   ForwardOutput output_;
   std::vector<std::unique_ptr<TreeGrowth>> growths_;  // one a job
   std::vector<Growing> growing_;
+  std::vector<int> rows_of_drafts_;
   std::vector<int> path_;
   PenaltyStorage penalties_;
 };

@@ -1,0 +1,254 @@
+#include "model/heads/block_head_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/config_section.h"
+#include "model/families/registry.h"
+
+namespace outrider {
+namespace {
+
+using Json = nlohmann::json;
+
+// Keys that change nothing: what training and servers note, and what tensors have anyway.
+constexpr std::string_view kWithoutMeaning[] = {
+    "architectures",       "auto_map",
+    "draft_vocab_size",    "max_window_layers",
+    "model_type",          "num_anchors",
+    "num_target_layers",   "speculators_config",
+    "speculators_version", "tie_word_embeddings",
+};
+
+// Keys that Reader looks up.
+constexpr std::string_view kRead[] = {
+    "aux_hidden_state_layer_ids",
+    "block_size",
+    "causal",
+    "dflash_config",
+    "has_embed_tokens",
+    "has_lm_head",
+    "is_causal",
+    "layer_types",
+    "mask_token_id",
+    "projector_type",
+    "sample_from_anchor",
+    "sliding_window",
+    "sliding_window_non_causal",
+    "speculators_model_type",
+    "target_hidden_size",
+    "target_layer_ids",
+    "transformer_layer_config",
+    "use_sliding_window",
+};
+
+// Heads read three to eight hidden states. The bound keeps the width of what is read an int: widths
+// are 2^20 at most (check_config).
+constexpr std::size_t kMostFeatures = 64;
+
+bool is_head_key(std::string_view key) {
+  const auto is_among = [key](const auto& keys) {
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  };
+  return is_among(kWithoutMeaning) || is_among(kRead);
+}
+
+class Reader {
+ public:
+  Reader(const std::filesystem::path& directory, const ModelConfig& target)
+      : file_(directory / "config.json"),
+        json_(parse_config(file_)),
+        top_(json_, file_.string()),
+        own_(top_.section("dflash_config")),
+        target_(target) {}
+
+  BlockHeadConfig read() const {
+    BlockHeadConfig config;
+    config.layers = read_layers();
+    config.n_slots = section_of("block_size").whole("block_size");
+    if (config.n_slots < 2 || config.n_slots > kMostBlockSlots) {
+      section_of("block_size")
+          .fail("block_size", fmt::format("2 to {}", kMostBlockSlots),
+                fmt::format("{}", config.n_slots));
+    }
+    config.mask = read_mask();
+    config.feature_layers = read_feature_layers(config.layers.n_layers);
+    config.gives_next = flag("sample_from_anchor", is_dspark());
+    config.attention = read_attention(config.layers.n_layers);
+    config.own_matrices = is_of_speculators() || flag("has_embed_tokens", false);
+    refuse_others();
+    return config;
+  }
+
+ private:
+  bool is_of_speculators() const { return top_.find("speculators_model_type") != nullptr; }
+  bool is_dspark() const {
+    if (is_of_speculators()) return top_.text_or("speculators_model_type", "") == "dspark";
+    if (section_of("projector_type").text_or("projector_type", "") == "dspark") return true;
+    const Json* classes = top_.find("architectures");
+    return classes != nullptr && classes->is_array() && !classes->empty() &&
+           classes->front().is_string() &&
+           classes->front().get<std::string>().find("DSpark") != std::string::npos;
+  }
+  const ConfigSection& section_of(const char* key) const {
+    return own_ && own_->find(key) != nullptr ? *own_ : top_;
+  }
+  bool flag(const char* key, bool otherwise) const {
+    return section_of(key).flag_or(key, otherwise);
+  }
+  // The decoder's keys: at the top, or in a section of their own.
+  Json decoder() const {
+    if (!is_of_speculators()) return json_;
+    const std::string kind = top_.text_or("speculators_model_type", "");
+    if (kind != "dflash" && kind != "dspark") {
+      top_.fail("speculators_model_type", "dflash or dspark", kind);
+    }
+    if (!top_.section("transformer_layer_config")) {
+      top_.fail("transformer_layer_config", "there", "no such key");
+    }
+    Json all = json_;
+    all.update(json_.at("transformer_layer_config"));
+    return all;
+  }
+
+  // Keys that neither a decoder nor a head has are refused there.
+  ModelConfig read_layers() const {
+    Json keys = decoder();
+    Json kept = keys;
+    for (const auto& [key, value] : keys.items()) {
+      if (is_head_key(key)) kept.erase(key);
+    }
+    return read_head_config(std::move(kept), file_);
+  }
+
+  TokenId read_mask() const {
+    const ConfigSection& section = section_of("mask_token_id");
+    const int mask = section.whole("mask_token_id");
+    if (mask < 0 || mask >= target_.vocabulary_size) {
+      section.fail("mask_token_id",
+                   fmt::format("a token of the target, 0 to {}", target_.vocabulary_size - 1),
+                   fmt::format("{}", mask));
+    }
+    return mask;
+  }
+
+  // As streams are counted (ForwardRequest).
+  std::vector<int> read_feature_layers(int n_layers) const {
+    if (const Json* streams = top_.find("aux_hidden_state_layer_ids")) {
+      return read_layer_numbers(top_, "aux_hidden_state_layer_ids", 0, *streams);
+    }
+    const ConfigSection& section = section_of("target_layer_ids");
+    if (const Json* layers = section.find("target_layer_ids")) {
+      return read_layer_numbers(section, "target_layer_ids", 1, *layers);
+    }
+    std::vector<int> streams;
+    for (int i = 0; i < n_layers; ++i) {
+      const int layer =
+          n_layers == 1
+              ? target_.n_layers / 2
+              : static_cast<int>(std::lround(
+                    1 + static_cast<double>(i) * (target_.n_layers - 4) / (n_layers - 1)));
+      streams.push_back(layer + 1);
+    }
+    check_streams(section, "target_layer_ids", streams);
+    return streams;
+  }
+
+  std::vector<int> read_layer_numbers(const ConfigSection& section, const char* key, int first,
+                                      const Json& stored) const {
+    if (!stored.is_array() || stored.empty() || stored.size() > kMostFeatures) {
+      section.fail(key, fmt::format("1 to {} layers", kMostFeatures), ConfigSection::shown(stored));
+    }
+    std::vector<int> streams;
+    for (const Json& entry : stored) streams.push_back(section.whole(key, entry) + first);
+    check_streams(section, key, streams);
+    return streams;
+  }
+
+  // What stands behind the last layer is normed where our passes leave it, and not where such heads
+  // were trained.
+  void check_streams(const ConfigSection& section, const char* key,
+                     const std::vector<int>& streams) const {
+    for (const int stream : streams) {
+      if (stream >= 0 && stream < target_.n_layers) continue;
+      section.fail(key,
+                   fmt::format("layers of a target of {}, but the last one", target_.n_layers),
+                   fmt::format("the {}th's output", stream));
+    }
+  }
+
+  std::vector<BlockHeadConfig::Layer> read_attention(int n_layers) const {
+    const Json keys = decoder();
+    const ConfigSection layers(keys, file_.string());
+    std::optional<bool> causal;
+    for (const char* key : {"causal", "is_causal"}) {
+      if (section_of(key).find(key) != nullptr) causal = flag(key, false);
+    }
+    if (flag("sliding_window_non_causal", false)) causal = false;
+    std::vector<BlockHeadConfig::Layer> attention(static_cast<std::size_t>(n_layers));
+    const Json* types = layers.find("layer_types");
+    if (types != nullptr && (!types->is_array() || types->size() != attention.size())) {
+      layers.fail("layer_types", fmt::format("{} entries", n_layers), ConfigSection::shown(*types));
+    }
+    for (std::size_t i = 0; i < attention.size(); ++i) {
+      bool slides = false;
+      if (types != nullptr) {
+        const Json& type = (*types)[i];
+        slides = type == "sliding_attention";
+        if (!slides && type != "full_attention") {
+          layers.fail("layer_types", "full_attention or sliding_attention",
+                      ConfigSection::shown(type));
+        }
+      }
+      if (slides) {
+        attention[i].window = layers.whole("sliding_window");
+        if (attention[i].window < 1) {
+          layers.fail("sliding_window", "1 or more", fmt::format("{}", attention[i].window));
+        }
+      }
+      attention[i].reads_whole_block = !causal.value_or(slides);
+    }
+    if (types == nullptr && layers.find("sliding_window") != nullptr &&
+        layers.flag_or("use_sliding_window", true)) {
+      layers.fail("layer_types", "there, as there is a window", "no such key");
+    }
+    return attention;
+  }
+
+  void refuse_others() const {
+    const int width = top_.whole_or("target_hidden_size", target_.dim);
+    if (width != target_.dim) {
+      top_.fail("target_hidden_size", fmt::format("the target's, {}", target_.dim),
+                fmt::format("{}", width));
+    }
+    if (!own_) return;
+    for (const auto& [key, value] : json_.at("dflash_config").items()) {
+      if (is_head_key(key) || value.is_null() || value == false) continue;
+      own_->fail(key, "absent (this build does not know what it changes in a head)",
+                 ConfigSection::shown(value));
+    }
+  }
+
+  std::filesystem::path file_;
+  Json json_;
+  ConfigSection top_;                 // looks into json_
+  std::optional<ConfigSection> own_;  // so does this
+  const ModelConfig& target_;
+};
+
+}  // namespace
+
+BlockHeadConfig read_block_head_config(const std::filesystem::path& directory,
+                                       const ModelConfig& target) {
+  return Reader(directory, target).read();
+}
+
+}  // namespace outrider

@@ -1,0 +1,201 @@
+#include "speculate/drafters/block_drafter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/prefill.h"
+#include "speculate/drafter_weights.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+
+namespace outrider {
+
+BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head)
+    : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->dim())) {}
+BlockDrafter::~BlockDrafter() = default;
+
+int BlockDrafter::n_queued(const State& state) const {
+  return static_cast<int>(state.queued.size() / dim_);
+}
+
+// Tokens whose states are known, run or not.
+int BlockDrafter::n_known(const State& state) const {
+  return state.sequence->n_kept() + n_queued(state);
+}
+
+// Whether a block behind a text of n tokens lies within the head's context. A text beyond it is
+// left to plain decoding, for good: texts only grow.
+bool BlockDrafter::has_room(std::size_t n_tokens) const {
+  const BlockHeadConfig& config = head_->config();
+  return n_tokens + static_cast<std::size_t>(config.n_slots) <=
+         static_cast<std::size_t>(config.layers.context_length) + 1;
+}
+
+// Whether the states of all tokens but the last are known.
+bool BlockDrafter::is_ready(const Context& context, const State& state) const {
+  const int n_tokens = static_cast<int>(context.tokens.size());
+  return n_known(state) > 0 && n_known(state) + 1 == n_tokens && has_room(context.tokens.size());
+}
+
+// The states of the next n tokens join the queue. Many at once are run in passes of bounded size.
+void BlockDrafter::add_features(State& state, const FeatureRows& features, int n) {
+  features_.clear();
+  for (int i = 0; i < n; ++i) {
+    const std::span<const float> row = features.row(i);
+    features_.insert(features_.end(), row.begin(), row.end());
+  }
+  const std::size_t first = state.queued.size();
+  state.queued.resize(first + static_cast<std::size_t>(n) * dim_);
+  head_->read(features_, std::span<float>(state.queued).subspan(first));
+  constexpr auto kMost = static_cast<std::size_t>(kPrefillRows);
+  std::size_t n_run = 0;
+  for (; state.queued.size() / dim_ - n_run > kMost; n_run += kMost) {
+    const BlockHead::Known known = {
+        .sequence = state.sequence.get(),
+        .states = std::span<const float>(state.queued).subspan(n_run * dim_, kMost * dim_)};
+    head_->remember({&known, 1});
+    count_passes(1);
+  }
+  state.queued.erase(state.queued.begin(),
+                     state.queued.begin() + static_cast<std::ptrdiff_t>(n_run * dim_));
+}
+
+void BlockDrafter::begin(const Context& context) {
+  states_[context.id] = {.sequence = head_->open(), .queued = {}, .given = {}};
+}
+
+// A token's keys and values depend on its own state and position.
+std::size_t BlockDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
+  return std::min(n_common, static_cast<std::size_t>(n_known(states_.at(earlier))));
+}
+
+// Takes over tokens that were run, and then states of tokens that were not.
+void BlockDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
+  const State& other = states_.at(earlier);
+  const auto n_kept = static_cast<std::size_t>(other.sequence->n_kept());
+  State state{.sequence = other.sequence->fork(), .queued = {}, .given = {}};
+  if (n_run > n_kept) {
+    const auto taken = std::span<const float>(other.queued).first((n_run - n_kept) * dim_);
+    state.queued.assign(taken.begin(), taken.end());
+  } else {
+    // Where a window has lost the place, tokens are missing, and the text is left to plain
+    // decoding.
+    state.sequence->rewind(static_cast<int>(n_run));
+  }
+  states_[context.id] = std::move(state);
+}
+
+void BlockDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
+                           const FeatureRows& features) {
+  if (!has_room(context.tokens.size())) return;
+  add_features(states_.at(context.id), features, features.n_rows());
+}
+
+std::size_t BlockDrafter::n_behind(const Context& context) const {
+  return static_cast<std::size_t>(n_queued(states_.at(context.id)));
+}
+
+int BlockDrafter::prepare(const DraftJob& job) {
+  State& state = states_.at(job.context->id);
+  state.given.clear();
+  state.n_wanted = 0;
+  if (!is_ready(*job.context, state)) return 0;
+  state.n_wanted =
+      std::min({head_->config().n_drafted(), job.budget.depth, job.shape->depth()});
+  return state.n_wanted;
+}
+
+// The queued states of these texts, and then a block of each.
+void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
+  known_.clear();
+  blocks_.clear();
+  for (const Context* context : contexts) {
+    State& state = states_.at(context->id);
+    blocks_.push_back({.sequence = state.sequence.get(), .anchor = context->tokens.back()});
+    if (state.queued.empty()) continue;
+    known_.push_back({.sequence = state.sequence.get(), .states = state.queued});
+  }
+  if (!known_.empty()) head_->remember(known_);
+  const std::size_t n_given = static_cast<std::size_t>(head_->config().n_drafted()) * dim_;
+  given_.resize(contexts.size() * n_given);
+  head_->draft(blocks_, given_);
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    State& state = states_.at(contexts[i]->id);
+    state.queued.clear();
+    const auto its = std::span<const float>(given_).subspan(i * n_given, n_given);
+    state.given.assign(its.begin(), its.end());
+  }
+}
+
+// The first level runs the blocks and makes the logits of all levels that are wanted, with one walk
+// through the output matrix; the others only look up their rows.
+LevelwiseDrafter::RowPer BlockDrafter::run_level(int level, std::span<const Growing> drafts) {
+  if (level == 0) {
+    contexts_.clear();
+    for (const Growing& draft : drafts) contexts_.push_back(&draft.context());
+    run_blocks(contexts_);
+    given_.clear();
+    int row = 0;
+    for (const Growing& draft : drafts) {
+      State& state = states_.at(draft.context().id);
+      const auto wanted = std::span<const float>(state.given)
+                              .first(static_cast<std::size_t>(state.n_wanted) * dim_);
+      given_.insert(given_.end(), wanted.begin(), wanted.end());
+      state.first_row = std::exchange(row, row + state.n_wanted);
+    }
+    head_->project(given_, output());
+  } else {
+    count_passes(-1);  // nothing was run
+  }
+  rows_of_drafts().clear();
+  for (const Growing& draft : drafts) {
+    rows_of_drafts().push_back(states_.at(draft.context().id).first_row + level);
+  }
+  return RowPer::listed;
+}
+
+bool BlockDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
+  State& state = states_.at(context.id);
+  const int depth = tree.node(node).depth;
+  if (depth >= head_->config().n_drafted()) return false;
+  if (state.given.empty()) {
+    if (!is_ready(context, state)) return false;
+    const Context* const its = &context;
+    run_blocks({&its, 1});
+  }
+  const auto at = static_cast<std::size_t>(depth) * dim_;
+  head_->project(std::span<const float>(state.given).subspan(at, dim_), output());
+  return true;
+}
+
+void BlockDrafter::observe(std::span<const RoundResult> results) {
+  for (const RoundResult& result : results) {
+    State& state = states_.at(result.context->id);
+    state.given.clear();
+    const std::size_t n_tokens = result.context->tokens.size();
+    if (!has_room(n_tokens)) {
+      state.queued = {};
+      continue;
+    }
+    // The root and the accepted tokens but the newest one, which is the next anchor. Where features
+    // were left out before, they do not help.
+    const int n_new = static_cast<int>(n_tokens) - 1 - n_known(state);
+    if (n_new > 0 && n_new <= result.features.n_rows()) {
+      add_features(state, result.features, n_new);
+    }
+  }
+}
+
+void BlockDrafter::end(SequenceId id) { states_.erase(id); }
+
+DrafterPlan read_block_drafter(const Spec& spec) {
+  return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
+          .shape = chain_shape(kDeepestDraft),
+          .confidence = spec.number("confidence", 0, 1).value_or(0),
+          .make = [path = spec.required_value("dflash:PATH"),
+                   weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
+            return std::make_unique<BlockDrafter>(
+                load_block_head(path, *materials.target, weights.options(materials.load)));
+          }};
+}
+
+}  // namespace outrider

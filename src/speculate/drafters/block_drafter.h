@@ -1,0 +1,83 @@
+// A head that drafts a block as drafter: all levels of a draft from one pass
+// (model/heads/block_head.h).
+#ifndef OUTRIDER_SPECULATE_DRAFTERS_BLOCK_DRAFTER_H_
+#define OUTRIDER_SPECULATE_DRAFTERS_BLOCK_DRAFTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "model/heads/block_head.h"
+#include "speculate/drafter.h"
+#include "speculate/drafter_plan.h"
+#include "speculate/drafters/levelwise_drafter.h"
+
+namespace outrider {
+
+// Keeps a sequence of the head's per text: the states of all tokens but the last, which is the next
+// block's anchor. States of tokens behind the last draft wait in a queue until a draft needs them,
+// so that a text that is not drafted for costs next to nothing; of a prompt, too, only states
+// beyond kPrefillRows are run at once. Level d of a draft is drawn from slot d's distribution,
+// whatever the levels before it gave: it is the same behind all nodes of a level but for penalties,
+// which count each node's path. Drafts are no deeper than a block. A prompt of one token has no
+// state: its first round drafts nothing.
+class BlockDrafter final : public LevelwiseDrafter {
+ public:
+  explicit BlockDrafter(std::unique_ptr<BlockHead> head);
+  ~BlockDrafter() override;
+
+  std::string_view name() const override { return "dflash"; }
+  // Which slot a position gets depends on where the round began.
+  DrafterTraits traits() const override {
+    return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
+  }
+  std::span<const int> feature_layers() const override { return head_->feature_layers(); }
+  std::size_t n_behind(const Context& context) const override;
+  void begin(const Context& context) override;
+  std::size_t reusable(SequenceId earlier, std::size_t n_common) const override;
+  void begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) override;
+  void prefill(const Context& context, std::span<const TokenId> tokens,
+               const FeatureRows& features) override;
+  void observe(std::span<const RoundResult> results) override;
+  void end(SequenceId id) override;
+
+ private:
+  struct State {
+    std::unique_ptr<Sequence> sequence;
+    std::vector<float> queued;  // (n, dim): states of the tokens behind the sequence's
+    std::vector<float> given;   // (n_drafted, dim) of this round's block, or empty
+    int n_wanted = 0;           // levels of this round's draft, at most
+    int first_row = 0;          // of its logits among the round's
+  };
+  int prepare(const DraftJob& job) override;
+  RowPer run_level(int level, std::span<const Growing> drafts) override;
+  bool run_node(const Context& context, const DraftTree& tree, int node) override;
+
+  int n_known(const State& state) const;
+  int n_queued(const State& state) const;
+  bool has_room(std::size_t n_tokens) const;
+  bool is_ready(const Context& context, const State& state) const;
+  void add_features(State& state, const FeatureRows& features, int n);
+  void run_blocks(std::span<const Context* const> contexts);
+
+  std::unique_ptr<BlockHead> head_;
+  std::size_t dim_;
+  std::unordered_map<SequenceId, State> states_;
+
+  // Reused from round to round.
+  std::vector<const Context*> contexts_;
+  std::vector<BlockHead::Known> known_;
+  std::vector<BlockHead::Block> blocks_;
+  std::vector<float> features_;
+  std::vector<float> given_;
+};
+
+// "dflash:PATH[,confidence=C]".
+DrafterPlan read_block_drafter(const Spec& spec);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_SPECULATE_DRAFTERS_BLOCK_DRAFTER_H_
