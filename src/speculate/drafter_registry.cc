@@ -129,25 +129,26 @@ DrafterKind medusa_kind() {
 }
 
 DrafterKind dflash_kind() {
-  return {.description =
-              {.name = "dflash",
-               .form = "dflash:PATH",
-               .summary = "a head that drafts a block in one pass",
-               .needs = "heads",
-               .about = "A few decoder layers read the target's hidden states as keys and values, "
-                        "and all places of a block at once: the newest token and masks. Each place "
-                        "gives a distribution that knows nothing of what the others drew. PATH "
-                        "holds a DFlash head as z-lab, DeepSpec or speculators write it. Without "
-                        "--tree the draft is a chain as long as the block.",
-               .keys = {confidence_key("dflash:PATH,confidence=0.3"),
-                        weights_key("dflash:PATH,weights=int8")},
-               .source = "Chen et al., DFlash (arXiv 2602.06036).",
-               .pays = "Where there is a head for this very target, and passes of 8 to 16 rows cost "
-                       "little more than one. A draft costs one small pass, however long it is.",
-               .example = "outrider generate --model TARGET --drafter dflash:HEAD \\\n"
-                          "    --prompt \"Once upon a time\""},
-          .has_draft_prob = true,
-          .read = read_block_drafter};
+  return {
+      .description =
+          {.name = "dflash",
+           .form = "dflash:PATH",
+           .summary = "a head that drafts a block in one pass",
+           .needs = "heads",
+           .about = "A few decoder layers read the target's hidden states as keys and values, "
+                    "and all places of a block at once: the newest token and masks. Each place "
+                    "gives a distribution that knows nothing of what the others drew. PATH "
+                    "holds a DFlash head as z-lab, DeepSpec or speculators write it. Without "
+                    "--tree the draft is a chain as long as the block.",
+           .keys = {confidence_key("dflash:PATH,confidence=0.3"),
+                    weights_key("dflash:PATH,weights=int8")},
+           .source = "Chen et al., DFlash (arXiv 2602.06036).",
+           .pays = "Where there is a head for this very target, and passes of 8 to 16 rows cost "
+                   "little more than one. A draft costs one small pass, however long it is.",
+           .example = "outrider generate --model TARGET --drafter dflash:HEAD \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .has_draft_prob = true,
+      .read = read_block_drafter};
 }
 
 DrafterKind mtp_kind() {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -247,6 +249,124 @@ TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
   testing::write_medusa_heads(verbose, 2, true, head_path());
   EXPECT_NE(refusal_of("medusa").find("tensor 0.1.weight of shape (23, 8), got (24, 8)"),
             std::string::npos);
+}
+
+// Greedy generation, the context growing with what was accepted: every round's draft, how much of
+// it stood, and the text (block_heads.json, "runs").
+TEST_F(HeadDrafters, BlockHeadsDraftAsTheGoldenProgram) {
+  const auto golden = nlohmann::json::parse(
+      std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
+  testing::write_dflash_head(
+      testing::golden_block_shape(),
+      {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})"}, head_path());
+  const auto drafter = make_of("dflash");
+  const auto shape =
+      std::make_shared<FixedShape>(widths_tree(std::vector{1, 1, 1, 1}), Siblings::top_ranks);
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  Decoder decoder(*target_, drafter.get(), *acceptance, shape, nullptr);
+  for (std::size_t index = 0; index < golden.at("texts").size(); ++index) {
+    const nlohmann::json& run = golden.at("runs").at("dflash").at(index);
+    const auto expected = run.at("tokens").get<std::vector<TokenId>>();
+    auto text = golden.at("texts").at(index).get<std::vector<TokenId>>();
+    text.resize(golden.at("growth").at(0));
+    text.push_back(expected.front());  // the first anchor
+    CounterChance chance(1);
+    Stream stream(static_cast<SequenceId>(index), text,
+                  Transform({.temperature = 0}, target_->config().vocabulary_size), chance);
+    stream.max_total = target_->config().context_length;
+    decoder.begin(stream);
+    Stream* const streams[] = {&stream};
+    for (const nlohmann::json& round : run.at("rounds")) {
+      const auto start = round.at("start").get<std::size_t>();
+      ASSERT_EQ(stream.tokens.size(), start + 1);
+      decoder.round(streams, [](Stream&, const Committed&) { return false; });
+      ASSERT_EQ(stream.tree.n_drafted(), 4);
+      for (int node = 1; node <= 4; ++node) {
+        EXPECT_EQ(stream.tree.node(node).token,
+                  round.at("drafts").at(static_cast<std::size_t>(node - 1)));
+      }
+      EXPECT_EQ(stream.tokens.size() - start - 2, round.at("accepted").get<std::size_t>());
+    }
+    text.insert(text.end(), expected.begin() + 1, expected.end());
+    EXPECT_EQ(stream.tokens, text);
+    decoder.end(stream);
+  }
+}
+
+TEST_F(HeadDrafters, BlockHeadsRefuseWhatDoesNotFit) {
+  const auto refused = [&](const std::string& patch, const TinyShape& shape = golden_shape()) {
+    testing::write_dflash_head(shape, {.config = patch}, head_path());
+    return refusal_of("dflash");
+  };
+  const auto expect_refused = [](const std::string& message, std::string_view part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message << "\nexpected: " << part;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  };
+  expect_refused(refusal_of("dflash"), "got nothing there");
+  fs::create_directories(head_path());
+  expect_refused(refusal_of("dflash"), "got no config.json");
+  EXPECT_EQ(refused(""), "");
+
+  // Another target's: its width, vocabulary, number of layers.
+  TinyShape wide = golden_shape();
+  wide.dim = 16;
+  expect_refused(refused("", wide), "hidden_size to be the target's, 8, got 16");
+  expect_refused(refused(R"({"target_hidden_size": 16})"),
+                 "target_hidden_size to be the target's, 8, got 16");
+  TinyShape verbose = golden_shape();
+  verbose.vocabulary_size = 24;
+  expect_refused(refused("", verbose), "vocab_size to be the target's, 23, got 24");
+  TinyShape deep = golden_shape();
+  deep.n_layers = 4;
+  expect_refused(refused("", deep), "num_target_layers to be the target's, 3, got 4");
+  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, 2]}})"),
+                 "dflash_config.target_layer_ids to be layers of a target of 3");
+  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, -2]}})"),
+                 "dflash_config.target_layer_ids to be layers of a target of 3");
+  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": []}})"), "1 to 64 layers");
+
+  expect_refused(refused(R"({"block_size": 0})"), "block_size to be 2 to 64, got 0");
+  expect_refused(refused(R"({"block_size": 1})"), "block_size to be 2 to 64, got 1");
+  expect_refused(refused(R"({"block_size": -5})"), "block_size to be 2 to 64, got -5");
+  expect_refused(refused(R"({"block_size": 65})"), "block_size to be 2 to 64, got 65");
+  expect_refused(refused(R"({"block_size": null})"), "block_size to be there, got no such key");
+  expect_refused(refused(R"({"dflash_config": {"mask_token_id": null}})"),
+                 "mask_token_id to be there, got no such key");
+  expect_refused(refused(R"({"dflash_config": {"mask_token_id": 23}})"),
+                 "dflash_config.mask_token_id to be a token of the target, 0 to 22, got 23");
+  expect_refused(refused(R"({"dflash_config": {"mask_token_id": -1}})"), "0 to 22, got -1");
+
+  // Windows, and other heads.
+  expect_refused(refused(R"({"sliding_window": 3})"), "layer_types to be there");
+  expect_refused(refused(R"({"layer_types": ["sliding_attention"]})"), "layer_types to be 2");
+  expect_refused(refused(R"({"layer_types": ["full_attention", "sliding_attention"]})"),
+                 "sliding_window to be there");
+  expect_refused(refused(R"({"dflash_config": {"use_swa": true, "swa_window_size": 0}})"),
+                 "dflash_config.swa_window_size to be 1 or more, got 0");
+  expect_refused(refused(R"({"layer_types": ["full_attention", "linear_attention"]})"),
+                 "full_attention or sliding_attention, got \"linear_attention\"");
+  expect_refused(refused(R"({"dflash_config": {"attention_sink_bias": true}})"),
+                 "dflash_config.attention_sink_bias to be absent");
+  expect_refused(refused(R"({"dflash_config": {"conv_kernel_size": 2}})"),
+                 "dflash_config.conv_kernel_size to be absent");
+  expect_refused(refused(R"({"is_neox_style": false})"), "is_neox_style to be true or absent");
+  expect_refused(refused(R"({"logit_scale": 0.5})"), "logit_scale");
+  expect_refused(refused(R"({"speculators_model_type": "eagle3"})"),
+                 "speculators_model_type to be dflash or dspark, got eagle3");
+  expect_refused(refused(R"({"markov_rank": 4, "markov_head_type": "vanilla"})"),
+                 "markov_rank to be absent (a head whose slots know nothing");
+
+  // Tensors that are missing, or that nobody reads.
+  expect_refused(refused(R"({"num_hidden_layers": 3})"), "a tensor layers.2.");
+  expect_refused(refused(R"({"num_hidden_layers": 1})"), "layers.1.");
+  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, 1, 1]}})"), "fc.weight");
+  expect_refused(refused(R"({"num_key_value_heads": 2})"), "layers.0.self_attn.k_proj.weight");
+  // A head of another kind, and a model.
+  testing::write_eagle_head(golden_shape(), head_path());
+  expect_refused(refusal_of("dflash"), "block_size to be there");
+  fs::remove_all(head_path());
+  testing::write_hugging_face(testing::golden_target(), head_path());
+  expect_refused(refusal_of("dflash"), "block_size to be there");
 }
 
 TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {

@@ -8,8 +8,8 @@ namespace outrider::testing {
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
   // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
-  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {medusa} and
-  // {dflash} for heads on the target.
+  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {medusa}
+  // and {dflash} for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.

@@ -47,6 +47,15 @@ void write(const fs::path& directory, const std::string& file, const Tensors& te
   write_safetensors(directory / file, named, ElementType::f32);
 }
 
+// "d2t" of a draft vocabulary.
+std::vector<std::int64_t> offsets_of(std::span<const TokenId> draft_vocabulary) {
+  std::vector<std::int64_t> offsets;
+  for (const TokenId token : draft_vocabulary) {
+    offsets.push_back(token - static_cast<std::int64_t>(offsets.size()));
+  }
+  return offsets;
+}
+
 // config.json of the target with one layer, and what else is said.
 void write_config(const TinyShape& target, const fs::path& directory, const Json& more) {
   TinyShape shape = target;
@@ -124,11 +133,7 @@ void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_v
                      {"norm.weight", {target.dim}},
                      {"lm_head.weight", {n_drafted, target.dim}}};
   add_layer(tensors, target, "midlayer.", 2 * target.dim, true);
-  std::vector<std::int64_t> offsets;
-  for (const TokenId token : draft_vocabulary) {
-    offsets.push_back(token - static_cast<std::int64_t>(offsets.size()));
-  }
-  write(directory, "model.safetensors", tensors, offsets);
+  write(directory, "model.safetensors", tensors, offsets_of(draft_vocabulary));
   const int n = target.n_layers;
   const Json layers = n >= 7 ? Json{2, n / 2, n - 3} : Json{0, n / 2, n - 1};
   write_config(target, directory,
@@ -158,27 +163,53 @@ void write_eagle3_form(const TinyShape& target, const Eagle3Form& form, const fs
   std::ofstream(directory / "config.json") << config.dump(1) << "\n";
 }
 
-void write_dflash_head(const TinyShape& target, const DflashForm& form, const fs::path& directory) {
+TinyShape golden_block_shape() {
+  TinyShape shape = golden_shape();
+  shape.n_heads = 4;
+  shape.n_kv_heads = 2;
+  shape.rope.theta = 500;
+  return shape;
+}
+
+void write_dflash_head(const TinyShape& layers, const DflashForm& form, const fs::path& directory) {
   constexpr int kLayers = 2;
-  Tensors tensors = {{"fc.weight", {target.dim, form.n_features * target.dim}},
-                     {"hidden_norm.weight", {target.dim}},
-                     {"norm.weight", {target.dim}}};
+  Tensors tensors = {{"fc.weight", {layers.dim, form.n_features * layers.dim}},
+                     {"hidden_norm.weight", {layers.dim}},
+                     {"norm.weight", {layers.dim}}};
   for (int i = 0; i < kLayers; ++i) {
     const std::string prefix = "layers." + std::to_string(i) + ".";
-    add_layer(tensors, target, prefix, target.dim, true);
-    tensors.push_back({prefix + "self_attn.q_norm.weight", {target.head_dim}});
-    tensors.push_back({prefix + "self_attn.k_norm.weight", {target.head_dim}});
+    add_layer(tensors, layers, prefix, layers.dim, true);
+    tensors.push_back({prefix + "self_attn.q_norm.weight", {layers.head_dim}});
+    tensors.push_back({prefix + "self_attn.k_norm.weight", {layers.head_dim}});
   }
-  write(directory, "model.safetensors", tensors);
-  Json config = {{"architectures", {"DFlashDraftModel"}},
-                 {"num_hidden_layers", kLayers},
-                 {"block_size", 5},
-                 {"num_target_layers", target.n_layers},
-                 {"dflash_config",
-                  {{"mask_token_id", target.vocabulary_size - 1},
-                   {"target_layer_ids", {0, target.n_layers - 2}}}}};
-  if (!form.config.empty()) config.update(Json::parse(form.config));
-  write_config(target, directory, config);
+  const auto n_drafted = static_cast<std::int64_t>(form.draft_vocabulary.size());
+  if (form.speculators) {
+    tensors.push_back(
+        {"embed_tokens.weight", {layers.vocabulary_size, layers.dim}, "model.embed_tokens.weight"});
+    tensors.push_back(
+        {"lm_head.weight", {n_drafted > 0 ? n_drafted : layers.vocabulary_size, layers.dim}});
+  }
+  for (HeadTensor& tensor : tensors) {
+    if (tensor.chirped.empty()) tensor.chirped = tensor.name;
+    if (tensor.name != "lm_head.weight") tensor.name = form.prefix + tensor.name;
+  }
+  write(directory, "model.safetensors", tensors, offsets_of(form.draft_vocabulary));
+  write_config(layers, directory, {{"num_hidden_layers", kLayers}});
+  Json config = {{"block_size", 5}, {"num_target_layers", layers.n_layers}};
+  const Json decoder = Json::parse(std::ifstream(directory / "config.json"));
+  if (form.speculators) {
+    config["speculators_model_type"] = "dflash";
+    config["mask_token_id"] = layers.vocabulary_size - 1;
+    config["aux_hidden_state_layer_ids"] = {1, layers.n_layers - 1};
+    config["transformer_layer_config"] = decoder;
+  } else {
+    config.update(decoder);
+    config["architectures"] = {"DFlashDraftModel"};
+    config["dflash_config"] = {{"mask_token_id", layers.vocabulary_size - 1},
+                               {"target_layer_ids", {0, layers.n_layers - 2}}};
+  }
+  if (!form.config.empty()) config.merge_patch(Json::parse(form.config));
+  std::ofstream(directory / "config.json") << config.dump(1) << "\n";
 }
 
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,

@@ -52,13 +52,23 @@ struct Eagle3Form {
 void write_eagle3_form(const TinyShape& target, const Eagle3Form& form,
                        const std::filesystem::path& directory);
 
-// A DFlash head of two layers on a target of that shape, as its authors' files have it: a block of
-// five, hidden states behind the first and the last layer but one.
+// The layers of the golden block heads (tests/golden/make_block_heads_golden.py): the golden
+// target's width, and heads and a RoPE base of their own.
+TinyShape golden_block_shape();
+
+// A DFlash head of two layers of that shape, on a target of its width, vocabulary and number of
+// layers, as its authors' files have it: a block of five, hidden states behind the first and the
+// last layer but one.
 struct DflashForm {
-  std::string config = {};  // JSON: what config.json says otherwise
+  std::string config = {};  // JSON merge patch (RFC 7386) of config.json
   int n_features = 2;       // hidden states read
+  std::string prefix = {};  // of all names
+  // Written as speculators': the layers' keys in a section of their own, which `config` does not
+  // reach, and matrices of the head's own, whose values are the golden target's.
+  bool speculators = false;
+  std::vector<TokenId> draft_vocabulary = {};  // of an output matrix of its own; empty: all tokens
 };
-void write_dflash_head(const TinyShape& target, const DflashForm& form,
+void write_dflash_head(const TinyShape& layers, const DflashForm& form,
                        const std::filesystem::path& directory);
 
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,

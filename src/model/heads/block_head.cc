@@ -159,8 +159,7 @@ void BlockHead::project(std::span<const float> given, ForwardOutput& output) {
   }
   const auto n_rows = static_cast<int>(given.size()) / dim();
   output_->lay_out_rows(n_rows);
-  float* const logits =
-      output.logits.start_pass(n_rows, parts_.config.layers.vocabulary_size);
+  float* const logits = output.logits.start_pass(n_rows, parts_.config.layers.vocabulary_size);
   output.feature_width = 0;
   if (n_rows == 0) return;
   std::copy(given.begin(), given.end(), output_->row(given_, 0));
@@ -183,12 +182,6 @@ DecoderLayer load_layer(WeightLoader& walk, const BlockHeadConfig& config,
   return layer;
 }
 
-void require_same(const std::filesystem::path& path, const char* what, int head, int wanted) {
-  if (head == wanted) return;
-  throw Error(kOperation, path.string(), fmt::format("the target's {} of {}", what, wanted),
-              fmt::format("{}", head));
-}
-
 }  // namespace
 
 std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
@@ -202,16 +195,10 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
   BlockHead::Parts parts;
   parts.config = read_block_head_config(path, target.config());
   const ModelConfig& config = parts.config.layers;
-  require_same(path, "width", config.dim, target.config().dim);
-  require_same(path, "vocabulary", config.vocabulary_size, target.config().vocabulary_size);
   parts.target = &target;
   parts.source = open_safetensors_directory(path);
   WeightLoader loader(*parts.source, weight_options);
   const std::string prefix = loader.has("model.fc.weight") ? "model." : "";
-  if (loader.has(prefix + "markov_head.markov_w1.weight")) {
-    throw Error(kOperation, path.string(), "a head whose slots know nothing of each other's tokens",
-                "one with a Markov head (DSpark's)");
-  }
   const auto n_features = static_cast<int>(parts.config.feature_layers.size());
   const std::string embedding = prefix + "embed_tokens.weight";
   const std::string output = "lm_head.weight";

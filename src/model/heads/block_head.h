@@ -92,7 +92,6 @@ class BlockHead {
   std::optional<CpuPass> block_;    // slots to what they give
   std::optional<CpuPass> context_;  // states to keys and values, in block_'s sequences
   std::optional<CpuPass> output_;   // what slots give to logits, by the head's own matrix
-  Norm no_norm_;
 
   // Reused from pass to pass.
   std::vector<TokenId> tokens_;

@@ -21,11 +21,9 @@ using Json = nlohmann::json;
 
 // Keys that change nothing: what training and servers note, and what tensors have anyway.
 constexpr std::string_view kWithoutMeaning[] = {
-    "architectures",       "auto_map",
-    "draft_vocab_size",    "max_window_layers",
-    "model_type",          "num_anchors",
-    "num_target_layers",   "speculators_config",
-    "speculators_version", "tie_word_embeddings",
+    "architectures",       "auto_map",    "draft_vocab_size",   "max_window_layers",
+    "model_type",          "num_anchors", "speculators_config", "speculators_version",
+    "tie_word_embeddings",
 };
 
 // Keys that Reader looks up.
@@ -37,17 +35,22 @@ constexpr std::string_view kRead[] = {
     "has_embed_tokens",
     "has_lm_head",
     "is_causal",
+    "is_neox_style",
     "layer_types",
+    "markov_rank",
     "mask_token_id",
+    "num_target_layers",
     "projector_type",
     "sample_from_anchor",
     "sliding_window",
     "sliding_window_non_causal",
     "speculators_model_type",
+    "swa_window_size",
     "target_hidden_size",
     "target_layer_ids",
     "transformer_layer_config",
     "use_sliding_window",
+    "use_swa",
 };
 
 // Heads read three to eight hidden states. The bound keeps the width of what is read an int: widths
@@ -70,15 +73,18 @@ class Reader {
         own_(top_.section("dflash_config")),
         target_(target) {}
 
+  // What no other head or model has comes first: the error is about what is wrong, then.
   BlockHeadConfig read() const {
     BlockHeadConfig config;
-    config.layers = read_layers();
     config.n_slots = section_of("block_size").whole("block_size");
     if (config.n_slots < 2 || config.n_slots > kMostBlockSlots) {
       section_of("block_size")
           .fail("block_size", fmt::format("2 to {}", kMostBlockSlots),
                 fmt::format("{}", config.n_slots));
     }
+    refuse_markov_heads();
+    config.layers = read_layers();
+    require_target(config.layers);
     config.mask = read_mask();
     config.feature_layers = read_feature_layers(config.layers.n_layers);
     config.gives_next = flag("sample_from_anchor", is_dspark());
@@ -154,7 +160,7 @@ class Reader {
       const int layer =
           n_layers == 1
               ? target_.n_layers / 2
-              : static_cast<int>(std::lround(
+              : static_cast<int>(std::lrint(  // halves to even, as Python's round
                     1 + static_cast<double>(i) * (target_.n_layers - 4) / (n_layers - 1)));
       streams.push_back(layer + 1);
     }
@@ -179,55 +185,98 @@ class Reader {
                      const std::vector<int>& streams) const {
     for (const int stream : streams) {
       if (stream >= 0 && stream < target_.n_layers) continue;
-      section.fail(key,
-                   fmt::format("layers of a target of {}, but the last one", target_.n_layers),
+      section.fail(key, fmt::format("layers of a target of {}, but the last one", target_.n_layers),
                    fmt::format("the {}th's output", stream));
     }
+  }
+
+  // Whether rows of a block see those before them alone, where the file says so of all layers: in
+  // the order in which vLLM asks (its qwen3_dflash.py, _dflash_layer_causal), then in the other
+  // places.
+  std::optional<bool> causal() const {
+    if (top_.find("is_causal") != nullptr) return top_.flag_or("is_causal", false);
+    for (const char* key : {"causal", "is_causal"}) {
+      if (section_of(key).find(key) != nullptr) return flag(key, false);
+    }
+    if (flag("sliding_window_non_causal", false)) return false;
+    return std::nullopt;
+  }
+
+  // (n_layers): whether "layer_types" gives a layer a window; empty without that key.
+  std::vector<bool> read_sliding(const ConfigSection& layers, int n_layers) const {
+    const Json* types = layers.find("layer_types");
+    if (types == nullptr) return {};
+    if (!types->is_array() || types->size() != static_cast<std::size_t>(n_layers)) {
+      layers.fail("layer_types", fmt::format("{} entries", n_layers), ConfigSection::shown(*types));
+    }
+    std::vector<bool> sliding;
+    for (const Json& type : *types) {
+      if (type != "sliding_attention" && type != "full_attention") {
+        layers.fail("layer_types", "full_attention or sliding_attention",
+                    ConfigSection::shown(type));
+      }
+      sliding.push_back(type == "sliding_attention");
+    }
+    return sliding;
+  }
+
+  int read_window(const ConfigSection& layers) const {
+    const ConfigSection& section =
+        own_ && own_->find("swa_window_size") != nullptr ? *own_ : layers;
+    const char* key = &section == &layers ? "sliding_window" : "swa_window_size";
+    const int window = section.whole(key);
+    if (window < 1) section.fail(key, "1 or more", fmt::format("{}", window));
+    return window;
   }
 
   std::vector<BlockHeadConfig::Layer> read_attention(int n_layers) const {
     const Json keys = decoder();
     const ConfigSection layers(keys, file_.string());
-    std::optional<bool> causal;
-    for (const char* key : {"causal", "is_causal"}) {
-      if (section_of(key).find(key) != nullptr) causal = flag(key, false);
-    }
-    if (flag("sliding_window_non_causal", false)) causal = false;
-    std::vector<BlockHeadConfig::Layer> attention(static_cast<std::size_t>(n_layers));
-    const Json* types = layers.find("layer_types");
-    if (types != nullptr && (!types->is_array() || types->size() != attention.size())) {
-      layers.fail("layer_types", fmt::format("{} entries", n_layers), ConfigSection::shown(*types));
-    }
-    for (std::size_t i = 0; i < attention.size(); ++i) {
-      bool slides = false;
-      if (types != nullptr) {
-        const Json& type = (*types)[i];
-        slides = type == "sliding_attention";
-        if (!slides && type != "full_attention") {
-          layers.fail("layer_types", "full_attention or sliding_attention",
-                      ConfigSection::shown(type));
-        }
-      }
-      if (slides) {
-        attention[i].window = layers.whole("sliding_window");
-        if (attention[i].window < 1) {
-          layers.fail("sliding_window", "1 or more", fmt::format("{}", attention[i].window));
-        }
-      }
-      attention[i].reads_whole_block = !causal.value_or(slides);
-    }
-    if (types == nullptr && layers.find("sliding_window") != nullptr &&
+    const std::vector<bool> types = read_sliding(layers, n_layers);
+    const bool is_listed = std::find(types.begin(), types.end(), true) != types.end();
+    // Windows that no layer is listed with are all layers', and say nothing of causality.
+    const bool all_slide = own_ && own_->flag_or("use_swa", false) && !is_listed;
+    if (types.empty() && !all_slide && layers.find("sliding_window") != nullptr &&
         layers.flag_or("use_sliding_window", true)) {
       layers.fail("layer_types", "there, as there is a window", "no such key");
+    }
+    const std::optional<bool> said = causal();
+    std::vector<BlockHeadConfig::Layer> attention(static_cast<std::size_t>(n_layers));
+    for (std::size_t i = 0; i < attention.size(); ++i) {
+      const bool listed = is_listed && types[i];
+      if (all_slide || listed) attention[i].window = read_window(layers);
+      attention[i].reads_whole_block = !said.value_or(listed);
     }
     return attention;
   }
 
+  void refuse_markov_heads() const {
+    const ConfigSection& section = section_of("markov_rank");
+    const int rank = section.whole_or("markov_rank", 0);
+    if (rank == 0) return;
+    section.fail("markov_rank",
+                 "absent (a head whose slots know nothing of each other's tokens; DSpark's do)",
+                 fmt::format("{}", rank));
+  }
+
+  // The head is of this very target, as far as its file tells.
+  void require_target(const ModelConfig& layers) const {
+    const auto require = [](const ConfigSection& section, const char* key, int head, int target) {
+      if (head == target) return;
+      section.fail(key, fmt::format("the target's, {}", target), fmt::format("{}", head));
+    };
+    require(top_, "hidden_size", layers.dim, target_.dim);
+    require(top_, "vocab_size", layers.vocabulary_size, target_.vocabulary_size);
+    require(top_, "target_hidden_size", top_.whole_or("target_hidden_size", target_.dim),
+            target_.dim);
+    const ConfigSection& section = section_of("num_target_layers");
+    require(section, "num_target_layers", section.whole_or("num_target_layers", target_.n_layers),
+            target_.n_layers);
+  }
+
   void refuse_others() const {
-    const int width = top_.whole_or("target_hidden_size", target_.dim);
-    if (width != target_.dim) {
-      top_.fail("target_hidden_size", fmt::format("the target's, {}", target_.dim),
-                fmt::format("{}", width));
+    if (!flag("is_neox_style", true)) {
+      section_of("is_neox_style").fail("is_neox_style", "true or absent", "false");
     }
     if (!own_) return;
     for (const auto& [key, value] : json_.at("dflash_config").items()) {

@@ -41,13 +41,15 @@ struct BlockHeadConfig {
 inline constexpr int kMostBlockSlots = 64;
 
 // Reads config.json in `directory` for a target of that shape. Throws Error naming file and key on
-// what is missing, malformed, out of bounds, or of a meaning that is not known.
+// what is missing, malformed, out of bounds, of another target, or of a meaning that is not known.
 //
 // "target_layer_ids" count layers whose output is read, -1 the embedding; speculators'
 // "aux_hidden_state_layer_ids" count residual streams. Without them: of a head of L layers on a
 // target of N, round(1 + i (N - 4) / (L - 1)) for i below L, or N/2 of one layer, as DFlash's
 // authors have it. "sample_from_anchor" says whether slots give the next token; without it DSpark's
-// do and DFlash's do not. Layers with a window are causal unless the file says otherwise.
+// do and DFlash's do not. Layers that "layer_types" gives a window are causal unless the file says
+// otherwise: "is_causal", which wins, or dflash_config's "causal". dflash_config's "use_swa" gives
+// all layers a window where none is listed; its "swa_window_size" wins over "sliding_window".
 BlockHeadConfig read_block_head_config(const std::filesystem::path& directory,
                                        const ModelConfig& target);
 

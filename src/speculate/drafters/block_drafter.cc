@@ -99,8 +99,7 @@ int BlockDrafter::prepare(const DraftJob& job) {
   state.given.clear();
   state.n_wanted = 0;
   if (!is_ready(*job.context, state)) return 0;
-  state.n_wanted =
-      std::min({head_->config().n_drafted(), job.budget.depth, job.shape->depth()});
+  state.n_wanted = std::min({head_->config().n_drafted(), job.budget.depth, job.shape->depth()});
   return state.n_wanted;
 }
 

@@ -50,7 +50,8 @@ class LevelwiseDrafter : public Drafter {
   virtual int prepare(const DraftJob& job) = 0;
 
   // Leaves in output() the logits behind the frontiers of these drafts: a row a node, in the order
-  // of drafts and nodes, or one row for all nodes of a draft, in their order or as listed. Level 0 has the roots as frontiers.
+  // of drafts and nodes, or one row for all nodes of a draft, in their order or as listed. Level 0
+  // has the roots as frontiers.
   virtual RowPer run_level(int level, std::span<const Growing> drafts) = 0;
 
   // A draft is complete and its tree's nodes have their final numbers (TreeGrowth::renumber).

@@ -1,0 +1,304 @@
+// Heads that draft a block: their forward pass against a program written from the public ones
+// (tests/golden/make_block_heads_golden.py), in every form that their files come in, and that a
+// block's bits depend on nothing but its text.
+#include "model/heads/block_head.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/load_model.h"
+#include "outrider/error.h"
+#include "tests/support/near.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test_support::near;
+using testing::DflashForm;
+using testing::golden_block_shape;
+
+const json& golden() {
+  static const json kGolden =
+      json::parse(std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
+  return kGolden;
+}
+
+// What the golden program has of itself, beside the shape.
+constexpr const char* kGoldenKeys =
+    R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})";
+
+// The engine computes in f32, the program in f64. Weights are of order one, sums have 24 terms at
+// most, and rows pass three layers of the target and two of the head: what is normed, of order one,
+// and logits, sums of eight of it, differ by less than 1e-5.
+constexpr double kTolerance = 1e-5;
+
+void expect_near(std::span<const float> values, const json& expected) {
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_TRUE(near(values[i], expected.at(i), kTolerance)) << "at " << i;
+  }
+}
+
+class BlockHeads : public ::testing::Test {
+ protected:
+  BlockHeads() {
+    testing::write_hugging_face(testing::golden_target(), directory_.path() / "target");
+    target_ = load_model(directory_.path() / "target", {.n_threads = 1});
+  }
+
+  fs::path head_path() const { return directory_.path() / "head"; }
+
+  // The golden head, config.json changed further by `patch`.
+  std::unique_ptr<BlockHead> load(const std::string& patch = "{}", DflashForm form = {}) {
+    json config = json::parse(kGoldenKeys);
+    if (form.speculators) {
+      config = {{"mask_token_id", 21}};
+      config["transformer_layer_config"] = {{"rms_norm_eps", 1e-6}};
+    }
+    config.update(json::parse(patch), /*merge_objects=*/true);  // nulls stay
+    form.config = config.dump();
+    testing::write_dflash_head(golden_block_shape(), form, head_path());
+    return load_block_head(head_path(), *target_, {.n_threads = 1});
+  }
+
+  // (n, dim): the states of a text's tokens.
+  std::vector<float> states_of(BlockHead& head, std::span<const TokenId> tokens) {
+    const auto sequence = target_->open({});
+    const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
+    ForwardOutput output;
+    target_->forward({&block, 1},
+                     {.logits = {.kind = RowSet::Kind::none, .rows = {}},
+                      .feature_layers = head.feature_layers()},
+                     output);
+    std::vector<float> states(tokens.size() * static_cast<std::size_t>(head.dim()));
+    head.read(output.features, states);
+    return states;
+  }
+
+  static void remember(BlockHead& head, Sequence& sequence, std::span<const float> states,
+                       std::size_t first, std::size_t n) {
+    const auto width = static_cast<std::size_t>(head.dim());
+    const BlockHead::Known known = {.sequence = &sequence,
+                                    .states = states.subspan(first * width, n * width)};
+    head.remember({&known, 1});
+  }
+
+  static std::vector<float> draft(BlockHead& head, Sequence& sequence, TokenId anchor) {
+    std::vector<float> given(static_cast<std::size_t>(head.config().n_drafted() * head.dim()));
+    const BlockHead::Block block = {.sequence = &sequence, .anchor = anchor};
+    head.draft({&block, 1}, given);
+    return given;
+  }
+
+  // Every golden block of a variant: hidden states, logits and drafts.
+  void expect_golden(BlockHead& head, const std::string& variant) {
+    for (std::size_t text = 0; text < golden().at("texts").size(); ++text) {
+      const auto tokens = golden().at("texts").at(text).get<std::vector<TokenId>>();
+      const std::vector<float> states = states_of(head, std::span(tokens).first(tokens.size() - 1));
+      const json& context = golden().at("context").at(text);
+      const auto width = static_cast<std::size_t>(head.dim());
+      ASSERT_EQ(states.size(), context.size() * width);
+      for (std::size_t i = 0; i < context.size(); ++i) {
+        expect_near(std::span(states).subspan(i * width, width), context.at(i));
+      }
+      const auto sequence = head.open();
+      std::size_t n_known = 0;
+      for (const json& block : golden().at("dflash").at(variant).at(text)) {
+        SCOPED_TRACE(variant + ", text " + std::to_string(text) + ", block at " +
+                     block.at("start").dump());
+        const auto start = block.at("start").get<std::size_t>();
+        remember(head, *sequence, states, n_known, start - n_known);
+        n_known = start;
+        expect_golden_block(head, *sequence, block);
+        ASSERT_EQ(sequence->n_kept(), static_cast<int>(start));
+      }
+    }
+  }
+
+  void expect_golden_block(BlockHead& head, Sequence& sequence, const json& expected) {
+    const std::vector<float> given = draft(head, sequence, expected.at("anchor"));
+    ForwardOutput output;
+    head.project(given, output);
+    const auto width = static_cast<std::size_t>(head.dim());
+    const auto n_drafted = static_cast<std::size_t>(head.config().n_drafted());
+    ASSERT_EQ(output.logits.n_rows(), static_cast<int>(n_drafted));
+    const std::size_t unused = expected.at("hidden").size() - n_drafted;
+    ASSERT_EQ(unused, head.config().gives_next ? 0U : 1U);
+    for (std::size_t i = 0; i < n_drafted; ++i) {
+      SCOPED_TRACE("draft " + std::to_string(i));
+      expect_near(std::span(given).subspan(i * width, width), expected.at("hidden").at(unused + i));
+      const std::span<const float> logits = output.logits_row(static_cast<int>(i));
+      expect_near(logits, expected.at("logits").at(unused + i));
+      if (unused == 0) continue;
+      EXPECT_EQ(std::max_element(logits.begin(), logits.end()) - logits.begin(),
+                expected.at("drafts").at(i).get<std::ptrdiff_t>());
+    }
+  }
+
+  testing::TemporaryDirectory directory_;
+  std::unique_ptr<LanguageModel> target_;
+};
+
+constexpr const char* kSliding =
+    R"({"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 3})";
+
+TEST_F(BlockHeads, DraftAsTheGoldenProgram) {
+  expect_golden(*load(), "full");
+  expect_golden(*load(kSliding), "sliding");
+  expect_golden(*load(R"({"dflash_config": {"causal": true}})"), "causal");
+}
+
+// The anchor's slot, too, where slots give the token behind them.
+TEST_F(BlockHeads, GiveTheNextTokenWhereTheFileSaysSo) {
+  const auto head = load(R"({"sample_from_anchor": true})");
+  EXPECT_EQ(head->config().n_drafted(), 5);
+  expect_golden(*head, "full");
+  EXPECT_EQ(load(R"({"architectures": ["Qwen3DSparkModel"]})")->config().n_drafted(), 5);
+}
+
+// Where a key may stand, and which one wins where two say different things (vLLM's
+// qwen3_dflash.py).
+TEST_F(BlockHeads, ReadTheKeysWhereOthersDo) {
+  const std::map<std::string, std::string> variants = {
+      {R"({"is_causal": true, "dflash_config": {"causal": false}})", "causal"},
+      {R"({"is_causal": false, "dflash_config": {"causal": true}})", "full"},
+      {R"({"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 9,
+           "dflash_config": {"swa_window_size": 3}})",
+       "sliding"},
+      {R"({"layer_types": ["full_attention", "full_attention"], "sliding_window": 3})", "full"},
+      {R"({"sliding_window": 3, "use_sliding_window": false})", "full"},
+      {R"({"block_size": null, "dflash_config": {"block_size": 5}})", "full"},
+      {R"({"mask_token_id": 21, "target_layer_ids": [0, 1], "dflash_config": null})", "full"},
+      {R"({"is_neox_style": true, "rope_theta": null, "rope_parameters": {"rope_type": "default",
+           "rope_theta": 500}})",
+       "full"},
+  };
+  for (const auto& [patch, variant] : variants) {
+    SCOPED_TRACE(patch);
+    expect_golden(*load(patch), variant);
+  }
+  // All layers slide, and see all of the block.
+  const auto all_slide = load(R"({"dflash_config": {"use_swa": true, "swa_window_size": 7}})");
+  for (const BlockHeadConfig::Layer& layer : all_slide->config().attention) {
+    EXPECT_EQ(layer.window, 7);
+    EXPECT_TRUE(layer.reads_whole_block);
+  }
+  const auto not_causal = load(R"({"is_causal": false, "sliding_window": 3,
+      "layer_types": ["full_attention", "sliding_attention"]})");
+  EXPECT_EQ(not_causal->config().attention.at(1).window, 3);
+  EXPECT_TRUE(not_causal->config().attention.at(1).reads_whole_block);
+}
+
+TEST_F(BlockHeads, OtherFormsDraftAsTheGoldenProgram) {
+  expect_golden(*load("{}", {.prefix = "model."}), "full");
+  expect_golden(*load("{}", {.speculators = true}), "full");
+  expect_golden(*load(R"({"transformer_layer_config": {"sliding_window": 3,
+                          "layer_types": ["full_attention", "sliding_attention"]}})",
+                      {.speculators = true}),
+                "sliding");
+}
+
+// The rows of an output matrix of its own give the tokens that "d2t" names, and no others.
+TEST_F(BlockHeads, DraftFromAVocabularyOfTheirOwn) {
+  const std::vector<TokenId> vocabulary = {2, 3, 5, 7, 11, 13, 17, 19};
+  const auto head = load("{}", {.speculators = true, .draft_vocabulary = vocabulary});
+  const auto tokens = golden().at("texts").at(0).get<std::vector<TokenId>>();
+  const json& block = golden().at("dflash").at("full").at(0).at(0);
+  const auto start = block.at("start").get<std::size_t>();
+  const auto sequence = head->open();
+  remember(*head, *sequence, states_of(*head, std::span(tokens).first(start)), 0, start);
+  ForwardOutput output;
+  head->project(draft(*head, *sequence, tokens[start]), output);
+  for (std::size_t slot = 1; slot < 5; ++slot) {
+    const std::span<const float> logits = output.logits_row(static_cast<int>(slot) - 1);
+    ASSERT_EQ(logits.size(), 23U);
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+      EXPECT_TRUE(near(logits[static_cast<std::size_t>(vocabulary[id])],
+                       block.at("logits").at(slot).at(id), kTolerance));
+    }
+    EXPECT_EQ(std::count_if(logits.begin(), logits.end(), [](float x) { return std::isinf(x); }),
+              23 - static_cast<std::ptrdiff_t>(vocabulary.size()));
+  }
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// However many states came at a time, whatever was drafted before, alone or beside other blocks.
+TEST_F(BlockHeads, ABlocksBitsDependOnItsTextAlone) {
+  for (const char* patch : {"{}", kSliding}) {
+    SCOPED_TRACE(patch);
+    const auto head = load(patch);
+    const auto width = static_cast<std::size_t>(head->dim());
+    std::vector<std::unique_ptr<Sequence>> at_once;
+    std::vector<std::vector<float>> expected;
+    std::vector<BlockHead::Block> blocks;
+    for (const json& text : golden().at("texts")) {
+      const auto tokens = text.get<std::vector<TokenId>>();
+      const std::size_t n = tokens.size() - 1 - at_once.size();  // of different lengths
+      const std::vector<float> states = states_of(*head, std::span(tokens).first(n));
+      const auto one_by_one = head->open();
+      for (std::size_t i = 0; i < n; ++i) {
+        remember(*head, *one_by_one, states, i, 1);
+        (void)draft(*head, *one_by_one, tokens[i + 1]);
+      }
+      expected.push_back(draft(*head, *one_by_one, tokens[n]));
+      at_once.push_back(head->open());
+      remember(*head, *at_once.back(), states, 0, n);
+      EXPECT_TRUE(same_bits(draft(*head, *at_once.back(), tokens[n]), expected.back()));
+      // Taken back to an earlier place, and forth.
+      at_once.back()->rewind(static_cast<int>(n) - 1);
+      EXPECT_EQ(at_once.back()->n_kept(), static_cast<int>(n) - 1);
+      remember(*head, *at_once.back(), states, n - 1, 1);
+      blocks.push_back({.sequence = at_once.back().get(), .anchor = tokens[n]});
+    }
+    std::vector<float> together(blocks.size() * 4 * width);
+    head->draft(blocks, together);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto first = together.begin() + static_cast<std::ptrdiff_t>(i * 4 * width);
+      EXPECT_TRUE(same_bits({first, first + static_cast<std::ptrdiff_t>(4 * width)}, expected[i]));
+    }
+  }
+}
+
+// The layers that are read where no file says so: those of DFlash's authors, whose round() takes
+// halves to the even one.
+TEST(BlockHeadConfigs, ReadTheAuthorsLayersWhereNoneAreNamed) {
+  const testing::TemporaryDirectory directory;
+  const auto streams = [&](int n_target_layers, int n_layers) {
+    testing::TinyShape shape = golden_block_shape();
+    shape.n_layers = n_target_layers;
+    const json patch = {{"num_hidden_layers", n_layers},
+                        {"dflash_config", {{"target_layer_ids", nullptr}}}};
+    testing::write_dflash_head(shape, {.config = patch.dump()}, directory.path());
+    ModelConfig target;
+    target.n_layers = n_target_layers;
+    target.dim = shape.dim;
+    target.vocabulary_size = shape.vocabulary_size;
+    return read_block_head_config(directory.path(), target).feature_layers;
+  };
+  EXPECT_EQ(streams(36, 5), (std::vector<int>{2, 10, 18, 26, 34}));
+  EXPECT_EQ(streams(32, 5), (std::vector<int>{2, 9, 16, 23, 30}));
+  EXPECT_EQ(streams(24, 9), (std::vector<int>{2, 5, 7, 9, 12, 15, 17, 19, 22}));
+  EXPECT_EQ(streams(24, 1), (std::vector<int>{13}));
+}
+
+}  // namespace
+}  // namespace outrider
