@@ -446,12 +446,15 @@ Drafts drafts_of(LanguageModel& target, Drafter& drafter, const std::vector<Toke
 TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
   const fs::path third = directory_.path() / "third";
   const fs::path medusa = directory_.path() / "medusa";
+  const fs::path dflash = directory_.path() / "dflash";
   testing::write_eagle_head(golden_shape(), head_path());
   testing::write_eagle3_head(golden_shape(), {}, third);
   testing::write_medusa_heads(golden_shape(), 2, true, medusa);
+  testing::write_dflash_head(golden_shape(), {}, dflash);
   const std::vector<std::string> parts = {"eagle:" + third.string(), "medusa:" + medusa.string(),
+                                          "dflash:" + dflash.string(),
                                           "eagle:" + head_path().string()};
-  const auto merged = make("merge:" + parts[0] + "+" + parts[1] + "+" + parts[2]);
+  const auto merged = make("merge:" + parts[0] + "+" + parts[1] + "+" + parts[2] + "+" + parts[3]);
   EXPECT_TRUE(merged->traits().reads_features);
   const Drafts drafts = drafts_of(*target_, *merged, {3, 1, 4}, 12);
   std::size_t n_rounds_with_acceptance = 0;
@@ -481,7 +484,8 @@ TEST_F(HeadDrafters, FollowTheTextAsPartsOfOthers) {
 // What each node of the first draft is, of a text that is opened behind another one.
 std::set<Path> first_draft_behind(LanguageModel& target, const std::shared_ptr<Drafter>& drafter,
                                   const std::vector<TokenId>& earlier,
-                                  const std::vector<TokenId>& prompt, std::size_t n_reused) {
+                                  const std::vector<TokenId>& prompt, std::size_t n_behind,
+                                  std::size_t n_reused) {
   const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
   Decoder decoder(target, drafter.get(), *acceptance,
                   std::make_shared<FixedShape>(widths_tree(std::vector{3, 2})), nullptr);
@@ -490,7 +494,7 @@ std::set<Path> first_draft_behind(LanguageModel& target, const std::shared_ptr<D
   Stream first(0, earlier, greedy, chance);
   first.max_total = target.config().context_length;
   decoder.begin(first);
-  EXPECT_EQ(drafter->n_behind(first.context()), earlier.size() - 2);
+  EXPECT_EQ(drafter->n_behind(first.context()), n_behind);
   const KeptText kept{.id = first.id,
                       .drafter = drafter,
                       .tokens = first.tokens,
@@ -519,16 +523,22 @@ TEST_F(HeadDrafters, RunAPromptWhenTheyDraft) {
   const std::vector<TokenId> earlier = {3, 1, 4, 1, 5, 9, 2, 6};
   const std::vector<TokenId> longer = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
   const std::vector<TokenId> other = {3, 1, 4, 1, 5, 7, 2};
-  for (const std::string& spec : {"eagle:" + head_path().string(), std::string("mtp")}) {
+  const fs::path dflash = directory_.path() / "dflash";
+  testing::write_dflash_head(golden_shape(), {}, dflash);
+  for (const std::string& spec :
+       {"eagle:" + head_path().string(), std::string("mtp"), "dflash:" + dflash.string()}) {
     SCOPED_TRACE(spec);
-    // Of the eight tokens seven have been run. A head's row reads tokens behind its own.
-    const std::size_t n_of_other = spec == "mtp" ? 5 - kModules : 5 - 1;
-    const std::size_t n_of_longer = spec == "mtp" ? 7 - kModules : 7 - 1;
+    // Of the eight tokens seven have been run. A head's row reads tokens behind its own, but for a
+    // block head's, which has no row for the draft alone either.
+    const bool is_block = spec.starts_with("dflash");
+    const std::size_t n_ahead = is_block ? 0 : spec == "mtp" ? kModules : 1;
+    const std::size_t n_of_other = 5 - n_ahead;
+    const std::size_t n_of_longer = 7 - n_ahead;
     const auto drafted = [&](const std::vector<TokenId>& prompt) {
       return drafts_of(*target_, *make(spec), prompt, 1).nodes.front();
     };
     const auto behind = [&](const std::vector<TokenId>& prompt, std::size_t n_reused) {
-      return first_draft_behind(*target_, make(spec), earlier, prompt, n_reused);
+      return first_draft_behind(*target_, make(spec), earlier, prompt, is_block ? 7 : 6, n_reused);
     };
     EXPECT_FALSE(drafted(longer).empty());
     EXPECT_EQ(behind(longer, n_of_longer), drafted(longer));

@@ -50,6 +50,22 @@ TEST_F(OwnParts, HeadsInFoldersOfTheirOwnDraft) {
       ElementsAre("suffix", "mtp:" + place("a"), "eagle:" + place("b"), "eagle:" + place("c")));
 }
 
+TEST_F(OwnParts, HeadsOfBlocksAreToldFromOthers) {
+  write("config.json", "{}");
+  write("a/config.json", R"({"architectures": ["DFlashDraftModel"], "block_size": 16})");
+  write("b/config.json", R"({"dflash_config": {"mask_token_id": 3}})");
+  write("c/config.json", R"({"speculators_model_type": "dflash"})");
+  write("d/config.json", R"({"speculators_model_type": "eagle3"})");
+  // Those that no drafter reads.
+  write("e/config.json", R"({"speculators_model_type": "dspark"})");
+  write("f/config.json", R"({"architectures": ["Qwen3DSparkModel"], "markov_rank": 256})");
+  write("g/config.json", R"({"dflash_config": {"markov_rank": 256}})");
+  write("h/config.json", R"({"dflash_config": 1})");
+  EXPECT_THAT(own_parts(directory_.path()),
+              ElementsAre("suffix", "dflash:" + place("a"), "dflash:" + place("b"),
+                          "dflash:" + place("c"), "eagle:" + place("d"), "dflash:" + place("h")));
+}
+
 TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
   testing::write_hugging_face(testing::golden_target(), directory_.path());
   EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "base/hub_cache.h"
@@ -20,12 +21,20 @@ using nlohmann::json;
 constexpr const char* kFree = "suffix";
 constexpr const char* kModules = "mtp";
 
-bool has_eagle_architecture(const json& config) {
+bool has_architecture(const json& config, std::string_view part) {
   const auto architectures = config.find("architectures");
   if (architectures == config.end() || !architectures->is_array()) return false;
-  return std::any_of(architectures->begin(), architectures->end(), [](const json& one) {
-    return one.is_string() && one.get<std::string>().find("Eagle") != std::string::npos;
+  return std::any_of(architectures->begin(), architectures->end(), [part](const json& one) {
+    return one.is_string() && one.get<std::string>().find(part) != std::string::npos;
   });
+}
+
+// Of the forms in model/heads/block_head_config.h; empty for one that drafts otherwise (DSpark's).
+std::string block_head_in(const json& config) {
+  const bool is_dspark =
+      config.contains("markov_rank") || has_architecture(config, "DSpark") ||
+      (config.contains("dflash_config") && config["dflash_config"].contains("markov_rank"));
+  return is_dspark ? "" : "dflash";
 }
 
 // The kind of drafter that a folder's config.json speaks of; empty: none that is known.
@@ -39,11 +48,17 @@ std::string head_in(const fs::path& folder) {
     return {};  // of something else
   }
   if (config.contains("medusa_num_heads")) return "medusa";
+  const auto kind = config.find("speculators_model_type");
+  if (kind != config.end() && *kind == "dspark") return {};
+  if (config.contains("dflash_config") || has_architecture(config, "DFlash") ||
+      (kind != config.end() && *kind == "dflash")) {
+    return block_head_in(config);
+  }
   for (const char* const key :
        {"eagle_version", "eagle_inputs", "eagle_config", "speculators_model_type"}) {
     if (config.contains(key)) return "eagle";
   }
-  if (has_eagle_architecture(config)) return "eagle";
+  if (has_architecture(config, "Eagle")) return "eagle";
   return config.contains("num_nextn_predict_layers") ? kModules : "";
 }
 
@@ -80,7 +95,7 @@ std::vector<std::string> own_parts(const fs::path& target) {
 
 std::vector<std::string> every_own_part() {
   return {kFree, head_spec(kModules, kModules), head_spec("eagle", "eagle"),
-          head_spec("medusa", "medusa")};
+          head_spec("medusa", "medusa"), head_spec("dflash", "dflash")};
 }
 
 }  // namespace outrider
