@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/table.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/near.h"
@@ -274,6 +275,59 @@ TEST_F(BlockHeads, ABlocksBitsDependOnItsTextAlone) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto first = together.begin() + static_cast<std::ptrdiff_t>(i * 4 * width);
       EXPECT_TRUE(same_bits({first, first + static_cast<std::ptrdiff_t>(4 * width)}, expected[i]));
+    }
+  }
+}
+
+// Blocks that end before, within and behind the end of an attention's first split
+// (kernels/table.h), and layers that see all, a window, or what was before.
+TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
+  // Three key-value heads, which one thread takes whole and two or four cannot share evenly; layers
+  // large enough that a pass over a block is shared among four (thread_share.h).
+  testing::TinyShape shape;
+  shape.context_length = 4096;
+  shape.dim = 40;
+  shape.n_heads = 6;
+  shape.n_kv_heads = 3;
+  shape.head_dim = 18;
+  shape.hidden_dim = 240;
+  const testing::TemporaryDirectory directory;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
+  constexpr std::size_t kMost = kernels::kSplitKeys + 32;
+  const std::vector<float> states = testing::chirp("states", {kMost, shape.dim});
+  const auto width = static_cast<std::size_t>(shape.dim);
+  for (const char* attention :
+       {R"({"block_size": 16})", R"({"block_size": 16, "is_causal": true})",
+        R"({"block_size": 16, "layer_types": ["full_attention", "sliding_attention"],
+            "sliding_window": 500, "is_causal": false})"}) {
+    testing::write_dflash_head(shape, {.config = attention}, directory.path() / "head");
+    std::vector<std::vector<float>> expected;
+    for (const int n_threads : {1, 2, 4}) {
+      const LoadOptions options = {.n_threads = n_threads};
+      const auto target = load_model(directory.path() / "target", options);
+      const auto head = load_block_head(directory.path() / "head", *target, options);
+      std::size_t n_compared = 0;
+      for (const std::size_t start :
+           {kernels::kSplitKeys - 16, kernels::kSplitKeys - 9, kernels::kSplitKeys + 20}) {
+        const auto sequence = head->open();
+        // Parts of as many rows as there are threads, more or less.
+        const auto most = static_cast<std::size_t>(300 / n_threads);
+        for (std::size_t known = 0; known < start; known += std::min(most, start - known)) {
+          const BlockHead::Known part = {.sequence = sequence.get(),
+                                         .states = std::span(states).subspan(
+                                             known * width, std::min(most, start - known) * width)};
+          head->remember({&part, 1});
+        }
+        std::vector<float> given(15 * width);
+        const BlockHead::Block block = {.sequence = sequence.get(), .anchor = 7};
+        head->draft({&block, 1}, given);
+        if (n_threads == 1) {
+          expected.push_back(given);
+        } else {
+          EXPECT_TRUE(same_bits(given, expected[n_compared++]))
+              << attention << ", " << n_threads << " threads, block at " << start;
+        }
+      }
     }
   }
 }
