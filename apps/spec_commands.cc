@@ -37,8 +37,8 @@ constexpr SpecList kDrafterList = {
     known_drafters};
 constexpr SpecList kRuleList = {
     "rules", "rule", "--rule",
-    "distributions: of the drafter, as model:, eagle:, medusa:, dflash:, mtp, layerskip:, staged: "
-    "and cascade: have them.",
+    "distributions: of the drafter, as model:, eagle:, medusa:, dflash:, dspark:, mtp, "
+    "layerskip:, staged: and cascade: have them.",
     known_rules};
 
 std::string table_of(const SpecList& list) {

@@ -148,7 +148,35 @@ DrafterKind dflash_kind() {
            .example = "outrider generate --model TARGET --drafter dflash:HEAD \\\n"
                       "    --prompt \"Once upon a time\""},
       .has_draft_prob = true,
-      .read = read_block_drafter};
+      .read = read_dflash_drafter};
+}
+
+DrafterKind dspark_kind() {
+  return {
+      .description =
+          {.name = "dspark",
+           .form = "dspark:PATH",
+           .summary = "a block head whose tokens follow one another",
+           .needs = "heads",
+           .about = "As dflash, and a matrix of low rank adds to each place's distribution what "
+                    "the token drawn at the place before says of the next one, gated or "
+                    "recurrent where the file says so. PATH holds a DSpark head as DeepSpec, "
+                    "SpecForge or speculators write it.",
+           .keys = {{.name = "accept",
+                     .value = "C",
+                     .default_value = "0",
+                     .meaning = "A path of the draft ends in front of the first token whose "
+                                "acceptance the head's own estimate puts below this; the "
+                                "estimate never sees that token. 0 never ends it.",
+                     .example = "dspark:PATH,accept=0.4"},
+                    confidence_key("dspark:PATH,confidence=0.3"),
+                    weights_key("dspark:PATH,weights=int8")},
+           .source = "DSpark (arXiv 2607.05147).",
+           .pays = "As dflash; each place costs a product of the rank by the vocabulary more.",
+           .example = "outrider generate --model TARGET --drafter dspark:HEAD \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .has_draft_prob = true,
+      .read = read_dspark_drafter};
 }
 
 DrafterKind mtp_kind() {
@@ -445,9 +473,9 @@ DrafterKind jacobi_kind() {
 std::span<const DrafterKind> drafter_kinds() {
   static const std::vector<DrafterKind> all = [] {
     std::vector<DrafterKind> kinds = {
-        model_kind(),     eagle_kind(),     medusa_kind(),    dflash_kind(),    mtp_kind(),
-        ngram_kind(),     reference_kind(), suffix_kind(),    retrieval_kind(), grammar_kind(),
-        lookahead_kind(), recycling_kind(), layerskip_kind(), jacobi_kind()};
+        model_kind(),     eagle_kind(),     medusa_kind(),    dflash_kind(),    dspark_kind(),
+        mtp_kind(),       ngram_kind(),     reference_kind(), suffix_kind(),    retrieval_kind(),
+        grammar_kind(),   lookahead_kind(), recycling_kind(), layerskip_kind(), jacobi_kind()};
     for (DrafterKind& kind : composite_kinds()) kinds.push_back(std::move(kind));
     return kinds;
   }();

@@ -253,35 +253,32 @@ TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
 
 // Greedy generation, the context growing with what was accepted: every round's draft, how much of
 // it stood, and the text (block_heads.json, "runs").
-TEST_F(HeadDrafters, BlockHeadsDraftAsTheGoldenProgram) {
+void expect_golden_runs(LanguageModel& target, Drafter& drafter, const std::string& name,
+                        int n_drafted) {
   const auto golden = nlohmann::json::parse(
       std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
-  testing::write_dflash_head(
-      testing::golden_block_shape(),
-      {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})"}, head_path());
-  const auto drafter = make_of("dflash");
-  const auto shape =
-      std::make_shared<FixedShape>(widths_tree(std::vector{1, 1, 1, 1}), Siblings::top_ranks);
+  const auto shape = std::make_shared<FixedShape>(
+      widths_tree(std::vector<int>(static_cast<std::size_t>(n_drafted), 1)), Siblings::top_ranks);
   const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
-  Decoder decoder(*target_, drafter.get(), *acceptance, shape, nullptr);
+  Decoder decoder(target, &drafter, *acceptance, shape, nullptr);
   for (std::size_t index = 0; index < golden.at("texts").size(); ++index) {
-    const nlohmann::json& run = golden.at("runs").at("dflash").at(index);
+    const nlohmann::json& run = golden.at("runs").at(name).at(index);
     const auto expected = run.at("tokens").get<std::vector<TokenId>>();
     auto text = golden.at("texts").at(index).get<std::vector<TokenId>>();
     text.resize(golden.at("growth").at(0));
     text.push_back(expected.front());  // the first anchor
     CounterChance chance(1);
     Stream stream(static_cast<SequenceId>(index), text,
-                  Transform({.temperature = 0}, target_->config().vocabulary_size), chance);
-    stream.max_total = target_->config().context_length;
+                  Transform({.temperature = 0}, target.config().vocabulary_size), chance);
+    stream.max_total = target.config().context_length;
     decoder.begin(stream);
     Stream* const streams[] = {&stream};
     for (const nlohmann::json& round : run.at("rounds")) {
       const auto start = round.at("start").get<std::size_t>();
       ASSERT_EQ(stream.tokens.size(), start + 1);
       decoder.round(streams, [](Stream&, const Committed&) { return false; });
-      ASSERT_EQ(stream.tree.n_drafted(), 4);
-      for (int node = 1; node <= 4; ++node) {
+      ASSERT_EQ(stream.tree.n_drafted(), n_drafted);
+      for (int node = 1; node <= n_drafted; ++node) {
         EXPECT_EQ(stream.tree.node(node).token,
                   round.at("drafts").at(static_cast<std::size_t>(node - 1)));
       }
@@ -291,6 +288,15 @@ TEST_F(HeadDrafters, BlockHeadsDraftAsTheGoldenProgram) {
     EXPECT_EQ(stream.tokens, text);
     decoder.end(stream);
   }
+}
+
+TEST_F(HeadDrafters, BlockHeadsDraftAsTheGoldenProgram) {
+  const std::string config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})";
+  testing::write_dflash_head(testing::golden_block_shape(), {.config = config}, head_path());
+  expect_golden_runs(*target_, *make_of("dflash"), "dflash", 4);
+  testing::write_dflash_head(testing::golden_block_shape(), {.config = config, .markov = "rnn"},
+                             head_path());
+  expect_golden_runs(*target_, *make_of("dspark"), "dspark", 5);
 }
 
 TEST_F(HeadDrafters, BlockHeadsRefuseWhatDoesNotFit) {
@@ -354,7 +360,7 @@ TEST_F(HeadDrafters, BlockHeadsRefuseWhatDoesNotFit) {
   expect_refused(refused(R"({"speculators_model_type": "eagle3"})"),
                  "speculators_model_type to be dflash or dspark, got eagle3");
   expect_refused(refused(R"({"markov_rank": 4, "markov_head_type": "vanilla"})"),
-                 "markov_rank to be absent (a head whose slots know nothing");
+                 "markov_rank to be absent, or the head to be named dspark:PATH, got 4");
 
   // Tensors that are missing, or that nobody reads.
   expect_refused(refused(R"({"num_hidden_layers": 3})"), "a tensor layers.2.");
@@ -367,6 +373,76 @@ TEST_F(HeadDrafters, BlockHeadsRefuseWhatDoesNotFit) {
   fs::remove_all(head_path());
   testing::write_hugging_face(testing::golden_target(), head_path());
   expect_refused(refusal_of("dflash"), "block_size to be there");
+}
+
+TEST_F(HeadDrafters, MarkovHeadsRefuseWhatDoesNotFit) {
+  const auto refused = [&](const std::string& patch, const std::string& markov = "gated") {
+    testing::write_dflash_head(golden_shape(), {.config = patch, .markov = markov}, head_path());
+    return refusal_of("dspark");
+  };
+  const auto expect_refused = [](const std::string& message, std::string_view part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message << "\nexpected: " << part;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  };
+  for (const char* form : {"vanilla", "gated", "rnn"}) EXPECT_EQ(refused("", form), "");
+  expect_refused(refused("", ""),
+                 "markov_rank to be 1 to 65536 (without one, the head is named "
+                 "dflash:PATH), got no such key");
+  expect_refused(refused(R"({"markov_rank": -4})"), "got -4");
+  expect_refused(refused(R"({"markov_rank": 5})"), "markov_head.markov_w1.weight of shape (23, 5)");
+  expect_refused(refused(R"({"markov_head_type": "cubic"})"),
+                 "markov_head_type to be vanilla, gated or rnn, got cubic");
+  expect_refused(refused(R"({"markov_head_type": "rnn"})"), "markov_head.joint_proj.weight");
+  expect_refused(refused(R"({"markov_head_type": "vanilla"})"), "markov_head.gate_proj.");
+  expect_refused(refused(R"({"enable_confidence_head": false})"), "confidence_head.proj.");
+  expect_refused(refused(R"({"confidence_head_with_markov": false})"),
+                 "confidence_head.proj.weight of shape (1, 8), got (1, 12)");
+  testing::write_dflash_head(golden_shape(), {}, head_path());
+  EXPECT_THROW(make("dspark:" + head_path().string() + ",accept=2"), UsageError);
+  EXPECT_THROW(make("dflash:" + head_path().string() + ",accept=0.5"), UsageError);
+}
+
+// A path ends in front of the first token whose confidence is too low (block_heads.json).
+TEST_F(HeadDrafters, MarkovHeadsEndPathsByTheirConfidence) {
+  const auto golden = nlohmann::json::parse(
+      std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
+  testing::write_dflash_head(
+      testing::golden_block_shape(),
+      {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})",
+       .markov = "gated"},
+      head_path());
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  const auto shape = std::make_shared<FixedShape>(widths_tree(std::vector{1, 1, 1, 1, 1}));
+  std::set<int> lengths;
+  for (const double least : {0.2, 0.23, 0.45, 0.7}) {
+    const auto drafter =
+        make("dspark:" + head_path().string() + ",accept=" + std::to_string(least));
+    for (std::size_t index = 0; index < golden.at("texts").size(); ++index) {
+      for (std::size_t block = 0; block < 3; ++block) {
+        const nlohmann::json& chain = golden.at("dspark").at("gated").at(index).at(block);
+        auto text = golden.at("texts").at(index).get<std::vector<TokenId>>();
+        text.resize(
+            golden.at("dflash").at("full").at(index).at(block).at("start").get<std::size_t>() + 1);
+        int expected = 0;
+        while (expected < 5 &&
+               chain.at("confidences").at(static_cast<std::size_t>(expected)) >= least) {
+          ++expected;
+        }
+        lengths.insert(expected);
+        Decoder decoder(*target_, drafter.get(), *acceptance, shape, nullptr);
+        CounterChance chance(1);
+        Stream stream(0, text, Transform({.temperature = 0}, target_->config().vocabulary_size),
+                      chance);
+        stream.max_total = target_->config().context_length;
+        decoder.begin(stream);
+        Stream* const streams[] = {&stream};
+        decoder.round(streams, [](Stream&, const Committed&) { return false; });
+        EXPECT_EQ(stream.tree.n_drafted(), expected) << least << ", text " << index;
+        decoder.end(stream);
+      }
+    }
+  }
+  EXPECT_EQ(lengths, (std::set<int>{0, 1, 2, 5}));
 }
 
 TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {

@@ -56,14 +56,14 @@ TEST_F(OwnParts, HeadsOfBlocksAreToldFromOthers) {
   write("b/config.json", R"({"dflash_config": {"mask_token_id": 3}})");
   write("c/config.json", R"({"speculators_model_type": "dflash"})");
   write("d/config.json", R"({"speculators_model_type": "eagle3"})");
-  // Those that no drafter reads.
   write("e/config.json", R"({"speculators_model_type": "dspark"})");
   write("f/config.json", R"({"architectures": ["Qwen3DSparkModel"], "markov_rank": 256})");
   write("g/config.json", R"({"dflash_config": {"markov_rank": 256}})");
   write("h/config.json", R"({"dflash_config": 1})");
   EXPECT_THAT(own_parts(directory_.path()),
               ElementsAre("suffix", "dflash:" + place("a"), "dflash:" + place("b"),
-                          "dflash:" + place("c"), "eagle:" + place("d"), "dflash:" + place("h")));
+                          "dflash:" + place("c"), "eagle:" + place("d"), "dspark:" + place("e"),
+                          "dspark:" + place("f"), "dspark:" + place("g"), "dflash:" + place("h")));
 }
 
 TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {

@@ -8,8 +8,8 @@ namespace outrider::testing {
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
   // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
-  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {medusa}
-  // and {dflash} for heads on the target.
+  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {medusa},
+  // {dflash} and {dspark} for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.
@@ -34,6 +34,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"eagle3", "eagle:{eagle3}", /*reads_target=*/true},
     {"medusa", "medusa:{medusa}", /*reads_target=*/true},
     {"dflash", "dflash:{dflash}", /*reads_target=*/true},
+    {"dspark", "dspark:{dspark},accept=0.3", /*reads_target=*/true},  // ends some paths, not all
     {"mtp", "mtp", /*reads_target=*/true},
     {"ngram", "ngram:min=1,max=3,length=8"},
     {"reference", "reference:file={text},min=1"},

@@ -107,6 +107,7 @@ class DrafterFiles {
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
                        fmt::arg("dflash", (directory_.path() / "dflash").string()),
+                       fmt::arg("dspark", (directory_.path() / "dspark").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()),
                        fmt::arg("store", (directory_.path() / "store").string()));
   }
@@ -127,6 +128,7 @@ class DrafterFiles {
     write_foreign_drafter();
     write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
     write_dflash_head(shape, {}, directory_.path() / "dflash");
+    write_dflash_head(shape, {.markov = "rnn"}, directory_.path() / "dspark");
     tokenizer_ = Tokenizer::load(target());
     // What the target itself goes on to write, and noise.
     std::ofstream text(directory_.path() / "text.txt");

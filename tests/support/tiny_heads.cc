@@ -189,6 +189,23 @@ void write_dflash_head(const TinyShape& layers, const DflashForm& form, const fs
     tensors.push_back(
         {"lm_head.weight", {n_drafted > 0 ? n_drafted : layers.vocabulary_size, layers.dim}});
   }
+  constexpr std::int64_t kRank = 4;
+  if (!form.markov.empty()) {
+    const std::int64_t dim = layers.dim;
+    tensors.push_back({"markov_head.markov_w1.weight", {layers.vocabulary_size, kRank}});
+    tensors.push_back({"markov_head.markov_w2.weight",
+                       {n_drafted > 0 ? n_drafted : layers.vocabulary_size, kRank}});
+    if (form.markov == "gated") {
+      tensors.push_back({"markov_head.gate_proj.weight", {kRank, dim + kRank}});
+      tensors.push_back({"markov_head.gate_proj.bias", {kRank}});
+    } else if (form.markov == "rnn") {
+      tensors.push_back({"markov_head.joint_proj.weight", {3 * kRank, 2 * kRank + dim}});
+      tensors.push_back({"markov_head.joint_proj.bias", {3 * kRank}});
+    }
+    tensors.push_back(
+        {"confidence_head.proj.weight", {1, form.confidence_reads_token ? dim + kRank : dim}});
+    tensors.push_back({"confidence_head.proj.bias", {1}});
+  }
   for (HeadTensor& tensor : tensors) {
     if (tensor.chirped.empty()) tensor.chirped = tensor.name;
     if (tensor.name != "lm_head.weight") tensor.name = form.prefix + tensor.name;
@@ -207,6 +224,14 @@ void write_dflash_head(const TinyShape& layers, const DflashForm& form, const fs
     config["architectures"] = {"DFlashDraftModel"};
     config["dflash_config"] = {{"mask_token_id", layers.vocabulary_size - 1},
                                {"target_layer_ids", {0, layers.n_layers - 2}}};
+  }
+  if (!form.markov.empty()) {
+    if (!form.speculators) config["architectures"] = {"Qwen3DSparkModel"};
+    if (form.speculators) config["speculators_model_type"] = "dspark";
+    config["markov_rank"] = kRank;
+    config["markov_head_type"] = form.markov;
+    config["enable_confidence_head"] = true;
+    config["confidence_head_with_markov"] = form.confidence_reads_token;
   }
   if (!form.config.empty()) config.merge_patch(Json::parse(form.config));
   std::ofstream(directory / "config.json") << config.dump(1) << "\n";

@@ -67,6 +67,10 @@ struct DflashForm {
   // reach, and matrices of the head's own, whose values are the golden target's.
   bool speculators = false;
   std::vector<TokenId> draft_vocabulary = {};  // of an output matrix of its own; empty: all tokens
+  // A DSpark head with this "markov_head_type", of rank 4, and a confidence head; its keys stand at
+  // the top. Empty: DFlash.
+  std::string markov = {};
+  bool confidence_reads_token = true;
 };
 void write_dflash_head(const TinyShape& layers, const DflashForm& form,
                        const std::filesystem::path& directory);

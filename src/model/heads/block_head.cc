@@ -182,10 +182,45 @@ DecoderLayer load_layer(WeightLoader& walk, const BlockHeadConfig& config,
   return layer;
 }
 
+// But for the ids of what it drafts from, n_drafted of them.
+MarkovHead::Parts load_markov(WeightLoader& walk, const BlockHeadConfig& config,
+                              const std::string& prefix, int n_drafted) {
+  using Form = BlockHeadConfig::Markov::Form;
+  const int dim = config.layers.dim;
+  const int rank = config.markov.rank;
+  const int vocabulary_size = config.layers.vocabulary_size;
+  const std::string name = prefix + "markov_head.";
+  MarkovHead::Parts parts{
+      .form = config.markov,
+      .dim = dim,
+      .vocabulary_size = vocabulary_size,
+      .before = &walk.tensor(name + "markov_w1.weight", {vocabulary_size, rank}),
+      .joint = {},
+      .after = walk.linear(name + "markov_w2", n_drafted, rank, Bias::never),
+      .vocabulary = {},
+      .confidence = {},
+  };
+  if (config.markov.form == Form::gated) {
+    parts.joint = walk.linear(name + "gate_proj", rank, dim + rank, Bias::always);
+  } else if (config.markov.form == Form::recurrent) {
+    parts.joint = walk.linear(name + "joint_proj", 3 * rank, 2 * rank + dim, Bias::always);
+  }
+  if (config.markov.has_confidence) {
+    const int width = config.markov.confidence_reads_token ? dim + rank : dim;
+    const TensorView& weight = walk.tensor(prefix + "confidence_head.proj.weight", {1, width});
+    parts.confidence.resize(static_cast<std::size_t>(width));
+    decode_rows(weight, 0, 1, parts.confidence);
+    const std::vector<float> bias = walk.vector(prefix + "confidence_head.proj.bias", 1);
+    parts.confidence_bias = bias.empty() ? 0 : bias.front();  // none before the weights are read
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
-                                           LanguageModel& target, const LoadOptions& options) {
+                                           LanguageModel& target, BlockHeadKind kind,
+                                           const LoadOptions& options) {
   const std::filesystem::path path = without_hub_cache(given);
   if (!std::filesystem::exists(path / "config.json")) {
     throw Error(kOperation, path.string(), "a directory with config.json and model.safetensors",
@@ -193,7 +228,7 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
   }
   const WeightOptions weight_options = make_weight_options(options);
   BlockHead::Parts parts;
-  parts.config = read_block_head_config(path, target.config());
+  parts.config = read_block_head_config(path, target.config(), kind);
   const ModelConfig& config = parts.config.layers;
   parts.target = &target;
   parts.source = open_safetensors_directory(path);
@@ -205,7 +240,7 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
   const bool own_embedding = parts.config.own_matrices && loader.has(embedding);
   const bool own_output = parts.config.own_matrices && loader.has(output);
   std::vector<TokenId> vocabulary;
-  if (own_output) {
+  if (own_output || kind == BlockHeadKind::dspark) {
     vocabulary = read_draft_vocabulary(*parts.source, config.vocabulary_size, kOperation);
   }
   struct Weights {
@@ -214,13 +249,15 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
     std::vector<DecoderLayer> layers;
     Norm final_norm;
     Linear output;
+    MarkovHead::Parts markov;
   };
   Weights weights = loader.run([&](WeightLoader& walk) {
     Weights read{.fc = walk.linear(prefix + "fc", config.dim, n_features * config.dim, Bias::never),
                  .state_norm = norm_of(walk, prefix + "hidden_norm.weight", config),
                  .layers = {},
                  .final_norm = norm_of(walk, prefix + "norm.weight", config),
-                 .output = {}};
+                 .output = {},
+                 .markov = {}};
     for (std::size_t i = 0; i < parts.config.attention.size(); ++i) {
       read.layers.push_back(
           load_layer(walk, parts.config, fmt::format("{}layers.{}.", prefix, i), i));
@@ -228,6 +265,9 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
     if (own_output) {
       read.output =
           walk.linear("lm_head", static_cast<int>(vocabulary.size()), config.dim, Bias::never);
+    }
+    if (kind == BlockHeadKind::dspark) {
+      read.markov = load_markov(walk, parts.config, prefix, static_cast<int>(vocabulary.size()));
     }
     // Copies of the target's, and tables of ids.
     for (const std::string& name : {embedding, output, std::string("d2t"), std::string("t2d")}) {
@@ -243,16 +283,20 @@ std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& given,
   if (own_embedding) {
     parts.embedding = &loader.tensor(embedding, {config.vocabulary_size, config.dim});
   }
+  parts.machine = {.table = weight_options.table,
+                   .kv = kv_kind(options, loader.all_f32()),
+                   .most_cache_bytes = most_cache_bytes(options),
+                   .n_threads = weight_options.n_threads};
+  if (kind == BlockHeadKind::dspark) {
+    weights.markov.vocabulary = vocabulary;
+    parts.markov = std::make_unique<MarkovHead>(std::move(weights.markov), parts.machine);
+  }
   if (own_output) {
     parts.own_output = BlockHead::OwnOutput{.head = std::move(weights.output),
                                             .vocabulary = std::move(vocabulary)};
   } else {
     parts.shared_output.emplace(target, weight_options);
   }
-  parts.machine = {.table = weight_options.table,
-                   .kv = kv_kind(options, loader.all_f32()),
-                   .most_cache_bytes = most_cache_bytes(options),
-                   .n_threads = weight_options.n_threads};
   return std::make_unique<BlockHead>(std::move(parts));
 }
 

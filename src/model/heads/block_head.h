@@ -1,6 +1,6 @@
 // Heads that draft a block in one pass: a few decoder layers that attend to what they make of the
-// target's hidden states, and to all of the block (DFlash: arXiv 2602.06036; the forward pass as
-// z-lab/dflash and DeepSpec have it).
+// target's hidden states, and to all of the block (DFlash: arXiv 2602.06036, DSpark: arXiv
+// 2607.05147; the forward pass as z-lab/dflash and DeepSpec have it).
 #ifndef OUTRIDER_MODEL_HEADS_BLOCK_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_BLOCK_HEAD_H_
 
@@ -12,6 +12,7 @@
 
 #include "io/tensor_source.h"
 #include "model/heads/block_head_config.h"
+#include "model/heads/markov_head.h"
 #include "model/language_model.h"
 #include "model/load_model.h"
 #include "model/pass/blocks.h"
@@ -48,6 +49,7 @@ class BlockHead {
     std::shared_ptr<const TensorSource> source;
     std::optional<OwnOutput> own_output;
     std::optional<SharedOutput> shared_output;  // where there is no own one
+    std::unique_ptr<MarkovHead> markov;         // of dspark
     CpuPass::Machine machine;
   };
   explicit BlockHead(Parts parts);
@@ -55,6 +57,7 @@ class BlockHead {
   const BlockHeadConfig& config() const { return parts_.config; }
   int dim() const { return parts_.config.layers.dim; }
   std::span<const int> feature_layers() const { return parts_.config.feature_layers; }
+  MarkovHead* markov() const { return parts_.markov.get(); }  // null of dflash
   std::unique_ptr<Sequence> open() { return block_->open({}); }
 
   // features (n, feature_layers().size() * dim) to states (n, dim).
@@ -75,7 +78,7 @@ class BlockHead {
   // given (n blocks * n_drafted(), dim): of each block, what the slots give, normed, in the order
   // of the tokens that they draft. The sequences stand as before.
   void draft(std::span<const Block> blocks, std::span<float> given);
-  // given (n, dim) to output's logits (n, the target's vocabulary size).
+  // given (n, dim) to output's logits (n, the target's vocabulary size), a Markov head's left out.
   void project(std::span<const float> given, ForwardOutput& output);
 
  private:
@@ -102,11 +105,11 @@ class BlockHead {
 };
 
 // PATH: a directory with config.json (block_head_config.h) and weights in safetensors: fc,
-// hidden_norm, norm and layers.0, layers.1, .., which are Qwen3's, with "model." before all names
-// or none. Throws Error naming the file, tensor or key, what was expected and what came. The target
-// outlives the head.
+// hidden_norm, norm and layers.0, layers.1, .., which are Qwen3's, and of dspark markov_head and
+// confidence_head, with "model." before all names or none. Throws Error naming the file, tensor or
+// key, what was expected and what came. The target outlives the head.
 std::unique_ptr<BlockHead> load_block_head(const std::filesystem::path& path, LanguageModel& target,
-                                           const LoadOptions& options = {});
+                                           BlockHeadKind kind, const LoadOptions& options = {});
 
 }  // namespace outrider
 

@@ -31,12 +31,15 @@ constexpr std::string_view kRead[] = {
     "aux_hidden_state_layer_ids",
     "block_size",
     "causal",
+    "confidence_head_with_markov",
     "dflash_config",
+    "enable_confidence_head",
     "has_embed_tokens",
     "has_lm_head",
     "is_causal",
     "is_neox_style",
     "layer_types",
+    "markov_head_type",
     "markov_rank",
     "mask_token_id",
     "num_target_layers",
@@ -66,8 +69,9 @@ bool is_head_key(std::string_view key) {
 
 class Reader {
  public:
-  Reader(const std::filesystem::path& directory, const ModelConfig& target)
-      : file_(directory / "config.json"),
+  Reader(const std::filesystem::path& directory, const ModelConfig& target, BlockHeadKind kind)
+      : kind_(kind),
+        file_(directory / "config.json"),
         json_(parse_config(file_)),
         top_(json_, file_.string()),
         own_(top_.section("dflash_config")),
@@ -76,13 +80,14 @@ class Reader {
   // What no other head or model has comes first: the error is about what is wrong, then.
   BlockHeadConfig read() const {
     BlockHeadConfig config;
+    config.kind = kind_;
     config.n_slots = section_of("block_size").whole("block_size");
     if (config.n_slots < 2 || config.n_slots > kMostBlockSlots) {
       section_of("block_size")
           .fail("block_size", fmt::format("2 to {}", kMostBlockSlots),
                 fmt::format("{}", config.n_slots));
     }
-    refuse_markov_heads();
+    config.markov = read_markov();
     config.layers = read_layers();
     require_target(config.layers);
     config.mask = read_mask();
@@ -97,6 +102,7 @@ class Reader {
  private:
   bool is_of_speculators() const { return top_.find("speculators_model_type") != nullptr; }
   bool is_dspark() const {
+    if (kind_ == BlockHeadKind::dspark) return true;
     if (is_of_speculators()) return top_.text_or("speculators_model_type", "") == "dspark";
     if (section_of("projector_type").text_or("projector_type", "") == "dspark") return true;
     const Json* classes = top_.find("architectures");
@@ -250,13 +256,34 @@ class Reader {
     return attention;
   }
 
-  void refuse_markov_heads() const {
+  BlockHeadConfig::Markov read_markov() const {
     const ConfigSection& section = section_of("markov_rank");
-    const int rank = section.whole_or("markov_rank", 0);
-    if (rank == 0) return;
-    section.fail("markov_rank",
-                 "absent (a head whose slots know nothing of each other's tokens; DSpark's do)",
-                 fmt::format("{}", rank));
+    BlockHeadConfig::Markov markov;
+    markov.rank = section.whole_or("markov_rank", 0);
+    if (kind_ == BlockHeadKind::dflash) {
+      if (markov.rank == 0) return markov;
+      section.fail("markov_rank", "absent, or the head to be named dspark:PATH",
+                   fmt::format("{}", markov.rank));
+    }
+    if (markov.rank < 1 || markov.rank > kMostMarkovRank) {
+      section.fail(
+          "markov_rank",
+          fmt::format("1 to {} (without one, the head is named dflash:PATH)", kMostMarkovRank),
+          section.find("markov_rank") == nullptr ? "no such key" : fmt::format("{}", markov.rank));
+    }
+    const ConfigSection& form_section = section_of("markov_head_type");
+    const std::string form = form_section.text_or("markov_head_type", "vanilla");
+    using Form = BlockHeadConfig::Markov::Form;
+    if (form == "gated") {
+      markov.form = Form::gated;
+    } else if (form == "rnn") {
+      markov.form = Form::recurrent;
+    } else if (form != "vanilla") {
+      form_section.fail("markov_head_type", "vanilla, gated or rnn", form);
+    }
+    markov.has_confidence = flag("enable_confidence_head", false);
+    markov.confidence_reads_token = flag("confidence_head_with_markov", false);
+    return markov;
   }
 
   // The head is of this very target, as far as its file tells.
@@ -286,6 +313,7 @@ class Reader {
     }
   }
 
+  BlockHeadKind kind_;
   std::filesystem::path file_;
   Json json_;
   ConfigSection top_;                 // looks into json_
@@ -296,8 +324,8 @@ class Reader {
 }  // namespace
 
 BlockHeadConfig read_block_head_config(const std::filesystem::path& directory,
-                                       const ModelConfig& target) {
-  return Reader(directory, target).read();
+                                       const ModelConfig& target, BlockHeadKind kind) {
+  return Reader(directory, target, kind).read();
 }
 
 }  // namespace outrider

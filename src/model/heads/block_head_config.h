@@ -9,6 +9,10 @@
 
 namespace outrider {
 
+// dflash: slots know nothing of each other's tokens. dspark: a Markov head (markov_head.h) adds to
+// a slot's logits what the token before it says.
+enum class BlockHeadKind { dflash, dspark };
+
 // The forms, and where their keys stand:
 // - z-lab's (DFlash's authors) and SpecForge's: a decoder's keys and "block_size", beside them
 //   "dflash_config" with "mask_token_id" and "target_layer_ids"; any of these may stand in either
@@ -17,6 +21,7 @@ namespace outrider {
 // - speculators' (vLLM's): "speculators_model_type", the decoder's keys in
 //   "transformer_layer_config".
 struct BlockHeadConfig {
+  BlockHeadKind kind = BlockHeadKind::dflash;
   ModelConfig layers;  // their vocabulary is the target's
   // The target's hidden states that the head reads (ForwardRequest::feature_layers).
   std::vector<int> feature_layers;
@@ -30,6 +35,15 @@ struct BlockHeadConfig {
     bool reads_whole_block = true;
   };
   std::vector<Layer> attention;  // (layers.n_layers)
+  // Of dspark.
+  struct Markov {
+    enum class Form { vanilla, gated, recurrent };
+    Form form = Form::vanilla;
+    int rank = 0;
+    bool has_confidence = false;
+    bool confidence_reads_token = false;
+  };
+  Markov markov = {};
   // Whether stored embeddings and an output matrix are the head's own. DeepSpec's files repeat the
   // target's.
   bool own_matrices = false;
@@ -39,9 +53,12 @@ struct BlockHeadConfig {
 
 // Most slots of a block: published heads have 5 to 16.
 inline constexpr int kMostBlockSlots = 64;
+// Most of a Markov head's rank: published heads have 256 and 512.
+inline constexpr int kMostMarkovRank = 1 << 16;
 
-// Reads config.json in `directory` for a target of that shape. Throws Error naming file and key on
-// what is missing, malformed, out of bounds, of another target, or of a meaning that is not known.
+// Reads config.json of a head of that kind in `directory` for a target of that shape. Throws Error
+// naming file and key on what is missing, malformed, out of bounds, of another target, or of a
+// meaning that is not known.
 //
 // "target_layer_ids" count layers whose output is read, -1 the embedding; speculators'
 // "aux_hidden_state_layer_ids" count residual streams. Without them: of a head of L layers on a
@@ -51,7 +68,7 @@ inline constexpr int kMostBlockSlots = 64;
 // otherwise: "is_causal", which wins, or dflash_config's "causal". dflash_config's "use_swa" gives
 // all layers a window where none is listed; its "swa_window_size" wins over "sliding_window".
 BlockHeadConfig read_block_head_config(const std::filesystem::path& directory,
-                                       const ModelConfig& target);
+                                       const ModelConfig& target, BlockHeadKind kind);
 
 }  // namespace outrider
 

@@ -75,7 +75,9 @@ class BlockHeads : public ::testing::Test {
     config.update(json::parse(patch), /*merge_objects=*/true);  // nulls stay
     form.config = config.dump();
     testing::write_dflash_head(golden_block_shape(), form, head_path());
-    return load_block_head(head_path(), *target_, {.n_threads = 1});
+    return load_block_head(head_path(), *target_,
+                           form.markov.empty() ? BlockHeadKind::dflash : BlockHeadKind::dspark,
+                           {.n_threads = 1});
   }
 
   // (n, dim): the states of a text's tokens.
@@ -170,7 +172,6 @@ TEST_F(BlockHeads, GiveTheNextTokenWhereTheFileSaysSo) {
   const auto head = load(R"({"sample_from_anchor": true})");
   EXPECT_EQ(head->config().n_drafted(), 5);
   expect_golden(*head, "full");
-  EXPECT_EQ(load(R"({"architectures": ["Qwen3DSparkModel"]})")->config().n_drafted(), 5);
 }
 
 // Where a key may stand, and which one wins where two say different things (vLLM's
@@ -235,6 +236,69 @@ TEST_F(BlockHeads, DraftFromAVocabularyOfTheirOwn) {
     }
     EXPECT_EQ(std::count_if(logits.begin(), logits.end(), [](float x) { return std::isinf(x); }),
               23 - static_cast<std::ptrdiff_t>(vocabulary.size()));
+  }
+}
+
+// Along the greedy chain: corrected logits and confidences at each step, in every form.
+TEST_F(BlockHeads, MarkovHeadsFollowTheGoldenChain) {
+  struct Case {
+    const char* name;
+    DflashForm form;
+    const char* patch;
+  };
+  const Case cases[] = {
+      {"vanilla", {.markov = "vanilla"}, "{}"},
+      {"gated", {.markov = "gated"}, "{}"},
+      {"rnn", {.markov = "rnn"}, "{}"},
+      {"vanilla_plain", {.markov = "vanilla", .confidence_reads_token = false}, "{}"},
+      {"vanilla_own", {.markov = "vanilla"}, R"({"sample_from_anchor": false})"},
+      {"gated", {.prefix = "model.", .markov = "gated"}, "{}"},
+      {"rnn", {.speculators = true, .markov = "rnn"}, "{}"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    const auto head = load(one.patch, one.form);
+    MarkovHead& markov = *head->markov();
+    const auto width = static_cast<std::size_t>(head->dim());
+    const auto rank = static_cast<std::size_t>(markov.rank());
+    for (std::size_t text = 0; text < golden().at("texts").size(); ++text) {
+      const auto tokens = golden().at("texts").at(text).get<std::vector<TokenId>>();
+      const std::vector<float> states =
+          states_of(*head, std::span(tokens).first(tokens.size() - 1));
+      for (std::size_t block = 0; block < 3; ++block) {
+        const json& chain = golden().at("dspark").at(one.name).at(text).at(block);
+        const auto start =
+            golden().at("dflash").at("full").at(text).at(block).at("start").get<std::size_t>();
+        const auto sequence = head->open();
+        remember(*head, *sequence, states, 0, start);
+        const std::vector<float> given = draft(*head, *sequence, tokens[start]);
+        ForwardOutput slots;
+        head->project(given, slots);
+        ASSERT_EQ(chain.at("drafts").size(), static_cast<std::size_t>(head->config().n_drafted()));
+        TokenId token = tokens[start];
+        std::vector<float> state;
+        for (std::size_t slot = 0; slot < chain.at("drafts").size(); ++slot) {
+          SCOPED_TRACE("slot " + std::to_string(slot));
+          const MarkovHead::Node node = {.token = token,
+                                         .given = std::span(given).subspan(slot * width, width),
+                                         .state = state};
+          EXPECT_TRUE(near(markov.confidence(node), chain.at("confidences").at(slot), kTolerance));
+          std::vector<float> latent(rank);
+          std::vector<float> behind(rank);
+          markov.read({&node, 1}, behind, latent);
+          state = behind;
+          ForwardOutput added;
+          markov.give(latent, added);
+          std::vector<float> logits(slots.logits_row(static_cast<int>(slot)).begin(),
+                                    slots.logits_row(static_cast<int>(slot)).end());
+          for (std::size_t i = 0; i < logits.size(); ++i) logits[i] += added.logits_row(0)[i];
+          expect_near(logits, chain.at("logits").at(slot));
+          token =
+              static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+          EXPECT_EQ(token, chain.at("drafts").at(slot));
+        }
+      }
+    }
   }
 }
 
@@ -305,7 +369,8 @@ TEST(BlockHeadsOfLongTexts, HaveTheSameBitsOnAnyNumberOfThreads) {
     for (const int n_threads : {1, 2, 4}) {
       const LoadOptions options = {.n_threads = n_threads};
       const auto target = load_model(directory.path() / "target", options);
-      const auto head = load_block_head(directory.path() / "head", *target, options);
+      const auto head =
+          load_block_head(directory.path() / "head", *target, BlockHeadKind::dflash, options);
       std::size_t n_compared = 0;
       for (const std::size_t start :
            {kernels::kSplitKeys - 16, kernels::kSplitKeys - 9, kernels::kSplitKeys + 20}) {
@@ -346,7 +411,7 @@ TEST(BlockHeadConfigs, ReadTheAuthorsLayersWhereNoneAreNamed) {
     target.n_layers = n_target_layers;
     target.dim = shape.dim;
     target.vocabulary_size = shape.vocabulary_size;
-    return read_block_head_config(directory.path(), target).feature_layers;
+    return read_block_head_config(directory.path(), target, BlockHeadKind::dflash).feature_layers;
   };
   EXPECT_EQ(streams(36, 5), (std::vector<int>{2, 10, 18, 26, 34}));
   EXPECT_EQ(streams(32, 5), (std::vector<int>{2, 9, 16, 23, 30}));

@@ -4,13 +4,16 @@
 #include <utility>
 
 #include "model/prefill.h"
+#include "outrider/error.h"
 #include "speculate/drafter_weights.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
 
-BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head)
-    : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->dim())) {}
+BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head, double least_confidence)
+    : head_(std::move(head)),
+      dim_(static_cast<std::size_t>(head_->dim())),
+      least_confidence_(least_confidence) {}
 BlockDrafter::~BlockDrafter() = default;
 
 int BlockDrafter::n_queued(const State& state) const {
@@ -60,7 +63,7 @@ void BlockDrafter::add_features(State& state, const FeatureRows& features, int n
 }
 
 void BlockDrafter::begin(const Context& context) {
-  states_[context.id] = {.sequence = head_->open(), .queued = {}, .given = {}};
+  states_[context.id] = {.sequence = head_->open(), .queued = {}, .given = {}, .markov = {}};
 }
 
 // A token's keys and values depend on its own state and position.
@@ -72,7 +75,7 @@ std::size_t BlockDrafter::reusable(SequenceId earlier, std::size_t n_common) con
 void BlockDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
   const State& other = states_.at(earlier);
   const auto n_kept = static_cast<std::size_t>(other.sequence->n_kept());
-  State state{.sequence = other.sequence->fork(), .queued = {}, .given = {}};
+  State state{.sequence = other.sequence->fork(), .queued = {}, .given = {}, .markov = {}};
   if (n_run > n_kept) {
     const auto taken = std::span<const float>(other.queued).first((n_run - n_kept) * dim_);
     state.queued.assign(taken.begin(), taken.end());
@@ -125,31 +128,131 @@ void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
   }
 }
 
-// The first level runs the blocks and makes the logits of all levels that are wanted, with one walk
-// through the output matrix; the others only look up their rows.
+// The logits of all levels that are wanted, with one walk through the output matrix.
+void BlockDrafter::project_blocks(std::span<const Growing> drafts, ForwardOutput& output) {
+  given_.clear();
+  int row = 0;
+  for (const Growing& draft : drafts) {
+    State& state = states_.at(draft.context().id);
+    const auto wanted =
+        std::span<const float>(state.given).first(static_cast<std::size_t>(state.n_wanted) * dim_);
+    given_.insert(given_.end(), wanted.begin(), wanted.end());
+    state.first_row = std::exchange(row, row + state.n_wanted);
+  }
+  head_->project(given_, output);
+}
+
+// The first level runs the blocks; the others look up their rows and, of dspark, run the Markov
+// head, which is no pass.
 LevelwiseDrafter::RowPer BlockDrafter::run_level(int level, std::span<const Growing> drafts) {
+  const bool follows = head_->markov() != nullptr;
   if (level == 0) {
     contexts_.clear();
     for (const Growing& draft : drafts) contexts_.push_back(&draft.context());
     run_blocks(contexts_);
-    given_.clear();
-    int row = 0;
-    for (const Growing& draft : drafts) {
-      State& state = states_.at(draft.context().id);
-      const auto wanted = std::span<const float>(state.given)
-                              .first(static_cast<std::size_t>(state.n_wanted) * dim_);
-      given_.insert(given_.end(), wanted.begin(), wanted.end());
-      state.first_row = std::exchange(row, row + state.n_wanted);
-    }
-    head_->project(given_, output());
+    project_blocks(drafts, follows ? slots_ : output());
   } else {
-    count_passes(-1);  // nothing was run
+    count_passes(-1);
+  }
+  if (follows) {
+    run_markov_level(drafts);
+    return RowPer::node;
   }
   rows_of_drafts().clear();
   for (const Growing& draft : drafts) {
     rows_of_drafts().push_back(states_.at(draft.context().id).first_row + level);
   }
   return RowPer::listed;
+}
+
+// Without a state: in front of the first slot.
+MarkovHead::Node BlockDrafter::markov_node(const Context& context, const State& state,
+                                           const DraftTree& tree, int node) const {
+  const auto slot = static_cast<std::size_t>(tree.node(node).depth);
+  return {.token = node == 0 ? context.tokens.back() : tree.node(node).token,
+          .given = std::span<const float>(state.given).subspan(slot * dim_, dim_),
+          .state = {}};
+}
+
+bool BlockDrafter::ends_path(const Growing& draft, int node) {
+  if (least_confidence_ <= 0) return false;
+  const State& state = states_.at(draft.context().id);
+  return head_->markov()->confidence(markov_node(draft.context(), state, draft.tree(), node)) <
+         least_confidence_;
+}
+
+// output() of a node = what its slot gives + what the Markov head adds.
+void BlockDrafter::add_markov(std::size_t row, std::span<const float> slot) {
+  const std::size_t first = row * slot.size();
+  const std::span<const float> added = added_.logits.values().subspan(first, slot.size());
+  float* const to = logits_ + first;
+  for (std::size_t token = 0; token < slot.size(); ++token) to[token] = slot[token] + added[token];
+}
+
+void BlockDrafter::run_markov_level(std::span<const Growing> drafts) {
+  MarkovHead& markov = *head_->markov();
+  const auto rank = static_cast<std::size_t>(markov.rank());
+  nodes_.clear();
+  for (const Growing& draft : drafts) {
+    State& state = states_.at(draft.context().id);
+    // Before spans into it are taken.
+    state.markov.resize(static_cast<std::size_t>(draft.tree().n_nodes()) * rank);
+    for (const int node : draft.frontier()) {
+      if (ends_path(draft, node)) continue;
+      MarkovHead::Node& one =
+          nodes_.emplace_back(markov_node(draft.context(), state, draft.tree(), node));
+      if (node == 0) continue;
+      const auto parent = static_cast<std::size_t>(draft.tree().node(node).parent);
+      one.state = std::span<const float>(state.markov).subspan(parent * rank, rank);
+    }
+  }
+  states_of_nodes_.resize(nodes_.size() * rank);
+  latents_.resize(nodes_.size() * rank);
+  markov.read(nodes_, states_of_nodes_, latents_);
+  markov.give(latents_, added_);
+  const int vocabulary_size = slots_.logits.vocabulary_size();
+  logits_ = output().logits.start_pass(static_cast<int>(nodes_.size()), vocabulary_size);
+  output().feature_width = 0;
+  std::size_t row = 0;
+  for (const Growing& draft : drafts) {
+    State& state = states_.at(draft.context().id);
+    for (const int node : draft.frontier()) {
+      if (ends_path(draft, node)) continue;
+      const int depth = draft.tree().node(node).depth;
+      add_markov(row, slots_.logits_row(state.first_row + depth));
+      std::copy_n(states_of_nodes_.begin() + static_cast<std::ptrdiff_t>(row * rank), rank,
+                  state.markov.begin() +
+                      static_cast<std::ptrdiff_t>(node) * static_cast<std::ptrdiff_t>(rank));
+      ++row;
+    }
+  }
+}
+
+// The logits behind one node to output(), from those of its slot: the path to it is read again,
+// since its nodes may have other numbers than while they grew.
+void BlockDrafter::run_markov_path(const Context& context, const DraftTree& tree, int node) {
+  MarkovHead& markov = *head_->markov();
+  const auto rank = static_cast<std::size_t>(markov.rank());
+  const State& state = states_.at(context.id);
+  path_.clear();
+  for (int at = node; at != 0; at = tree.node(at).parent) path_.push_back(at);
+  path_.push_back(0);
+  std::reverse(path_.begin(), path_.end());
+  latents_.resize(rank);
+  states_of_nodes_.assign(2 * rank, 0);  // before a node and behind it
+  const std::span<float> before = std::span(states_of_nodes_).first(rank);
+  const std::span<float> behind = std::span(states_of_nodes_).subspan(rank);
+  for (const int at : path_) {
+    MarkovHead::Node one = markov_node(context, state, tree, at);
+    one.state = before;
+    markov.read({&one, 1}, behind, latents_);
+    std::copy(behind.begin(), behind.end(), before.begin());
+  }
+  markov.give(latents_, added_);
+  const std::span<const float> slot = slots_.logits_row(0);
+  logits_ = output().logits.start_pass(1, slots_.logits.vocabulary_size());
+  output().feature_width = 0;
+  add_markov(0, slot);
 }
 
 bool BlockDrafter::run_node(const Context& context, const DraftTree& tree, int node) {
@@ -161,8 +264,11 @@ bool BlockDrafter::run_node(const Context& context, const DraftTree& tree, int n
     const Context* const its = &context;
     run_blocks({&its, 1});
   }
+  const bool follows = head_->markov() != nullptr;
   const auto at = static_cast<std::size_t>(depth) * dim_;
-  head_->project(std::span<const float>(state.given).subspan(at, dim_), output());
+  head_->project(std::span<const float>(state.given).subspan(at, dim_),
+                 follows ? slots_ : output());
+  if (follows) run_markov_path(context, tree, node);
   return true;
 }
 
@@ -186,15 +292,33 @@ void BlockDrafter::observe(std::span<const RoundResult> results) {
 
 void BlockDrafter::end(SequenceId id) { states_.erase(id); }
 
-DrafterPlan read_block_drafter(const Spec& spec) {
+namespace {
+
+DrafterPlan plan_of(const Spec& spec, BlockHeadKind kind, std::string_view form,
+                    double least_confidence) {
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = chain_shape(kDeepestDraft),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value("dflash:PATH"),
+          .make = [path = spec.required_value(form), kind, least_confidence,
                    weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
-            return std::make_unique<BlockDrafter>(
-                load_block_head(path, *materials.target, weights.options(materials.load)));
+            auto head =
+                load_block_head(path, *materials.target, kind, weights.options(materials.load));
+            if (least_confidence > 0 && !head->markov()->has_confidence()) {
+              throw Error("load block head", path, "a confidence head, for accept=", "none");
+            }
+            return std::make_unique<BlockDrafter>(std::move(head), least_confidence);
           }};
+}
+
+}  // namespace
+
+DrafterPlan read_dflash_drafter(const Spec& spec) {
+  return plan_of(spec, BlockHeadKind::dflash, "dflash:PATH", 0);
+}
+
+DrafterPlan read_dspark_drafter(const Spec& spec) {
+  return plan_of(spec, BlockHeadKind::dspark, "dspark:PATH",
+                 spec.number("accept", 0, 1).value_or(0));
 }
 
 }  // namespace outrider

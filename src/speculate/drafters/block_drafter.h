@@ -20,16 +20,21 @@ namespace outrider {
 // Keeps a sequence of the head's per text: the states of all tokens but the last, which is the next
 // block's anchor. States of tokens behind the last draft wait in a queue until a draft needs them,
 // so that a text that is not drafted for costs next to nothing; of a prompt, too, only states
-// beyond kPrefillRows are run at once. Level d of a draft is drawn from slot d's distribution,
-// whatever the levels before it gave: it is the same behind all nodes of a level but for penalties,
-// which count each node's path. Drafts are no deeper than a block. A prompt of one token has no
-// state: its first round drafts nothing.
+// beyond kPrefillRows are run at once. Level d of a draft is drawn from slot d's distribution. Of
+// dflash that is the same behind all nodes of a level but for penalties, which count each node's
+// path; of dspark each node has its own, by the token before and, where the Markov head recurs, all
+// of its path. Drafts are no deeper than a block. A prompt of one token has no state: its first
+// round drafts nothing.
+//
+// A path of dspark may end in front of a token: where the confidence head, which reads the path and
+// not that token, thinks it unlikely to be accepted.
 class BlockDrafter final : public LevelwiseDrafter {
  public:
-  explicit BlockDrafter(std::unique_ptr<BlockHead> head);
+  // least_confidence: paths end where the head's confidence is less; above 0 the head has one.
+  explicit BlockDrafter(std::unique_ptr<BlockHead> head, double least_confidence = 0);
   ~BlockDrafter() override;
 
-  std::string_view name() const override { return "dflash"; }
+  std::string_view name() const override { return head_->markov() ? "dspark" : "dflash"; }
   // Which slot a position gets depends on where the round began.
   DrafterTraits traits() const override {
     return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
@@ -51,9 +56,12 @@ class BlockDrafter final : public LevelwiseDrafter {
     std::vector<float> given;   // (n_drafted, dim) of this round's block, or empty
     int n_wanted = 0;           // levels of this round's draft, at most
     int first_row = 0;          // of its logits among the round's
+    // (nodes, rank): what a Markov head left at each node of the draft that was run
+    std::vector<float> markov;
   };
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
+  bool ends_path(const Growing& draft, int node) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
   int n_known(const State& state) const;
@@ -62,9 +70,16 @@ class BlockDrafter final : public LevelwiseDrafter {
   bool is_ready(const Context& context, const State& state) const;
   void add_features(State& state, const FeatureRows& features, int n);
   void run_blocks(std::span<const Context* const> contexts);
+  void project_blocks(std::span<const Growing> drafts, ForwardOutput& output);
+  MarkovHead::Node markov_node(const Context& context, const State& state, const DraftTree& tree,
+                               int node) const;
+  void run_markov_level(std::span<const Growing> drafts);
+  void run_markov_path(const Context& context, const DraftTree& tree, int node);
+  void add_markov(std::size_t row, std::span<const float> slot);
 
   std::unique_ptr<BlockHead> head_;
   std::size_t dim_;
+  double least_confidence_;
   std::unordered_map<SequenceId, State> states_;
 
   // Reused from round to round.
@@ -73,10 +88,18 @@ class BlockDrafter final : public LevelwiseDrafter {
   std::vector<BlockHead::Block> blocks_;
   std::vector<float> features_;
   std::vector<float> given_;
+  ForwardOutput slots_;  // of dspark: logits of the slots, without the Markov head's
+  ForwardOutput added_;  // what that adds at each node
+  std::vector<MarkovHead::Node> nodes_;
+  std::vector<float> states_of_nodes_, latents_;  // (nodes, rank)
+  std::vector<int> path_;
+  float* logits_ = nullptr;  // output()'s rows, while a level is made
 };
 
 // "dflash:PATH[,confidence=C]".
-DrafterPlan read_block_drafter(const Spec& spec);
+DrafterPlan read_dflash_drafter(const Spec& spec);
+// "dspark:PATH[,accept=C,confidence=C]".
+DrafterPlan read_dspark_drafter(const Spec& spec);
 
 }  // namespace outrider
 

@@ -41,6 +41,7 @@ void LevelwiseDrafter::grow(RowPer row_per) {
     const Growing& draft = growing_[index];
     if (row_per == RowPer::listed) row = rows_of_drafts_[index];
     for (const int node : draft.frontier()) {
+      if (ends_path(draft, node)) continue;
       draft.growth->expand(node, logits(row));
       if (row_per == RowPer::node) ++row;
     }
@@ -48,6 +49,8 @@ void LevelwiseDrafter::grow(RowPer row_per) {
     draft.growth->next_level();
   }
 }
+
+bool LevelwiseDrafter::ends_path(const Growing& /*draft*/, int /*node*/) { return false; }
 
 void LevelwiseDrafter::complete(const Growing& /*draft*/) {}
 

@@ -54,6 +54,11 @@ class LevelwiseDrafter : public Drafter {
   // has the roots as frontiers.
   virtual RowPer run_level(int level, std::span<const Growing> drafts) = 0;
 
+  // Whether a path ends at a node of the frontier: it gets no children, and run_level leaves no row
+  // for it where there is one a node. Asked behind run_level(). May look at the node's path, never
+  // at what would follow it: the draft would be biased.
+  virtual bool ends_path(const Growing& draft, int node);
+
   // A draft is complete and its tree's nodes have their final numbers (TreeGrowth::renumber).
   virtual void complete(const Growing& draft);
 

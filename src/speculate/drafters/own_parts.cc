@@ -29,12 +29,12 @@ bool has_architecture(const json& config, std::string_view part) {
   });
 }
 
-// Of the forms in model/heads/block_head_config.h; empty for one that drafts otherwise (DSpark's).
+// Of the forms in model/heads/block_head_config.h.
 std::string block_head_in(const json& config) {
   const bool is_dspark =
       config.contains("markov_rank") || has_architecture(config, "DSpark") ||
       (config.contains("dflash_config") && config["dflash_config"].contains("markov_rank"));
-  return is_dspark ? "" : "dflash";
+  return is_dspark ? "dspark" : "dflash";
 }
 
 // The kind of drafter that a folder's config.json speaks of; empty: none that is known.
@@ -49,9 +49,9 @@ std::string head_in(const fs::path& folder) {
   }
   if (config.contains("medusa_num_heads")) return "medusa";
   const auto kind = config.find("speculators_model_type");
-  if (kind != config.end() && *kind == "dspark") return {};
+  if (kind != config.end() && *kind == "dspark") return "dspark";
   if (config.contains("dflash_config") || has_architecture(config, "DFlash") ||
-      (kind != config.end() && *kind == "dflash")) {
+      has_architecture(config, "DSpark") || (kind != config.end() && *kind == "dflash")) {
     return block_head_in(config);
   }
   for (const char* const key :
@@ -94,8 +94,12 @@ std::vector<std::string> own_parts(const fs::path& target) {
 }
 
 std::vector<std::string> every_own_part() {
-  return {kFree, head_spec(kModules, kModules), head_spec("eagle", "eagle"),
-          head_spec("medusa", "medusa"), head_spec("dflash", "dflash")};
+  return {kFree,
+          head_spec(kModules, kModules),
+          head_spec("eagle", "eagle"),
+          head_spec("medusa", "medusa"),
+          head_spec("dflash", "dflash"),
+          head_spec("dspark", "dspark")};
 }
 
 }  // namespace outrider

@@ -1,0 +1,70 @@
+// What makes a block's slots follow one another (DSpark: arXiv 2607.05147; as DeepSpec has it): a
+// matrix of low rank adds to a slot's logits what the token drawn at the slot before it says.
+#ifndef OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
+#define OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "model/heads/block_head_config.h"
+#include "model/language_model.h"
+#include "model/pass/blocks.h"
+#include "model/pass/run_on_cpu.h"
+
+namespace outrider {
+
+// With e = W1[token before], h what the slot gave and z the bits of both:
+// - vanilla: logits += W2 e
+// - gated: logits += W2 (sigmoid(G [h; e] + b) * e)
+// - recurrent: (g, c, o) = J [s; e; h] + b; s' = sigmoid(g) s + (1 - sigmoid(g)) tanh(c);
+//   logits += W2 tanh(o). s is zero in front of the first slot.
+// The confidence, sigmoid(w [h; e] + b), estimates whether the slot's token will be accepted if
+// those before it are; it never sees that token. A node's bits depend on its path and slot alone.
+// Not thread-safe.
+class MarkovHead {
+ public:
+  struct Parts {
+    BlockHeadConfig::Markov form;
+    int dim = 0;  // of what slots give
+    int vocabulary_size = 0;
+    const TensorView* before = nullptr;  // W1, (vocabulary_size, rank)
+    Linear joint;                        // G or J, or empty
+    Linear after;                        // W2, (draft vocabulary, rank)
+    std::vector<TokenId> vocabulary;     // the target's id of each draft id
+    std::vector<float> confidence;       // w, or empty
+    float confidence_bias = 0;
+  };
+  MarkovHead(Parts parts, const CpuPass::Machine& machine);
+
+  int rank() const { return parts_.form.rank; }
+  bool has_confidence() const { return !parts_.confidence.empty(); }
+
+  // A place of a draft whose slot's logits are wanted.
+  struct Node {
+    TokenId token = 0;             // the one before the slot
+    std::span<const float> given;  // (dim): what the slot gave
+    std::span<const float>
+        state;  // (rank): of the node before, or empty in front of the first slot
+  };
+  // states (n, rank): each node's own, for the nodes behind it. latents (n, rank): what W2 reads.
+  void read(std::span<const Node> nodes, std::span<float> states, std::span<float> latents);
+  // latents (n, rank) to output's logits (n, the target's vocabulary size), to be added.
+  void give(std::span<const float> latents, ForwardOutput& output);
+  // In (0, 1). Needs has_confidence().
+  double confidence(const Node& node);
+
+ private:
+  void embed(TokenId token, std::span<float> to) const;
+
+  Parts parts_;
+  Rows joined_, raw_, latent_;
+  std::optional<CpuPass> joint_;  // [h; e] or [s; e; h] to its product
+  std::optional<CpuPass> after_;
+  std::vector<float> embedding_;  // (rank), reused
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
