@@ -2,6 +2,7 @@
 // (tests/golden/make_drafts_golden.py), and files that do not fit.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -400,6 +401,50 @@ TEST_F(HeadDrafters, MarkovHeadsRefuseWhatDoesNotFit) {
   testing::write_dflash_head(golden_shape(), {}, head_path());
   EXPECT_THROW(make("dspark:" + head_path().string() + ",accept=2"), UsageError);
   EXPECT_THROW(make("dflash:" + head_path().string() + ",accept=0.5"), UsageError);
+}
+
+// What verification asks behind a node that the draft did not run: the law of the node's own path.
+TEST_F(HeadDrafters, MarkovHeadsShowTheLawOfAPath) {
+  const auto golden = nlohmann::json::parse(
+      std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
+  for (const std::string markov : {"vanilla", "gated", "rnn"}) {
+    SCOPED_TRACE(markov);
+    testing::write_dflash_head(
+        testing::golden_block_shape(),
+        {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})",
+         .markov = markov},
+        head_path());
+    const auto drafter = make_of("dspark");
+    auto text = golden.at("texts").at(0).get<std::vector<TokenId>>();
+    text.resize(golden.at("growth").at(0).get<std::size_t>() + 1);
+    const nlohmann::json& chain = golden.at("dspark").at(markov).at(0).at(0);
+    const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+    Decoder decoder(*target_, drafter.get(), *acceptance, chain_shape(5), nullptr);
+    CounterChance chance(1);
+    Stream stream(0, text, Transform({.temperature = 1}, target_->config().vocabulary_size),
+                  chance);
+    stream.max_total = target_->config().context_length;
+    decoder.begin(stream);
+    DraftTree tree;
+    tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
+    for (int node = 0; node < 5; ++node) {
+      const auto place = static_cast<std::size_t>(node);
+      Distribution law;
+      ASSERT_TRUE(drafter->draft_at(stream.context(), tree, node, law, nullptr));
+      const auto logits = chain.at("logits").at(place).get<std::vector<double>>();
+      double total = 0;
+      for (const double logit : logits) total += std::exp(logit);
+      for (std::size_t token = 0; token < logits.size(); ++token) {
+        EXPECT_TRUE(test_support::near(law.prob(static_cast<TokenId>(token)),
+                                       std::exp(logits[token]) / total, 1e-5))
+            << "node " << node;
+      }
+      tree.add_child(node, chain.at("drafts").at(place), kPointMass, Draws::with_replacement);
+    }
+    Distribution beyond;
+    EXPECT_FALSE(drafter->draft_at(stream.context(), tree, 5, beyond, nullptr));
+    decoder.end(stream);
+  }
 }
 
 // A path ends in front of the first token whose confidence is too low (block_heads.json).
