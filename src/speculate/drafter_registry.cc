@@ -156,7 +156,7 @@ DrafterKind dspark_kind() {
       .description =
           {.name = "dspark",
            .form = "dspark:PATH",
-           .summary = "a block head whose tokens follow one another",
+           .summary = "a block head whose tokens form a chain",
            .needs = "heads",
            .about = "As dflash, and a matrix of low rank adds to each place's distribution what "
                     "the token drawn at the place before says of the next one, gated or "
