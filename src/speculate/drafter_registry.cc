@@ -473,9 +473,9 @@ DrafterKind jacobi_kind() {
 std::span<const DrafterKind> drafter_kinds() {
   static const std::vector<DrafterKind> all = [] {
     std::vector<DrafterKind> kinds = {
-        model_kind(),     eagle_kind(),     medusa_kind(),    dflash_kind(),    dspark_kind(),
-        mtp_kind(),       ngram_kind(),     reference_kind(), suffix_kind(),    retrieval_kind(),
-        grammar_kind(),   lookahead_kind(), recycling_kind(), layerskip_kind(), jacobi_kind()};
+        model_kind(),   eagle_kind(),     medusa_kind(),    dflash_kind(),    dspark_kind(),
+        mtp_kind(),     ngram_kind(),     reference_kind(), suffix_kind(),    retrieval_kind(),
+        grammar_kind(), lookahead_kind(), recycling_kind(), layerskip_kind(), jacobi_kind()};
     for (DrafterKind& kind : composite_kinds()) kinds.push_back(std::move(kind));
     return kinds;
   }();
