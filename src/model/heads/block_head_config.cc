@@ -180,7 +180,10 @@ class Reader {
       section.fail(key, fmt::format("1 to {} layers", kMostFeatures), ConfigSection::shown(stored));
     }
     std::vector<int> streams;
-    for (const Json& entry : stored) streams.push_back(section.whole(key, entry) + first);
+    for (const Json& entry : stored) {
+      // One beyond the target's is refused below, however far.
+      streams.push_back(std::min(section.whole(key, entry), target_.n_layers) + first);
+    }
     check_streams(section, key, streams);
     return streams;
   }
