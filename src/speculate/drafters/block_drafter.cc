@@ -16,15 +16,6 @@ BlockDrafter::BlockDrafter(std::unique_ptr<BlockHead> head, double least_confide
       least_confidence_(least_confidence) {}
 BlockDrafter::~BlockDrafter() = default;
 
-int BlockDrafter::n_queued(const State& state) const {
-  return static_cast<int>(state.queued.size() / dim_);
-}
-
-// Tokens whose states are known, run or not.
-int BlockDrafter::n_known(const State& state) const {
-  return state.sequence->n_kept() + n_queued(state);
-}
-
 // Whether a block behind a text of n tokens lies within the head's context. A text beyond it is
 // left to plain decoding, for good: texts only grow.
 bool BlockDrafter::has_room(std::size_t n_tokens) const {
@@ -36,7 +27,8 @@ bool BlockDrafter::has_room(std::size_t n_tokens) const {
 // Whether the states of all tokens but the last are known.
 bool BlockDrafter::is_ready(const Context& context, const State& state) const {
   const int n_tokens = static_cast<int>(context.tokens.size());
-  return n_known(state) > 0 && n_known(state) + 1 == n_tokens && has_room(context.tokens.size());
+  const int n_known = state.states.n_known();
+  return n_known > 0 && n_known + 1 == n_tokens && has_room(context.tokens.size());
 }
 
 // The states of the next n tokens join the queue. Many at once are run in passes of bounded size.
@@ -46,45 +38,28 @@ void BlockDrafter::add_features(State& state, const FeatureRows& features, int n
     const std::span<const float> row = features.row(i);
     features_.insert(features_.end(), row.begin(), row.end());
   }
-  const std::size_t first = state.queued.size();
-  state.queued.resize(first + static_cast<std::size_t>(n) * dim_);
-  head_->read(features_, std::span<float>(state.queued).subspan(first));
-  constexpr auto kMost = static_cast<std::size_t>(kPrefillRows);
-  std::size_t n_run = 0;
-  for (; state.queued.size() / dim_ - n_run > kMost; n_run += kMost) {
-    const BlockHead::Known known = {
-        .sequence = state.sequence.get(),
-        .states = std::span<const float>(state.queued).subspan(n_run * dim_, kMost * dim_)};
+  QueuedStates& states = state.states;
+  head_->read(features_, states.add(n));
+  for (; states.n_queued() > kPrefillRows; states.drop(kPrefillRows)) {
+    const BlockHead::Known known = {.sequence = &states.sequence(),
+                                    .states = states.first(kPrefillRows)};
     head_->remember({&known, 1});
     count_passes(1);
   }
-  state.queued.erase(state.queued.begin(),
-                     state.queued.begin() + static_cast<std::ptrdiff_t>(n_run * dim_));
 }
 
 void BlockDrafter::begin(const Context& context) {
-  states_[context.id] = {.sequence = head_->open(), .queued = {}, .given = {}, .markov = {}};
+  states_[context.id] = {.states = QueuedStates(head_->open(), dim_), .given = {}, .markov = {}};
 }
 
 // A token's keys and values depend on its own state and position.
 std::size_t BlockDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
-  return std::min(n_common, static_cast<std::size_t>(n_known(states_.at(earlier))));
+  return std::min(n_common, static_cast<std::size_t>(states_.at(earlier).states.n_known()));
 }
 
-// Takes over tokens that were run, and then states of tokens that were not.
 void BlockDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
-  const State& other = states_.at(earlier);
-  const auto n_kept = static_cast<std::size_t>(other.sequence->n_kept());
-  State state{.sequence = other.sequence->fork(), .queued = {}, .given = {}, .markov = {}};
-  if (n_run > n_kept) {
-    const auto taken = std::span<const float>(other.queued).first((n_run - n_kept) * dim_);
-    state.queued.assign(taken.begin(), taken.end());
-  } else {
-    // Where a window has lost the place, tokens are missing, and the text is left to plain
-    // decoding.
-    state.sequence->rewind(static_cast<int>(n_run));
-  }
-  states_[context.id] = std::move(state);
+  states_[context.id] = {
+      .states = states_.at(earlier).states.fork(n_run), .given = {}, .markov = {}};
 }
 
 void BlockDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
@@ -94,7 +69,7 @@ void BlockDrafter::prefill(const Context& context, std::span<const TokenId> /*to
 }
 
 std::size_t BlockDrafter::n_behind(const Context& context) const {
-  return static_cast<std::size_t>(n_queued(states_.at(context.id)));
+  return static_cast<std::size_t>(states_.at(context.id).states.n_queued());
 }
 
 int BlockDrafter::prepare(const DraftJob& job) {
@@ -111,10 +86,10 @@ void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
   known_.clear();
   blocks_.clear();
   for (const Context* context : contexts) {
-    State& state = states_.at(context->id);
-    blocks_.push_back({.sequence = state.sequence.get(), .anchor = context->tokens.back()});
-    if (state.queued.empty()) continue;
-    known_.push_back({.sequence = state.sequence.get(), .states = state.queued});
+    const QueuedStates& states = states_.at(context->id).states;
+    blocks_.push_back({.sequence = &states.sequence(), .anchor = context->tokens.back()});
+    if (states.n_queued() == 0) continue;
+    known_.push_back({.sequence = &states.sequence(), .states = states.queued()});
   }
   if (!known_.empty()) head_->remember(known_);
   const std::size_t n_given = static_cast<std::size_t>(head_->config().n_drafted()) * dim_;
@@ -122,7 +97,7 @@ void BlockDrafter::run_blocks(std::span<const Context* const> contexts) {
   head_->draft(blocks_, given_);
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     State& state = states_.at(contexts[i]->id);
-    state.queued.clear();
+    state.states.clear();
     const auto its = std::span<const float>(given_).subspan(i * n_given, n_given);
     state.given.assign(its.begin(), its.end());
   }
@@ -278,12 +253,12 @@ void BlockDrafter::observe(std::span<const RoundResult> results) {
     state.given.clear();
     const std::size_t n_tokens = result.context->tokens.size();
     if (!has_room(n_tokens)) {
-      state.queued = {};
+      state.states.clear();
       continue;
     }
     // The root and the accepted tokens but the newest one, which is the next anchor. Where features
     // were left out before, they do not help.
-    const int n_new = static_cast<int>(n_tokens) - 1 - n_known(state);
+    const int n_new = static_cast<int>(n_tokens) - 1 - state.states.n_known();
     if (n_new > 0 && n_new <= result.features.n_rows()) {
       add_features(state, result.features, n_new);
     }

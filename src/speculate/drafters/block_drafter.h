@@ -14,6 +14,7 @@
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/drafters/levelwise_drafter.h"
+#include "speculate/drafters/queued_states.h"
 
 namespace outrider {
 
@@ -51,11 +52,10 @@ class BlockDrafter final : public LevelwiseDrafter {
 
  private:
   struct State {
-    std::unique_ptr<Sequence> sequence;
-    std::vector<float> queued;  // (n, dim): states of the tokens behind the sequence's
-    std::vector<float> given;   // (n_drafted, dim) of this round's block, or empty
-    int n_wanted = 0;           // levels of this round's draft, at most
-    int first_row = 0;          // of its logits among the round's
+    QueuedStates states;
+    std::vector<float> given;  // (n_drafted, dim) of this round's block, or empty
+    int n_wanted = 0;          // levels of this round's draft, at most
+    int first_row = 0;         // of its logits among the round's
     // (nodes, rank): what a Markov head left at each node of the draft that was run
     std::vector<float> markov;
   };
@@ -64,8 +64,6 @@ class BlockDrafter final : public LevelwiseDrafter {
   bool ends_path(const Growing& draft, int node) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
-  int n_known(const State& state) const;
-  int n_queued(const State& state) const;
   bool has_room(std::size_t n_tokens) const;
   bool is_ready(const Context& context, const State& state) const;
   void add_features(State& state, const FeatureRows& features, int n);

@@ -15,15 +15,6 @@ EagleDrafter::EagleDrafter(std::unique_ptr<FeatureHead> head)
     : head_(std::move(head)), dim_(static_cast<std::size_t>(head_->config().dim)), blocks_(dim_) {}
 EagleDrafter::~EagleDrafter() = default;
 
-int EagleDrafter::n_queued(const State& state) const {
-  return static_cast<int>(state.queued_features.size() / dim_);
-}
-
-// Rows whose states are known, run or not.
-int EagleDrafter::n_known(const State& state) const {
-  return state.sequence->n_kept() + n_queued(state);
-}
-
 // Whether the rows of a text of n tokens lie within the head's context. A text beyond it is left to
 // plain decoding, for good: texts only grow.
 bool EagleDrafter::has_room(std::size_t n_tokens) const {
@@ -34,7 +25,7 @@ bool EagleDrafter::has_room(std::size_t n_tokens) const {
 // behind the root, is queued.
 bool EagleDrafter::is_ready(const Context& context, const State& state) const {
   const std::size_t n_tokens = context.tokens.size();
-  return !state.queued_features.empty() && n_known(state) + 1 == static_cast<int>(n_tokens) &&
+  return state.states.n_queued() > 0 && state.states.n_known() + 1 == static_cast<int>(n_tokens) &&
          has_room(n_tokens);
 }
 
@@ -47,24 +38,22 @@ void EagleDrafter::add_features(const Context& context, State& state, const Feat
     const std::span<const float> row = features.row(i);
     features_.insert(features_.end(), row.begin(), row.end());
   }
-  const std::size_t first = state.queued_features.size();
-  state.queued_features.resize(first + static_cast<std::size_t>(n) * dim_);
-  head_->read(features_, std::span<float>(state.queued_features).subspan(first));
-  while (n_queued(state) > kPrefillRows) run_known(context, state, kPrefillRows);
+  head_->read(features_, state.states.add(n));
+  while (state.states.n_queued() > kPrefillRows) run_known(context, state, kPrefillRows);
 }
 
 // Adds the next n_rows rows of the text, whose states are queued, as a block.
 void EagleDrafter::add_known(const Context& context, const State& state, int n_rows) {
-  const auto n_kept = static_cast<std::size_t>(state.sequence->n_kept());
+  const auto n_kept = static_cast<std::size_t>(state.states.sequence().n_kept());
   const auto n = static_cast<std::size_t>(n_rows);
-  blocks_.begin_block(*state.sequence);
+  blocks_.begin_block(state.states.sequence());
   blocks_.add_chain(context.tokens.subspan(n_kept + 1, n));
-  blocks_.add_states(std::span<const float>(state.queued_features).first(n * dim_));
+  blocks_.add_states(state.states.first(n_rows));
 }
 
 // Adds the rows of nodes whose parents have been run, as a block that is asked for all logits.
 void EagleDrafter::add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state) {
-  blocks_.begin_block(*state.sequence);
+  blocks_.begin_block(state.states.sequence());
   blocks_.add_nodes(tree, nodes, state.pending);
   for (const int node : nodes) {
     const auto parent = static_cast<std::size_t>(tree.node(node).parent);
@@ -85,40 +74,24 @@ void EagleDrafter::run_known(const Context& context, State& state, int n_rows) {
 }
 
 void EagleDrafter::keep_rows(State& state, int n_rows) {
-  keep_chain(*state.sequence, static_cast<std::size_t>(n_rows));
-  state.queued_features.erase(
-      state.queued_features.begin(),
-      state.queued_features.begin() + static_cast<std::ptrdiff_t>(n_rows * dim_));
+  keep_chain(state.states.sequence(), static_cast<std::size_t>(n_rows));
+  state.states.drop(n_rows);
 }
 
 void EagleDrafter::begin(const Context& context) {
   states_[context.id] = {
-      .sequence = head_->open({}), .queued_features = {}, .pending = {}, .predicted_states = {}};
+      .states = QueuedStates(head_->open({}), dim_), .pending = {}, .predicted_states = {}};
 }
 
 // Row i reads token i + 1.
 std::size_t EagleDrafter::reusable(SequenceId earlier, std::size_t n_common) const {
-  const auto n = static_cast<std::size_t>(n_known(states_.at(earlier)));
+  const auto n = static_cast<std::size_t>(states_.at(earlier).states.n_known());
   return std::min(n, n_common - std::min<std::size_t>(n_common, 1));
 }
 
-// Takes over rows that were run, and then states of rows that were not.
 void EagleDrafter::begin_behind(const Context& context, SequenceId earlier, std::size_t n_run) {
-  const State& other = states_.at(earlier);
-  const auto n_kept = static_cast<std::size_t>(other.sequence->n_kept());
-  State state{.sequence = other.sequence->fork(),
-              .queued_features = {},
-              .pending = {},
-              .predicted_states = {}};
-  if (n_run > n_kept) {
-    const auto queued = std::span<const float>(other.queued_features);
-    const auto taken = queued.first((n_run - n_kept) * dim_);
-    state.queued_features.assign(taken.begin(), taken.end());
-  } else {
-    // Where a window has lost the place, rows are missing, and the text is left to plain decoding.
-    state.sequence->rewind(static_cast<int>(n_run));
-  }
-  states_[context.id] = std::move(state);
+  states_[context.id] = {
+      .states = states_.at(earlier).states.fork(n_run), .pending = {}, .predicted_states = {}};
 }
 
 void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*tokens*/,
@@ -130,7 +103,7 @@ void EagleDrafter::prefill(const Context& context, std::span<const TokenId> /*to
 
 std::size_t EagleDrafter::n_behind(const Context& context) const {
   const State& state = states_.at(context.id);
-  return static_cast<std::size_t>(std::max(n_queued(state) - 1, 0));
+  return static_cast<std::size_t>(std::max(state.states.n_queued() - 1, 0));
 }
 
 int EagleDrafter::prepare(const DraftJob& job) {
@@ -148,7 +121,7 @@ LevelwiseDrafter::RowPer EagleDrafter::run_level(int level, std::span<const Grow
   for (const Growing& draft : drafts) {
     State& state = states_.at(draft.context().id);
     if (level == 0) {
-      add_known(draft.context(), state, n_queued(state));
+      add_known(draft.context(), state, state.states.n_queued());
       blocks_.ask();
     } else {
       add_nodes(draft.tree(), draft.frontier(), state);
@@ -182,7 +155,7 @@ bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int n
   if (node == 0 && !is_ready(context, state)) return false;
   blocks_.clear();
   if (node == 0) {  // nothing was drafted
-    const int n_rows = n_queued(state);
+    const int n_rows = state.states.n_queued();
     add_known(context, state, n_rows);
     blocks_.ask();
     run_blocks();
@@ -197,16 +170,16 @@ bool EagleDrafter::run_node(const Context& context, const DraftTree& tree, int n
 void EagleDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
-    state.sequence->keep({});  // those rows read predictions
+    state.states.sequence().keep({});  // those rows read predictions
     state.pending.clear();
     const std::size_t n_tokens = result.context->tokens.size();
     if (!has_room(n_tokens)) {
-      state.queued_features = {};
+      state.states.clear();
       continue;
     }
     // The root and the accepted tokens, as far as they were committed: each has a token behind it
     // now, so that its row can be run. Where features were left out before, they do not help.
-    const int n_new = static_cast<int>(n_tokens) - 1 - n_known(state);
+    const int n_new = static_cast<int>(n_tokens) - 1 - state.states.n_known();
     if (n_new <= result.features.n_rows()) {
       add_features(*result.context, state, result.features, n_new);
     }

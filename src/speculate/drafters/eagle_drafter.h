@@ -14,6 +14,7 @@
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
 #include "speculate/drafters/levelwise_drafter.h"
+#include "speculate/drafters/queued_states.h"
 
 namespace outrider {
 
@@ -51,9 +52,7 @@ class EagleDrafter final : public LevelwiseDrafter {
 
  private:
   struct State {
-    std::unique_ptr<Sequence> sequence;
-    // (n, dim): states of the places behind the kept rows, not yet run.
-    std::vector<float> queued_features;
+    QueuedStates states;
     // Of the last draft: which pending row each node is (-1 for those that were not run), and the
     // states that rows gave: the root's first, then each pending row's. (1 + n_pending, dim)
     std::vector<int> pending;
@@ -64,10 +63,8 @@ class EagleDrafter final : public LevelwiseDrafter {
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
-  int n_queued(const State& state) const;
   bool has_room(std::size_t n_tokens) const;
   bool is_ready(const Context& context, const State& state) const;
-  int n_known(const State& state) const;
   void add_features(const Context& context, State& state, const FeatureRows& features, int n);
   void add_known(const Context& context, const State& state, int n_rows);
   void add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state);
