@@ -2,25 +2,20 @@
 // (tests/golden/make_drafts_golden.py), and files that do not fit.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "model/load_model.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
-#include "speculate/drafter_registry.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/golden_drafts.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/head_files.h"
 #include "tests/support/tiny_heads.h"
 
 namespace outrider {
@@ -28,42 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::expect_golden_drafts;
+using testing::expect_refused;
 using testing::golden_drafts;
 using testing::golden_shape;
 using testing::TinyShape;
 
-class HeadDrafters : public ::testing::Test {
- protected:
-  HeadDrafters() {
-    testing::write_hugging_face(testing::golden_target(), target_path());
-    target_ = load_model(target_path(), {.n_threads = 1});
-  }
-
-  fs::path target_path() const { return directory_.path() / "target"; }
-  fs::path head_path() const { return directory_.path() / "head"; }
-
-  std::unique_ptr<Drafter> make(const std::string& spec) const {
-    return read_drafter(spec).make({.target = target_.get(),
-                                    .target_path = target_path(),
-                                    .vocabulary_size = target_->config().vocabulary_size,
-                                    .load = {.n_threads = 1}});
-  }
-  std::unique_ptr<Drafter> make_of(const std::string& kind) const {
-    return make(kind + ":" + head_path().string());
-  }
-  // The error's line; empty: none.
-  std::string refusal_of(const std::string& kind) const {
-    try {
-      (void)make_of(kind);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return {};
-  }
-
-  testing::TemporaryDirectory directory_;
-  std::unique_ptr<LanguageModel> target_;
-};
+using HeadDrafters = testing::HeadFiles;
 
 TEST_F(HeadDrafters, EagleDraftsAsTheGoldenProgram) {
   for (const auto& [inputs, expected] : golden_drafts().at("eagle").items()) {
@@ -132,9 +97,6 @@ TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
     form.config = config;
     testing::write_eagle3_form(golden_shape(), form, head_path());
     return refusal_of("eagle");
-  };
-  const auto expect_refused = [](const std::string& message, std::string_view part) {
-    EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   // Layers that the target has not, at every place where they may stand; the output of its last
   // layer, which is normed before anything leaves the pass.
@@ -250,244 +212,6 @@ TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
   testing::write_medusa_heads(verbose, 2, true, head_path());
   EXPECT_NE(refusal_of("medusa").find("tensor 0.1.weight of shape (23, 8), got (24, 8)"),
             std::string::npos);
-}
-
-// Greedy generation, the context growing with what was accepted: every round's draft, how much of
-// it stood, and the text (block_heads.json, "runs").
-void expect_golden_runs(LanguageModel& target, Drafter& drafter, const std::string& name,
-                        int n_drafted) {
-  const auto golden = nlohmann::json::parse(
-      std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
-  const auto shape = std::make_shared<FixedShape>(
-      widths_tree(std::vector<int>(static_cast<std::size_t>(n_drafted), 1)), Siblings::top_ranks);
-  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
-  Decoder decoder(target, &drafter, *acceptance, shape, nullptr);
-  for (std::size_t index = 0; index < golden.at("texts").size(); ++index) {
-    const nlohmann::json& run = golden.at("runs").at(name).at(index);
-    const auto expected = run.at("tokens").get<std::vector<TokenId>>();
-    auto text = golden.at("texts").at(index).get<std::vector<TokenId>>();
-    text.resize(golden.at("growth").at(0));
-    text.push_back(expected.front());  // the first anchor
-    CounterChance chance(1);
-    Stream stream(static_cast<SequenceId>(index), text,
-                  Transform({.temperature = 0}, target.config().vocabulary_size), chance);
-    stream.max_total = target.config().context_length;
-    decoder.begin(stream);
-    Stream* const streams[] = {&stream};
-    for (const nlohmann::json& round : run.at("rounds")) {
-      const auto start = round.at("start").get<std::size_t>();
-      ASSERT_EQ(stream.tokens.size(), start + 1);
-      decoder.round(streams, [](Stream&, const Committed&) { return false; });
-      ASSERT_EQ(stream.tree.n_drafted(), n_drafted);
-      for (int node = 1; node <= n_drafted; ++node) {
-        EXPECT_EQ(stream.tree.node(node).token,
-                  round.at("drafts").at(static_cast<std::size_t>(node - 1)));
-      }
-      EXPECT_EQ(stream.tokens.size() - start - 2, round.at("accepted").get<std::size_t>());
-    }
-    text.insert(text.end(), expected.begin() + 1, expected.end());
-    EXPECT_EQ(stream.tokens, text);
-    decoder.end(stream);
-  }
-}
-
-TEST_F(HeadDrafters, BlockHeadsDraftAsTheGoldenProgram) {
-  const std::string config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})";
-  testing::write_dflash_head(testing::golden_block_shape(), {.config = config}, head_path());
-  expect_golden_runs(*target_, *make_of("dflash"), "dflash", 4);
-  testing::write_dflash_head(testing::golden_block_shape(), {.config = config, .markov = "rnn"},
-                             head_path());
-  expect_golden_runs(*target_, *make_of("dspark"), "dspark", 5);
-}
-
-TEST_F(HeadDrafters, BlockHeadsRefuseWhatDoesNotFit) {
-  const auto refused = [&](const std::string& patch, const TinyShape& shape = golden_shape()) {
-    testing::write_dflash_head(shape, {.config = patch}, head_path());
-    return refusal_of("dflash");
-  };
-  const auto expect_refused = [](const std::string& message, std::string_view part) {
-    EXPECT_NE(message.find(part), std::string::npos) << message << "\nexpected: " << part;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  };
-  expect_refused(refusal_of("dflash"), "got nothing there");
-  fs::create_directories(head_path());
-  expect_refused(refusal_of("dflash"), "got no config.json");
-  EXPECT_EQ(refused(""), "");
-
-  // Another target's: its width, vocabulary, number of layers.
-  TinyShape wide = golden_shape();
-  wide.dim = 16;
-  expect_refused(refused("", wide), "hidden_size to be the target's, 8, got 16");
-  expect_refused(refused(R"({"target_hidden_size": 16})"),
-                 "target_hidden_size to be the target's, 8, got 16");
-  TinyShape verbose = golden_shape();
-  verbose.vocabulary_size = 24;
-  expect_refused(refused("", verbose), "vocab_size to be the target's, 23, got 24");
-  TinyShape deep = golden_shape();
-  deep.n_layers = 4;
-  expect_refused(refused("", deep), "num_target_layers to be the target's, 3, got 4");
-  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, 2]}})"),
-                 "dflash_config.target_layer_ids to be layers of a target of 3");
-  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, -2]}})"),
-                 "dflash_config.target_layer_ids to be layers of a target of 3");
-  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": []}})"), "1 to 64 layers");
-
-  expect_refused(refused(R"({"block_size": 0})"), "block_size to be 2 to 64, got 0");
-  expect_refused(refused(R"({"block_size": 1})"), "block_size to be 2 to 64, got 1");
-  expect_refused(refused(R"({"block_size": -5})"), "block_size to be 2 to 64, got -5");
-  expect_refused(refused(R"({"block_size": 65})"), "block_size to be 2 to 64, got 65");
-  expect_refused(refused(R"({"block_size": null})"), "block_size to be there, got no such key");
-  expect_refused(refused(R"({"dflash_config": {"mask_token_id": null}})"),
-                 "mask_token_id to be there, got no such key");
-  expect_refused(refused(R"({"dflash_config": {"mask_token_id": 23}})"),
-                 "dflash_config.mask_token_id to be a token of the target, 0 to 22, got 23");
-  expect_refused(refused(R"({"dflash_config": {"mask_token_id": -1}})"), "0 to 22, got -1");
-
-  // Windows, and other heads.
-  expect_refused(refused(R"({"sliding_window": 3})"), "layer_types to be there");
-  expect_refused(refused(R"({"layer_types": ["sliding_attention"]})"), "layer_types to be 2");
-  expect_refused(refused(R"({"layer_types": ["full_attention", "sliding_attention"]})"),
-                 "sliding_window to be there");
-  expect_refused(refused(R"({"dflash_config": {"use_swa": true, "swa_window_size": 0}})"),
-                 "dflash_config.swa_window_size to be 1 or more, got 0");
-  expect_refused(refused(R"({"layer_types": ["full_attention", "linear_attention"]})"),
-                 "full_attention or sliding_attention, got \"linear_attention\"");
-  expect_refused(refused(R"({"dflash_config": {"attention_sink_bias": true}})"),
-                 "dflash_config.attention_sink_bias to be absent");
-  expect_refused(refused(R"({"dflash_config": {"conv_kernel_size": 2}})"),
-                 "dflash_config.conv_kernel_size to be absent");
-  expect_refused(refused(R"({"is_neox_style": false})"), "is_neox_style to be true or absent");
-  expect_refused(refused(R"({"logit_scale": 0.5})"), "logit_scale");
-  expect_refused(refused(R"({"speculators_model_type": "eagle3"})"),
-                 "speculators_model_type to be dflash or dspark, got eagle3");
-  expect_refused(refused(R"({"markov_rank": 4, "markov_head_type": "vanilla"})"),
-                 "markov_rank to be absent, or the head to be named dspark:PATH, got 4");
-
-  // Tensors that are missing, or that nobody reads.
-  expect_refused(refused(R"({"num_hidden_layers": 3})"), "a tensor layers.2.");
-  expect_refused(refused(R"({"num_hidden_layers": 1})"), "layers.1.");
-  expect_refused(refused(R"({"dflash_config": {"target_layer_ids": [0, 1, 1]}})"), "fc.weight");
-  expect_refused(refused(R"({"num_key_value_heads": 2})"), "layers.0.self_attn.k_proj.weight");
-  // A head of another kind, and a model.
-  testing::write_eagle_head(golden_shape(), head_path());
-  expect_refused(refusal_of("dflash"), "block_size to be there");
-  fs::remove_all(head_path());
-  testing::write_hugging_face(testing::golden_target(), head_path());
-  expect_refused(refusal_of("dflash"), "block_size to be there");
-}
-
-TEST_F(HeadDrafters, MarkovHeadsRefuseWhatDoesNotFit) {
-  const auto refused = [&](const std::string& patch, const std::string& markov = "gated") {
-    testing::write_dflash_head(golden_shape(), {.config = patch, .markov = markov}, head_path());
-    return refusal_of("dspark");
-  };
-  const auto expect_refused = [](const std::string& message, std::string_view part) {
-    EXPECT_NE(message.find(part), std::string::npos) << message << "\nexpected: " << part;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  };
-  for (const char* form : {"vanilla", "gated", "rnn"}) EXPECT_EQ(refused("", form), "");
-  expect_refused(refused("", ""),
-                 "markov_rank to be 1 to 65536 (without one, the head is named "
-                 "dflash:PATH), got no such key");
-  expect_refused(refused(R"({"markov_rank": -4})"), "got -4");
-  expect_refused(refused(R"({"markov_rank": 5})"), "markov_head.markov_w1.weight of shape (23, 5)");
-  expect_refused(refused(R"({"markov_head_type": "cubic"})"),
-                 "markov_head_type to be vanilla, gated or rnn, got cubic");
-  expect_refused(refused(R"({"markov_head_type": "rnn"})"), "markov_head.joint_proj.weight");
-  expect_refused(refused(R"({"markov_head_type": "vanilla"})"), "markov_head.gate_proj.");
-  expect_refused(refused(R"({"enable_confidence_head": false})"), "confidence_head.proj.");
-  expect_refused(refused(R"({"confidence_head_with_markov": false})"),
-                 "confidence_head.proj.weight of shape (1, 8), got (1, 12)");
-  testing::write_dflash_head(golden_shape(), {}, head_path());
-  EXPECT_THROW(make("dspark:" + head_path().string() + ",accept=2"), UsageError);
-  EXPECT_THROW(make("dflash:" + head_path().string() + ",accept=0.5"), UsageError);
-}
-
-// What verification asks behind a node that the draft did not run: the law of the node's own path.
-TEST_F(HeadDrafters, MarkovHeadsShowTheLawOfAPath) {
-  const auto golden = nlohmann::json::parse(
-      std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
-  for (const std::string markov : {"vanilla", "gated", "rnn"}) {
-    SCOPED_TRACE(markov);
-    testing::write_dflash_head(
-        testing::golden_block_shape(),
-        {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})",
-         .markov = markov},
-        head_path());
-    const auto drafter = make_of("dspark");
-    auto text = golden.at("texts").at(0).get<std::vector<TokenId>>();
-    text.resize(golden.at("growth").at(0).get<std::size_t>() + 1);
-    const nlohmann::json& chain = golden.at("dspark").at(markov).at(0).at(0);
-    const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
-    Decoder decoder(*target_, drafter.get(), *acceptance, chain_shape(5), nullptr);
-    CounterChance chance(1);
-    Stream stream(0, text, Transform({.temperature = 1}, target_->config().vocabulary_size),
-                  chance);
-    stream.max_total = target_->config().context_length;
-    decoder.begin(stream);
-    DraftTree tree;
-    tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
-    for (int node = 0; node < 5; ++node) {
-      const auto place = static_cast<std::size_t>(node);
-      Distribution law;
-      ASSERT_TRUE(drafter->draft_at(stream.context(), tree, node, law, nullptr));
-      const auto logits = chain.at("logits").at(place).get<std::vector<double>>();
-      double total = 0;
-      for (const double logit : logits) total += std::exp(logit);
-      for (std::size_t token = 0; token < logits.size(); ++token) {
-        EXPECT_TRUE(test_support::near(law.prob(static_cast<TokenId>(token)),
-                                       std::exp(logits[token]) / total, 1e-5))
-            << "node " << node;
-      }
-      tree.add_child(node, chain.at("drafts").at(place), kPointMass, Draws::with_replacement);
-    }
-    Distribution beyond;
-    EXPECT_FALSE(drafter->draft_at(stream.context(), tree, 5, beyond, nullptr));
-    decoder.end(stream);
-  }
-}
-
-// A path ends in front of the first token whose confidence is too low (block_heads.json).
-TEST_F(HeadDrafters, MarkovHeadsEndPathsByTheirConfidence) {
-  const auto golden = nlohmann::json::parse(
-      std::ifstream(fs::path(OUTRIDER_SOURCE_DIR) / "tests/golden/block_heads.json"));
-  testing::write_dflash_head(
-      testing::golden_block_shape(),
-      {.config = R"({"rms_norm_eps": 1e-6, "dflash_config": {"mask_token_id": 21}})",
-       .markov = "gated"},
-      head_path());
-  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
-  const auto shape = std::make_shared<FixedShape>(widths_tree(std::vector{1, 1, 1, 1, 1}));
-  std::set<int> lengths;
-  for (const double least : {0.2, 0.23, 0.45, 0.7}) {
-    const auto drafter =
-        make("dspark:" + head_path().string() + ",accept=" + std::to_string(least));
-    for (std::size_t index = 0; index < golden.at("texts").size(); ++index) {
-      for (std::size_t block = 0; block < 3; ++block) {
-        const nlohmann::json& chain = golden.at("dspark").at("gated").at(index).at(block);
-        auto text = golden.at("texts").at(index).get<std::vector<TokenId>>();
-        text.resize(
-            golden.at("dflash").at("full").at(index).at(block).at("start").get<std::size_t>() + 1);
-        int expected = 0;
-        while (expected < 5 &&
-               chain.at("confidences").at(static_cast<std::size_t>(expected)) >= least) {
-          ++expected;
-        }
-        lengths.insert(expected);
-        Decoder decoder(*target_, drafter.get(), *acceptance, shape, nullptr);
-        CounterChance chance(1);
-        Stream stream(0, text, Transform({.temperature = 0}, target_->config().vocabulary_size),
-                      chance);
-        stream.max_total = target_->config().context_length;
-        decoder.begin(stream);
-        Stream* const streams[] = {&stream};
-        decoder.round(streams, [](Stream&, const Committed&) { return false; });
-        EXPECT_EQ(stream.tree.n_drafted(), expected) << least << ", text " << index;
-        decoder.end(stream);
-      }
-    }
-  }
-  EXPECT_EQ(lengths, (std::set<int>{0, 1, 2, 5}));
 }
 
 TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {

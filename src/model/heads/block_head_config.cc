@@ -26,7 +26,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "tie_word_embeddings",
 };
 
-// Keys that Reader looks up.
+// Keys that Reader looks up at the top, and most of them in dflash_config first.
 constexpr std::string_view kRead[] = {
     "aux_hidden_state_layer_ids",
     "block_size",
@@ -56,15 +56,24 @@ constexpr std::string_view kRead[] = {
     "use_swa",
 };
 
+// Keys that are the decoder's, or the file's: nobody looks for them in dflash_config.
+constexpr std::string_view kReadAtTop[] = {
+    "dflash_config",          "layer_types",        "sliding_window",
+    "speculators_model_type", "target_hidden_size", "transformer_layer_config",
+    "use_sliding_window",
+};
+
 // Heads read three to eight hidden states. The bound keeps the width of what is read an int: widths
 // are 2^20 at most (check_config).
 constexpr std::size_t kMostFeatures = 64;
 
+template <class Keys>
+bool is_among(const Keys& keys, std::string_view key) {
+  return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+}
+
 bool is_head_key(std::string_view key) {
-  const auto is_among = [key](const auto& keys) {
-    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
-  };
-  return is_among(kWithoutMeaning) || is_among(kRead);
+  return is_among(kWithoutMeaning, key) || is_among(kRead, key);
 }
 
 class Reader {
@@ -95,7 +104,7 @@ class Reader {
     config.gives_next = flag("sample_from_anchor", is_dspark());
     config.attention = read_attention(config.layers.n_layers);
     config.own_matrices = is_of_speculators() || flag("has_embed_tokens", false);
-    refuse_others();
+    refuse_others(config.own_matrices);
     return config;
   }
 
@@ -154,8 +163,9 @@ class Reader {
 
   // As streams are counted (ForwardRequest).
   std::vector<int> read_feature_layers(int n_layers) const {
-    if (const Json* streams = top_.find("aux_hidden_state_layer_ids")) {
-      return read_layer_numbers(top_, "aux_hidden_state_layer_ids", 0, *streams);
+    const ConfigSection& of_streams = section_of("aux_hidden_state_layer_ids");
+    if (const Json* streams = of_streams.find("aux_hidden_state_layer_ids")) {
+      return read_layer_numbers(of_streams, "aux_hidden_state_layer_ids", 0, *streams);
     }
     const ConfigSection& section = section_of("target_layer_ids");
     if (const Json* layers = section.find("target_layer_ids")) {
@@ -230,9 +240,10 @@ class Reader {
   }
 
   int read_window(const ConfigSection& layers) const {
-    const ConfigSection& section =
-        own_ && own_->find("swa_window_size") != nullptr ? *own_ : layers;
-    const char* key = &section == &layers ? "sliding_window" : "swa_window_size";
+    const ConfigSection& of_window = section_of("swa_window_size");
+    const bool has_own = of_window.find("swa_window_size") != nullptr;
+    const ConfigSection& section = has_own ? of_window : layers;
+    const char* key = has_own ? "swa_window_size" : "sliding_window";
     const int window = section.whole(key);
     if (window < 1) section.fail(key, "1 or more", fmt::format("{}", window));
     return window;
@@ -244,7 +255,7 @@ class Reader {
     const std::vector<bool> types = read_sliding(layers, n_layers);
     const bool is_listed = std::find(types.begin(), types.end(), true) != types.end();
     // Windows that no layer is listed with are all layers', and say nothing of causality.
-    const bool all_slide = own_ && own_->flag_or("use_swa", false) && !is_listed;
+    const bool all_slide = flag("use_swa", false) && !is_listed;
     if (types.empty() && !all_slide && layers.find("sliding_window") != nullptr &&
         layers.flag_or("use_sliding_window", true)) {
       layers.fail("layer_types", "there, as there is a window", "no such key");
@@ -304,13 +315,20 @@ class Reader {
             target_.n_layers);
   }
 
-  void refuse_others() const {
+  void refuse_others(bool own_matrices) const {
     if (!flag("is_neox_style", true)) {
       section_of("is_neox_style").fail("is_neox_style", "true or absent", "false");
     }
+    const bool has_head = flag("has_lm_head", own_matrices);
+    if (has_head != own_matrices) {
+      section_of("has_lm_head")
+          .fail("has_lm_head", fmt::format("as has_embed_tokens, {}", own_matrices),
+                fmt::format("{}", has_head));
+    }
     if (!own_) return;
     for (const auto& [key, value] : json_.at("dflash_config").items()) {
-      if (is_head_key(key) || value.is_null() || value == false) continue;
+      const bool is_read = is_head_key(key) && !is_among(kReadAtTop, key);
+      if (is_read || value.is_null() || value == false) continue;
       own_->fail(key, "absent (this build does not know what it changes in a head)",
                  ConfigSection::shown(value));
     }
