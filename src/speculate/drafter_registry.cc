@@ -139,7 +139,7 @@ DrafterKind dflash_kind() {
                     "and all places of a block at once: the newest token and masks. Each place "
                     "gives a distribution that knows nothing of what the others drew. PATH "
                     "holds a DFlash head as z-lab, DeepSpec or speculators write it. Without "
-                    "--tree the draft is a chain as long as the block.",
+                    "--tree the draft is a chain as long as the block, of 16 at most.",
            .keys = {confidence_key("dflash:PATH,confidence=0.3"),
                     weights_key("dflash:PATH,weights=int8")},
            .source = "Chen et al., DFlash (arXiv 2602.06036).",

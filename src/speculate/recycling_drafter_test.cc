@@ -260,6 +260,15 @@ TEST(RecyclingDrafter, CandidatesAreFoundAfterBias) {
   EXPECT_THAT(text.draft_widths({2}), ElementsAre(Tokens{8}, Tokens{6}));
 }
 
+// A node that a grammar does not allow has no tokens behind it: that says nothing of its own.
+TEST(RecyclingDrafter, ANodeBehindWhichNothingMayStandWritesNoRow) {
+  RecyclingDrafter drafter({});
+  Told text(drafter, 1, {5});
+  text.say({6}, 5);
+  text.say({}, 5);
+  EXPECT_THAT(text.draft_chain(1), ElementsAre(Tokens{6}));
+}
+
 TEST(RecyclingDrafter, PenaltiesCountTheTextOnceAndAPathThatDidNotStand) {
   RecyclingDrafter drafter({});
   Told text(drafter, 1, {5}, {.temperature = 0, .frequency_penalty = 1.2});

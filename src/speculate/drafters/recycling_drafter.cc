@@ -1,6 +1,7 @@
 #include "speculate/drafters/recycling_drafter.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "base/elementary.h"
@@ -134,6 +135,8 @@ void RecyclingDrafter::recycle(const RoundResult& result, int node, int n_standi
   const std::span<const TokenLogit> likeliest =
       guesses_.likeliest_behind(result, node, n_standing, options_.n_candidates);
   const float largest = likeliest.front().logit;
+  // Nothing may stand there by the grammar, whose state is the one behind the round.
+  if (largest == -std::numeric_limits<float>::infinity()) return;
   row_.clear();
   double total = 0;
   for (const TokenLogit& one : likeliest) {
