@@ -12,6 +12,7 @@ What has been measured stays in DIR, and a second call goes on from there; a thi
 it there, writes the file only. One program works at a time. Some two hours on two cores.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -101,7 +102,8 @@ def ask_llama_server(arguments, prompts, n_max):
             ask_llama(arguments.llama_url, "Count from one to thirty.", n_max)
             return [ask_llama(arguments.llama_url, prompt, n_max) for prompt in prompts]
         finally:
-            os.killpg(server.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(server.pid, signal.SIGTERM)
 
 
 def measure_llama(arguments, pair):

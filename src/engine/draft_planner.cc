@@ -17,8 +17,7 @@ namespace {
 constexpr double kFirstLength = 256;
 constexpr double kLengthFollows = 0.1;
 // What looks may take of the time without drafts, and the least time between two, in passes of a
-// row. Together with what else is not plain decoding they stay below two percent. A model of seven
-// million parameters spent 1.5 percent with 16 between them, and less with 32.
+// row. Together with what else is not plain decoding they stay below two percent.
 constexpr double kLookShare = 0.015;
 constexpr double kFewestBetween = 32;
 // The last tokens of a text that are looked at, and looks that follow each other at most. A good

@@ -252,19 +252,22 @@ INSTANTIATE_TEST_SUITE_P(, DrafterContract, ::testing::ValuesIn(kDrafterCases),
 
 // --- Earlier texts ---------------------------------------------------------------------------
 
+GenerateRequest sixty_tokens(double temperature) {
+  return {.prompt = prompts().back(),
+          .options = {.max_tokens = 60,
+                      .sampling = {.temperature = temperature, .top_k = 20},
+                      .seed = 4,
+                      .ignore_eos = true,
+                      .keep_logits = true}};
+}
+
 // A drafter that remembers other texts is faster for it, and writes nothing else.
 TEST(SuffixAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
   Generator generator(target(), {.drafter = "suffix:across=1000", .verify = "coupled"});
   Generator plain(target());
-  const std::vector<TokenId> prompt = prompts().back();
   std::int64_t accepted_before = 0;
   for (const double temperature : {0.0, 1.0}) {
-    const GenerateRequest request{.prompt = prompt,
-                                  .options = {.max_tokens = 60,
-                                              .sampling = {.temperature = temperature, .top_k = 20},
-                                              .seed = 4,
-                                              .ignore_eos = true,
-                                              .keep_logits = true}};
+    const GenerateRequest request = sixty_tokens(temperature);
     const GenerateResult expected = std::move(plain.generate({&request, 1}).front());
     for (const bool again : {false, true}) {
       const GenerateResult result = std::move(generator.generate({&request, 1}).front());
@@ -282,14 +285,8 @@ TEST(SuffixAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
 TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {
   Generator generator(target(), {.drafter = "recycling:across=1000", .verify = "coupled"});
   Generator plain(target());
-  const std::vector<TokenId> prompt = prompts().back();
   for (const double temperature : {0.0, 1.0}) {
-    const GenerateRequest request{.prompt = prompt,
-                                  .options = {.max_tokens = 60,
-                                              .sampling = {.temperature = temperature, .top_k = 20},
-                                              .seed = 4,
-                                              .ignore_eos = true,
-                                              .keep_logits = true}};
+    const GenerateRequest request = sixty_tokens(temperature);
     const GenerateResult expected = std::move(plain.generate({&request, 1}).front());
     std::int64_t drafted_before = -1;
     for (int time = 0; time < 2; ++time) {

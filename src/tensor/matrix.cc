@@ -318,9 +318,12 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
 void Matrix::comes_next(const Team& team) const {
   const Parts parts = parts_for(team);
   const Range part = team.first_part(parts.n, parts.least);
-  const std::int64_t bytes = parts.n_tiles * tile_bytes();
-  const std::int64_t n_bytes = std::min((part.end - part.begin) * bytes, kMostAheadBytes);
-  team.reads_next(tiles_.get() + part.begin * bytes, static_cast<std::size_t>(n_bytes));
+  const auto bytes_before = [&](std::int64_t group) {
+    return std::min(group * parts.n_tiles, n_tiles()) * tile_bytes();
+  };
+  const std::int64_t begin = bytes_before(part.begin);
+  const std::int64_t n_bytes = std::min(bytes_before(part.end) - begin, kMostAheadBytes);
+  team.reads_next(tiles_.get() + begin, static_cast<std::size_t>(n_bytes));
 }
 
 std::int64_t Matrix::n_tiles() const { return (n_columns_ + kTileColumns - 1) / kTileColumns; }

@@ -95,10 +95,10 @@ class Team {
   }
 
  private:
-  // Three quarters of an even share, at least `least`: a thread at 0.6 of the others' speed holds
-  // nobody up, and there are fewer parts, each of which begins before its weights are called for.
-  // (Qwen2.5-Coder 1.5B, Q4_K_M, medians of four turns beside half of an even share: one row 0.98
-  // of the time, four 0.95, eight 0.94.)
+  // Three quarters of an even share, at least `least`: of two threads one at 0.6 of the other's
+  // speed holds nobody up, and there are fewer parts, each of which begins before its weights are
+  // called for. (Qwen2.5-Coder 1.5B, Q4_K_M, two threads, medians of four turns beside half of an
+  // even share: one row 0.98 of the time, four 0.95, eight 0.94.)
   std::int64_t first_size(std::int64_t n, std::int64_t least) const {
     if (size_ == 1) return n;
     return std::min(std::max(3 * n / (4 * size_), least), (n + size_ - 1) / size_);
