@@ -257,7 +257,7 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
   const std::size_t tile_bytes = format.tile_bytes(matrix.k_);
   const std::int64_t n_tiles = (n_rows + kTileColumns - 1) / kTileColumns;
   matrix.n_bytes_ = tile_bytes * static_cast<std::size_t>(n_tiles);
-  matrix.tiles_ = allocate_big_memory(matrix.n_bytes_);
+  matrix.tiles_ = allocate_pooled_memory(matrix.n_bytes_);
 
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(n_threads));
   run_team(n_threads, [&](const Team& team) {

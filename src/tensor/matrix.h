@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/big_memory.h"
+#include "base/pooled_memory.h"
 #include "kernels/table.h"
 #include "tensor/team.h"
 
@@ -142,7 +142,7 @@ class Matrix {
   int n_columns_ = 0;
   int k_ = 0;
   std::size_t n_bytes_ = 0;
-  BigMemory tiles_;
+  PooledMemory tiles_;
 };
 
 }  // namespace outrider
