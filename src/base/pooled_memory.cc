@@ -1,5 +1,6 @@
 #include "base/pooled_memory.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -10,17 +11,17 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 
-// Sixteen huge pages. The last block of a model is touched only as far as it is filled, so its size
-// costs addresses, not memory.
-constexpr std::size_t kBlockBytes = std::size_t{32} << 20;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// From a quarter of a block on, a piece has memory of its own: what it would leave unfilled of a
-// block before it is more than what rounding to huge pages costs.
-constexpr std::size_t kOwnBytes = kBlockBytes / 4;
+// The last block of a model is touched only as far as it is filled, so its size costs addresses,
+// not memory.
+constexpr std::size_t kBlockBytes = 16 * kHugePage;
 
 struct Block {
-  explicit Block(std::size_t n_bytes) : memory(allocate_big_memory(n_bytes)) {}
+  explicit Block(std::size_t size) : memory(allocate_big_memory(size)), n_bytes(size) {}
+  std::size_t n_left() const { return n_bytes - n_taken; }
   BigMemory memory;
+  std::size_t n_bytes;
   std::size_t n_taken = 0;
 };
 
@@ -38,16 +39,18 @@ Pool& pool() {
 }  // namespace
 
 PooledMemory allocate_pooled_memory(std::size_t n_bytes) {
-  if (n_bytes >= kOwnBytes) return allocate_big_memory(n_bytes);
-  const std::size_t n_taken = (n_bytes + kLine - 1) / kLine * kLine;
+  const std::size_t needed = (n_bytes + kLine - 1) / kLine * kLine;
   const std::lock_guard lock(pool().mutex);
   std::shared_ptr<Block> block = pool().filling.lock();
-  if (block == nullptr || kBlockBytes - block->n_taken < n_taken) {
-    block = std::make_shared<Block>(kBlockBytes);
-    pool().filling = block;
+  if (block == nullptr || block->n_left() < needed) {
+    const std::size_t whole = (needed + kHugePage - 1) / kHugePage * kHugePage;
+    const auto fresh = std::make_shared<Block>(std::max(kBlockBytes, whole));
+    // Of both blocks the next piece goes where more is left.
+    if (block == nullptr || block->n_left() < fresh->n_bytes - needed) pool().filling = fresh;
+    block = fresh;
   }
   std::byte* piece = block->memory.get() + block->n_taken;
-  block->n_taken += n_taken;
+  block->n_taken += needed;
   return {std::move(block), piece};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/big_memory.h"
 #include "kernels/kv_layout.h"
 #include "model/cache/grow_ahead.h"
 
@@ -51,7 +52,7 @@ void PageStore::extend(Group& group) {
   const std::size_t most = std::max<std::size_t>(kMostAtOnce_bytes / group.page_bytes, 1);
   const std::size_t n = std::clamp<std::size_t>(group.n_pages, 1, most);
   reserve_ahead(memory_, memory_.size() + 1);
-  memory_.push_back(allocate_big_memory(n * group.page_bytes));
+  memory_.push_back(allocate_pooled_memory(n * group.page_bytes));
   group.unused = memory_.back().get();
   group.n_unused = n;
 }

@@ -1,7 +1,7 @@
 // The bytes of pages, in this machine's memory. Who uses which page is a PagePool's business.
 //
 // Memory is asked for in pieces of several pages: as many pages again as the group has, up to 16
-// MiB, so that long contexts lie in huge pages (base/big_memory.h) and short ones take little.
+// MiB, so that short contexts take little. All lie in huge pages (base/pooled_memory.h).
 //
 // Bytes of different slots may be read and written from many threads while no member runs that is
 // not const.
@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "base/big_memory.h"
+#include "base/pooled_memory.h"
 #include "model/cache/cache_group.h"
 #include "model/cache/page_pool.h"
 #include "model/cache/page_table.h"
@@ -60,7 +60,7 @@ class PageStore {
   void extend(Group& group);
 
   std::vector<Group> groups_;
-  std::vector<BigMemory> memory_;
+  std::vector<PooledMemory> memory_;
   std::vector<std::byte*> addresses_;  // by page; null: not provided
 };
 
