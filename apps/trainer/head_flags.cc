@@ -100,10 +100,16 @@ train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run
 }
 
 int run_head(train::Objective& objective, const HeadFlags& flags, const train::HeadRun& run,
-             train::RunSettings settings) {
-  std::string summary = fmt::format("{} parameters, {} tokens of text, a target of {} parameters",
-                                    train::n_trained_parameters(objective), run.batches->n_tokens(),
-                                    run.target->model().footprint().n_parameters);
+             train::RunSettings settings, int n_features) {
+  constexpr int kBytes = 2;  // of a number in bf16, as programs that store features have them
+  const std::int64_t n_bytes =
+      run.batches->n_tokens() * n_features * run.target->config().dim * kBytes;
+  std::string summary = fmt::format(
+      "{} parameters, {} tokens of text, a target of {} parameters\nits features at "
+      "{} layer{} are computed as they are needed; stored they would take {:.3g} GB",
+      train::n_trained_parameters(objective), run.batches->n_tokens(),
+      run.target->model().footprint().n_parameters, n_features, n_features == 1 ? "" : "s",
+      static_cast<double>(n_bytes) / 1e9);
   return run_with_progress(objective, flags.run, std::move(settings), std::move(summary));
 }
 

@@ -61,7 +61,7 @@ int run_eagle(const EagleFlags& flags) {
                     {{"inputs", flags.inputs}, {"noise", fmt::format("{}", flags.noise)}});
     const auto objective = train::make_eagle(
         {.run = run, .inputs = train::eagle_inputs_named(flags.inputs), .noise = flags.noise});
-    return run_head(*objective, flags.head, run, std::move(settings));
+    return run_head(*objective, flags.head, run, std::move(settings), 1);
   }
   settings.insert(settings.end(),
                   {{"steps-ahead", fmt::format("{}", flags.steps_ahead)},
@@ -70,7 +70,7 @@ int run_eagle(const EagleFlags& flags) {
       train::make_eagle3({.run = run,
                           .n_steps = flags.steps_ahead,
                           .draft_vocabulary = draft_vocabulary_of(flags, run.target->config())});
-  return run_head(*objective, flags.head, run, std::move(settings));
+  return run_head(*objective, flags.head, run, std::move(settings), 3);
 }
 
 }  // namespace
