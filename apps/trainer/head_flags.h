@@ -13,6 +13,8 @@ namespace outrider::cli {
 struct HeadFlags {
   RunFlags run;
   TextFlags text;
+  std::string examples;
+  std::string held_out_examples;
   std::string target;
   std::string data = "fixed";
   double temperature = 0;

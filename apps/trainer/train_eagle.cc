@@ -37,10 +37,17 @@ std::vector<TokenId> draft_vocabulary_of(const EagleFlags& flags, const ModelCon
                      fmt::format("at most the target's {} tokens", target.vocabulary_size),
                      fmt::format("{}", flags.draft_vocabulary));
   }
+  const auto tokenizer = Tokenizer::load(flags.head.target);
   const auto& files = flags.head.text.text;
-  const std::vector<TokenId> text =
-      train::encode_text_files(std::vector<std::filesystem::path>(files.begin(), files.end()),
-                               *Tokenizer::load(flags.head.target), flags.head.text.separator);
+  std::vector<TokenId> text;
+  if (flags.head.examples.empty()) {
+    text = train::encode_text_files(std::vector<std::filesystem::path>(files.begin(), files.end()),
+                                    *tokenizer, flags.head.text.separator);
+  } else {
+    for (const train::Example& example : train::read_examples(flags.head.examples, *tokenizer)) {
+      text.insert(text.end(), example.tokens.begin(), example.tokens.end());
+    }
+  }
   return train::most_frequent_tokens(text, flags.draft_vocabulary, target.vocabulary_size);
 }
 
