@@ -32,8 +32,26 @@ using testing::GoldenHeads;
 using Form = BlockHeadConfig::Markov::Form;
 using Weights = BlockHeadOptions::Weights;
 
+// Two texts, the second with a prompt of five tokens and a gap.
+Batch two_texts() {
+  Batch batch{.n_sequences = 2, .length = 18, .tokens = {}, .weights = {}};
+  for (int text = 0; text < 2; ++text) {
+    for (int i = 0; i < 18; ++i) {
+      batch.tokens.push_back((7 * i + 3 * i * i + 5 * text) % 23);
+      const bool is_read = text == 0 ? i == 0 : i < 5 || i == 12;
+      batch.weights.push_back(is_read ? 0.0F : 1.0F);
+    }
+  }
+  return batch;
+}
+
 class BlockHeads : public GoldenHeads {
  protected:
+  BlockHeads() {
+    run_.batches = std::make_shared<testing::OneBatch>(two_texts());
+    run_.held_out = run_.batches;
+  }
+
   BlockHeadOptions options(BlockHeadKind kind) const {
     return {.run = run_,
             .kind = kind,
