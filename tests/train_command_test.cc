@@ -291,8 +291,8 @@ TEST_F(TrainerProgram, OneThatCannotStartIsAnError) {
 TEST_F(TrainerProgram, TheListOfCommandsNeedsNone) {
   const ProgramRun help = run({"train", "--help"});
   EXPECT_EQ(help.status, 0);
-  for (const char* const what : {"tokenizer", "answers", "lm", "distill", "eagle", "dflash", "dspark",
-                                 "medusa", "mtp", "online", "router"}) {
+  for (const char* const what : {"tokenizer", "answers", "lm", "distill", "eagle", "dflash",
+                                 "dspark", "medusa", "mtp", "online", "router"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + what + " ")) << what;
   }
   expect_refused(run({"train"}), 2, "one of tokenizer, answers, lm");
