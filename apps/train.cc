@@ -1,4 +1,4 @@
-// outrider train: one subcommand that runs here, and those of outrider-train.
+// outrider train: two subcommands that run here, and those of outrider-train.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "outrider/error.h"
+#include "train_answers.h"
 #include "train_tokenizer.h"
 #include "trainer_program.h"
 
@@ -17,8 +18,10 @@ CLI::App* add_train(CLI::App& program, Run& run_command) {
                       ->group("Commands");
   const auto run_tokenizer = std::make_shared<Run>();
   const CLI::App* tokenizer = add_train_tokenizer(*app, *run_tokenizer);
+  const auto run_answers = std::make_shared<Run>();
+  const CLI::App* answers = add_train_answers(*app, *run_answers);
   // For the list in the help: hand_over_to_trainer() has run by the time anything is parsed here.
-  std::string names = "tokenizer";
+  std::string names = "tokenizer, answers";
   for (const TrainerCommand& command : trainer_commands()) {
     app->add_subcommand(std::string(command.name), std::string(command.description))
         ->group("With the program outrider-train (scripts/install-deps train, then build)");
@@ -30,8 +33,9 @@ CLI::App* add_train(CLI::App& program, Run& run_command) {
       "  outrider train lm --text stories.txt --tokenizer tokenizer --layers 6 --dim 256 \\\n"
       "      --steps 2000 --out model\n"
       "  outrider train lm --help\n");
-  run_command = [run_tokenizer, tokenizer, names] {
+  run_command = [run_tokenizer, tokenizer, run_answers, answers, names] {
     if (tokenizer->parsed()) return (*run_tokenizer)();
+    if (answers->parsed()) return (*run_answers)();
     throw UsageError("read flags", "train", "one of " + names, "none (see outrider train --help)");
   };
   return app;

@@ -26,6 +26,8 @@ constexpr TrainerCommand kCommands[] = {
     {"lm", "A language model, from text"},
     {"distill", "A drafter, from a target's probabilities"},
     {"eagle", "A drafter that reads a target's features"},
+    {"dflash", "A drafter of a block a pass, which reads a target's features"},
+    {"dspark", "The same, with tokens that follow one another"},
     {"medusa", "Heads that guess several tokens ahead of a target"},
     {"mtp", "Modules for multi-token prediction, on a target that stays as it is"},
     {"online", "A drafter, from what its target has said in use"},

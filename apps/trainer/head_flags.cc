@@ -19,16 +19,34 @@ namespace {
 // A prediction needs a place to be read from, the token after it and the token it is of.
 constexpr int kShortest = 3;
 
+// Of text files or of a file of examples; null for neither.
 std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& files,
-                                               const HeadFlags& flags, const Tokenizer& tokenizer,
+                                               const std::string& examples, const HeadFlags& flags,
+                                               const Tokenizer& tokenizer,
                                                const std::shared_ptr<train::Teacher>& target,
                                                const train::BatchShape& shape) {
+  if (!examples.empty()) return example_batches(examples, tokenizer, shape);
   auto text = text_batches(files, flags.text, tokenizer, shape);
   if (text == nullptr || flags.data == "fixed") return text;
   return std::make_shared<train::GeneratedSource>(
       std::move(text), target,
       train::GenerationOptions{
           .n_prefix = flags.prompt, .temperature = flags.temperature, .seed = shape.seed});
+}
+
+void require_one_kind_of_data(const HeadFlags& flags) {
+  constexpr const char* kOperation = "read flags";
+  if (flags.text.text.empty() == flags.examples.empty()) {
+    throw UsageError(kOperation, "data", "either --text or --examples",
+                     flags.examples.empty() ? "neither" : "both");
+  }
+  if (!flags.text.held_out.empty() && !flags.held_out_examples.empty()) {
+    throw UsageError(kOperation, "data", "either --held-out or --held-out-examples", "both");
+  }
+  const bool has_examples = !flags.examples.empty() || !flags.held_out_examples.empty();
+  if (has_examples && flags.data != "fixed") {
+    throw UsageError(kOperation, "data", "fixed with examples", flags.data);
+  }
 }
 
 }  // namespace
@@ -41,6 +59,7 @@ void add_head_flags(CLI::App& command, HeadFlags& flags) {
       ->required()
       ->group(kData);
   add_text_flags(command, flags.text, "");
+  add_example_flags(command, flags.examples, flags.held_out_examples);
   add_choice(command, "--data", flags.data, {"fixed", "generated"},
              "Learn on the text as it stands, or on what the target writes after its beginnings "
              "(default: fixed)")
@@ -57,7 +76,7 @@ void add_head_flags(CLI::App& command, HeadFlags& flags) {
 
 train::HeadRun head_run_of(const HeadFlags& flags) {
   constexpr const char* kOperation = "read flags";
-  if (flags.text.text.empty()) throw UsageError(kOperation, "text", "at least one file", "none");
+  require_one_kind_of_data(flags);
   require_apart(flags.run, flags.target);
   const int n_threads = set_up_training(flags.run);
   const auto tokenizer = load_tokenizer(flags.target);
@@ -82,28 +101,39 @@ train::HeadRun head_run_of(const HeadFlags& flags) {
   run.products = products_of(flags.run);
   run.seed = flags.run.seed;
   run.export_type = export_type_of(flags.run);
-  run.batches = batches_of(flags.text.text, flags, *tokenizer, run.target, batch_shape(flags.run));
+  run.batches = batches_of(flags.text.text, flags.examples, flags, *tokenizer, run.target,
+                           batch_shape(flags.run));
   train::BatchShape held_out = batch_shape(flags.run);
   held_out.seed = 0;  // the same windows whatever the run
-  run.held_out = batches_of(flags.text.held_out, flags, *tokenizer, run.target, held_out);
+  run.held_out = batches_of(flags.text.held_out, flags.held_out_examples, flags, *tokenizer,
+                            run.target, held_out);
   return run;
 }
 
 train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run) {
-  return {{"target", flags.target},
-          {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
-          {"separator", flags.text.separator},
-          {"tokens", tokens_of(*run.batches)},
-          {"data", flags.data},
-          {"temperature", fmt::format("{}", flags.temperature)},
-          {"prompt", fmt::format("{}", flags.prompt)}};
+  train::RunSettings settings = {{"target", flags.target},
+                                 {"text", fmt::format("{}", fmt::join(flags.text.text, " "))},
+                                 {"separator", flags.text.separator},
+                                 {"tokens", tokens_of(*run.batches)},
+                                 {"data", flags.data},
+                                 {"temperature", fmt::format("{}", flags.temperature)},
+                                 {"prompt", fmt::format("{}", flags.prompt)}};
+  // Runs that were begun before there were examples go on.
+  if (!flags.examples.empty()) settings.emplace_back("examples", flags.examples);
+  return settings;
 }
 
 int run_head(train::Objective& objective, const HeadFlags& flags, const train::HeadRun& run,
-             train::RunSettings settings) {
-  std::string summary = fmt::format("{} parameters, {} tokens of text, a target of {} parameters",
-                                    train::n_trained_parameters(objective), run.batches->n_tokens(),
-                                    run.target->model().footprint().n_parameters);
+             train::RunSettings settings, int n_features) {
+  constexpr int kBytes = 2;  // of a number in bf16, as programs that store features have them
+  const std::int64_t n_bytes =
+      run.batches->n_tokens() * n_features * run.target->config().dim * kBytes;
+  std::string summary = fmt::format(
+      "{} parameters, {} tokens of text, a target of {} parameters\nits features at "
+      "{} layer{} are computed as they are needed; stored they would take {:.3g} GB",
+      train::n_trained_parameters(objective), run.batches->n_tokens(),
+      run.target->model().footprint().n_parameters, n_features, n_features == 1 ? "" : "s",
+      static_cast<double>(n_bytes) / 1e9);
   return run_with_progress(objective, flags.run, std::move(settings), std::move(summary));
 }
 

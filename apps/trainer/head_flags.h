@@ -13,6 +13,8 @@ namespace outrider::cli {
 struct HeadFlags {
   RunFlags run;
   TextFlags text;
+  std::string examples;
+  std::string held_out_examples;
   std::string target;
   std::string data = "fixed";
   double temperature = 0;
@@ -29,9 +31,10 @@ train::HeadRun head_run_of(const HeadFlags& flags);
 // What a head's course depends on, beside the flags of the run.
 train::RunSettings settings_of(const HeadFlags& flags, const train::HeadRun& run);
 
-// Says what is trained on what, and trains it.
+// Says what is trained on what, and how much room the target's features would take if they were
+// stored, of n_features layers, and trains it.
 int run_head(train::Objective& objective, const HeadFlags& flags, const train::HeadRun& run,
-             train::RunSettings settings);
+             train::RunSettings settings, int n_features);
 
 }  // namespace outrider::cli
 

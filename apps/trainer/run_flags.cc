@@ -117,6 +117,16 @@ void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what
       ->group(kData);
 }
 
+void add_example_flags(CLI::App& command, std::string& examples, std::string& held_out) {
+  constexpr const char* kData = "Data";
+  add_path(command, "--examples", examples, "FILE",
+           "Instead of text: a JSON object a line, {\"prompt\": ..., \"completion\": ...}, as "
+           "outrider train answers writes them; the loss counts on completions")
+      ->group(kData);
+  add_path(command, "--held-out-examples", held_out, "FILE", "The same, to report the loss on")
+      ->group(kData);
+}
+
 namespace {
 
 constexpr std::pair<const char*, train::Divergence> kDivergences[] = {
@@ -176,6 +186,14 @@ std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>&
   const std::vector<std::filesystem::path> paths(files.begin(), files.end());
   return std::make_shared<train::WindowSource>(
       train::encode_text_files(paths, tokenizer, flags.separator), shape);
+}
+
+std::shared_ptr<train::BatchSource> example_batches(const std::string& file,
+                                                    const Tokenizer& tokenizer,
+                                                    const train::BatchShape& shape) {
+  const TokenId padding = tokenizer.eos_token() != kNoToken ? tokenizer.eos_token() : 0;
+  return std::make_shared<train::ExampleSource>(train::read_examples(file, tokenizer), shape,
+                                                padding);
 }
 
 std::string tokens_of(const train::BatchSource& batches) {

@@ -55,6 +55,9 @@ struct TextFlags {
 // --text and its company. `what` completes the description of --text.
 void add_text_flags(CLI::App& command, TextFlags& flags, const std::string& what);
 
+// --examples and --held-out-examples.
+void add_example_flags(CLI::App& command, std::string& examples, std::string& held_out);
+
 // --divergence of the commands that distil.
 void add_divergence(CLI::App& command, std::string& name, const std::string& group);
 train::Divergence divergence_of(const std::string& name);
@@ -71,6 +74,11 @@ ElementType export_type_of(const RunFlags& flags);
 std::shared_ptr<train::BatchSource> text_batches(const std::vector<std::string>& files,
                                                  const TextFlags& flags, const Tokenizer& tokenizer,
                                                  const train::BatchShape& shape);
+
+// A file of examples as batches.
+std::shared_ptr<train::BatchSource> example_batches(const std::string& file,
+                                                    const Tokenizer& tokenizer,
+                                                    const train::BatchShape& shape);
 
 // How much there is to learn from, and what, as a setting that a resumed run must share.
 std::string tokens_of(const train::BatchSource& batches);

@@ -9,6 +9,8 @@ namespace outrider::cli {
 CLI::App* add_train_lm(CLI::App& program, Run& run);
 CLI::App* add_train_distill(CLI::App& program, Run& run);
 CLI::App* add_train_eagle(CLI::App& program, Run& run);
+CLI::App* add_train_dflash(CLI::App& program, Run& run);
+CLI::App* add_train_dspark(CLI::App& program, Run& run);
 CLI::App* add_train_medusa(CLI::App& program, Run& run);
 CLI::App* add_train_mtp(CLI::App& program, Run& run);
 CLI::App* add_train_online(CLI::App& program, Run& run);

@@ -37,10 +37,17 @@ std::vector<TokenId> draft_vocabulary_of(const EagleFlags& flags, const ModelCon
                      fmt::format("at most the target's {} tokens", target.vocabulary_size),
                      fmt::format("{}", flags.draft_vocabulary));
   }
+  const auto tokenizer = Tokenizer::load(flags.head.target);
   const auto& files = flags.head.text.text;
-  const std::vector<TokenId> text =
-      train::encode_text_files(std::vector<std::filesystem::path>(files.begin(), files.end()),
-                               *Tokenizer::load(flags.head.target), flags.head.text.separator);
+  std::vector<TokenId> text;
+  if (flags.head.examples.empty()) {
+    text = train::encode_text_files(std::vector<std::filesystem::path>(files.begin(), files.end()),
+                                    *tokenizer, flags.head.text.separator);
+  } else {
+    for (const train::Example& example : train::read_examples(flags.head.examples, *tokenizer)) {
+      text.insert(text.end(), example.tokens.begin(), example.tokens.end());
+    }
+  }
   return train::most_frequent_tokens(text, flags.draft_vocabulary, target.vocabulary_size);
 }
 
@@ -61,7 +68,7 @@ int run_eagle(const EagleFlags& flags) {
                     {{"inputs", flags.inputs}, {"noise", fmt::format("{}", flags.noise)}});
     const auto objective = train::make_eagle(
         {.run = run, .inputs = train::eagle_inputs_named(flags.inputs), .noise = flags.noise});
-    return run_head(*objective, flags.head, run, std::move(settings));
+    return run_head(*objective, flags.head, run, std::move(settings), 1);
   }
   settings.insert(settings.end(),
                   {{"steps-ahead", fmt::format("{}", flags.steps_ahead)},
@@ -70,7 +77,7 @@ int run_eagle(const EagleFlags& flags) {
       train::make_eagle3({.run = run,
                           .n_steps = flags.steps_ahead,
                           .draft_vocabulary = draft_vocabulary_of(flags, run.target->config())});
-  return run_head(*objective, flags.head, run, std::move(settings));
+  return run_head(*objective, flags.head, run, std::move(settings), 3);
 }
 
 }  // namespace

@@ -37,10 +37,8 @@ std::shared_ptr<train::BatchSource> batches_of(const std::vector<std::string>& t
                                                const std::string& examples, const LmFlags& flags,
                                                const Tokenizer& tokenizer,
                                                const train::BatchShape& shape) {
-  if (examples.empty()) return text_batches(text, flags.text, tokenizer, shape);
-  const TokenId padding = tokenizer.eos_token() != kNoToken ? tokenizer.eos_token() : 0;
-  return std::make_shared<train::ExampleSource>(train::read_examples(examples, tokenizer), shape,
-                                                padding);
+  return examples.empty() ? text_batches(text, flags.text, tokenizer, shape)
+                          : example_batches(examples, tokenizer, shape);
 }
 
 int run_lm(const LmFlags& flags) {
@@ -103,14 +101,7 @@ CLI::App* add_train_lm(CLI::App& program, Run& run) {
       "Train a language model of the Llama family from text files, or from prompts and "
       "completions");
   add_text_flags(*command, flags->text, "");
-  add_path(
-      *command, "--examples", flags->examples, "FILE",
-      "Instead of text: a JSON object a line, {\"prompt\": ..., \"completion\": ...}; the loss "
-      "counts on completions")
-      ->group("Data");
-  add_path(*command, "--held-out-examples", flags->held_out_examples, "FILE",
-           "The same, to report the loss on")
-      ->group("Data");
+  add_example_flags(*command, flags->examples, flags->held_out_examples);
   add_path(*command, "--tokenizer", flags->tokenizer, "PATH",
            "Whose vocabulary: a Hugging Face directory or a tokenizer.json; copied to --out")
       ->required()

@@ -27,7 +27,7 @@ int run_medusa(const MedusaFlags& flags) {
                                      {"lm-head", flags.lm_head}});
   const auto objective = train::make_medusa(
       {.run = run, .n_heads = flags.heads, .own_lm_head = flags.lm_head == "own"});
-  return run_head(*objective, flags.head, run, std::move(settings));
+  return run_head(*objective, flags.head, run, std::move(settings), 1);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ int run_mtp(const MtpFlags& flags) {
                                           .target_directory = flags.head.target,
                                           .n_modules = flags.modules,
                                           .alone = flags.alone});
-  return run_head(*objective, flags.head, run, std::move(settings));
+  return run_head(*objective, flags.head, run, std::move(settings), 1);
 }
 
 }  // namespace

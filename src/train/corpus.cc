@@ -131,8 +131,49 @@ Batch WindowSource::batch(std::int64_t number) {
   return batch;
 }
 
+namespace {
+
+constexpr const char* kReadExamples = "read examples";
+
+Example example_of_texts(const nlohmann::json& json, const Tokenizer& tokenizer) {
+  Example example;
+  example.tokens = tokenizer.encode(json["prompt"].get<std::string>(), true);
+  example.n_prompt = static_cast<int>(example.tokens.size());
+  const auto completion = tokenizer.encode(json["completion"].get<std::string>(), false);
+  example.tokens.insert(example.tokens.end(), completion.begin(), completion.end());
+  if (tokenizer.eos_token() != kNoToken) example.tokens.push_back(tokenizer.eos_token());
+  return example;
+}
+
+Example example_of_tokens(const nlohmann::json& json, const Tokenizer& tokenizer,
+                          const std::string& where) {
+  Example example;
+  for (const char* key : {"prompt_tokens", "completion_tokens"}) {
+    const auto list = json.find(key);
+    if (list == json.end() || !list->is_array()) {
+      throw Error(kReadExamples, where, fmt::format("a list under \"{}\"", key), "none");
+    }
+    for (const auto& id : *list) {
+      if (!id.is_number_integer() || id < 0 || id >= tokenizer.vocabulary_size()) {
+        throw Error(kReadExamples, where, fmt::format("ids of the tokenizer under \"{}\"", key),
+                    id.dump());
+      }
+      example.tokens.push_back(id.get<TokenId>());
+    }
+    if (example.n_prompt == 0) example.n_prompt = static_cast<int>(example.tokens.size());
+  }
+  const std::span<const TokenId> prompt(example.tokens.data(),
+                                        static_cast<std::size_t>(example.n_prompt));
+  if (tokenizer.decode(prompt, true) != json["prompt"].get<std::string>()) {
+    throw Error(kReadExamples, where, "tokens of this vocabulary", "others than \"prompt\" says");
+  }
+  return example;
+}
+
+}  // namespace
+
 std::vector<Example> read_examples(const std::filesystem::path& file, const Tokenizer& tokenizer) {
-  constexpr const char* kOperation = "read examples";
+  constexpr const char* kOperation = kReadExamples;
   const std::string text = read_file(file);
   require_text(text, file.string());
   std::vector<Example> examples;
@@ -150,12 +191,8 @@ std::vector<Example> read_examples(const std::filesystem::path& file, const Toke
         throw Error(kOperation, where, fmt::format("a text under \"{}\"", key), "none");
       }
     }
-    Example example;
-    example.tokens = tokenizer.encode(json["prompt"].get<std::string>(), true);
-    example.n_prompt = static_cast<int>(example.tokens.size());
-    const auto completion = tokenizer.encode(json["completion"].get<std::string>(), false);
-    example.tokens.insert(example.tokens.end(), completion.begin(), completion.end());
-    if (tokenizer.eos_token() != kNoToken) example.tokens.push_back(tokenizer.eos_token());
+    Example example = json.contains("prompt_tokens") ? example_of_tokens(json, tokenizer, where)
+                                                     : example_of_texts(json, tokenizer);
     if (static_cast<int>(example.tokens.size()) == example.n_prompt || example.n_prompt == 0) {
       throw Error(kOperation, where, "a prompt and a completion that are not empty",
                   "an empty one");

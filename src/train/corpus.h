@@ -77,7 +77,10 @@ struct Example {
 };
 
 // One JSON object a line, {"prompt": ..., "completion": ...}; the prompt gets the tokenizer's
-// special tokens, the completion its end token. Throws Error naming the line of anything malformed.
+// special tokens, the completion its end token. Where a line has "prompt_tokens" and
+// "completion_tokens", lists of ids, these are what was said to a model and what it said, and are
+// taken as they are: "prompt" has to be what the tokenizer makes of the first. Throws Error naming
+// the line of anything malformed.
 std::vector<Example> read_examples(const std::filesystem::path& file, const Tokenizer& tokenizer);
 
 // Batches of examples, those of similar length together, padded behind; longer ones than `length`

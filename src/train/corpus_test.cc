@@ -148,8 +148,32 @@ TEST_F(TextFiles, ExamplesCountOnTheirCompletions) {
             std::max(examples[0].tokens.size(), examples[1].tokens.size()));
 }
 
+// What was really said stays as it was said: no special token is added, and none at the end.
+TEST_F(TextFiles, ExamplesMayBeTokens) {
+  const auto prompt = tokenizer_->encode("a b", false);
+  const auto line = [&](const std::string& text) {
+    std::string ids;
+    for (const TokenId id : prompt) ids += (ids.empty() ? "" : ", ") + std::to_string(id);
+    return "{\"prompt\": \"" + text + "\", \"completion\": \"\", \"prompt_tokens\": [" + ids +
+           "], \"completion_tokens\": [3, 299]}\n";
+  };
+  const auto file = write("tokens.jsonl", line(tokenizer_->decode(prompt, true)));
+  const auto examples = read_examples(file, *tokenizer_);
+  ASSERT_EQ(examples.size(), 1u);
+  auto expected = prompt;
+  expected.insert(expected.end(), {3, 299});
+  EXPECT_EQ(examples[0].tokens, expected);
+  EXPECT_EQ(examples[0].n_prompt, static_cast<int>(prompt.size()));
+  EXPECT_THROW(read_examples(write("other.jsonl", line("b a")), *tokenizer_), Error);
+}
+
 TEST_F(TextFiles, MalformedExamplesNameTheirLine) {
   const std::map<std::string, std::string> broken = {
+      {R"({"prompt": "a", "completion": "b", "prompt_tokens": [3]})", "line 1"},
+      {R"({"prompt": "a", "completion": "b", "prompt_tokens": [3], "completion_tokens": [999]})",
+       "line 1"},
+      {R"({"prompt": "", "completion": "b", "prompt_tokens": [], "completion_tokens": [3]})",
+       "line 1"},
       {"{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"a\"}\n", "line 2"},
       {"\n[1]\n", "line 2"},
       {"{\"prompt\": 3, \"completion\": \"b\"}", "line 1"},

@@ -19,15 +19,16 @@ namespace outrider::train {
 // A batch and the target's view of it, in the type that a module computes in.
 struct TargetTensors {
   TargetTensors(Teacher& target, const Batch& batch, std::span<const int> layers,
-                torch::ScalarType type)
+                torch::ScalarType type, bool with_logits = true)
       : TargetTensors(BatchTensors(batch), type) {
-    target.run(batch.tokens, batch.n_sequences, true, layers);
+    target.run(batch.tokens, batch.n_sequences, with_logits, layers);
     const auto copy = [&](std::span<const float> values, int width) {
       return torch::from_blob(const_cast<float*>(values.data()),
                               {batch.n_sequences, batch.length, width}, torch::kFloat32)
           .to(training_device(), type, /*non_blocking=*/false, /*copy=*/true);
     };
     features = copy(target.output().features, target.output().feature_width);
+    if (!with_logits) return;
     const LogitRows& rows = target.output().logits;
     logits = copy(rows.values(), rows.vocabulary_size());
   }
@@ -35,7 +36,7 @@ struct TargetTensors {
   torch::Tensor tokens;    // (n_sequences, length) int64
   torch::Tensor weights;   // (n_sequences, length)
   torch::Tensor features;  // (n_sequences, length, layers.size() * dim): layers side by side
-  torch::Tensor logits;    // (n_sequences, length, vocabulary_size)
+  torch::Tensor logits;    // (n_sequences, length, vocabulary_size), or none
 
  private:
   TargetTensors(const BatchTensors& batch, torch::ScalarType type)
@@ -57,22 +58,25 @@ inline torch::Tensor later(const torch::Tensor& x, std::int64_t n_places, std::i
 // The matrices that a head shares with its target, (vocabulary_size, dim) each. Frozen.
 struct SharedMatrices {
   explicit SharedMatrices(Teacher& target)
-      : input(of(target, target.input_matrix())), output(of(target, target.output_matrix())) {}
+      : input(of(target, target.input_matrix())),
+        output(of(target, target.output_matrix())),
+        softcap(target.model().logit_form().softcap) {}
 
   torch::Tensor embed(const torch::Tensor& tokens, torch::ScalarType type) const {
     return torch::embedding(input, tokens).to(type);
   }
   // features (..., dim) -> logits (..., vocabulary_size)
   torch::Tensor logits(const torch::Tensor& features, Products products) const {
-    if (products == Products::full) {
-      return torch::linear(features, output.to(features.scalar_type()));
-    }
-    return torch::linear(features.to(torch::kBFloat16), output.to(torch::kBFloat16))
-        .to(features.scalar_type());
+    const torch::ScalarType type =
+        products == Products::full ? features.scalar_type() : torch::kBFloat16;
+    const torch::Tensor plain =
+        torch::linear(features.to(type), output.to(type)).to(features.scalar_type());
+    return softcap > 0 ? softcap * torch::tanh(plain / softcap) : plain;
   }
 
   torch::Tensor input;
   torch::Tensor output;
+  double softcap;  // LogitForm's, whose scale is in `output`
 
  private:
   static torch::Tensor of(Teacher& target, std::vector<float> matrix) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "model/load_model.h"
@@ -54,17 +55,22 @@ std::vector<float> Teacher::input_matrix() {
 std::vector<float> Teacher::output_matrix() {
   // The matrix times a unit vector is one of its columns: all other products are zeros. Exactly,
   // unless it is quantised: the one that its product then reads is off by a rounding.
+  // So many at a time read a large matrix as seldom as a wide pass does.
+  constexpr std::size_t kColumns = 32;
   const auto dim = static_cast<std::size_t>(config().dim);
   const auto n_rows = static_cast<std::size_t>(config().vocabulary_size);
   std::vector<float> matrix(n_rows * dim);
-  std::vector<float> unit(dim);
-  ForwardOutput column;
-  for (std::size_t i = 0; i < dim; ++i) {
-    unit[i] = 1;
-    model_->project(unit, column);
-    unit[i] = 0;
-    const std::span<const float> values = column.logits_row(0);
-    for (std::size_t row = 0; row < n_rows; ++row) matrix[row * dim + i] = values[row];
+  std::vector<float> units;
+  ForwardOutput columns;
+  for (std::size_t first = 0; first < dim; first += kColumns) {
+    const std::size_t n = std::min(kColumns, dim - first);
+    units.assign(n * dim, 0);
+    for (std::size_t i = 0; i < n; ++i) units[i * dim + first + i] = 1;
+    model_->project(units, columns);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::span<const float> values = columns.logits_row(static_cast<int>(i));
+      for (std::size_t row = 0; row < n_rows; ++row) matrix[row * dim + first + i] = values[row];
+    }
   }
   return matrix;
 }

@@ -19,6 +19,7 @@
 #include "train/corpus.h"
 #include "train/generated_source.h"
 #include "train/objective.h"
+#include "train/objectives/block_head.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"
 #include "train/objectives/medusa.h"
@@ -54,6 +55,19 @@ class Learning : public ::testing::Test {
   }
 
   fs::path target_path() const { return directory_.path() / "target"; }
+
+  std::shared_ptr<Objective> block_head(BlockHeadKind kind,
+                                        BlockHeadOptions::Weights weights) const {
+    return make_block_head({.run = run_,
+                            .kind = kind,
+                            .n_layers = 1,
+                            .n_slots = 4,
+                            .n_anchors = 8,
+                            .mask = 1,
+                            .weights = weights,
+                            .gamma = 4,
+                            .markov_rank = 8});
+  }
 
   std::shared_ptr<GeneratedSource> written(double temperature, std::uint64_t seed = 3) const {
     std::vector<TokenId> stream;
@@ -98,6 +112,15 @@ TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
       {"eagle3",
        make_eagle3({.run = run_, .n_steps = 3}),
        {"agreement_0", "overlap_0", "agreement_2", "overlap_2"}},
+      {"dflash",
+       block_head(BlockHeadKind::dflash, BlockHeadOptions::Weights::decay),
+       {"agreement_1", "agreement_3", "accepted_0"}},
+      {"dflash, D-PACE",
+       block_head(BlockHeadKind::dflash, BlockHeadOptions::Weights::d_pace),
+       {"agreement_1", "accepted_0"}},
+      {"dspark",
+       block_head(BlockHeadKind::dspark, BlockHeadOptions::Weights::decay),
+       {"agreement_1", "overlap_1", "agreement_4", "accepted_0", "accepted_1"}},
       {"medusa", make_medusa({.run = run_, .n_heads = 2}), {"agreement_1"}},
       {"mtp",
        make_mtp({.run = run_, .target_directory = target_path(), .n_modules = 2}),
@@ -119,23 +142,30 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// With everything that could depend on how a run got there: noise, generated text, bf16.
+// With everything that could depend on how a run got there: noise, drawn blocks, generated text,
+// bf16.
 TEST_F(Learning, AStoppedRunGoesOnBitForBit) {
   run_.batches = written(1);
   run_.products = Products::bf16;
-  const auto objective = [&] { return make_eagle({.run = run_}); };
-  run_training(*objective(), run_options(directory_.path() / "whole", 12), {});
-  const std::string whole = bytes_of(directory_.path() / "whole" / "model.safetensors");
-  ASSERT_FALSE(whole.empty());
-  for (const int stop : {0, 3, 7, 11}) {
-    RunOptions options = run_options(directory_.path() / std::to_string(stop), 12);
-    int n_asked = 0;
-    run_training(*objective(), options,
-                 {.on_step = {}, .should_stop = [&] { return n_asked++ == stop; }});
-    options.resume = true;
-    EXPECT_TRUE(run_training(*objective(), options, {}).finished);
-    EXPECT_EQ(bytes_of(options.directory / "model.safetensors"), whole) << "stopped at " << stop;
-  }
+  const auto expect_same = [&](const std::string& name, const auto& objective) {
+    const fs::path root = directory_.path() / name;
+    run_training(*objective(), run_options(root / "whole", 12), {});
+    const std::string whole = bytes_of(root / "whole" / "model.safetensors");
+    ASSERT_FALSE(whole.empty());
+    for (const int stop : {0, 3, 7, 11}) {
+      RunOptions options = run_options(root / std::to_string(stop), 12);
+      int n_asked = 0;
+      run_training(*objective(), options,
+                   {.on_step = {}, .should_stop = [&] { return n_asked++ == stop; }});
+      options.resume = true;
+      EXPECT_TRUE(run_training(*objective(), options, {}).finished);
+      EXPECT_EQ(bytes_of(options.directory / "model.safetensors"), whole)
+          << name << " stopped at " << stop;
+    }
+  };
+  expect_same("eagle", [&] { return make_eagle({.run = run_}); });
+  expect_same("dspark",
+              [&] { return block_head(BlockHeadKind::dspark, BlockHeadOptions::Weights::d_pace); });
 }
 
 TEST_F(Learning, ARunOfAnotherHeadIsOneClearLine) {

@@ -1,0 +1,296 @@
+// outrider train answers: what a target itself says to prompts, as text for its heads to learn
+// from.
+#include "train_answers.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chat_prompt.h"
+#include "flag_values.h"
+#include "interrupt.h"
+#include "item_progress.h"
+#include "model_flags.h"
+#include "output_place.h"
+#include "outrider/batch.h"
+#include "outrider/compare_methods.h"
+#include "outrider/error.h"
+#include "outrider/tokenizer.h"
+#include "sampling_flags.h"
+#include "terminal.h"
+
+namespace outrider::cli {
+namespace {
+
+constexpr const char* kWriteAnswers = "write answers";
+
+struct AnswerFlags {
+  ModelFlags model;
+  ConversationFlags conversation;
+  GenerateOptions options;
+  std::vector<std::string> prompt_files;
+  std::string out;
+  int batch = 16;
+  bool raw = false;
+  bool resume = false;
+};
+
+// A file that gets a line for every answer, all lines of a conversation at once. One that was cut
+// off by a kill or a full disk is cut back to its last whole line.
+class AnswerFile {
+ public:
+  // Throws Error or UsageError for a file that is there without `resume`, or holds something else.
+  AnswerFile(const std::string& path, bool resume) : path_(path) {
+    if (std::filesystem::exists(path)) {
+      if (!resume) throw UsageError("read flags", "out", "a new file, or --resume", path);
+      read_what_is_there();
+    }
+    file_.open(path, std::ios::binary | std::ios::app);
+    if (!file_) throw Error(kWriteAnswers, path, "a file that can be written", "none");
+  }
+
+  bool has(const std::string& conversation) const { return done_.count(conversation) > 0; }
+  void write(const std::string& lines) {
+    file_ << lines << std::flush;
+    if (!file_) throw Error(kWriteAnswers, path_, "room for what is written", "none");
+  }
+
+ private:
+  void read_what_is_there() {
+    std::ifstream in(path_, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    std::size_t begin = 0;
+    for (std::size_t end; (end = bytes.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const auto line = nlohmann::json::parse(bytes.substr(begin, end - begin), nullptr, false);
+      if (!line.is_object() || !line.contains("id") || !line["id"].is_string()) {
+        throw Error(kWriteAnswers, path_, "a file of this command", "a line of something else");
+      }
+      done_.insert(line["id"].get<std::string>());
+    }
+    in.close();
+    if (begin < bytes.size()) std::filesystem::resize_file(path_, begin);
+  }
+
+  std::string path_;
+  std::ofstream file_;
+  std::set<std::string> done_;
+};
+
+// The conversations of a run, each one turn after the other, many beside each other.
+class AnswerRun {
+ public:
+  AnswerRun(const AnswerFlags& flags, std::shared_ptr<const Model> model,
+            std::vector<ComparedPrompt> prompts, AnswerFile& file, Interrupt& interrupt)
+      : flags_(flags),
+        model_(std::move(model)),
+        prompts_(std::move(prompts)),
+        file_(file),
+        interrupt_(interrupt),
+        speculation_(speculation_of(flags.model)) {
+    if (!flags.raw) {
+      template_ =
+          std::make_unique<ChatTemplate>(chat_template_of(model_->tokenizer(), flags.conversation));
+    }
+  }
+
+  // Returns how many could not be answered.
+  int run() {
+    std::vector<std::string> drafters;
+    if (speculation_.drafter != "none") drafters.push_back(speculation_.drafter);
+    Batch batch(model_, drafters, speculation_.drafter_options,
+                {.most_running = flags_.batch, .most_kept = flags_.batch});
+    if (speculation_.adaptive) batch.measure_passes();
+    batch_ = &batch;
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < prompts_.size(); ++i) {
+      if (!file_.has(id_of(i))) open.push_back(i);
+    }
+    ItemProgress progress(static_cast<int>(prompts_.size()),
+                          static_cast<int>(prompts_.size() - open.size()));
+    progress_ = &progress;
+    talks_.resize(prompts_.size());
+    // Few wait at a time: rendered prompts of a large set would fill the memory.
+    std::size_t next = 0;
+    while (true) {
+      for (; next < open.size() && batch.load().n_waiting == 0; ++next) begin(open[next]);
+      if (interrupt_.raised() || !batch.step()) break;
+    }
+    progress_ = nullptr;
+    batch_ = nullptr;
+    return n_failed_;
+  }
+
+ private:
+  struct Talk {
+    std::vector<ChatMessage> messages;
+    std::string lines;  // of the turns so far
+  };
+
+  std::string id_of(std::size_t conversation) const {
+    const ComparedPrompt& prompt = prompts_[conversation];
+    return fmt::format("{}/{}", prompt.set, prompt.id);
+  }
+
+  void begin(std::size_t conversation) {
+    Talk& talk = talks_[conversation];
+    if (flags_.conversation.system)
+      talk.messages.push_back({"system", *flags_.conversation.system});
+    ask(conversation, 0);
+  }
+
+  void ask(std::size_t conversation, std::size_t turn) {
+    Talk& talk = talks_[conversation];
+    const std::string& said = prompts_[conversation].turns[turn];
+    GenerateOptions options = flags_.options;
+    // A text of its own for each, whatever runs beside it.
+    options.seed += conversation;
+    options.cancel = interrupt_.flag();
+    try {
+      GenerateRequest request;
+      if (flags_.raw) {
+        request = {.prompt = model_->tokenizer().encode(said, true), .options = options};
+      } else {
+        talk.messages.push_back({"user", said});
+        request = chat_request(*template_, model_->tokenizer(), talk.messages, flags_.conversation,
+                               options);
+      }
+      const std::vector<TokenId> prompt = request.prompt;
+      batch_->submit(std::move(request), speculation_,
+                     [this, conversation, turn, prompt](const GenerateResult& result,
+                                                        const std::exception_ptr& error) {
+                       if (error) {
+                         fail(conversation, error);
+                       } else {
+                         take(conversation, turn, prompt, result);
+                       }
+                     });
+    } catch (const Error&) {
+      fail(conversation, std::current_exception());
+    }
+  }
+
+  void take(std::size_t conversation, std::size_t turn, const std::vector<TokenId>& prompt,
+            const GenerateResult& result) {
+    if (result.finish_reason == FinishReason::cancelled) return;
+    Talk& talk = talks_[conversation];
+    nlohmann::ordered_json line = {{"id", id_of(conversation)},
+                                   {"prompt", model_->tokenizer().decode(prompt, true)},
+                                   {"completion", result.text},
+                                   {"prompt_tokens", prompt},
+                                   {"completion_tokens", result.ids}};
+    talk.lines +=
+        line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    talk.messages.push_back({"assistant", result.text});
+    const bool has_more = !flags_.raw && turn + 1 < prompts_[conversation].turns.size();
+    if (has_more && result.finish_reason != FinishReason::length) {
+      ask(conversation, turn + 1);
+      return;
+    }
+    file_.write(talk.lines);
+    talk = {};
+    progress_->step();
+  }
+
+  // One that the template or the context refuses is no reason to lose the others.
+  void fail(std::size_t conversation, const std::exception_ptr& error) {
+    ++n_failed_;
+    talks_[conversation] = {};
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& refused) {
+      progress_->complain(
+          fmt::format("outrider: {}: {}", one_line(id_of(conversation)), one_line(refused.what())));
+    }
+    progress_->step();
+  }
+
+  const AnswerFlags& flags_;
+  std::shared_ptr<const Model> model_;
+  std::vector<ComparedPrompt> prompts_;
+  AnswerFile& file_;
+  Interrupt& interrupt_;
+  SpeculationOptions speculation_;
+  std::unique_ptr<ChatTemplate> template_;
+  std::vector<Talk> talks_;  // by prompt
+  Batch* batch_ = nullptr;   // while it runs
+  ItemProgress* progress_ = nullptr;
+  int n_failed_ = 0;
+};
+
+int run_answers(const AnswerFlags& flags) {
+  std::vector<PromptSet> sets;
+  std::vector<std::filesystem::path> read;
+  for (const std::string& file : flags.prompt_files) {
+    sets.push_back(read_prompt_set(file));
+    read.emplace_back(file);
+  }
+  add_files_of_model(flags.model.model, read);
+  require_not_read(flags.out, read);
+  AnswerFile file(flags.out, flags.resume);
+  Interrupt interrupt;
+  AnswerRun answers(flags, load_model(flags.model, interrupt), join_prompt_sets(sets), file,
+                    interrupt);
+  const int n_failed = answers.run();
+  if (interrupt.raised()) {
+    fmt::print(stderr, "outrider: stopped; --resume goes on\n");
+    return kExitInterrupted;
+  }
+  fmt::print(stderr, "{}: written{}\n", one_line(flags.out),
+             n_failed == 0 ? std::string() : fmt::format(", but for {} prompts", n_failed));
+  return n_failed == 0 ? 0 : kExitError;
+}
+
+}  // namespace
+
+CLI::App* add_train_answers(CLI::App& train, Run& run_command) {
+  CLI::App* app =
+      train
+          .add_subcommand("answers",
+                          "What a target says to prompts: text for its heads to learn from")
+          ->group("In this program");
+  const auto flags = std::make_shared<AnswerFlags>();
+  constexpr const char* kFiles = "Files";
+  add_filled_texts(*app, "--prompts", flags->prompt_files, "FILE ...", "a path",
+                   "Prompts, a JSON object a line with \"turns\", as Spec-Bench and MT-bench have "
+                   "them (required)")
+      ->group(kFiles)
+      ->required();
+  add_path(
+      *app, "--out", flags->out, "FILE",
+      "Where to: a JSON object a line, which --examples of the other commands reads (required)")
+      ->group(kFiles)
+      ->required();
+  app->add_flag("--resume", flags->resume, "Go on with a file that is there, where it was left")
+      ->group(kFiles);
+  app->add_flag("--raw", flags->raw,
+                "Prompts are texts to go on with (default: messages, which the model's chat "
+                "template wraps)")
+      ->group(kFiles);
+  add_integer(*app, "--batch", flags->batch, 1, "Texts in one pass (default: 16)")->group(kFiles);
+  add_conversation_flags(*app, flags->conversation, "Conversation");
+  add_model_flags(*app, flags->model);
+  add_sampling_flags(*app, flags->options);
+  add_model_defaults_flag(*app);
+  app->footer(
+      "Examples:\n"
+      "  outrider train answers --model model.gguf --prompts questions.jsonl --max-tokens 256 \\\n"
+      "      --temperature 0.7 --out answers.jsonl\n"
+      "  outrider train dspark --target model.gguf --examples answers.jsonl --out head\n");
+  run_command = [flags, app] {
+    read_conversation_flags(flags->conversation);
+    take_model_defaults(*app, flags->model.model, flags->options.sampling);
+    return run_answers(*flags);
+  };
+  return app;
+}
+
+}  // namespace outrider::cli

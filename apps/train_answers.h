@@ -1,0 +1,15 @@
+#ifndef OUTRIDER_APPS_TRAIN_ANSWERS_H_
+#define OUTRIDER_APPS_TRAIN_ANSWERS_H_
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+
+namespace outrider::cli {
+
+// `outrider train answers`: adds itself to `train`, as the commands of commands.h do.
+CLI::App* add_train_answers(CLI::App& train, Run& run);
+
+}  // namespace outrider::cli
+
+#endif  // OUTRIDER_APPS_TRAIN_ANSWERS_H_
