@@ -46,6 +46,10 @@ class BlockBuilder {
 
   // Asks for the logits of the row added last.
   void ask() { asked_.push_back(n_rows() - 1); }
+  // Asks for those of the last n rows.
+  void ask_last(int n) {
+    for (int row = n_rows() - n; row < n_rows(); ++row) asked_.push_back(row);
+  }
 
   // Both valid until the builder is changed.
   std::span<const TokenBlock> blocks();

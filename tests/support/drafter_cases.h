@@ -30,6 +30,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"translated", "model:{foreign},vocabulary=shared"},
     // It takes no notice of the bias that gives the suite's texts their few characters.
     {.name = "retokenized", .spec = "model:{foreign},vocabulary=text", .seldom_right = true},
+    {"pard", "pard:{draft},mask=2"},
     {"eagle", "eagle:{eagle}", /*reads_target=*/true},
     {"eagle3", "eagle:{eagle3}", /*reads_target=*/true},
     {"medusa", "medusa:{medusa}", /*reads_target=*/true},
