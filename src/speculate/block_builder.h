@@ -34,7 +34,8 @@ class BlockBuilder {
 
   // Adds a row to the block; returns its number there, from 0. parent: as in TokenBlock::parents.
   int add(TokenId token, int parent);
-  // Adds a chain behind the sequence's last pending node: the block's only rows.
+  // Adds a chain behind the sequence's last pending node, or behind a chain that the block begins
+  // with: a block of chains has no other rows.
   void add_chain(std::span<const TokenId> tokens);
   // Adds these nodes of a tree, ascending, and asks for all of them. pending: by node of the tree,
   // which pending node of the sequence it is; -1, or beyond the end: none. Learns those of the

@@ -125,13 +125,14 @@ DrafterKind eagle_kind() {
                .summary = "an EAGLE head on the target's states",
                .needs = "heads",
                .about = "One decoder layer reads the target's hidden states and goes on from its "
-                        "own predictions. The tensors in PATH tell EAGLE from EAGLE-3. "
-                        "outrider train eagle makes a head. Without --tree the draft is "
-                        "static:eagle1.",
+                        "own predictions. The tensors in PATH tell EAGLE from EAGLE-3. A head "
+                        "with a mask token (P-EAGLE) drafts all tokens in one pass. "
+                        "outrider train eagle makes heads, but none of these. Without --tree "
+                        "the draft is static:eagle1.",
                .keys = {confidence_key("eagle:PATH,confidence=0.3"),
                         weights_key("eagle:PATH,weights=int8")},
                .source = "Li et al., EAGLE (arXiv 2401.15077), EAGLE-2 (2406.16858, the tree "
-                         "dynamic:) and EAGLE-3 (2503.01840).",
+                         "dynamic:) and EAGLE-3 (2503.01840); P-EAGLE (2602.01469).",
                .pays = "Where there is a head for this very target. A level of the draft costs one "
                        "layer. Trees gain more than chains.",
                .example = "outrider generate --model TARGET --drafter eagle:HEAD \\\n"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/heads/feature_head.h"
 #include "model/language_model.h"
 
 namespace outrider::testing {
@@ -32,7 +33,7 @@ class PassedSequence : public Sequence {
   std::unique_ptr<Sequence> inner_;
 };
 
-// Likewise a model.
+// Likewise a model. Model: LanguageModel or FeatureHead.
 template <class Model>
 class PassedModel : public Model {
  public:
@@ -56,6 +57,16 @@ class PassedModel : public Model {
 };
 
 using PassedLanguageModel = PassedModel<LanguageModel>;
+
+class PassedHead : public PassedModel<FeatureHead> {
+ public:
+  using PassedModel::PassedModel;
+  std::span<const int> feature_layers() const override { return inner_->feature_layers(); }
+  void read(std::span<const float> features, std::span<float> states) override {
+    inner_->read(features, states);
+  }
+  const Mask* mask() const override { return inner_->mask(); }
+};
 
 // The mask is drafted: drafters are told another token than the model reads.
 template <class Passed>

@@ -20,53 +20,46 @@ PardDrafter::PardDrafter(std::unique_ptr<LanguageModel> model, int target_vocabu
     // Which row a position gets depends on where the round began.
     : ModelDrafter(std::move(model), target_vocabulary_size,
                    {.name = "pard", .prefix_determined = false}),
-      mask_(mask) {
-  feed_.reserve(kPrefillRows);  // the longest chain of one pass; it may come late
-}
+      masks_(kMostDraftNodes, mask) {}
 PardDrafter::~PardDrafter() = default;
 
 int PardDrafter::prepare(const DraftJob& job) {
-  const int n_wanted = std::min(
-      {ModelDrafter::prepare(job), job.budget.depth, job.budget.n_nodes, job.shape->depth()});
-  rows_[job.context->id].n_wanted = n_wanted;
-  return n_wanted;
+  return rows_.want(job, ModelDrafter::prepare(job));
 }
 
-// What is missing of the text and the masks behind it.
+// What is missing of the text, and the masks behind it.
 void PardDrafter::add_block(const Context& context, const State& state, int n_masks) {
-  const std::span<const TokenId> missing = unseen(context, state);
-  feed_.assign(missing.begin(), missing.end());
-  feed_.insert(feed_.end(), static_cast<std::size_t>(n_masks), mask_);
   blocks().begin_block(*state.sequence);
-  blocks().add_chain(feed_);
+  blocks().add_chain(unseen(context, state));
+  blocks().add_chain(std::span<const TokenId>(masks_).first(static_cast<std::size_t>(n_masks)));
 }
 
 void PardDrafter::run_blocks() {
   run_model().forward(blocks().blocks(), {.logits = blocks().rows()}, output());
-  output().logits.forbid(mask_);
+  output().logits.forbid(masks_.front());
 }
 
 // The first level runs the drafts; the others look up their rows, which is no pass.
 LevelwiseDrafter::RowPer PardDrafter::run_level(int level, std::span<const Growing> drafts) {
   if (level == 0) {
     for (const Growing& draft : drafts) {
-      const int n_wanted = rows_.at(draft.context().id).n_wanted;
-      catch_up(draft.context(), state_of(draft.context()), static_cast<std::size_t>(n_wanted - 1));
+      const Context& context = draft.context();
+      catch_up(context, state_of(context), static_cast<std::size_t>(rows_.n_masks(context)));
     }
     blocks().clear();
-    int row = 0;
+    rows_.start_pass();
     for (const Growing& draft : drafts) {
-      Rows& rows = rows_.at(draft.context().id);
-      add_block(draft.context(), state_of(draft.context()), rows.n_wanted - 1);
-      blocks().ask_last(rows.n_wanted);
-      rows.first = std::exchange(row, row + rows.n_wanted);
+      const Context& context = draft.context();
+      add_block(context, state_of(context), rows_.n_masks(context));
+      blocks().ask_last(rows_.n_wanted(context));
+      rows_.place(context);
     }
     run_blocks();
     for (std::size_t index = 0; index < drafts.size(); ++index) {
       const Context& context = drafts[index].context();
       State& state = state_of(context);
-      const int n_masks = rows_.at(context.id).n_wanted - 1;
-      keep_chain(*state.sequence, static_cast<std::size_t>(blocks().n_rows_of(index) - n_masks));
+      const int n_known = blocks().n_rows_of(index) - rows_.n_masks(context);
+      keep_chain(*state.sequence, static_cast<std::size_t>(n_known));
       state.lags = false;
     }
   } else {
@@ -74,7 +67,7 @@ LevelwiseDrafter::RowPer PardDrafter::run_level(int level, std::span<const Growi
   }
   rows_of_drafts().clear();
   for (const Growing& draft : drafts) {
-    rows_of_drafts().push_back(rows_.at(draft.context().id).first + level);
+    rows_of_drafts().push_back(rows_.row(draft.context(), level));
   }
   return RowPer::listed;
 }
@@ -99,7 +92,7 @@ bool PardDrafter::run_node(const Context& context, const DraftTree& tree, int no
 }
 
 void PardDrafter::end(SequenceId id) {
-  rows_.erase(id);
+  rows_.forget(id);
   ModelDrafter::end(id);
 }
 

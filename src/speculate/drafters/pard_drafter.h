@@ -4,12 +4,12 @@
 #define OUTRIDER_SPECULATE_DRAFTERS_PARD_DRAFTER_H_
 
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "model/language_model.h"
 #include "speculate/drafter.h"
 #include "speculate/drafter_plan.h"
+#include "speculate/drafters/masked_rows.h"
 #include "speculate/drafters/model_drafter.h"
 
 namespace outrider {
@@ -29,10 +29,6 @@ class PardDrafter final : public ModelDrafter {
   void end(SequenceId id) override;
 
  private:
-  struct Rows {
-    int n_wanted = 0;  // levels of this round's draft, at most
-    int first = 0;     // among the round's
-  };
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
@@ -40,9 +36,8 @@ class PardDrafter final : public ModelDrafter {
   void add_block(const Context& context, const State& state, int n_masks);
   void run_blocks();
 
-  TokenId mask_;
-  std::unordered_map<SequenceId, Rows> rows_;
-  std::vector<TokenId> feed_;  // reused from round to round
+  MaskedRows rows_;
+  std::vector<TokenId> masks_;  // kMostDraftNodes times the token
 };
 
 // Tokens of a draft where the user names no length: as many as the authors' drafters were trained
