@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "model/heads/eagle_head.h"
+#include "model/prefill.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
@@ -286,7 +287,6 @@ TEST_F(ParallelEagle, BrokenOnesAreNoticed) {
   }
 }
 
-// One pass a draft, and one more where the rows that are missing leave no room for the masks.
 TEST_F(ParallelEagle, CountsOnePassADraft) {
   write(form_of("plain"));
   const auto drafter = make_of("eagle");
@@ -296,6 +296,32 @@ TEST_F(ParallelEagle, CountsOnePassADraft) {
     begun.round();
     EXPECT_EQ(drafter->n_passes(), n);
   }
+}
+
+// One more where the rows that wait leave no room for masks in a pass.
+TEST_F(ParallelEagle, RunsRowsBeforeThatLeaveNoRoom) {
+  testing::TinyShape shape = testing::golden_shape();
+  shape.context_length = 2 * kPrefillRows;
+  testing::write_hugging_face(testing::make_tiny_model(shape), target_path());
+  target_ = load_model(target_path(), {.n_threads = 1});
+  shape.rope.theta = 500;
+  testing::write_eagle3_form(shape, form_of("plain"), head_path());
+  std::vector<TokenId> text;
+  while (text.size() < kPrefillRows + 1) text.push_back(static_cast<TokenId>(text.size() % 23));
+  const auto drafter = make_of("eagle");
+  Begun begun(*target_, *drafter, text, 1);
+  begun.round();
+  const DraftTree& drafted = begun.stream.tree;
+  ASSERT_EQ(drafted.n_drafted(), kDrafted);
+  EXPECT_EQ(drafter->n_passes(), 2);
+  const auto other = make_of("eagle");
+  Begun asked(*target_, *other, text, 1);
+  DraftTree tree;
+  tree.reset(text.back(), static_cast<std::int64_t>(text.size()));
+  Distribution law;
+  ASSERT_TRUE(other->draft_at(asked.stream.context(), tree, 0, law, nullptr));
+  EXPECT_EQ(other->n_passes(), 1);
+  EXPECT_EQ(law.probs, drafted.distribution(drafted.node(0).draft_prob).probs);
 }
 
 TEST_F(ParallelEagle, RefusesWhatDoesNotFit) {
