@@ -37,7 +37,7 @@ constexpr SpecList kDrafterList = {
     known_drafters};
 constexpr SpecList kRuleList = {
     "rules", "rule", "--rule",
-    "distributions: of the drafter, as model:, eagle:, medusa:, dflash:, dspark:, mtp, "
+    "distributions: of the drafter, as model:, pard:, eagle:, medusa:, dflash:, dspark:, mtp, "
     "layerskip:, staged: and cascade: have them.",
     known_rules};
 

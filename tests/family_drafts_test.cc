@@ -81,11 +81,15 @@ TEST_P(FamilyDrafts, ChangeNoIdAndNoLogit) {
                              .rope = {}},
                             head.path());
   const std::string itself = "model:" + directory_.path().string();
+  const std::string as_pard = "pard:" + directory_.path().string();
   constexpr const char* kTree = "dynamic:total=25,depth=5,topk=4";
   for (const auto& [drafter, tree, is_right] : {
            std::tuple{itself + ",weights=f32", "chain:length=4", true},
            std::tuple{itself + ",weights=f32", kTree, true},
            std::tuple{itself + ",weights=int4", kTree, false},
+           // "<pad>" for a mask, which nobody has trained: the first token of a draft stands.
+           std::tuple{as_pard + ",weights=f32,mask=0", "chain:length=4", false},
+           std::tuple{as_pard + ",weights=f32,mask=0", kTree, false},
            std::tuple{std::string("suffix"), "", false},
            std::tuple{std::string("layerskip:layers=1"), "chain:length=3", false},
            std::tuple{std::string("layerskip:skip=0"), "chain:length=3", false},

@@ -48,7 +48,7 @@ struct SpeculationOptions {
   std::string rule = "exact";
   // The shape of a draft; the root, the last token of the text, is not counted. Empty takes the
   // drafter's own: static:eagle1 for "eagle", static:medusa for "medusa", a chain as long as a
-  // block for "dflash" and "dspark", else chain:length=5.
+  // block for "dflash" and "dspark", of 8 for "pard", else chain:length=5.
   //   "chain:length=K"      K tokens in a row
   //   "widths:W1,W2,..."    W1 children of the root, W2 of each of these, and so on
   //   "static:eagle1", "static:medusa", "static:file=FILE"   a tree given by ranks: EAGLE-1's 25

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,8 @@ struct ModelConfig {
   bool mlp_bias = false;
   TokenId bos_token = kNoToken;
   std::vector<TokenId> end_tokens;  // any of them ends a text
+  // What stands for tokens to come where the model drafts several at once (PARD); unchecked.
+  std::optional<TokenId> mask_token = std::nullopt;
   // What was doubtful about the files and was read all the same, a sentence each.
   std::vector<std::string> warnings;
 

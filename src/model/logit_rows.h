@@ -3,10 +3,12 @@
 #define OUTRIDER_MODEL_LOGIT_ROWS_H_
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "base/logit_row.h"
+#include "outrider/types.h"
 
 namespace outrider {
 
@@ -22,6 +24,14 @@ class LogitRows {
 
   // All rows side by side, in the host's memory: (n_rows, vocabulary_size).
   std::span<const float> values() const { return {values_.data(), offset(n_rows_)}; }
+
+  // For drafters: no row of the pass lets this token follow.
+  void forbid(TokenId token) {
+    for (int row = 0; row < n_rows_; ++row) {
+      values_[offset(row) + static_cast<std::size_t>(token)] =
+          -std::numeric_limits<float>::infinity();
+    }
+  }
 
   // For models: the rows of a new pass, (n_rows, vocabulary_size) floats to be written.
   float* start_pass(int n_rows, int vocabulary_size) {

@@ -34,7 +34,8 @@ class BlockBuilder {
 
   // Adds a row to the block; returns its number there, from 0. parent: as in TokenBlock::parents.
   int add(TokenId token, int parent);
-  // Adds a chain behind the sequence's last pending node: the block's only rows.
+  // Adds a chain behind the sequence's last pending node, or behind a chain that the block begins
+  // with: a block of chains has no other rows.
   void add_chain(std::span<const TokenId> tokens);
   // Adds these nodes of a tree, ascending, and asks for all of them. pending: by node of the tree,
   // which pending node of the sequence it is; -1, or beyond the end: none. Learns those of the
@@ -46,6 +47,10 @@ class BlockBuilder {
 
   // Asks for the logits of the row added last.
   void ask() { asked_.push_back(n_rows() - 1); }
+  // Asks for those of the last n rows.
+  void ask_last(int n) {
+    for (int row = n_rows() - n; row < n_rows(); ++row) asked_.push_back(row);
+  }
 
   // Both valid until the builder is changed.
   std::span<const TokenBlock> blocks();

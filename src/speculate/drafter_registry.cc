@@ -18,6 +18,7 @@
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/drafters/mtp_drafter.h"
 #include "speculate/drafters/ngram_drafter.h"
+#include "speculate/drafters/pard_drafter.h"
 #include "speculate/drafters/recycling_drafter.h"
 #include "speculate/drafters/reference_drafter.h"
 #include "speculate/drafters/retrieval_drafter.h"
@@ -86,6 +87,37 @@ DrafterKind model_kind() {
       .read = read_model_drafter};
 }
 
+DrafterKind pard_kind() {
+  return {
+      .description =
+          {.name = "pard",
+           .form = "pard:PATH",
+           .summary = "a small model that drafts in one pass",
+           .needs = "a model",
+           .about =
+               "A small language model of the same vocabulary, trained to fill in mask tokens, "
+               "drafts all tokens in one pass: each mask's row gives a distribution that knows "
+               "nothing of what the others drew. PATH is a Hugging Face directory or a .gguf "
+               "file. The mask is pard_token in config.json, tokenizer.ggml.mask_token_id in "
+               "a .gguf file, or mask=; it is never drafted.",
+           .keys = {length_key(kPardLength, "Tokens of a draft in a row where no --tree is given.",
+                               "pard:PATH,length=12"),
+                    {.name = "mask",
+                     .value = "ID",
+                     .default_value = "the file's",
+                     .meaning = "The mask token, by its id in the model's vocabulary.",
+                     .example = "pard:PATH,mask=151670"},
+                    confidence_key("pard:PATH,confidence=0.3"),
+                    weights_key("pard:PATH,weights=int8")},
+           .source = "An et al., PARD (arXiv 2504.18583).",
+           .pays = "As model:, where passes of 8 to 12 rows cost little more than one: a draft "
+                   "costs one pass of the small model, however long it is.",
+           .example = "outrider generate --model TARGET --drafter pard:SMALL \\\n"
+                      "    --prompt \"Once upon a time\""},
+      .has_draft_prob = true,
+      .read = read_pard_drafter};
+}
+
 DrafterKind eagle_kind() {
   return {.description =
               {.name = "eagle",
@@ -93,13 +125,14 @@ DrafterKind eagle_kind() {
                .summary = "an EAGLE head on the target's states",
                .needs = "heads",
                .about = "One decoder layer reads the target's hidden states and goes on from its "
-                        "own predictions. The tensors in PATH tell EAGLE from EAGLE-3. "
-                        "outrider train eagle makes a head. Without --tree the draft is "
-                        "static:eagle1.",
+                        "own predictions. The tensors in PATH tell EAGLE from EAGLE-3. A head "
+                        "with a mask token (P-EAGLE) drafts all tokens in one pass. "
+                        "outrider train eagle makes heads, but none of these. Without --tree "
+                        "the draft is static:eagle1.",
                .keys = {confidence_key("eagle:PATH,confidence=0.3"),
                         weights_key("eagle:PATH,weights=int8")},
                .source = "Li et al., EAGLE (arXiv 2401.15077), EAGLE-2 (2406.16858, the tree "
-                         "dynamic:) and EAGLE-3 (2503.01840).",
+                         "dynamic:) and EAGLE-3 (2503.01840); P-EAGLE (2602.01469).",
                .pays = "Where there is a head for this very target. A level of the draft costs one "
                        "layer. Trees gain more than chains.",
                .example = "outrider generate --model TARGET --drafter eagle:HEAD \\\n"
@@ -473,9 +506,10 @@ DrafterKind jacobi_kind() {
 std::span<const DrafterKind> drafter_kinds() {
   static const std::vector<DrafterKind> all = [] {
     std::vector<DrafterKind> kinds = {
-        model_kind(),   eagle_kind(),     medusa_kind(),    dflash_kind(),    dspark_kind(),
-        mtp_kind(),     ngram_kind(),     reference_kind(), suffix_kind(),    retrieval_kind(),
-        grammar_kind(), lookahead_kind(), recycling_kind(), layerskip_kind(), jacobi_kind()};
+        model_kind(),     pard_kind(),      eagle_kind(),     medusa_kind(),
+        dflash_kind(),    dspark_kind(),    mtp_kind(),       ngram_kind(),
+        reference_kind(), suffix_kind(),    retrieval_kind(), grammar_kind(),
+        lookahead_kind(), recycling_kind(), layerskip_kind(), jacobi_kind()};
     for (DrafterKind& kind : composite_kinds()) kinds.push_back(std::move(kind));
     return kinds;
   }();

@@ -127,7 +127,7 @@ TEST_F(HeadDrafters, Eagle3RefusesWhatItDoesNotRead) {
   expect_refused(refused(R"({"norm_before_fc": true})"), "input_norm.weight");
   expect_refused(refused(R"({"fc_norm": true})"), "fc_norm.0.weight");
   expect_refused(refused(R"({"speculators_model_type": "dflash"})", true),
-                 "speculators_model_type to be eagle3, got dflash");
+                 "speculators_model_type to be eagle3 or peagle, got dflash");
 
   // Weights in a pickle.
   fs::rename(head_path() / "model.safetensors", head_path() / "pytorch_model.bin");

@@ -8,8 +8,8 @@ namespace outrider::testing {
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
   // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
-  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {medusa},
-  // {dflash} and {dspark} for heads on the target.
+  // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {peagle},
+  // {medusa}, {dflash} and {dspark} for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.
@@ -30,8 +30,10 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"translated", "model:{foreign},vocabulary=shared"},
     // It takes no notice of the bias that gives the suite's texts their few characters.
     {.name = "retokenized", .spec = "model:{foreign},vocabulary=text", .seldom_right = true},
+    {"pard", "pard:{draft},mask=2"},
     {"eagle", "eagle:{eagle}", /*reads_target=*/true},
     {"eagle3", "eagle:{eagle3}", /*reads_target=*/true},
+    {"peagle", "eagle:{peagle}", /*reads_target=*/true},
     {"medusa", "medusa:{medusa}", /*reads_target=*/true},
     {"dflash", "dflash:{dflash}", /*reads_target=*/true},
     {"dspark", "dspark:{dspark},accept=0.3", /*reads_target=*/true},  // ends some paths, not all

@@ -105,6 +105,7 @@ class DrafterFiles {
                        fmt::arg("foreign", (directory_.path() / "foreign").string()),
                        fmt::arg("eagle", (directory_.path() / "eagle").string()),
                        fmt::arg("eagle3", (directory_.path() / "eagle3").string()),
+                       fmt::arg("peagle", (directory_.path() / "peagle").string()),
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
                        fmt::arg("dflash", (directory_.path() / "dflash").string()),
                        fmt::arg("dspark", (directory_.path() / "dspark").string()),
@@ -125,6 +126,12 @@ class DrafterFiles {
       if (token % 3 != 1) two_thirds.push_back(token);
     }
     write_eagle3_head(shape, two_thirds, directory_.path() / "eagle3");
+    write_eagle3_form(shape,
+                      {.config = R"({"ptd_token_id": 2, "feature_layers": [0, 1, 2]})",
+                       .n_layers = 2,
+                       .mask_hidden = true,
+                       .draft_vocabulary = two_thirds},
+                      directory_.path() / "peagle");
     write_foreign_drafter();
     write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
     write_dflash_head(shape, {}, directory_.path() / "dflash");

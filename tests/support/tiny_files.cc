@@ -300,6 +300,7 @@ void put_metadata(GgufWriter& writer, const TinyShape& shape) {
   }
   writer.real("llama.attention.layer_norm_rms_epsilon", 1e-5F);
   number("llama.vocab_size", shape.vocabulary_size);
+  if (shape.mask_token != kNoToken) number("tokenizer.ggml.mask_token_id", shape.mask_token);
 }
 
 void put_vocabulary(GgufWriter& writer, const TinyVocabulary& vocabulary) {

@@ -144,23 +144,37 @@ void write_eagle3_head(const TinyShape& target, std::span<const TokenId> draft_v
 
 void write_eagle3_form(const TinyShape& target, const Eagle3Form& form, const fs::path& directory) {
   const std::int64_t dim = target.dim;
+  const std::int64_t n_drafted = form.draft_vocabulary.empty()
+                                     ? target.vocabulary_size
+                                     : static_cast<std::int64_t>(form.draft_vocabulary.size());
   Tensors tensors = {{"fc.weight", {dim, form.n_features * dim}},
                      {form.prefix + "hidden_norm.weight", {dim}},
                      {"norm.weight", {dim}},
-                     {"lm_head.weight", {target.vocabulary_size, dim}}};
+                     {"lm_head.weight", {n_drafted, dim}}};
   add_layer(tensors, target, form.prefix, 2 * target.dim, true);
+  for (int i = 1; i < form.n_layers; ++i) {
+    add_layer(tensors, target, "layers." + std::to_string(i) + ".", target.dim, true);
+  }
   if (form.own_embedding) tensors.push_back({"embed_tokens.weight", {target.vocabulary_size, dim}});
   if (form.input_norm) tensors.push_back({"input_norm.weight", {form.n_features * dim}});
   for (int i = 0; form.fc_norm && i < form.n_features; ++i) {
     tensors.push_back({"fc_norm." + std::to_string(i) + ".weight", {dim}});
   }
-  write(directory, "model.safetensors", tensors);
-  const Json more = Json::parse(form.config);
-  write_config(target, directory, form.speculators ? Json::object() : more);
-  if (!form.speculators) return;
-  Json config = more;
-  config["transformer_layer_config"] = Json::parse(std::ifstream(directory / "config.json"));
-  std::ofstream(directory / "config.json") << config.dump(1) << "\n";
+  if (form.mask_hidden) {
+    const std::int64_t width = form.mask_width > 0 ? form.mask_width : form.n_features * dim;
+    tensors.push_back({"mask_hidden", {1, 1, width}});
+  }
+  write(directory, "model.safetensors", tensors, offsets_of(form.draft_vocabulary));
+  Json more = Json::parse(form.config);
+  Json layers = {{"num_hidden_layers", form.n_layers}};
+  if (form.speculators) {
+    write_config(target, directory, layers);
+    more["transformer_layer_config"] = Json::parse(std::ifstream(directory / "config.json"));
+    std::ofstream(directory / "config.json") << more.dump(1) << "\n";
+    return;
+  }
+  layers.update(more);
+  write_config(target, directory, layers);
 }
 
 TinyShape golden_block_shape() {

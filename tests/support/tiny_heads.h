@@ -48,6 +48,10 @@ struct Eagle3Form {
   bool own_embedding = false;
   bool input_norm = false;
   bool fc_norm = false;
+  int n_layers = 1;                            // the first one's prefix is `prefix`
+  bool mask_hidden = false;                    // P-EAGLE's
+  int mask_width = 0;                          // of it; 0: the hidden states'
+  std::vector<TokenId> draft_vocabulary = {};  // empty: all tokens, and no "d2t"
 };
 void write_eagle3_form(const TinyShape& target, const Eagle3Form& form,
                        const std::filesystem::path& directory);

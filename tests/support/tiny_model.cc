@@ -126,6 +126,10 @@ std::string config_json(const TinyShape& shape, ElementType type) {
                                                  : "bfloat16"},
       {"vocab_size", shape.vocabulary_size},
   };
+  if (shape.mask_token != kNoToken) {
+    config["pard_token"] = shape.mask_token;
+    config["spd_type"] = "pard";
+  }
   switch (shape.rope.scaling) {
     case RopeConfig::Scaling::none:
       config["rope_scaling"] = nullptr;

@@ -11,6 +11,7 @@
 
 #include "io/tensor_source.h"
 #include "model/config.h"
+#include "outrider/types.h"
 
 namespace outrider::testing {
 
@@ -28,6 +29,7 @@ struct TinyShape {
   bool attention_bias = false;
   bool mlp_bias = false;
   RopeConfig rope;
+  TokenId mask_token = kNoToken;  // ModelConfig's; kNoToken: none
   // Standard deviation of the logits, about: 0 is a uniform model, 10 a greedy one.
   float logit_spread = 2.5F;
 };

@@ -26,6 +26,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "eagle_version",
     "embed_requires_grad",
     "has_lm_head",
+    "max_window_layers",  // of windows, which a decoder's keys say are used
     "next_layer_regular",
     "num_aux_hidden_states",
     "parallel_draft_heads_num_layers",
@@ -38,6 +39,12 @@ constexpr std::string_view kWithoutMeaning[] = {
 // are 2^20 at most (check_config).
 constexpr std::size_t kMostFeatures = 64;
 
+// speculators' name of P-EAGLE.
+constexpr std::string_view kParallelKind = "peagle";
+
+// Where files name the mask token.
+constexpr const char* kMaskKeys[] = {"ptd_token_id", "mask_token_id", "pard_token"};
+
 // Keys that Reader looks up.
 constexpr std::string_view kRead[] = {
     "aux_hidden_state_layer_ids",
@@ -46,10 +53,14 @@ constexpr std::string_view kRead[] = {
     "eagle_inputs",
     "fc_norm",
     "feature_layers",
+    "mask_token_id",
     "norm_before_fc",
     "norm_before_residual",
     "norm_output",
     "parallel_draft_step",
+    "parallel_drafting",
+    "pard_token",
+    "ptd_token_id",
     "speculators_model_type",
     "target_hidden_size",
     "target_layer_ids",
@@ -62,7 +73,6 @@ struct Fixed {
   bool value;
 };
 constexpr Fixed kFixed[] = {
-    {"parallel_drafting", false},
     {"use_aux_hidden_state", true},
     {"use_input_layernorm_in_first_layer", true},
     {"use_last_layernorm", true},
@@ -96,6 +106,7 @@ class Reader {
     config.norm_before_fc = flag("norm_before_fc", false);
     config.norm_each_feature = flag("fc_norm", false);
     config.norm_output = flag("norm_output", false);
+    config.mask_token = read_mask_token();
     refuse_other_heads();
     return config;
   }
@@ -117,7 +128,9 @@ class Reader {
     }
     if (top_.find("speculators_model_type") != nullptr) {
       const std::string kind = top_.text_or("speculators_model_type", "");
-      if (kind != "eagle3") top_.fail("speculators_model_type", "eagle3", kind);
+      if (kind != "eagle3" && kind != kParallelKind) {
+        top_.fail("speculators_model_type", fmt::format("eagle3 or {}", kParallelKind), kind);
+      }
       if (!top_.section("transformer_layer_config")) {
         top_.fail("transformer_layer_config", "there", "no such key");
       }
@@ -184,6 +197,40 @@ class Reader {
       layers.push_back(layer + first);
     }
     return layers;
+  }
+
+  // Whether the file calls itself P-EAGLE's, beside a mask token.
+  bool is_parallel() const {
+    return flag("parallel_drafting", false) ||
+           top_.text_or("speculators_model_type", "") == kParallelKind;
+  }
+
+  std::optional<TokenId> read_mask_token() const {
+    std::optional<TokenId> mask;
+    for (const char* const key : kMaskKeys) {
+      const ConfigSection& section = section_of(key);
+      if (section.find(key) == nullptr) continue;
+      const TokenId token = section.whole(key);
+      const int n_tokens = target_.vocabulary_size;
+      if (token < 0 || token >= n_tokens) {
+        section.fail(key, fmt::format("a token of the target, 0 to {}", n_tokens - 1),
+                     fmt::format("{}", token));
+      }
+      if (mask && *mask != token) {
+        section.fail(key, fmt::format("{}, as another key names the mask token", *mask),
+                     fmt::format("{}", token));
+      }
+      mask = token;
+    }
+    if (!mask && is_parallel()) {
+      section_of(kMaskKeys[0])
+          .fail(kMaskKeys[0], "there (or mask_token_id or pard_token)", "no such key");
+    }
+    if (mask && !flag("parallel_drafting", true)) {
+      section_of("parallel_drafting")
+          .fail("parallel_drafting", "true beside a mask token", "false");
+    }
+    return mask;
   }
 
   void refuse_other_heads() const {

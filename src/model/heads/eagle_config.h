@@ -3,9 +3,11 @@
 #define OUTRIDER_MODEL_HEADS_EAGLE_CONFIG_H_
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "model/config.h"
+#include "outrider/types.h"
 
 namespace outrider {
 
@@ -15,8 +17,9 @@ namespace outrider {
 // - DeepSpec's: beside them "target_layer_ids";
 // - speculators' (vLLM's): "speculators_model_type", the decoder's keys in
 //   "transformer_layer_config".
+// P-EAGLE's mask token is "ptd_token_id" (vLLM), "mask_token_id" (speculators) or "pard_token".
 struct EagleConfig {
-  ModelConfig layer;  // of one layer; its vocabulary is the target's
+  ModelConfig layer;  // of a layer; its vocabulary is the target's
 
   // EAGLE. What of its row's two inputs a head reads: both, but for trained ablations.
   bool reads_states = true;
@@ -28,6 +31,10 @@ struct EagleConfig {
   bool norm_before_fc = false;        // one norm over the joined hidden states, "input_norm"
   bool norm_each_feature = false;     // a norm of each hidden state, "fc_norm.I"
   bool norm_output = false;           // the next row reads the normed state
+
+  // P-EAGLE. The token of the rows that stand for tokens to come; none: the head drafts step by
+  // step.
+  std::optional<TokenId> mask_token = std::nullopt;
 };
 
 // Reads config.json in `directory` for a target of that shape. Throws Error naming file and key on

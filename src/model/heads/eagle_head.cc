@@ -13,8 +13,8 @@
 #include "model/heads/draft_vocabulary.h"
 #include "model/heads/eagle_config.h"
 #include "model/heads/head_weights.h"
+#include "model/heads/layered_head.h"
 #include "model/heads/medusa_heads.h"
-#include "model/heads/one_layer_head.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
 
@@ -48,9 +48,6 @@ HeadFiles open_head(const std::filesystem::path& path, const ModelConfig& target
   };
   require_same("width", layer.dim, target.dim);
   require_same("vocabulary", layer.vocabulary_size, target.vocabulary_size);
-  if (layer.n_layers != 1) {
-    throw Error(kOperation, path.string(), "one layer", fmt::format("{}", layer.n_layers));
-  }
   files.source = open_safetensors_directory(path);
   return files;
 }
@@ -60,10 +57,10 @@ struct EagleWeights {
   Linear fc;  // (dim, inputs)
 };
 
-class EagleHead final : public OneLayerHead {
+class EagleHead final : public LayeredHead {
  public:
   EagleHead(Parts parts, Linear fc, SharedOutput output, const EagleConfig& config)
-      : OneLayerHead(std::move(parts)),
+      : LayeredHead(std::move(parts)),
         fc_(std::move(fc)),
         output_(std::move(output)),
         feature_layers_{this->parts().target->config().n_layers} {
@@ -73,7 +70,7 @@ class EagleHead final : public OneLayerHead {
       if (config.reads_states) read.push_back({inputs.state, nullptr});
       pass.linear_into(pass.stream(), pass.join(read), fc_);
       pass.begin_layer(0);
-      compose_pre_norm(pass, this->parts().layer);  // there is no norm before attention
+      compose_pre_norm(pass, this->parts().layers.front());  // there is no norm before attention
     });
   }
 
@@ -93,21 +90,22 @@ class EagleHead final : public OneLayerHead {
 };
 
 struct Eagle3Weights {
-  DecoderLayer layer;  // its attention norm is the embedding's
-  Linear fc;           // (dim, hidden states read * dim)
+  std::vector<DecoderLayer> layers;  // the first one's attention norm is the embedding's
+  Linear fc;                         // (dim, hidden states read * dim)
   // Of what fc reads, one after the other; each a norm over all of it or (dim) for each state.
   std::vector<std::vector<Norm>> feature_norms;
-  Norm state_norm;  // (dim)
-  Norm head_norm;   // (dim)
-  Linear head;      // (draft vocabulary, dim)
+  Norm state_norm;                 // (dim)
+  Norm head_norm;                  // (dim)
+  Linear head;                     // (draft vocabulary, dim)
+  std::vector<float> mask_hidden;  // as fc reads them; empty where the head drafts step by step
 };
 
-class Eagle3Head final : public OneLayerHead {
+class Eagle3Head final : public LayeredHead {
  public:
-  // The weights but those of the layer, which are among the parts.
+  // The weights but those of the layers, which are among the parts.
   Eagle3Head(Parts parts, Eagle3Weights weights, EagleConfig config,
              std::vector<TokenId> draft_vocabulary)
-      : OneLayerHead(std::move(parts)),
+      : LayeredHead(std::move(parts)),
         weights_(std::move(weights)),
         config_(std::move(config)),
         draft_vocabulary_(std::move(draft_vocabulary)) {
@@ -127,9 +125,15 @@ class Eagle3Head final : public OneLayerHead {
                       weights_.head.matrix, draft_vocabulary_,
                       this->parts().config.vocabulary_size);
     say_.pass.emplace(say.take(), this->parts().machine);
+
+    if (!config_.mask_token) return;
+    mask_ = {.token = *config_.mask_token,
+             .state = std::vector<float>(static_cast<std::size_t>(config_.layer.dim))};
+    Eagle3Head::read(weights_.mask_hidden, mask_.state);
   }
 
   std::span<const int> feature_layers() const override { return config_.feature_layers; }
+  const Mask* mask() const override { return config_.mask_token ? &mask_ : nullptr; }
 
   void read(std::span<const float> features, std::span<float> states) override {
     fuse_.run(normed(features), static_cast<int>(states.size()) / config_.layer.dim, {});
@@ -153,17 +157,21 @@ class Eagle3Head final : public OneLayerHead {
   };
 
   void compose(PassBuilder& pass, const Inputs& inputs) {
-    const DecoderLayer& layer = parts().layer;
+    const DecoderLayer& first = parts().layers.front();
     Rows state = inputs.state;
     const Norm* norm = &weights_.state_norm;
     if (config_.norm_before_residual) state = pass.norm(state, *std::exchange(norm, nullptr));
-    const op::Normalise::Part joined[] = {{inputs.embedding, &layer.before_attention},
+    const op::Normalise::Part joined[] = {{inputs.embedding, &first.before_attention},
                                           {state, norm}};
     const Rows read = pass.join(joined);
     pass.copy(state, pass.stream());
     pass.begin_layer(0);
-    pass.add(pass.attention(read, layer.attention));
-    pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
+    pass.add(pass.attention(read, first.attention));
+    pass.add(pass.gated_mlp(pass.norm(pass.stream(), first.before_mlp), first.mlp));
+    for (std::size_t i = 1; i < parts().layers.size(); ++i) {
+      pass.begin_layer(static_cast<int>(i));
+      compose_pre_norm(pass, parts().layers[i]);
+    }
   }
 
   // features (n, width of fc's input) behind the norms that the head has for them, if any.
@@ -194,15 +202,16 @@ class Eagle3Head final : public OneLayerHead {
   EagleConfig config_;
   std::vector<TokenId> draft_vocabulary_;  // the target's id of each draft id
   Norm no_norm_;
+  Mask mask_;                  // where the head has one
   RowsPass fuse_;              // hidden states to a state
   RowsPass say_;               // a state to logits
   std::vector<float> normed_;  // hidden states, reused
 };
 
-// What both kinds of head are made of, but the layer.
-OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, WeightLoader& loader,
-                             const LoadOptions& options) {
-  OneLayerHead::Parts parts;
+// What both kinds of head are made of, but the layers.
+LayeredHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, WeightLoader& loader,
+                            const LoadOptions& options) {
+  LayeredHead::Parts parts;
   parts.config = files.config.layer;
   parts.target = &target;
   parts.machine = {.table = loader.options().table,
@@ -221,11 +230,17 @@ OneLayerHead::Parts parts_of(const HeadFiles& files, LanguageModel& target, Weig
 std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& target,
                                         WeightLoader& loader, const LoadOptions& options) {
   const EagleConfig& config = files.config;
-  if (config.norm_before_residual || config.norm_before_fc || config.norm_each_feature ||
-      config.norm_output) {
+  const bool has_norms = config.norm_before_residual || config.norm_before_fc ||
+                         config.norm_each_feature || config.norm_output;
+  if (has_norms || config.mask_token) {
     throw Error(kOperation, files.source->description(),
-                "a tensor midlayer.hidden_norm.weight, as config.json speaks of EAGLE-3's norms",
+                fmt::format("a tensor midlayer.hidden_norm.weight, as config.json speaks of {}",
+                            has_norms ? "EAGLE-3's norms" : "P-EAGLE's mask token"),
                 "none");
+  }
+  if (config.layer.n_layers != 1) {
+    throw Error(kOperation, files.source->description(), "one layer",
+                fmt::format("{}", config.layer.n_layers));
   }
   const int dim = config.layer.dim;
   const int n_read = (config.reads_states ? 1 : 0) + (config.reads_tokens ? 1 : 0);
@@ -235,8 +250,8 @@ std::unique_ptr<FeatureHead> load_eagle(const HeadFiles& files, LanguageModel& t
     walk.require_all_read_below("layers.");
     return read;
   });
-  OneLayerHead::Parts parts = parts_of(files, target, loader, options);
-  parts.layer = std::move(weights.layer);
+  LayeredHead::Parts parts = parts_of(files, target, loader, options);
+  parts.layers.push_back(std::move(weights.layer));
   return std::make_unique<EagleHead>(std::move(parts), std::move(weights.fc),
                                      SharedOutput(target, loader.options()), config);
 }
@@ -257,6 +272,34 @@ std::vector<std::vector<Norm>> feature_norms_of(WeightLoader& loader, const Eagl
   return stages;
 }
 
+// The first layer reads an embedding and a state; the others are plain.
+std::vector<DecoderLayer> layers_of(WeightLoader& loader, const ModelConfig& config,
+                                    const std::string& prefix) {
+  std::vector<DecoderLayer> layers;
+  layers.push_back(layer_of(loader, config, prefix, {.attention_width = 2 * config.dim}));
+  for (int i = 1; i < config.n_layers; ++i) {
+    layers.push_back(layer_of(loader, config, fmt::format("layers.{}.", i)));
+  }
+  return layers;
+}
+
+// Stored as one row of one text, (1, 1, hidden states * dim).
+std::vector<float> mask_hidden_of(WeightLoader& loader, const TensorSource& source,
+                                  const EagleConfig& config) {
+  constexpr const char* kName = "mask_hidden";
+  if (!config.mask_token) {
+    if (!loader.has(kName)) return {};
+    throw Error(kOperation, source.description(),
+                "a mask token in config.json (ptd_token_id, mask_token_id or pard_token) beside "
+                "the tensor mask_hidden",
+                "none");
+  }
+  const auto n = static_cast<int>(config.feature_layers.size()) * config.layer.dim;
+  std::vector<float> hidden(static_cast<std::size_t>(n));
+  decode_rows(loader.tensor(kName, {1, 1, n}), 0, 1, hidden);
+  return hidden;
+}
+
 std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, const std::string& prefix,
                                          LanguageModel& target, WeightLoader& loader,
                                          const LoadOptions& options) {
@@ -273,17 +316,19 @@ std::unique_ptr<FeatureHead> load_eagle3(const HeadFiles& files, const std::stri
       read_draft_vocabulary(*files.source, config.layer.vocabulary_size, kOperation);
   Eagle3Weights weights = loader.run([&](WeightLoader& walk) {
     Eagle3Weights read{
-        .layer = layer_of(walk, config.layer, prefix, {.attention_width = 2 * dim}),
+        .layers = layers_of(walk, config.layer, prefix),
         .fc = walk.linear("fc", dim, n_features * dim, Bias::if_stored),
         .feature_norms = feature_norms_of(walk, config),
         .state_norm = norm_of(walk, prefix + "hidden_norm.weight", config.layer),
         .head_norm = norm_of(walk, "norm.weight", config.layer),
-        .head = walk.linear("lm_head", static_cast<int>(vocabulary.size()), dim, Bias::never)};
+        .head = walk.linear("lm_head", static_cast<int>(vocabulary.size()), dim, Bias::never),
+        .mask_hidden = mask_hidden_of(walk, *files.source, config)};
     walk.require_all_read_below(prefix);
+    walk.require_all_read_below("layers.");
     return read;
   });
-  OneLayerHead::Parts parts = parts_of(files, target, loader, options);
-  parts.layer = std::move(weights.layer);
+  LayeredHead::Parts parts = parts_of(files, target, loader, options);
+  parts.layers = std::move(weights.layers);
   return std::make_unique<Eagle3Head>(std::move(parts), std::move(weights), config,
                                       std::move(vocabulary));
 }

@@ -1,10 +1,11 @@
-// Heads that draft from a target's hidden states: one decoder layer that reads, at each place, a
-// state and the token after it, and gives the state of the next place and logits for the token
-// behind it.
+// Heads that draft from a target's hidden states: decoder layers, one as a rule, that read, at each
+// place, a state and the token after it, and give the state of the next place and logits for the
+// token behind it.
 #ifndef OUTRIDER_MODEL_HEADS_FEATURE_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_FEATURE_HEAD_H_
 
 #include <span>
+#include <vector>
 
 #include "model/language_model.h"
 
@@ -30,6 +31,15 @@ class FeatureHead : public LanguageModel {
   virtual std::span<const int> feature_layers() const = 0;
   // What the head makes of them: features (n, feature_layers().size() * dim) to states (n, dim).
   virtual void read(std::span<const float> features, std::span<float> states) = 0;
+
+  // What a row reads where neither its state nor its token is known yet.
+  struct Mask {
+    TokenId token = kNoToken;  // of the target's vocabulary
+    std::vector<float> state;  // (dim)
+  };
+  // Of heads that draft all tokens in one pass, by rows of masks: they were never trained to go on
+  // from the states that rows give. Null: the others.
+  virtual const Mask* mask() const { return nullptr; }
 };
 
 }  // namespace outrider

@@ -12,7 +12,7 @@
 #include "io/safetensors.h"
 #include "model/config_section.h"
 #include "model/heads/head_weights.h"
-#include "model/heads/one_layer_head.h"
+#include "model/heads/layered_head.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
 
@@ -31,11 +31,11 @@ struct ModuleWeights {
   Linear join;          // (dim, 2 dim)
 };
 
-class MtpModule final : public OneLayerHead {
+class MtpModule final : public LayeredHead {
  public:
   // The weights but those of the layer, which are among the parts.
   MtpModule(Parts parts, ModuleWeights weights, std::shared_ptr<SharedOutput> output)
-      : OneLayerHead(std::move(parts)),
+      : LayeredHead(std::move(parts)),
         weights_(std::move(weights)),
         output_(std::move(output)),
         feature_layers_{this->parts().target->config().n_layers} {
@@ -44,7 +44,7 @@ class MtpModule final : public OneLayerHead {
                                             {inputs.state, &weights_.state_norm}};
       pass.linear_into(pass.stream(), pass.join(joined), weights_.join);
       pass.begin_layer(0);
-      compose_pre_norm(pass, this->parts().layer);
+      compose_pre_norm(pass, this->parts().layers.front());
     });
   }
 
@@ -143,9 +143,9 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
   const auto output = std::make_shared<SharedOutput>(target, weight_options);
   std::vector<std::unique_ptr<FeatureHead>> heads;
   for (ModuleWeights& weights : all) {
-    OneLayerHead::Parts parts;
+    LayeredHead::Parts parts;
     parts.config = config;
-    parts.layer = std::move(weights.layer);
+    parts.layers.push_back(std::move(weights.layer));
     parts.target = &target;
     parts.machine = {.table = weight_options.table,
                      .kv = kv_kind(options, loader.all_f32()),

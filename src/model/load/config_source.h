@@ -64,8 +64,8 @@ class ConfigSource {
   // Whether the products of that part have biases: config.json's key, or a tensor of GGUF's.
   virtual bool has_bias(const char* hugging_face_key, const char* gguf_tensor) const = 0;
 
-  // bos_token and end_tokens, of a config whose shape is right. Throws Error on ids outside of the
-  // vocabulary.
+  // bos_token, end_tokens and mask_token, of a config whose shape is right. Throws Error on ids
+  // that are no numbers.
   virtual void read_special_tokens(ModelConfig& config) const = 0;
   // The file, for error messages.
   virtual std::string description() const = 0;

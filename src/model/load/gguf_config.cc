@@ -227,6 +227,7 @@ void GgufConfig::read_special_tokens(ModelConfig& config) const {
     return token < config.vocabulary_size ? std::max(token, kNoToken) : kNoToken;
   };
   config.bos_token = token_of("tokenizer.ggml.bos_token_id");
+  config.mask_token = whole_of(file_, "tokenizer.ggml.mask_token_id");
   // End of sequence, end of turn, end of message: chat models end with any of them.
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                           "tokenizer.ggml.eom_token_id"}) {

@@ -83,6 +83,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "return_dict",
     "return_dict_in_generate",
     "sep_token_id",
+    "spd_type",            // which drafter the model was trained to be: "pard"
     "summary_activation",  // this and the following: of a classifier on top
     "summary_first_dropout",
     "summary_proj_to_labels",
@@ -409,6 +410,7 @@ void JsonConfig::read_special_tokens(ModelConfig& config) const {
     }
   };
   read(section_, file_.string());
+  config.mask_token = whole({"pard_token", nullptr});
   const std::filesystem::path file = file_.parent_path() / "generation_config.json";
   if (!is_named(file)) return;
   const Json json = parse_config(file);

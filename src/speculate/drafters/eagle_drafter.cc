@@ -7,6 +7,7 @@
 #include "model/heads/eagle_head.h"
 #include "model/prefill.h"
 #include "speculate/drafter_weights.h"
+#include "speculate/drafters/parallel_eagle_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
@@ -192,10 +193,11 @@ DrafterPlan read_eagle_drafter(const Spec& spec) {
   return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
           .shape = std::make_shared<FixedShape>(eagle1_tree()),
           .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = spec.required_value("eagle:PATH"),
-                   weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
-            return std::make_unique<EagleDrafter>(
-                load_eagle_head(path, *materials.target, weights.options(materials.load)));
+          .make = [path = spec.required_value("eagle:PATH"), weights = DrafterWeights::read(spec)](
+                      const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+            auto head = load_eagle_head(path, *materials.target, weights.options(materials.load));
+            if (head->mask() == nullptr) return std::make_unique<EagleDrafter>(std::move(head));
+            return std::make_unique<ParallelEagleDrafter>(std::move(head));
           }};
 }
 

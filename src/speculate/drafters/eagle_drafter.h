@@ -27,7 +27,7 @@ namespace outrider {
 // Row i of the sequence reads the features of token i and token i + 1. A text of n tokens has rows
 // 0 .. n - 2, of which the last one gives the distribution behind the root. A prompt of one token
 // has none: its first round drafts nothing.
-class EagleDrafter final : public LevelwiseDrafter {
+class EagleDrafter : public LevelwiseDrafter {
  public:
   explicit EagleDrafter(std::unique_ptr<FeatureHead> head);
   ~EagleDrafter() override;
@@ -50,7 +50,7 @@ class EagleDrafter final : public LevelwiseDrafter {
 
   const FeatureHead& head() const { return *head_; }
 
- private:
+ protected:
   struct State {
     QueuedStates states;
     // Of the last draft: which pending row each node is (-1 for those that were not run), and the
@@ -63,14 +63,18 @@ class EagleDrafter final : public LevelwiseDrafter {
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
+  State& state_of(const Context& context) { return states_.at(context.id); }
+  BlockBuilder& blocks() { return blocks_; }
   bool has_room(std::size_t n_tokens) const;
   bool is_ready(const Context& context, const State& state) const;
-  void add_features(const Context& context, State& state, const FeatureRows& features, int n);
   void add_known(const Context& context, const State& state, int n_rows);
-  void add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state);
   void run_blocks();
   void run_known(const Context& context, State& state, int n_rows);
   void keep_rows(State& state, int n_rows);
+
+ private:
+  void add_features(const Context& context, State& state, const FeatureRows& features, int n);
+  void add_nodes(const DraftTree& tree, std::span<const int> nodes, State& state);
 
   std::unique_ptr<FeatureHead> head_;
   std::size_t dim_;

@@ -167,13 +167,15 @@ int ModelDrafter::room_for(const DraftJob& job) {
   return drafting_.length.follows_acceptance ? std::min(room, state.length) : room;
 }
 
-// No pass is wider than one of prefill: what is missing of a long text is run before.
-void ModelDrafter::catch_up(const Context& context, State& state) {
+void ModelDrafter::catch_up(const Context& context, State& state, std::size_t n_more) {
   const std::span<const TokenId> feed = unseen(context, state);
-  if (feed.size() <= static_cast<std::size_t>(kPrefillRows)) return;
-  const std::size_t n_before = (feed.size() - 1) / kPrefillRows * kPrefillRows;
+  constexpr auto kMost = static_cast<std::size_t>(kPrefillRows);
+  if (feed.size() + n_more <= kMost) return;
+  // The root stays.
+  const std::size_t n_before =
+      std::min((feed.size() + n_more - 1) / kMost * kMost, feed.size() - 1);
   outrider::prefill(*model_, *state.sequence, feed.first(n_before), output());
-  count_passes(static_cast<std::int64_t>(n_before / kPrefillRows));
+  count_passes(static_cast<std::int64_t>((n_before + kMost - 1) / kMost));
 }
 
 // The first level runs what was committed since the last draft, up to the root; every further one

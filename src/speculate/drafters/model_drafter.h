@@ -53,7 +53,7 @@ struct ModelDrafting {
 // were run wait in the sequence, and after the round the keys and values of the accepted path stay;
 // only a last token that was proposed but not run, and the verifier's own, are fed when the next
 // draft begins. Where verification asks what follows such a last token, it is run then.
-class ModelDrafter final : public LevelwiseDrafter {
+class ModelDrafter : public LevelwiseDrafter {
  public:
   // Tokens below the smaller of the two vocabulary sizes mean the same to both models (many
   // families pad their output matrix to different sizes); others are never drafted.
@@ -80,7 +80,7 @@ class ModelDrafter final : public LevelwiseDrafter {
 
   const LanguageModel& model() const { return *model_; }
 
- private:
+ protected:
   // One text's state: the model's sequence, and which of its pending nodes each node of the last
   // draft is (-1 for those that were not run).
   struct State {
@@ -92,16 +92,23 @@ class ModelDrafter final : public LevelwiseDrafter {
     bool follows = false;         // the sequence is a copy of the one that judges
     bool asks_at_leaves = false;  // it is needed behind the draft
   };
-  static std::span<const TokenId> unseen(const Context& context, const State& state);
-  std::size_t where_to_begin(const Context& context, const State& state, bool recent_only) const;
-  static void begin_at(State& state, std::size_t n_skipped);
   int prepare(const DraftJob& job) override;
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
+  State& state_of(const Context& context) { return states_.at(context.id); }
+  LanguageModel& run_model() { return *model_; }
+  BlockBuilder& blocks() { return blocks_; }
   bool can_run(std::span<const TokenId> tokens) const;
-  void catch_up(const Context& context, State& state);
+  static std::span<const TokenId> unseen(const Context& context, const State& state);
+  // No pass is wider than one of prefill: what is missing of a long text is run before, so that
+  // n_more rows fit behind the rest.
+  void catch_up(const Context& context, State& state, std::size_t n_more = 0);
+
+ private:
+  std::size_t where_to_begin(const Context& context, const State& state, bool recent_only) const;
+  static void begin_at(State& state, std::size_t n_skipped);
   int room_for(const DraftJob& job);
   void follow(State& state, const Sequence& judged) const;
   static void leave(State& state);

@@ -1,4 +1,4 @@
-#include "model/heads/one_layer_head.h"
+#include "model/heads/layered_head.h"
 
 #include <fmt/format.h>
 
@@ -7,39 +7,34 @@
 #include "outrider/error.h"
 
 namespace outrider {
-namespace {
 
-// The stream behind the head's layer, as feature layers are numbered.
-constexpr int kGivenState[] = {1};
-
-}  // namespace
-
-void OneLayerHead::build(
-    const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
-    const Norm* given_norm) {
+void LayeredHead::build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
+                        const Norm* given_norm) {
   PassBuilder pass(parts_.config.dim);
   inputs_ = {.embedding = pass.buffer(parts_.config.dim), .state = pass.buffer(parts_.config.dim)};
   pass.rope(rope_table(parts_.config));
   compose(pass, inputs_);
   pass.end_layers();
-  pass.leave_feature(kGivenState[0], given_norm);
+  pass.leave_feature(static_cast<int>(parts_.layers.size()), given_norm);
   pass_.emplace(pass.take(), parts_.config, parts_.machine);
 }
 
-Footprint OneLayerHead::footprint() const {
+Footprint LayeredHead::footprint() const {
   Footprint footprint;
   footprint.kernels = parts_.machine.table->name;
   footprint.kv = name_of(parts_.machine.kv);
   footprint.kv_bytes_per_token = pass_->kv_bytes_per_token();
-  for_each_linear(parts_.layer, [&](const Linear& linear) {
-    footprint.weight_bytes += static_cast<std::int64_t>(linear.matrix.packed_bytes());
-    footprint.n_parameters +=
-        static_cast<std::int64_t>(linear.matrix.n_columns()) * linear.matrix.k();
-  });
+  for (const DecoderLayer& layer : parts_.layers) {
+    for_each_linear(layer, [&](const Linear& linear) {
+      footprint.weight_bytes += static_cast<std::int64_t>(linear.matrix.packed_bytes());
+      footprint.n_parameters +=
+          static_cast<std::int64_t>(linear.matrix.n_columns()) * linear.matrix.k();
+    });
+  }
   return footprint;
 }
 
-void OneLayerHead::embed_tokens() {
+void LayeredHead::embed_tokens() {
   if (parts_.embedding == nullptr) {
     parts_.target->embed(tokens_, embeddings_);
     return;
@@ -50,14 +45,14 @@ void OneLayerHead::embed_tokens() {
   }
 }
 
-void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
-                           ForwardOutput& output) {
+void LayeredHead::forward(std::span<const TokenBlock> blocks, const ForwardRequest& request,
+                          ForwardOutput& output) {
   const auto dim = static_cast<std::size_t>(parts_.config.dim);
   if (!request.feature_layers.empty()) {
     throw Error("forward", "feature layers", "none (a head leaves the states it gives)", "some");
   }
   if (!request.skip_layers.empty()) {
-    throw Error("forward", "layers left out", "none (a head has one layer)", "some");
+    throw Error("forward", "layers left out", "none (a head runs whole)", "some");
   }
   for (const TokenBlock& block : blocks) {
     if (block.features.size() != block.tokens.size() * dim) {
@@ -84,7 +79,9 @@ void OneLayerHead::forward(std::span<const TokenBlock> blocks, const ForwardRequ
     }
   }
 
-  pass_->run({.feature_layers = kGivenState, .features = output.features.data()});
+  // The stream behind the last layer, as feature layers are numbered.
+  const int given[] = {static_cast<int>(parts_.layers.size())};
+  pass_->run({.feature_layers = given, .features = output.features.data()});
   asked_states_.clear();
   for (const int row : plan.asked()) {
     const float* state = output.features.data() + static_cast<std::size_t>(row) * dim;

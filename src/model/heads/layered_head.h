@@ -1,6 +1,6 @@
-// What all heads of one decoder layer have in common (feature_head.h).
-#ifndef OUTRIDER_MODEL_HEADS_ONE_LAYER_HEAD_H_
-#define OUTRIDER_MODEL_HEADS_ONE_LAYER_HEAD_H_
+// What heads of decoder layers, one as a rule, have in common (feature_head.h).
+#ifndef OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
+#define OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
 
 #include <functional>
 #include <memory>
@@ -17,11 +17,11 @@
 namespace outrider {
 
 // A head composes its pass (build) and says what becomes of the states it gives (write_logits).
-class OneLayerHead : public FeatureHead {
+class LayeredHead : public FeatureHead {
  public:
   struct Parts {
-    ModelConfig config;  // of the layer; the vocabulary is the target's
-    DecoderLayer layer;
+    ModelConfig config;  // of a layer; the vocabulary is the target's
+    std::vector<DecoderLayer> layers;
     LanguageModel* target = nullptr;  // outlives the head
     // (vocabulary size, dim): the head's own embedding; null: the target's. `source` has its bytes.
     const TensorView* embedding = nullptr;
@@ -42,7 +42,7 @@ class OneLayerHead : public FeatureHead {
     Rows state;      // (n_rows, dim), that goes with it
   };
 
-  explicit OneLayerHead(Parts parts) : parts_(std::move(parts)) {}
+  explicit LayeredHead(Parts parts) : parts_(std::move(parts)) {}
   // compose leaves in the stream the state that each row gives. Once, in the head's constructor:
   // the list refers to the head's weights. given_norm: of the states that rows give; null: none.
   void build(const std::function<void(PassBuilder& pass, const Inputs& inputs)>& compose,
@@ -69,4 +69,4 @@ class OneLayerHead : public FeatureHead {
 
 }  // namespace outrider
 
-#endif  // OUTRIDER_MODEL_HEADS_ONE_LAYER_HEAD_H_
+#endif  // OUTRIDER_MODEL_HEADS_LAYERED_HEAD_H_
