@@ -1,6 +1,7 @@
 #include "speculate/tree_growth.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -32,22 +33,25 @@ void distributions_at(const Context& context, const DraftTree& tree, int node, L
   }
 }
 
-void TreeGrowth::start(const DraftJob& job, int depth) {
+void TreeGrowth::start(const DraftJob& job, int depth, bool may_mix) {
   job_ = &job;
   depth_ = std::min({depth, job.budget.depth, job.shape->depth()});
+  mixes_levels_ = may_mix && job.shape->mixes_levels();
   level_ = 0;
   n_grown_ = 1;
+  floor_ = -std::numeric_limits<double>::infinity();
   const Transform& transform = *job.context->transform;
   needs_raw_ = job.record_raw || (job.shape->uses_log_prob() && transform.greedy());
   // Of one token: the distribution of all would take as long as a small model's layer.
   needs_raw_prob_ = job.stop != nullptr && !needs_raw_ && !transform.keeps_raw();
   nodes_.assign(1, GrowingNode{});
+  nodes_.front().token = job.tree->node(0).token;
   frontier_.clear();
   if (depth_ > 0) job.shape->choose_frontier(nodes_, 0, job.budget.n_nodes, frontier_);
   if (frontier_.empty()) finish();
 }
 
-void TreeGrowth::expand(int node, LogitRow logits) {
+void TreeGrowth::expand(int node, LogitRow logits, double log_trust) {
   DraftTree& tree = *job_->tree;
   const Transform& transform = *job_->context->transform;
   const PenalisedRow penalised = penalised_at(*job_->context, tree, node, logits, penalties_);
@@ -69,10 +73,11 @@ void TreeGrowth::expand(int node, LogitRow logits) {
   const TreeShape::Children children =
       job_->shape->children(nodes_[static_cast<std::size_t>(node)], job_->budget.n_nodes);
   if (job_->shape->siblings() == Siblings::top_ranks || transform.greedy()) {
-    take_top_ranks(node, law, children, penalised.row());
+    take_top_ranks(node, law, children, penalised.row(), log_trust);
   } else {
     sample(node, law, children);
   }
+  nodes_[static_cast<std::size_t>(node)].expanded = true;
 }
 
 void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
@@ -95,20 +100,25 @@ void TreeGrowth::sample(int node, int law, TreeShape::Children children) {
   }
 }
 
-void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children, LogitRow logits) {
+void TreeGrowth::take_top_ranks(int node, int law, TreeShape::Children children, LogitRow logits,
+                                double log_trust) {
   if (children.count == 0) return;
   const bool greedy = job_->context->transform->greedy();
   likeliest_tokens(logits, children.count, tokens_);
   for (std::size_t rank = 0; rank < tokens_.size(); ++rank) {
     // Truncation cuts by rank as well: nothing that follows has a probability either.
     if (!greedy && !(job_->tree->distribution(law).prob(tokens_[rank]) > 0)) return;
+    double log_prob = 0;
+    if (uses_log_prob()) {
+      const double prob = (greedy ? raw_ : job_->tree->distribution(law)).prob(tokens_[rank]);
+      // Rounding must not make a path likelier than its beginning.
+      log_prob = nodes_[static_cast<std::size_t>(node)].log_prob +
+                 std::min(0.0, portable_log(prob) + log_trust);
+      if (log_prob < floor_) return;  // and so are those of all further ranks
+    }
     add(node, law, kPointMass, Draws::with_replacement, tokens_[rank],
         children.first_place + static_cast<int>(rank));
-    if (!job_->shape->uses_log_prob()) continue;
-    const double prob = (greedy ? raw_ : job_->tree->distribution(law)).prob(tokens_[rank]);
-    // Rounding must not make a path likelier than its beginning.
-    nodes_.back().log_prob =
-        nodes_[static_cast<std::size_t>(node)].log_prob + std::min(0.0, portable_log(prob));
+    nodes_.back().log_prob = log_prob;
   }
 }
 
@@ -121,20 +131,37 @@ double TreeGrowth::raw_prob(int law, TokenId token) const {
 
 void TreeGrowth::add(int node, int law, int proposal, Draws draws, TokenId token, int place) {
   job_->tree->add_child(node, token, proposal, draws);
-  nodes_.push_back({.place = place});
-  if (job_->stop != nullptr) {
-    nodes_.back().open = !job_->stop->stop_after(token, raw_prob(law, token));
+  const int depth = nodes_[static_cast<std::size_t>(node)].depth + 1;
+  nodes_.push_back({.place = place, .parent = node, .depth = depth, .token = token});
+  nodes_.back().open = depth < depth_;
+  if (job_->stop != nullptr && job_->stop->stop_after(token, raw_prob(law, token))) {
+    nodes_.back().open = false;
   }
 }
 
 void TreeGrowth::next_level() {
-  const int first = n_grown_;
+  // Also those that the drafter gave no children.
+  for (const int node : frontier_) nodes_[static_cast<std::size_t>(node)].open = false;
+  raise_floor();
+  const int first = mixes_levels_ ? 0 : n_grown_;
   n_grown_ = static_cast<int>(nodes_.size());
   frontier_.clear();
-  if (++level_ < depth_) {
+  if (++level_ < depth_ || mixes_levels_) {
     job_->shape->choose_frontier(nodes_, first, job_->budget.n_nodes, frontier_);
   }
   if (frontier_.empty()) finish();
+}
+
+void TreeGrowth::raise_floor() {
+  const int n_likeliest = job_->shape->n_likeliest(job_->budget.n_nodes);
+  if (n_likeliest < 1 || static_cast<int>(nodes_.size()) <= n_likeliest) return;
+  log_probs_.clear();
+  for (std::size_t node = 1; node < nodes_.size(); ++node) {
+    log_probs_.push_back(nodes_[node].log_prob);
+  }
+  const auto last = log_probs_.begin() + n_likeliest - 1;
+  std::nth_element(log_probs_.begin(), last, log_probs_.end(), std::greater<>());
+  floor_ = *last;
 }
 
 void TreeGrowth::finish() {

@@ -96,6 +96,7 @@ class ModelDrafter final : public LevelwiseDrafter {
   std::size_t where_to_begin(const Context& context, const State& state, bool recent_only) const;
   static void begin_at(State& state, std::size_t n_skipped);
   int prepare(const DraftJob& job) override;
+  bool mixes_levels() const override { return true; }
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
