@@ -54,7 +54,9 @@ void BestShape::choose_frontier(std::span<const GrowingNode> nodes, int first, i
   const auto n_expanded = static_cast<int>(
       std::count_if(nodes.begin(), nodes.end(), [](const GrowingNode& node) { return node.expanded; }));
   int room = kMostDraftNodes - n_expanded;
-  if (first == 0) {
+  if (first > 0) {
+    room = (room + 1) / 2;  // something is left for every further level
+  } else {
     const auto first_open = std::find_if(frontier.begin(), frontier.end(),
                                          [nodes](int node) { return at(nodes, node).open; });
     // Each of the nodes that are not sure yet may have to be expanded, one in each step at least.

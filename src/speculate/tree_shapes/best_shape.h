@@ -23,7 +23,7 @@ namespace outrider {
 // Nodes are chosen by their value, so all are point masses. Equal paths: the shorter first, then
 // the one that has the lower id where they part. At most kMostDraftNodes are expanded, the root
 // among them. A drafter that cannot mix levels expands of each all nodes that could still stay; if
-// these are more than are left, the likeliest, and what stays may then lack a likely path.
+// these are more than half of what is left, the likeliest, and what stays may lack a likely path.
 class BestShape final : public TreeShape {
  public:
   struct Limits {
