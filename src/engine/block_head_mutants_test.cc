@@ -58,9 +58,9 @@ class Spoiling : public ForwardingDrafter {
         if (!stays(static_cast<int>(node))) continue;
         change(static_cast<int>(node), one);
         const auto parent = static_cast<std::size_t>(one.parent);
-        place[node] = tree.add_child(place[parent], one.token,
-                                     one.proposal == kPointMass ? kPointMass : law_of[parent],
-                                     one.draws);
+        place[node] =
+            tree.add_child(place[parent], one.token,
+                           one.proposal == kPointMass ? kPointMass : law_of[parent], one.draws);
       }
       if (!is_expanded) continue;
       law_of[node] = tree.add_distribution();
@@ -75,7 +75,8 @@ class Faithful final : public Spoiling {
  public:
   using Spoiling::Spoiling;
   void spoil(DraftTree& tree) override {
-    remake(tree, [](int) { return true; }, [](int, DraftNode&) {});
+    remake(
+        tree, [](int) { return true; }, [](int, DraftNode&) {});
   }
 };
 
@@ -84,8 +85,9 @@ class KeepsSiblings final : public Spoiling {
  public:
   using Spoiling::Spoiling;
   void spoil(DraftTree& tree) override {
-    remake(tree, [](int) { return true; },
-           [](int, DraftNode& node) { node.draws = Draws::with_replacement; });
+    remake(
+        tree, [](int) { return true; },
+        [](int, DraftNode& node) { node.draws = Draws::with_replacement; });
   }
 };
 
@@ -116,17 +118,17 @@ class LooksAhead final : public Spoiling {
   void spoil(DraftTree& tree) override {
     std::vector<bool> stays;
     for (const DraftNode& node : tree.nodes()) {
-      stays.push_back(node.parent < 0 ||
-                      tree.distribution(node.proposal).prob(node.token) >= 0.35);
+      stays.push_back(node.parent < 0 || tree.distribution(node.proposal).prob(node.token) >= 0.35);
     }
-    remake(tree, [&](int node) { return stays[static_cast<std::size_t>(node)]; },
-           [](int, DraftNode&) {});
+    remake(
+        tree, [&](int node) { return stays[static_cast<std::size_t>(node)]; },
+        [](int, DraftNode&) {});
   }
 };
 
-// The largest error over some worlds. Of the few tokens that the bias leaves, head and target choose
-// the same ones often enough: without it they hardly ever do, and what is never accepted proves
-// nothing.
+// The largest error over some worlds. Of the few tokens that the bias leaves, head and target
+// choose the same ones often enough: without it they hardly ever do, and what is never accepted
+// proves nothing.
 template <class Drafting>
 double error_of(const std::string& spec, const std::string& tree) {
   const auto rule = std::make_shared<ExactRule>();
@@ -134,25 +136,26 @@ double error_of(const std::string& spec, const std::string& tree) {
   double error = 0;
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
     World world = testing::stored_world(seed);
-    const auto head =
-        read_drafter(testing::DrafterFiles::get().spec({"block", spec.c_str()})).make(world.materials);
+    const auto head = read_drafter(testing::DrafterFiles::get().spec({"block", spec.c_str()}))
+                          .make(world.materials);
     Drafting drafter(*head);
-    const Proven proven = prove({.world = &world,
-                                 .drafter = &drafter,
-                                 .acceptance = judging.acceptance.get(),
-                                 .rule = rule.get(),
-                                 .shape = make_tree_shape(tree),
-                                 .sampling = testing::DrafterFiles::get().few_characters(
-                                     {.temperature = 1, .top_k = 3}),
-                                 .n_tokens = 3,
-                                 .first_round_only = true});
+    const Proven proven = prove(
+        {.world = &world,
+         .drafter = &drafter,
+         .acceptance = judging.acceptance.get(),
+         .rule = rule.get(),
+         .shape = make_tree_shape(tree),
+         .sampling = testing::DrafterFiles::get().few_characters({.temperature = 1, .top_k = 3}),
+         .n_tokens = 3,
+         .first_round_only = true});
     EXPECT_GT(proven.n_drafted, 0);
     error = std::max(error, proven.error);
   }
   return error;
 }
 
-constexpr const char* kHeads[] = {"dflash:{dflash}", "dspark:{dspark}", "dspark:{dspark},accept=0.3"};
+constexpr const char* kHeads[] = {"dflash:{dflash}", "dspark:{dspark}",
+                                  "dspark:{dspark},accept=0.3"};
 constexpr const char* kTree = "widths:2,1";
 
 TEST(BlockHeadMutants, NoneIsExact) {

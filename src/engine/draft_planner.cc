@@ -384,10 +384,10 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
   // slope that was measured.
   const double share = of.drafter->traits().further_level;
   const double further = share < 1 ? share : of.further.in_mean_levels();
-  const double a_level = of.drafter->rates_tokens() ? 0
-                                                    : passes_.scale() * further *
-                                                          of.known.levels.seconds(n_drafting) /
-                                                          n_drafting;
+  const double a_level =
+      of.drafter->rates_tokens()
+          ? 0
+          : passes_.scale() * further * of.known.levels.seconds(n_drafting) / n_drafting;
   for (std::size_t depth = 0; depth < priced.prices.size(); ++depth) {
     // The slope over a few rows: costs go in steps.
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);

@@ -159,8 +159,8 @@ void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double dra
   const double n_levels = 1 + further * (drafted.deepest - 1);  // like the first
   const double level = of.known.levels.seconds(drafted.n_texts);
   if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
-    const double a_token = std::max(0.0, draft_seconds - n_levels * level) /
-                           static_cast<double>(drafted.n_behind);
+    const double a_token =
+        std::max(0.0, draft_seconds - n_levels * level) / static_cast<double>(drafted.n_behind);
     const bool is_first = of.known.seconds_a_token <= 0 || of.has_guessed_catch_up;
     of.known.seconds_a_token += (is_first ? 1 : kFollow) * (a_token - of.known.seconds_a_token);
     of.has_guessed_catch_up = level <= 0;

@@ -1,5 +1,7 @@
 // Heads that draft a block as drafters: what they draft against a program of a second reader
 // (tests/golden/make_block_heads_golden.py), and files that do not fit.
+#include "speculate/drafters/block_drafter.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +20,6 @@
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
-#include "speculate/drafters/block_drafter.h"
 #include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/golden_drafts.h"
@@ -337,10 +338,10 @@ class HeadedText {
     const auto sequence = target.open({});
     const TokenBlock block{.sequence = sequence.get(), .tokens = known, .parents = {}};
     ForwardOutput output;
-    target.forward({&block, 1},
-                   {.logits = {.kind = RowSet::Kind::none},
-                    .feature_layers = head_->feature_layers()},
-                   output);
+    target.forward(
+        {&block, 1},
+        {.logits = {.kind = RowSet::Kind::none}, .feature_layers = head_->feature_layers()},
+        output);
     std::vector<float> states(known.size() * dim);
     head_->read(output.features, states);
     const auto of_head = head_->open();
@@ -404,9 +405,9 @@ TEST_F(BlockDrafters, BestTreesAreTheLikeliestPaths) {
             for (TokenId token = 0; token < target_->config().vocabulary_size; ++token) {
               Path longer = path;
               longer.push_back(token);
-              next.emplace_back(log_prob + portable_log(behind.raw.prob(token)) +
-                                    portable_log(behind.confidence),
-                                longer);
+              next.emplace_back(
+                  log_prob + portable_log(behind.raw.prob(token)) + portable_log(behind.confidence),
+                  longer);
             }
           }
           all.insert(all.end(), next.begin(), next.end());
@@ -415,7 +416,8 @@ TEST_F(BlockDrafters, BestTreesAreTheLikeliestPaths) {
         std::partial_sort(all.begin(), all.begin() + kNodes, all.end(),
                           [](const auto& a, const auto& b) { return a.first > b.first; });
         std::vector<Path> expected;
-        for (int i = 0; i < kNodes; ++i) expected.push_back(all[static_cast<std::size_t>(i)].second);
+        for (int i = 0; i < kNodes; ++i)
+          expected.push_back(all[static_cast<std::size_t>(i)].second);
         std::sort(expected.begin(), expected.end());
         if (reading == kWhole || markov.empty()) {
           EXPECT_EQ(grown, expected);
@@ -444,8 +446,8 @@ TEST(BlockDraftersOnThreads, DraftTreesOfTheSameBits) {
   for (const std::string markov : {"", "rnn"}) {
     testing::write_dflash_head(shape, {.config = R"({"block_size": 16})", .markov = markov},
                                directory.path() / "head");
-    for (const TreeShape* const tree_shape : {static_cast<const TreeShape*>(&wide),
-                                              static_cast<const TreeShape*>(&best)}) {
+    for (const TreeShape* const tree_shape :
+         {static_cast<const TreeShape*>(&wide), static_cast<const TreeShape*>(&best)}) {
       std::vector<std::vector<TokenId>> expected;
       std::vector<double> expected_probs;
       for (const int n_threads : {1, 2, 4}) {

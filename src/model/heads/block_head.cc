@@ -85,8 +85,8 @@ double BlockHead::further_slot() const {
   } else {
     n_weights += std::int64_t{dim()} * parts_.config.layers.vocabulary_size;
   }
-  return std::min(1.0, static_cast<double>(parts_.markov->n_weights()) /
-                           static_cast<double>(n_weights));
+  return std::min(1.0,
+                  static_cast<double>(parts_.markov->n_weights()) / static_cast<double>(n_weights));
 }
 
 void BlockHead::read(std::span<const float> features, std::span<float> states) {

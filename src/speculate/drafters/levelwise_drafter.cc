@@ -43,7 +43,7 @@ void LevelwiseDrafter::grow(RowPer row_per) {
       if (row_per == RowPer::listed) row = rows_of_nodes_[listed++];
       if (ends_path(draft, node)) continue;
       const double trust = draft.growth->uses_log_prob() ? log_trust(draft, node) : 0;
-      draft.growth->expand(node, logits(row), trust);
+      draft.growth->expand(node, logits(row), trust, row_per != RowPer::node);
       if (row_per == RowPer::node) ++row;
     }
     if (row_per == RowPer::draft) ++row;

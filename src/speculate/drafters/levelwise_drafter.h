@@ -16,9 +16,10 @@
 namespace outrider {
 
 // A draft takes one pass a level, over the nodes of all texts that the level expands. Where shapes
-// mix levels, a level is a step that expands nodes of several depths. This class owns the loop: which texts draft, how trees grow from logits, when a draft is complete. A
-// subclass keeps what it knows of each text, runs a level, and runs a single node behind which
-// verification asks for a distribution. Not thread-safe.
+// mix levels, a level is a step that expands nodes of several depths. This class owns the loop:
+// which texts draft, how trees grow from logits, when a draft is complete. A subclass keeps what it
+// knows of each text, runs a level, and runs a single node behind which verification asks for a
+// distribution. Not thread-safe.
 class LevelwiseDrafter : public Drafter {
  public:
   ~LevelwiseDrafter() override;
@@ -38,8 +39,9 @@ class LevelwiseDrafter : public Drafter {
     const DraftTree& tree() const { return *job->tree; }
     std::span<const int> frontier() const { return growth->frontier(); }
   };
-  // What a row of logits of a level belongs to; listed: rows_of_nodes() says where each node's
-  // stands, in the order of drafts and nodes; nodes may share one.
+  // What a row of logits of a level belongs to: a node; a draft, whose nodes all have one depth;
+  // or, listed, a depth of a draft: rows_of_nodes() says where each node's stands, in the order of
+  // drafts and nodes.
   enum class RowPer { node, draft, listed };
 
   // Of each row of logits the first n_tokens are drafted from: the tokens that both models know.

@@ -32,7 +32,8 @@ bool comes_before(std::span<const GrowingNode> nodes, int a, int b) {
 void rank(std::span<const GrowingNode> nodes, int count, std::vector<int>& ranked) {
   ranked.clear();
   for (int node = 1; node < static_cast<int>(nodes.size()); ++node) ranked.push_back(node);
-  const auto n_ranked = std::min(static_cast<std::ptrdiff_t>(std::max(count, 0)), std::ssize(ranked));
+  const auto n_ranked =
+      std::min(static_cast<std::ptrdiff_t>(std::max(count, 0)), std::ssize(ranked));
   std::partial_sort(ranked.begin(), ranked.begin() + n_ranked, ranked.end(),
                     [nodes](int a, int b) { return comes_before(nodes, a, b); });
   ranked.resize(static_cast<std::size_t>(n_ranked));
@@ -51,8 +52,8 @@ void BestShape::choose_frontier(std::span<const GrowingNode> nodes, int first, i
   }
   // What lies behind the last of those that stay would not stay.
   rank(nodes, n_kept - 1, frontier);
-  const auto n_expanded = static_cast<int>(
-      std::count_if(nodes.begin(), nodes.end(), [](const GrowingNode& node) { return node.expanded; }));
+  const auto n_expanded = static_cast<int>(std::count_if(
+      nodes.begin(), nodes.end(), [](const GrowingNode& node) { return node.expanded; }));
   int room = kMostDraftNodes - n_expanded;
   if (first > 0) {
     room = (room + 1) / 2;  // something is left for every further level
@@ -63,9 +64,8 @@ void BestShape::choose_frontier(std::span<const GrowingNode> nodes, int first, i
     const auto n_unsure = n_kept - 1 - static_cast<int>(first_open - frontier.begin());
     room = std::min(room - n_unsure + 1, kAtOnce);
   }
-  std::erase_if(frontier, [&](int node) {
-    return node < first || !at(nodes, node).open || room-- <= 0;
-  });
+  std::erase_if(frontier,
+                [&](int node) { return node < first || !at(nodes, node).open || room-- <= 0; });
   std::sort(frontier.begin(), frontier.end());
 }
 
