@@ -24,11 +24,12 @@ namespace {
 
 // Seconds, by a clock that only the simulation moves.
 struct Costs {
-  double pass = 1;         // of one row
-  double row = 0.05;       // each further one
-  double level = 0.2;      // of a draft
-  double further = 1;      // each further level, in first ones
-  double catch_up = 0.05;  // a token that the drafter has not seen
+  double pass = 1;           // of one row
+  double row = 0.05;         // each further one
+  double level = 0.2;        // of a draft
+  double further = 1;        // each further level, in first ones
+  bool says_further = true;  // DrafterTraits::further_level
+  double catch_up = 0.05;    // a token that the drafter has not seen
 };
 
 // A small model, as far as the planner can tell.
@@ -87,7 +88,7 @@ class World {
   // of_recent: the share of the drafts of a text that was begun late that stand beside others.
   explicit World(const Costs& costs, double of_recent = 1)
       : planner([this] { return clock_; }), costs_(costs), of_recent_(of_recent) {
-    drafter.further = costs.further;
+    if (costs.says_further) drafter.further = costs.further;
     std::vector<PassTimes::Measured> measured;
     for (const int rows : {1, 2, 4, 8, 16, 32}) measured.push_back({rows, pass(rows)});
     planner.set_passes(PassTimes(measured));
@@ -240,6 +241,7 @@ TEST(DraftPlanner, IsAboutAsFastAsTheBestFixedLength) {
 }
 
 // A head that drafts a block in one pass: its first level costs what all of them do, or nearly.
+// Where the best length gains less than a fifth, planned drafts may stay off.
 TEST(DraftPlanner, KnowsThatFurtherLevelsOfABlockCostLittle) {
   for (const double further : {0.0, 0.03}) {
     for (const double level : {0.1, 0.4, 0.9}) {
@@ -247,11 +249,21 @@ TEST(DraftPlanner, KnowsThatFurtherLevelsOfABlockCostLittle) {
         const Costs costs{
             .pass = 1, .row = 0.02, .level = level, .further = further, .catch_up = 0.01};
         const auto acceptance = [mean](std::int64_t) { return mean; };
-        const double best = std::max(1.0, best_fixed(costs, acceptance));
-        EXPECT_GT(speed(costs, acceptance), 0.97 * best) << further << " " << level << " " << mean;
+        const double best = best_fixed(costs, acceptance);
+        EXPECT_GT(speed(costs, acceptance), best > 1.2 ? 0.96 * best : 0.98)
+            << further << " " << level << " " << mean;
       }
     }
   }
+}
+
+// Taken for a head each level of which costs what the mean level does, it drafts worse.
+TEST(DraftPlanner, IsSlowerIfItDoesNotKnowThatFurtherLevelsCostLittle) {
+  Costs costs{.pass = 1, .row = 0.02, .level = 0.9, .further = 0, .catch_up = 0.01};
+  const auto acceptance = [](std::int64_t) { return 0.8; };
+  const double knowing = speed(costs, acceptance);
+  costs.says_further = false;
+  EXPECT_GT(knowing, 1.02 * speed(costs, acceptance));
 }
 
 TEST(DraftPlanner, ComesBackWithin64Tokens) {
