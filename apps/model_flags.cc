@@ -71,13 +71,14 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   SpeculationOptions& speculation = flags.speculation;
   add_filled_text(
       app, "--tree", speculation.tree, "SPEC",
-      "auto, own or a shape (chain:, widths:, static:, dynamic: or sequoia:)",
+      "auto, own or a shape (chain:, widths:, static:, dynamic:, best: or sequoia:)",
       "Shape of a draft: auto (as deep as pays by what passes cost here and by what was accepted "
       "lately, down to no draft; with a temperature judged by coupled unless --verify says "
       "otherwise); own (the drafter's, always: chain:length=5 for a model); chain:length=K; "
       "widths:4,2,2 (children of each node, level by level); "
       "static:eagle1, static:medusa or static:file=FILE (a tree by ranks); "
       "dynamic:total=60,depth=7,topk=10 (where the drafter is confident); "
+      "best:nodes=60,depth=16 (the likeliest paths of all); "
       "sequoia:profile=FILE[,budget=N,depth=D] (the best by what outrider tune tree measured). "
       "widths and static take siblings=without, with or top: drawn without or with replacement, or "
       "the likeliest tokens (default: auto in generate and chat, own elsewhere)")

@@ -208,6 +208,7 @@ void DraftPlanner::plan_option(const Text& text, PlannedText& planned, OfRound& 
   of_round.rates = text.adaptive && drafter->rates_tokens();
   planned.ends_itself = of_round.rates || (shape->is_chain() && drafter->traits().has_draft_prob);
   planned.drafter = static_cast<int>(at);
+  planned.further_level = drafter->traits().further_level;
   plan_whole(text, planned, of_round);
   // Where the law looks at the draft, another beginning would give another text.
   const Acceptance& acceptance = *stream.drafting.acceptance;
@@ -379,11 +380,14 @@ const PayingStop::Prices& DraftPlanner::prices(OfDrafter& of, int n_drafting, in
   priced.of_what = of_what;
   priced.rate = rate;
   priced.n_rounds = 0;
-  // What is looked up has been found by then.
-  const double a_level = of.drafter->rates_tokens()
-                             ? 0
-                             : passes_.scale() * of.further.in_mean_levels() *
-                                   of.known.levels.seconds(n_drafting) / n_drafting;
+  // What is looked up has been found by then. What is known of a drafter's levels is better than a
+  // slope that was measured.
+  const double share = of.drafter->traits().further_level;
+  const double further = share < 1 ? share : of.further.in_mean_levels();
+  const double a_level =
+      of.drafter->rates_tokens()
+          ? 0
+          : passes_.scale() * further * of.known.levels.seconds(n_drafting) / n_drafting;
   for (std::size_t depth = 0; depth < priced.prices.size(); ++depth) {
     // The slope over a few rows: costs go in steps.
     const int before = n_rows + n_drafting * (static_cast<int>(depth) + n_before);

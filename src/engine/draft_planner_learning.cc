@@ -38,7 +38,7 @@ void DraftPlanner::learn(std::span<const Text> texts, const RoundTimes& times,
       if (of_round_[i].limit == 0 || tree.n_drafted() == 0) continue;
       ++drafted.n_texts;
       drafted.n_nodes += tree.n_nodes() - 1;
-      drafted.deepest = std::max(drafted.deepest, tree.node(tree.n_drafted()).depth);
+      drafted.deepest = std::max(drafted.deepest, tree.depth());
       drafted.n_behind += of_round_[i].n_behind;
     }
     OfDrafter& of = drafters_[drafter];
@@ -155,17 +155,19 @@ void DraftPlanner::learn_costs(OfDrafter& of, const Drafted& drafted, double dra
     return;
   }
   if (drafted.deepest == 0) return;
+  const double further = of.drafter->traits().further_level;
+  const double n_levels = 1 + further * (drafted.deepest - 1);  // like the first
   const double level = of.known.levels.seconds(drafted.n_texts);
   if (drafted.n_behind > kFewBehind * static_cast<std::size_t>(drafted.n_texts)) {
-    const double a_token = std::max(0.0, draft_seconds - drafted.deepest * level) /
-                           static_cast<double>(drafted.n_behind);
+    const double a_token =
+        std::max(0.0, draft_seconds - n_levels * level) / static_cast<double>(drafted.n_behind);
     const bool is_first = of.known.seconds_a_token <= 0 || of.has_guessed_catch_up;
     of.known.seconds_a_token += (is_first ? 1 : kFollow) * (a_token - of.known.seconds_a_token);
     of.has_guessed_catch_up = level <= 0;
     return;
   }
-  if (level > 0) of.further.add(drafted.deepest, draft_seconds / level);
-  of.known.levels.add(drafted.n_texts, draft_seconds / drafted.deepest);
+  if (level > 0) of.further.add(n_levels, draft_seconds / level);
+  of.known.levels.add(drafted.n_texts, draft_seconds / n_levels);
 }
 
 }  // namespace outrider

@@ -24,17 +24,21 @@ namespace {
 
 // Seconds, by a clock that only the simulation moves.
 struct Costs {
-  double pass = 1;         // of one row
-  double row = 0.05;       // each further one
-  double level = 0.2;      // of a draft
-  double catch_up = 0.05;  // a token that the drafter has not seen
+  double pass = 1;           // of one row
+  double row = 0.05;         // each further one
+  double level = 0.2;        // of a draft
+  double further = 1;        // each further level, in first ones
+  bool says_further = true;  // DrafterTraits::further_level
+  double catch_up = 0.05;    // a token that the drafter has not seen
 };
 
 // A small model, as far as the planner can tell.
 class FakeDrafter final : public Drafter {
  public:
   std::string_view name() const override { return "fake"; }
-  DrafterTraits traits() const override { return {.has_draft_prob = true}; }
+  DrafterTraits traits() const override {
+    return {.has_draft_prob = true, .further_level = further};
+  }
   bool catches_up() const override { return true; }
   std::optional<double> foreseen(const Context& context, std::size_t n_tokens) override {
     return foresees ? foresees(context.tokens.size(), n_tokens) : std::optional<double>();
@@ -60,6 +64,7 @@ class FakeDrafter final : public Drafter {
   void end(SequenceId) override {}
   std::int64_t n_passes() const override { return 0; }
 
+  double further = 1;
   std::size_t n_seen = 0;     // the text's tokens up to here, but for n_skipped
   std::size_t n_skipped = 0;  // before them, of a text that it began late
   std::size_t n_recent = 64;
@@ -83,6 +88,7 @@ class World {
   // of_recent: the share of the drafts of a text that was begun late that stand beside others.
   explicit World(const Costs& costs, double of_recent = 1)
       : planner([this] { return clock_; }), costs_(costs), of_recent_(of_recent) {
+    if (costs.says_further) drafter.further = costs.further;
     std::vector<PassTimes::Measured> measured;
     for (const int rows : {1, 2, 4, 8, 16, 32}) measured.push_back({rows, pass(rows)});
     planner.set_passes(PassTimes(measured));
@@ -161,7 +167,7 @@ class World {
       const double spread = 0.7 * std::min(mean, 1 - mean);
       const double prob = uniform(random_) < 0.5 ? mean + spread : mean - spread;
       stream.tree.add_child(depth - 1, 1, kPointMass);
-      times.draft += costs_.level;
+      times.draft += costs_.level * (depth == 1 ? 1 : costs_.further);
       stands = stands && uniform(random_) < prob;
       if (stands) stream.verdict.path.push_back(depth);
       // A bad drafter is as sure of itself as a good one.
@@ -232,6 +238,32 @@ TEST(DraftPlanner, IsAboutAsFastAsTheBestFixedLength) {
       EXPECT_GT(speed(costs, acceptance), 0.97 * best) << costs.level << " " << mean;
     }
   }
+}
+
+// A head that drafts a block in one pass: its first level costs what all of them do, or nearly.
+// Where the best length gains less than a fifth, planned drafts may stay off.
+TEST(DraftPlanner, KnowsThatFurtherLevelsOfABlockCostLittle) {
+  for (const double further : {0.0, 0.03}) {
+    for (const double level : {0.1, 0.4, 0.9}) {
+      for (const double mean : {0.4, 0.6, 0.8, 0.95}) {
+        const Costs costs{
+            .pass = 1, .row = 0.02, .level = level, .further = further, .catch_up = 0.01};
+        const auto acceptance = [mean](std::int64_t) { return mean; };
+        const double best = best_fixed(costs, acceptance);
+        EXPECT_GT(speed(costs, acceptance), best > 1.2 ? 0.96 * best : 0.98)
+            << further << " " << level << " " << mean;
+      }
+    }
+  }
+}
+
+// Taken for a head each level of which costs what the mean level does, it drafts worse.
+TEST(DraftPlanner, IsSlowerIfItDoesNotKnowThatFurtherLevelsCostLittle) {
+  Costs costs{.pass = 1, .row = 0.02, .level = 0.9, .further = 0, .catch_up = 0.01};
+  const auto acceptance = [](std::int64_t) { return 0.8; };
+  const double knowing = speed(costs, acceptance);
+  costs.says_further = false;
+  EXPECT_GT(knowing, 1.02 * speed(costs, acceptance));
 }
 
 TEST(DraftPlanner, ComesBackWithin64Tokens) {

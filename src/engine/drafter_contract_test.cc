@@ -55,7 +55,7 @@ constexpr Way kPlanned[] = {{"", "coupled", true}, {"widths:3,2,1", "coupled", t
 std::vector<Way> ways() {
   std::vector<Way> all;
   for (const char* tree : {"", "chain:length=1", "chain:length=5", "widths:3,2,1", "static:eagle1",
-                           "dynamic:total=20,depth=5,topk=4"}) {
+                           "dynamic:total=20,depth=5,topk=4", "best:nodes=20,depth=5"}) {
     for (const char* verify : {"exact", "traversal", "coupled"}) all.push_back({tree, verify});
   }
   all.push_back({"chain:length=4", "block"});

@@ -75,6 +75,7 @@ std::vector<Tree> trees() {
           {"widths", "widths:2,1"},
           {"static", "static:file=" + ranks.string()},
           {"dynamic", "dynamic:total=4,depth=3,topk=2"},
+          {"best", "best:nodes=4,depth=3"},
           {"sequoia", "sequoia:profile=" + profile.string()}};
 }
 
@@ -326,7 +327,7 @@ TEST_P(DeepDrafts, AreExact) {
   const DrafterCase& drafter_case = GetParam();
   const DrafterPlan plan = testing::plan_of(drafter_case);
   for (const std::string tree : {"", "chain:length=3", "widths:2,1,1", "widths:2,1,1,siblings=with",
-                                 "dynamic:total=6,depth=3,topk=3"}) {
+                                 "dynamic:total=6,depth=3,topk=3", "best:nodes=7,depth=3"}) {
     const auto shape = tree.empty() ? own_shape(plan) : make_tree_shape(tree);
     for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
       if (verify == "block" && !shape->is_chain()) continue;

@@ -35,8 +35,8 @@ TEST_P(DrafterState, IsThatOfOneRebuiltFromScratch) {
   const DrafterPlan plan = testing::plan_of(GetParam());
   const MakeDrafter make = [&plan](const World& world) { return plan.make(world.materials); };
   std::uint32_t seed = 1;
-  for (const std::string tree :
-       {"", "chain:length=3", "widths:3,2,1", "static:eagle1", "dynamic:total=9,depth=4,topk=3"}) {
+  for (const std::string tree : {"", "chain:length=3", "widths:3,2,1", "static:eagle1",
+                                 "dynamic:total=9,depth=4,topk=3", "best:nodes=12,depth=4"}) {
     for (const SamplingParams& sampling :
          {SamplingParams{.temperature = 1}, SamplingParams{.temperature = 0},
           SamplingParams{.temperature = 0.8, .repetition_penalty = 1.3}}) {

@@ -16,6 +16,7 @@
 #include "io/strict_json.h"
 #include "outrider/error.h"
 #include "outrider/tune.h"
+#include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
@@ -170,7 +171,7 @@ std::vector<int> read_rank_tree(const std::filesystem::path& file) {
 std::shared_ptr<const TreeShape> make_tree_shape(const std::string& text) {
   if (text.empty()) return chain_shape(kDefaultDraftLength);
   const Spec spec = Spec::parse("tree", text);
-  spec.require_name({"chain", "widths", "static", "dynamic", "sequoia"});
+  spec.require_name({"chain", "widths", "static", "dynamic", "best", "sequoia"});
   if (spec.name() == "widths") {
     spec.require_keys({"siblings"});
     return std::make_shared<FixedShape>(tree_of_widths(spec, text), read_siblings(spec));
@@ -187,6 +188,13 @@ std::shared_ptr<const TreeShape> make_tree_shape(const std::string& text) {
   if (spec.name() == "chain") {
     spec.require_keys({"length"});
     return chain_shape(spec.integer("length", 1, kMostDraftNodes).value_or(kDefaultDraftLength));
+  }
+  if (spec.name() == "best") {
+    spec.require_keys({"nodes", "depth"});
+    BestShape::Limits limits;
+    limits.nodes = spec.integer("nodes", 1, kMostDraftNodes).value_or(limits.nodes);
+    limits.depth = spec.integer("depth", 1, kMostDraftNodes).value_or(limits.depth);
+    return std::make_shared<BestShape>(limits);
   }
   spec.require_keys({"total", "depth", "topk"});
   DynamicShape::Limits limits;

@@ -12,9 +12,9 @@
 namespace outrider {
 
 // "chain:length=K", "widths:4,2,2", "static:eagle1", "static:medusa", "static:file=F",
-// "dynamic:total=,depth=,topk=", "sequoia:profile=F,budget=,depth="; "widths" and "static" take
-// "siblings=without|with|top". Empty is chain:length=5. Throws UsageError for what cannot be meant,
-// Error for a file that cannot be read or does not hold what it should.
+// "dynamic:total=,depth=,topk=", "best:nodes=,depth=", "sequoia:profile=F,budget=,depth="; "widths"
+// and "static" take "siblings=without|with|top". Empty is chain:length=5. Throws UsageError for
+// what cannot be meant, Error for a file that cannot be read or does not hold what it should.
 std::shared_ptr<const TreeShape> make_tree_shape(const std::string& spec);
 
 // A tree in JSON: a list of nodes, each a list of ranks that lead to it from the root, as in

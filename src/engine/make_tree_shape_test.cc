@@ -45,7 +45,10 @@ TEST(MakeTreeShape, EveryKind) {
                          {"static:eagle1", 25, 5, false, kWithout},
                          {"static:medusa,siblings=top", 63, 4, false, Siblings::top_ranks},
                          {"dynamic", 60, 7, false, Siblings::top_ranks},
-                         {"dynamic:total=9,depth=3,topk=2", 9, 3, false, Siblings::top_ranks}}) {
+                         {"dynamic:total=9,depth=3,topk=2", 9, 3, false, Siblings::top_ranks},
+                         {"best", 60, 16, false, Siblings::top_ranks},
+                         {"best:nodes=255,depth=3", 255, 3, false, Siblings::top_ranks},
+                         {"best:nodes=1", 1, 16, true, Siblings::top_ranks}}) {
     const auto shape = make_tree_shape(one.spec);
     EXPECT_EQ(shape->n_nodes(), one.n_nodes) << one.spec;
     EXPECT_EQ(shape->depth(), one.depth) << one.spec;
@@ -77,7 +80,10 @@ TEST(MakeTreeShape, SaysWhatIsWrong) {
                                            {"static:eagle1,file=x", "static:file=FILE"},
                                            {"dynamic:60", "key=value after the colon"},
                                            {"dynamic:siblings=with", "total, depth, topk"},
-                                           {"dynamic:topk=100", "below 255, got 600"}}) {
+                                           {"dynamic:topk=100", "below 255, got 600"},
+                                           {"best:60", "key=value after the colon"},
+                                           {"best:total=60", "keys among nodes, depth"},
+                                           {"best:nodes=256", "from 1 to 255, got 256"}}) {
     const std::string message = message_of(one.spec);
     EXPECT_EQ(message.find("usage: [read tree] "), 0U) << message;
     EXPECT_NE(message.find(one.named), std::string::npos) << message;

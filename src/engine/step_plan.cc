@@ -134,10 +134,11 @@ void StepPlanner::take(const Deeper& deeper) {
   const auto drafter = static_cast<std::size_t>(text.drafter);
   double* const n_at = &n_drafting_[drafter * DraftPast::kDeepest];
   const auto add_texts = [&](int depth, double n_more) {
+    const double share = depth == 1 ? 1 : text.further_level;
     double& n = n_at[depth - 1];
-    level_seconds_ -= level_seconds(drafter, n);
+    level_seconds_ -= share * level_seconds(drafter, n);
     n += n_more;
-    level_seconds_ += level_seconds(drafter, n);
+    level_seconds_ += share * level_seconds(drafter, n);
   };
   for (int depth = before + 1; depth <= deeper.depth; ++depth) {
     add_texts(depth, std::min(at(deeper.text, depth).nodes, 1.0));

@@ -19,6 +19,7 @@ struct PlannedText {
   // Its draft ends by itself where it does not pay (paying_stop.h): all of it, or none.
   bool ends_itself = false;
   int drafter = -1;                  // which of the plan's drafters
+  double further_level = 1;          // DrafterTraits::further_level, of that one
   const DraftPast* past = nullptr;   // of this text; null for one that drafts nothing
   const DraftPast* prior = nullptr;  // of all texts with its drafter
   // What the drafter has to catch up with before, in seconds, and in how many tokens of the text

@@ -89,6 +89,26 @@ TEST(StepPlan, CountsWhatTheDrafterTakes) {
   }
 }
 
+// Where the first level costs what all do, a draft pays as a whole or not at all.
+TEST(StepPlan, CountsFurtherLevelsAsTheirShareOfTheFirst) {
+  const DraftPast past = past_of(0.7, 4);
+  const auto depth_at = [&](double cost, double further_level) {
+    const PlannedText text{
+        .deepest = 4, .drafter = 0, .further_level = further_level, .past = &past};
+    return depths_of({&text, 1}, roofline(100), PassTimes({{1, cost}})).front();
+  };
+  EXPECT_EQ(depth_at(0.9, 0), 4);
+  EXPECT_LT(depth_at(0.9, 1), 4);
+  EXPECT_EQ(depth_at(5, 0), 0);
+  // Tokens: 1 + 0.7 + 0.49 + 0.343 + 0.24 in the time of the pass and a level of 0.9.
+  const PlannedText text{.deepest = 4, .drafter = 0, .further_level = 0, .past = &past};
+  const PassTimes level({{1, 0.9}});
+  const PassTimes* const levels = &level;
+  StepPlanner planner;
+  planner.plan({&text, 1}, roofline(100), {&levels, 1}, 0);
+  EXPECT_NEAR(planner.tokens_per_second(), 2.77 / 1.9, 0.1);
+}
+
 TEST(StepPlan, LeavesFixedTextsAlone) {
   const DraftPast bad = past_of(0.02, 8);
   const std::vector<PlannedText> texts = {{.deepest = 8, .fixed = true, .drafter = 0, .past = &bad},

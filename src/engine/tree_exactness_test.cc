@@ -12,6 +12,7 @@
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/multi_round.h"
 #include "speculate/traversal.h"
+#include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
@@ -135,6 +136,7 @@ TEST(TreeExactnessOf, TreesOfPointMasses) {
       shapes.push_back(std::make_shared<DynamicShape>(
           DynamicShape::Limits{.total = total, .depth = 3, .top_k = top_k}));
     }
+    shapes.push_back(std::make_shared<BestShape>(BestShape::Limits{.nodes = total, .depth = 3}));
   }
   for (const auto& acceptance :
        {make_multi_round(kRule), make_traversal(kRule), make_coupled(kRule)}) {

@@ -1,19 +1,26 @@
 // Heads that draft a block as drafters: what they draft against a program of a second reader
 // (tests/golden/make_block_heads_golden.py), and files that do not fit.
+#include "speculate/drafters/block_drafter.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/elementary.h"
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
+#include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/golden_drafts.h"
 #include "tests/support/head_files.h"
@@ -269,6 +276,206 @@ TEST_F(BlockDrafters, MarkovEndPathsByTheirConfidence) {
     }
   }
   EXPECT_EQ(lengths, (std::set<int>{0, 1, 2, 5}));
+}
+
+// A text whose prompt has been run, and what a head made into a drafter drafts for it.
+class HeadedText {
+ public:
+  HeadedText(LanguageModel& target, std::unique_ptr<BlockHead> head,
+             const std::vector<TokenId>& text, double temperature)
+      : head_(head.get()),
+        drafter_(std::move(head)),
+        acceptance_(make_multi_round(std::make_shared<ExactRule>())),
+        decoder_(target, &drafter_, *acceptance_, chain_shape(1), nullptr),
+        chance_(1),
+        stream_(0, text, Transform({.temperature = temperature}, target.config().vocabulary_size),
+                chance_) {
+    stream_.max_total = target.config().context_length;
+    decoder_.begin(stream_);
+    read_slots(target, text);
+  }
+
+  const DraftTree& draft(const TreeShape& shape) {
+    const Context context = stream_.context();
+    tree_.reset(context.tokens.back(), static_cast<std::int64_t>(context.tokens.size()));
+    DraftJob job{.context = &context,
+                 .budget = {.depth = 100, .n_nodes = 1000},
+                 .shape = &shape,
+                 .chance = &chance_,
+                 .tree = &tree_};
+    drafter_.propose({&job, 1});
+    return tree_;
+  }
+
+  // What the head says follows a path by itself, and how sure it is of that (1: it does not say).
+  struct Behind {
+    Distribution raw;
+    double confidence = 1;
+  };
+  Behind behind(const std::vector<TokenId>& path) {
+    const Context context = stream_.context();
+    DraftTree tree;
+    tree.reset(context.tokens.back(), static_cast<std::int64_t>(context.tokens.size()));
+    int node = 0;
+    for (const TokenId token : path) node = tree.add_child(node, token, kPointMass);
+    Behind behind;
+    Distribution law;
+    EXPECT_TRUE(drafter_.draft_at(context, tree, node, law, &behind.raw));
+    if (head_->markov() == nullptr) return behind;
+    const auto dim = static_cast<std::size_t>(head_->dim());
+    behind.confidence = head_->markov()->confidence(
+        {.token = tree.node(node).token,
+         .given = std::span<const float>(given_).subspan(path.size() * dim, dim),
+         .state = {}});
+    return behind;
+  }
+
+ private:
+  // What the slots behind the text give, without the drafter.
+  void read_slots(LanguageModel& target, const std::vector<TokenId>& text) {
+    const auto dim = static_cast<std::size_t>(head_->dim());
+    const auto known = std::span(text).first(text.size() - 1);
+    const auto sequence = target.open({});
+    const TokenBlock block{.sequence = sequence.get(), .tokens = known, .parents = {}};
+    ForwardOutput output;
+    target.forward(
+        {&block, 1},
+        {.logits = {.kind = RowSet::Kind::none}, .feature_layers = head_->feature_layers()},
+        output);
+    std::vector<float> states(known.size() * dim);
+    head_->read(output.features, states);
+    const auto of_head = head_->open();
+    const BlockHead::Known all = {.sequence = of_head.get(), .states = states};
+    head_->remember({&all, 1});
+    given_.resize(static_cast<std::size_t>(head_->config().n_drafted()) * dim);
+    const BlockHead::Block slots = {.sequence = of_head.get(), .anchor = text.back()};
+    head_->draft({&slots, 1}, given_);
+  }
+
+  BlockHead* head_;
+  BlockDrafter drafter_;
+  std::unique_ptr<const Acceptance> acceptance_;
+  Decoder decoder_;
+  CounterChance chance_;
+  Stream stream_;
+  DraftTree tree_;
+  std::vector<float> given_;
+};
+
+std::vector<std::vector<TokenId>> paths_of(const DraftTree& tree) {
+  std::vector<std::vector<TokenId>> paths;
+  for (int node = 1; node < tree.n_nodes(); ++node) {
+    tree.path_tokens(node, paths.emplace_back());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// A best-first tree of a head holds the likeliest of all paths, each token by the law behind its
+// own path and the head's confidence there.
+TEST_F(BlockDrafters, BestTreesAreTheLikeliestPaths) {
+  constexpr std::size_t kDepth = 3;
+  constexpr int kNodes = 30;
+  auto text = golden().at("texts").at(0).get<std::vector<TokenId>>();
+  text.resize(golden().at("growth").at(0).get<std::size_t>() + 1);
+  for (const std::string markov : {"", "vanilla", "gated", "rnn"}) {
+    write_golden(markov);
+    for (const double temperature : {0.0, 1.0}) {
+      SCOPED_TRACE(markov + " at temperature " + std::to_string(temperature));
+      HeadedText headed(
+          *target_,
+          load_block_head(head_path(), *target_,
+                          markov.empty() ? BlockHeadKind::dflash : BlockHeadKind::dspark,
+                          {.n_threads = 1}),
+          text, temperature);
+      const auto grown =
+          paths_of(headed.draft(BestShape({.nodes = kNodes, .depth = static_cast<int>(kDepth)})));
+      using Path = std::vector<TokenId>;
+      // Without the law's own chain, or without confidence, other paths are likeliest.
+      enum Reading { kWhole, kWithoutChain, kWithoutConfidence };
+      for (const Reading reading : {kWhole, kWithoutChain, kWithoutConfidence}) {
+        std::vector<std::pair<double, Path>> all;
+        std::vector<std::pair<double, Path>> level = {{0, {}}};
+        for (std::size_t depth = 0; depth < kDepth; ++depth) {
+          std::vector<std::pair<double, Path>> next;
+          for (const auto& [log_prob, path] : level) {
+            HeadedText::Behind behind = headed.behind(path);
+            if (reading == kWithoutChain) behind.raw = headed.behind(Path(depth, 0)).raw;
+            if (reading == kWithoutConfidence) behind.confidence = 1;
+            for (TokenId token = 0; token < target_->config().vocabulary_size; ++token) {
+              Path longer = path;
+              longer.push_back(token);
+              next.emplace_back(
+                  log_prob + portable_log(behind.raw.prob(token)) + portable_log(behind.confidence),
+                  longer);
+            }
+          }
+          all.insert(all.end(), next.begin(), next.end());
+          level = std::move(next);
+        }
+        std::partial_sort(all.begin(), all.begin() + kNodes, all.end(),
+                          [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::vector<Path> expected;
+        for (int i = 0; i < kNodes; ++i)
+          expected.push_back(all[static_cast<std::size_t>(i)].second);
+        std::sort(expected.begin(), expected.end());
+        if (reading == kWhole || markov.empty()) {
+          EXPECT_EQ(grown, expected);
+        } else {
+          EXPECT_NE(grown, expected) << reading;
+        }
+      }
+    }
+  }
+}
+
+// A tree and all that it records, on any number of threads.
+TEST(BlockDraftersOnThreads, DraftTreesOfTheSameBits) {
+  // Layers large enough that a pass over a block is shared among four (thread_share.h).
+  TinyShape shape;
+  shape.dim = 40;
+  shape.n_heads = 6;
+  shape.n_kv_heads = 3;
+  shape.head_dim = 18;
+  shape.hidden_dim = 240;
+  const testing::TemporaryDirectory directory;
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path() / "target");
+  const std::vector<TokenId> text = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+  const FixedShape wide(widths_tree(std::vector{4, 2, 2, 1}));
+  const BestShape best({.nodes = 60, .depth = 8});
+  for (const std::string markov : {"", "rnn"}) {
+    testing::write_dflash_head(shape, {.config = R"({"block_size": 16})", .markov = markov},
+                               directory.path() / "head");
+    for (const TreeShape* const tree_shape :
+         {static_cast<const TreeShape*>(&wide), static_cast<const TreeShape*>(&best)}) {
+      std::vector<std::vector<TokenId>> expected;
+      std::vector<double> expected_probs;
+      for (const int n_threads : {1, 2, 4}) {
+        const LoadOptions options = {.n_threads = n_threads};
+        const auto target = load_model(directory.path() / "target", options);
+        HeadedText headed(
+            *target,
+            load_block_head(directory.path() / "head", *target,
+                            markov.empty() ? BlockHeadKind::dflash : BlockHeadKind::dspark,
+                            options),
+            text, 1);
+        const DraftTree& tree = headed.draft(*tree_shape);
+        EXPECT_GE(tree.n_drafted(), 20);
+        std::vector<double> probs;
+        for (const DraftNode& node : tree.nodes()) {
+          if (node.draft_prob == kNoDistribution) continue;
+          const std::vector<double>& of_node = tree.distribution(node.draft_prob).probs;
+          probs.insert(probs.end(), of_node.begin(), of_node.end());
+        }
+        if (n_threads == 1) {
+          expected = paths_of(tree);
+          expected_probs = probs;
+        }
+        EXPECT_EQ(paths_of(tree), expected) << n_threads << " threads";
+        EXPECT_EQ(probs, expected_probs) << n_threads << " threads";
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "model/prefill.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafters/model_drafter.h"
+#include "speculate/tree_shapes/best_shape.h"
 #include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/table_model.h"
@@ -103,6 +104,7 @@ std::vector<std::shared_ptr<const TreeShape>> shapes() {
   for (const int total : {4, 30}) {
     all.push_back(std::make_shared<DynamicShape>(
         DynamicShape::Limits{.total = total, .depth = 6, .top_k = 4}));
+    all.push_back(std::make_shared<BestShape>(BestShape::Limits{.nodes = total, .depth = 6}));
   }
   return all;
 }

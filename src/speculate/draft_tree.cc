@@ -132,6 +132,12 @@ int DraftTree::rank(int node_index) const {
   return rank;
 }
 
+int DraftTree::depth() const {
+  int deepest = 0;
+  for (int index = 1; index <= n_drafted_; ++index) deepest = std::max(deepest, node(index).depth);
+  return deepest;
+}
+
 bool DraftTree::is_chain() const {
   for (int index = 1; index <= n_drafted_; ++index) {
     if (node(index).parent != index - 1) return false;

@@ -98,6 +98,7 @@ class DraftTree {
   // Which of its parent's drafted children a drafted node is, from 0.
   int rank(int node) const;
   bool is_chain() const;
+  int depth() const;  // of the deepest drafted node
 
   // The tokens from the root (excluded) to `node`; `path` is overwritten.
   void path_tokens(int node, std::vector<TokenId>& path) const;

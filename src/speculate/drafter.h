@@ -117,6 +117,9 @@ struct DrafterTraits {
   // DraftJob::recent_only).
   bool prefix_determined = false;
   bool reads_features = false;  // of the target: it has feature_layers()
+  // What a further level of a draft takes, in what the first one does: 1, a pass like it; 0, next
+  // to nothing, since one pass gives all levels.
+  double further_level = 1;
 };
 
 // Drafts for several sequences at once. Keeps state per sequence from begin() to end(). Not

@@ -172,10 +172,12 @@ DrafterKind dflash_kind() {
                     "and all places of a block at once: the newest token and masks. Each place "
                     "gives a distribution that knows nothing of what the others drew. PATH "
                     "holds a DFlash head as z-lab, DeepSpec or speculators write it. Without "
-                    "--tree the draft is a chain as long as the block, of 16 at most.",
+                    "--tree the draft is a chain as long as the block, of 16 at most; trees take "
+                    "the same pass, best:nodes=N the likeliest paths.",
            .keys = {confidence_key("dflash:PATH,confidence=0.3"),
                     weights_key("dflash:PATH,weights=int8")},
-           .source = "Chen et al., DFlash (arXiv 2602.06036).",
+           .source = "Chen et al., DFlash (arXiv 2602.06036); DDTree (arXiv 2604.12989, the tree "
+                     "best:).",
            .pays = "Where there is a head for this very target, and passes of 8 to 16 rows cost "
                    "little more than one. A draft costs one small pass, however long it is.",
            .example = "outrider generate --model TARGET --drafter dflash:HEAD \\\n"
@@ -194,7 +196,8 @@ DrafterKind dspark_kind() {
            .about = "As dflash, and a matrix of low rank adds to each place's distribution what "
                     "the token drawn at the place before says of the next one, gated or "
                     "recurrent where the file says so. PATH holds a DSpark head as DeepSpec, "
-                    "SpecForge or speculators write it.",
+                    "SpecForge or speculators write it. In trees each node has the "
+                    "distribution of its own path.",
            .keys = {{.name = "accept",
                      .value = "C",
                      .default_value = "0",

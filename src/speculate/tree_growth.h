@@ -47,15 +47,22 @@ void distributions_at(const Context& context, const DraftTree& tree, int node, L
 class TreeGrowth {
  public:
   // The job's tree holds the root alone; the job outlives the growth. No node will be deeper than
-  // `depth`, the job's budget or the shape's own depth.
-  void start(const DraftJob& job, int depth);
+  // `depth`, the job's budget or the shape's own depth. may_mix: the drafter can expand nodes of
+  // several levels at once, if the shape asks for it.
+  void start(const DraftJob& job, int depth, bool may_mix = false);
 
   // The nodes whose logits are wanted next, ascending. Empty: the draft is complete.
   std::span<const int> frontier() const { return frontier_; }
 
+  // Whether the shape looks at how likely paths are, and so at log_trust.
+  bool uses_log_prob() const { return job_->shape->uses_log_prob(); }
+
   // Proposes the children of a node of the frontier. `logits` are the drafter's own behind that
-  // node, before penalties; those beyond the tokens that the target knows are left out.
-  void expand(int node, LogitRow logits);
+  // node, before penalties; those beyond the tokens that the target knows are left out. log_trust:
+  // a factor of the probability of all paths through the children, as a logarithm, at most 0.
+  // same_at_depth: the logits are the same behind all nodes of this depth. Point masses then take
+  // them from the first of these nodes, where penalties do not tell paths apart.
+  void expand(int node, LogitRow logits, double log_trust = 0, bool same_at_depth = false);
 
   // To be called when the whole frontier has been expanded.
   void next_level();
@@ -67,22 +74,42 @@ class TreeGrowth {
 
  private:
   void sample(int node, int law, TreeShape::Children children);
-  void take_top_ranks(int node, int law, TreeShape::Children children, LogitRow logits);
-  void add(int node, int law, int proposal, Draws draws, TokenId token, int place);
+  // The likeliest tokens behind a node.
+  struct Ranks {
+    struct Ranked {
+      TokenId token = kNoToken;
+      double log_prob = 0;  // if the shape uses it
+      double raw_prob = 0;  // if there is a stop rule
+    };
+    int law = kNoDistribution;  // none: nothing is known
+    int raw_draft = kNoDistribution;
+    int count = 0;  // of the tokens that were asked for
+    std::vector<Ranked> tokens;
+  };
+  int show_laws(int node, LogitRow logits);
+  void rank(int node, int law, int count, LogitRow logits, Ranks& ranks);
+  void take_top_ranks(int node, const Ranks& ranks, TreeShape::Children children, double log_trust);
+  void add(int node, int proposal, Draws draws, TokenId token, double raw_prob, int place);
+  void raise_floor();
   void finish();
   double raw_prob(int law, TokenId token) const;
 
   const DraftJob* job_ = nullptr;
   int depth_ = 0;  // of the deepest nodes allowed
-  int level_ = 0;  // depth of the nodes in the frontier
+  int level_ = 0;  // depth of the nodes in the frontier, unless it mixes them
+  bool mixes_levels_ = false;
   int n_grown_ = 0;
+  double floor_ = 0;                // children of a lower log_prob could not stay
   bool needs_raw_ = false;          // the raw distribution of each node
   bool needs_raw_prob_ = false;     // that of the tokens that are drafted
   std::vector<GrowingNode> nodes_;  // parallel to the tree's
+  std::vector<double> log_probs_;
   std::vector<int> frontier_;
   std::vector<int> origins_;  // of a complete draft: what each node's number was while it grew
 
   PenaltyStorage penalties_;
+  // By depth, where logits are the same at one; else the first alone, of the node in hand.
+  std::vector<Ranks> ranks_;
   std::vector<TokenId> tokens_;
   Distribution raw_;    // where needs_raw_
   RawProbs raw_probs_;  // of the node that is expanded

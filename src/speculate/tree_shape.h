@@ -2,7 +2,8 @@
 //
 // A drafter grows a tree level by level (tree_growth.h). For each node of the frontier it finds its
 // distribution of what follows; the shape says how many children to propose there, which of the new
-// nodes form the next frontier and, in the end, which nodes stay.
+// nodes form the next frontier and, in the end, which nodes stay. Where shape and drafter both can,
+// a frontier has nodes of several levels.
 #ifndef OUTRIDER_SPECULATE_TREE_SHAPE_H_
 #define OUTRIDER_SPECULATE_TREE_SHAPE_H_
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "model/prefill.h"
+#include "outrider/types.h"
 
 namespace outrider {
 
@@ -38,7 +40,14 @@ enum class Siblings {
 struct GrowingNode {
   int place = 0;        // which place of a fixed shape it takes; the root has 0
   double log_prob = 0;  // of its whole path by the drafter, at most 0; for shapes that use it
-  bool open = true;     // false where a stop rule ended the path: the node stays, childless
+  // false: it gets no (more) children, since a stop rule ended the path, the path is as long as it
+  // may be, or its children have been proposed.
+  bool open = true;
+  bool expanded = false;  // its children have been proposed
+  // As in the tree.
+  int parent = -1;
+  int depth = 0;
+  TokenId token = kNoToken;
 };
 
 // Stateless and thread-safe. `n_nodes` is always the most nodes that the draft may have, the root
@@ -55,6 +64,11 @@ class TreeShape {
   // Whether it looks at GrowingNode::log_prob. Such a shape must have Siblings::top_ranks: sampled
   // nodes may not be chosen by their value.
   virtual bool uses_log_prob() const { return false; }
+  // Whether choose_frontier() may be asked for nodes of all levels at once.
+  virtual bool mixes_levels() const { return false; }
+  // Where what stays are the so many likeliest of all nodes: children that have as many likelier
+  // nodes need not be proposed. 0: it is not so.
+  virtual int n_likeliest(int /*n_nodes*/) const { return 0; }
 
   // The children to propose behind a node of the frontier, and the first one's place.
   struct Children {
@@ -64,7 +78,7 @@ class TreeShape {
   virtual Children children(const GrowingNode& node, int n_nodes) const = 0;
 
   // Writes to `frontier`, ascending, which of the nodes from `first` on to expand next: those of
-  // the level that was just proposed. Only open ones.
+  // the level that was just proposed or, where levels are mixed, all. Only open ones.
   virtual void choose_frontier(std::span<const GrowingNode> nodes, int first, int n_nodes,
                                std::vector<int>& frontier) const = 0;
 

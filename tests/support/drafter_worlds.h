@@ -273,10 +273,12 @@ inline World stored_world(std::uint32_t seed) {
   world.materials.vocabulary_id = [&files] { return files.vocabulary(); };
   world.prompt =
       files.tokenizer()->encode("A small test: " + std::to_string(seed) + " #%#&@#%#&", true);
+  // Of many tokens a random head and a random target would hardly ever choose the same.
   world.few_outcomes = {
-      {.temperature = 1, .top_k = 3},
-      {.temperature = 0.8, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3},
-      {.temperature = 0}};
+      files.few_characters({.temperature = 1, .top_k = 3}),
+      files.few_characters(
+          {.temperature = 0.8, .top_k = 2, .repetition_penalty = 1.5, .frequency_penalty = 0.3}),
+      files.few_characters({.temperature = 0})};
   return world;
 }
 

@@ -73,6 +73,22 @@ void BlockHead::build_output() {
   output_.emplace(pass.take(), parts_.machine);
 }
 
+double BlockHead::further_slot() const {
+  if (parts_.markov == nullptr) return 0;
+  std::int64_t n_weights = 0;
+  const auto count = [&](const Linear& linear) {
+    n_weights += std::int64_t{linear.matrix.k()} * linear.matrix.n_columns();
+  };
+  for (const DecoderLayer& layer : parts_.layers) for_each_linear(layer, count);
+  if (parts_.own_output) {
+    count(parts_.own_output->head);
+  } else {
+    n_weights += std::int64_t{dim()} * parts_.config.layers.vocabulary_size;
+  }
+  return std::min(1.0,
+                  static_cast<double>(parts_.markov->n_weights()) / static_cast<double>(n_weights));
+}
+
 void BlockHead::read(std::span<const float> features, std::span<float> states) {
   fuse_->lay_out_rows(static_cast<int>(states.size()) / dim());
   if (states.empty()) return;

@@ -58,6 +58,9 @@ class BlockHead {
   int dim() const { return parts_.config.layers.dim; }
   std::span<const int> feature_layers() const { return parts_.config.feature_layers; }
   MarkovHead* markov() const { return parts_.markov.get(); }  // null of dflash
+  // Weights that are read for one slot more, in those that a block takes: what that costs, as long
+  // as passes wait for weights. 0 of dflash; of dspark, a Markov head's.
+  double further_slot() const;
   std::unique_ptr<Sequence> open() { return block_->open({}); }
 
   // features (n, feature_layers().size() * dim) to states (n, dim).

@@ -34,6 +34,13 @@ MarkovHead::MarkovHead(Parts parts, const CpuPass::Machine& machine)
   after_.emplace(pass.take(), machine);
 }
 
+std::int64_t MarkovHead::n_weights() const {
+  const auto of = [](const Linear& linear) {
+    return std::int64_t{linear.matrix.k()} * linear.matrix.n_columns();
+  };
+  return of(parts_.joint) + of(parts_.after);
+}
+
 void MarkovHead::embed(TokenId token, std::span<float> to) const {
   decode_rows(*parts_.before, token, 1, to);
 }

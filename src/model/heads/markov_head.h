@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
 #define OUTRIDER_MODEL_HEADS_MARKOV_HEAD_H_
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -39,6 +40,7 @@ class MarkovHead {
   MarkovHead(Parts parts, const CpuPass::Machine& machine);
 
   int rank() const { return parts_.form.rank; }
+  std::int64_t n_weights() const;  // of the matrices that read() and give() multiply by
   bool has_confidence() const { return !parts_.confidence.empty(); }
 
   // A place of a draft whose slot's logits are wanted.

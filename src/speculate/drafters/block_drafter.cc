@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/elementary.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
 #include "speculate/drafter_weights.h"
@@ -133,9 +134,12 @@ LevelwiseDrafter::RowPer BlockDrafter::run_level(int level, std::span<const Grow
     run_markov_level(drafts);
     return RowPer::node;
   }
-  rows_of_drafts().clear();
+  rows_of_nodes().clear();
   for (const Growing& draft : drafts) {
-    rows_of_drafts().push_back(states_.at(draft.context().id).first_row + level);
+    const int first_row = states_.at(draft.context().id).first_row;
+    for (const int node : draft.frontier()) {
+      rows_of_nodes().push_back(first_row + draft.tree().node(node).depth);
+    }
   }
   return RowPer::listed;
 }
@@ -149,11 +153,20 @@ MarkovHead::Node BlockDrafter::markov_node(const Context& context, const State& 
           .state = {}};
 }
 
-bool BlockDrafter::ends_path(const Growing& draft, int node) {
-  if (least_confidence_ <= 0) return false;
+// That the token drawn behind a node will be accepted, if the node is.
+double BlockDrafter::confidence(const Growing& draft, int node) const {
   const State& state = states_.at(draft.context().id);
-  return head_->markov()->confidence(markov_node(draft.context(), state, draft.tree(), node)) <
-         least_confidence_;
+  return head_->markov()->confidence(markov_node(draft.context(), state, draft.tree(), node));
+}
+
+bool BlockDrafter::ends_path(const Growing& draft, int node) {
+  return least_confidence_ > 0 && confidence(draft, node) < least_confidence_;
+}
+
+double BlockDrafter::log_trust(const Growing& draft, int node) {
+  const MarkovHead* const markov = head_->markov();
+  if (markov == nullptr || !markov->has_confidence()) return 0;
+  return portable_log(confidence(draft, node));
 }
 
 // output() of a node = what its slot gives + what the Markov head adds.

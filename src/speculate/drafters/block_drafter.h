@@ -38,7 +38,10 @@ class BlockDrafter final : public LevelwiseDrafter {
   std::string_view name() const override { return head_->markov() ? "dspark" : "dflash"; }
   // Which slot a position gets depends on where the round began.
   DrafterTraits traits() const override {
-    return {.has_draft_prob = true, .prefix_determined = false, .reads_features = true};
+    return {.has_draft_prob = true,
+            .prefix_determined = false,
+            .reads_features = true,
+            .further_level = head_->further_slot()};
   }
   std::span<const int> feature_layers() const override { return head_->feature_layers(); }
   std::size_t n_behind(const Context& context) const override;
@@ -60,8 +63,10 @@ class BlockDrafter final : public LevelwiseDrafter {
     std::vector<float> markov;
   };
   int prepare(const DraftJob& job) override;
+  bool mixes_levels() const override { return true; }
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   bool ends_path(const Growing& draft, int node) override;
+  double log_trust(const Growing& draft, int node) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
   bool has_room(std::size_t n_tokens) const;
@@ -69,6 +74,7 @@ class BlockDrafter final : public LevelwiseDrafter {
   void add_features(State& state, const FeatureRows& features, int n);
   void run_blocks(std::span<const Context* const> contexts);
   void project_blocks(std::span<const Growing> drafts, ForwardOutput& output);
+  double confidence(const Growing& draft, int node) const;
   MarkovHead::Node markov_node(const Context& context, const State& state, const DraftTree& tree,
                                int node) const;
   void run_markov_level(std::span<const Growing> drafts);

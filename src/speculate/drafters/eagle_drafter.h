@@ -59,6 +59,7 @@ class EagleDrafter : public LevelwiseDrafter {
     std::vector<float> predicted_states;
   };
   int prepare(const DraftJob& job) override;
+  bool mixes_levels() const override { return true; }
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;

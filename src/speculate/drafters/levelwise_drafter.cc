@@ -19,7 +19,7 @@ void LevelwiseDrafter::propose(std::span<DraftJob> jobs) {
     const int depth = prepare(jobs[index]);
     if (depth <= 0) continue;
     TreeGrowth& growth = *growths_[index];
-    growth.start(jobs[index], depth);
+    growth.start(jobs[index], depth, mixes_levels());
     if (!growth.frontier().empty()) growing_.push_back({.job = &jobs[index], .growth = &growth});
   }
   for (int level = 0; !growing_.empty(); ++level) {
@@ -37,12 +37,13 @@ void LevelwiseDrafter::propose(std::span<DraftJob> jobs) {
 // The children of all frontiers, from the rows of the level's pass.
 void LevelwiseDrafter::grow(RowPer row_per) {
   int row = 0;
-  for (std::size_t index = 0; index < growing_.size(); ++index) {
-    const Growing& draft = growing_[index];
-    if (row_per == RowPer::listed) row = rows_of_drafts_[index];
+  std::size_t listed = 0;
+  for (const Growing& draft : growing_) {
     for (const int node : draft.frontier()) {
+      if (row_per == RowPer::listed) row = rows_of_nodes_[listed++];
       if (ends_path(draft, node)) continue;
-      draft.growth->expand(node, logits(row));
+      const double trust = draft.growth->uses_log_prob() ? log_trust(draft, node) : 0;
+      draft.growth->expand(node, logits(row), trust, row_per != RowPer::node);
       if (row_per == RowPer::node) ++row;
     }
     if (row_per == RowPer::draft) ++row;
@@ -51,6 +52,8 @@ void LevelwiseDrafter::grow(RowPer row_per) {
 }
 
 bool LevelwiseDrafter::ends_path(const Growing& /*draft*/, int /*node*/) { return false; }
+
+double LevelwiseDrafter::log_trust(const Growing& /*draft*/, int /*node*/) { return 0; }
 
 void LevelwiseDrafter::complete(const Growing& /*draft*/) {}
 

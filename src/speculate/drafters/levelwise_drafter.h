@@ -15,10 +15,11 @@
 
 namespace outrider {
 
-// A draft takes one pass a level, over the nodes of all texts that the level expands. This class
-// owns the loop: which texts draft, how trees grow from logits, when a draft is complete. A
-// subclass keeps what it knows of each text, runs a level, and runs a single node behind which
-// verification asks for a distribution. Not thread-safe.
+// A draft takes one pass a level, over the nodes of all texts that the level expands. Where shapes
+// mix levels, a level is a step that expands nodes of several depths. This class owns the loop:
+// which texts draft, how trees grow from logits, when a draft is complete. A subclass keeps what it
+// knows of each text, runs a level, and runs a single node behind which verification asks for a
+// distribution. Not thread-safe.
 class LevelwiseDrafter : public Drafter {
  public:
   ~LevelwiseDrafter() override;
@@ -38,8 +39,9 @@ class LevelwiseDrafter : public Drafter {
     const DraftTree& tree() const { return *job->tree; }
     std::span<const int> frontier() const { return growth->frontier(); }
   };
-  // What a row of logits of a level belongs to; listed: rows_of_drafts() says where each draft's
-  // one stands.
+  // What a row of logits of a level belongs to: a node; a draft, whose nodes all have one depth;
+  // or, listed, a depth of a draft: rows_of_nodes() says where each node's stands, in the order of
+  // drafts and nodes.
   enum class RowPer { node, draft, listed };
 
   // Of each row of logits the first n_tokens are drafted from: the tokens that both models know.
@@ -49,15 +51,24 @@ class LevelwiseDrafter : public Drafter {
   // drafts nothing this time. Called for every job before anything is run.
   virtual int prepare(const DraftJob& job) = 0;
 
+  // Whether run_level() takes nodes of any depth: where not, those of level n have depth n.
+  virtual bool mixes_levels() const { return false; }
+
   // Leaves in output() the logits behind the frontiers of these drafts: a row a node, in the order
-  // of drafts and nodes, or one row for all nodes of a draft, in their order or as listed. Level 0
-  // has the roots as frontiers.
+  // of drafts and nodes or as listed, or one row for all nodes of a draft. Level 0 has the roots as
+  // frontiers.
   virtual RowPer run_level(int level, std::span<const Growing> drafts) = 0;
 
   // Whether a path ends at a node of the frontier: it gets no children, and run_level leaves no row
   // for it where there is one a node. Asked behind run_level(). May look at the node's path, never
   // at what would follow it: the draft would be biased.
   virtual bool ends_path(const Growing& draft, int node);
+
+  // The drafter's own estimate of the probability that what it drafts behind a node of the frontier
+  // stands if that node does, as a logarithm, at most 0: a factor of these paths' probabilities for
+  // shapes that go by them. May look at the node's path, as ends_path() may. Asked behind
+  // run_level().
+  virtual double log_trust(const Growing& draft, int node);
 
   // A draft is complete and its tree's nodes have their final numbers (TreeGrowth::renumber).
   virtual void complete(const Growing& draft);
@@ -68,7 +79,7 @@ class LevelwiseDrafter : public Drafter {
 
   std::size_t n_tokens() const { return n_tokens_; }
   ForwardOutput& output() { return output_; }
-  std::vector<int>& rows_of_drafts() { return rows_of_drafts_; }
+  std::vector<int>& rows_of_nodes() { return rows_of_nodes_; }
   // Counts passes beside the one of each run_level() and run_node().
   void count_passes(std::int64_t n_passes) { n_passes_ += n_passes; }
   // Keeps the first n_rows pending nodes of a sequence, which are a chain, and drops the others.
@@ -85,7 +96,7 @@ class LevelwiseDrafter : public Drafter {
   ForwardOutput output_;
   std::vector<std::unique_ptr<TreeGrowth>> growths_;  // one a job
   std::vector<Growing> growing_;
-  std::vector<int> rows_of_drafts_;
+  std::vector<int> rows_of_nodes_;
   std::vector<int> path_;
   PenaltyStorage penalties_;
 };

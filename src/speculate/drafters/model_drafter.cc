@@ -248,10 +248,10 @@ void ModelDrafter::observe(std::span<const RoundResult> results) {
     }
     state.sequence->keep(path_);
     state.pending.clear();
-    const int n_drafted = result.tree->n_drafted();
-    if (n_drafted == 0) continue;
+    const int depth = result.tree->depth();
+    if (depth == 0) continue;
     const std::span<const int> accepted = result.verdict->path;
-    const bool to_its_end = static_cast<int>(accepted.size()) == result.tree->node(n_drafted).depth;
+    const bool to_its_end = static_cast<int>(accepted.size()) == depth;
     state.length = to_its_end ? state.length + 2 : std::max(state.length - 1, 1);
   }
 }

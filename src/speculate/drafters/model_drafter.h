@@ -93,6 +93,7 @@ class ModelDrafter : public LevelwiseDrafter {
     bool asks_at_leaves = false;  // it is needed behind the draft
   };
   int prepare(const DraftJob& job) override;
+  bool mixes_levels() const override { return true; }
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   void complete(const Growing& draft) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;

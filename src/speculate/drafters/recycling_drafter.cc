@@ -55,7 +55,10 @@ void RecyclingDrafter::add_children(const DraftJob& job, int node, std::span<con
   for (int rank = 0; rank < count; ++rank) {
     const Candidate& candidate = row[static_cast<std::size_t>(rank)];
     job.tree->add_child(node, candidate.token, kPointMass);
-    nodes_.push_back({.place = children.first_place + rank});
+    nodes_.push_back({.place = children.first_place + rank,
+                      .parent = node,
+                      .depth = parent.depth + 1,
+                      .token = candidate.token});
     if (!job.shape->uses_log_prob()) continue;
     nodes_.back().log_prob = parent.log_prob + std::min(0.0, portable_log(candidate.share));
   }
