@@ -134,14 +134,9 @@ LevelwiseDrafter::RowPer BlockDrafter::run_level(int level, std::span<const Grow
     run_markov_level(drafts);
     return RowPer::node;
   }
-  rows_of_nodes().clear();
-  for (const Growing& draft : drafts) {
-    const int first_row = states_.at(draft.context().id).first_row;
-    for (const int node : draft.frontier()) {
-      rows_of_nodes().push_back(first_row + draft.tree().node(node).depth);
-    }
-  }
-  return RowPer::listed;
+  return list_rows(drafts, [this](const Context& context, int depth) {
+    return states_.at(context.id).first_row + depth;
+  });
 }
 
 // Without a state: in front of the first slot.

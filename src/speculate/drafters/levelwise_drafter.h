@@ -40,8 +40,7 @@ class LevelwiseDrafter : public Drafter {
     std::span<const int> frontier() const { return growth->frontier(); }
   };
   // What a row of logits of a level belongs to: a node; a draft, whose nodes all have one depth;
-  // or, listed, a depth of a draft: rows_of_nodes() says where each node's stands, in the order of
-  // drafts and nodes.
+  // or, listed, a depth of a draft: list_rows() says where.
   enum class RowPer { node, draft, listed };
 
   // Of each row of logits the first n_tokens are drafted from: the tokens that both models know.
@@ -79,7 +78,17 @@ class LevelwiseDrafter : public Drafter {
 
   std::size_t n_tokens() const { return n_tokens_; }
   ForwardOutput& output() { return output_; }
-  std::vector<int>& rows_of_nodes() { return rows_of_nodes_; }
+  // Of all nodes of these frontiers, the row of output() that row_at(context, depth) names.
+  template <class RowAt>
+  RowPer list_rows(std::span<const Growing> drafts, const RowAt& row_at) {
+    rows_of_nodes_.clear();
+    for (const Growing& draft : drafts) {
+      for (const int node : draft.frontier()) {
+        rows_of_nodes_.push_back(row_at(draft.context(), draft.tree().node(node).depth));
+      }
+    }
+    return RowPer::listed;
+  }
   // Counts passes beside the one of each run_level() and run_node().
   void count_passes(std::int64_t n_passes) { n_passes_ += n_passes; }
   // Keeps the first n_rows pending nodes of a sequence, which are a chain, and drops the others.
@@ -96,7 +105,7 @@ class LevelwiseDrafter : public Drafter {
   ForwardOutput output_;
   std::vector<std::unique_ptr<TreeGrowth>> growths_;  // one a job
   std::vector<Growing> growing_;
-  std::vector<int> rows_of_nodes_;
+  std::vector<int> rows_of_nodes_;  // in the order of drafts and nodes
   std::vector<int> path_;
   PenaltyStorage penalties_;
 };

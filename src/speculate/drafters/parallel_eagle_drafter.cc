@@ -69,11 +69,8 @@ LevelwiseDrafter::RowPer ParallelEagleDrafter::run_level(int level,
   } else {
     count_passes(-1);
   }
-  rows_of_drafts().clear();
-  for (const Growing& draft : drafts) {
-    rows_of_drafts().push_back(rows_.row(draft.context(), level));
-  }
-  return RowPer::listed;
+  return list_rows(drafts,
+                   [this](const Context& context, int depth) { return rows_.row(context, depth); });
 }
 
 // Masks once more, behind a draft that was run, up to the node's place.

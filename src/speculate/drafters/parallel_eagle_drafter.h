@@ -24,10 +24,17 @@ class ParallelEagleDrafter final : public EagleDrafter {
   explicit ParallelEagleDrafter(std::unique_ptr<FeatureHead> head);
   ~ParallelEagleDrafter() override;
 
+  // One pass gives all levels. A mask's row is left out of account: it adds little to a pass.
+  DrafterTraits traits() const override {
+    DrafterTraits traits = EagleDrafter::traits();
+    traits.further_level = 0;
+    return traits;
+  }
   void end(SequenceId id) override;
 
  private:
   int prepare(const DraftJob& job) override;
+  bool mixes_levels() const override { return true; }
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 

@@ -26,10 +26,17 @@ class PardDrafter final : public ModelDrafter {
   PardDrafter(std::unique_ptr<LanguageModel> model, int target_vocabulary_size, TokenId mask);
   ~PardDrafter() override;
 
+  // One pass gives all levels. A mask's row is left out of account: it adds little to a pass.
+  DrafterTraits traits() const override {
+    DrafterTraits traits = ModelDrafter::traits();
+    traits.further_level = 0;
+    return traits;
+  }
   void end(SequenceId id) override;
 
  private:
   int prepare(const DraftJob& job) override;
+  bool mixes_levels() const override { return true; }
   RowPer run_level(int level, std::span<const Growing> drafts) override;
   bool run_node(const Context& context, const DraftTree& tree, int node) override;
 
