@@ -148,7 +148,7 @@ void check_comparison(const CompareOptions& options);
 // take turns; which one begins moves on by one from prompt to prompt. What a user says in a second
 // turn follows plain decoding's answer to the first, for every method, so that all decode the same
 // prompts. A prompt's texts have the same seed for every method and repeat. The target keeps
-// nothing of a prompt between requests; a drafter that remembers earlier texts (suffix:across=,
+// nothing of a prompt between requests; a drafter that remembers earlier texts (across=,
 // updates=) remembers those of earlier rounds.
 //
 // Nothing else may run the same model meanwhile. Throws UsageError for options out of their range,

@@ -43,7 +43,9 @@ struct SpeculationOptions {
   //   "lossy-greedy:alpha=A", "lenience:eps=E[,f=linear|square|exp]", "budget:[kl=D][,total=D]",
   //   "bild-sampled:alpha=A[,distance=surprise|tv|kl|js]", "router:path=FILE[,threshold=T]",
   //   all with bonus=rule|target: what the token after an accepted draft is drawn from;
-  //   "typical[:epsilon=E,delta=D]", which takes any drafter; "bild[:fallback=F,rollback=R]".
+  //   "relaxed[:top=N,delta=D,open=TOKEN,close=TOKEN]", for models that think: the tokens, one each
+  //   in the target's vocabulary, mark where; "typical[:epsilon=E,delta=D]" and
+  //   "fly[:entropy=E,top=N,window=W]", which take any drafter; "bild[:fallback=F,rollback=R]".
   // "lossy-greedy" and "bild" are for temperature 0.
   std::string rule = "exact";
   // The shape of a draft; the root, the last token of the text, is not counted. Empty takes the

@@ -249,8 +249,8 @@ std::shared_ptr<const Speculation> Batch::State::speculation_of(const Speculatio
     return same_specs(one.options, asked) && one.speculation->drafter == drafter;
   });
   if (at != known.end()) return at->speculation;
-  auto speculation = std::make_shared<const Speculation>(
-      make_speculation(asked, drafter, named == nullptr ? nullptr : named->shape));
+  auto speculation = std::make_shared<const Speculation>(make_speculation(
+      model->tokenizer(), asked, drafter, named == nullptr ? nullptr : named->shape));
   known.push_front({asked, speculation});
   if (known.size() > kMostKnown) known.pop_back();
   return speculation;

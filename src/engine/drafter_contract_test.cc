@@ -262,8 +262,10 @@ GenerateRequest sixty_tokens(double temperature) {
 }
 
 // A drafter that remembers other texts is faster for it, and writes nothing else.
-TEST(SuffixAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
-  Generator generator(target(), {.drafter = "suffix:across=1000", .verify = "coupled"});
+class LookupAcrossTexts : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LookupAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
+  Generator generator(target(), {.drafter = GetParam(), .verify = "coupled"});
   Generator plain(target());
   std::int64_t accepted_before = 0;
   for (const double temperature : {0.0, 1.0}) {
@@ -280,6 +282,13 @@ TEST(SuffixAcrossTexts, ChangesHowFastATextComesAndNotTheText) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, LookupAcrossTexts,
+                         ::testing::Values("suffix:across=1000", "ngram:across=100000"),
+                         [](const auto& info) {
+                           const std::string_view spec = info.param;
+                           return std::string(spec.substr(0, spec.find(':')));
+                         });
 
 // Likewise what recycling remembers: the first round of a later text drafts, and no text differs.
 TEST(RecyclingAcrossTexts, ChangesDraftsAndNotTheText) {

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@
 #include "speculate/drafter_registry.h"
 #include "speculate/drafters/model_drafter.h"
 #include "speculate/make_rule.h"
+#include "speculate/rules/relaxed.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_proof.h"
@@ -126,12 +128,19 @@ std::string spec_of(std::string_view rule) {
     return "router:path=" + router.string();
   }
   constexpr std::pair<std::string_view, const char*> kParameters[] = {
-      {"chow", "alpha=0.4"},        {"diff", "alpha=0.1"},
-      {"opt", "alpha=0.3"},         {"token-v1", "alpha=0.3"},
-      {"token-v2", "alpha=0.2"},    {"token-v3", "alpha=0.5"},
-      {"lossy", "alpha=0.3"},       {"lossy-greedy", "alpha=0.2,bonus=rule"},
-      {"lenience", "eps=0.6"},      {"budget", "kl=0.1,total=0.15"},
-      {"bild-sampled", "alpha=0.9"}};
+      {"chow", "alpha=0.4"},
+      {"diff", "alpha=0.1"},
+      {"opt", "alpha=0.3"},
+      {"token-v1", "alpha=0.3"},
+      {"token-v2", "alpha=0.2"},
+      {"token-v3", "alpha=0.5"},
+      {"lossy", "alpha=0.3"},
+      {"lossy-greedy", "alpha=0.2,bonus=rule"},
+      {"lenience", "eps=0.6"},
+      {"budget", "kl=0.1,total=0.15"},
+      {"bild-sampled", "alpha=0.9"},
+      {"relaxed", "top=2,delta=0.4,bonus=rule"},
+      {"fly", "window=1"}};
   for (const auto& [name, parameters] : kParameters) {
     if (name == rule) return fmt::format("{}:{}", name, parameters);
   }
@@ -163,19 +172,38 @@ std::string fault_of(const Proven& proven, bool prefix_determined) {
   return {};
 }
 
+// Two tokens of the prompt, of which the opening one is its last: what is emitted begins between
+// the marks, and often ends behind them.
+ThinkingMarks marks_of(const World& world) {
+  const TokenId open = world.prompt.back();
+  const auto close = std::find_if(world.prompt.rbegin(), world.prompt.rend(),
+                                  [open](TokenId token) { return token != open; });
+  return {.open = open, .close = close == world.prompt.rend() ? kNoToken : *close};
+}
+
+// The rule that an acceptance follows, null where it follows none.
+std::shared_ptr<const Rule> rule_of(std::string_view name, const std::string& spec,
+                                    const ThinkingMarks& marks) {
+  if (name == "typical" || name == "bild" || name == "fly") return nullptr;
+  if (name == "relaxed") return std::make_shared<RelaxedRule>(2, 0.4, marks);  // as in spec_of
+  return make_rule(spec);
+}
+
 std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const std::string& verify,
                       std::string_view rule_name, std::span<const std::uint32_t> seeds) {
   const std::string spec = spec_of(rule_name);
   const DrafterPlan plan = testing::plan_of(drafter_case);
-  const Judging judging = make_judging(spec, verify);
-  const bool follows_a_rule = rule_name != "typical" && rule_name != "bild";
-  const auto rule = follows_a_rule ? make_rule(spec) : nullptr;
-  const bool needs_greedy = judging.acceptance->needs().greedy;
-  const bool looks_at_draft = judging.acceptance->needs().draft_prob;
-  const ConfidenceStop stop(judging.draft_until);
   std::int64_t n_drafted = 0;
   for (const std::uint32_t seed : seeds) {
     World world = world_of(drafter_case, seed);
+    const ThinkingMarks marks = marks_of(world);
+    const Judging judging = make_judging(spec, verify, [&marks](std::string_view spelling) {
+      return std::optional<TokenId>(spelling == "<think>" ? marks.open : marks.close);
+    });
+    const auto rule = rule_of(rule_name, spec, marks);
+    const bool needs_greedy = judging.acceptance->needs().greedy;
+    const bool looks_at_draft = judging.acceptance->needs().draft_prob;
+    const ConfidenceStop stop(judging.draft_until);
     for (const SamplingParams& sampling : world.few_outcomes) {
       if (needs_greedy && sampling.temperature > 0) continue;
       const auto drafter = plan.make(world.materials);
@@ -189,7 +217,8 @@ std::string test_cell(const DrafterCase& drafter_case, const Tree& tree, const s
                  .stop = judging.draft_until > 0 ? &stop : nullptr,
                  .sampling = sampling,
                  .n_tokens = 3,
-                 .first_round_only = looks_at_draft && !prefix_determined});
+                 .first_round_only = looks_at_draft && !prefix_determined,
+                 .marks = marks});
       const std::string fault = fault_of(proven, prefix_determined);
       if (!fault.empty()) {
         return fmt::format("{}, seed {}, temperature {}", fault, seed, sampling.temperature);
@@ -208,7 +237,7 @@ constexpr const char* kHead = R"(# What works with what
 
 Made by the contract suite (`src/engine/drafter_exactness_test.cc`), which fails where this file and its findings differ; `OUTRIDER_WRITE_COVERAGE=1 engine_test --gtest_filter='*Coverage*'` writes it anew.
 
-**PASS** means: every outcome of drafter and verification was walked on a small target, and what is emitted follows the rule's own law to 1e-12, with the statistics that go with it. The rules `typical` and `bild` have no law of their own; there it means that all outcomes were walked and every draft kept to its limits. **REFUSED** means that the combination ends with an error before anything is loaded, for the reason under the table. `own` is what the drafter drafts where no `--tree` is given.
+**PASS** means: every outcome of drafter and verification was walked on a small target, and what is emitted follows the rule's own law to 1e-12, with the statistics that go with it. The rules `typical`, `bild` and `fly` have no law of their own; there it means that all outcomes were walked and every draft kept to its limits. **REFUSED** means that the combination ends with an error before anything is loaded, for the reason under the table. `own` is what the drafter drafts where no `--tree` is given.
 )";
 
 // A message as it is on every machine.

@@ -170,8 +170,9 @@ INSTANTIATE_TEST_SUITE_P(, GrammarOfDrafts, ::testing::ValuesIn(kDrafterCases),
 // With rules that take from both models: both are masked.
 TEST(GrammarOfRequests, RulesKeepTheForm) {
   const std::string drafter = DrafterFiles::get().spec({"model", "model:{draft}"});
-  for (const char* const rule : {"chow:alpha=0.3", "lossy:alpha=0.5", "token-v3:alpha=0.4",
-                                 "lenience:eps=0.2", "typical", "budget:kl=0.5"}) {
+  for (const char* const rule :
+       {"chow:alpha=0.3", "lossy:alpha=0.5", "token-v3:alpha=0.4", "lenience:eps=0.2", "typical",
+        "budget:kl=0.5", "fly:entropy=0,window=1"}) {
     SCOPED_TRACE(rule);
     Generator generator(target(),
                         {.drafter = drafter, .rule = rule, .drafter_options = {.threads = 1}});

@@ -58,6 +58,9 @@ class ForwardingViews : public NodeViews {
   int parent(int node) const override { return views_->parent(node); }
   double rule_kl_before_root() const override { return views_->rule_kl_before_root(); }
   double& note(int node) override { return views_->note(node); }
+  bool is_open(int node, TokenId open, TokenId close) override {
+    return views_->is_open(node, open, close);
+  }
 
  protected:
   NodeViews* views_;

@@ -226,7 +226,8 @@ TEST(ScratchExactness, EveryVerdictIsTheOneWithoutThem) {
                                      {"chow:alpha=0.2,bonus=target", "exact", 1},
                                      {"budget:kl=0.3", "traversal", 1},
                                      {"typical", "exact", 1},
-                                     {"bild", "exact", 0}};
+                                     {"bild", "exact", 0},
+                                     {"fly:entropy=0,window=1", "exact", 1}};
   for (const Judge& judge : judges) {
     const Judging judging = make_judging(judge.rule, judge.verify);
     for (const auto& shape : std::vector<std::shared_ptr<const TreeShape>>{

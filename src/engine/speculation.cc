@@ -96,7 +96,8 @@ std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& drafter, bool adap
   return adaptive && drafter.deepest != nullptr ? drafter.deepest : drafter.shape;
 }
 
-Plan read_speculation(const SpeculationOptions& options) {
+// find: nothing where the target is not there yet.
+Plan read_speculation(const SpeculationOptions& options, const FindToken& find) {
   Plan plan;
   Speculation& speculation = plan.speculation;
   std::string drafter = options.drafter.substr(0, options.drafter.find(':'));
@@ -108,7 +109,7 @@ Plan read_speculation(const SpeculationOptions& options) {
     plan.drafter = read_drafter(options.drafter);
     if (!plan.drafter->variant.empty()) drafter += " " + plan.drafter->variant;
   }
-  Judging judging = make_judging(options.rule, options.verify);
+  Judging judging = make_judging(options.rule, options.verify, find);
   require_distributions(judging, drafter, plan.drafter && plan.drafter->traits.has_draft_prob);
   speculation.rule = judging.rule;
   speculation.adaptive = options.adaptive;
@@ -125,6 +126,14 @@ Plan read_speculation(const SpeculationOptions& options) {
     // Plain sampling is Gumbel coupling with nothing drafted.
     speculation.acceptance = make_coupled(std::make_shared<ExactRule>());
     return plan;
+  }
+  if (speculation.shape->depth() < speculation.acceptance->least_depth()) {
+    throw UsageError("judge drafts", options.rule,
+                     fmt::format("drafts of {} tokens or more (--tree) or a shorter window=",
+                                 speculation.acceptance->least_depth()),
+                     options.tree.empty()
+                         ? fmt::format("{} of the drafter {}", speculation.shape->depth(), drafter)
+                         : fmt::format("the tree {}", options.tree));
   }
   const double confidence = std::max(plan.drafter->confidence, judging.draft_until);
   if (confidence > 0) speculation.stop = std::make_unique<ConfidenceStop>(confidence);
@@ -183,7 +192,7 @@ DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load)
   return materials;
 }
 
-void check_speculation(const SpeculationOptions& options) { (void)read_speculation(options); }
+void check_speculation(const SpeculationOptions& options) { (void)read_speculation(options, {}); }
 
 std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                                                   const SpeculationOptions& options) {
@@ -218,6 +227,10 @@ std::int64_t n_drafter_parameters(const SpeculationOptions& options) {
 
 namespace {
 
+FindToken finder_of(const Tokenizer& tokenizer) {
+  return [&tokenizer](std::string_view spelling) { return tokenizer.find(spelling); };
+}
+
 Speculation with_drafter(Plan plan, std::shared_ptr<Drafter> drafter) {
   Speculation& speculation = plan.speculation;
   speculation.drafter = std::move(drafter);
@@ -231,9 +244,10 @@ Speculation with_drafter(Plan plan, std::shared_ptr<Drafter> drafter) {
 
 }  // namespace
 
-Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter,
+Speculation make_speculation(const Tokenizer& tokenizer, const SpeculationOptions& options,
+                             std::shared_ptr<Drafter> drafter,
                              const std::shared_ptr<const TreeShape>& shape) {
-  Plan plan = read_speculation(options);
+  Plan plan = read_speculation(options, finder_of(tokenizer));
   if (!plan.drafter) return std::move(plan.speculation);
   const bool is_own = options.tree.empty() && plan.speculation.shape == plan.drafter->shape;
   if (is_own) plan.speculation.shape = shape;
@@ -241,7 +255,7 @@ Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<
 }
 
 Speculation make_speculation(const Model& target, const SpeculationOptions& options) {
-  Plan plan = read_speculation(options);
+  Plan plan = read_speculation(options, finder_of(target.tokenizer()));
   if (!plan.drafter) return std::move(plan.speculation);
   std::optional<DrafterUpdates> updates;
   if (plan.drafter->updates) {  // before anything is loaded: what is replaced meanwhile is news

@@ -43,8 +43,10 @@ struct Speculation {
 Speculation make_speculation(const Model& target, const SpeculationOptions& options);
 
 // The same, with the drafter of another speculation of the same drafter spec in the place of a new
-// one, and the shape that it has there without a tree: drafters made of others know it again.
-Speculation make_speculation(const SpeculationOptions& options, std::shared_ptr<Drafter> drafter,
+// one, and the shape that it has there without a tree: drafters made of others know it again. The
+// tokenizer is the target's.
+Speculation make_speculation(const Tokenizer& tokenizer, const SpeculationOptions& options,
+                             std::shared_ptr<Drafter> drafter,
                              const std::shared_ptr<const TreeShape>& own_shape);
 
 // The model of a drafter "model:PATH", checked against the target's vocabulary. Throws UsageError

@@ -32,6 +32,8 @@ class ForcedViews final : public NodeViews {
   int parent(int) const override { return -1; }
   double rule_kl_before_root() const override { return rule_kl_; }
   double& note(int) override { return note_; }
+  // No rule that a text is judged by here reads marks (make_rule).
+  bool is_open(int, TokenId, TokenId) override { return false; }
 
  private:
   PositionLaws laws_;

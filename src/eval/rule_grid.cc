@@ -78,7 +78,7 @@ Sweep sweep_of(const Spec& spec) {
 // The key of a spec with several values, if one has them.
 std::string key_of_several(const Spec& spec) {
   for (const char* key : {"alpha", "beta", "kl", "total", "eps", "threshold", "epsilon", "delta",
-                          "fallback", "rollback"}) {
+                          "fallback", "rollback", "entropy", "window", "top"}) {
     if (spec.text(key).value_or("").find('|') != std::string::npos) return key;
   }
   return {};

@@ -45,6 +45,10 @@ TEST(RuleGrid, TakesValuesFromTheSpecFirst) {
               ElementsAre("lossy:alpha=0.5,beta=0.6", "lossy:alpha=0.5,beta=1"));
   EXPECT_THAT(rules_of("typical,bild:fallback=0.5|0.6"),
               ElementsAre("typical", "bild:fallback=0.5", "bild:fallback=0.6"));
+  EXPECT_THAT(rules_of("fly:entropy=0.3|0.6,window=4"),
+              ElementsAre("fly:entropy=0.3,window=4", "fly:entropy=0.6,window=4"));
+  EXPECT_THAT(rules_of("relaxed:delta=0.2|0.6"),
+              ElementsAre("relaxed:delta=0.2", "relaxed:delta=0.6"));
 }
 
 TEST(RuleGrid, TakesASettingOnce) {

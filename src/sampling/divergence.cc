@@ -47,6 +47,20 @@ double largest_prob(const Distribution& distribution) {
              : *std::max_element(distribution.probs.begin(), distribution.probs.end());
 }
 
+std::span<double> largest_probs(const Distribution& distribution, std::span<double> room) {
+  std::size_t n = 0;
+  for (const double prob : distribution.probs) {
+    if (n == room.size()) {
+      if (n == 0 || prob <= room[n - 1]) continue;
+      --n;
+    }
+    std::size_t at = n++;
+    for (; at > 0 && room[at - 1] < prob; --at) room[at] = room[at - 1];
+    room[at] = prob;
+  }
+  return room.first(n);
+}
+
 double entropy(const Distribution& distribution) {
   LogSum sum;
   for (const double prob : distribution.probs) {

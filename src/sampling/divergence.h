@@ -3,12 +3,18 @@
 #ifndef OUTRIDER_SAMPLING_DIVERGENCE_H_
 #define OUTRIDER_SAMPLING_DIVERGENCE_H_
 
+#include <span>
+
 #include "sampling/distribution.h"
 
 namespace outrider {
 
 // The largest probability; 0 of an empty support.
 double largest_prob(const Distribution& distribution);
+
+// Writes the largest probabilities, falling, to the front of `room`; returns the part written,
+// which is shorter where the support is. O(size * room) at worst, and hardly ever.
+std::span<double> largest_probs(const Distribution& distribution, std::span<double> room);
 
 double entropy(const Distribution& distribution);
 

@@ -10,7 +10,7 @@
 namespace outrider::server {
 namespace {
 
-// A spec of each kind of rule that needs no file.
+// A spec of each kind of rule that needs no file and no marks in the vocabulary.
 constexpr std::string_view kRules[] = {"exact",
                                        "chow:alpha=0.3",
                                        "diff:alpha=0.3",
@@ -24,7 +24,8 @@ constexpr std::string_view kRules[] = {"exact",
                                        "budget:kl=0.1",
                                        "bild-sampled:alpha=1",
                                        "typical",
-                                       "bild"};
+                                       "bild",
+                                       "fly"};
 
 Json rules_of(const ServedModel& model, const std::string& drafter) {
   SpeculationOptions speculation = model.options().speculation;

@@ -13,7 +13,7 @@ namespace outrider::server {
 //
 //   "outrider": {"context": 2048, "chat": true, "temperature": 1, "rule": "exact",
 //                "default_drafter": "suffix",
-//                "drafters": [{"drafter": "suffix", "rules": ["exact", "typical"]}, ...]}
+//                "drafters": [{"drafter": "suffix", "rules": ["exact", "typical", "fly"]}, ...]}
 //
 // `chat` says whether the model has a template, `rules` the kinds of rules that the drafter allows.
 Json model_json(const ServedModel& model);

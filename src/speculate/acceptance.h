@@ -53,9 +53,9 @@ enum class DraftNoise {
 
 // Stateless and thread-safe. The joint law of what verify emits, round after round, is the rule's
 // own process, whatever the drafter proposed, as long as every sampled child is in the tree; and
-// for a rule that needs draft_prob, as long as that is a function of the prefix. Typical acceptance
-// and the Big-Little decoder (typical.h, bild.h) follow no rule: what they emit depends on the
-// draft.
+// for a rule that needs draft_prob, as long as that is a function of the prefix. Typical
+// acceptance, the Big-Little decoder and FLy (typical.h, bild.h, fly.h) follow no rule: what they
+// emit depends on the draft.
 class Acceptance {
  public:
   virtual ~Acceptance() = default;
@@ -67,6 +67,8 @@ class Acceptance {
   virtual bool prefix_determined() const { return !needs().draft_prob || needs().leaf_draft; }
   // Whether verify() refuses trees with siblings.
   virtual bool chains_only() const { return false; }
+  // How deep a draft has to be for it to differ from the exact rule.
+  virtual int least_depth() const { return 1; }
   virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                       Verdict& verdict) const = 0;
 };

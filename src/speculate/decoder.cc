@@ -353,7 +353,8 @@ void Decoder::verify() {
     Stream& stream = *drafted_[index].stream;
     const Acceptance& acceptance = *stream.drafting.acceptance;
     const RuleNeeds needs = acceptance.needs();
-    stream.views.reset(stream.tree, output_, first_logits_[index], stream.counts.rule_cost.kl);
+    stream.views.reset(stream.tree, output_, first_logits_[index], stream.tokens,
+                       stream.counts.rule_cost.kl);
     if (stream.drafting.drafter != nullptr && needs.leaf_draft) {
       stream.views.ask_at_leaves(*stream.drafting.drafter, contexts_[index], needs.raw_draft);
     }

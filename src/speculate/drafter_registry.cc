@@ -261,9 +261,17 @@ DrafterKind ngram_kind() {
                      .default_value = "latest",
                      .meaning = "Which place is copied from. latest goes on into the draft itself; "
                                 "first ends with the text, as in Hugging Face transformers.",
-                     .example = "ngram:min=1,max=2,match=first"}},
+                     .example = "ngram:min=1,max=2,match=first"},
+                    {.name = "across",
+                     .value = "PLACES",
+                     .default_value = in_words(defaults.across),
+                     .meaning =
+                         "Strings of max tokens in earlier texts of this process of which it "
+                         "is remembered what followed, 8 bytes each.",
+                     .example = "ngram:min=2,max=12,across=1000000"}},
            .source = "Saxena, Prompt Lookup Decoding (2023).",
-           .pays = "Where answers repeat their question: summaries, edits, code, extraction.",
+           .pays = "Where answers repeat their question: summaries, edits, code, extraction; with "
+                   "across and a larger max, where texts repeat earlier ones.",
            .example = "outrider generate --model TARGET --drafter ngram:min=2,max=4 \\\n"
                       "    --prompt-file notes.txt"},
       .read = read_ngram_drafter};

@@ -6,10 +6,11 @@
 namespace outrider {
 
 void LogitsViews::reset(const DraftTree& tree, const ForwardOutput& output, int first_row,
-                        double rule_kl) {
+                        std::span<const TokenId> text, double rule_kl) {
   tree_ = &tree;
   output_ = &output;
   first_row_ = first_row;
+  text_ = text;
   rule_kl_ = rule_kl;
   leaf_drafter_ = nullptr;
   const auto n_nodes = static_cast<std::size_t>(tree.n_drafted()) + 1;  // scratch is never viewed
@@ -38,6 +39,21 @@ void LogitsViews::ask_at_leaves(Drafter& drafter, const Context& context, bool r
 PenalisedRow LogitsViews::penalised(int node) {
   if (transform_->changes_logits(*history_)) tree_->path_tokens(node, path_);
   return {*transform_, logits(node), *history_, path_, replaced_};
+}
+
+bool LogitsViews::is_open(int node, TokenId open, TokenId close) {
+  for (; node > 0; node = tree_->node(node).parent) {
+    const TokenId token = tree_->node(node).token;
+    if (token == open || token == close) return token == open;
+  }
+  if (marks_.open != open || marks_.close != close || marks_.n_read > text_.size()) {
+    marks_ = {.open = open, .close = close};
+  }
+  for (; marks_.n_read < text_.size(); ++marks_.n_read) {
+    const TokenId token = text_[marks_.n_read];
+    if (token == open || token == close) marks_.is_open = token == open;
+  }
+  return marks_.is_open;
 }
 
 const Distribution& LogitsViews::target(int node) {

@@ -2,6 +2,8 @@
 #ifndef OUTRIDER_SPECULATE_LOGITS_VIEWS_H_
 #define OUTRIDER_SPECULATE_LOGITS_VIEWS_H_
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "model/language_model.h"
@@ -20,9 +22,11 @@ class LogitsViews final : public NodeViews {
   LogitsViews(const Transform& transform, const TokenHistory& history)
       : transform_(&transform), history_(&history) {}
 
-  // Looks at a new round of a text that has cost rule_kl so far. tree and output stay alive and
-  // unchanged for the round.
-  void reset(const DraftTree& tree, const ForwardOutput& output, int first_row, double rule_kl);
+  // Looks at a new round of a text that has cost rule_kl so far. tree, output and text (the tokens
+  // up to the root's own) stay alive and unchanged until the round's verdict is there. is_open()
+  // takes it that a text only grows from round to round.
+  void reset(const DraftTree& tree, const ForwardOutput& output, int first_row,
+             std::span<const TokenId> text, double rule_kl);
   // Until the next reset, asks the drafter for its distributions where the draft ended. Both
   // arguments outlive the round's verdict.
   void ask_at_leaves(Drafter& drafter, const Context& context, bool raw);
@@ -35,6 +39,7 @@ class LogitsViews final : public NodeViews {
   int parent(int node) const override { return tree_->node(node).parent; }
   double rule_kl_before_root() const override { return rule_kl_; }
   double& note(int node) override { return notes_[static_cast<std::size_t>(node)]; }
+  bool is_open(int node, TokenId open, TokenId close) override;
 
   LogitRow logits(int node) const { return output_->logits.row(first_row_ + node); }
 
@@ -50,6 +55,13 @@ class LogitsViews final : public NodeViews {
     Distribution draft_prob;
     Distribution raw_draft;
   };
+  // Which of two marks stood last, as far as the text was read.
+  struct Marks {
+    TokenId open = kNoToken;
+    TokenId close = kNoToken;
+    std::size_t n_read = 0;
+    bool is_open = false;
+  };
   PenalisedRow penalised(int node);
   LeafDraft& leaf_draft(int node);
 
@@ -62,6 +74,8 @@ class LogitsViews final : public NodeViews {
   std::vector<Cached> raw_targets_;
   double rule_kl_ = 0;
   std::vector<double> notes_;
+  std::span<const TokenId> text_;
+  Marks marks_;
   Drafter* leaf_drafter_ = nullptr;
   const Context* leaf_context_ = nullptr;
   bool leaf_raw_ = false;

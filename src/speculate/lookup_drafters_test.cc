@@ -2,9 +2,11 @@
 // what they do beyond a text's own past; and how little a round costs in a long text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,6 +16,7 @@
 #include "outrider/error.h"
 #include "sampling/counter_chance.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/drafters/continuation_table.h"
 #include "speculate/drafters/ngram_drafter.h"
 #include "speculate/drafters/reference_drafter.h"
 #include "speculate/drafters/suffix_drafter.h"
@@ -229,6 +232,114 @@ TEST(SuffixDrafter, RemembersEarlierTexts) {
   EXPECT_GT(drafter.n_remembered(), 400);
 }
 
+// --- What ngram remembers of earlier texts
+
+TEST(ContinuationTable, KnowsWhatCameLastBehindAString) {
+  ContinuationTable table(2, 1000);
+  EXPECT_EQ(table.after(Tokens{1, 2}), kNoToken);
+  table.add(Tokens{1, 2, 3, 1, 2, 4});
+  EXPECT_EQ(table.after(Tokens{1, 2}), 4);
+  EXPECT_EQ(table.after(Tokens{9, 2, 3}), 1);  // the last two tokens count
+  EXPECT_EQ(table.after(Tokens{2, 1}), kNoToken);
+  EXPECT_EQ(table.after(Tokens{2, 4}), kNoToken);  // nothing stood behind it
+  EXPECT_EQ(table.after(Tokens{2}), kNoToken);
+  EXPECT_EQ(table.n_known(), 3);
+  table.add(Tokens{1});
+  table.add(Tokens{});
+  EXPECT_EQ(table.n_known(), 3);
+}
+
+TEST(ContinuationTable, TellsStringsOfOnePlaceApartAndIsBounded) {
+  ContinuationTable table(1, 1);
+  table.add(Tokens{5, 6});
+  EXPECT_EQ(table.after(Tokens{5}), 6);
+  table.add(Tokens{7, 8});  // the one place is the newest string's
+  EXPECT_EQ(table.after(Tokens{5}), kNoToken);
+  EXPECT_EQ(table.after(Tokens{7}), 8);
+  EXPECT_EQ(table.n_known(), 1);
+  std::mt19937 random(2);
+  ContinuationTable larger(3, 100);
+  for (int n = 0; n < 20; ++n) {
+    const Tokens text = random_text(60, 1000, random);
+    larger.add(text);
+    EXPECT_EQ(larger.after(TokenSpan(text).first(59)), text.back());
+    EXPECT_LE(larger.n_known(), 100);
+  }
+  EXPECT_GT(larger.n_known(), 80);
+}
+
+// Against a map of all strings of the ended texts; the table is large enough for all of them.
+TEST(NgramDrafter, DraftsWhatEarlierTextsHadBehindTheLongestString) {
+  constexpr int kLongest = 3;
+  std::mt19937 random(17);
+  NgramDrafter drafter({.length = 6, .across = 1 << 20});
+  NgramDrafter forgetful({.length = 6});
+  const auto line = chain_shape(6);
+  std::map<Tokens, TokenId> earlier;
+  int n_from_earlier = 0;
+  for (int n = 0; n < 30; ++n) {
+    const Tokens text = random_text(60, 12, random);
+    OneText one(drafter, *line);
+    OneText own(forgetful, *line);
+    const TokenSpan prompt = TokenSpan(text).first(8);
+    one.begin(prompt);
+    own.begin(prompt);
+    for (std::size_t length = 8; length <= text.size(); ++length) {
+      const TokenSpan tokens = TokenSpan(text).first(length);
+      const Tokens last(tokens.end() - kLongest, tokens.end());
+      const auto stood = std::search(tokens.begin(), tokens.end() - 1, last.begin(), last.end());
+      const bool is_own = stood != tokens.end() - 1;
+      Tokens expected;
+      Tokens end = last;
+      for (auto at = earlier.find(end); !is_own && at != earlier.end() && expected.size() < 6;
+           at = earlier.find(end)) {
+        expected.push_back(at->second);
+        end.erase(end.begin());
+        end.push_back(at->second);
+      }
+      const OracleDraft by_itself = own.draft(tokens);
+      Tokens drafted;
+      for (const auto& node : one.draft(tokens)) drafted.push_back(node.token);
+      if (expected.empty()) {
+        for (const auto& node : by_itself) expected.push_back(node.token);
+      } else {
+        ++n_from_earlier;
+      }
+      ASSERT_EQ(drafted, expected) << n << ", " << length;
+    }
+    one.end();
+    own.end();
+    for (std::size_t at = kLongest; at < text.size(); ++at) {
+      earlier[Tokens(text.begin() + static_cast<long>(at) - kLongest,
+                     text.begin() + static_cast<long>(at))] = text[at];
+    }
+    EXPECT_EQ(drafter.n_remembered(), static_cast<int>(earlier.size()));
+  }
+  EXPECT_EQ(forgetful.n_remembered(), 0);
+  EXPECT_GT(n_from_earlier, 100);
+}
+
+// Texts side by side: each has its own past, and another's when that has ended.
+TEST(NgramDrafter, SharesTextsWhenTheyEnd) {
+  NgramDrafter drafter({.length = 4, .across = 10000});
+  const auto line = chain_shape(4);
+  const Tokens first = {1, 2, 3, 4, 5, 6};
+  const Tokens second = {9, 1, 2, 3};
+  OneText a(drafter, *line);
+  OneText b(drafter, *line);
+  b.id = a.id + 1;
+  a.begin(first);
+  b.begin(second);
+  EXPECT_TRUE(a.draft(first).empty());
+  EXPECT_TRUE(b.draft(second).empty());
+  a.end();
+  const OracleDraft draft = b.draft(second);
+  ASSERT_EQ(draft.size(), 3U);
+  for (std::size_t node = 0; node < 3; ++node) EXPECT_EQ(draft[node].token, first[3 + node]);
+  b.end();
+  EXPECT_GT(drafter.n_remembered(), 3);
+}
+
 std::string refusal(const std::string& spec) {
   try {
     (void)read_drafter(spec);
@@ -242,6 +353,9 @@ TEST(LookupDrafterSpecs, SayWhatIsWrong) {
   EXPECT_EQ(refusal("ngram:min=4,max=2"),
             "[read drafter] ngram: expected min of at most max=2, got min=4");
   EXPECT_EQ(refusal("ngram:min=4"), "no error");  // max follows
+  EXPECT_EQ(refusal("ngram:across=-1"),
+            "[read drafter] ngram:across=-1 across: expected a number from 0 to 16777216, got -1");
+  EXPECT_EQ(refusal("ngram:across=1000"), "no error");
   EXPECT_NE(refusal("ngram:match=best").find("one of latest, first"), std::string::npos);
   EXPECT_NE(refusal("ngram:5").find("key=value"), std::string::npos);
   EXPECT_NE(refusal("reference").find("file=, a text or a folder of texts"), std::string::npos);

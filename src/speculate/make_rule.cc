@@ -24,7 +24,7 @@ std::unique_ptr<Acceptance> make_acceptance(std::shared_ptr<const Rule> rule,
   throw UsageError("read verify", verify, "one of exact, block, traversal, coupled", verify);
 }
 
-// Names of those that follow a rule.
+// Names of those that follow a rule of distributions alone.
 std::vector<std::string_view> names_of_rules() {
   std::vector<std::string_view> names;
   names.reserve(rule_kinds().size());
@@ -50,10 +50,12 @@ const RuleKind& kind_of(const Spec& spec, const std::string& rule,
   return *kind;
 }
 
-std::shared_ptr<const Rule> make_rule(const RuleKind& kind, const Spec& spec) {
+std::shared_ptr<const Rule> make_rule(const RuleKind& kind, const Spec& spec,
+                                      const FindToken& find) {
   const auto bonus = spec.choice("bonus", {"rule", "target"});
   const bool by_target = bonus ? *bonus == "target" : kind.target_bonus;
-  std::unique_ptr<const Rule> rule = kind.make(spec);
+  std::unique_ptr<const Rule> rule =
+      kind.make != nullptr ? kind.make(spec) : kind.make_marked(spec, find);
   if (by_target) return std::make_shared<TargetBonus>(std::move(rule));
   return rule;
 }
@@ -75,22 +77,24 @@ std::shared_ptr<const Rule> make_rule(const std::string& rule) {
     throw UsageError(kOperation, rule,
                      fmt::format("a rule that says what is emitted at every position (one of {})",
                                  fmt::join(known, ", ")),
-                     fmt::format("{}, which judges whole drafts", spec.name()));
+                     fmt::format("{}, which {}", spec.name(),
+                                 kind.make_marked != nullptr ? "reads marks in the text"
+                                                             : "judges whole drafts"));
   }
-  return make_rule(kind_of(spec, rule, known), spec);
+  return make_rule(kind_of(spec, rule, known), spec, {});
 }
 
-Judging make_judging(const std::string& rule, const std::string& verify) {
+Judging make_judging(const std::string& rule, const std::string& verify, const FindToken& find) {
   const Spec spec = Spec::parse("rule", rule);
   const RuleKind& kind = kind_of(spec, rule, rule_names());
-  if (kind.make == nullptr) {
+  if (kind.make_acceptance != nullptr) {
     if (verify != "exact") {
       throw UsageError("read verify", verify, fmt::format("exact with the rule {}", spec.name()),
                        verify);
     }
     return kind.make_acceptance(spec);
   }
-  return {.acceptance = make_acceptance(make_rule(kind, spec), verify), .rule = spec.name()};
+  return {.acceptance = make_acceptance(make_rule(kind, spec, find), verify), .rule = spec.name()};
 }
 
 }  // namespace outrider

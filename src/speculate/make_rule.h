@@ -2,14 +2,20 @@
 #ifndef OUTRIDER_SPECULATE_MAKE_RULE_H_
 #define OUTRIDER_SPECULATE_MAKE_RULE_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "outrider/types.h"
 #include "speculate/acceptance.h"
 
 namespace outrider {
+
+// Finds a token of the target's vocabulary by its spelling there.
+using FindToken = std::function<std::optional<TokenId>(std::string_view spelling)>;
 
 // An acceptance and what its rule asks for besides.
 struct Judging {
@@ -19,13 +25,16 @@ struct Judging {
 };
 
 // The rule of a spec. Throws as make_judging does, and UsageError for names that follow no rule of
-// their own (typical, bild).
+// their own (typical, bild, fly) and for rules that read marks in the text (relaxed): both say
+// nothing of a position by its distributions alone.
 std::shared_ptr<const Rule> make_rule(const std::string& rule);
 
 // `rule` is a spec (docs/cascades.md lists them), `verify` one of exact, block, traversal
-// and coupled. Throws UsageError for what cannot be meant, listing what can; Error for a router's
-// file that cannot be read.
-Judging make_judging(const std::string& rule, const std::string& verify);
+// and coupled. Without a vocabulary (`find` is empty) for a look at the spec: a rule that reads
+// marks in the text then finds none. Throws UsageError for what cannot be meant, listing what can,
+// and for marks that the vocabulary lacks; Error for a router's file that cannot be read.
+Judging make_judging(const std::string& rule, const std::string& verify,
+                     const FindToken& find = {});
 
 // Every name that a rule spec may begin with, in the order of the documentation.
 std::vector<std::string_view> rule_names();

@@ -49,14 +49,22 @@ TEST(MakeRule, TakesEveryName) {
                            "typical",
                            "typical:epsilon=0.1,delta=0.2",
                            "bild",
-                           "bild:fallback=0.5,rollback=3"}) {
+                           "bild:fallback=0.5,rollback=3",
+                           "fly",
+                           "fly:entropy=0.5,top=10,window=2",
+                           "relaxed",
+                           "relaxed:top=3,delta=0.2,bonus=rule",
+                           "relaxed:open=[THINK],close=[/THINK]"}) {
     EXPECT_EQ(refusal(spec), "taken") << spec;
     const std::string name = std::string(spec).substr(0, std::string(spec).find(':'));
     EXPECT_EQ(make_judging(spec, "exact").rule, name);
-    if (name == "typical" || name == "bild") {
+    const bool judges_drafts = name == "typical" || name == "bild" || name == "fly";
+    if (judges_drafts || name == "relaxed") {
       EXPECT_THROW(make_rule(std::string(spec)), UsageError);
     } else {
       EXPECT_EQ(make_rule(std::string(spec))->name(), name);
+    }
+    if (!judges_drafts) {
       for (const char* verify : {"block", "traversal", "coupled"}) {
         EXPECT_EQ(refusal(spec, verify), "taken") << spec;
         EXPECT_EQ(make_judging(spec, verify).acceptance->name(), verify);
@@ -91,6 +99,13 @@ TEST(MakeRule, RefusesWhatCannotBeMeant) {
               HasSubstr("path=, a router's JSON file or the folder of its router.json, got none"));
   EXPECT_THAT(refusal("typical:epsilon=2"), HasSubstr("a number from 0 to 1"));
   EXPECT_THAT(refusal("bild:fallback=-1"), HasSubstr("a number from 0 to 1"));
+  EXPECT_THAT(refusal("fly:entropy=-1"), HasSubstr("a number from 0 to 1000"));
+  EXPECT_THAT(refusal("fly:top=0"), HasSubstr("from 1 to 64"));
+  EXPECT_THAT(refusal("fly:window=0"), HasSubstr("from 1 to 64"));
+  EXPECT_THAT(refusal("fly", "block"), HasSubstr("exact with the rule fly"));
+  EXPECT_THAT(refusal("relaxed:top=65"), HasSubstr("from 1 to 64"));
+  EXPECT_THAT(refusal("relaxed:delta=2"), HasSubstr("a number from 0 to 1"));
+  EXPECT_THAT(refusal("relaxed:open=a,close=a"), HasSubstr("two tokens, open= and close="));
   EXPECT_THAT(refusal("chow:alpha=0,bonus=none"), HasSubstr("rule, target"));
   EXPECT_THAT(refusal("exact:bonus=rule"), HasSubstr("no keys"));
   EXPECT_THAT(refusal("exact", "hope"), HasSubstr("exact, block, traversal, coupled"));
@@ -102,6 +117,34 @@ TEST(MakeRule, RefusesWhatCannotBeMeant) {
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("one of exact, chow"));
     EXPECT_THAT(error.what(), HasSubstr("got typical, which judges whole drafts"));
+  }
+}
+
+TEST(MakeRule, NamesTheMarksThatAVocabularyLacks) {
+  const auto refusal_with = [](const char* spec, const FindToken& find) -> std::string {
+    try {
+      (void)make_judging(spec, "exact", find);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  const FindToken half = [](std::string_view spelling) {
+    return spelling == "<think>" ? std::optional<TokenId>(7) : std::nullopt;
+  };
+  EXPECT_EQ(refusal_with("relaxed", half),
+            "[read rule] relaxed: expected a vocabulary with the tokens <think> and </think> "
+            "(open= and close= name others), got one without </think>");
+  EXPECT_THAT(refusal_with("relaxed:open=[THINK]", half), HasSubstr("got one without [THINK]"));
+  EXPECT_EQ(refusal_with("relaxed:close=<think>,open=x",
+                         [](std::string_view) { return std::optional<TokenId>(1); }),
+            "taken");
+  EXPECT_EQ(refusal_with("exact", half), "taken");
+  try {
+    (void)make_rule("relaxed");
+    FAIL() << "relaxed needs a text";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("got relaxed, which reads marks in the text"));
   }
 }
 
@@ -129,6 +172,12 @@ TEST(MakeRule, SaysWhatItNeeds) {
   EXPECT_TRUE(needs("lossy-greedy:alpha=0.1,bonus=rule").leaf_draft);
   EXPECT_TRUE(needs("bild").greedy);
   EXPECT_EQ(make_judging("bild", "exact").draft_until, 0.6);
+  EXPECT_FALSE(needs("fly").draft_prob);
+  EXPECT_TRUE(needs("relaxed").draft_prob);
+  EXPECT_FALSE(needs("relaxed").raw_draft);
+  EXPECT_FALSE(needs("relaxed").leaf_draft);
+  EXPECT_TRUE(needs("relaxed:bonus=rule").leaf_draft);
+  EXPECT_EQ(make_judging("fly:window=3", "exact").acceptance->least_depth(), 4);
   const auto is_law_of_prefix = [](const char* spec) {
     return make_judging(spec, "exact").acceptance->prefix_determined();
   };
@@ -138,6 +187,9 @@ TEST(MakeRule, SaysWhatItNeeds) {
   EXPECT_FALSE(is_law_of_prefix("lossy-greedy:alpha=0"));
   EXPECT_FALSE(is_law_of_prefix("typical"));
   EXPECT_FALSE(is_law_of_prefix("bild"));
+  EXPECT_FALSE(is_law_of_prefix("fly"));
+  EXPECT_FALSE(is_law_of_prefix("relaxed"));
+  EXPECT_TRUE(is_law_of_prefix("relaxed:bonus=rule"));
 }
 
 }  // namespace

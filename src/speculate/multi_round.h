@@ -40,6 +40,23 @@ struct MultiRoundSteps {
   }
 };
 
+// The first of the siblings from `child` on that is accepted, -1 if none is; takes each rejected
+// one's proposal out of rule_prob. `storage` is for these.
+template <class Steps>
+int first_accepted(const DraftTree& tree, int child, Distribution& rule_prob, Distribution& storage,
+                   Chance& chance) {
+  const int parent = tree.node(child).parent;
+  for (; child >= 0; child = tree.next_child(parent, child)) {
+    const TokenId token = tree.node(child).token;
+    const Distribution& proposal = tree.proposal_prob(child, storage);
+    const double accept = Steps::accept_prob(rule_prob.prob(token), proposal.prob(token));
+    if (chance.bernoulli(accept, Steps::accept_draw(tree, child))) return child;
+    // Nothing left means that the two laws were equal and the rejection a rounding error.
+    if (Steps::reject(rule_prob, proposal) <= 0) return child;
+  }
+  return -1;
+}
+
 template <class Steps>
 class MultiRound final : public Acceptance {
  public:
@@ -56,7 +73,7 @@ class MultiRound final : public Acceptance {
     for (int child = tree.next_child(node, node); child >= 0; child = tree.next_child(node, node)) {
       rule_->rule_prob(views, node, rule_prob);
       verdict.costs.push_back(cost_of(*rule_, views, node, rule_prob));
-      child = first_accepted(tree, child, rule_prob, verdict.proposal, chance);
+      child = first_accepted<Steps>(tree, child, rule_prob, verdict.proposal, chance);
       if (child < 0) {
         verdict.corrected = true;
         verdict.next = chance.categorical(rule_prob, {tree.n_committed(), node, Purpose::residual});
@@ -72,22 +89,6 @@ class MultiRound final : public Acceptance {
   }
 
  private:
-  // The first of the siblings from `child` on that is accepted, -1 if none is; takes each rejected
-  // one's proposal out of rule_prob. `storage` is for these.
-  static int first_accepted(const DraftTree& tree, int child, Distribution& rule_prob,
-                            Distribution& storage, Chance& chance) {
-    const int parent = tree.node(child).parent;
-    for (; child >= 0; child = tree.next_child(parent, child)) {
-      const TokenId token = tree.node(child).token;
-      const Distribution& proposal = tree.proposal_prob(child, storage);
-      const double accept = Steps::accept_prob(rule_prob.prob(token), proposal.prob(token));
-      if (chance.bernoulli(accept, Steps::accept_draw(tree, child))) return child;
-      // Nothing left means that the two laws were equal and the rejection a rounding error.
-      if (Steps::reject(rule_prob, proposal) <= 0) return child;
-    }
-    return -1;
-  }
-
   std::shared_ptr<const Rule> rule_;
 };
 

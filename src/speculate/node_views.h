@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_SPECULATE_NODE_VIEWS_H_
 #define OUTRIDER_SPECULATE_NODE_VIEWS_H_
 
+#include "outrider/types.h"
 #include "sampling/distribution.h"
 
 namespace outrider {
@@ -34,6 +35,10 @@ class NodeViews {
   virtual double rule_kl_before_root() const = 0;
   // Room for one number per node that a rule wants to find again this round; NaN when it begins.
   virtual double& note(int node) = 0;
+
+  // Whether, of the tokens `open` and `close`, `open` stood last in the text up to `node`, whose
+  // own token counts: what stands in the prompt, was emitted, or is drafted before it.
+  virtual bool is_open(int node, TokenId open, TokenId close) = 0;
 };
 
 }  // namespace outrider

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -12,7 +13,8 @@
 #include <vector>
 
 #include "outrider/error.h"
-#include "speculate/bild.h"
+#include "speculate/acceptance_kinds.h"
+#include "speculate/rule_words.h"
 #include "speculate/rules/bild_sampled.h"
 #include "speculate/rules/budget.h"
 #include "speculate/rules/chow.h"
@@ -21,28 +23,20 @@
 #include "speculate/rules/lossy.h"
 #include "speculate/rules/lossy_greedy.h"
 #include "speculate/rules/opt.h"
+#include "speculate/rules/relaxed.h"
 #include "speculate/rules/router.h"
 #include "speculate/rules/token_specific.h"
-#include "speculate/typical.h"
 
 namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "read rule";
 
-// Entropies, prices and distances that no model reaches: log(vocabulary) is below 15.
-constexpr double kLargest = 1000;
-
-// Medusa's own values.
-constexpr double kTypicalEpsilon = 0.09;
-constexpr double kTypicalDelta = 0.3;
-// The published code's for translation.
-constexpr double kBildFallback = 0.6;
-constexpr double kBildRollback = 5.0;
-
-// What SpecDescription::needs says of a rule.
-constexpr const char* kAnyDrafter = "any drafter";
-constexpr const char* kDistributions = "distributions";
+// What TensorRT-LLM's authors run DeepSeek R1 with.
+constexpr int kRelaxedTop = 10;
+constexpr double kRelaxedDelta = 0.6;
+constexpr const char* kThinkOpen = "<think>";
+constexpr const char* kThinkClose = "</think>";
 
 constexpr const char* kNarasimhan =
     "Narasimhan et al., Faster Cascades via Speculative Decoding (2024)";
@@ -64,7 +58,7 @@ using RulePointer = std::unique_ptr<const Rule>;
 RulePointer make_exact(const Spec&) { return std::make_unique<ExactRule>(); }
 
 RulePointer make_lossy(const Spec& spec) {
-  if (const auto kl = spec.number("kl", 0, kLargest)) {
+  if (const auto kl = spec.number("kl", 0, kLargestNats)) {
     for (const char* key : {"alpha", "beta"}) {
       if (!spec.text(key)) continue;
       throw UsageError(kOperation, spec.name(), "kl= alone, which finds alpha and beta itself",
@@ -91,13 +85,13 @@ RulePointer make_lossy_greedy(const Spec& spec) {
 template <class DeferralByLoss>
 RulePointer make_by_loss(const Spec& spec, double largest_for_zero_one) {
   const bool log = spec.choice("loss", {"zero-one", "log"}) == "log";
-  const double largest = log ? kLargest : largest_for_zero_one;
+  const double largest = log ? kLargestNats : largest_for_zero_one;
   return std::make_unique<DeferralByLoss>(required_number(spec, "alpha", -largest, largest),
                                           log ? Loss::log : Loss::zero_one);
 }
 RulePointer make_chow(const Spec& spec) { return make_by_loss<ChowRule>(spec, 1); }
 RulePointer make_diff(const Spec& spec) { return make_by_loss<DiffRule>(spec, 1); }
-RulePointer make_opt(const Spec& spec) { return make_by_loss<OptRule>(spec, kLargest); }
+RulePointer make_opt(const Spec& spec) { return make_by_loss<OptRule>(spec, kLargestNats); }
 
 template <TokenSpecificRule::Variant variant>
 RulePointer make_token(const Spec& spec) {
@@ -106,7 +100,7 @@ RulePointer make_token(const Spec& spec) {
 
 RulePointer make_bild_sampled(const Spec& spec) {
   using Distance = BildSampledRule::Distance;
-  const double alpha = required_number(spec, "alpha", 0, kLargest);
+  const double alpha = required_number(spec, "alpha", 0, kLargestNats);
   const auto name = spec.choice("distance", {"surprise", "tv", "kl", "js"});
   Distance distance = Distance::surprise;
   if (name == "tv") distance = Distance::total_variation;
@@ -128,7 +122,7 @@ RulePointer make_lenience(const Spec& spec) {
 
 RulePointer make_budget(const Spec& spec) {
   KlBudget budget;
-  const auto per_token = spec.number("kl", 0, kLargest);
+  const auto per_token = spec.number("kl", 0, kLargestNats);
   const auto per_text = spec.number("total", 0, 1e9);
   if (!per_token && !per_text) refuse_missing(spec, "kl= (nats per token) or total= (per text)");
   if (per_token) budget.per_token = *per_token;
@@ -149,18 +143,26 @@ RulePointer make_router(const Spec& spec) {
   return std::make_unique<RouterRule>(weights);
 }
 
-Judging make_typical(const Spec& spec) {
-  const double epsilon = spec.number("epsilon", 0, 1).value_or(kTypicalEpsilon);
-  const double delta = spec.number("delta", 0, kLargest).value_or(kTypicalDelta);
-  return {.acceptance = std::make_unique<Typical>(epsilon, delta), .rule = spec.name()};
-}
-
-Judging make_bild(const Spec& spec) {
-  const double fallback = spec.number("fallback", 0, 1).value_or(kBildFallback);
-  const double rollback = spec.number("rollback", 0, kLargest).value_or(kBildRollback);
-  return {.acceptance = std::make_unique<Bild>(fallback, rollback),
-          .rule = spec.name(),
-          .draft_until = fallback};
+RulePointer make_relaxed(const Spec& spec, const FindToken& find) {
+  const int top = spec.integer("top", 1, RelaxedRule::kMostTop).value_or(kRelaxedTop);
+  const double delta = spec.number("delta", 0, 1).value_or(kRelaxedDelta);
+  const std::string open = spec.text("open").value_or(kThinkOpen);
+  const std::string close = spec.text("close").value_or(kThinkClose);
+  if (open.empty() || close.empty() || open == close) {
+    throw UsageError(kOperation, spec.name(),
+                     "two tokens, open= and close=", fmt::format("\"{}\" and \"{}\"", open, close));
+  }
+  if (!find) return std::make_unique<RelaxedRule>(top, delta, ThinkingMarks{});
+  const ThinkingMarks marks{.open = find(open).value_or(kNoToken),
+                            .close = find(close).value_or(kNoToken)};
+  if (marks.open == kNoToken || marks.close == kNoToken) {
+    throw UsageError(
+        kOperation, spec.name(),
+        fmt::format("a vocabulary with the tokens {} and {} (open= and close= name others)", open,
+                    close),
+        fmt::format("one without {}", marks.open == kNoToken ? open : close));
+  }
+  return std::make_unique<RelaxedRule>(top, delta, marks);
 }
 
 // Keys that several kinds have. example: a spec that gives the key.
@@ -187,13 +189,6 @@ KeyDescription bonus_key(std::string example, bool target_bonus = false) {
               "What the token behind a draft accepted whole is drawn from. target saves a "
               "step of the drafter; the text then depends on where drafts end.",
           .example = std::move(example)};
-}
-
-std::string command_with(std::string_view rule) {
-  return fmt::format(
-      "outrider generate --model LARGE --draft SMALL --prompt \"Once upon a time\" \\\n"
-      "    --rule {}",
-      rule);
 }
 
 RuleKind exact_kind() {
@@ -477,68 +472,60 @@ RuleKind router_kind() {
       .make = make_router};
 }
 
-RuleKind typical_kind() {
-  return {
-      .description = {.name = "typical",
-                      .form = "typical",
-                      .summary = "what the target finds plausible",
-                      .needs = kAnyDrafter,
-                      .about =
-                          "A drafted token stands if the target gives it more than the lesser of "
-                          "epsilon and delta * exp(-entropy). The longest such path is kept. What "
-                          "stands depends on what was drafted. At temperature 0 it is the target.",
-                      .keys = {{.name = "epsilon",
-                                .value = "E",
-                                .default_value = fmt::format("{}", kTypicalEpsilon),
-                                .meaning = "From 0 to 1.",
-                                .example = "typical:epsilon=0.1,delta=0.2"},
-                               {.name = "delta",
-                                .value = "D",
-                                .default_value = fmt::format("{}", kTypicalDelta),
-                                .meaning = "From 0 to 1000.",
-                                .example = "typical:delta=0.2"}},
-                      .source = "Cai et al., Medusa (arXiv 2401.10774), section 2.3.1.",
-                      .pays =
-                          "Where tokens are sampled from a drafter without distributions, and the "
-                          "text need not follow the target's.",
-                      .example = command_with("typical")},
-      .make_acceptance = make_typical};
-}
-
-RuleKind bild_kind() {
+RuleKind relaxed_kind() {
   return {
       .description =
-          {.name = "bild",
-           .form = "bild",
-           .summary = "temperature 0: the target rolls drafts back",
+          {.name = "relaxed",
+           .form = "relaxed",
+           .summary = "the drafter's tokens near the target's first, while it thinks",
            .needs = kDistributions,
-           .about = "For temperature 0 and chains. The drafter goes on while it is sure and the "
-                    "draft is not full. Then the target takes over at the first token that "
-                    "surprises it, or behind the last.",
-           .keys = {{.name = "fallback",
-                     .value = "F",
-                     .default_value = fmt::format("{}", kBildFallback),
-                     .meaning = "From 0 to 1: the drafter's probability below which it stops.",
-                     .example = "bild:fallback=0.3,rollback=2"},
-                    {.name = "rollback",
-                     .value = "R",
-                     .default_value = fmt::format("{}", kBildRollback),
-                     .meaning = "From 0 to 1000: -log of the target's probability beyond which it "
-                                "takes over.",
-                     .example = "bild:rollback=2"}},
-           .source = "Kim et al., Speculative Decoding with Big Little Decoder (2023).",
-           .pays = "To repeat what the paper measured.",
-           .example = command_with("bild:fallback=0.6,rollback=4")},
-      .make_acceptance = make_bild};
+           .about = "Between <think> and </think> a drafted token stands if the target has it "
+                    "among its likeliest, not far below the first. Elsewhere the text follows the "
+                    "target's own distribution.",
+           .keys = {{.name = "top",
+                     .value = "N",
+                     .default_value = fmt::format("{}", kRelaxedTop),
+                     .meaning = fmt::format("From 1 to {}: of how many tokens it has to be one.",
+                                            RelaxedRule::kMostTop),
+                     .example = "relaxed:top=5"},
+                    {.name = "delta",
+                     .value = "D",
+                     .default_value = fmt::format("{}", kRelaxedDelta),
+                     .meaning = "From 0 to 1: how far below the first one's its probability may "
+                                "be. At 0 it is the target.",
+                     .example = "relaxed:delta=0.3"},
+                    {.name = "open",
+                     .value = "TOKEN",
+                     .default_value = kThinkOpen,
+                     .meaning = "The token behind which the model thinks.",
+                     .example = "relaxed:open=[THINK],close=[/THINK]"},
+                    {.name = "close",
+                     .value = "TOKEN",
+                     .default_value = kThinkClose,
+                     .meaning = "The token that ends it.",
+                     .example = "relaxed:open=[THINK],close=[/THINK]"},
+                    bonus_key("relaxed:bonus=rule", true)},
+           .source = "TensorRT-LLM's relaxed acceptance (DeepSeek R1 MTP Implementation and "
+                     "Optimization, 2025).",
+           .pays = "With models that think for long before they answer, where the answer alone is "
+                   "read.",
+           .example = command_with("relaxed:delta=0.3")},
+      .make_marked = make_relaxed,
+      .target_bonus = true};
 }
 
 }  // namespace
 
 std::span<const RuleKind> rule_kinds() {
-  static const std::vector<RuleKind> kinds = {
-      exact_kind(),    chow_kind(),         diff_kind(),   opt_kind(),          token_v1_kind(),
-      token_v2_kind(), token_v3_kind(),     lossy_kind(),  lossy_greedy_kind(), lenience_kind(),
-      budget_kind(),   bild_sampled_kind(), router_kind(), typical_kind(),      bild_kind()};
+  static const std::vector<RuleKind> kinds = [] {
+    std::vector<RuleKind> all = {
+        exact_kind(),    chow_kind(),         diff_kind(),   opt_kind(),          token_v1_kind(),
+        token_v2_kind(), token_v3_kind(),     lossy_kind(),  lossy_greedy_kind(), lenience_kind(),
+        budget_kind(),   bild_sampled_kind(), router_kind(), relaxed_kind()};
+    std::vector<RuleKind> own = acceptance_kinds();
+    std::move(own.begin(), own.end(), std::back_inserter(all));
+    return all;
+  }();
   return kinds;
 }
 

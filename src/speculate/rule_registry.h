@@ -18,7 +18,10 @@ namespace outrider {
 struct RuleKind {
   SpecDescription description;
   std::unique_ptr<const Rule> (*make)(const Spec& spec) = nullptr;
-  // Instead of `make`, for acceptances of their own. They judge a draft in their one way.
+  // Instead of `make`, for rules that read marks in the text; without a vocabulary (`find` is
+  // empty) for a look at the spec alone. Throws UsageError for tokens that the vocabulary lacks.
+  std::unique_ptr<const Rule> (*make_marked)(const Spec& spec, const FindToken& find) = nullptr;
+  // Instead of both, for acceptances of their own. They judge a draft in their one way.
   Judging (*make_acceptance)(const Spec& spec) = nullptr;
   bool target_bonus = false;  // bonus=target where the spec does not say
 };

@@ -253,7 +253,7 @@ def continue_texts(browser, address, pictures):
 
     # Rules follow the drafter; without one there is none.
     page.set("#drafter", "suffix")
-    assert page.at("#rule option").all_inner_texts() == ["exact", "typical"]
+    assert page.at("#rule option").all_inner_texts() == ["exact", "typical", "fly"]
     page.set("#shape", "")
     page.at("#speculates").uncheck()
     expect(page.at("#drafter")).to_be_disabled()

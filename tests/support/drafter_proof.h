@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "speculate/rules/relaxed.h"
 #include "speculate/tree_shape.h"
 #include "tests/support/checked_drafter.h"
 #include "tests/support/drafter_worlds.h"
@@ -27,6 +28,7 @@ struct Proof {
   SamplingParams sampling = {};
   int n_tokens = 3;
   bool first_round_only = false;
+  ThinkingMarks marks = {};  // of a rule that reads them
 };
 
 struct Proven {
@@ -64,6 +66,11 @@ inline Proven prove(const Proof& proof) {
                               std::vector<float> logits = world.target->logits(prefix);
                               transform.penalise(logits, history, {});
                               FixedViews views;
+                              for (const TokenId token : prefix) {
+                                if (token == proof.marks.open || token == proof.marks.close) {
+                                  views.open = token == proof.marks.open;
+                                }
+                              }
                               transform.distribution(logits, views.target_prob);
                               transform.raw_distribution(logits, views.raw_target_prob);
                               const auto law = laws.laws.find(prefix);

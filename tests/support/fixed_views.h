@@ -17,6 +17,7 @@ struct FixedViews : NodeViews {
   Distribution draft_prob, target_prob, raw_draft_prob, raw_target_prob;
   bool has_draft = true;
   bool leaf = false;
+  bool open = false;
   double spent = 0;
 
   const Distribution& target(int) override { return target_prob; }
@@ -27,6 +28,7 @@ struct FixedViews : NodeViews {
   int parent(int) const override { return -1; }
   double rule_kl_before_root() const override { return spent; }
   double& note(int) override { return note_; }
+  bool is_open(int, TokenId, TokenId) override { return open; }
 
  private:
   double note_ = std::numeric_limits<double>::quiet_NaN();

@@ -12,45 +12,86 @@
 
 namespace outrider {
 
+NgramDrafter::NgramDrafter(const Options& options) : options_(options) {
+  if (options_.across > 0) earlier_.emplace(options_.longest, options_.across);
+}
+
 void NgramDrafter::begin(const Context& context) {
-  texts_.insert_or_assign(context.id, SuffixAutomaton(options_.longest));
+  texts_.insert_or_assign(context.id,
+                          Text{.index = SuffixAutomaton(options_.longest), .tokens = {}});
+}
+
+void NgramDrafter::catch_up(Text& text, const Context& context) const {
+  const auto n_seen = static_cast<std::size_t>(text.index.n_tokens());
+  for (const TokenId token : context.tokens.subspan(n_seen)) {
+    text.index.append(token);
+    if (earlier_) text.tokens.push_back(token);
+  }
 }
 
 void NgramDrafter::propose(std::span<DraftJob> jobs) {
   for (const DraftJob& job : jobs) {
-    const std::span<const TokenId> tokens = job.context->tokens;
-    SuffixAutomaton& index = texts_.at(job.context->id);
-    for (const TokenId token : tokens.subspan(static_cast<std::size_t>(index.n_tokens()))) {
-      index.append(token);
-    }
+    Text& text = texts_.at(job.context->id);
+    catch_up(text, *job.context);
+    const SuffixAutomaton& index = text.index;
     int state = index.suffix().state;
     while (state != SuffixAutomaton::kRoot && index.state(state).previous_end < 0) {
       state = index.state(state).link;
     }
     // A state whose longest string is longer than `longest` was matched by that many tokens of it.
-    const SuffixAutomaton::State& found = index.state(state);
-    if (std::min(found.length, options_.longest) < options_.shortest) continue;
-    const bool first = options_.occurrence == Occurrence::first;
-    auto source = static_cast<std::size_t>(first ? found.first_end : found.previous_end) + 1;
-    int length = std::min({options_.length, job.budget.depth, job.budget.n_nodes});
-    if (first) length = std::min(length, static_cast<int>(tokens.size() - source));
-    RatedChain chain(job.worth, std::min(found.length, options_.longest));
-    for (int node = 0; node < length; ++node, ++source) {
-      const TokenId token =
-          source < tokens.size()
-              ? tokens[source]
-              : job.tree->node(static_cast<int>(source - tokens.size()) + 1).token;
-      if (!chain.goes_on(node, token)) break;
-      job.tree->add_child(node, token, kPointMass);
-    }
+    const int length = std::min(index.state(state).length, options_.longest);
+    if (length < options_.longest && earlier_ && draft_from_earlier(job)) continue;
+    if (length >= options_.shortest) draft_from_text(job, index, state);
   }
 }
 
-void NgramDrafter::rewind(const Context& context, std::size_t n_common) {
-  if (static_cast<std::size_t>(texts_.at(context.id).n_tokens()) > n_common) begin(context);
+// Copies what stands behind the state's strings.
+void NgramDrafter::draft_from_text(const DraftJob& job, const SuffixAutomaton& index,
+                                   int state) const {
+  const std::span<const TokenId> tokens = job.context->tokens;
+  const SuffixAutomaton::State& found = index.state(state);
+  const bool first = options_.occurrence == Occurrence::first;
+  auto source = static_cast<std::size_t>(first ? found.first_end : found.previous_end) + 1;
+  int length = std::min({options_.length, job.budget.depth, job.budget.n_nodes});
+  if (first) length = std::min(length, static_cast<int>(tokens.size() - source));
+  RatedChain chain(job.worth, std::min(found.length, options_.longest));
+  for (int node = 0; node < length; ++node, ++source) {
+    const TokenId token = source < tokens.size()
+                              ? tokens[source]
+                              : job.tree->node(static_cast<int>(source - tokens.size()) + 1).token;
+    if (!chain.goes_on(node, token)) break;
+    job.tree->add_child(node, token, kPointMass);
+  }
 }
 
-void NgramDrafter::end(SequenceId id) { texts_.erase(id); }
+// What ended texts have had behind the last tokens, those drafted among them. False: nothing.
+bool NgramDrafter::draft_from_earlier(const DraftJob& job) {
+  const std::span<const TokenId> tokens = job.context->tokens;
+  const std::span<const TokenId> last =
+      tokens.last(std::min(tokens.size(), static_cast<std::size_t>(options_.longest)));
+  end_.assign(last.begin(), last.end());
+  const int length = std::min({options_.length, job.budget.depth, job.budget.n_nodes});
+  RatedChain chain(job.worth, options_.longest);
+  TokenId token = earlier_->after(end_);
+  if (token == kNoToken) return false;
+  for (int node = 0; node < length && token != kNoToken && chain.goes_on(node, token); ++node) {
+    job.tree->add_child(node, token, kPointMass);
+    end_.push_back(token);
+    token = earlier_->after(end_);
+  }
+  return true;
+}
+
+void NgramDrafter::rewind(const Context& context, std::size_t n_common) {
+  if (static_cast<std::size_t>(texts_.at(context.id).index.n_tokens()) > n_common) begin(context);
+}
+
+void NgramDrafter::end(SequenceId id) {
+  const auto text = texts_.find(id);
+  if (text == texts_.end()) return;
+  if (earlier_) earlier_->add(text->second.tokens);
+  texts_.erase(text);
+}
 
 DrafterPlan read_ngram_drafter(const Spec& spec) {
   // An n-gram that long has one continuation in any text that is not made of copies.
@@ -69,6 +110,7 @@ DrafterPlan read_ngram_drafter(const Spec& spec) {
   if (spec.choice("match", {"latest", "first"}) == "first") {
     options.occurrence = NgramDrafter::Occurrence::first;
   }
+  options.across = spec.integer("across", 0, NgramDrafter::kMostPlaces).value_or(options.across);
   return {.traits = {},
           .shape = chain_shape(options.length),
           .make = [options](const DrafterMaterials&) {

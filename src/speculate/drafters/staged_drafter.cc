@@ -155,7 +155,7 @@ bool StagedDrafter::draft_at(const Context& context, const DraftTree& tree, int 
   stream.sequence->keep(path);
   // A round of nothing but its root, which nobody judges.
   stream.tree.reset(stream.tokens.back(), static_cast<std::int64_t>(n_tokens));
-  stream.views.reset(stream.tree, output_, 0, 0);
+  stream.views.reset(stream.tree, output_, 0, stream.tokens, 0);
   const RuleNeeds needs = rule_->needs();
   const Context inner = stream.context();
   if (needs.leaf_draft) stream.views.ask_at_leaves(*cheaper_.drafter, inner, needs.raw_draft);

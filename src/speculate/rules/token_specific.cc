@@ -1,9 +1,7 @@
 #include "speculate/rules/token_specific.h"
 
-#include <algorithm>
-#include <cstddef>
-
 #include "sampling/divergence.h"
+#include "speculate/rules/accepted_tokens.h"
 
 namespace outrider {
 
@@ -39,43 +37,15 @@ TokenSpecificRule::Bar TokenSpecificRule::bar(NodeViews& views, int node) const 
 
 void TokenSpecificRule::interleave(NodeViews& views, int node, const Distribution& draft_prob,
                                    Distribution& out) const {
-  const Distribution& target_prob = views.target(node);
   const Bar bar = this->bar(views, node);
-  double deferred = 0;
-  bool any_accepted = false;
-  for (std::size_t i = 0; i < draft_prob.ids.size(); ++i) {
-    if (bar.refuses(draft_prob.ids[i])) {
-      deferred += draft_prob.probs[i];
-    } else {
-      any_accepted = true;
-    }
-  }
-  // The end points to the last bit.
-  if (!any_accepted) {
-    out.become(target_prob);
-    return;
-  }
-  if (deferred <= 0) {
-    out.become(draft_prob);
-    return;
-  }
-  combine(
-      draft_prob, target_prob,
-      [&](TokenId id, double in_draft, double in_target) {
-        const bool accepted = in_draft > 0 && !bar.refuses(id);
-        return (accepted ? in_draft : 0.0) + in_target * deferred;
-      },
-      out);
+  keep_accepted(
+      draft_prob, views.target(node), [&bar](TokenId token) { return bar.refuses(token); }, out);
 }
 
 double TokenSpecificRule::deferred_share(NodeViews& views, int node, const Distribution& draft_prob,
                                          const Distribution&) const {
   const Bar bar = this->bar(views, node);
-  double deferred = 0;
-  for (std::size_t i = 0; i < draft_prob.ids.size(); ++i) {
-    if (bar.refuses(draft_prob.ids[i])) deferred += draft_prob.probs[i];
-  }
-  return std::min(1.0, deferred);
+  return refused_mass(draft_prob, [&bar](TokenId token) { return bar.refuses(token); });
 }
 
 }  // namespace outrider
