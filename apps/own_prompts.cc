@@ -64,9 +64,8 @@ GenerateRequest own_prompt_request(const ChatTemplate& chat_template, const Toke
   options.stop_tokens.clear();
   options.stop_strings.clear();
   end_at(std::string_view(whole.text).substr(opening + kUsersWords.size()), tokenizer, options);
-  return {
-      .prompt = tokenizer.encode_with_literals(whole.text.substr(0, opening), false, literals),
-      .options = std::move(options)};
+  return {.prompt = tokenizer.encode_with_literals(whole.text.substr(0, opening), false, literals),
+          .options = std::move(options)};
 }
 
 std::optional<std::string> own_prompt_of(const GenerateResult& result) {

@@ -99,11 +99,8 @@ PromptSet own_prompts(int n) {
   PromptSet set;
   set.name = kOwnSet;
   for (int i = 0; i < n; ++i) {
-    set.prompts.push_back({.set = set.name,
-                           .id = std::to_string(i),
-                           .category = set.name,
-                           .topic = {},
-                           .turns = {}});
+    set.prompts.push_back(
+        {.set = set.name, .id = std::to_string(i), .category = set.name, .topic = {}, .turns = {}});
   }
   return set;
 }
@@ -188,22 +185,22 @@ class AnswerRun {
 
   void write_prompt(std::size_t conversation) {
     try {
-      batch_->submit(own_prompt_request(*template_, model_->tokenizer(), flags_.conversation,
-                                        options_of(conversation)),
-                     speculation_,
-                     [this, conversation](const GenerateResult& result,
-                                          const std::exception_ptr& error) {
-                       if (error) {
-                         fail(conversation, error);
-                       } else if (result.finish_reason == FinishReason::cancelled) {
-                         return;
-                       } else if (auto prompt = own_prompt_of(result)) {
-                         prompts_[conversation].turns = {*std::move(prompt)};
-                         ask(conversation, 0);
-                       } else {
-                         pass_over(conversation);
-                       }
-                     });
+      batch_->submit(
+          own_prompt_request(*template_, model_->tokenizer(), flags_.conversation,
+                             options_of(conversation)),
+          speculation_,
+          [this, conversation](const GenerateResult& result, const std::exception_ptr& error) {
+            if (error) {
+              fail(conversation, error);
+            } else if (result.finish_reason == FinishReason::cancelled) {
+              return;
+            } else if (auto prompt = own_prompt_of(result)) {
+              prompts_[conversation].turns = {*std::move(prompt)};
+              ask(conversation, 0);
+            } else {
+              pass_over(conversation);
+            }
+          });
     } catch (const Error&) {
       fail(conversation, std::current_exception());
     }

@@ -121,9 +121,8 @@ class OwnPrompts : public TrainHeads {
     std::ofstream(fs::path(at("target")) / "tokenizer_config.json") << config.dump();
   }
   ProgramRun chat_answers(const std::string& out, const Words& more) const {
-    Words words = {"train", "answers",      "--model",   at("target"), "--max-tokens",
-                   "8",     "--ignore-eos", "--threads", "1",          "--out",
-                   at(out)};
+    Words words = {"train",        "answers",   "--model", at("target"), "--max-tokens", "8",
+                   "--ignore-eos", "--threads", "1",       "--out",      at(out)};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -166,13 +165,12 @@ TEST_F(OwnPrompts, AreWhatTheModelSaysForItsUser) {
   const std::vector<Json> answers = lines_of("answers.jsonl");
   ASSERT_EQ(answers.size(), own.size());
   for (const Json& answer : answers) {
-    EXPECT_EQ(std::count_if(own.begin(), own.end(),
-                            [&](const auto& line) {
-                              return line.second.at("prompt_tokens") ==
-                                         answer.at("prompt_tokens") &&
-                                     line.second.at("completion_tokens") ==
-                                         answer.at("completion_tokens");
-                            }),
+    EXPECT_EQ(std::count_if(
+                  own.begin(), own.end(),
+                  [&](const auto& line) {
+                    return line.second.at("prompt_tokens") == answer.at("prompt_tokens") &&
+                           line.second.at("completion_tokens") == answer.at("completion_tokens");
+                  }),
               1);
   }
 }

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <vector>
 
-
 namespace outrider {
 namespace {
 
@@ -20,9 +19,9 @@ TEST(PooledMemory, PiecesAreAlignedAndDoNotOverlap) {
   };
   std::vector<Piece> pieces;
   // Several blocks in all, one of them for a piece that is larger than others.
-  for (const std::size_t n_bytes : {std::size_t{1}, std::size_t{63}, std::size_t{65}, kMegabyte + 1,
-                                    9 * kMegabyte + 5, 20 * kMegabyte, 9 * kMegabyte,
-                                    32 * kMegabyte, 41 * kMegabyte - 3, 5 * kMegabyte}) {
+  for (const std::size_t n_bytes :
+       {std::size_t{1}, std::size_t{63}, std::size_t{65}, kMegabyte + 1, 9 * kMegabyte + 5,
+        20 * kMegabyte, 9 * kMegabyte, 32 * kMegabyte, 41 * kMegabyte - 3, 5 * kMegabyte}) {
     pieces.push_back({allocate_pooled_memory(n_bytes), n_bytes});
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pieces.back().memory.get()) % 64, 0u) << n_bytes;
     std::memset(pieces.back().memory.get(), static_cast<int>(pieces.size()), n_bytes);
