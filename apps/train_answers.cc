@@ -25,6 +25,7 @@
 #include "outrider/compare_methods.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
+#include "own_prompts.h"
 #include "sampling_flags.h"
 #include "terminal.h"
 
@@ -32,6 +33,7 @@ namespace outrider::cli {
 namespace {
 
 constexpr const char* kWriteAnswers = "write answers";
+constexpr const char* kOwnSet = "own";
 
 struct AnswerFlags {
   ModelFlags model;
@@ -39,6 +41,7 @@ struct AnswerFlags {
   GenerateOptions options;
   std::vector<std::string> prompt_files;
   std::string out;
+  int own_prompts = 0;
   int batch = 16;
   bool raw = false;
   bool resume = false;
@@ -59,6 +62,8 @@ class AnswerFile {
   }
 
   bool has(const std::string& conversation) const { return done_.count(conversation) > 0; }
+  // False for a prompt that the file has, or that was given here before.
+  bool take_prompt(const std::string& prompt) { return prompts_.insert(prompt).second; }
   void write(const std::string& lines) {
     file_ << lines << std::flush;
     if (!file_) throw Error(kWriteAnswers, path_, "room for what is written", "none");
@@ -75,6 +80,9 @@ class AnswerFile {
         throw Error(kWriteAnswers, path_, "a file of this command", "a line of something else");
       }
       done_.insert(line["id"].get<std::string>());
+      if (line.contains("prompt") && line["prompt"].is_string()) {
+        prompts_.insert(line["prompt"].get<std::string>());
+      }
     }
     in.close();
     if (begin < bytes.size()) std::filesystem::resize_file(path_, begin);
@@ -83,9 +91,22 @@ class AnswerFile {
   std::string path_;
   std::ofstream file_;
   std::set<std::string> done_;
+  std::set<std::string> prompts_;  // as rendered
 };
 
-// The conversations of a run, each one turn after the other, many beside each other.
+// As many prompts as the model is to write, none of them written yet.
+PromptSet own_prompts(int n) {
+  PromptSet set;
+  set.name = kOwnSet;
+  for (int i = 0; i < n; ++i) {
+    set.prompts.push_back(
+        {.set = set.name, .id = std::to_string(i), .category = set.name, .topic = {}, .turns = {}});
+  }
+  return set;
+}
+
+// The conversations of a run, each one turn after the other, many beside each other. A prompt
+// without turns is one that the model writes first.
 class AnswerRun {
  public:
   AnswerRun(const AnswerFlags& flags, std::shared_ptr<const Model> model,
@@ -102,8 +123,7 @@ class AnswerRun {
     }
   }
 
-  // Returns how many could not be answered.
-  int run() {
+  void run() {
     std::vector<std::string> drafters;
     if (speculation_.drafter != "none") drafters.push_back(speculation_.drafter);
     Batch batch(model_, drafters, speculation_.drafter_options,
@@ -126,8 +146,12 @@ class AnswerRun {
     }
     progress_ = nullptr;
     batch_ = nullptr;
-    return n_failed_;
   }
+
+  // How many could not be answered.
+  int n_failed() const { return n_failed_; }
+  // How many prompts of the model's own had no end, or were there before.
+  int n_passed_over() const { return n_passed_over_; }
 
  private:
   struct Talk {
@@ -144,16 +168,48 @@ class AnswerRun {
     Talk& talk = talks_[conversation];
     if (flags_.conversation.system)
       talk.messages.push_back({"system", *flags_.conversation.system});
-    ask(conversation, 0);
+    if (prompts_[conversation].turns.empty()) {
+      write_prompt(conversation);
+    } else {
+      ask(conversation, 0);
+    }
+  }
+
+  GenerateOptions options_of(std::size_t conversation) const {
+    GenerateOptions options = flags_.options;
+    // A text of its own for each, whatever runs beside it.
+    options.seed += conversation;
+    options.cancel = interrupt_.flag();
+    return options;
+  }
+
+  void write_prompt(std::size_t conversation) {
+    try {
+      batch_->submit(
+          own_prompt_request(*template_, model_->tokenizer(), flags_.conversation,
+                             options_of(conversation)),
+          speculation_,
+          [this, conversation](const GenerateResult& result, const std::exception_ptr& error) {
+            if (error) {
+              fail(conversation, error);
+            } else if (result.finish_reason == FinishReason::cancelled) {
+              return;
+            } else if (auto prompt = own_prompt_of(result)) {
+              prompts_[conversation].turns = {*std::move(prompt)};
+              ask(conversation, 0);
+            } else {
+              pass_over(conversation);
+            }
+          });
+    } catch (const Error&) {
+      fail(conversation, std::current_exception());
+    }
   }
 
   void ask(std::size_t conversation, std::size_t turn) {
     Talk& talk = talks_[conversation];
     const std::string& said = prompts_[conversation].turns[turn];
-    GenerateOptions options = flags_.options;
-    // A text of its own for each, whatever runs beside it.
-    options.seed += conversation;
-    options.cancel = interrupt_.flag();
+    GenerateOptions options = options_of(conversation);
     try {
       GenerateRequest request;
       if (flags_.raw) {
@@ -164,6 +220,11 @@ class AnswerRun {
                                options);
       }
       const std::vector<TokenId> prompt = request.prompt;
+      if (prompts_[conversation].set == kOwnSet &&
+          !file_.take_prompt(model_->tokenizer().decode(prompt, true))) {
+        pass_over(conversation);
+        return;
+      }
       batch_->submit(std::move(request), speculation_,
                      [this, conversation, turn, prompt](const GenerateResult& result,
                                                         const std::exception_ptr& error) {
@@ -200,6 +261,12 @@ class AnswerRun {
     progress_->step();
   }
 
+  void pass_over(std::size_t conversation) {
+    ++n_passed_over_;
+    talks_[conversation] = {};
+    progress_->step();
+  }
+
   // One that the template or the context refuses is no reason to lose the others.
   void fail(std::size_t conversation, const std::exception_ptr& error) {
     ++n_failed_;
@@ -224,6 +291,7 @@ class AnswerRun {
   Batch* batch_ = nullptr;   // while it runs
   ItemProgress* progress_ = nullptr;
   int n_failed_ = 0;
+  int n_passed_over_ = 0;
 };
 
 int run_answers(const AnswerFlags& flags) {
@@ -233,20 +301,29 @@ int run_answers(const AnswerFlags& flags) {
     sets.push_back(read_prompt_set(file));
     read.emplace_back(file);
   }
+  if (flags.own_prompts > 0) sets.push_back(own_prompts(flags.own_prompts));
+  if (sets.empty()) {
+    throw UsageError("read flags", "prompts", "--prompts or --own-prompts", "neither");
+  }
   add_files_of_model(flags.model.model, read);
   require_not_read(flags.out, read);
   AnswerFile file(flags.out, flags.resume);
   Interrupt interrupt;
   AnswerRun answers(flags, load_model(flags.model, interrupt), join_prompt_sets(sets), file,
                     interrupt);
-  const int n_failed = answers.run();
+  answers.run();
   if (interrupt.raised()) {
     fmt::print(stderr, "outrider: stopped; --resume goes on\n");
     return kExitInterrupted;
   }
-  fmt::print(stderr, "{}: written{}\n", one_line(flags.out),
-             n_failed == 0 ? std::string() : fmt::format(", but for {} prompts", n_failed));
-  return n_failed == 0 ? 0 : kExitError;
+  std::string left_out;
+  if (answers.n_failed() > 0) left_out = fmt::format(", but for {} prompts", answers.n_failed());
+  if (answers.n_passed_over() > 0) {
+    left_out += fmt::format(", without {} prompts of its own that had no end or were there before",
+                            answers.n_passed_over());
+  }
+  fmt::print(stderr, "{}: written{}\n", one_line(flags.out), left_out);
+  return answers.n_failed() == 0 ? 0 : kExitError;
 }
 
 }  // namespace
@@ -261,9 +338,12 @@ CLI::App* add_train_answers(CLI::App& train, Run& run_command) {
   constexpr const char* kFiles = "Files";
   add_filled_texts(*app, "--prompts", flags->prompt_files, "FILE ...", "a path",
                    "Prompts, a JSON object a line with \"turns\", as Spec-Bench and MT-bench have "
-                   "them (required)")
-      ->group(kFiles)
-      ->required();
+                   "them (this or --own-prompts is required)")
+      ->group(kFiles);
+  CLI::Option* own = add_integer(*app, "--own-prompts", flags->own_prompts, 1,
+                                 "So many prompts that the model writes itself, behind its chat "
+                                 "template's opening of a user's turn (default: none)")
+                         ->group(kFiles);
   add_path(
       *app, "--out", flags->out, "FILE",
       "Where to: a JSON object a line, which --examples of the other commands reads (required)")
@@ -274,7 +354,8 @@ CLI::App* add_train_answers(CLI::App& train, Run& run_command) {
   app->add_flag("--raw", flags->raw,
                 "Prompts are texts to go on with (default: messages, which the model's chat "
                 "template wraps)")
-      ->group(kFiles);
+      ->group(kFiles)
+      ->excludes(own);
   add_integer(*app, "--batch", flags->batch, 1, "Texts in one pass (default: 16)")->group(kFiles);
   add_conversation_flags(*app, flags->conversation, "Conversation");
   add_model_flags(*app, flags->model);
@@ -284,6 +365,7 @@ CLI::App* add_train_answers(CLI::App& train, Run& run_command) {
       "Examples:\n"
       "  outrider train answers --model model.gguf --prompts questions.jsonl --max-tokens 256 \\\n"
       "      --temperature 0.7 --out answers.jsonl\n"
+      "  outrider train answers --model model.gguf --own-prompts 2000 --out answers.jsonl\n"
       "  outrider train dspark --target model.gguf --examples answers.jsonl --out head\n");
   run_command = [flags, app] {
     read_conversation_flags(flags->conversation);

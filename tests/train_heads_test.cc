@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -108,6 +109,99 @@ TEST_F(TrainHeads, AnswersGoOnWhereTheyWereLeft) {
   EXPECT_EQ(other.status, 1);
   EXPECT_EQ(std::count(other.err.begin(), other.err.end(), '\n'), 1) << other.err;
   EXPECT_NE(answers("target/config.json", {"--resume"}).status, 0);
+}
+
+// Behind a user's words this template says "e", where a random model gets to by itself.
+class OwnPrompts : public TrainHeads {
+ protected:
+  OwnPrompts() {
+    const Json config = {{"chat_template",
+                          "{% for message in messages %}{{ message['role'] + ': ' + "
+                          "message['content'] + 'e\n' }}{% endfor %}{{ 'assistant: ' }}"}};
+    std::ofstream(fs::path(at("target")) / "tokenizer_config.json") << config.dump();
+  }
+  ProgramRun chat_answers(const std::string& out, const Words& more) const {
+    Words words = {"train",        "answers",   "--model", at("target"), "--max-tokens", "8",
+                   "--ignore-eos", "--threads", "1",       "--out",      at(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  }
+  // By their ids: in a file they stand in the order in which they ended.
+  std::map<std::string, Json> by_id(const std::string& name) const {
+    std::map<std::string, Json> lines;
+    for (const Json& line : lines_of(name)) lines[line.at("id")] = line;
+    return lines;
+  }
+};
+
+TEST_F(OwnPrompts, AreWhatTheModelSaysForItsUser) {
+  const ProgramRun run = chat_answers("own.jsonl", {"--own-prompts", "24"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const std::map<std::string, Json> own = by_id("own.jsonl");
+  ASSERT_GT(own.size(), 1U) << run.err;
+  ASSERT_LT(own.size(), 24U) << "none without an end: nothing to pass over";
+  EXPECT_THAT(run.err, HasSubstr("without " + std::to_string(24 - own.size()) + " prompts"));
+  std::set<std::string> said;
+  std::ofstream prompts(at("said.jsonl"));
+  std::vector<std::string> ids;
+  for (const auto& [id, line] : own) {
+    const std::string prompt = line.at("prompt");
+    const std::size_t begin = prompt.find("user: ");
+    const std::size_t end = prompt.find("e\nassistant: ");
+    ASSERT_NE(begin, std::string::npos) << prompt;
+    ASSERT_NE(end, std::string::npos) << prompt;
+    const std::string words = prompt.substr(begin + 6, end - begin - 6);
+    EXPECT_EQ(words.find('e'), std::string::npos) << words;
+    EXPECT_FALSE(words.empty());
+    said.insert(words);
+    ids.push_back(id);
+    prompts << Json{{"turns", {words}}} << "\n";
+  }
+  prompts.close();
+  EXPECT_EQ(said.size(), own.size());
+
+  // An answer is the one that it would be to a user who said that.
+  ASSERT_EQ(chat_answers("answers.jsonl", {"--prompts", at("said.jsonl")}).status, 0);
+  const std::vector<Json> answers = lines_of("answers.jsonl");
+  ASSERT_EQ(answers.size(), own.size());
+  for (const Json& answer : answers) {
+    EXPECT_EQ(std::count_if(
+                  own.begin(), own.end(),
+                  [&](const auto& line) {
+                    return line.second.at("prompt_tokens") == answer.at("prompt_tokens") &&
+                           line.second.at("completion_tokens") == answer.at("completion_tokens");
+                  }),
+              1);
+  }
+}
+
+TEST_F(OwnPrompts, GoOnWhereTheyWereLeftAndAreAskedOnce) {
+  ASSERT_EQ(chat_answers("whole.jsonl", {"--own-prompts", "24"}).status, 0);
+  const std::map<std::string, Json> whole = by_id("whole.jsonl");
+  ASSERT_GT(whole.size(), 1U);
+  std::ofstream left(at("left.jsonl"));
+  left << whole.begin()->second << "\n";
+  left.close();
+  ASSERT_EQ(chat_answers("left.jsonl", {"--own-prompts", "24", "--resume"}).status, 0);
+  EXPECT_EQ(by_id("left.jsonl"), whole);
+
+  std::ofstream others(at("others.jsonl"));
+  for (auto [id, line] : whole) {
+    line["id"] = "another/" + id;
+    others << line << "\n";
+  }
+  others.close();
+  ASSERT_EQ(chat_answers("others.jsonl", {"--own-prompts", "24", "--resume"}).status, 0);
+  EXPECT_EQ(lines_of("others.jsonl").size(), whole.size());
+}
+
+TEST_F(OwnPrompts, WantAChat) {
+  const ProgramRun raw = chat_answers("raw.jsonl", {"--own-prompts", "2", "--raw"});
+  EXPECT_EQ(raw.status, 2) << raw.err;
+  const ProgramRun none = chat_answers("none.jsonl", {});
+  EXPECT_EQ(none.status, 2) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("--own-prompts"));
+  EXPECT_FALSE(fs::exists(at("none.jsonl")));
 }
 
 TEST_F(TrainHeads, BlockHeadsLearnFromAnswersAndDraft) {

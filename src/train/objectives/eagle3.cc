@@ -119,12 +119,23 @@ class Eagle3Objective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  struct Parts {
-    Tensor loss, overlap, agreement, weight;
+  // What the target says at every place, for all steps.
+  struct Said {
+    Tensor weights;         // (n_sequences, length)
+    Tensor logits;          // (n_sequences, length, vocabulary_size)
+    Tensor drafted_logits;  // (n_sequences, length, draft vocabulary size)
+    Tensor best;            // (n_sequences, length) int64: the likeliest token
+    Tensor counts;          // (n_sequences, length) boolean: the head can say that one
   };
-  // Of every step.
-  std::vector<Parts> judge(const Batch& batch);
-  Parts judge_step(const Tensor& logits, const TargetTensors& seen, int step) const;
+  struct Parts {
+    Tensor loss, weight;
+    Tensor agreement;  // of the first step, or of all with with_overlap
+    Tensor overlap;    // with_overlap alone
+  };
+  // Of every step. with_overlap: passes over the whole vocabulary at each of them.
+  std::vector<Parts> judge(const Batch& batch, bool with_overlap);
+  Said said_by(const TargetTensors& seen) const;
+  Parts judge_step(const Tensor& logits, const Said& said, int step, bool with_overlap) const;
   double factor(int step) const { return std::pow(options_.decay, step); }
 
   Eagle3Options options_;
@@ -136,29 +147,45 @@ class Eagle3Objective final : public Objective {
   Eagle3Head head_{nullptr};
 };
 
-Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits, const TargetTensors& seen,
-                                                   int step) const {
+Eagle3Objective::Said Eagle3Objective::said_by(const TargetTensors& seen) const {
+  const Tensor best = seen.logits.argmax(-1);
+  return {.weights = seen.weights,
+          .logits = seen.logits,
+          .drafted_logits = seen.logits.index_select(-1, vocabulary_),
+          .best = best,
+          .counts = is_drafted_.index_select(0, best.flatten()).view_as(best)};
+}
+
+Eagle3Objective::Parts Eagle3Objective::judge_step(const Tensor& logits, const Said& said, int step,
+                                                   bool with_overlap) const {
   const std::int64_t n_rows = logits.size(1);
-  const Tensor weights = later(seen.weights, step + 2, n_rows);
-  const Tensor target_logits = later(seen.logits, step + 1, n_rows);
-  const Tensor best = target_logits.argmax(-1);
-  const Tensor drafted_logits = target_logits.index_select(-1, vocabulary_);
-  const Tensor counts = is_drafted_.index_select(0, best.flatten()).view_as(best);
+  const Tensor weights = later(said.weights, step + 2, n_rows);
+  const Tensor law_loss =
+      compare_laws(logits, later(said.drafted_logits, step + 1, n_rows)).cross_entropy;
   Parts parts;
-  parts.loss = weighted_mean(compare_laws(logits, drafted_logits).cross_entropy * counts, weights);
-  const torch::NoGradGuard no_grad;
-  const Tensor all_logits =
-      torch::full_like(target_logits, -std::numeric_limits<double>::infinity())
-          .index_copy(-1, vocabulary_, logits);
-  parts.overlap = weighted_mean(compare_laws(all_logits, target_logits).overlap, weights);
-  parts.agreement =
-      weighted_mean((all_logits.argmax(-1) == best).to(weights.scalar_type()), weights);
+  parts.loss = weighted_mean(law_loss * later(said.counts, step + 1, n_rows), weights);
   parts.weight = weights.sum();
+  const torch::NoGradGuard no_grad;
+  if (step == 0 || with_overlap) {
+    // The draft vocabulary ascends, so ties go to the lowest id here, too.
+    const Tensor chosen =
+        vocabulary_.index_select(0, logits.argmax(-1).flatten()).view({logits.size(0), n_rows});
+    parts.agreement = weighted_mean(
+        (chosen == later(said.best, step + 1, n_rows)).to(weights.scalar_type()), weights);
+  }
+  if (with_overlap) {
+    const Tensor target_logits = later(said.logits, step + 1, n_rows);
+    const Tensor all_logits =
+        torch::full_like(target_logits, -std::numeric_limits<double>::infinity())
+            .index_copy(-1, vocabulary_, logits);
+    parts.overlap = weighted_mean(compare_laws(all_logits, target_logits).overlap, weights);
+  }
   return parts;
 }
 
-std::vector<Eagle3Objective::Parts> Eagle3Objective::judge(const Batch& batch) {
+std::vector<Eagle3Objective::Parts> Eagle3Objective::judge(const Batch& batch, bool with_overlap) {
   const TargetTensors seen(*options_.run.target, batch, layers_, head_->type());
+  const Said said = said_by(seen);
   const std::int64_t n_rows = seen.tokens.size(1) - 1;
   Tensor hidden = head_->fuse(seen.features.narrow(1, 0, n_rows));
   UnrolledKeys unrolled;
@@ -166,13 +193,13 @@ std::vector<Eagle3Objective::Parts> Eagle3Objective::judge(const Batch& batch) {
   for (int step = 0; step < options_.n_steps; ++step) {
     const Tensor embeddings = shared_.embed(later(seen.tokens, step + 1, n_rows), head_->type());
     hidden = head_->forward(hidden, embeddings, step, unrolled);
-    all.push_back(judge_step(head_->logits(hidden), seen, step));
+    all.push_back(judge_step(head_->logits(hidden), said, step, with_overlap));
   }
   return all;
 }
 
 Loss Eagle3Objective::loss(std::int64_t batch_number) {
-  const std::vector<Parts> all = judge(options_.run.batches->batch(batch_number));
+  const std::vector<Parts> all = judge(options_.run.batches->batch(batch_number), false);
   Loss total;
   for (int step = 0; step < options_.n_steps; ++step) {
     const Parts& parts = all[static_cast<std::size_t>(step)];
@@ -190,7 +217,7 @@ std::vector<Metric> Eagle3Objective::evaluate() {
   const torch::NoGradGuard no_grad;
   WeightedMeans means;
   for (int number = 0; number < options_.run.n_held_out_batches; ++number) {
-    const std::vector<Parts> all = judge(options_.run.held_out->batch(number));
+    const std::vector<Parts> all = judge(options_.run.held_out->batch(number), true);
     double loss = 0;
     for (int step = 0; step < options_.n_steps; ++step) {
       loss += factor(step) * all[static_cast<std::size_t>(step)].loss.item<double>();
