@@ -149,7 +149,7 @@ void verify(benchmark::State& state, const Acceptance& acceptance, const Samplin
   std::size_t n_accepted = 0;
   for (auto _ : state) {
     const std::size_t round = next++ % kRounds;
-    views.reset(rounds.trees[round], rounds.outputs[round], 0, 0);
+    views.reset(rounds.trees[round], rounds.outputs[round], 0, {}, 0);
     acceptance.verify(rounds.trees[round], views, chance, verdict);
     n_accepted += verdict.path.size();
   }
