@@ -46,7 +46,7 @@ TEST(RuleGrid, TakesValuesFromTheSpecFirst) {
   EXPECT_THAT(rules_of("typical,bild:fallback=0.5|0.6"),
               ElementsAre("typical", "bild:fallback=0.5", "bild:fallback=0.6"));
   EXPECT_THAT(rules_of("fly:entropy=0.3|0.6,window=4"),
-              ElementsAre("fly:entropy=0.3,window=4", "fly:entropy=0.6,window=4"));
+              ElementsAre("fly:window=4,entropy=0.3", "fly:window=4,entropy=0.6"));
   EXPECT_THAT(rules_of("relaxed:delta=0.2|0.6"),
               ElementsAre("relaxed:delta=0.2", "relaxed:delta=0.6"));
 }

@@ -67,8 +67,8 @@ class Acceptance {
   virtual bool prefix_determined() const { return !needs().draft_prob || needs().leaf_draft; }
   // Whether verify() refuses trees with siblings.
   virtual bool chains_only() const { return false; }
-  // How deep a draft has to be for it to differ from the exact rule.
-  virtual int least_depth() const { return 1; }
+  // How deep drafts have to be allowed to be; 0: the shape may draft nothing at all.
+  virtual int least_depth() const { return 0; }
   virtual void verify(const DraftTree& tree, NodeViews& views, Chance& chance,
                       Verdict& verdict) const = 0;
 };
