@@ -105,7 +105,7 @@ RuleKind fly_kind() {
       .description =
           {.name = "fly",
            .form = "fly",
-           .summary = "a mismatch stands where the target goes along",
+           .summary = "a mismatch stands if the target follows it",
            .needs = kAnyDrafter,
            .about = "Drafts are judged by the exact rule. A token that it refuses stands all the "
                     "same where the target is unsure and the exact rule lets the tokens behind it "

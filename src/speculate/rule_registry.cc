@@ -477,7 +477,7 @@ RuleKind relaxed_kind() {
       .description =
           {.name = "relaxed",
            .form = "relaxed",
-           .summary = "the drafter's tokens near the target's first, while it thinks",
+           .summary = "near the target's best, while it thinks",
            .needs = kDistributions,
            .about = "Between <think> and </think> a drafted token stands if the target has it "
                     "among its likeliest, not far below the first. Elsewhere the text follows the "
