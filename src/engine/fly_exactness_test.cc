@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "sampling/counter_chance.h"
 #include "speculate/fly.h"
 #include "speculate/make_rule.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
 #include "tests/support/exactness.h"
 #include "tests/support/rule_pair.h"
+#include "tests/support/written_text.h"
 
 namespace outrider {
 namespace {
@@ -30,8 +30,12 @@ using testing::RulePair;
 using testing::transforms;
 using testing::Trial;
 using testing::views_behind;
+using testing::write_text;
+using testing::WrittenText;
 
 using Tokens = std::vector<TokenId>;
+
+const Tokens kPrompt = {0, 2};
 
 // --- The definition --------------------------------------------------------------------------
 
@@ -243,33 +247,6 @@ TEST(Fly, BrokenStepsAreCaught) {
             kCaught);
 }
 
-// Of a text: its tokens and what it cost.
-struct Written {
-  Tokens tokens;
-  RuleCost cost;
-  std::int64_t target_passes = 0;
-  bool operator==(const Written& other) const {
-    return tokens == other.tokens && target_passes == other.target_passes;
-  }
-};
-
-Written write(RulePair& pair, const Acceptance& acceptance,
-              const std::shared_ptr<const TreeShape>& shape, const SamplingParams& sampling,
-              std::uint64_t seed) {
-  Decoder decoder(pair.target, &pair.drafter, acceptance, shape, nullptr);
-  CounterChance chance(seed);
-  const Tokens prompt = {0, 2};
-  Stream stream(0, prompt, Transform(sampling, pair.target.config().vocabulary_size), chance);
-  stream.max_total = stream.n_prompt + 40;
-  decoder.begin(stream);
-  Stream* const streams[] = {&stream};
-  while (!stream.finished) decoder.round(streams, [](Stream&, const Committed&) { return false; });
-  decoder.end(stream);
-  return {.tokens = stream.tokens,
-          .cost = stream.counts.rule_cost,
-          .target_passes = stream.counts.target_passes};
-}
-
 std::vector<std::shared_ptr<const TreeShape>> shapes() {
   return {chain_shape(4),
           std::make_shared<FixedShape>(std::vector<int>{3, 2, 1}, Siblings::without_replacement),
@@ -284,17 +261,18 @@ TEST(Fly, IsTheExactRuleWhereNoMismatchCanStand) {
     for (const auto& [name, sampling] : transforms()) {
       for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         RulePair pair(static_cast<std::uint32_t>(seed), 5);
-        const Written expected = write(pair, *exact.acceptance, shape, sampling, seed);
+        const WrittenText expected =
+            write_text(pair, *exact.acceptance, shape, sampling, kPrompt, seed);
         for (const char* spec : {"fly:entropy=100", "fly:entropy=0,window=4", "fly"}) {
-          const Written got =
-              write(pair, *make_judging(spec, "exact").acceptance, shape, sampling, seed);
+          const WrittenText got = write_text(pair, *make_judging(spec, "exact").acceptance, shape,
+                                             sampling, kPrompt, seed);
           EXPECT_EQ(got, expected) << spec << ", " << name;
           EXPECT_EQ(got.cost.kl, 0);
           EXPECT_EQ(got.cost.total_variation, 0);
         }
-        const Written loose =
-            write(pair, *make_judging("fly:entropy=0,window=1", "exact").acceptance, shape,
-                  sampling, seed);
+        const WrittenText loose =
+            write_text(pair, *make_judging("fly:entropy=0,window=1", "exact").acceptance, shape,
+                       sampling, kPrompt, seed);
         n_others += loose == expected ? 0 : 1;
       }
     }
@@ -310,7 +288,8 @@ TEST(Fly, AtTemperatureZeroCostsAreTheTokensThatAreNotTheTargets) {
   for (const auto& shape : shapes()) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       RulePair pair(static_cast<std::uint32_t>(seed), 5);
-      const Written text = write(pair, *judging.acceptance, shape, {.temperature = 0}, seed);
+      const WrittenText text =
+          write_text(pair, *judging.acceptance, shape, {.temperature = 0}, kPrompt, seed);
       const Transform transform({.temperature = 0}, 5);
       int n = 0;
       bool last_was_one = false;

@@ -11,15 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "sampling/counter_chance.h"
 #include "speculate/make_rule.h"
 #include "speculate/multi_round.h"
 #include "speculate/rules/relaxed.h"
 #include "speculate/rules/target_bonus.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/exactness.h"
+#include "tests/support/forwarding_views.h"
 #include "tests/support/rule_pair.h"
 #include "tests/support/rule_process.h"
+#include "tests/support/written_text.h"
 
 namespace outrider {
 namespace {
@@ -27,6 +28,7 @@ namespace {
 using testing::distance;
 using testing::enumerate_rule;
 using testing::FixedViews;
+using testing::ForwardingViews;
 using testing::kCaught;
 using testing::kExact;
 using testing::rule_process;
@@ -34,6 +36,7 @@ using testing::RuleOutcome;
 using testing::RulePair;
 using testing::RuleTrial;
 using testing::transforms;
+using testing::write_text;
 
 using Tokens = std::vector<TokenId>;
 
@@ -196,17 +199,9 @@ class Misreading final : public Rule {
   }
 
  private:
-  class Views final : public NodeViews {
+  class Views final : public ForwardingViews {
    public:
-    Views(NodeViews& views, Reading reading) : views_(&views), reading_(reading) {}
-    const Distribution& target(int node) override { return views_->target(node); }
-    const Distribution* draft(int node) override { return views_->draft(node); }
-    const Distribution& raw_target(int node) override { return views_->raw_target(node); }
-    const Distribution* raw_draft(int node) override { return views_->raw_draft(node); }
-    bool is_leaf(int node) const override { return views_->is_leaf(node); }
-    int parent(int node) const override { return views_->parent(node); }
-    double rule_kl_before_root() const override { return views_->rule_kl_before_root(); }
-    double& note(int node) override { return views_->note(node); }
+    Views(NodeViews& views, Reading reading) : ForwardingViews(views), reading_(reading) {}
     bool is_open(int node, TokenId open, TokenId close) override {
       if (reading_ == Reading::always_open) return true;
       if (reading_ == Reading::never_open) return false;
@@ -215,7 +210,6 @@ class Misreading final : public Rule {
     }
 
    private:
-    NodeViews* views_;
     Reading reading_;
   };
   RelaxedRule rule_{2, 0.4, {.open = kOpen, .close = kClose}};
@@ -247,20 +241,6 @@ TEST(RelaxedMutants, AreCaught) {
 
 // --- Where it cannot apply -------------------------------------------------------------------
 
-Tokens write(RulePair& pair, const Acceptance& acceptance,
-             const std::shared_ptr<const TreeShape>& shape, const SamplingParams& sampling,
-             const Tokens& prompt, std::uint64_t seed) {
-  Decoder decoder(pair.target, &pair.drafter, acceptance, shape, nullptr);
-  CounterChance chance(seed);
-  Stream stream(0, prompt, Transform(sampling, pair.target.config().vocabulary_size), chance);
-  stream.max_total = stream.n_prompt + 40;
-  decoder.begin(stream);
-  Stream* const streams[] = {&stream};
-  while (!stream.finished) decoder.round(streams, [](Stream&, const Committed&) { return false; });
-  decoder.end(stream);
-  return stream.tokens;
-}
-
 // At delta 0, without marks in the text, and without marks at all it is the exact rule draw for
 // draw, whatever verifies.
 TEST_P(Relaxed, IsTheExactRuleWhereItCannotApply) {
@@ -278,7 +258,7 @@ TEST_P(Relaxed, IsTheExactRuleWhereItCannotApply) {
       for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         RulePair pair(static_cast<std::uint32_t>(seed), 5);
         const auto text = [&](const Judging& judging) {
-          return write(pair, *judging.acceptance, shape, sampling, {kOpen, 2}, seed);
+          return write_text(pair, *judging.acceptance, shape, sampling, {kOpen, 2}, seed).tokens;
         };
         const Tokens expected = text(exact);
         for (const Judging* judging : {&no_delta, &no_marks, &unread}) {

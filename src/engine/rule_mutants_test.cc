@@ -16,6 +16,7 @@
 #include "speculate/multi_round.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/exactness.h"
+#include "tests/support/forwarding_views.h"
 #include "tests/support/rule_pair.h"
 #include "tests/support/rule_process.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 using testing::distance;
 using testing::enumerate_rule;
+using testing::ForwardingViews;
 using testing::kCaught;
 using testing::rule_process;
 using testing::RulePair;
@@ -45,26 +47,6 @@ double worst_error(const Rule& rule, const Acceptance& acceptance,
   }
   return worst;
 }
-
-// Views in which a mutant changes what it likes.
-class ForwardingViews : public NodeViews {
- public:
-  explicit ForwardingViews(NodeViews& views) : views_(&views) {}
-  const Distribution& target(int node) override { return views_->target(node); }
-  const Distribution* draft(int node) override { return views_->draft(node); }
-  const Distribution& raw_target(int node) override { return views_->raw_target(node); }
-  const Distribution* raw_draft(int node) override { return views_->raw_draft(node); }
-  bool is_leaf(int node) const override { return views_->is_leaf(node); }
-  int parent(int node) const override { return views_->parent(node); }
-  double rule_kl_before_root() const override { return views_->rule_kl_before_root(); }
-  double& note(int node) override { return views_->note(node); }
-  bool is_open(int node, TokenId open, TokenId close) override {
-    return views_->is_open(node, open, close);
-  }
-
- protected:
-  NodeViews* views_;
-};
 
 class SwappedViews final : public ForwardingViews {
  public:

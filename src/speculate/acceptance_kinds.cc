@@ -18,8 +18,7 @@ constexpr double kTypicalDelta = 0.3;
 // The published code's for translation.
 constexpr double kBildFallback = 0.6;
 constexpr double kBildRollback = 5.0;
-// A window that a draft of kMostDraftNodes could not hold is never whole; published ones are 2
-// to 6.
+// Ten times what is published (2 to 6); who asks for more has mistyped.
 constexpr int kLargestWindow = 64;
 
 Judging make_typical(const Spec& spec) {

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/mix_bits.h"
 #include "outrider/error.h"
 
 namespace outrider::train {
@@ -52,13 +53,7 @@ void require_shape(const BatchShape& shape) {
 }  // namespace
 
 std::uint64_t mix(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
-  const auto finalise = [](std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-  };
-  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;  // SplitMix64's increment
-  return finalise(finalise(finalise(seed + kGolden) + a + kGolden) + b + kGolden);
+  return mix_bits(mix_bits(mix_bits(seed + kMixIncrement) + a + kMixIncrement) + b + kMixIncrement);
 }
 
 std::vector<TokenId> encode_text_files(std::span<const std::filesystem::path> files,

@@ -1,17 +1,14 @@
 #include "speculate/drafters/continuation_table.h"
 
+#include "base/mix_bits.h"
+
 namespace outrider {
 namespace {
 
-// Each token is mixed in by a step of SplitMix64 (Steele, Lea and Flood 2014), whose output has
-// every bit of its input in all of its own.
 std::uint64_t hash_of(std::span<const TokenId> tokens) {
   std::uint64_t hash = 0;
   for (const TokenId token : tokens) {
-    hash += static_cast<std::uint32_t>(token) + 0x9e3779b97f4a7c15ULL;
-    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebULL;
-    hash ^= hash >> 31;
+    hash = mix_bits(hash + static_cast<std::uint32_t>(token) + kMixIncrement);
   }
   return hash;
 }

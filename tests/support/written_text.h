@@ -1,0 +1,45 @@
+// A whole text by a pair of tables, as the decoder's loop writes it.
+#ifndef OUTRIDER_TESTS_SUPPORT_WRITTEN_TEXT_H_
+#define OUTRIDER_TESTS_SUPPORT_WRITTEN_TEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
+#include "tests/support/rule_pair.h"
+
+namespace outrider::testing {
+
+struct WrittenText {
+  std::vector<TokenId> tokens;  // the prompt's first
+  RuleCost cost;
+  std::int64_t target_passes = 0;
+  // Draw for draw the same; what it cost by its rule is not asked.
+  bool operator==(const WrittenText& other) const {
+    return tokens == other.tokens && target_passes == other.target_passes;
+  }
+};
+
+// Forty tokens behind the prompt.
+inline WrittenText write_text(RulePair& pair, const Acceptance& acceptance,
+                              const std::shared_ptr<const TreeShape>& shape,
+                              const SamplingParams& sampling, const std::vector<TokenId>& prompt,
+                              std::uint64_t seed) {
+  Decoder decoder(pair.target, &pair.drafter, acceptance, shape, nullptr);
+  CounterChance chance(seed);
+  Stream stream(0, prompt, Transform(sampling, pair.target.config().vocabulary_size), chance);
+  stream.max_total = stream.n_prompt + 40;
+  decoder.begin(stream);
+  Stream* const streams[] = {&stream};
+  while (!stream.finished) decoder.round(streams, [](Stream&, const Committed&) { return false; });
+  decoder.end(stream);
+  return {.tokens = stream.tokens,
+          .cost = stream.counts.rule_cost,
+          .target_passes = stream.counts.target_passes};
+}
+
+}  // namespace outrider::testing
+
+#endif  // OUTRIDER_TESTS_SUPPORT_WRITTEN_TEXT_H_
