@@ -257,7 +257,7 @@ TEST_P(Relaxed, IsTheExactRuleWhereItCannotApply) {
     for (const auto& [name, sampling] : transforms()) {
       for (std::uint64_t seed = 1; seed <= 6; ++seed) {
         RulePair pair(static_cast<std::uint32_t>(seed), 5);
-        const auto text = [&](const Judging& judging) {
+        const auto text = [&, &sampling = sampling](const Judging& judging) {
           return write_text(pair, *judging.acceptance, shape, sampling, {kOpen, 2}, seed).tokens;
         };
         const Tokens expected = text(exact);
