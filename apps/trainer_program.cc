@@ -30,6 +30,7 @@ constexpr TrainerCommand kCommands[] = {
     {"dspark", "The same, with tokens that follow one another"},
     {"medusa", "Heads that guess several tokens ahead of a target"},
     {"mtp", "Modules for multi-token prediction, on a target that stays as it is"},
+    {"pard", "A small model that drafts several tokens a pass, from a model and text"},
     {"online", "A drafter, from what its target has said in use"},
     {"router", "When to trust the drafter: the learnt deferral of a cascade"},
 };

@@ -273,5 +273,63 @@ TEST_F(TrainHeads, BlockHeadsLearnFromAnswersAndDraft) {
   }
 }
 
+TEST_F(TrainHeads, AModelLearnsToDraftInOnePass) {
+  if (!fs::exists(fs::path(OUTRIDER_PROGRAM).parent_path() / "outrider-train")) {
+    GTEST_SKIP() << "built without libtorch: no outrider-train";
+  }
+  ASSERT_EQ(answers("answers.jsonl").status, 0);
+  const auto train = [&](const Words& more) {
+    Words words = {"train",
+                   "pard",
+                   "--drafter",
+                   at("target"),
+                   "--tokens",
+                   "4",
+                   "--steps",
+                   "6",
+                   "--batch",
+                   "2",
+                   "--length",
+                   "16",
+                   "--threads",
+                   "1",
+                   "--checkpoint-every",
+                   "3",
+                   "--out",
+                   at("pard"),
+                   "--examples",
+                   at("answers.jsonl"),
+                   "--held-out-examples",
+                   at("answers.jsonl")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  };
+  const ProgramRun run = train({});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::ifstream log(at("pard") + "/training/log.jsonl");
+  const std::string logged{std::istreambuf_iterator<char>(log), {}};
+  EXPECT_THAT(logged, HasSubstr("held_out_accepted"));
+  EXPECT_EQ(train({"--resume"}).status, 0);
+  const ProgramRun other = train({"--resume", "--keep", "0.5"});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("keep"));
+  const ProgramRun drafted =
+      generate("The a", {"--drafter", "pard:" + at("pard"), "--tree", "own"});
+  ASSERT_EQ(drafted.status, 0) << drafted.err;
+  const Json result = Json::parse(drafted.out);
+  EXPECT_EQ(result.at("ids"), Json::parse(generate("The a", {}).out).at("ids"));
+  EXPECT_GT(result.at("stats").at("drafted"), 0);
+
+  const auto expect_refused = [&](const Words& more, const std::string& what) {
+    const ProgramRun refused = train(more);
+    EXPECT_EQ(refused.status, 2) << refused.err;
+    EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(what));
+  };
+  expect_refused({"--text", at("prompts.jsonl")}, "either --text or --examples");
+  expect_refused({"--mask-token", "100000"}, "mask-token");
+  expect_refused({"--keep", "0"}, "keep");
+}
+
 }  // namespace
 }  // namespace outrider::testing

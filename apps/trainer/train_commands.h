@@ -13,6 +13,7 @@ CLI::App* add_train_dflash(CLI::App& program, Run& run);
 CLI::App* add_train_dspark(CLI::App& program, Run& run);
 CLI::App* add_train_medusa(CLI::App& program, Run& run);
 CLI::App* add_train_mtp(CLI::App& program, Run& run);
+CLI::App* add_train_pard(CLI::App& program, Run& run);
 CLI::App* add_train_online(CLI::App& program, Run& run);
 CLI::App* add_train_router(CLI::App& program, Run& run);
 

@@ -124,7 +124,9 @@ Tensor DecoderLayerImpl::joined(const Tensor& attended) {
   return project(read.to(type_of(products_, read)), output_);
 }
 
-Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, PastKeys* past) {
+template <class Shares>
+Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, PastKeys* past,
+                                const Shares& shares) {
   auto [query, key, value] = heads_of(input, rotation);
   if (past != nullptr) {
     if (past->keys.defined()) {
@@ -143,7 +145,7 @@ Tensor DecoderLayerImpl::attend(const Tensor& input, const Rotation& rotation, P
     return rows.view({rows.size(0), config_.n_heads, n_tokens, rows.size(3)});
   };
   const Tensor scores = torch::matmul(grouped(query), key.transpose(2, 3));
-  return joined(apart(torch::matmul(grouped(causal_softmax(apart(scores))), value)));
+  return joined(apart(torch::matmul(grouped(shares(apart(scores))), value)));
 }
 
 Tensor DecoderLayerImpl::attend_unrolled(const Tensor& input, const Rotation& rotation,
@@ -180,9 +182,21 @@ Tensor DecoderLayerImpl::forward(const Tensor& x, const Rotation& rotation, Past
                                  double dropout) {
   const torch::ScalarType type = type_of(products_, x);
   const Tensor input = input_layernorm ? input_layernorm->forward(x, type) : x.to(type);
-  const Tensor attended = stream_sum(x, without_a_share(attend(input, rotation, past), dropout));
+  const Tensor attended =
+      stream_sum(x, without_a_share(attend(input, rotation, past, causal_softmax), dropout));
   const Tensor added = feed_forward(post_attention_layernorm->forward(attended, type));
   return stream_sum(attended, without_a_share(added, dropout));
+}
+
+Tensor DecoderLayerImpl::forward_among(const Tensor& x, const Rotation& rotation,
+                                       const Tensor& unseen) {
+  const torch::ScalarType type = type_of(products_, x);
+  const auto shares = [&](const Tensor& scores) {
+    return torch::softmax(scores.masked_fill(unseen, -std::numeric_limits<double>::infinity()), -1);
+  };
+  const Tensor attended =
+      stream_sum(x, attend(input_layernorm->forward(x, type), rotation, nullptr, shares));
+  return stream_sum(attended, feed_forward(post_attention_layernorm->forward(attended, type)));
 }
 
 void initialise(torch::nn::Module& module, int n_layers) {
@@ -238,6 +252,16 @@ Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* pa
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i]->forward(x, rotation, past == nullptr ? nullptr : &(*past)[i], dropout);
   }
+  return norm_->forward(x);
+}
+
+Tensor LlamaModuleImpl::features_among(const Tensor& tokens, const RowPlaces& places) {
+  Tensor x = embed(tokens);
+  const auto n_positions = places.positions.max().item<std::int64_t>() + 1;
+  const Rotation all = rotation_of(config_, 0, static_cast<int>(n_positions), x.options());
+  const Rotation rotation = {all.cosines.index_select(0, places.positions),
+                             all.sines.index_select(0, places.positions)};
+  for (DecoderLayer& layer : layers_) x = layer->forward_among(x, rotation, places.unseen);
   return norm_->forward(x);
 }
 

@@ -48,6 +48,12 @@ struct UnrolledKeys {
   std::vector<torch::Tensor> values;
 };
 
+// Rows that do not stand one behind the other.
+struct RowPlaces {
+  torch::Tensor positions;  // (n_rows) int64
+  torch::Tensor unseen;     // (n_rows, n_rows) boolean: the rows that a row does not attend to
+};
+
 // The angles of positions first .. first + n_tokens - 1, of the given type and device.
 Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
                      const torch::TensorOptions& like);
@@ -69,6 +75,9 @@ class DecoderLayerImpl : public torch::nn::Module {
   // grown to make up for it.
   torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation, PastKeys* past = nullptr,
                         double dropout = 0);
+  // The same where row i attends to all rows but those that unseen[i] names (RowPlaces).
+  torch::Tensor forward_among(const torch::Tensor& x, const Rotation& rotation,
+                              const torch::Tensor& unseen);
   // What the layer's attention adds to the stream at the next time of an unrolled head, for an
   // attention input of its own: row j sees the first time's rows as mask
   // (n_tokens, n_tokens) says, and row j of every time since, this one included (the training-time
@@ -88,7 +97,11 @@ class DecoderLayerImpl : public torch::nn::Module {
     torch::Tensor query, key, value;
   };
   Heads heads_of(const torch::Tensor& input, const Rotation& rotation);
-  torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation, PastKeys* past);
+  // shares(scores): the softmax of scores (n_sequences, n_heads, n_tokens, n_keys), over what a
+  // token sees.
+  template <class Shares>
+  torch::Tensor attend(const torch::Tensor& input, const Rotation& rotation, PastKeys* past,
+                       const Shares& shares);
   torch::Tensor for_all_heads(const torch::Tensor& keys) const;  // n_kv_heads -> n_heads
   torch::Tensor product(const torch::Tensor& left, const torch::Tensor& right) const;
   // (n_sequences, n_heads, n_tokens, head_dim) -> (n_sequences, n_tokens, dim)
@@ -117,6 +130,8 @@ class LlamaModuleImpl : public torch::nn::Module {
   // tokens (n_sequences, n_tokens) int64 -> (n_sequences, n_tokens, dim), what the head reads.
   // past: empty, or one per layer; then tokens follow those it holds.
   torch::Tensor features(const torch::Tensor& tokens, std::vector<PastKeys>* past = nullptr);
+  // tokens (n_sequences, n_rows) int64 at these places -> (n_sequences, n_rows, dim). No dropout.
+  torch::Tensor features_among(const torch::Tensor& tokens, const RowPlaces& places);
   // features (..., dim) -> logits (..., vocabulary_size), in the features' type
   torch::Tensor logits(const torch::Tensor& features);
   // Of tokens (...) int64, the loss of each after its features (..., dim): cross_entropy_rows() of

@@ -1,0 +1,42 @@
+// Rows of a mask token behind the places of a text: what a model that drafts in one pass is trained
+// on.
+#ifndef OUTRIDER_TRAIN_MASK_ROWS_H_
+#define OUTRIDER_TRAIN_MASK_ROWS_H_
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/torch.h>
+
+#include "train/llama_module.h"
+
+namespace outrider::train {
+
+// How many places of a text have a mask row of each depth: all at depth 0, the text's own rows, and
+// a share of max(keep^depth, least) of them at depth 1 to n_drafted - 1. Source: An et al., "PARD"
+// (arXiv 2504.18583), conditional drop-token; the authors' configuration has 0.7 and 0.2.
+struct MaskChoice {
+  int n_drafted = 8;  // tokens of a draft: the first is a text row's, each further one a mask's
+  double keep = 0.7;  // in (0, 1]
+  double least = 0.2;
+};
+
+// The mask rows of one text of n_tokens, behind the text's own rows. A row of depth d at anchor a
+// stands d positions behind the text's place a. It sees the text up to a, the rows of smaller depth
+// at the same anchor, all of which are there, and itself: what a draft's row sees in use.
+struct MaskRows {
+  // Draws from `generator` or, without one, from torch's own.
+  MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Generator> generator = {});
+
+  std::int64_t size() const { return anchors.size(0); }
+
+  // (n_drafts, n_drafted) int64: the rows of each draft that has all of its rows, its anchor's text
+  // row first, by their numbers among the text's rows and these. n_drafted: the choice's.
+  torch::Tensor whole_drafts(int n_drafted) const;
+
+  torch::Tensor anchors;  // (size) int64, of depth 1 first
+  torch::Tensor depths;   // (size) int64
+  RowPlaces places;       // of the text's rows and these
+};
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_MASK_ROWS_H_

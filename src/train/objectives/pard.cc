@@ -1,0 +1,154 @@
+#include "train/objectives/pard.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "model/config.h"
+#include "outrider/error.h"
+#include "train/batch_tensors.h"
+#include "train/llama_config.h"
+#include "train/llama_module.h"
+#include "train/losses.h"
+#include "train/mask_rows.h"
+#include "train/model_directory.h"
+#include "train/objective.h"
+#include "train/training_device.h"
+#include "train/weighted_means.h"
+
+namespace outrider::train {
+namespace {
+
+using torch::Tensor;
+
+void require(bool is_met, const char* flag, const std::string& expected, double got) {
+  if (!is_met) throw UsageError("train pard", flag, expected, fmt::format("{}", got));
+}
+
+const PardOptions& checked(const PardOptions& options, const ModelConfig& config) {
+  require(options.mask >= 0 && options.mask < config.vocabulary_size, "mask-token",
+          fmt::format("a token of the drafter, 0 to {}", config.vocabulary_size - 1), options.mask);
+  require(options.n_drafted >= 2, "tokens", "at least 2", options.n_drafted);
+  require(options.keep > 0 && options.keep <= 1, "keep", "a number above 0, at most 1",
+          options.keep);
+  require(options.least_share > 0 && options.least_share <= 1, "least-share",
+          "a number above 0, at most 1", options.least_share);
+  return options;
+}
+
+class PardObjective final : public Objective {
+ public:
+  explicit PardObjective(const PardOptions& options)
+      : options_(checked(options, read_llama_config(options.drafter))),
+        stored_config_(read_json(options.drafter / "config.json")),
+        // No seed: every weight is read from the drafter's files.
+        drafter_(make_llama(read_llama_config(options.drafter), options.products, options.drafter,
+                            /*seed=*/0)) {}
+
+  torch::nn::Module& trained() override { return *drafter_; }
+  Loss loss(std::int64_t batch_number) override;
+  std::vector<Metric> evaluate() override;
+  void export_to(const std::filesystem::path& directory) override;
+
+ private:
+  MaskChoice choice() const {
+    return {.n_drafted = options_.n_drafted, .keep = options_.keep, .least = options_.least_share};
+  }
+
+  // What the rows of a batch say, and what they are to say: rows of text first, then of masks.
+  struct Said {
+    Tensor features;  // (n_sequences, n_rows, dim)
+    Tensor tokens;    // (n_sequences, n_rows) int64
+    Tensor weights;   // (n_sequences, n_rows): how much each counts
+  };
+  Said say(const Batch& batch, const MaskRows& rows);
+
+  PardOptions options_;
+  nlohmann::ordered_json stored_config_;  // as it was: the export may take the drafter's own place
+  LlamaModule drafter_;
+};
+
+PardObjective::Said PardObjective::say(const Batch& batch, const MaskRows& rows) {
+  const BatchTensors tensors(batch);
+  const torch::Device device = training_device();
+  const Tensor inputs = tensors.inputs();
+  const Tensor masks = torch::full({inputs.size(0), rows.size()}, options_.mask, inputs.options());
+  const RowPlaces places = {.positions = rows.places.positions.to(device),
+                            .unseen = rows.places.unseen.to(device)};
+  Said said;
+  said.features = drafter_->features_among(torch::cat({inputs, masks}, 1), places);
+  said.tokens = tensors.targets().index_select(1, places.positions);
+  said.weights = tensors.target_weights().index_select(1, places.positions);
+  return said;
+}
+
+Loss PardObjective::loss(std::int64_t batch_number) {
+  const Batch batch = options_.batches->batch(batch_number);
+  const Said said = say(batch, MaskRows(batch.length - 1, choice()));
+  const Tensor weights = said.weights.to(said.features.scalar_type());
+  return {.value = weighted_mean(drafter_->token_losses(said.features, said.tokens), weights),
+          .n_tokens = (said.weights > 0).sum().item<std::int64_t>(),
+          .metrics = {}};
+}
+
+std::vector<Metric> PardObjective::evaluate() {
+  if (options_.held_out == nullptr) return {};
+  const torch::NoGradGuard no_grad;
+  WeightedMeans means;
+  for (int number = 0; number < options_.n_held_out_batches; ++number) {
+    const Batch batch = options_.held_out->batch(number);
+    // The same drafts at every evaluation, all of them whole, at a quarter of the places: as many
+    // rows as a step has.
+    constexpr double kShare = 0.25;
+    const int n_tokens = batch.length - 1;
+    const MaskRows rows(
+        n_tokens, {.n_drafted = options_.n_drafted, .keep = kShare, .least = kShare},
+        at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(number)));
+    const Said said = say(batch, rows);
+    const Tensor losses = drafter_->token_losses(said.features, said.tokens);
+    const Tensor agrees =
+        (drafter_->logits(said.features).argmax(-1) == said.tokens).to(losses.scalar_type());
+    // (n_drafts, n_drafted): the row of each token of the drafts that are whole.
+    const Tensor row_of = rows.whole_drafts(options_.n_drafted).to(losses.device());
+    if (row_of.size(0) == 0) continue;
+    const auto by_draft = [&](const Tensor& of_rows) {
+      return of_rows.index_select(1, row_of.flatten())
+          .view({of_rows.size(0), row_of.size(0), options_.n_drafted});
+    };
+    const Tensor counts = (by_draft(said.weights) > 0).all(-1).to(losses.scalar_type());
+    const Tensor draft_losses = by_draft(losses);
+    const Tensor draft_agrees = by_draft(agrees);
+    const auto n_counted = counts.sum().item<double>();
+    const auto add = [&](const std::string& name, const Tensor& of_drafts) {
+      means.add(name, weighted_mean(of_drafts, counts).item<double>(), n_counted);
+    };
+    add("loss", draft_losses.mean(-1));
+    add("accepted", draft_agrees.cumprod(-1).sum(-1));
+    for (int k = 1; k <= options_.n_drafted; ++k) {
+      add(fmt::format("loss_{}", k), draft_losses.select(-1, k - 1));
+      add(fmt::format("agreement_{}", k), draft_agrees.select(-1, k - 1));
+    }
+  }
+  return means.metrics();
+}
+
+void PardObjective::export_to(const std::filesystem::path& directory) {
+  copy_tokenizer(options_.drafter, directory);
+  copy_file_whole(options_.drafter / "generation_config.json", directory);
+  write_parameters(directory, "model.safetensors", *drafter_, options_.export_type);
+  nlohmann::ordered_json config = stored_config_;
+  // Newer files say dtype, older ones torch_dtype.
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] =
+      options_.export_type == ElementType::bf16 ? "bfloat16" : "float32";
+  config["pard_token"] = options_.mask;
+  write_json(directory, "config.json", config);
+}
+
+}  // namespace
+
+std::shared_ptr<Objective> make_pard(const PardOptions& options) {
+  return std::make_shared<PardObjective>(options);
+}
+
+}  // namespace outrider::train

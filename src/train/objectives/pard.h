@@ -1,0 +1,47 @@
+// A small model that learns to draft several tokens in one pass, behind mask tokens.
+//
+// Source: An et al., "PARD: Accelerating LLM Inference with Low-Cost PARallel Draft Model
+// Adaptation" (arXiv 2504.18583): the loss, and which rows are learned from (train/mask_rows.h).
+#ifndef OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
+#define OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "io/tensor_source.h"
+#include "outrider/types.h"
+#include "train/corpus.h"
+#include "train/products.h"
+
+namespace outrider::train {
+
+class Objective;
+
+struct PardOptions {
+  std::filesystem::path drafter = {};  // a Hugging Face directory of the Llama family
+  Products products = Products::bf16;
+  TokenId mask = 0;
+  int n_drafted = 8;         // tokens of a draft: MaskChoice's
+  double keep = 0.7;         // likewise
+  double least_share = 0.2;  // likewise
+  std::shared_ptr<BatchSource> batches = nullptr;
+  std::shared_ptr<BatchSource> held_out = nullptr;  // may be null
+  int n_held_out_batches = 8;
+  ElementType export_type = ElementType::bf16;
+};
+
+// Mean cross-entropy, nats, of the tokens that count, over the text's rows and the mask rows
+// together. The places of mask rows are drawn for each batch, the same for all of its sequences.
+// Held out: "loss" of every place with a full draft behind it; of the kth token of a draft,
+// "loss_k" and "agreement_k" (the share of places whose likeliest token is the text's), k from 1;
+// "accepted", the mean number of tokens from the first on that are the text's.
+//
+// Exports the drafter's directory with the new weights and `pard_token` in config.json. Throws
+// UsageError if the mask is no token of the drafter's, the draft has fewer than 2 tokens, or a
+// share lies outside (0, 1]; Error if the drafter is not of the Llama family or does not load.
+std::shared_ptr<Objective> make_pard(const PardOptions& options);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_OBJECTIVES_PARD_H_
