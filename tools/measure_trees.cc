@@ -1,6 +1,7 @@
-// measure_trees TARGET DRAFTER TEXTS [N [TREE...]]: tokens per target pass for chains and trees, as
-// the tables in docs/drafters.md. DRAFTER is a spec (model:PATH). Without trees, those of the first
-// table: with equally many nodes in each group.
+// measure_trees [-e] TARGET DRAFTER TEXTS [N [TREE...]]: tokens per target pass for chains and
+// trees, and the time of drafting a pass, as the tables in docs/drafters.md. DRAFTER is a spec
+// (model:PATH). Without trees, those of the first table: with equally many nodes in each group. -e:
+// at temperature 1 the verification `exact` alone.
 //
 // TEXTS holds texts separated by <|endoftext|>; the first N (default 80) are used, in the same way
 // and with the same seeds under every configuration (measured_texts.h).
@@ -12,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/measured_texts.h"
@@ -32,13 +34,29 @@ const std::vector<std::string> kTrees = {
     "chain:length=25", "static:eagle1", "dynamic:total=25,depth=7,topk=10",
     "chain:length=63", "static:medusa", "dynamic:total=63,depth=9,topk=10"};
 
-std::vector<Configuration> configurations(const std::vector<std::string>& trees) {
+std::vector<Configuration> configurations(const std::vector<std::string>& trees, bool exact_alone) {
   std::vector<Configuration> all;
   for (const std::string& tree : trees) all.push_back({tree, "exact", 0});
   for (const char* verify : {"exact", "traversal", "coupled"}) {
+    if (exact_alone && std::string_view(verify) != "exact") continue;
     for (const std::string& tree : trees) all.push_back({tree, verify, 1});
   }
   return all;
+}
+
+// Of drafting, a pass of the target, of texts by themselves: in a batch several share the time.
+double draft_microseconds(Generator& generator, const std::vector<std::vector<TokenId>>& prompts,
+                          double temperature) {
+  constexpr std::size_t kTimedTexts = 10;
+  double seconds = 0;
+  double n_passes = 0;
+  for (std::size_t i = 0; i < std::min(kTimedTexts, prompts.size()); ++i) {
+    const GenerateStatistics text =
+        continue_texts(generator, {prompts[i]}, temperature, i).front().statistics;
+    seconds += text.draft_seconds;
+    n_passes += static_cast<double>(text.target_passes);
+  }
+  return seconds / n_passes * 1e6;
 }
 
 void measure(const std::shared_ptr<const Model>& model, const char* drafter,
@@ -62,15 +80,18 @@ void measure(const std::shared_ptr<const Model>& model, const char* drafter,
     n_passes += passes.back();
   }
   const Ratio tau = ratio_of(emitted, passes);
-  std::printf("| %g | `%s` | %s | %.1f | %.3f | %.3f ± %.3f |\n", configuration.temperature,
+  std::printf("| %g | `%s` | %s | %.1f | %.3f | %.3f ± %.3f | %.0f |\n", configuration.temperature,
               configuration.tree.c_str(), configuration.verify, drafted / n_passes,
-              accepted / drafted, tau.value, tau.half_width);
+              accepted / drafted, tau.value, tau.half_width,
+              draft_microseconds(generator, prompts, configuration.temperature));
   std::fflush(stdout);
 }
 
 int run(std::span<char*> arguments) {
+  const bool exact_alone = arguments.size() > 1 && std::string_view(arguments[1]) == "-e";
+  if (exact_alone) arguments = arguments.subspan(1);
   if (arguments.size() < 4) {
-    std::fprintf(stderr, "usage: measure_trees TARGET DRAFTER TEXTS [N [TREE...]]\n");
+    std::fprintf(stderr, "usage: measure_trees [-e] TARGET DRAFTER TEXTS [N [TREE...]]\n");
     return 2;
   }
   const auto model = Model::load(arguments[1], {.threads = 1});
@@ -80,11 +101,14 @@ int run(std::span<char*> arguments) {
     std::fprintf(stderr, "measure_trees: fewer than two texts\n");
     return 1;
   }
-  std::printf("| temperature | tree | verification | nodes a pass | accepted | tau |\n");
-  std::printf("|---|---|---|---|---|---|\n");
+  std::printf(
+      "| temperature | tree | verification | nodes a pass | accepted | tau | drafting, µs a pass "
+      "|\n");
+  std::printf("|---|---|---|---|---|---|---|\n");
   const std::vector<std::string> trees(
       arguments.begin() + std::min<std::size_t>(arguments.size(), 5), arguments.end());
-  for (const Configuration& configuration : configurations(trees.empty() ? kTrees : trees)) {
+  for (const Configuration& configuration :
+       configurations(trees.empty() ? kTrees : trees, exact_alone)) {
     measure(model, arguments[2], prompts, configuration);
   }
   return 0;
