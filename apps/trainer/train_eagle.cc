@@ -14,7 +14,9 @@
 #include "train/draft_vocabulary.h"
 #include "train/objectives/eagle.h"
 #include "train/objectives/eagle3.h"
+#include "train/objectives/parallel_eagle.h"
 #include "trainer/head_flags.h"
+#include "trainer/mask_row_flags.h"
 #include "trainer/train_commands.h"
 
 namespace outrider::cli {
@@ -27,7 +29,20 @@ struct EagleFlags {
   double noise = 0.1;
   int steps_ahead = 7;
   int draft_vocabulary = 0;  // 0: all of the target's
+  bool parallel = false;
+  int layers = 4;
+  int mask = -1;  // -1: parallel_mask_of() chooses
+  train::MaskChoice rows = {};
 };
+
+// Flags that say something of one kind of head alone.
+constexpr const char* kParallelFlags[] = {"--layers", "--mask-token", "--keep", "--least-share"};
+
+// What ends a text, as block heads have it: no draft begins behind it in use.
+TokenId parallel_mask_of(const EagleFlags& flags, const ModelConfig& target) {
+  if (flags.mask >= 0) return flags.mask;
+  return target.end_tokens.empty() ? 0 : target.end_tokens.front();
+}
 
 // The most frequent tokens of the text; empty for all.
 std::vector<TokenId> draft_vocabulary_of(const EagleFlags& flags, const ModelConfig& target) {
@@ -60,6 +75,9 @@ int run_eagle(const EagleFlags& flags) {
   if (is_first && flags.draft_vocabulary > 0) {
     throw UsageError("read flags", "draft-vocabulary", "--version 3 with it", "--version 1");
   }
+  if (is_first && flags.parallel) {
+    throw UsageError("read flags", "parallel", "--version 3 with it", "--version 1");
+  }
   const train::HeadRun run = head_run_of(flags.head);
   train::RunSettings settings = settings_of(flags.head, run);
   settings.insert(settings.begin(), {{"command", "eagle"}, {"version", flags.version}});
@@ -73,6 +91,23 @@ int run_eagle(const EagleFlags& flags) {
   settings.insert(settings.end(),
                   {{"steps-ahead", fmt::format("{}", flags.steps_ahead)},
                    {"draft-vocabulary", fmt::format("{}", flags.draft_vocabulary)}});
+  if (flags.parallel) {
+    const train::ParallelEagleOptions options = {
+        .run = run,
+        .n_layers = flags.layers,
+        .rows = {.n_drafted = flags.steps_ahead,
+                 .keep = flags.rows.keep,
+                 .least = flags.rows.least},
+        .mask = parallel_mask_of(flags, run.target->config()),
+        .draft_vocabulary = draft_vocabulary_of(flags, run.target->config())};
+    settings.insert(settings.end(), {{"parallel", "yes"},
+                                     {"layers", fmt::format("{}", flags.layers)},
+                                     {"mask-token", fmt::format("{}", options.mask)},
+                                     {"keep", fmt::format("{}", flags.rows.keep)},
+                                     {"least-share", fmt::format("{}", flags.rows.least)}});
+    const auto objective = train::make_parallel_eagle(options);
+    return run_head(*objective, flags.head, run, std::move(settings), 3);
+  }
   const auto objective =
       train::make_eagle3({.run = run,
                           .n_steps = flags.steps_ahead,
@@ -106,11 +141,26 @@ CLI::App* add_train_eagle(CLI::App& program, Run& run) {
            "Version 1: noise on the features it reads is uniform up to this (default: 0.1)")
       ->group(kHead);
   add_integer(*command, "--steps-ahead", flags->steps_ahead, 1,
-              "Version 3: times that the head runs on its own output (default: 7)")
+              "Version 3: times that the head runs on its own output, or tokens of a pass with "
+              "--parallel (default: 7)")
       ->group(kHead);
   add_integer(*command, "--draft-vocabulary", flags->draft_vocabulary, 1,
               "Version 3: tokens that the head can say, the text's most frequent (default: all)")
       ->group(kHead);
+  constexpr const char* kParallel = "Parallel head (P-EAGLE)";
+  command
+      ->add_flag("--parallel", flags->parallel,
+                 "Version 3: draft all tokens in one pass, behind mask tokens")
+      ->group(kParallel);
+  add_integer(*command, "--layers", flags->layers, 1,
+              fmt::format("Decoder layers (default: {})", flags->layers))
+      ->group(kParallel);
+  add_integer(*command, "--mask-token", flags->mask, 0,
+              "What the places behind the newest token read; it is never drafted (default: the "
+              "target's end token)")
+      ->group(kParallel);
+  add_mask_row_flags(*command, flags->rows, kParallel);
+  for (const char* const flag : kParallelFlags) command->get_option(flag)->needs("--parallel");
   add_head_flags(*command, flags->head);
   command->footer(
       "The defaults are for targets of billions of parameters; a target of a few hundred thousand "
@@ -120,7 +170,8 @@ CLI::App* add_train_eagle(CLI::App& program, Run& run) {
       "\"<|endoftext|>\" --learning-rate 1e-3 --steps 2000 --out head\n"
       "  outrider train eagle ... --data generated --temperature 1\n"
       "  outrider train eagle --version 3 --target stories260K --text stories.txt "
-      "--draft-vocabulary 256 --out head3\n");
+      "--draft-vocabulary 256 --out head3\n"
+      "  outrider train eagle --version 3 --parallel ... --layers 2 --out parallel\n");
   run = [flags] { return run_eagle(*flags); };
   return command;
 }

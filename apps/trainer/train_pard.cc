@@ -12,6 +12,7 @@
 #include "outrider/tokenizer.h"
 #include "train/llama_config.h"
 #include "train/objectives/pard.h"
+#include "trainer/mask_row_flags.h"
 #include "trainer/run_flags.h"
 #include "trainer/train_commands.h"
 #include "warnings.h"
@@ -25,10 +26,8 @@ struct PardFlags {
   std::string examples;
   std::string held_out_examples;
   std::string drafter;
-  int tokens = 8;
   int mask = -1;  // -1: pard_mask_of() chooses
-  double keep = 0.7;
-  double least_share = 0.2;
+  train::MaskChoice rows = {};
 };
 
 // What the drafter's own file says, for one that goes on learning; else its end token, which a text
@@ -57,9 +56,9 @@ int run_pard(const PardFlags& flags) {
                      fmt::format("at most the context of {} tokens", config.context_length),
                      fmt::format("{}", flags.run.length));
   }
-  if (flags.run.length <= flags.tokens) {
+  if (flags.run.length <= flags.rows.n_drafted) {
     throw UsageError("read flags", "length",
-                     fmt::format("more than a draft of {} tokens", flags.tokens),
+                     fmt::format("more than a draft of {} tokens", flags.rows.n_drafted),
                      fmt::format("{}", flags.run.length));
   }
   const auto tokenizer = load_tokenizer(flags.drafter);
@@ -74,9 +73,7 @@ int run_pard(const PardFlags& flags) {
       .drafter = flags.drafter,
       .products = products_of(flags.run),
       .mask = pard_mask_of(flags, config),
-      .n_drafted = flags.tokens,
-      .keep = flags.keep,
-      .least_share = flags.least_share,
+      .rows = flags.rows,
       .batches = batches(flags.text.text, flags.examples, batch_shape(flags.run)),
       .held_out = batches(flags.text.held_out, flags.held_out_examples, held_out),
       .export_type = export_type_of(flags.run)};
@@ -86,10 +83,10 @@ int run_pard(const PardFlags& flags) {
                                  {"examples", flags.examples},
                                  {"separator", flags.text.separator},
                                  {"tokens", tokens_of(*options.batches)},
-                                 {"draft-tokens", fmt::format("{}", flags.tokens)},
+                                 {"draft-tokens", fmt::format("{}", flags.rows.n_drafted)},
                                  {"mask-token", fmt::format("{}", options.mask)},
-                                 {"keep", fmt::format("{}", flags.keep)},
-                                 {"least-share", fmt::format("{}", flags.least_share)}};
+                                 {"keep", fmt::format("{}", flags.rows.keep)},
+                                 {"least-share", fmt::format("{}", flags.rows.least)}};
   const auto objective = train::make_pard(options);
   std::string summary =
       fmt::format("{} parameters, {} tokens of text", train::n_trained_parameters(*objective),
@@ -111,23 +108,15 @@ CLI::App* add_train_pard(CLI::App& program, Run& run) {
   add_text_flags(*command, flags->text, "");
   add_example_flags(*command, flags->examples, flags->held_out_examples);
   constexpr const char* kDraft = "Draft";
-  add_integer(*command, "--tokens", flags->tokens, 2,
-              fmt::format("Of a draft, one pass gives them all (default: {})", flags->tokens))
+  add_integer(
+      *command, "--tokens", flags->rows.n_drafted, 2,
+      fmt::format("Of a draft, one pass gives them all (default: {})", flags->rows.n_drafted))
       ->group(kDraft);
   add_integer(*command, "--mask-token", flags->mask, 0,
               "What the places behind the newest token read; it is never drafted (default: the "
               "drafter's pard_token, or else its end token)")
       ->group(kDraft);
-  constexpr const char* kRows = "Rows that are learned from";
-  add_real(*command, "--keep", flags->keep, {0, false, 1, true, "a number above 0, at most 1"},
-           fmt::format("The kth token of a draft is learned at this share to the k - 1 of all "
-                       "places (default: {})",
-                       flags->keep))
-      ->group(kRows);
-  add_real(*command, "--least-share", flags->least_share,
-           {0, false, 1, true, "a number above 0, at most 1"},
-           fmt::format("But at this share of them at least (default: {})", flags->least_share))
-      ->group(kRows);
+  add_mask_row_flags(*command, flags->rows, "Rows that are learned from");
   add_run_flags(*command, flags->run);
   command->footer(
       "Examples:\n"

@@ -68,6 +68,13 @@ Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
   return {angle.cos().to(like), angle.sin().to(like)};
 }
 
+Rotation rotation_at(const ModelConfig& config, const Tensor& positions,
+                     const torch::TensorOptions& like) {
+  const auto n_positions = static_cast<int>(positions.max().item<std::int64_t>()) + 1;
+  const Rotation all = rotation_of(config, 0, n_positions, like);
+  return {all.cosines.index_select(0, positions), all.sines.index_select(0, positions)};
+}
+
 Tensor causal_mask(int n_tokens, const torch::TensorOptions& like) {
   const Tensor all =
       torch::full({n_tokens, n_tokens}, -std::numeric_limits<double>::infinity(), like);
@@ -257,10 +264,7 @@ Tensor LlamaModuleImpl::features(const Tensor& tokens, std::vector<PastKeys>* pa
 
 Tensor LlamaModuleImpl::features_among(const Tensor& tokens, const RowPlaces& places) {
   Tensor x = embed(tokens);
-  const auto n_positions = places.positions.max().item<std::int64_t>() + 1;
-  const Rotation all = rotation_of(config_, 0, static_cast<int>(n_positions), x.options());
-  const Rotation rotation = {all.cosines.index_select(0, places.positions),
-                             all.sines.index_select(0, places.positions)};
+  const Rotation rotation = rotation_at(config_, places.positions, x.options());
   for (DecoderLayer& layer : layers_) x = layer->forward_among(x, rotation, places.unseen);
   return norm_->forward(x);
 }

@@ -58,6 +58,10 @@ struct RowPlaces {
 Rotation rotation_of(const ModelConfig& config, int first, int n_tokens,
                      const torch::TensorOptions& like);
 
+// Of these positions (n_rows) int64.
+Rotation rotation_at(const ModelConfig& config, const torch::Tensor& positions,
+                     const torch::TensorOptions& like);
+
 // One decoder layer. Some feature heads have no norm before their attention (EAGLE), or attend with
 // queries, keys and values of a wider input (EAGLE-3).
 class DecoderLayerImpl : public torch::nn::Module {

@@ -37,6 +37,13 @@ MaskRows::MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Gen
   places = {.positions = all_anchors + all_depths, .unseen = (sees_text | sees_mask).logical_not()};
 }
 
+MaskRows MaskRows::held_out(int n_tokens, int n_drafted, int number) {
+  constexpr double kShare = 0.25;
+  return {n_tokens,
+          {.n_drafted = n_drafted, .keep = kShare, .least = kShare},
+          at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(number))};
+}
+
 Tensor MaskRows::whole_drafts(int n_drafted) const {
   const std::int64_t n_tokens = places.positions.size(0) - size();
   // Each depth's anchors are among those of the depth before: the deepest say which are whole.

@@ -7,17 +7,9 @@
 #include <torch/torch.h>
 
 #include "train/llama_module.h"
+#include "train/mask_choice.h"
 
 namespace outrider::train {
-
-// How many places of a text have a mask row of each depth: all at depth 0, the text's own rows, and
-// a share of max(keep^depth, least) of them at depth 1 to n_drafted - 1. Source: An et al., "PARD"
-// (arXiv 2504.18583), conditional drop-token; the authors' configuration has 0.7 and 0.2.
-struct MaskChoice {
-  int n_drafted = 8;  // tokens of a draft: the first is a text row's, each further one a mask's
-  double keep = 0.7;  // in (0, 1]
-  double least = 0.2;
-};
 
 // The mask rows of one text of n_tokens, behind the text's own rows. A row of depth d at anchor a
 // stands d positions behind the text's place a. It sees the text up to a, the rows of smaller depth
@@ -25,6 +17,11 @@ struct MaskChoice {
 struct MaskRows {
   // Draws from `generator` or, without one, from torch's own.
   MaskRows(int n_tokens, const MaskChoice& choice, c10::optional<at::Generator> generator = {});
+
+  // For figures: whole drafts at a quarter of the places, as many rows as a step has by
+  // MaskChoice's own figures; the same for the same `number`, with no draw from torch's own
+  // generator.
+  static MaskRows held_out(int n_tokens, int n_drafted, int number);
 
   std::int64_t size() const { return anchors.size(0); }
 

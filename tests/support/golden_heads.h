@@ -26,6 +26,7 @@
 #include "train/objectives/lm.h"
 #include "train/objectives/medusa.h"
 #include "train/objectives/mtp.h"
+#include "train/objectives/parallel_eagle.h"
 
 namespace outrider::testing {
 
@@ -82,6 +83,14 @@ class GoldenHeads : public ::testing::Test {
       options.draft_vocabulary = golden_heads()["draft_vocabulary"].get<std::vector<TokenId>>();
     }
     return train::make_eagle3(options);
+  }
+  std::shared_ptr<train::Objective> parallel_eagle() const {
+    return train::make_parallel_eagle(
+        {.run = run_,
+         .n_layers = 2,
+         .rows = {.n_drafted = 3},
+         .mask = 1,
+         .draft_vocabulary = golden_heads()["draft_vocabulary"].get<std::vector<TokenId>>()});
   }
   std::shared_ptr<train::Objective> medusa(bool own) const {
     return train::make_medusa({.run = run_, .n_heads = 3, .own_lm_head = own});

@@ -23,13 +23,13 @@ struct WrittenText {
 };
 
 // Forty tokens behind the prompt.
-inline WrittenText write_text(RulePair& pair, const Acceptance& acceptance,
+inline WrittenText write_text(LanguageModel& target, Drafter& drafter, const Acceptance& acceptance,
                               const std::shared_ptr<const TreeShape>& shape,
                               const SamplingParams& sampling, const std::vector<TokenId>& prompt,
                               std::uint64_t seed) {
-  Decoder decoder(pair.target, &pair.drafter, acceptance, shape, nullptr);
+  Decoder decoder(target, &drafter, acceptance, shape, nullptr);
   CounterChance chance(seed);
-  Stream stream(0, prompt, Transform(sampling, pair.target.config().vocabulary_size), chance);
+  Stream stream(0, prompt, Transform(sampling, target.config().vocabulary_size), chance);
   stream.max_total = stream.n_prompt + 40;
   decoder.begin(stream);
   Stream* const streams[] = {&stream};
@@ -38,6 +38,13 @@ inline WrittenText write_text(RulePair& pair, const Acceptance& acceptance,
   return {.tokens = stream.tokens,
           .cost = stream.counts.rule_cost,
           .target_passes = stream.counts.target_passes};
+}
+
+inline WrittenText write_text(RulePair& pair, const Acceptance& acceptance,
+                              const std::shared_ptr<const TreeShape>& shape,
+                              const SamplingParams& sampling, const std::vector<TokenId>& prompt,
+                              std::uint64_t seed) {
+  return write_text(pair.target, pair.drafter, acceptance, shape, sampling, prompt, seed);
 }
 
 }  // namespace outrider::testing

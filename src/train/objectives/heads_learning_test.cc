@@ -12,10 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "model/load_model.h"
 #include "outrider/error.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/make_rule.h"
+#include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/one_batch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
+#include "tests/support/written_text.h"
 #include "train/corpus.h"
 #include "train/generated_source.h"
 #include "train/objective.h"
@@ -24,6 +29,7 @@
 #include "train/objectives/eagle3.h"
 #include "train/objectives/medusa.h"
 #include "train/objectives/mtp.h"
+#include "train/objectives/parallel_eagle.h"
 #include "train/training_run.h"
 
 namespace outrider::train {
@@ -69,6 +75,12 @@ class Learning : public ::testing::Test {
                             .markov_rank = 8});
   }
 
+  static constexpr TokenId kMask = 39;
+  std::shared_ptr<Objective> parallel_eagle(TokenId mask = 1) const {
+    return make_parallel_eagle(
+        {.run = run_, .n_layers = 2, .rows = {.n_drafted = 4}, .mask = mask});
+  }
+
   std::shared_ptr<GeneratedSource> written(double temperature, std::uint64_t seed = 3) const {
     std::vector<TokenId> stream;
     for (int i = 0; i < 400; ++i) stream.push_back(2 + static_cast<TokenId>(mix(7, i) % 38));
@@ -112,6 +124,9 @@ TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
       {"eagle3",
        make_eagle3({.run = run_, .n_steps = 3}),
        {"agreement_0", "overlap_0", "agreement_2", "overlap_2"}},
+      {"parallel eagle",
+       parallel_eagle(),
+       {"agreement_1", "overlap_1", "agreement_4", "accepted_0"}},
       {"dflash",
        block_head(BlockHeadKind::dflash, BlockHeadOptions::Weights::decay),
        {"agreement_1", "agreement_3", "accepted_0"}},
@@ -135,6 +150,42 @@ TEST_F(Learning, HeadsLearnAFewPlacesByHeart) {
       EXPECT_GT(after, 0.5) << c.name << " " << c.figures[i];
     }
   }
+}
+
+// A head that knows its target's greedy text by heart drafts that text in the engine: its rows
+// there are those it was trained on.
+TEST_F(Learning, AParallelHeadDraftsInTheEngineWhatItHasLearned) {
+  const auto target = load_model(target_path(), {.n_threads = 1});
+  const auto exact = make_judging("exact", "exact").acceptance;
+  const auto write = [&](Objective& objective, const char* name) {
+    objective.export_to(directory_.path() / name);
+    const auto drafter = read_drafter("eagle:" + (directory_.path() / name).string())
+                             .make({.target = target.get(),
+                                    .target_path = target_path(),
+                                    .vocabulary_size = target->config().vocabulary_size,
+                                    .load = {.n_threads = 1}});
+    return testing::write_text(*target, *drafter, *exact, chain_shape(4), {.temperature = 0},
+                               {3, 17, 8, 25}, 1);
+  };
+  const testing::WrittenText text = write(*parallel_eagle(kMask), "untrained");
+  ASSERT_EQ(std::count(text.tokens.begin(), text.tokens.end(), kMask), 0);
+
+  Batch batch{.n_sequences = 1,
+              .length = static_cast<int>(text.tokens.size()),
+              .tokens = text.tokens,
+              .weights = std::vector<float>(text.tokens.size(), 1)};
+  batch.weights.front() = 0;
+  run_.batches = std::make_shared<OneBatch>(batch);
+  run_.held_out = run_.batches;
+  const auto objective = parallel_eagle(kMask);
+  run_training(*objective, run_options(directory_.path() / "run", 200), {});
+  ASSERT_GT(figure(*objective, "accepted_0"), 3.9);
+
+  const testing::WrittenText again = write(*objective, "trained");
+  EXPECT_EQ(again.tokens, text.tokens);
+  // Forty tokens, five a pass; the prompt's own pass gives the first.
+  EXPECT_LE(again.target_passes, 10);
+  EXPECT_GT(text.target_passes, 20);
 }
 
 std::string bytes_of(const fs::path& path) {
@@ -164,6 +215,7 @@ TEST_F(Learning, AStoppedRunGoesOnBitForBit) {
     }
   };
   expect_same("eagle", [&] { return make_eagle({.run = run_}); });
+  expect_same("parallel eagle", [&] { return parallel_eagle(); });
   expect_same("dspark",
               [&] { return block_head(BlockHeadKind::dspark, BlockHeadOptions::Weights::d_pace); });
 }

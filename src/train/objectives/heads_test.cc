@@ -104,6 +104,7 @@ TEST_F(GoldenHeads, GradientsAreDifferences) {
   expect_gradients_are_differences(*eagle(EagleInputs::feature_shifted_token, 0.1));
   expect_gradients_are_differences(*eagle(EagleInputs::token));
   expect_gradients_are_differences(*eagle3(true));
+  expect_gradients_are_differences(*parallel_eagle());
   expect_gradients_are_differences(*medusa(true));
   expect_gradients_are_differences(*medusa(false));
   expect_gradients_are_differences(*mtp());

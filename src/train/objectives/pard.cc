@@ -22,18 +22,13 @@ namespace {
 
 using torch::Tensor;
 
-void require(bool is_met, const char* flag, const std::string& expected, double got) {
-  if (!is_met) throw UsageError("train pard", flag, expected, fmt::format("{}", got));
-}
-
 const PardOptions& checked(const PardOptions& options, const ModelConfig& config) {
-  require(options.mask >= 0 && options.mask < config.vocabulary_size, "mask-token",
-          fmt::format("a token of the drafter, 0 to {}", config.vocabulary_size - 1), options.mask);
-  require(options.n_drafted >= 2, "tokens", "at least 2", options.n_drafted);
-  require(options.keep > 0 && options.keep <= 1, "keep", "a number above 0, at most 1",
-          options.keep);
-  require(options.least_share > 0 && options.least_share <= 1, "least-share",
-          "a number above 0, at most 1", options.least_share);
+  if (options.mask < 0 || options.mask >= config.vocabulary_size) {
+    throw UsageError("train pard", "mask-token",
+                     fmt::format("a token of the drafter, 0 to {}", config.vocabulary_size - 1),
+                     fmt::format("{}", options.mask));
+  }
+  require_valid(options.rows, "train pard", "tokens");
   return options;
 }
 
@@ -52,10 +47,6 @@ class PardObjective final : public Objective {
   void export_to(const std::filesystem::path& directory) override;
 
  private:
-  MaskChoice choice() const {
-    return {.n_drafted = options_.n_drafted, .keep = options_.keep, .least = options_.least_share};
-  }
-
   // What the rows of a batch say, and what they are to say: rows of text first, then of masks.
   struct Said {
     Tensor features;  // (n_sequences, n_rows, dim)
@@ -85,7 +76,7 @@ PardObjective::Said PardObjective::say(const Batch& batch, const MaskRows& rows)
 
 Loss PardObjective::loss(std::int64_t batch_number) {
   const Batch batch = options_.batches->batch(batch_number);
-  const Said said = say(batch, MaskRows(batch.length - 1, choice()));
+  const Said said = say(batch, MaskRows(batch.length - 1, options_.rows));
   const Tensor weights = said.weights.to(said.features.scalar_type());
   return {.value = weighted_mean(drafter_->token_losses(said.features, said.tokens), weights),
           .n_tokens = (said.weights > 0).sum().item<std::int64_t>(),
@@ -95,26 +86,21 @@ Loss PardObjective::loss(std::int64_t batch_number) {
 std::vector<Metric> PardObjective::evaluate() {
   if (options_.held_out == nullptr) return {};
   const torch::NoGradGuard no_grad;
+  const int n_drafted = options_.rows.n_drafted;
   WeightedMeans means;
   for (int number = 0; number < options_.n_held_out_batches; ++number) {
     const Batch batch = options_.held_out->batch(number);
-    // The same drafts at every evaluation, all of them whole, at a quarter of the places: as many
-    // rows as a step has.
-    constexpr double kShare = 0.25;
-    const int n_tokens = batch.length - 1;
-    const MaskRows rows(
-        n_tokens, {.n_drafted = options_.n_drafted, .keep = kShare, .least = kShare},
-        at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(number)));
+    const MaskRows rows = MaskRows::held_out(batch.length - 1, n_drafted, number);
     const Said said = say(batch, rows);
     const Tensor losses = drafter_->token_losses(said.features, said.tokens);
     const Tensor agrees =
         (drafter_->logits(said.features).argmax(-1) == said.tokens).to(losses.scalar_type());
     // (n_drafts, n_drafted): the row of each token of the drafts that are whole.
-    const Tensor row_of = rows.whole_drafts(options_.n_drafted).to(losses.device());
+    const Tensor row_of = rows.whole_drafts(n_drafted).to(losses.device());
     if (row_of.size(0) == 0) continue;
     const auto by_draft = [&](const Tensor& of_rows) {
       return of_rows.index_select(1, row_of.flatten())
-          .view({of_rows.size(0), row_of.size(0), options_.n_drafted});
+          .view({of_rows.size(0), row_of.size(0), n_drafted});
     };
     const Tensor counts = (by_draft(said.weights) > 0).all(-1).to(losses.scalar_type());
     const Tensor draft_losses = by_draft(losses);
@@ -125,7 +111,7 @@ std::vector<Metric> PardObjective::evaluate() {
     };
     add("loss", draft_losses.mean(-1));
     add("accepted", draft_agrees.cumprod(-1).sum(-1));
-    for (int k = 1; k <= options_.n_drafted; ++k) {
+    for (int k = 1; k <= n_drafted; ++k) {
       add(fmt::format("loss_{}", k), draft_losses.select(-1, k - 1));
       add(fmt::format("agreement_{}", k), draft_agrees.select(-1, k - 1));
     }

@@ -12,6 +12,7 @@
 #include "io/tensor_source.h"
 #include "outrider/types.h"
 #include "train/corpus.h"
+#include "train/mask_choice.h"
 #include "train/products.h"
 
 namespace outrider::train {
@@ -22,9 +23,7 @@ struct PardOptions {
   std::filesystem::path drafter = {};  // a Hugging Face directory of the Llama family
   Products products = Products::bf16;
   TokenId mask = 0;
-  int n_drafted = 8;         // tokens of a draft: MaskChoice's
-  double keep = 0.7;         // likewise
-  double least_share = 0.2;  // likewise
+  MaskChoice rows = {};
   std::shared_ptr<BatchSource> batches = nullptr;
   std::shared_ptr<BatchSource> held_out = nullptr;  // may be null
   int n_held_out_batches = 8;

@@ -42,7 +42,7 @@ struct Adaptation {
     options.drafter = directory.path() / "small";
     options.products = Products::full;
     options.mask = kMask;
-    options.n_drafted = 4;
+    options.rows.n_drafted = 4;
     options.batches = counting();
     options.held_out = counting();
     options.n_held_out_batches = 2;
@@ -107,9 +107,9 @@ TEST(Pard, RefusesWhatItCannotDraft) {
     }
   };
   refuses([](PardOptions& o) { o.mask = kVocabulary; }, "mask-token");
-  refuses([](PardOptions& o) { o.n_drafted = 1; }, "tokens");
-  refuses([](PardOptions& o) { o.keep = 0; }, "keep");
-  refuses([](PardOptions& o) { o.least_share = 1.5; }, "least-share");
+  refuses([](PardOptions& o) { o.rows.n_drafted = 1; }, "tokens");
+  refuses([](PardOptions& o) { o.rows.keep = 0; }, "keep");
+  refuses([](PardOptions& o) { o.rows.least = 1.5; }, "least-share");
 }
 
 }  // namespace
