@@ -36,6 +36,7 @@ const std::vector<std::string> kTrees = {
 
 std::vector<Configuration> configurations(const std::vector<std::string>& trees, bool exact_alone) {
   std::vector<Configuration> all;
+  all.reserve(4 * trees.size());
   for (const std::string& tree : trees) all.push_back({tree, "exact", 0});
   for (const char* verify : {"exact", "traversal", "coupled"}) {
     if (exact_alone && std::string_view(verify) != "exact") continue;
