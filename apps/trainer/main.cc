@@ -1,9 +1,7 @@
 // outrider-train: the training commands. `outrider train lm ...` runs `outrider-train lm ...`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,23 +11,15 @@
 #include "help_format.h"
 #include "terminal.h"
 #include "trainer/blas_core.h"
+#include "trainer/heap.h"
 #include "trainer/train_commands.h"
 #include "version.h"
 
 namespace outrider::cli {
 namespace {
 
-// Tensors of tens of megabytes come and go many times a step. The C library would give each back to
-// the system and get it again page by page, cleared: a twentieth of a step's time.
-void keep_memory() {
-#ifdef __GLIBC__
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-#endif
-}
-
 int run_program(int argc, char** argv) {
-  keep_memory();
+  keep_heap();
   CLI::App program("Trains language models, drafters and the heads that draft for a target.",
                    "outrider-train");
   program.formatter(std::make_shared<HelpFormat>());

@@ -14,6 +14,7 @@
 #include "interrupt.h"
 #include "outrider/error.h"
 #include "train/device.h"
+#include "trainer/heap.h"
 #include "trainer/progress_line.h"
 
 namespace outrider::cli {
@@ -246,6 +247,7 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
   ProgressLine progress;
   Interrupt interrupt;
   const auto has_had_enough = [&interrupt] { return interrupt.raised(); };
+  HeapTrimmer heap;
   const train::RunOutcome outcome =
       train::run_training(objective, options,
                           {.on_step =
@@ -253,6 +255,7 @@ int run_with_progress(train::Objective& objective, const RunFlags& flags,
                                  if (!summary.empty())
                                    fmt::print(stderr, "{}\n", std::exchange(summary, {}));
                                  progress.show(report);
+                                 heap.after_step();
                                },
                            .should_stop =
                                [&] {
