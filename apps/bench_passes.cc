@@ -29,6 +29,7 @@ std::string to_json(const PassCosts& costs, const Model& model, const PassesFlag
     entry["rows"] = pass.rows;
     put_seconds(entry, pass.seconds);
     entry["ratio"] = pass.ratio;
+    if (pass.experts > 0) entry["experts_per_layer"] = pass.experts;
     passes.push_back(std::move(entry));
   }
   object["passes"] = std::move(passes);
@@ -54,15 +55,18 @@ std::string range_of(const Spread& seconds) {
 
 std::string to_table(const PassCosts& costs, const Model& model, const PassOptions& options) {
   std::string text = describe_line(model, options.context) + "\n";
-  text += fmt::format("{:>5}  {:>9}  {:>7}  {:<{}}  {}\n", "rows", "a pass", "cost", "", kCostCells,
-                      fmt::format("in {} rounds", options.rounds));
+  const bool has_experts = costs.passes.front().experts > 0;
+  text +=
+      fmt::format("{:>5}  {:>9}  {:>7}  {:<{}}  {}{}\n", "rows", "a pass", "cost", "", kCostCells,
+                  has_experts ? "experts  " : "", fmt::format("in {} rounds", options.rounds));
   double most = 0;
   for (const PassCost& pass : costs.passes) most = std::max(most, pass.ratio);
   for (const PassCost& pass : costs.passes) {
     const int filled = std::max(1, static_cast<int>(std::lround(pass.ratio / most * kCostCells)));
-    text += fmt::format("{:>5}  {:>9}  {:>6.2f}x  {:=<{}}{:{}}  {}\n", pass.rows,
-                        show_duration(pass.seconds.median), pass.ratio, "", filled, "",
-                        kCostCells - filled, range_of(pass.seconds));
+    text += fmt::format(
+        "{:>5}  {:>9}  {:>6.2f}x  {:=<{}}{:{}}  {}{}\n", pass.rows,
+        show_duration(pass.seconds.median), pass.ratio, "", filled, "", kCostCells - filled,
+        has_experts ? fmt::format("{:>7.1f}  ", pass.experts) : "", range_of(pass.seconds));
   }
   if (costs.prefill) {
     text += fmt::format("\nprompt of {} tokens: {}, {:.1f} tokens/s ({})\n", costs.prefill->tokens,

@@ -28,16 +28,27 @@ Json describe(const Model& model) {
   object["threads"] = summary.threads;
   object["weights"] = summary.weights;
   object["weight_bytes"] = summary.weight_bytes;
+  if (summary.n_experts > 0) {
+    object["experts"] = summary.n_experts;
+    object["experts_used"] = summary.n_experts_used;
+    object["idle_bytes"] = summary.idle_bytes;
+  }
   object["kv"] = summary.kv;
   return object;
 }
 
 std::string describe_line(const Model& model, int context) {
   const ModelSummary& summary = model.summary();
-  return fmt::format("{}: {} ({:.2f} GB), kv {}, {}, {} thread{}, context {}\n",
-                     model.path().string(), summary.weights,
-                     static_cast<double>(summary.weight_bytes) * 1e-9, summary.kv, summary.kernels,
-                     summary.threads, summary.threads == 1 ? "" : "s", context);
+  const double n_bytes = static_cast<double>(summary.weight_bytes);
+  const std::string of_one_row =
+      summary.n_experts == 0
+          ? ""
+          : fmt::format(", {:.2f} of them read for one row, {} of {} experts",
+                        (n_bytes - static_cast<double>(summary.idle_bytes)) * 1e-9,
+                        summary.n_experts_used, summary.n_experts);
+  return fmt::format("{}: {} ({:.2f} GB{}), kv {}, {}, {} thread{}, context {}\n",
+                     model.path().string(), summary.weights, n_bytes * 1e-9, of_one_row, summary.kv,
+                     summary.kernels, summary.threads, summary.threads == 1 ? "" : "s", context);
 }
 
 std::string dump(const Json& object) {

@@ -12,6 +12,7 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
 #include "tests/support/tiny_pair.h"
 
 namespace outrider::testing {
@@ -94,6 +95,36 @@ TEST_F(BenchCommand, PassesPrintATable) {
   EXPECT_THAT(done.out,
               AllOf(HasSubstr("context 0\n"), HasSubstr("\n    1 "), HasSubstr("1.00x  ="),
                     HasSubstr("\n    2 "), HasSubstr("memory reads at")));
+}
+
+// Of a mixture, how many experts passes read, and what one row does not.
+TEST_F(BenchCommand, PassesCountExperts) {
+  TinyShape shape;
+  shape.n_experts = 6;
+  shape.n_experts_used = 2;
+  const std::string mixture = path("mixture");
+  write_hugging_face(make_tiny_model(shape), mixture);
+  const Words words = {"bench",    "--model", mixture, "--threads", "1",
+                       "--passes", "--rows",  "1,16",  "--repeat",  "1"};
+  Words as_json = words;
+  as_json.push_back("--json");
+  const ProgramRun done = run_program(as_json);
+  ASSERT_EQ(done.status, 0) << done.err;
+  const json object = json::parse(done.out);
+  EXPECT_EQ(object["experts"], 6);
+  EXPECT_EQ(object["experts_used"], 2);
+  // Three matrices of 64 by 96 in f32, four of six idle in each of two layers.
+  EXPECT_EQ(object["idle_bytes"], 2 * 4 * 3 * 64 * 96 * 4);
+  const json& passes = object["passes"];
+  EXPECT_EQ(passes[0]["experts_per_layer"], 2);
+  EXPECT_GT(passes[1]["experts_per_layer"].get<double>(), 2);
+  EXPECT_LE(passes[1]["experts_per_layer"].get<double>(), 6);
+  const double n_read = object["weight_bytes"].get<double>() - object["idle_bytes"].get<double>();
+  const double share = n_read / (passes[0]["seconds"].get<double>() *
+                                 object["bandwidth_bytes_per_second"].get<double>());
+  EXPECT_NEAR(object["bandwidth_share"].get<double>() / share, 1, 1e-12);
+  EXPECT_THAT(run_program(words).out, AllOf(HasSubstr("2 of 6 experts"), HasSubstr("experts  in")));
+  EXPECT_FALSE(figures({"--passes", "--rows", "1", "--repeat", "1"}).contains("experts"));
 }
 
 TEST_F(BenchCommand, SimulatesAcceptance) {

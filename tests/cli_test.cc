@@ -1,5 +1,6 @@
 // The program as its users meet it: exit statuses, what goes to which stream, what its flags
 // refuse; `tokenize` and `inspect`. (generate: cli_generate_test.cc, chat: cli_chat_test.cc.)
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -287,6 +288,35 @@ TEST(Inspect, ShowsTheSameTensorsOfBothFileForms) {
     for (const json& tensor : object["tensors"]) {
       EXPECT_THAT(table.out, HasSubstr(tensor["name"].get<std::string>()));
     }
+  }
+}
+
+// Of a mixture, its experts and what a token reads: in f32, with the head and without the
+// embedding.
+TEST(Inspect, SaysWhatATokenReadsOfAMixture) {
+  TinyShape shape;
+  shape.n_experts = 6;
+  shape.n_experts_used = 2;
+  const TinyModel model = make_tiny_model(shape);
+  const fs::path directory = CliModels::get().root() / "mixture";
+  write_hugging_face(model, directory);
+  write_gguf(model, directory / "mixture.gguf");
+  double n_weights = 0;
+  double n_read = 0;
+  for (const TinyTensor& tensor : model.tensors) {
+    const auto size = static_cast<double>(tensor.values.size());
+    n_weights += size;
+    if (tensor.name == "model.embed_tokens.weight") continue;
+    n_read += tensor.name.find(".experts.") == std::string::npos ? size : size / 3;
+  }
+  for (const std::string& path : {directory.string(), (directory / "mixture.gguf").string()}) {
+    const ProgramRun run = run_program({"inspect", "--json", "--model", path});
+    ASSERT_EQ(run.status, 0) << run.err;
+    const json facts = json::parse(run.out)["facts"];
+    EXPECT_EQ(facts["family"], "mixtral");
+    EXPECT_EQ(facts["experts"], "6 in 2 of the layers, 96 hidden; a token uses 2");
+    EXPECT_EQ(facts["a token reads"],
+              fmt::format("{:.1f} of {:.1f} MB of weights", n_read * 4 / 1e6, n_weights * 4 / 1e6));
   }
 }
 

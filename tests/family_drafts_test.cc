@@ -168,7 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyDrafts,
                                            "smollm3_window", "olmo2_grouped", "granite_biased",
                                            "phi3_crossing", "phi3_window", "gemma2_capped",
                                            "gpt2_odd", "gpt_neox_parallel", "gpt_neox_sequential",
-                                           "ministral3_tied"),
+                                           "ministral3_tied", "mixtral_window", "qwen3_moe_mixed",
+                                           "olmoe_grouped"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

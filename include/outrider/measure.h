@@ -62,6 +62,9 @@ struct PassCost {
   int rows = 0;
   Spread seconds;    // of one whole pass: layers, head, logits of all rows
   double ratio = 0;  // of the median to that of one row
+  // Of a mixture of experts: those that some row used, of a layer on average, each of which the
+  // pass read once. 0: no experts.
+  double experts = 0;
 };
 
 struct PrefillCost {
@@ -78,8 +81,10 @@ struct PassCosts {
   // other is with one, as simple programs read.
   Spread bandwidth_bytes_per_second;
   Spread one_stream_bytes_per_second;
-  // What one row reaches of it: bytes of packed weights / (seconds(1) * bandwidth). Keys and values
-  // are not counted. Means nothing where the weights fit into a cache.
+  // What one row reaches of it: bytes of packed weights (of experts, those of one row) /
+  // (seconds(1)
+  // * bandwidth). Keys and values are not counted. Means nothing where the weights fit into a
+  // cache.
   double bandwidth_share = 0;
 };
 

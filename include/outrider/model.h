@@ -56,6 +56,11 @@ struct ModelSummary {
   std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices
   std::int64_t kv_bytes_per_token = 0;
+  // Of mixtures of experts: how many a layer has and how many of them a token uses (0: no experts),
+  // and the packed bytes that a pass over one token does not read.
+  int n_experts = 0;
+  int n_experts_used = 0;
+  std::int64_t idle_bytes = 0;
 };
 
 // Loaded once, shared by any number of generators, one of which may run at a time.

@@ -50,7 +50,10 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .weights = footprint.weights,
                      .kv = footprint.kv,
                      .weight_bytes = footprint.weight_bytes,
-                     .kv_bytes_per_token = footprint.kv_bytes_per_token};
+                     .kv_bytes_per_token = footprint.kv_bytes_per_token,
+                     .n_experts = config.n_experts,
+                     .n_experts_used = config.n_experts_used,
+                     .idle_bytes = footprint.idle_bytes};
   return model;
 }
 

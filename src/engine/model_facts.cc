@@ -11,6 +11,7 @@
 #include "io/gguf.h"
 #include "model/config.h"
 #include "model/families/registry.h"
+#include "model/load/expert_loader.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 
@@ -32,6 +33,27 @@ void add_shape(const ModelConfig& config, Facts& facts) {
                                  config.n_kv_heads, config.hidden_dim));
   facts.emplace_back("context", fmt::format("{} tokens", config.context_length));
   facts.emplace_back("vocabulary", fmt::format("{} tokens", config.vocabulary_size));
+}
+
+// How many there are, and what a token needs of the file's bytes. Experts are alike.
+void add_experts(const ModelConfig& config, const TensorSource& source, Facts& facts) {
+  if (config.n_experts == 0) return;
+  facts.emplace_back(
+      "experts", fmt::format("{} in {} of the layers, {} hidden; a token uses {}", config.n_experts,
+                             config.n_expert_layers, config.expert_dim, config.n_experts_used));
+  double n_bytes = 0;
+  double n_read = 0;
+  for (const TensorView& tensor : source.tensors()) {
+    const auto size = static_cast<double>(tensor.data.size());
+    const bool is_embedding =
+        tensor.name == "token_embd.weight" || tensor.name.ends_with("embed_tokens.weight");
+    n_bytes += size;
+    // Of an embedding that is no output matrix, one row.
+    if (is_embedding && !config.tied_head) continue;
+    n_read += is_of_expert(tensor.name) ? size * config.n_experts_used / config.n_experts : size;
+  }
+  facts.emplace_back("a token reads",
+                     fmt::format("{:.1f} of {:.1f} MB of weights", n_read / 1e6, n_bytes / 1e6));
 }
 
 // Bytes and numbers of each type, the largest share first.
@@ -78,6 +100,7 @@ Facts model_facts(const fs::path& path, const TensorSource& tensors) {
   try {
     config = std::make_unique<const ModelConfig>(read_config(path));
     add_shape(*config, facts);
+    add_experts(*config, tensors, facts);
   } catch (const Error&) {
   }
   add_weights(tensors, facts);

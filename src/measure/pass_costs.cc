@@ -58,6 +58,9 @@ class TreePass {
     return seconds_between(begin, end);
   }
 
+  // Of the last pass; the same in all of one width, whose tokens and context stay.
+  double experts() const { return output_.experts_a_layer; }
+
   double sample() {
     double total = 0;
     int n_passes = 0;
@@ -106,6 +109,7 @@ PassCosts summarise(const PassSamples& samples, std::int64_t weight_bytes) {
     PassCost& pass = costs.passes.emplace_back();
     pass.rows = samples.rows[index];
     pass.seconds = spread_of(samples.seconds[index]);
+    if (index < samples.experts.size()) pass.experts = samples.experts[index];
     pass.ratio = pass.seconds.median / costs.passes.front().seconds.median;
   }
   if (!samples.prefill_seconds.empty()) {
@@ -146,6 +150,7 @@ PassCosts measure_passes(const Model& model, const PassOptions& options) {
   const int room = model.summary().context_length;
   PassSamples samples{.rows = with_one_row(options.rows),
                       .seconds = {},
+                      .experts = {},
                       .bandwidth = {},
                       .one_stream = {},
                       .prefill_tokens = options.prefill,
@@ -154,6 +159,7 @@ PassCosts measure_passes(const Model& model, const PassOptions& options) {
   require_room("context", options.context, room - samples.rows.back());
   require_room("prefill", options.prefill, room);
   samples.seconds.resize(samples.rows.size());
+  samples.experts.resize(samples.rows.size());
 
   LanguageModel& language_model = model.language_model();
   const std::size_t n_prefill = options.prefill > 0 ? 1 : 0;
@@ -202,13 +208,14 @@ PassCosts measure_passes(const Model& model, const PassOptions& options) {
       samples.one_stream.push_back(read.bytes_per_second(StreamRead::Streams::one));
       samples.bandwidth.push_back(read.bytes_per_second());
       samples.seconds[index].push_back(passes[index].sample());
+      samples.experts[index] = passes[index].experts();
     }
     if (n_prefill > 0) {
       report(prefix + "prefill");
       samples.prefill_seconds.push_back(prefill_seconds(language_model, prompt, output));
     }
   }
-  return summarise(samples, model.summary().weight_bytes);
+  return summarise(samples, model.summary().weight_bytes - model.summary().idle_bytes);
 }
 
 }  // namespace outrider

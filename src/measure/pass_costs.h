@@ -13,13 +13,14 @@ namespace outrider {
 struct PassSamples {
   std::vector<int> rows;                     // ascending, 1 first
   std::vector<std::vector<double>> seconds;  // (rows, rounds)
+  std::vector<double> experts = {};          // (rows): PassCost::experts; empty: no experts
   std::vector<double> bandwidth;             // bytes per second
   std::vector<double> one_stream;            // likewise, by one stream a thread
   int prefill_tokens = 0;
   std::vector<double> prefill_seconds;  // empty: not measured
 };
 
-// weight_bytes: what every pass reads.
+// weight_bytes: what a pass over one row reads.
 PassCosts summarise(const PassSamples& samples, std::int64_t weight_bytes);
 
 }  // namespace outrider

@@ -60,6 +60,7 @@ TEST(ArbitraryTokens, AreOfTheVocabularyAndDiffer) {
 TEST(PassCosts, AreRatiosOfMedians) {
   const PassCosts costs = summarise({.rows = {1, 16},
                                      .seconds = {{0.5, 0.25, 100}, {1, 0.75, 0.5}},
+                                     .experts = {2, 5.5},
                                      .bandwidth = {8e9, 4e9, 16e9},
                                      .one_stream = {3e9, 2e9, 1e9},
                                      .prefill_tokens = 64,
@@ -71,6 +72,8 @@ TEST(PassCosts, AreRatiosOfMedians) {
   EXPECT_EQ(costs.passes[0].seconds.most, 100);
   EXPECT_EQ(costs.passes[1].rows, 16);
   EXPECT_EQ(costs.passes[1].ratio, 1.5);
+  EXPECT_EQ(costs.passes[0].experts, 2);
+  EXPECT_EQ(costs.passes[1].experts, 5.5);
   EXPECT_EQ(costs.bandwidth_bytes_per_second.median, 8e9);
   EXPECT_EQ(costs.one_stream_bytes_per_second.median, 2e9);
   EXPECT_EQ(costs.bandwidth_share, 0.75);

@@ -53,6 +53,11 @@ struct ModelConfig {
   int head_dim = 0;    // even
   int rotary_dim = 0;  // width of a head that RoPE turns, even; 0: all
   int hidden_dim = 0;  // width of the feed-forward layer
+  // Of mixtures of experts; 0: no layer has any.
+  int n_experts = 0;        // of a layer that has them
+  int n_experts_used = 0;   // by each row
+  int expert_dim = 0;       // width of each one's feed-forward layer
+  int n_expert_layers = 0;  // the others have one feed-forward layer, of hidden_dim
   float norm_epsilon = 1e-5F;
   RopeConfig rope;
   bool tied_head = false;       // the output matrix is the embedding

@@ -6,6 +6,19 @@
 #include "model/decoder_model.h"
 
 namespace outrider {
+namespace {
+
+// Of the experts' matrices, those that a pass over one row does not read. Experts are alike.
+std::int64_t idle_bytes_of(const Experts& experts) {
+  std::int64_t n_bytes = 0;
+  for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
+    n_bytes += static_cast<std::int64_t>(matrices->front().packed_bytes());
+  }
+  return n_bytes * (experts.n() - experts.n_used);
+}
+
+}  // namespace
+
 Footprint DecoderModel::footprint() const {
   Footprint footprint;
   std::set<std::string> kinds;
@@ -36,6 +49,8 @@ Footprint DecoderModel::footprint() const {
       add_vector(linear.bias);
     });
     for_each_norm(layer, add_norm);
+    for_each_matrix(layer.experts, add_matrix);
+    if (!layer.experts.empty()) footprint.idle_bytes += idle_bytes_of(layer.experts);
     footprint.windows.push_back(layer.attention.window);
   }
   add_norm(parts_.weights.final_norm);

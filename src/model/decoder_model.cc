@@ -74,6 +74,7 @@ void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
   pass_.run({.logits = logits,
              .feature_layers = request.feature_layers,
              .features = output.features.data()});
+  output.experts_a_layer = pass_.experts_a_layer();
 }
 
 void DecoderModel::embed(std::span<const TokenId> tokens, std::span<float> out) {

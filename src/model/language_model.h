@@ -110,6 +110,9 @@ struct ForwardOutput {
   LogitRows logits;             // of the rows asked for
   int feature_width = 0;        // feature_layers.size() * dim
   std::vector<float> features;  // (rows of the pass, feature_width): a row's layers side by side
+  // Of a mixture of experts: those that some row of the pass used, of a layer on average, each of
+  // which was read once. 0: no experts.
+  double experts_a_layer = 0;
 
   // All logits of a row that has some, for those who need no less.
   std::span<const float> logits_row(int row) const { return logits.row(row).values(); }
@@ -128,6 +131,7 @@ struct Footprint {
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
+  std::int64_t idle_bytes = 0;  // of weight_bytes: experts that a pass over one row does not read
   // Packed matrices by kind, the embedding only where it is the output matrix.
   struct Share {
     const char* kind = "";

@@ -18,10 +18,9 @@
 namespace outrider {
 namespace {
 
-TEST(DecoderModel, AllocatesNothingOnceWarm) {
-  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+void expect_no_allocations(const testing::TinyShape& shape) {
   const testing::TemporaryDirectory directory;
-  testing::write_hugging_face(testing::make_tiny_model({}), directory.path());
+  testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
   for (const auto kind : {kernels::WeightKind::f32, kernels::WeightKind::int8}) {
     LoadOptions options;
     options.weights = kind;
@@ -47,6 +46,20 @@ TEST(DecoderModel, AllocatesNothingOnceWarm) {
     EXPECT_EQ(sequence->n_kept(), 83);
   }
   EXPECT_GT(testing::n_allocations, 0);
+}
+
+TEST(DecoderModel, AllocatesNothingOnceWarm) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  expect_no_allocations({});
+}
+
+// Whichever experts the rows choose.
+TEST(DecoderModel, AllocatesNothingForExperts) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  testing::TinyShape shape;
+  shape.n_experts = 6;
+  shape.n_experts_used = 2;
+  expect_no_allocations(shape);
 }
 
 // A sequence longer than any before it allocates only where it takes a page that was not there. The

@@ -40,7 +40,8 @@ struct StoredRows {
 // Immutable, thread-safe; the tensor's bytes must outlive it.
 class StoredWeights : public WeightReader {
  public:
-  // The tensor has 2 dimensions, a weight type and the rows.
+  // The tensor has a weight type, 2 dimensions and the rows; or 3, whose first two count its rows
+  // together (rows.n says how many of them then).
   StoredWeights(const TensorView& tensor, WeightKind kind, const StoredRows& rows);
   StoredWeights(const TensorView& tensor, WeightKind kind, int interleaved_head_dim)
       : StoredWeights(tensor, kind, StoredRows{.interleaved_head_dim = interleaved_head_dim}) {}
@@ -49,7 +50,7 @@ class StoredWeights : public WeightReader {
   std::int64_t n_rows() const override {
     return rows_.n > 0 ? rows_.n : tensor_.shape[rows_.turned ? 1 : 0];
   }
-  std::int64_t k() const override { return tensor_.shape[rows_.turned ? 0 : 1]; }
+  std::int64_t k() const override { return rows_.turned ? tensor_.shape[0] : tensor_.shape.back(); }
   void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override;
 
  private:

@@ -86,6 +86,33 @@ Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, B
   return result;
 }
 
+Matrix WeightLoader::f32_matrix(const std::string& name, int n_columns, int k) {
+  const TensorView& view = tensor(name + ".weight", {n_columns, k});
+  const StoredWeights stored(view, WeightKind::f32, 0);
+  advance(view.data.size());
+  if (!reading_) return {};
+  Matrix matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
+  source_.release(view);
+  return matrix;
+}
+
+std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_stored, int k,
+                                          const StoredRows& rows) {
+  const TensorView& view = tensor(name, {n, n_stored, k});
+  const WeightKind native = native_kind(view.type);
+  const std::int64_t n_rows = rows.n > 0 ? rows.n : n_stored;
+  std::vector<Matrix> matrices;
+  for (int i = 0; i < n; ++i) {
+    const std::int64_t first = std::int64_t{i} * n_stored + rows.first;
+    const StoredWeights stored(view, kind_for(native), StoredRows{.first = first, .n = n_rows});
+    matrices.push_back(pack(stored, native));
+    const auto share = static_cast<double>(n_rows) / (static_cast<double>(n) * n_stored);
+    advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
+  }
+  if (reading_) source_.release(view);
+  return matrices;
+}
+
 // Nothing where the matrix is stored plain.
 std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int n_stored, int k,
                                                    Bias bias, const StoredRows& rows) {

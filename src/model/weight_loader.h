@@ -67,6 +67,13 @@ class WeightLoader {
   Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                      const StoredRows& rows);
 
+  // "name.weight" (n_columns, k) in f32, whatever kind is asked for.
+  Matrix f32_matrix(const std::string& name, int n_columns, int k);
+  // Of the tensor of that name, n matrices of n_stored rows one behind the other, (n, n_stored, k),
+  // those rows of each.
+  std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,
+                              const StoredRows& rows);
+
   // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
   // for, in the source's order. What some checkpoints store beside weights and follows from their
   // configuration (tables of RoPE, causal masks) is no weight.

@@ -179,13 +179,14 @@ InputForms& InputForms::operator|=(const InputForms& other) {
   return *this;
 }
 
-void Activations::resize(int n_rows, int k, const InputForms& forms) {
+void Activations::resize(int n_rows, int k, const InputForms& forms, Reads reads) {
   const auto grow = [](auto& vector, std::size_t n) {
     if (vector.size() < n) vector.resize(n);
   };
   n_rows_ = n_rows;
   k_ = k;
-  slots_ = kernels::row_slots(n_rows);
+  // A product of n rows reads row_slots(n) of them, which is at most n and 15.
+  slots_ = kernels::row_slots(reads == Reads::any_rows ? n_rows + 15 : n_rows);
   forms_ = forms;
   // What no matrix in blocks can read.
   if (k % kernels::kBlock != 0) forms_.blocks = false;
@@ -281,31 +282,41 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
   return matrix;
 }
 
-void Matrix::multiply(const Team& team, const Activations& x, float* y,
-                      std::size_t y_stride) const {
-  kernels::MatmulArgs args{
+kernels::MatmulArgs Matrix::arguments(const Activations& x, const Range& rows, float* y,
+                                      std::size_t y_stride) const {
+  // Forms that x does not have stay empty.
+  const auto from = [&rows](const auto& numbers, std::size_t of_row) {
+    return numbers.empty() ? nullptr
+                           : numbers.data() + static_cast<std::size_t>(rows.begin) * of_row;
+  };
+  return {
       .tiles = tiles_.get(),
       .first_tile = 0,
       .n_tiles = 0,
       .n_columns = n_columns_,
       .k = k_,
-      .n_rows = x.n_rows_,
-      .x = x.x_.data(),
+      .n_rows = static_cast<int>(rows.end - rows.begin),
+      .x = from(x.x_, static_cast<std::size_t>(x.k_)),
       .x_stride = static_cast<std::size_t>(x.k_),
       .slots = x.slots_,
-      .quantized = x.q_.data(),
-      .quantized_scales = x.scales_.data(),
-      .quantized_sums = x.sums_.data(),
-      .scaled_sums = x.scaled_sums_.data(),
-      .block_values = x.block_q_.data(),
-      .block_scales = x.block_scales_.data(),
-      .group_sums = x.group_sums_.data(),
-      .float_sums = x.float_sums_.data(),
-      .half_sums = x.half_sums_.data(),
-      .rounded = x.rounded_.data(),
+      .quantized = from(x.q_, kGroup),
+      .quantized_scales = from(x.scales_, 1),
+      .quantized_sums = from(x.sums_, 1),
+      .scaled_sums = from(x.scaled_sums_, 1),
+      .block_values = from(x.block_q_, kernels::kBlockRun),
+      .block_scales = from(x.block_scales_, 1),
+      .group_sums = from(x.group_sums_, kernels::kBlockGroups),
+      .float_sums = from(x.float_sums_, kernels::kBlockGroups),
+      .half_sums = from(x.half_sums_, std::size_t{2} * kernels::kBlockGroups),
+      .rounded = from(x.rounded_, kGroup),
       .y = y,
       .y_stride = y_stride,
   };
+}
+
+void Matrix::multiply(const Team& team, const Activations& x, float* y,
+                      std::size_t y_stride) const {
+  kernels::MatmulArgs args = arguments(x, {0, x.n_rows_}, y, y_stride);
   const Parts parts = parts_for(team);
   team.deal(parts.n, parts.least, [&](const Range& part) {
     args.first_tile = static_cast<int>(part.begin * parts.n_tiles);
@@ -313,6 +324,21 @@ void Matrix::multiply(const Team& team, const Activations& x, float* y,
         static_cast<int>(std::min(part.end * parts.n_tiles, n_tiles())) - args.first_tile;
     table_->format(kind_).matmul(args);
   });
+}
+
+void Matrix::multiply_part(const Activations& x, const Range& rows, const Range& groups, float* y,
+                           std::size_t y_stride) const {
+  kernels::MatmulArgs args = arguments(x, rows, y, y_stride);
+  args.first_tile = static_cast<int>(groups.begin * kTogether);
+  args.n_tiles = static_cast<int>(std::min(groups.end * kTogether, n_tiles())) - args.first_tile;
+  table_->format(kind_).matmul(args);
+}
+
+std::int64_t Matrix::n_groups() const { return (n_tiles() + kTogether - 1) / kTogether; }
+
+std::int64_t Matrix::least_groups() const {
+  const std::int64_t least = std::max<std::int64_t>(kLeastPartBytes / tile_bytes(), kTogether);
+  return (least + kTogether - 1) / kTogether;
 }
 
 void Matrix::comes_next(const Team& team) const {
@@ -333,8 +359,7 @@ Matrix::Parts Matrix::parts_for(const Team& team) const {
   if (n_tiles() < kManyTogether * kTogether * team.size()) {
     return {.n = n_tiles(), .n_tiles = 1, .least = least};
   }
-  const auto groups = [](std::int64_t n) { return (n + kTogether - 1) / kTogether; };
-  return {.n = groups(n_tiles()), .n_tiles = kTogether, .least = groups(least)};
+  return {.n = n_groups(), .n_tiles = kTogether, .least = least_groups()};
 }
 
 }  // namespace outrider

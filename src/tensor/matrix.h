@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_TENSOR_MATRIX_H_
 #define OUTRIDER_TENSOR_MATRIX_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,7 +72,9 @@ class Activations {
  public:
   // Makes room for n_rows rows of k floats and for those forms. Called by one thread, outside the
   // team's work.
-  void resize(int n_rows, int k, const InputForms& forms);
+  // any_rows: products may begin at any of the rows, not at the first alone.
+  enum class Reads { all_rows, any_rows };
+  void resize(int n_rows, int k, const InputForms& forms, Reads reads = Reads::all_rows);
   float* row(int index) { return x_.data() + static_cast<std::size_t>(index) * k_; }
   const float* row(int index) const { return x_.data() + static_cast<std::size_t>(index) * k_; }
   int n_rows() const { return n_rows_; }
@@ -122,6 +125,13 @@ class Matrix {
   // barrier before); y is complete after a barrier.
   void multiply(const Team& team, const Activations& x, float* y, std::size_t y_stride) const;
 
+  // A part of such a product, of some rows and tiles alone (PartialProduct, multiply_each).
+  void multiply_part(const Activations& x, const Range& rows, const Range& groups, float* y,
+                     std::size_t y_stride) const;
+  // In groups of tiles: how many there are, and how many a thread takes at once at least.
+  std::int64_t n_groups() const;
+  std::int64_t least_groups() const;
+
   // The team's next product is with this matrix: whoever waits for it at a barrier may call for its
   // weights.
   void comes_next(const Team& team) const;
@@ -136,6 +146,8 @@ class Matrix {
     std::int64_t least;
   };
   Parts parts_for(const Team& team) const;
+  kernels::MatmulArgs arguments(const Activations& x, const Range& rows, float* y,
+                                std::size_t y_stride) const;
 
   const KernelTable* table_ = nullptr;
   WeightKind kind_ = WeightKind::f32;
@@ -144,6 +156,34 @@ class Matrix {
   std::size_t n_bytes_ = 0;
   PooledMemory tiles_;
 };
+
+// y (rows of x, n_columns), rows y_stride apart, = x W^T of some rows of x, which has room for such
+// products (Activations::Reads).
+struct PartialProduct {
+  const Matrix* matrix;
+  const Activations* x;
+  Range rows;
+  float* y;  // of the first of them
+  std::size_t y_stride;
+};
+
+// n products with matrices of one shape, product(i) the i-th, shared out over the team as if they
+// were one, otherwise as Matrix::multiply.
+template <typename ProductOf>
+void multiply_each(const Team& team, std::size_t n, const ProductOf& product) {
+  if (n == 0) return;
+  const Matrix& first = *product(0).matrix;
+  const std::int64_t n_groups = first.n_groups();
+  team.deal(static_cast<std::int64_t>(n) * n_groups, first.least_groups(), [&](const Range& part) {
+    for (std::int64_t at = part.begin; at < part.end;) {
+      const std::int64_t begin = at / n_groups * n_groups;
+      const std::int64_t end = std::min(part.end, begin + n_groups);
+      const PartialProduct its = product(static_cast<std::size_t>(at / n_groups));
+      its.matrix->multiply_part(*its.x, its.rows, {at - begin, end - begin}, its.y, its.y_stride);
+      at = end;
+    }
+  });
+}
 
 }  // namespace outrider
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "kernels/dispatch.h"
 #include "outrider/error.h"
 #include "tests/support/float_weight_reader.h"
+#include "tests/support/kernel_tables.h"
 #include "tests/support/near.h"
 
 namespace outrider {
@@ -141,6 +143,53 @@ TEST(Matrix, GivesTheSameBitsForAnyNumberOfThreadsAndRows) {
         const std::vector<float> part(expected.begin() + row * kColumns,
                                       expected.begin() + (row + 1) * kColumns);
         EXPECT_EQ(multiply(matrix, table, one, 1, n_threads), part);
+      }
+    }
+  }
+}
+
+// Products that begin at any row, each with a matrix of its own, have the bits of whole ones.
+TEST(Matrix, MultipliesPartsOfTheRowsByMatricesOfTheirOwn) {
+  constexpr int kColumns = 150;  // ten tiles, the last one ragged: three groups
+  constexpr int kDepth = 75;
+  constexpr Range kRanges[] = {{0, 1}, {1, 8}, {8, 9}, {9, 26}, {26, 59}, {59, 60}};
+  constexpr int kRows = 60;
+  const std::vector<float> x = random_floats(std::size_t{kRows} * kDepth, 31);
+  for (const auto& [name, table] : test_support::runnable_tables()) {
+    for (const WeightKind kind : kKinds) {
+      SCOPED_TRACE(name + " " + kernels::name_of(kind));
+      std::vector<Matrix> matrices;
+      std::vector<std::vector<float>> whole;
+      for (unsigned i = 0; i < std::size(kRanges); ++i) {
+        const FloatWeightReader reader(random_floats(std::size_t{kColumns} * kDepth, i), kDepth,
+                                       kind);
+        matrices.push_back(Matrix::pack(reader, *table, 1));
+        whole.push_back(multiply(matrices.back(), *table, x, kRows, 1));
+      }
+      for (const int n_threads : {1, 2}) {
+        Activations inputs;
+        inputs.resize(kRows, kDepth, InputForms::of(kind, *table), Activations::Reads::any_rows);
+        for (int row = 0; row < kRows; ++row) {
+          std::copy_n(x.data() + row * kDepth, kDepth, inputs.row(row));
+          inputs.finish_row(*table, row);
+        }
+        std::vector<float> y(std::size_t{kRows} * kColumns, -1.0F);
+        run_team(n_threads, [&](const Team& team) {
+          multiply_each(team, std::size(kRanges), [&](std::size_t i) {
+            return PartialProduct{.matrix = &matrices[i],
+                                  .x = &inputs,
+                                  .rows = kRanges[i],
+                                  .y = y.data() + kRanges[i].begin * kColumns,
+                                  .y_stride = kColumns};
+          });
+        });
+        for (std::size_t i = 0; i < std::size(kRanges); ++i) {
+          for (std::int64_t row = kRanges[i].begin; row < kRanges[i].end; ++row) {
+            const std::int64_t at = row * kColumns;
+            EXPECT_EQ(std::memcmp(y.data() + at, whole[i].data() + at, kColumns * sizeof(float)), 0)
+                << "row " << row;
+          }
+        }
       }
     }
   }

@@ -1,7 +1,8 @@
 """The tiny models of make_family_models.py: what their configurations say."""
 
 # `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
-# hub are written. `n` is the prompt's length. Windows are shorter than every prompt.
+# hub are written. `n` is the prompt's length. Windows are shorter than every prompt. `stacked`: the
+# experts of a layer are one tensor in the file.
 CASES = {
     # As Llama 2 and 3, in the old spelling.
     "llama_plain": dict(
@@ -281,4 +282,66 @@ CASES |= {
         rope_parameters=dict(
             full_attention=dict(rope_type="default", rope_theta=1e6),
             sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+}
+
+CASES |= {
+    # As Mixtral 8x7B: two experts of each layer's, their weights made to add up to 1.
+    "mixtral_plain": dict(
+        model_type="mixtral", hidden_size=24, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=8, tie_word_embeddings=False,
+        num_local_experts=4, num_experts_per_tok=2, sliding_window=None,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
+        old=dict(rope_theta=1e6)),
+    # An odd number of experts, three of them used; a window.
+    "mixtral_window": dict(
+        model_type="mixtral", hidden_size=32, intermediate_size=16, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=2, head_dim=12, tie_word_embeddings=True,
+        num_local_experts=5, num_experts_per_tok=3, sliding_window=20,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # Tensors as transformers 5 holds them: the experts of a layer stacked, gate above up.
+    "mixtral_stacked": dict(
+        model_type="mixtral", hidden_size=30, intermediate_size=18, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, head_dim=10, tie_word_embeddings=False,
+        num_local_experts=3, num_experts_per_tok=1, sliding_window=None, stacked=True,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
+    # As Qwen3-30B-A3B, in the old spelling.
+    "qwen3_moe_plain": dict(
+        model_type="qwen3_moe", hidden_size=24, intermediate_size=40, moe_intermediate_size=12,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+        tie_word_embeddings=False, num_experts=8, num_experts_per_tok=3, norm_topk_prob=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
+        old=dict(rope_theta=1e6, rope_scaling=None, num_experts=8, use_sliding_window=False,
+                 sliding_window=None, max_window_layers=2)),
+    # Every second layer has experts, but for one that is listed; weights as they are.
+    "qwen3_moe_mixed": dict(
+        model_type="qwen3_moe", hidden_size=32, intermediate_size=28, moe_intermediate_size=14,
+        num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=1, head_dim=12,
+        tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2, norm_topk_prob=False,
+        decoder_sparse_step=2, mlp_only_layers=[1],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # All experts of a layer, and a tensor for all of them.
+    "qwen3_moe_stacked": dict(
+        model_type="qwen3_moe", hidden_size=30, intermediate_size=20, moe_intermediate_size=16,
+        num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, head_dim=10,
+        tie_word_embeddings=True, num_experts=3, num_experts_per_tok=3, norm_topk_prob=False,
+        attention_bias=True, stacked=True,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=4.0)),
+    # As OLMoE: norms of all heads together, weights as they are.
+    "olmoe_plain": dict(
+        model_type="olmoe", hidden_size=32, intermediate_size=14, num_hidden_layers=2,
+        rms_norm_eps=1e-5,  # which the converter to GGUF writes whatever the file says
+        num_attention_heads=4, num_key_value_heads=4, tie_word_embeddings=False, num_experts=6,
+        num_experts_per_tok=2, norm_topk_prob=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4), gguf=True,
+        old=dict(rope_theta=1e4, rope_scaling=None)),
+    "olmoe_grouped": dict(
+        model_type="olmoe", hidden_size=40, intermediate_size=16, num_hidden_layers=2,
+        num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True, num_experts=4,
+        num_experts_per_tok=3, norm_topk_prob=True,
+        rope_parameters=dict(rope_type="default", rope_theta=5e5)),
+    "olmoe_biased": dict(
+        model_type="olmoe", hidden_size=24, intermediate_size=18, num_hidden_layers=2,
+        num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False, num_experts=5,
+        num_experts_per_tok=4, norm_topk_prob=False, attention_bias=True,
+        rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
 }

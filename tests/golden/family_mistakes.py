@@ -194,6 +194,57 @@ def scale_queries(function):
     return wrong
 
 
+def swap_gate_and_up_of_experts(_, state):
+    for key, value in state.items():
+        if key.endswith("experts.gate_up_proj"):
+            state[key] = torch.cat(value.chunk(2, dim=1)[::-1], dim=1)
+
+
+def change_weights(function):
+    """The weights of a row's experts, (rows, n_used), are others."""
+    def wrong(model):
+        for name, router in model.named_modules():
+            if not type(router).__name__.endswith("TopKRouter"):
+                continue
+
+            def forward(x, inner=router.forward):
+                logits, weights, ids = inner(x)
+                return logits, function(logits, weights, ids), ids
+            router.forward = forward
+    return wrong
+
+
+def not_renormalised(logits, _, ids):
+    return torch.softmax(logits.float(), -1).gather(-1, ids)
+
+
+def renormalised(_, weights, __):
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def n_experts_of(config):
+    return getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0)
+
+
+def mistakes_of_experts(config):
+    used, there = config.num_experts_per_tok, n_experts_of(config)
+    normed = config.model_type == "mixtral" or config.norm_topk_prob
+    cases = {"gate and up of experts the other way round": (swap_gate_and_up_of_experts, None),
+             "experts in another order": (
+                 change("experts.down_proj", lambda _, v: v.roll(1, 0)), None)}
+    if used < there:
+        cases["weights of other experts"] = (
+            change("mlp.gate.weight", lambda _, v: v.roll(1, 0)), None)
+        cases["another expert more"] = (set_config(num_experts_per_tok=used + 1), None)
+        cases["weights normalised otherwise"] = (
+            None, change_weights(not_renormalised if normed else renormalised))
+    if used > 1:
+        cases["an expert less"] = (set_config(num_experts_per_tok=used - 1), None)
+        cases["experts weighed alike"] = (
+            None, change_weights(lambda _, w, __: w.mean(-1, keepdim=True).expand_as(w)))
+    return cases
+
+
 # name: (config and tensors changed before the model is made, the model changed afterwards)
 OF_GEMMA = {
     "no window": (set_config(sliding_window=4096), None),
@@ -228,6 +279,21 @@ WRONG = {
             lambda at, beta, original: 1 + beta * torch.log1p((at + 1) // original))),
         "queries scaled by the square": (None, scale_queries(
             lambda at, beta, original: (1 + beta * torch.log1p(at // original)) ** 2)),
+    },
+    "mixtral": {
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "qwen3_moe": {
+        "no query norm": (None, without("q_norm")),
+        "no key norm": (None, without("k_norm")),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "olmoe": {
+        "norms of single heads": (None, norms_of_heads),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
     },
     "smollm3": {
         "rope on the other layers": (toggle_rope, None),
@@ -317,6 +383,8 @@ WRONG = {
 
 def wrong_cases(config):
     cases = dict(WRONG[config.model_type])
+    if n_experts_of(config):
+        cases |= mistakes_of_experts(config)
     if is_gemma(config):
         for key, what in (("attn_logit_softcapping", "scores"),
                           ("final_logit_softcapping", "logits")):
@@ -367,7 +435,7 @@ def wrong_cases(config):
         cases["another part turned"] = (turn_all, None)
     if config.model_type == "gpt_neox" and config.attention_bias:
         cases["no query bias"] = (change("query_key_value.bias", queries_without_bias), None)
-    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "ministral3",
+    if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "ministral3", "mixtral",
                                                                          "smollm3", "phi3"):
         cases["no window"] = (set_config(sliding_window=4096), None)
         cases["a window less by one"] = (shift_window(-1), None)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3}_*: tiny random models of these families, with logits and greedy continuations from Hugging Face
-transformers.
+gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe}_*: tiny random models of these families, with logits and
+greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
 cases (those named, or all). Each folder is what save_pretrained writes, and beside it
@@ -33,7 +33,8 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from family_cases import CASES
-from family_mistakes import head_dim_of, interleave, is_gemma, parts_together, wrong_cases
+from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, parts_together,
+                             wrong_cases)
 
 VOCABULARY = 97
 N_GREEDY = 32
@@ -47,9 +48,14 @@ CLEAR = 2e-3
 # --- models ---
 
 
+def eager(config):
+    """Attention and experts in transformers' own operations, which take f64 too."""
+    experts = dict(experts_implementation="eager") if n_experts_of(config) else {}
+    return dict(attn_implementation="eager", **experts)
+
+
 def make_model(config, state=None):
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager",
-                                             dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_config(config, **eager(config), dtype=torch.float32).eval()
     if state is not None:
         model.load_state_dict(state)
     return model
@@ -67,6 +73,8 @@ def fill(model, generator):
             mean, deviation = 0, parameter.shape[0] ** -0.5
         elif parameter.dim() == 2:
             mean, deviation = 0, parameter.shape[1] ** -0.5
+        elif parameter.dim() == 3:  # of all experts, (experts, out, in)
+            mean, deviation = 0, parameter.shape[2] ** -0.5
         elif name.endswith("bias"):
             # Where every product has one, larger ones would drown the tokens.
             mean, deviation = 0, 0.1 if config.model_type in ("gpt2", "gpt_neox") else 0.5
@@ -101,7 +109,7 @@ def greedy(model, ids):
 def make_case(options):
     """A model whose continuation is clear and of several ids (8, or fewer if 20 have less)."""
     n = options.get("n", 64)
-    options = {key: value for key, value in options.items() if key not in ("old", "gguf", "n")}
+    options = {key: value for key, value in options.items() if key not in ("old", "gguf", "n", "stacked")}
     shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256)}.get(
         options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
     config = AutoConfig.for_model(
@@ -143,6 +151,8 @@ def write_old_spelling(directory, keys):
     if "sliding_window_pattern" in keys or config["model_type"] != "gemma3_text":
         config.pop("layer_types", None)
     config["torch_dtype"] = config.pop("dtype")
+    if "num_experts" in keys:
+        config.pop("num_local_experts")
     config.update(keys)
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
@@ -173,13 +183,21 @@ def write_gguf(model, path):
         "granite": ("granite", gguf.MODEL_ARCH.GRANITE),
         "gpt2": ("gpt2", gguf.MODEL_ARCH.GPT2),
         "gpt_neox": ("gptneox", gguf.MODEL_ARCH.GPTNEOX),
-        "phi3": ("phi3", gguf.MODEL_ARCH.PHI3)}[config.model_type]
+        "phi3": ("phi3", gguf.MODEL_ARCH.PHI3),
+        "mixtral": ("llama", gguf.MODEL_ARCH.LLAMA),
+        "qwen3_moe": ("qwen3moe", gguf.MODEL_ARCH.QWEN3MOE),
+        "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE)}[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(
         4 * config.n_embd if architecture == "gpt2" else config.intermediate_size)
+    if n_experts_of(config):
+        writer.add_expert_count(n_experts_of(config))
+        writer.add_expert_used_count(config.num_experts_per_tok)
+    if architecture == "qwen3moe":
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     writer.add_head_count(config.num_attention_heads)
     if architecture not in LAYER_NORMED:
         writer.add_head_count_kv(config.num_key_value_heads)
@@ -236,7 +254,7 @@ def write_gguf(model, path):
         writer.add_rope_freq_base(rope["rope_theta"])
     if architecture not in LAYER_NORMED:
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    if architecture in ("llama", "qwen3", "mistral3", "gemma2", "gemma3"):
+    if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if architecture == "gemma3":
@@ -271,6 +289,14 @@ def write_gguf(model, path):
             value = value.T
         if ".query_key_value." in name:
             value = parts_together(config, value)
+        if name.endswith("experts.gate_up_proj"):
+            block = name.split(".")[2]
+            for part, half in zip(("gate", "up"), value.chunk(2, dim=1)):
+                writer.add_tensor(f"blk.{block}.ffn_{part}_exps.weight",
+                                  numpy.ascontiguousarray(half.numpy()))
+            continue
+        if name.endswith("experts.down_proj"):
+            name += ".weight"
         writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")),
                           numpy.ascontiguousarray(value.numpy()))
     writer.write_header_to_file()
@@ -295,11 +321,12 @@ def main():
         directory = here / name
         shutil.rmtree(directory, ignore_errors=True)
         # A copy: this rounds the frequencies of RoPE too, which a loaded model does not.
-        copy.deepcopy(model).to(torch.bfloat16).save_pretrained(directory)
+        copy.deepcopy(model).to(torch.bfloat16).save_pretrained(
+            directory, save_original_format=not options.get("stacked"))
         if "old" in options:
             write_old_spelling(directory, options["old"])
         loaded = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
-                                                      attn_implementation="eager").eval()
+                                                      **eager(model.config)).eval()
         assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
         save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
         (directory / "golden.json").write_text(json.dumps({"ids": ids, "greedy": behind}) + "\n")

@@ -161,7 +161,7 @@ std::uint32_t gguf_type(ElementType type) {
 
 // model.layers.3.self_attn.q_proj.weight -> blk.3.attn_q.weight
 std::string gguf_name(const std::string& name) {
-  static const std::array<std::pair<const char*, const char*>, 12> kPairs = {{
+  static const std::array<std::pair<const char*, const char*>, 16> kPairs = {{
       {"model.embed_tokens", "token_embd"},
       {"model.norm", "output_norm"},
       {"lm_head", "output"},
@@ -174,6 +174,10 @@ std::string gguf_name(const std::string& name) {
       {"mlp.gate_proj", "ffn_gate"},
       {"mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"},
+      {"block_sparse_moe.gate", "ffn_gate_inp"},
+      {"block_sparse_moe.experts.0.w1", "ffn_gate_exps"},
+      {"block_sparse_moe.experts.0.w2", "ffn_down_exps"},
+      {"block_sparse_moe.experts.0.w3", "ffn_up_exps"},
   }};
   std::string result = name;
   for (const auto& [from, to] : kPairs) {
@@ -186,6 +190,19 @@ std::string gguf_name(const std::string& name) {
   constexpr const char* kPrefix = "model.layers.";
   if (result.starts_with(kPrefix)) result.replace(0, std::strlen(kPrefix), "blk.");
   return result;
+}
+
+// The matrices of all experts in one tensor, (n_experts, rows, width), where `first` is expert 0's.
+TinyTensor stacked(const TinyModel& model, const TinyTensor& first) {
+  TinyTensor all{first.name, first.shape, {}};
+  all.shape.insert(all.shape.begin(), model.shape.n_experts);
+  for (int expert = 0; expert < model.shape.n_experts; ++expert) {
+    std::string name = first.name;
+    name.replace(name.find("experts.0."), 10, fmt::format("experts.{}.", expert));
+    const std::vector<float>& values = model.find(name)->values;
+    all.values.insert(all.values.end(), values.begin(), values.end());
+  }
+  return all;
 }
 
 // Half-split rows (i, i + head_dim / 2) to interleaved ones (2i, 2i + 1), head by head.
@@ -288,6 +305,10 @@ void put_metadata(GgufWriter& writer, const TinyShape& shape) {
   number("llama.embedding_length", shape.dim);
   number("llama.block_count", shape.n_layers);
   number("llama.feed_forward_length", shape.hidden_dim);
+  if (shape.n_experts > 0) {
+    number("llama.expert_count", shape.n_experts);
+    number("llama.expert_used_count", shape.n_experts_used);
+  }
   number("llama.attention.head_count", shape.n_heads);
   number("llama.attention.head_count_kv", shape.n_kv_heads);
   number("llama.attention.key_length", shape.head_dim);
@@ -421,14 +442,18 @@ void write_gguf(const TinyModel& model, const std::filesystem::path& file, const
                   encode_values(divisors, n, ElementType::f32));
   }
   const std::string head = model.shape.tied_head ? "model.embed_tokens.weight" : "lm_head.weight";
-  for (const TinyTensor& tensor : model.tensors) {
+  for (const TinyTensor& one : model.tensors) {
+    const bool of_expert = one.name.find(".experts.") != std::string::npos;
+    if (of_expert && one.name.find(".experts.0.") == std::string::npos) continue;
+    const TinyTensor tensor = of_expert ? stacked(model, one) : one;
     const bool rotated = tensor.name.find("q_proj") != std::string::npos ||
                          tensor.name.find("k_proj") != std::string::npos;
     const std::vector<float> values =
         rotated ? interleaved(tensor, model.shape.head_dim) : tensor.values;
-    const ElementType type = tensor.shape.size() < 2 ? ElementType::f32
-                             : tensor.name == head   ? types.head
-                                                     : types.matrices;
+    const bool is_router = tensor.name.find("block_sparse_moe.gate") != std::string::npos;
+    const ElementType type = tensor.shape.size() < 2 || is_router ? ElementType::f32
+                             : tensor.name == head                ? types.head
+                                                                  : types.matrices;
     writer.tensor(gguf_name(tensor.name), tensor.shape, type,
                   encode_values(values, tensor.shape.back(), type));
   }

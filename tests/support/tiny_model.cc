@@ -78,6 +78,16 @@ TinyModel make_tiny_model(const TinyShape& shape) {
     linear(layer + "self_attn.v_proj", keys, shape.dim, shape.attention_bias);
     linear(layer + "self_attn.o_proj", shape.dim, queries, shape.attention_bias);
     norm(layer + "post_attention_layernorm");
+    for (int expert = 0; expert < shape.n_experts; ++expert) {
+      const std::string prefix = fmt::format("{}block_sparse_moe.experts.{}.", layer, expert);
+      linear(prefix + "w1", shape.hidden_dim, shape.dim, false);
+      linear(prefix + "w2", shape.dim, shape.hidden_dim, false);
+      linear(prefix + "w3", shape.hidden_dim, shape.dim, false);
+    }
+    if (shape.n_experts > 0) {
+      linear(layer + "block_sparse_moe.gate", shape.n_experts, shape.dim, false);
+      continue;
+    }
     linear(layer + "mlp.gate_proj", shape.hidden_dim, shape.dim, shape.mlp_bias);
     linear(layer + "mlp.up_proj", shape.hidden_dim, shape.dim, shape.mlp_bias);
     linear(layer + "mlp.down_proj", shape.dim, shape.hidden_dim, shape.mlp_bias);
@@ -129,6 +139,14 @@ std::string config_json(const TinyShape& shape, ElementType type) {
   if (shape.mask_token != kNoToken) {
     config["pard_token"] = shape.mask_token;
     config["spd_type"] = "pard";
+  }
+  if (shape.n_experts > 0) {
+    config["architectures"] = {"MixtralForCausalLM"};
+    config["model_type"] = "mixtral";
+    config.erase("attention_bias");
+    config.erase("mlp_bias");
+    config["num_local_experts"] = shape.n_experts;
+    config["num_experts_per_tok"] = shape.n_experts_used;
   }
   switch (shape.rope.scaling) {
     case RopeConfig::Scaling::none:

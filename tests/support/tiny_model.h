@@ -1,5 +1,5 @@
-// Random models of the Llama family, small enough for tests, written as the files that real ones
-// come in. The same shape and seed give the same bytes on every machine.
+// Random models of the Llama family, or Mixtrals, small enough for tests, written as the files that
+// real ones come in. The same shape and seed give the same bytes on every machine.
 #ifndef OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_
 #define OUTRIDER_TESTS_SUPPORT_TINY_MODEL_H_
 
@@ -25,6 +25,8 @@ struct TinyShape {
   int n_kv_heads = 2;
   int head_dim = 16;
   int hidden_dim = 96;
+  int n_experts = 0;  // of each layer: a Mixtral; 0: a Llama
+  int n_experts_used = 0;
   bool tied_head = false;
   bool attention_bias = false;
   bool mlp_bias = false;

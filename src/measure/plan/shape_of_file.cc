@@ -39,6 +39,15 @@ ModelShape shape_of(const ModelConfig& config) {
   shape.hidden_dim = config.hidden_dim;
   shape.vocabulary_size = config.vocabulary_size;
   shape.tied_head = config.tied_head;
+  if (config.n_experts > 0) {
+    if (config.n_expert_layers != config.n_layers) {
+      throw Error(kOperation, config.architecture, "experts in all layers or in none",
+                  fmt::format("in {} of {}", config.n_expert_layers, config.n_layers));
+    }
+    shape.hidden_dim = config.expert_dim;
+    shape.n_experts = config.n_experts;
+    shape.n_active = config.n_experts_used;
+  }
   shape.has_gate = config.architecture != "gpt2" && config.architecture != "gpt_neox";
   return shape;
 }
@@ -61,15 +70,15 @@ bool is_of_layers(std::string_view name, std::string_view prefix, int n_layers) 
   return error == std::errc() && rest != end && *rest == '.' && layer < n_layers;
 }
 
-// The matrices of products: those of the layers, and the output matrix. GPT-2's old masks have four
-// dimensions.
+// The matrices of products: those of the layers, experts one by one or stacked, and the output
+// matrix. GPT-2's old masks have four dimensions.
 std::vector<WeightShare> stored_weights(const TensorSource& source, const NamesInFile& names,
                                         const ModelShape& shape) {
   const std::string head = (shape.tied_head ? names.embedding() : names.head()) + ".weight";
   const std::string layers = names.layers();
   std::map<std::string, WeightShare> by_type;
   for (const TensorView& tensor : source.tensors()) {
-    if (tensor.shape.size() != 2) continue;
+    if (tensor.shape.size() != 2 && tensor.shape.size() != 3) continue;
     if (tensor.name != head && !is_of_layers(tensor.name, layers, shape.n_layers)) continue;
     if (!is_weight_type(tensor.type)) {
       throw Error(

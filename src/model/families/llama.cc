@@ -1,7 +1,5 @@
 #include "model/families/llama.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 namespace outrider {
@@ -45,6 +43,7 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
   attention.value = from.linear({"self_attn.v_proj", "attn_v"}, n_keys, width, attention_bias);
   attention.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, output_bias);
   if (form.mlp_norm) layer.before_mlp = norm({"post_attention_layernorm", "ffn_norm"});
+  if (!form.mlp) return layer;
   layer.mlp.gate = from.linear({"mlp.gate_proj", "ffn_gate"}, config.hidden_dim, dim, mlp_bias);
   layer.mlp.up = from.linear({"mlp.up_proj", "ffn_up"}, config.hidden_dim, dim, mlp_bias);
   layer.mlp.down = from.linear({"mlp.down_proj", "ffn_down"}, dim, config.hidden_dim, mlp_bias);
@@ -53,7 +52,9 @@ DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
 
 void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer) {
   pass.add(pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention));
-  pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp));
+  const Rows read = pass.norm(pass.stream(), layer.before_mlp);
+  pass.add(layer.experts.empty() ? pass.gated_mlp(read, layer.mlp)
+                                 : pass.experts(read, layer.experts));
 }
 
 void compose_post_norm(PassBuilder& pass, const DecoderLayer& layer) {
@@ -66,11 +67,6 @@ void compose_post_norm(PassBuilder& pass, const DecoderLayer& layer) {
 namespace {
 
 ModelConfig read_llama(const ConfigSource& source) {
-  constexpr ConfigKey kExperts = {nullptr, "expert_count"};
-  if (const int n_experts = source.whole(kExperts).value_or(0); n_experts != 0) {
-    source.fail(kExperts, "0 (mixtures of experts are not supported)",
-                fmt::format("{}", n_experts));
-  }
   ModelConfig config = read_decoder_config(source, {.architecture = "llama"});
   config.attention_bias = source.has_bias("attention_bias", "blk.0.attn_q.bias");
   config.mlp_bias = source.has_bias("mlp_bias", "blk.0.ffn_gate.bias");

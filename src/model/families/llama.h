@@ -12,6 +12,7 @@ namespace outrider {
 struct LlamaLayerForm {
   bool attention_norm = true;
   bool mlp_norm = true;
+  bool mlp = true;
   int attention_width = 0;   // inputs of query, key and value products; 0: dim
   bool interleaved = false;  // query and key rows of a rotated pair lie side by side
 };
@@ -26,7 +27,7 @@ Attention attention_of(const ModelConfig& config);
 DecoderLayer load_llama_layer(LayerLoader& from, const ModelConfig& config,
                               const LlamaLayerForm& form = {});
 
-// x += attention(norm(x)); x += mlp(norm(x)).
+// x += attention(norm(x)); x += mlp(norm(x)), or the experts that the layer has in its place.
 void compose_pre_norm(PassBuilder& pass, const DecoderLayer& layer);
 
 // x += norm(attention(norm(x))); x += norm(mlp(norm(x))). The inner norms may be empty.

@@ -17,10 +17,13 @@
 #include "model/families/llama.h"
 #include "model/families/ministral3.h"
 #include "model/families/mistral.h"
+#include "model/families/mixtral.h"
 #include "model/families/olmo2.h"
+#include "model/families/olmoe.h"
 #include "model/families/phi3.h"
 #include "model/families/qwen2.h"
 #include "model/families/qwen3.h"
+#include "model/families/qwen3_moe.h"
 #include "model/families/smollm3.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
@@ -37,16 +40,24 @@ std::unique_ptr<const Family> read(const ConfigSource& source) {
   return std::make_unique<Model>(source);
 }
 
+// GGUF files of Mixtral call themselves Llamas.
+std::unique_ptr<const Family> read_llama(const ConfigSource& source) {
+  return is_mixtral(source) ? read<Mixtral>(source) : read<Llama>(source);
+}
+
 constexpr FamilyEntry kFamilies[] = {
-    {"LlamaForCausalLM", "llama", "llama", read<Llama>},
+    {"LlamaForCausalLM", "llama", "llama", read_llama},
     {"Qwen2ForCausalLM", "qwen2", "qwen2", read<Qwen2>},
     {"Qwen3ForCausalLM", "qwen3", "qwen3", read<Qwen3>},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe", read<Qwen3Moe>},
     {"Gemma2ForCausalLM", "gemma2", "gemma2", read<Gemma2>},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
     {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},
+    {"MixtralForCausalLM", "mixtral", nullptr, read<Mixtral>},
     {"Ministral3ForCausalLM", "ministral3", "mistral3", read<Ministral3>},
     {"SmolLM3ForCausalLM", "smollm3", "smollm3", read<SmolLm3>},
     {"Olmo2ForCausalLM", "olmo2", "olmo2", read<Olmo2>},
+    {"OlmoeForCausalLM", "olmoe", "olmoe", read<Olmoe>},
     {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
     {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},

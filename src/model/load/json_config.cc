@@ -69,6 +69,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     "output_attentions",
     "output_hidden_states",
     "output_past",
+    "output_router_logits",
     "output_scores",
     "pad_token_id",
     "predict_special_tokens",
@@ -82,6 +83,8 @@ constexpr std::string_view kWithoutMeaning[] = {
     "resid_pdrop",
     "return_dict",
     "return_dict_in_generate",
+    "router_aux_loss_coef",  // this and the following: of training
+    "router_jitter_noise",
     "sep_token_id",
     "spd_type",            // which drafter the model was trained to be: "pard"
     "summary_activation",  // this and the following: of a classifier on top

@@ -26,6 +26,18 @@ class LayerLoader {
   std::vector<float> vector(const TensorName& name, int n) const {
     return loader_.vector(full(name) + ".weight", n);
   }
+  bool has(const TensorName& name, const char* ending = ".weight") const {
+    return loader_.has(full(name) + ending);
+  }
+  // In f32, whatever kind is asked for.
+  Matrix f32_matrix(const TensorName& name, int n_columns, int k) {
+    return loader_.f32_matrix(full(name), n_columns, k);
+  }
+  // n matrices in one tensor, as WeightLoader::stacked.
+  std::vector<Matrix> stacked(const TensorName& name, const char* ending, int n, int n_stored,
+                              int k, const StoredRows& rows = {}) {
+    return loader_.stacked(full(name) + ending, n, n_stored, k, rows);
+  }
   // A norm that removes the mean, (width), with its bias.
   Norm layer_norm(const TensorName& name, int width, float epsilon) const {
     return {.weight = vector(name, width),

@@ -73,6 +73,29 @@ struct PlainMlp {
   Linear down;  // (dim, hidden_dim)
 };
 
+// How the scores of a router become the weights of a row's experts.
+enum class ExpertWeights {
+  softmax,       // over all experts
+  softmax_used,  // over those that the row uses
+};
+
+// Sum of weight * Wdown (activation(Wgate x) * Wup x) over the n_used experts of a row that its
+// router scores highest (Shazeer et al. 2017, arXiv 1701.06538; Jiang et al. 2024, arXiv
+// 2401.04088). Of equal scores the lowest ids count; the sum is in the order of ids.
+struct Experts {
+  ExpertWeights weights = ExpertWeights::softmax_used;
+  int n_used = 0;  // of each row, at most n()
+  Activation activation = Activation::silu;
+  Matrix router;             // (n, dim), f32: which experts a row uses must not hang on a rounding
+  std::vector<Matrix> gate;  // (n) times (hidden_dim, dim)
+  std::vector<Matrix> up;    // likewise
+  std::vector<Matrix> down;  // (n) times (dim, hidden_dim)
+  int n() const { return static_cast<int>(gate.size()); }
+  bool empty() const { return gate.empty(); }
+};
+// Twice as many as any model has.
+inline constexpr int kMostExperts = 1024;
+
 // One decoder layer. A family uses the norms and the one of the MLPs that it has.
 struct DecoderLayer {
   Norm before_attention;
@@ -81,16 +104,27 @@ struct DecoderLayer {
   Norm before_mlp;
   GatedMlp mlp;
   PlainMlp plain_mlp;
+  Experts experts;
   Norm after_mlp;  // of what the MLP adds
 };
 
-// use(linear) for the products that the layer has.
+// use(linear) for the products that the layer has, but for those of experts.
 template <typename Layer, typename Use>
 void for_each_linear(Layer& layer, const Use& use) {
   for (auto* linear : {&layer.attention.query, &layer.attention.key, &layer.attention.value,
                        &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down,
                        &layer.plain_mlp.up, &layer.plain_mlp.down}) {
     if (!linear->empty()) use(*linear);
+  }
+}
+
+// use(matrix) for the router's and every expert's.
+template <typename Use>
+void for_each_matrix(const Experts& experts, const Use& use) {
+  if (experts.empty()) return;
+  use(experts.router);
+  for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
+    for (const Matrix& matrix : *matrices) use(matrix);
   }
 }
 

@@ -129,10 +129,14 @@ void CpuOps::operator()(const op::Angles& op) const {
 void CpuOps::operator()(const op::Normalise& op) const {
   const KernelTable& table = *pass.machine_.table;
   const PassPlan& plan = pass.plan_;
-  const Range mine = team.share(op.gathers ? plan.n_asked() : plan.n_rows());
+  using Takes = op::Normalise::Takes;
+  const Range mine = team.share(buffer(op.to).n_rows());
+  if (op.takes == Takes::routed) pass.routing_.place(team, *op.experts, mine);
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     float* to = row(op.to, i);
-    const std::int64_t from = op.gathers ? plan.asked()[static_cast<std::size_t>(i)] : i;
+    const std::int64_t from = op.takes == Takes::asked ? plan.asked()[static_cast<std::size_t>(i)]
+                              : op.takes == Takes::routed ? pass.routing_.row_of(i)
+                                                          : i;
     for (int p = 0; p < op.n_parts; ++p) {
       const auto& [rows, norm] = op.parts[static_cast<std::size_t>(p)];
       add_bias(rows, from);
@@ -245,7 +249,7 @@ void CpuOps::operator()(const op::Prepare& op) const {
 void CpuOps::operator()(const op::Gate& op) const {
   const KernelTable& table = *pass.machine_.table;
   const int unit = buffer(op.to).unit();
-  for_parts(team, pass.plan_.n_rows(), op.gate.width, unit, [&](int i, int first, int n) {
+  for_parts(team, buffer(op.to).n_rows(), op.gate.width, unit, [&](int i, int first, int n) {
     float* gate = row(op.gate, i) + first;
     add_bias_part(table, gate, op.gate.bias, first, n);
     const float* up = pass.ones_.data();
@@ -308,6 +312,47 @@ void CpuOps::operator()(const op::SoftCap& op) const {
             [&](int i, int first, int n) {
               pass.machine_.table->soft_cap(row(op.rows, i) + first, n, op.cap);
             });
+}
+
+void CpuOps::operator()(const op::Route& op) const {
+  const Range mine = team.share(pass.plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    pass.routing_.choose(*op.experts, static_cast<int>(i), row(op.scores, i));
+  }
+}
+
+// Whoever is free takes the next tiles of whichever expert.
+void CpuOps::operator()(const op::MultiplyExperts& op) const {
+  const std::span<const int> touched = pass.routing_.touched();
+  const auto n_products = static_cast<std::size_t>(op.n_products);
+  multiply_each(team, touched.size() * n_products, [&](std::size_t i) {
+    const int expert = touched[i / n_products];
+    const auto& [matrices, to] = op.products[i % n_products];
+    const Range slots = pass.routing_.slots_of(expert);
+    return PartialProduct{.matrix = &(*matrices)[static_cast<std::size_t>(expert)],
+                          .x = &buffer(op.from),
+                          .rows = slots,
+                          .y = row(to, slots.begin),
+                          .y_stride = static_cast<std::size_t>(to.width)};
+  });
+}
+
+void CpuOps::operator()(const op::SumExperts& op) const {
+  const KernelTable& table = *pass.machine_.table;
+  const Range mine = team.share(pass.plan_.n_rows());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    float* to = row(op.to, i);
+    for (int place = 0; place < op.experts->n_used; ++place) {
+      float* from = row(op.from, pass.routing_.slot_of(*op.experts, static_cast<int>(i), place));
+      scale_by(pass.routing_.weight_of(*op.experts, static_cast<int>(i), place), from,
+               op.from.width);
+      if (place == 0) {
+        std::copy_n(from, op.from.width, to);
+      } else {
+        table.add(to, from, op.from.width);
+      }
+    }
+  }
 }
 
 }  // namespace outrider

@@ -24,6 +24,9 @@ struct CpuOps {
   void operator()(const op::LeaveFeature& op) const;
   void operator()(const op::Spread& op) const;
   void operator()(const op::SoftCap& op) const;
+  void operator()(const op::Route& op) const;
+  void operator()(const op::MultiplyExperts& op) const;
+  void operator()(const op::SumExperts& op) const;
 
  private:
   Activations& buffer(const Rows& rows) const;

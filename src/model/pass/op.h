@@ -36,6 +36,7 @@ enum class Sharing {
   columns,  // by tiles of columns, dealt out: any thread may read any row
   heads,    // by heads
   groups,   // by groups of 32 columns
+  slots,    // by rows that are gathered by expert
 };
 
 namespace op {
@@ -57,8 +58,9 @@ struct Angles {
 };
 
 // to = norm(from) of each part, side by side; then the forms that products read. A part without a
-// norm is copied. What `scale` is not one for is multiplied by it. By rows, or by asked rows out of
-// all rows (`gathers`).
+// norm is copied. What `scale` is not one for is multiplied by it. By rows; or by asked rows out of
+// all rows; or, for products of experts, by slots: expert by expert, in the order of ids, the rows
+// that use it, in their order. So a row stands in as many slots as it uses experts.
 struct Normalise {
   struct Part {
     Rows from;
@@ -67,8 +69,10 @@ struct Normalise {
   std::array<Part, 2> parts;
   int n_parts = 1;
   Rows to;
-  bool gathers = false;
+  enum class Takes { own, asked, routed };
+  Takes takes = Takes::own;
   float scale = 1;
+  const Experts* experts = nullptr;  // of routed rows
 };
 
 // to = from W^T of up to three matrices that read the same rows. By columns.
@@ -80,6 +84,30 @@ struct Multiply {
   Rows from;
   std::array<Product, 3> products;
   int n_products = 1;
+};
+
+// Of every row its experts and their weights, out of the router's scores. By rows.
+struct Route {
+  Rows scores;
+  const Experts* experts = nullptr;
+};
+
+// to = from W^T of up to two matrices of each expert that some row uses, of the slots of its own
+// rows. By columns.
+struct MultiplyExperts {
+  struct Product {
+    const std::vector<Matrix>* matrices = nullptr;  // of all experts, of one shape
+    Rows to;
+  };
+  Rows from;
+  std::array<Product, 2> products;
+  int n_products = 1;
+};
+
+// to = sum of weight * from over the slots of a row, in the order of its experts' ids. By rows.
+struct SumExperts {
+  Rows from, to;
+  const Experts* experts = nullptr;
 };
 
 // Of every head of queries, keys and values: bias, norm (but of all heads together, which stand
@@ -142,7 +170,8 @@ struct SoftCap {
 
 struct Op {
   std::variant<op::Embed, op::Angles, op::Normalise, op::Multiply, op::PlaceHeads, op::Attend,
-               op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap>
+               op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap, op::Route,
+               op::MultiplyExperts, op::SumExperts>
       what;
   int layer = -1;       // the decoder layer that the op belongs to, or -1
   bool output = false;  // makes logits: left out where no row is asked for
@@ -151,6 +180,7 @@ struct Op {
 struct Buffer {
   int width = 0;
   bool asked = false;  // has a row for each asked row of the pass, not for each row
+  int n_slots = 0;     // above 0: has so many slots for each row, gathered by expert
   InputForms forms;    // that products read
 };
 
@@ -163,9 +193,12 @@ struct PassList {
   int n_layers = 0;
 };
 
-// Two buffers that no family names: each table's angles, and the KV cache as one.
+// Buffers that no family names: each table's angles, the KV cache as one; the experts of each row
+// with their weights, and which slots these are.
 inline constexpr int kAnglesBuffer = -2;
 inline constexpr int kCacheBuffer = -3;
+inline constexpr int kRoutesBuffer = -5;  // -4: kLogits (pass_builder.h)
+inline constexpr int kSlotsBuffer = -6;
 
 // use(buffer, sharing, writes) for everything the op reads and writes.
 template <typename Use>
@@ -180,7 +213,12 @@ void for_each_access(const Op& op, const Use& use) {
     void operator()(const op::Embed& op) const { write(op.to, Sharing::rows); }
     void operator()(const op::Angles&) const { use(kAnglesBuffer, Sharing::rows, true); }
     void operator()(const op::Normalise& op) const {
-      const Sharing sharing = op.gathers ? Sharing::asked : Sharing::rows;
+      constexpr Sharing kSharing[] = {Sharing::rows, Sharing::asked, Sharing::slots};
+      const Sharing sharing = kSharing[static_cast<int>(op.takes)];
+      if (op.takes == op::Normalise::Takes::routed) {
+        use(kRoutesBuffer, sharing, false);
+        use(kSlotsBuffer, sharing, true);
+      }
       for (int i = 0; i < op.n_parts; ++i) {
         const Rows& from = op.parts[static_cast<std::size_t>(i)].from;
         from.bias != nullptr ? write(from, sharing) : read(from, sharing);  // added in place
@@ -219,6 +257,23 @@ void for_each_access(const Op& op, const Use& use) {
     void operator()(const op::LeaveFeature& op) const { read(op.from, Sharing::rows); }
     void operator()(const op::Spread& op) const {
       read(op.from, Sharing::rows);
+      write(op.to, Sharing::rows);
+    }
+    void operator()(const op::Route& op) const {
+      read(op.scores, Sharing::rows);
+      use(kRoutesBuffer, Sharing::rows, true);
+    }
+    void operator()(const op::MultiplyExperts& op) const {
+      use(kSlotsBuffer, Sharing::columns, false);
+      read(op.from, Sharing::columns);
+      for (int i = 0; i < op.n_products; ++i) {
+        write(op.products[static_cast<std::size_t>(i)].to, Sharing::columns);
+      }
+    }
+    void operator()(const op::SumExperts& op) const {
+      use(kRoutesBuffer, Sharing::rows, false);
+      use(kSlotsBuffer, Sharing::rows, false);
+      write(op.from, Sharing::slots);  // scaled in place
       write(op.to, Sharing::rows);
     }
     void operator()(const op::SoftCap& op) const { write(op.rows, Sharing::groups); }

@@ -19,23 +19,27 @@ enum Role {
   kUp,
   kHidden,
   kAsked,
-  kPart
+  kPart,
+  kScores,
+  kGathered,
+  kOfExperts
 };
 
 }  // namespace
 
 PassBuilder::PassBuilder(int dim) { stream_ = {.buffer = add_buffer(dim, false), .width = dim}; }
 
-int PassBuilder::add_buffer(int width, bool asked) {
-  list_.buffers.push_back({.width = width, .asked = asked, .forms = {}});
+int PassBuilder::add_buffer(int width, bool asked, int n_slots) {
+  list_.buffers.push_back({.width = width, .asked = asked, .n_slots = n_slots, .forms = {}});
   return static_cast<int>(list_.buffers.size()) - 1;
 }
 
-Rows PassBuilder::scratch(int role, int width, bool asked) {
+Rows PassBuilder::scratch(int role, int width, bool asked, int n_slots) {
   for (const Scratch& known : scratch_) {
-    if (known.role == role && known.rows.width == width) return known.rows;
+    const Buffer& buffer = list_.buffers[static_cast<std::size_t>(known.rows.buffer)];
+    if (known.role == role && buffer.width == width && buffer.n_slots == n_slots) return known.rows;
   }
-  const Rows rows{.buffer = add_buffer(width, asked), .width = width};
+  const Rows rows{.buffer = add_buffer(width, asked, n_slots), .width = width};
   scratch_.push_back({role, rows});
   return rows;
 }
@@ -181,6 +185,44 @@ Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
   return linear(hidden, mlp.down);
 }
 
+void PassBuilder::multiply_experts(const Rows& read,
+                                   std::initializer_list<op::MultiplyExperts::Product> products) {
+  op::MultiplyExperts what{.from = read, .products = {}, .n_products = 0};
+  for (const op::MultiplyExperts::Product& product : products) {
+    what.products[static_cast<std::size_t>(what.n_products++)] = product;
+    for (const Matrix& matrix : *product.matrices) {
+      list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= matrix.reads();
+    }
+  }
+  append(what);
+}
+
+Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
+  const int hidden_dim = experts.gate.front().n_columns();
+  const auto gathered = [&](int role, int width) {
+    return scratch(role, width, false, experts.n_used);
+  };
+  const Rows scores = scratch(kScores, experts.n());
+  const Rows rows = gathered(kGathered, read.width);
+  const Rows gate = gathered(kGate, hidden_dim);
+  const Rows up = gathered(kUp, hidden_dim);
+  const Rows hidden = gathered(kHidden, hidden_dim);
+  const Rows down = gathered(kOfExperts, read.width);
+  const Rows sum = scratch(kBranch, read.width);
+  multiply(read, {{&experts.router, scores}});
+  append(op::Route{.scores = scores, .experts = &experts});
+  append(op::Normalise{.parts = {{{read, nullptr}, {}}},
+                       .n_parts = 1,
+                       .to = rows,
+                       .takes = op::Normalise::Takes::routed,
+                       .experts = &experts});
+  multiply_experts(rows, {{&experts.gate, gate}, {&experts.up, up}});
+  append(op::Gate{.gate = gate, .up = up, .to = hidden, .activation = experts.activation});
+  multiply_experts(hidden, {{&experts.down, down}});
+  append(op::SumExperts{.from = down, .to = sum, .experts = &experts});
+  return sum;
+}
+
 Rows PassBuilder::linear(const Rows& read, const Linear& linear) {
   Rows to = scratch(kBranch, linear.matrix.n_columns());
   multiply(read, {{&linear.matrix, to}});
@@ -226,7 +268,7 @@ void PassBuilder::logits(const Rows& rows, const Norm* norm, const Matrix& head,
   append(op::Normalise{.parts = {{{rows, norm}, {}}},
                        .n_parts = 1,
                        .to = asked,
-                       .gathers = true,
+                       .takes = op::Normalise::Takes::asked,
                        .scale = form.scale});
   multiply(asked, {{&head, logits}});
   if (form.softcap > 0) append(op::SoftCap{.rows = logits, .cap = form.softcap});

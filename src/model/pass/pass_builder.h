@@ -55,6 +55,7 @@ class PassBuilder {
   void keys_and_values(const Rows& read, const Attention& attention);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
+  Rows experts(const Rows& read, const Experts& experts);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
   Rows linear(const Rows& read, const Linear& linear);
   Rows activated(const Rows& read, const Linear& linear, Activation activation);
@@ -79,14 +80,16 @@ class PassBuilder {
   PassList take() { return std::move(list_); }
 
  private:
-  // The buffer of one role, (n_rows, width); one for each width.
-  Rows scratch(int role, int width, bool asked = false);
-  int add_buffer(int width, bool asked);
+  // The buffer of one role, (n_rows, width); one for each width. n_slots as Buffer has it.
+  Rows scratch(int role, int width, bool asked = false, int n_slots = 0);
+  int add_buffer(int width, bool asked, int n_slots = 0);
   template <typename What>
   void append(What what);
   void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);
   int add_cache(const Attention& attention);
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
+  void multiply_experts(const Rows& read,
+                        std::initializer_list<op::MultiplyExperts::Product> products);
 
   struct Scratch {
     int role;

@@ -81,13 +81,25 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
 }
 
 void CpuPass::measure_work() {
+  const auto add = [this](const Matrix& matrix, int times) {
+    weight_bytes_ += static_cast<std::int64_t>(matrix.packed_bytes()) * times;
+    products_per_row_ += std::int64_t{matrix.n_columns()} * matrix.k() * times;
+  };
   for (const Op& op : list_.ops) {
-    const auto* what = std::get_if<op::Multiply>(&op.what);
-    if (what == nullptr || (list_.n_layers > 0 && op.layer < 0)) continue;
-    for (int i = 0; i < what->n_products; ++i) {
-      const Matrix& matrix = *what->products[static_cast<std::size_t>(i)].matrix;
-      weight_bytes_ += static_cast<std::int64_t>(matrix.packed_bytes());
-      products_per_row_ += std::int64_t{matrix.n_columns()} * matrix.k();
+    if (const auto* route = std::get_if<op::Route>(&op.what)) {
+      most_experts_ = std::max(most_experts_, route->experts->n());
+      most_used_ = std::max(most_used_, route->experts->n_used);
+    }
+    if (list_.n_layers > 0 && op.layer < 0) continue;
+    if (const auto* what = std::get_if<op::Multiply>(&op.what)) {
+      for (int i = 0; i < what->n_products; ++i) {
+        add(*what->products[static_cast<std::size_t>(i)].matrix, 1);
+      }
+    } else if (const auto* of_experts = std::get_if<op::MultiplyExperts>(&op.what)) {
+      const Buffer& from = list_.buffers[static_cast<std::size_t>(of_experts->from.buffer)];
+      for (int i = 0; i < of_experts->n_products; ++i) {
+        add(of_experts->products[static_cast<std::size_t>(i)].matrices->front(), from.n_slots);
+      }
     }
   }
   weight_bytes_ /= std::max(list_.n_layers, 1);
@@ -169,8 +181,15 @@ void CpuPass::lay_out_rows(int n_rows) {
 void CpuPass::make_room() {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& buffer = list_.buffers[i];
-    buffers_[i].resize(buffer.asked ? plan_.n_asked() : plan_.n_rows(), buffer.width, buffer.forms);
+    if (buffer.n_slots > 0) {
+      buffers_[i].resize(plan_.n_rows() * buffer.n_slots, buffer.width, buffer.forms,
+                         Activations::Reads::any_rows);
+    } else {
+      buffers_[i].resize(buffer.asked ? plan_.n_asked() : plan_.n_rows(), buffer.width,
+                         buffer.forms);
+    }
   }
+  routing_.resize(plan_.n_rows(), most_experts_, most_used_);
   for (std::size_t i = 0; i < angles_.size(); ++i) {
     Angles& angles = angles_[i];
     const auto n_rows = static_cast<std::size_t>(plan_.n_rows());
@@ -194,6 +213,7 @@ int CpuPass::n_threads() const {
 
 void CpuPass::run(const Outputs& outputs) {
   outputs_ = outputs;
+  routing_.start_pass();
   plan_.append_nodes();
   const int n_threads = this->n_threads();
   if (attention_ != nullptr) attention_->begin(plan_, n_threads);

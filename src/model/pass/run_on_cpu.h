@@ -17,6 +17,7 @@
 #include "model/pass/attention_work.h"
 #include "model/pass/op.h"
 #include "model/pass/pass_plan.h"
+#include "model/pass/routing.h"
 #include "model/pass/schedule.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
@@ -86,6 +87,9 @@ class CpuPass {
   }
   kernels::KvKind kv() const { return machine_.kv; }
   const PassList& list() const { return list_; }
+  // Of the last pass: experts that some row used, of a layer with experts on average; 0 where there
+  // is none.
+  double experts_a_layer() const { return routing_.touched_a_layer(); }
   // Barriers of a pass over the whole list, but those within attention that several threads share
   // (attention_work.h).
   int n_barriers() const { return count_barriers(schedule(list_, {}, false)); }
@@ -123,13 +127,17 @@ class CpuPass {
   Schedules schedules_;
   std::shared_ptr<KvCache> cache_;            // none where no op attends
   std::unique_ptr<AttentionWork> attention_;  // likewise
-  std::int64_t weight_bytes_ = 0;  // of one layer on average; without layers, of the list
+  // Of one layer on average; without layers, of the list. Of experts, those of one row.
+  std::int64_t weight_bytes_ = 0;
   std::int64_t products_per_row_ = 0;
   std::int64_t least_share_ns_;
 
   PassPlan plan_;
   std::vector<Activations> buffers_;
   std::vector<Angles> angles_;
+  Routing routing_;
+  int most_experts_ = 0;  // of the list's layers; 0: no experts
+  int most_used_ = 0;
   std::vector<float> ones_;                   // as wide as the widest gate without a second factor
   const std::vector<Step>* steps_ = nullptr;  // of this pass
   Outputs outputs_;

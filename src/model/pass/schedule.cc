@@ -59,6 +59,8 @@ std::vector<Step> schedule(const PassList& list, std::span<const int> skip_layer
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (const auto* product = std::get_if<op::Multiply>(&step->op->what)) {
       next = product->products[0].matrix;
+    } else if (std::holds_alternative<op::MultiplyExperts>(step->op->what)) {
+      next = nullptr;  // nobody knows which matrices before the rows have chosen
     }
     step->prefetch = next;
   }

@@ -48,6 +48,22 @@ TEST(Schedule, HasSoManyBarriersALayer) {
   }
 }
 
+// Three more than a dense layer: the router's product before the choice, the choice before rows are
+// gathered, these before gate and up. However many experts there are.
+TEST(Schedule, HasThreeBarriersMoreForExperts) {
+  for (const int n_experts : {2, 9}) {
+    const testing::TemporaryDirectory directory;
+    testing::TinyShape shape;
+    shape.n_layers = 3;
+    shape.n_experts = n_experts;
+    shape.n_experts_used = 2;
+    testing::write_hugging_face(testing::make_tiny_model(shape), directory.path());
+    const auto quantised =
+        load_model(directory.path(), {.weights = WeightKind::int8, .n_threads = 1});
+    EXPECT_EQ(barriers_of(*quantised), 13 * 3 + 2);
+  }
+}
+
 // Written apart from schedule.cc: every pair of ops that touch one buffer, one of them writing, has
 // a barrier between, unless both share out rows alike.
 bool is_safe(const std::vector<Step>& steps) {
@@ -97,8 +113,8 @@ void expect_needed_barriers(const LanguageModel& model) {
 
 TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
   expect_needed_barriers(*tiny_model(3, WeightKind::int8));
-  // Positions that are added, a plain MLP; a norm that is kept aside.
-  for (const char* name : {"gpt2_plain", "gpt_neox_parallel"}) {
+  // Positions that are added, a plain MLP; a norm that is kept aside; experts in some layers.
+  for (const char* name : {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed"}) {
     SCOPED_TRACE(name);
     const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
     expect_needed_barriers(*load_model(path, {.weights = WeightKind::int8, .n_threads = 1}));
@@ -141,10 +157,26 @@ TEST(Schedule, PrefetchesTheNextProductAtEveryBarrier) {
     if (const auto* product = std::get_if<op::Multiply>(&step->op->what)) {
       next = product->products[0].matrix;
     }
+    ASSERT_FALSE(std::holds_alternative<op::MultiplyExperts>(step->op->what));
     if (step->barrier) {
       EXPECT_EQ(step->prefetch, next);
     }
   }
+}
+
+// Which experts come next is known when rows have chosen: until then nothing is called for.
+TEST(Schedule, PrefetchesNoExperts) {
+  const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden";
+  const auto model = load_model(path / "mixtral_plain", {.n_threads = 1});
+  const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
+  const std::vector<Step> steps = schedule(list, {}, false);
+  int n_products = 0;
+  for (const Step& step : steps) {
+    if (!std::holds_alternative<op::MultiplyExperts>(step.op->what)) continue;
+    EXPECT_EQ(step.prefetch, nullptr);
+    ++n_products;
+  }
+  EXPECT_EQ(n_products, 4);
 }
 
 // Lists of random ops over three streams of one width.
@@ -155,6 +187,13 @@ class RandomList {
 
   explicit RandomList(unsigned seed) : random_(seed) {
     for (auto& linear : linears_) linear = std::make_unique<Linear>(random_linear());
+    experts_.n_used = 2;
+    experts_.router = random_linear(5, WeightKind::f32).matrix;
+    for (int i = 0; i < 5; ++i) {
+      for (auto* of_kind : {&experts_.gate, &experts_.up, &experts_.down}) {
+        of_kind->push_back(random_linear(kWidth, WeightKind::int8).matrix);
+      }
+    }
     norm_ = {.weight = std::vector<float>(kWidth, 0.5F), .epsilon = 1e-5F};
   }
 
@@ -166,7 +205,7 @@ class RandomList {
     const auto linear = [&]() -> const Linear& { return *linears_[random() % linears_.size()]; };
     for (int i = 0; i < 40; ++i) {
       const op::Normalise::Part part{any(), random() % 2 == 0 ? &norm_ : nullptr};
-      switch (random() % 4) {
+      switch (random() % 5) {
         case 0:
           pass.add_to(any(), pass.linear(pass.join({&part, 1}), linear()));
           break;
@@ -176,6 +215,9 @@ class RandomList {
           break;
         case 2:
           pass.linear_into(any(), pass.join({&part, 1}), linear());
+          break;
+        case 3:
+          pass.add_to(any(), pass.experts(pass.join({&part, 1}), experts_));
           break;
         default: {
           const Rows from = any();
@@ -214,11 +256,11 @@ class RandomList {
   }
 
  private:
-  Linear random_linear() {
+  Linear random_linear(int n_columns = kWidth, WeightKind kind = WeightKind::int8) {
     std::normal_distribution<float> normal(0, 0.125F);
-    std::vector<float> values(std::size_t{kWidth} * kWidth);
+    std::vector<float> values(static_cast<std::size_t>(n_columns) * kWidth);
     for (float& value : values) value = normal(random_);
-    const test_support::FloatWeightReader reader(values, kWidth, WeightKind::int8);
+    const test_support::FloatWeightReader reader(values, kWidth, kind);
     Linear linear{.matrix = Matrix::pack(reader, choose_kernels(), 1), .bias = {}};
     if (random_() % 2 == 0) linear.bias.assign(kWidth, 0.25F);
     return linear;
@@ -227,6 +269,7 @@ class RandomList {
   std::mt19937 random_;
   std::array<std::unique_ptr<Linear>, 4> linears_;
   Norm norm_;
+  Experts experts_;
   std::array<Rows, 3> streams_;
 };
 

@@ -1,0 +1,236 @@
+// The promise of bit_identity_test.cc for mixtures of experts: a row's bits depend neither on how
+// it came nor on which experts the other rows of its pass use. Every weight kind and kernel table
+// that this machine can run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/cache/kv_sequence.h"
+#include "model/decoder_model.h"
+#include "tests/support/identity_model.h"
+#include "tests/support/kernel_tables.h"
+#include "tests/support/run_model.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_model.h"
+
+namespace outrider {
+namespace {
+
+using kernels::KvKind;
+using testing::part;
+using testing::Rows;
+
+constexpr int kVocabulary = 131;
+
+// Nothing divides anything, as in bit_identity_test.cc; three of seven experts.
+testing::TinyShape ragged_shape() {
+  testing::TinyShape shape;
+  shape.seed = 5;
+  shape.vocabulary_size = kVocabulary;
+  shape.dim = 72;
+  shape.n_heads = 6;
+  shape.n_kv_heads = 2;
+  shape.head_dim = 18;
+  shape.hidden_dim = 52;
+  shape.n_experts = 7;
+  shape.n_experts_used = 3;
+  return shape;
+}
+
+// Widths of whole blocks of 256.
+testing::TinyShape block_shape() {
+  testing::TinyShape shape = ragged_shape();
+  shape.n_layers = 1;
+  shape.dim = 256;
+  shape.n_heads = 4;
+  shape.head_dim = 64;
+  shape.hidden_dim = 256;
+  return shape;
+}
+
+// The files, written once: a directory, and GGUF files of stored types.
+struct Files {
+  testing::TemporaryDirectory directory;
+  Files() {
+    testing::write_hugging_face(testing::make_tiny_model(ragged_shape()), directory.path());
+    const testing::TinyModel of_blocks = testing::make_tiny_model(block_shape());
+    for (const ElementType type : {ElementType::q8_0, ElementType::q4_0, ElementType::q6_k}) {
+      testing::write_gguf(of_blocks, file(type), {.matrices = type, .head = ElementType::q8_0});
+    }
+  }
+  std::filesystem::path file(ElementType type) const {
+    return directory.path() / (std::string(name_of(type)) + ".gguf");
+  }
+};
+
+const Files& files() {
+  static const Files kFiles;
+  return kFiles;
+}
+
+std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
+  return testing::tokens_without_pattern(n, start, kVocabulary);
+}
+
+// What a case runs: weights of the directory, or a file as it is stored.
+struct Case {
+  std::string name;
+  std::optional<WeightKind> weights;
+  std::optional<ElementType> stored;
+
+  std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, int n_threads) const {
+    LoadOptions options;
+    options.table = &table;
+    options.weights = weights;
+    options.n_threads = n_threads;
+    auto model = load_model(stored ? files().file(*stored) : files().directory.path(), options);
+    dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
+    return model;
+  }
+};
+
+const std::vector<Case> kCases = {
+    {"f32", WeightKind::f32, {}},    {"bf16", WeightKind::bf16, {}},
+    {"int8", WeightKind::int8, {}},  {"int4", WeightKind::int4, {}},
+    {"q8_0", {}, ElementType::q8_0}, {"q4_0", {}, ElementType::q4_0},
+    {"q6_k", {}, ElementType::q6_k},
+};
+
+class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, Case>> {
+ protected:
+  void SetUp() override {
+    const auto& [table, what] = GetParam();
+    const auto one = what.load(*table.table, 1);
+    model_ = what.load(*table.table, 2);
+    tokens_ = some_tokens(90, 1);
+    const auto sequence = one->open({});
+    decoded_ = testing::decode_one_by_one(*one, *sequence, tokens_);
+    ASSERT_FALSE(testing::same_bits(decoded_[0], decoded_[1]));
+  }
+
+  std::unique_ptr<LanguageModel> model_;  // on two threads
+  std::vector<TokenId> tokens_;
+  Rows decoded_;  // one token a pass, on one thread
+};
+
+TEST_P(ExpertsBits, ChainsOfOneToEight) {
+  const auto sequence = model_->open({});
+  std::size_t done = 0;
+  for (const std::size_t n : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u}) {
+    testing::expect_same_bits(decoded_, done,
+                              testing::run_and_keep(*model_, *sequence, part(tokens_, done, n)));
+    done += n;
+  }
+  testing::expect_same_bits(
+      decoded_, done,
+      testing::run_block(*model_, *sequence, part(tokens_, done, tokens_.size() - done)));
+}
+
+// Five right nodes among twenty others, each below a node of its own choosing.
+TEST_P(ExpertsBits, TreesOfTwentyFiveNodes) {
+  constexpr std::size_t kStart = 61;
+  constexpr int kNodes = 25;
+  const auto sequence = model_->open({});
+  testing::run_and_keep(*model_, *sequence, part(tokens_, 0, kStart));
+  std::vector<TokenId> nodes;
+  std::vector<int> parents;
+  std::vector<int> path;
+  for (int node = 0; node < kNodes; ++node) {
+    if (node % 5 == 3) {
+      parents.push_back(path.empty() ? -1 : path.back());
+      nodes.push_back(tokens_[kStart + path.size()]);
+      path.push_back(node);
+    } else {
+      parents.push_back(node * 7 % (node + 1) - 1);
+      nodes.push_back((node * 31 + 5) % kVocabulary);
+    }
+  }
+  const Rows rows = testing::run_block(*model_, *sequence, nodes, parents);
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    EXPECT_TRUE(testing::same_bits(rows[static_cast<std::size_t>(path[i])], decoded_[kStart + i]));
+  }
+  sequence->keep(path);
+  testing::expect_same_bits(
+      decoded_, kStart + path.size(),
+      testing::run_block(*model_, *sequence, part(tokens_, kStart + path.size(), 10)));
+}
+
+TEST_P(ExpertsBits, EightRaggedTextsInOnePass) {
+  std::vector<std::vector<TokenId>> texts;
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<TokenBlock> blocks;
+  for (unsigned i = 0; i < 8; ++i) texts.push_back(some_tokens(1 + i * i % 11, 40 + i));
+  texts[3] = {tokens_.begin(), tokens_.begin() + 9};
+  for (const auto& text : texts) {
+    sequences.push_back(model_->open({}));
+    blocks.push_back({sequences.back().get(), text, {}});
+  }
+  ForwardOutput output;
+  model_->forward(blocks, {}, output);
+  const Rows rows = testing::rows_of(output);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto alone = model_->open({});
+    const Rows expected = testing::decode_one_by_one(*model_, *alone, texts[i]);
+    for (const auto& row : expected) EXPECT_TRUE(testing::same_bits(row, rows[at++])) << i;
+    if (i == 3) testing::expect_same_bits(decoded_, 0, expected);
+  }
+  EXPECT_GT(output.experts_a_layer, 3);
+  EXPECT_LE(output.experts_a_layer, 7);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExpertsBits,
+                         ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
+                                            ::testing::ValuesIn(kCases)),
+                         [](const auto& info) {
+                           std::string name =
+                               std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+// Quantised models have one arithmetic, the router among them.
+TEST(ExpertsAcrossTables, HaveTheSameBits) {
+  const std::vector<TokenId> tokens = some_tokens(60, 9);
+  for (const Case& what : kCases) {
+    if (what.name == "bf16") continue;  // the one exception (kernels/table.h)
+    Rows expected;
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      SCOPED_TRACE(what.name + " " + name);
+      const auto model = what.load(*table, 2);
+      const auto sequence = model->open({});
+      const Rows rows = testing::run_block(*model, *sequence, tokens);
+      if (expected.empty()) expected = rows;
+      testing::expect_same_bits(expected, 0, rows);
+    }
+  }
+}
+
+// One row reads as many experts as it uses, and many rows no expert twice.
+TEST(Experts, AreCounted) {
+  const auto model = kCases[0].load(*test_support::runnable_tables()[0].table, 1);
+  const auto sequence = model->open({});
+  ForwardOutput output;
+  const std::vector<TokenId> tokens = some_tokens(60, 2);
+  const TokenBlock one{sequence.get(), std::span(tokens).first(1), {}};
+  model->forward({&one, 1}, {}, output);
+  EXPECT_EQ(output.experts_a_layer, 3);
+  sequence->keep({});
+  const TokenBlock many{sequence.get(), tokens, {}};
+  model->forward({&many, 1}, {}, output);
+  EXPECT_EQ(output.experts_a_layer, 7);
+  // Experts of 72 by 52 in f32, tiles of 16 columns: four of seven are idle in each of two layers.
+  const Footprint footprint = model->footprint();
+  EXPECT_EQ(footprint.idle_bytes, 2 * 4 * (2 * 64 * 72 + 80 * 52) * 4);
+  EXPECT_GT(footprint.weight_bytes, footprint.idle_bytes);
+}
+
+}  // namespace
+}  // namespace outrider

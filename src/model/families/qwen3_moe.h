@@ -1,0 +1,27 @@
+// Qwen3's mixtures of experts (Yang et al. 2025): a Qwen3 whose layers, or some of them, have
+// experts.
+#ifndef OUTRIDER_MODEL_FAMILIES_QWEN3_MOE_H_
+#define OUTRIDER_MODEL_FAMILIES_QWEN3_MOE_H_
+
+#include "model/families/llama.h"
+#include "model/load/expert_loader.h"
+
+namespace outrider {
+
+class Qwen3Moe final : public Family {
+ public:
+  explicit Qwen3Moe(const ConfigSource& source);
+  DecoderLayer load_layer(LayerLoader& from, int layer) const override;
+  void compose(PassBuilder& pass, const DecoderLayer& layer) const override {
+    compose_pre_norm(pass, layer);
+  }
+
+ private:
+  std::vector<int> windows_;  // (n_layers) tokens; 0: all
+  ExpertWeights weights_;
+  std::vector<bool> has_experts_;  // (n_layers)
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_FAMILIES_QWEN3_MOE_H_

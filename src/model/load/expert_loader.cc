@@ -1,0 +1,116 @@
+#include "model/load/expert_loader.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace outrider {
+namespace {
+
+// As transformers calls it: num_experts in files of the hub, num_local_experts in its own.
+int read_n_experts(const ConfigSource& source) {
+  constexpr ConfigKey kOld = {"num_experts", nullptr};
+  constexpr ConfigKey kNew = {"num_local_experts", "expert_count"};
+  const std::optional<int> old = source.whole(kOld);
+  const int n_experts = old ? source.whole(kNew).value_or(*old) : source.required_whole(kNew);
+  if (old && *old != n_experts) {
+    source.fail(kOld, fmt::format("num_local_experts, {}", n_experts), fmt::format("{}", *old));
+  }
+  if (n_experts < 1 || n_experts > kMostExperts) {
+    source.fail(old ? kOld : kNew, fmt::format("1 to {}", kMostExperts),
+                fmt::format("{}", n_experts));
+  }
+  return n_experts;
+}
+
+// Every matrix under its own name, "experts.N.w1" or "ffn_gate.N".
+std::vector<Matrix> load_each(LayerLoader& from, const ExpertNames& names, const char* hugging_face,
+                              const char* gguf, int n, int n_columns, int k) {
+  std::vector<Matrix> matrices;
+  for (int i = 0; i < n; ++i) {
+    const std::string in_directory = fmt::format("{}experts.{}.{}", names.block, i, hugging_face);
+    const std::string in_file = fmt::format("{}.{}", gguf, i);
+    Linear linear = from.linear({in_directory.c_str(), in_file.c_str()}, n_columns, k, Bias::never);
+    matrices.push_back(std::move(linear.matrix));
+  }
+  return matrices;
+}
+
+}  // namespace
+
+void read_experts(const ConfigSource& source, const ConfigKey& width, ModelConfig& config) {
+  constexpr ConfigKey kUsed = {"num_experts_per_tok", "expert_used_count"};
+  constexpr ConfigKey kScores = {nullptr, "expert_gating_func"};
+  constexpr int kSoftmax = 1;
+  constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
+  config.n_experts = read_n_experts(source);
+  config.n_experts_used = source.required_whole(kUsed);
+  config.expert_dim = source.whole(width).value_or(config.hidden_dim);
+  config.n_expert_layers = config.n_layers;
+  if (config.n_experts_used < 1 || config.n_experts_used > config.n_experts) {
+    source.fail(kUsed, fmt::format("1 to {}, the number of experts", config.n_experts),
+                fmt::format("{}", config.n_experts_used));
+  }
+  if (config.expert_dim < 1 || config.expert_dim > kMostWidth) {
+    source.fail(width, fmt::format("1 to {}", kMostWidth), fmt::format("{}", config.expert_dim));
+  }
+  if (const int scores = source.whole(kScores).value_or(kSoftmax); scores != kSoftmax) {
+    source.fail(kScores, fmt::format("{} (softmax)", kSoftmax), fmt::format("{}", scores));
+  }
+}
+
+ExpertWeights read_expert_weights(const ConfigSource& source, bool otherwise) {
+  constexpr ConfigKey kSumToOne = {"norm_topk_prob", "expert_weights_norm"};
+  return source.flag(kSumToOne).value_or(otherwise) ? ExpertWeights::softmax_used
+                                                    : ExpertWeights::softmax;
+}
+
+Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
+                     const ExpertNames& names) {
+  const int n = config.n_experts;
+  const int dim = config.dim;
+  const int hidden_dim = config.expert_dim;
+  Experts experts;
+  experts.weights = weights;
+  experts.n_used = config.n_experts_used;
+  const TensorName gate_and_up = {"mlp.experts.gate_up_proj", "ffn_gate_exps"};
+  const bool gguf = from.is_gguf();
+  const bool stacked = from.has(gate_and_up, gguf ? ".weight" : "");
+  // In memory, and so in such files, transformers calls every family's block so.
+  const std::string router = fmt::format("{}gate", stacked ? "mlp." : names.block);
+  experts.router = from.f32_matrix({router.c_str(), "ffn_gate_inp"}, n, dim);
+  if (!stacked) {
+    experts.gate = load_each(from, names, names.gate, "ffn_gate", n, hidden_dim, dim);
+    experts.up = load_each(from, names, names.up, "ffn_up", n, hidden_dim, dim);
+    experts.down = load_each(from, names, names.down, "ffn_down", n, dim, hidden_dim);
+  } else if (gguf) {
+    experts.gate = from.stacked(gate_and_up, ".weight", n, hidden_dim, dim);
+    experts.up = from.stacked({nullptr, "ffn_up_exps"}, ".weight", n, hidden_dim, dim);
+    experts.down = from.stacked({nullptr, "ffn_down_exps"}, ".weight", n, dim, hidden_dim);
+  } else {
+    const auto half = [&](int first) {
+      return from.stacked(gate_and_up, "", n, 2 * hidden_dim, dim,
+                          {.first = first, .n = hidden_dim});
+    };
+    experts.gate = half(0);
+    experts.up = half(hidden_dim);
+    experts.down = from.stacked({"mlp.experts.down_proj", nullptr}, "", n, dim, hidden_dim);
+  }
+  return experts;
+}
+
+bool is_of_expert(std::string_view name) {
+  if (name.find(".experts.") != name.npos || name.ends_with("_exps.weight")) return true;
+  for (const std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."}) {
+    const std::size_t at = name.find(part);
+    // Behind it the expert's number, not "weight".
+    if (at != name.npos && name.substr(at + part.size()) != "weight") return true;
+  }
+  return false;
+}
+
+}  // namespace outrider
