@@ -50,7 +50,9 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .weights = footprint.weights,
                      .kv = footprint.kv,
                      .weight_bytes = footprint.weight_bytes,
-                     .kv_bytes_per_token = footprint.kv_bytes_per_token};
+                     .kv_bytes_per_token = footprint.kv_bytes_per_token,
+                     .state_bytes = footprint.state_bytes,
+                     .state_bytes_per_node = footprint.input_bytes_per_node};
   return model;
 }
 

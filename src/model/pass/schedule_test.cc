@@ -97,8 +97,8 @@ void expect_needed_barriers(const LanguageModel& model) {
 
 TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
   expect_needed_barriers(*tiny_model(3, WeightKind::int8));
-  // Positions that are added, a plain MLP; a norm that is kept aside.
-  for (const char* name : {"gpt2_plain", "gpt_neox_parallel"}) {
+  // Positions that are added, a plain MLP; a norm that is kept aside; recurrent layers.
+  for (const char* name : {"gpt2_plain", "gpt_neox_parallel", "lfm2_untied"}) {
     SCOPED_TRACE(name);
     const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
     expect_needed_barriers(*load_model(path, {.weights = WeightKind::int8, .n_threads = 1}));
