@@ -71,7 +71,7 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
       {"layerskip:skip=1", "widths:3,2,1"},
       {"lookahead", ""},
       {"recycling", ""},
-      {"staged:suffix+" + itself, "chain:length=4"},
+      {"staged:" + itself + "+suffix", "chain:length=4"},
       {"merge:suffix+" + itself, "widths:2,2"},
       {"eagle:" + (heads.path() / "eagle").string(), "widths:2,2"},
   };
@@ -144,7 +144,7 @@ TEST(RecurrentBatch, TextsShareAndGiveWay) {
     SCOPED_TRACE(n_texts);
     const auto bounded = Model::load(
         golden.directory / "model.gguf",
-        {.threads = 1, .kv_memory_bytes = n_texts * (4 * page_bytes + 5 * state_bytes)});
+        {.kv_memory_bytes = n_texts * (4 * page_bytes + 5 * state_bytes), .threads = 1});
     const std::vector<std::string> drafters = {"suffix", "model:" + model_file("lfm2_tied")};
     Batch batch(bounded, drafters, {.threads = 1},
                 {.most_running = 8, .prompt_rows = 30, .most_kept = 4});
