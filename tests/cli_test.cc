@@ -255,6 +255,17 @@ TEST(Tokenize, GoesThereAndBack) {
   EXPECT_EQ(empty.out, "\n");
 }
 
+TEST(Inspect, SaysWhatStatesTake) {
+  const fs::path golden = fs::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / "lfm2_tied";
+  for (const fs::path& path : {golden, golden / "model.gguf"}) {
+    const ProgramRun run = run_program({"inspect", path.string(), "--json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    // Three layers of width 24, the two last products of each.
+    EXPECT_EQ(json::parse(run.out)["facts"]["recurrent layers"],
+              "3; a state of 576 bytes a text, 288 bytes a token of a pass");
+  }
+}
+
 TEST(Inspect, ShowsTheSameTensorsOfBothFileForms) {
   const TinyModel model = make_tiny_model({});
   const fs::path gguf = CliModels::get().root() / "model.gguf";

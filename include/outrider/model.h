@@ -61,6 +61,10 @@ struct ModelSummary {
   int n_experts = 0;
   int n_experts_used = 0;
   std::int64_t idle_bytes = 0;
+  // Of recurrent layers: the state of a text at one token, and what each token of a pass keeps
+  // beside it until the pass is judged. 0 where all layers attend.
+  std::int64_t state_bytes = 0;
+  std::int64_t state_bytes_per_node = 0;
 };
 
 // Loaded once, shared by any number of generators, one of which may run at a time.

@@ -57,6 +57,9 @@ const std::vector<BlockWorld> kWorlds = {
      20,
      {R"({"rope_parameters": {"llama_4_scaling_beta": 0}})",
       R"({"rope_parameters": {"llama_4_scaling_beta": 0.4}})"}},
+    // Drafts over a border of pages, where states are kept. No key changes a convolution and leaves
+    // its weights as they are: what it reads is normed otherwise.
+    {"ShortConvolution", "lfm2_tied", 62, {R"({"norm_eps": 0.05, "block_norm_eps": 0.05})"}},
 };
 
 // What drafts: the target's weights in four bits, which are often right and not always; its first
@@ -99,10 +102,11 @@ World world_of(const BlockWorld& block) {
 }
 
 Proven prove_in(World& world, const std::string& drafter, const std::string& tree,
-                const std::string& verify, const SamplingParams& sampling) {
+                const std::string& verify, const SamplingParams& sampling,
+                const std::string& rule_spec = "exact") {
   const auto drafting = read_drafter(drafter).make(world.materials);
-  const auto rule = make_rule("exact");
-  const Judging judging = make_judging("exact", verify);
+  const auto rule = make_rule(rule_spec);
+  const Judging judging = make_judging(rule_spec, verify);
   return prove({.world = &world,
                 .drafter = drafting.get(),
                 .acceptance = judging.acceptance.get(),
@@ -133,6 +137,31 @@ TEST_P(BlockExactness, HoldsForEveryDrafterTreeAndVerification) {
       }
     }
     EXPECT_GT(n_drafted, 0) << drafter;
+  }
+}
+
+// Rules see what two models say, and both have recurrent layers here.
+TEST(RecurrentExactness, HoldsForEveryRule) {
+  const auto at = std::find_if(kWorlds.begin(), kWorlds.end(), [](const BlockWorld& world) {
+    return std::string(world.golden) == "lfm2_tied";
+  });
+  World world = world_of(*at);
+  const std::string drafter = "model:" + world.materials.target_path.string() + ",weights=int4";
+  for (const char* rule :
+       {"chow:alpha=0.4", "diff:alpha=0.1", "opt:alpha=0.3", "token-v1:alpha=0.3",
+        "token-v2:alpha=0.2", "token-v3:alpha=0.5", "lossy:alpha=0.3", "lenience:eps=0.6",
+        "budget:kl=0.1,total=0.15", "bild-sampled:alpha=0.3,distance=tv"}) {
+    for (const std::string verify : {"exact", "block", "traversal", "coupled"}) {
+      const std::string tree = verify == "block" ? "chain:length=2" : "widths:2,1";
+      for (const SamplingParams& sampling : world.few_outcomes) {
+        const Proven proven = prove_in(world, drafter, tree, verify, sampling, rule);
+        SCOPED_TRACE(std::string(rule) + ", " + verify);
+        EXPECT_NEAR(proven.weight, 1, kExact);
+        EXPECT_LT(proven.error, kExact) << "temperature " << sampling.temperature;
+        EXPECT_EQ(proven.violation, "");
+        EXPECT_GT(proven.n_drafted, 0);
+      }
+    }
   }
 }
 

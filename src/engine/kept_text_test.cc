@@ -190,6 +190,29 @@ TEST_P(KeptWindow, GoesOnWhereItsPagesAreThere) {
 INSTANTIATE_TEST_SUITE_P(, KeptWindow, ::testing::Values("gemma3_scaled", "gemma2_capped"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Recurrent layers go back to borders of pages of 64 tokens alone, the target's and a drafter's.
+class KeptStates : public KeptTextOfFamily {};
+
+TEST_P(KeptStates, GoesOnWhereAStateIsThere) {
+  for (const std::string& drafter :
+       {std::string("none"), std::string("suffix"), "model:" + golden_file(GetParam())}) {
+    SCOPED_TRACE(drafter);
+    Conversation talk = conversation(drafter);
+    talk.turn(text(150), options_, true);
+    EXPECT_EQ(talk.turn(joined(talk.last, text(20)), options_, true).statistics.reused,
+              talk.n_common);
+    EXPECT_EQ(talk.n_common, 159);
+    EXPECT_EQ(talk.turn(joined(text(140), {5, 6, 7}), options_, true).statistics.reused, 128);
+    EXPECT_GE(talk.n_common, 140);
+    EXPECT_EQ(talk.turn(text(30), options_, true).statistics.reused, 0);
+    EXPECT_EQ(talk.n_common, 29);
+    EXPECT_EQ(talk.turn(joined(talk.last, text(9)), options_, true).statistics.reused, 39);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, KeptStates, ::testing::Values("lfm2_tied"),
+                         [](const auto& info) { return std::string(info.param); });
+
 // Beyond its original context (48 tokens) a text of longrope has other keys from the first token
 // on.
 class KeptLongText : public KeptTextOfFamily {};

@@ -53,7 +53,9 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .kv_bytes_per_token = footprint.kv_bytes_per_token,
                      .n_experts = config.n_experts,
                      .n_experts_used = config.n_experts_used,
-                     .idle_bytes = footprint.idle_bytes};
+                     .idle_bytes = footprint.idle_bytes,
+                     .state_bytes = footprint.state_bytes,
+                     .state_bytes_per_node = footprint.input_bytes_per_node};
   return model;
 }
 

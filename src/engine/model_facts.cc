@@ -21,8 +21,21 @@ namespace {
 namespace fs = std::filesystem;
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-ModelConfig read_config(const fs::path& path) {
-  return fs::is_directory(path) ? read_config_json(path) : read_config_gguf(*open_gguf(path));
+std::unique_ptr<const Family> read_family_of(const fs::path& path) {
+  return fs::is_directory(path) ? read_family(path) : read_family(*open_gguf(path));
+}
+
+// What a text takes in memory beside the KV cache of its other layers.
+void add_states(const Family& family, Facts& facts) {
+  const RecurrentLayers layers = family.recurrent_layers();
+  if (layers.n == 0) return;
+  const auto bytes_of = [&](int width) {
+    return static_cast<std::int64_t>(layers.n) * width * static_cast<std::int64_t>(sizeof(float));
+  };
+  facts.emplace_back(
+      "recurrent layers",
+      fmt::format("{}; a state of {} bytes a text, {} bytes a token of a pass", layers.n,
+                  bytes_of(layers.shape.state_width), bytes_of(layers.shape.input_width)));
 }
 
 void add_shape(const ModelConfig& config, Facts& facts) {
@@ -96,15 +109,17 @@ void add_text(const Tokenizer& tokenizer, const ModelConfig& config, Facts& fact
 
 Facts model_facts(const fs::path& path, const TensorSource& tensors) {
   Facts facts;
-  std::unique_ptr<const ModelConfig> config;
+  std::unique_ptr<const Family> family;
   try {
-    config = std::make_unique<const ModelConfig>(read_config(path));
-    add_shape(*config, facts);
-    add_experts(*config, tensors, facts);
+    family = read_family_of(path);
+    add_shape(family->config(), facts);
+    add_experts(family->config(), tensors, facts);
+    add_states(*family, facts);
   } catch (const Error&) {
   }
   add_weights(tensors, facts);
-  if (config == nullptr) return facts;
+  if (family == nullptr) return facts;
+  const ModelConfig* const config = &family->config();
   try {
     add_text(*Tokenizer::load(path), *config, facts);
   } catch (const Error&) {

@@ -13,6 +13,7 @@
 #include "base/bytes_of.h"
 #include "base/checksum.h"
 #include "model/cache/cache_group.h"
+#include "model/prefill.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -83,15 +84,11 @@ std::uint64_t sum_of(const LanguageModel& model, const Sequence& sequence) {
 bool runs_alike(LanguageModel& model, const Sequence& sequence, std::span<const TokenId> tokens) {
   const std::unique_ptr<Sequence> copy = sequence.fork();
   const auto n_before = static_cast<int>(tokens.size()) - 1;
+  // By a token, or to where recurrent layers have a state: a page of tokens before it at the most.
   const int n_left = copy->rewind(n_before);
-  if (n_left != n_before) return false;  // a saved sequence can be rewound by a token
-  TokenBlock block;
-  block.sequence = copy.get();
-  block.tokens = tokens.last(1);
+  if (n_left + kPageTokens <= n_before) return false;
   ForwardOutput output;
-  model.forward({&block, 1}, {.logits = {.kind = RowSet::Kind::none}}, output);
-  const int last = 0;
-  copy->keep({&last, 1});
+  prefill(model, *copy, tokens.subspan(static_cast<std::size_t>(n_left)), output);
   return sum_of(model, *copy) == sum_of(model, sequence);
 }
 

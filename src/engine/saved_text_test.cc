@@ -135,7 +135,7 @@ class SavedTextOfFamily : public SavedText, public ::testing::WithParamInterface
 };
 
 // Windows that have left pages behind, longrope before and beyond its original context, caches of
-// every type; lengths around a page.
+// every type, states of recurrent layers; lengths around a page.
 TEST_P(SavedTextOfFamily, GoesOnWithTheBitsOfANewOne) {
   for (const std::string& kv : {std::string("f32"), std::string("bf16"), std::string("int8")}) {
     for (const std::size_t n : {1, 20, 53, 54, 55, 56, 119, 150}) {
@@ -163,7 +163,7 @@ TEST_P(SavedTextOfFamily, GoesOnWithTheBitsOfANewOne) {
 
 INSTANTIATE_TEST_SUITE_P(, SavedTextOfFamily,
                          ::testing::Values("gemma3_scaled", "gemma2_capped", "phi3_crossing",
-                                           "qwen3_tied"),
+                                           "qwen3_tied", "lfm2_tied"),
                          [](const auto& info) { return std::string(info.param); });
 
 class RefusedText : public SavedText {

@@ -51,6 +51,8 @@ Footprint DecoderModel::footprint() const {
     for_each_norm(layer, add_norm);
     for_each_matrix(layer.experts, add_matrix);
     if (!layer.experts.empty()) footprint.idle_bytes += idle_bytes_of(layer.experts);
+    add_vector(layer.convolution.weight);
+    add_vector(layer.convolution.bias);
     footprint.windows.push_back(layer.attention.window);
   }
   add_norm(parts_.weights.final_norm);
@@ -67,6 +69,8 @@ Footprint DecoderModel::footprint() const {
   footprint.kernels = parts_.machine.table->name;
   footprint.kv = name_of(pass_.kv());
   footprint.kv_bytes_per_token = pass_.kv_bytes_per_token();
+  footprint.state_bytes = pass_.state_bytes();
+  footprint.input_bytes_per_node = pass_.input_bytes();
   return footprint;
 }
 

@@ -12,6 +12,7 @@
 #include "model/decoder_model.h"
 #include "model/load_model.h"
 #include "tests/support/counted_allocations.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 
@@ -102,6 +103,31 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
   // Lists and memory double: of 16 pages few bring allocations, but the second does.
   EXPECT_GT(n_rounds_with_new_pages, 0);
   EXPECT_LE(n_rounds_with_new_pages, 5);
+}
+
+// Recurrent layers as well: inputs of pending nodes and states take pages that are there.
+TEST(DecoderModel, AllocatesNothingForRecurrentLayers) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  const auto model = load_model(testing::golden_directory("lfm2_long"), {.n_threads = 1});
+  ForwardOutput output;
+  const TokenId tokens[] = {5, 6, 7, 8};
+  const int parents[] = {-1, -1, 1, 2};
+  const int path[] = {1, 2};
+  for (const bool is_first : {true, false}) {
+    const auto sequence = model->open({.n_reserved = 1000});
+    const PagePool& pool = dynamic_cast<KvSequence&>(*sequence).cache()->pool();
+    const TokenBlock block{sequence.get(), tokens, parents};
+    for (int round = 0; round < 400; ++round) {
+      const long before = testing::n_allocations;
+      const int n_pages = pool.n_pages();
+      model->forward({&block, 1}, {}, output);
+      sequence->keep(path);
+      if (round < 2 || (is_first && pool.n_pages() > n_pages)) continue;
+      ASSERT_EQ(testing::n_allocations, before) << round;
+      ASSERT_EQ(pool.n_pages(), n_pages);
+    }
+    EXPECT_EQ(sequence->n_kept(), 800);
+  }
 }
 
 // Splits of a context that two threads share: the prompt's passes, too wide to share them, have

@@ -65,6 +65,26 @@ std::vector<float> WeightLoader::vector(const std::string& name, int n) {
   return values;
 }
 
+std::vector<float> WeightLoader::filter(const std::string& name, int n_channels, int n_taps) {
+  const TensorView* const found = source_.find(name);
+  const bool is_flat = found != nullptr && found->shape.size() == 2;
+  const TensorView& view =
+      is_flat ? tensor(name, {n_channels, n_taps}) : tensor(name, {n_channels, 1, n_taps});
+  if (!reading_) return {};
+  const auto n = static_cast<std::size_t>(n_channels);
+  const auto taps = static_cast<std::size_t>(n_taps);
+  // A three-dimensional tensor's rows are its last dimension, too.
+  std::vector<float> stored(n * taps);
+  decode_rows(view, 0, n_channels, stored);
+  std::vector<float> turned(n * taps);
+  for (std::size_t channel = 0; channel < n; ++channel) {
+    for (std::size_t tap = 0; tap < taps; ++tap) {
+      turned[tap * n + channel] = stored[channel * taps + tap];
+    }
+  }
+  return turned;
+}
+
 Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias bias,
                             int interleaved_head_dim) {
   return linear_rows(name, n_columns, k, bias, {.interleaved_head_dim = interleaved_head_dim});

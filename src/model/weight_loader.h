@@ -58,6 +58,8 @@ class WeightLoader {
   // The tensor of that name, once its type and shape are known to be right.
   const TensorView& tensor(const std::string& name, const std::vector<std::int64_t>& shape);
   std::vector<float> vector(const std::string& name, int n);  // (n)
+  // (n_taps, n_channels) of what is stored (n_channels, 1, n_taps) or (n_channels, n_taps).
+  std::vector<float> filter(const std::string& name, int n_channels, int n_taps);
   // "name.weight" (n_columns, k) and, according to `bias`, "name.bias" (n_columns).
   // interleaved_head_dim as in stored_weights.h.
   Linear linear(const std::string& name, int n_columns, int k, Bias bias,

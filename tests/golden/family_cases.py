@@ -247,6 +247,35 @@ CASES |= {
         rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)),
 }
 
+CASES |= {
+    # As LFM2-350M, in the spelling of its first files: the training code's names beside the others.
+    "lfm2_tied": dict(
+        model_type="lfm2", hidden_size=24, intermediate_size=50, num_hidden_layers=5,
+        num_attention_heads=3, num_key_value_heads=1, block_multiple_of=16,
+        layer_types=["conv", "conv", "full_attention", "conv", "full_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
+        old=dict(rope_theta=1e6, full_attn_idxs=[2, 4], block_ff_dim=50, intermediate_size=96,
+                 block_dim=24, conv_dim=24, conv_dim_out=24, num_heads=3, theta=1e6,
+                 block_use_swiglu=True, use_pos_enc=True, block_norm_eps=1e-6,
+                 block_mlp_init_scale=1.0, block_out_init_scale=1.0, block_use_xavier_init=True,
+                 conv_use_xavier_init=True, tie_embedding=True)),
+    # Biases, a longer window, a factor of the feed-forward width; a prompt over many pages.
+    "lfm2_long": dict(
+        model_type="lfm2", hidden_size=24, intermediate_size=60, num_hidden_layers=3,
+        num_attention_heads=3, num_key_value_heads=1, block_multiple_of=4,
+        block_ffn_dim_multiplier=0.8, conv_L_cache=5, conv_bias=True, n=610,
+        max_position_embeddings=1024, tie_word_embeddings=True,
+        layer_types=["conv", "full_attention", "conv"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # Convolutions over two tokens, a feed-forward width as it is named, an output matrix of its own.
+    "lfm2_untied": dict(
+        model_type="lfm2", hidden_size=40, intermediate_size=44, num_hidden_layers=4,
+        num_attention_heads=5, num_key_value_heads=5, block_auto_adjust_ff_dim=False,
+        conv_L_cache=2, tie_word_embeddings=False,
+        layer_types=["conv", "full_attention", "conv", "conv"],
+        rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
+}
+
 # Caps are small, so that they bite: scores are some units, and uncapped logits too.
 CASES |= {
     # As Gemma 2 2B, whose config.json names the activation twice. GGUF can say nothing else than

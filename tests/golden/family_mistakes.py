@@ -245,6 +245,30 @@ def mistakes_of_experts(config):
     return cases
 
 
+def shift_windows(by):
+    """Convolutions that read tokens so many places off."""
+    def wrong(model):
+        for layer in model.model.layers:
+            if hasattr(layer, "conv"):
+                filters = layer.conv.conv.weight
+                filters.data = torch.roll(filters.data, by, -1)
+                filters.data[..., 0 if by > 0 else -1] = 0
+    return wrong
+
+
+def gates_swapped(_, state):
+    for key, value in state.items():
+        if key.endswith("conv.in_proj.weight") or key.endswith("conv.in_proj.bias"):
+            before, behind, inputs = value.chunk(3)
+            state[key] = torch.cat([behind, before, inputs])
+
+
+def filters_reversed(_, state):
+    for key, value in state.items():
+        if key.endswith("conv.conv.weight"):
+            state[key] = value.flip(-1)
+
+
 # name: (config and tensors changed before the model is made, the model changed afterwards)
 OF_GEMMA = {
     "no window": (set_config(sliding_window=4096), None),
@@ -320,6 +344,16 @@ WRONG = {
     "phi3": {
         "gate and up the other way round": (swap_gate_and_up, None),
         "rows of other heads": (keys_of_other_heads, None),
+        "another rope base": (set_rope(rope_theta=2e5), None),
+    },
+    "lfm2": {
+        "a window one token late": (None, shift_windows(-1)),
+        "a window one token early": (None, shift_windows(1)),
+        "filters the other way round": (filters_reversed, None),
+        "gates the other way round": (gates_swapped, None),
+        "query norm of ones": (reset("q_layernorm.weight", 1), None),
+        "key norm of ones": (reset("k_layernorm.weight", 1), None),
+        "rows interleaved": (interleave, None),
         "another rope base": (set_rope(rope_theta=2e5), None),
     },
     "qwen2": {
@@ -425,6 +459,9 @@ def wrong_cases(config):
         cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
                                                long_factor=rope["short_factor"]), None)
         cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
+    if config.model_type == "lfm2" and config.conv_bias:
+        for name in ("conv.conv.bias", "conv.in_proj.bias", "conv.out_proj.bias"):
+            cases[f"no {name}"] = (reset(name, 0), None)
     if config.model_type == "llama" and config.attention_bias:
         for part in "qkvo":
             cases[f"no bias of {part}_proj"] = (reset(f"{part}_proj.bias", 0), None)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe}_*: tiny random models of these families, with logits and
-greedy continuations from Hugging Face transformers.
+gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2}_*: tiny random models of these families, with
+logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
 cases (those named, or all). Each folder is what save_pretrained writes, and beside it
@@ -64,6 +64,7 @@ def make_model(config, state=None):
 # Stored (in, out).
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 LAST_NORMS = ("model.norm.weight", "transformer.ln_f.weight", "gpt_neox.final_layer_norm.weight")
+HEAD_NORMS = ("q_norm.weight", "k_norm.weight", "q_layernorm.weight", "k_layernorm.weight")
 
 
 def fill(model, generator):
@@ -73,14 +74,17 @@ def fill(model, generator):
             mean, deviation = 0, parameter.shape[0] ** -0.5
         elif parameter.dim() == 2:
             mean, deviation = 0, parameter.shape[1] ** -0.5
-        elif parameter.dim() == 3:  # of all experts, (experts, out, in)
+        elif parameter.dim() == 3:  # all experts (experts, out, in); filters (channels, 1, tokens)
             mean, deviation = 0, parameter.shape[2] ** -0.5
         elif name.endswith("bias"):
             # Where every product has one, larger ones would drown the tokens.
-            mean, deviation = 0, 0.1 if config.model_type in ("gpt2", "gpt_neox") else 0.5
+            mean, deviation = 0, (
+                0.1 if config.model_type in ("gpt2", "gpt_neox", "lfm2") else 0.5)
+        elif name == "model.embedding_norm.weight":  # convolutions amplify what rounding does
+            mean, deviation = 2, 0.3
         elif name in LAST_NORMS:  # logits of some units
             mean, deviation = 3, 0.3
-        elif name.endswith(("q_norm.weight", "k_norm.weight")):  # attention that tells tokens apart
+        elif name.endswith(HEAD_NORMS):  # attention that tells tokens apart
             mean, deviation = 1.25, 0.3
         else:
             mean, deviation = 1, 0.3
@@ -110,7 +114,8 @@ def make_case(options):
     """A model whose continuation is clear and of several ids (8, or fewer if 20 have less)."""
     n = options.get("n", 64)
     options = {key: value for key, value in options.items() if key not in ("old", "gguf", "n", "stacked")}
-    shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256)}.get(
+    shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256),
+             "lfm2": dict(max_position_embeddings=256, norm_eps=1e-6)}.get(
         options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
     config = AutoConfig.for_model(
         **{**shape, **options}, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2,
@@ -186,20 +191,28 @@ def write_gguf(model, path):
         "phi3": ("phi3", gguf.MODEL_ARCH.PHI3),
         "mixtral": ("llama", gguf.MODEL_ARCH.LLAMA),
         "qwen3_moe": ("qwen3moe", gguf.MODEL_ARCH.QWEN3MOE),
-        "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE)}[config.model_type]
+        "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE),
+        "lfm2": ("lfm2", gguf.MODEL_ARCH.LFM2)}[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(
-        4 * config.n_embd if architecture == "gpt2" else config.intermediate_size)
+        4 * config.n_embd if architecture == "gpt2" else
+        model.model.layers[0].feed_forward.w1.out_features if architecture == "lfm2" else
+        config.intermediate_size)
     if n_experts_of(config):
         writer.add_expert_count(n_experts_of(config))
         writer.add_expert_used_count(config.num_experts_per_tok)
     if architecture == "qwen3moe":
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    if architecture not in LAYER_NORMED:
+    if architecture == "lfm2":
+        writer.add_head_count_kv([config.num_key_value_heads if kind == "full_attention" else 0
+                                  for kind in config.layer_types])
+        writer.add_vocab_size(VOCABULARY)
+        writer.add_shortconv_l_cache(config.conv_L_cache)
+    elif architecture not in LAYER_NORMED:
         writer.add_head_count_kv(config.num_key_value_heads)
     if architecture == "gpt2":
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
@@ -253,7 +266,8 @@ def write_gguf(model, path):
     elif architecture not in LAYER_NORMED:
         writer.add_rope_freq_base(rope["rope_theta"])
     if architecture not in LAYER_NORMED:
-        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+        writer.add_layer_norm_rms_eps(
+            config.norm_eps if architecture == "lfm2" else config.rms_norm_eps)
     if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
@@ -287,6 +301,8 @@ def write_gguf(model, path):
             value = value + 1
         if architecture == "gpt2" and name.endswith(CONV1D):
             value = value.T
+        if name.endswith("conv.conv.weight"):
+            value = value.squeeze(1)
         if ".query_key_value." in name:
             value = parts_together(config, value)
         if name.endswith("experts.gate_up_proj"):

@@ -18,15 +18,51 @@ std::size_t KvShape::keys_at(int head) const {
   return static_cast<std::size_t>(head) * kernels::KvLayout{kind, head_dim}.block_bytes();
 }
 
-std::size_t CacheGroup::page_bytes() const { return layers.size() * shape.layer_bytes(); }
+std::size_t CacheGroup::layer_bytes() const {
+  if (has_keys(kind)) return shape.layer_bytes();
+  const std::size_t n_floats =
+      kind == CacheKind::state
+          ? static_cast<std::size_t>(recurrent.state_width)
+          : static_cast<std::size_t>(kInputNodes) * static_cast<std::size_t>(recurrent.input_width);
+  constexpr std::size_t kLine_bytes = 64;
+  return (n_floats * sizeof(float) + kLine_bytes - 1) / kLine_bytes * kLine_bytes;
+}
+
+namespace {
+
+// Adds a recurrent layer to the group of states and to that of inputs.
+void add_recurrent(const RecurrentShape& shape, int layer, std::vector<CacheGroup>& groups) {
+  if (groups.empty()) {
+    for (const CacheKind kind : {CacheKind::state, CacheKind::inputs}) {
+      groups.push_back({.kind = kind, .layers = {}, .shape = {}, .window = 0, .recurrent = shape});
+    }
+  }
+  const bool is_right =
+      shape.state_width > 0 && shape.input_width > 0 && shape.state_width % shape.input_width == 0;
+  if (!is_right || shape != groups.front().recurrent) {
+    throw Error(
+        "make cache", fmt::format("layer {}", layer),
+        "a state of whole inputs, as the first recurrent layer's",
+        fmt::format("{} and {} beside {} and {}", shape.state_width, shape.input_width,
+                    groups.front().recurrent.state_width, groups.front().recurrent.input_width));
+  }
+  for (CacheGroup& group : groups) group.layers.push_back(layer);
+}
+
+}  // namespace
 
 std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers,
                                           kernels::KvKind kind) {
   if (layers.empty()) throw Error("make cache", "layers", "at least one", "none");
   std::vector<CacheGroup> groups;
+  std::vector<CacheGroup> recurrent;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LayerCache& layer = layers[i];
-    if (layer.n_heads < 1 || layer.head_dim < 1 || layer.window < 0) {
+    if (layer.is_recurrent() && layer.n_heads == 0) {
+      add_recurrent(layer.recurrent, static_cast<int>(i), recurrent);
+      continue;
+    }
+    if (layer.is_recurrent() || layer.n_heads < 1 || layer.head_dim < 1 || layer.window < 0) {
       throw Error("make cache", fmt::format("layer {}", i),
                   "heads and elements from 1, a window from 0",
                   fmt::format("{}, {}, {}", layer.n_heads, layer.head_dim, layer.window));
@@ -42,8 +78,10 @@ std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers,
     groups.push_back({.kind = layer.window > 0 ? CacheKind::window : CacheKind::full,
                       .layers = {static_cast<int>(i)},
                       .shape = {.n_heads = layer.n_heads, .head_dim = layer.head_dim, .kind = kind},
-                      .window = layer.window});
+                      .window = layer.window,
+                      .recurrent = {}});
   }
+  groups.insert(groups.end(), recurrent.begin(), recurrent.end());
   return groups;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "model/cache/grow_ahead.h"
 #include "outrider/error.h"
@@ -32,18 +33,37 @@ KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::
         fmt::format("{}", most_bytes));
   }
   for (std::size_t group = 0; group < groups_.size(); ++group) {
+    const CacheKind kind = groups_[group].kind;
+    if (kind == CacheKind::state) state_group_ = static_cast<int>(group);
     std::size_t at_bytes = 0;
     for (const int layer : groups_[group].layers) {
-      places_[static_cast<std::size_t>(layer)] = {static_cast<int>(group), at_bytes};
-      at_bytes += groups_[group].shape.layer_bytes();
+      LayerPlace& place = places_[static_cast<std::size_t>(layer)];
+      if (kind == CacheKind::inputs) {
+        place.inputs_at_bytes = at_bytes;
+      } else {
+        place = {.group = static_cast<int>(group), .at_bytes = at_bytes};
+      }
+      at_bytes += groups_[group].layer_bytes();
     }
   }
 }
 
 std::size_t KvCache::token_bytes() const {
   std::size_t bytes = 0;
-  for (const CacheGroup& group : groups_) bytes += group.page_bytes();
+  for (const CacheGroup& group : groups_) {
+    if (has_keys(group.kind)) bytes += group.page_bytes();
+  }
   return bytes / kPageTokens;
+}
+
+std::size_t KvCache::state_bytes() const {
+  return state_group_ < 0 ? 0 : groups_[static_cast<std::size_t>(state_group_)].page_bytes();
+}
+
+std::size_t KvCache::input_bytes() const {
+  return state_group_ < 0
+             ? 0
+             : groups_[static_cast<std::size_t>(state_group_) + 1].page_bytes() / kInputNodes;
 }
 
 void KvCache::own(std::span<const SlotRange> ranges, std::string_view operation) {
@@ -69,21 +89,22 @@ void KvCache::find_steps(std::span<const SlotRange> ranges) {
   std::fill(n_needed_.begin(), n_needed_.end(), 0);
   std::size_t n_most = 0;
   for (const SlotRange& range : ranges) {
-    const std::size_t n_pages = pages_of(range.end);
+    const std::size_t n_pages = range.table->pages_for(range.end);
     range.table->reserve(n_pages);
-    n_most += n_pages - static_cast<std::size_t>(range.begin / kPageTokens);
+    n_most += n_pages - static_cast<std::size_t>(range.begin / range.table->page_slots());
   }
   reserve_ahead(steps_, n_most);
   for (const SlotRange& range : ranges) {
     PageTable& table = *range.table;
-    for (auto index = static_cast<std::size_t>(range.begin / kPageTokens);
-         index < pages_of(range.end); ++index) {
+    const int page_slots = table.page_slots();
+    for (auto index = static_cast<std::size_t>(range.begin / page_slots);
+         index < table.pages_for(range.end); ++index) {
       Step step{.table = &table, .index = index, .shared = kNoPage, .n_copied = 0, .page = kNoPage};
       if (index < table.n_pages()) {
         if (!pool_.is_shared(table.page(index))) continue;
         step.shared = table.page(index);
         step.n_copied =
-            std::clamp(range.n_used - static_cast<int>(index) * kPageTokens, 0, kPageTokens);
+            std::clamp(range.n_used - static_cast<int>(index) * page_slots, 0, page_slots);
         pool_.release(step.shared);
       }
       ++n_needed_[static_cast<std::size_t>(table.group())];
@@ -94,7 +115,8 @@ void KvCache::find_steps(std::span<const SlotRange> ranges) {
 
 int KvCache::n_pages_to_own(const PageTable& table, int begin, int end) const {
   int n_pages = 0;
-  for (auto index = static_cast<std::size_t>(begin / kPageTokens); index < pages_of(end); ++index) {
+  for (auto index = static_cast<std::size_t>(begin / table.page_slots());
+       index < table.pages_for(end); ++index) {
     if (index >= table.n_pages() || pool_.is_shared(table.page(index))) ++n_pages;
   }
   return n_pages;
@@ -109,6 +131,17 @@ void KvCache::acquire_pages(std::string_view operation) {
                             pool_.used_bytes(), n_more));
   }
   for (Step& step : steps_) step.page = acquire(step.table->group());
+}
+
+PageId KvCache::try_acquire(int group) noexcept {
+  std::fill(n_needed_.begin(), n_needed_.end(), 0);
+  n_needed_[static_cast<std::size_t>(group)] = 1;
+  if (!pool_.fits(n_needed_)) return kNoPage;
+  try {
+    return acquire(group);
+  } catch (const std::exception&) {
+    return kNoPage;
+  }
 }
 
 PageId KvCache::acquire(int group) {

@@ -39,11 +39,19 @@ class KvCache {
   }
   // Keys and values of one token in all layers, with what blocks are padded with.
   std::size_t token_bytes() const;
+  // Of recurrent layers, all of them: the state of a sequence at one token, and the inputs of one
+  // pending node. 0 where there are none.
+  std::size_t state_bytes() const;
+  std::size_t input_bytes() const;
+  // The group of states, or -1; that of inputs is the next one.
+  int state_group() const { return state_group_; }
 
-  // Where a layer stands: in pages of that group, so many bytes from their beginning.
+  // Where a layer stands: in pages of that group, so many bytes from their beginning. Of a
+  // recurrent layer: its state, and its inputs in pages of the next group.
   struct LayerPlace {
     int group;
     std::size_t at_bytes;
+    std::size_t inputs_at_bytes = 0;
   };
   const LayerPlace& place(int layer) const { return places_[static_cast<std::size_t>(layer)]; }
 
@@ -57,6 +65,9 @@ class KvCache {
   // operation and what was needed) where the budget does not hold them, or std::bad_alloc, and
   // nothing has changed then. No two ranges are of one table.
   void own(std::span<const SlotRange> ranges, std::string_view operation);
+  // A page of the group, with one user and undefined contents, if the budget and the system's
+  // memory hold it; else kNoPage. Does not throw.
+  PageId try_acquire(int group) noexcept;
   // How many pages own() would come by for these slots of a table; of a page that several of its
   // ranges share, each counts one.
   int n_pages_to_own(const PageTable& table, int begin, int end) const;
@@ -82,6 +93,7 @@ class KvCache {
 
   std::vector<CacheGroup> groups_;
   std::vector<LayerPlace> places_;  // (n_layers)
+  int state_group_ = -1;
   PagePool pool_;
   PageStore store_;
 

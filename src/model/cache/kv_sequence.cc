@@ -17,9 +17,12 @@ int first_read(int n, int window) { return std::max(n - window + 1, 0); }
 }  // namespace
 
 KvSequence::KvSequence(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {
-  const auto n_groups = static_cast<int>(cache_->groups().size());
   tables_.reserve(cache_->groups().size());
-  for (int group = 0; group < n_groups; ++group) tables_.emplace_back(cache_->pool(), group);
+  for (const CacheGroup& group : cache_->groups()) {
+    if (!has_keys(group.kind)) break;
+    tables_.emplace_back(cache_->pool(), static_cast<int>(tables_.size()));
+  }
+  if (cache_->state_group() >= 0) recurrent_.emplace(*cache_);
 }
 
 void KvSequence::expect(int n_slots) {
@@ -42,13 +45,34 @@ void KvSequence::reserve(std::span<const Reservation> reservations) {
     for (PageTable& table : sequence->tables_) {
       ranges.push_back({&table, n_slots, n_slots + n_new, n_slots});
     }
+    if (sequence->recurrent_) {
+      sequence->recurrent_->add_ranges(sequence->n_pending(), n_new, ranges);
+    }
   }
-  cache.own(ranges, "forward");
+  own(cache, reservations, "forward");
+  for (const auto& [sequence, n_new] : reservations) {
+    if (sequence->recurrent_) sequence->recurrent_->begin();
+  }
+}
+
+void KvSequence::own(KvCache& cache, std::span<const Reservation> sequences,
+                     const char* operation) {
+  try {
+    cache.own(cache.ranges(), operation);
+  } catch (const Error&) {
+    bool any = false;
+    for (const auto& [sequence, n_new] : sequences) {
+      any |= sequence->recurrent_ && sequence->recurrent_->drop_snapshots();
+    }
+    if (!any) throw;
+    cache.own(cache.ranges(), operation);
+  }
 }
 
 bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
   std::vector<int>& n_needed = cache.n_needed();
   std::fill(n_needed.begin(), n_needed.end(), 0);
+  std::size_t n_snapshot_bytes = 0;
   for (const SequenceGrowth& growth : growths) {
     const auto& sequence = static_cast<const KvSequence&>(*growth.sequence);
     const int n_slots = sequence.tree_.n_slots();
@@ -56,8 +80,11 @@ bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
       n_needed[static_cast<std::size_t>(table.group())] +=
           cache.n_pages_to_own(table, n_slots, n_slots + growth.n_tokens);
     }
+    if (!sequence.recurrent_) continue;
+    sequence.recurrent_->count_pages(sequence.n_pending(), growth.n_tokens, n_needed);
+    n_snapshot_bytes += sequence.recurrent_->snapshot_bytes();
   }
-  return cache.pool().fits(n_needed);
+  return cache.pool().fits(n_needed, n_snapshot_bytes);
 }
 
 void KvSequence::chunks(int layer, std::span<const void*> chunks) const {
@@ -72,15 +99,20 @@ void KvSequence::chunks(int layer, std::span<const void*> chunks) const {
 void KvSequence::keep(std::span<const int> path) {
   const std::span<const SlotMove> moves = tree_.moves_to_keep(path);
   const int n_kept = tree_.n_kept() + static_cast<int>(path.size());
+  std::vector<SlotRange>& ranges = cache_->ranges();
+  ranges.clear();
   if (!moves.empty()) {
-    std::vector<SlotRange>& ranges = cache_->ranges();
-    ranges.clear();
     for (PageTable& table : tables_) {
       ranges.push_back({&table, moves.front().to, n_kept, tree_.n_slots()});
     }
-    cache_->own(ranges, "keep");
+  }
+  if (recurrent_ && !path.empty()) recurrent_->add_state_range(ranges);
+  if (!ranges.empty()) {
+    const Reservation self{this, 0};
+    own(*cache_, {&self, 1}, "keep");
     for (const PageTable& table : tables_) cache_->store().move_slots(table, moves);
   }
+  if (recurrent_) recurrent_->keep(path, tree_.n_kept());
   tree_.keep(static_cast<int>(path.size()));
   drop_unread_pages();
 }
@@ -90,13 +122,15 @@ int KvSequence::rewind(int n_tokens) {
     throw Error("rewind", "sequence", fmt::format("0 to {} tokens", n_kept()),
                 fmt::format("{}", n_tokens));
   }
+  if (recurrent_) n_tokens = recurrent_->reachable(n_tokens, n_kept());
   const std::span<const CacheGroup> groups = cache_->groups();
-  for (std::size_t group = 0; group < groups.size(); ++group) {
+  for (std::size_t group = 0; group < tables_.size(); ++group) {
     // Pages in front are gone for good, and so is the place for whatever stood in them: where too
     // few are left behind them, no position before n_tokens would do either, but the beginning.
     const int first_slot = tables_[group].first_slot();
     if (first_slot > 0 && first_read(n_tokens, groups[group].window) < first_slot) n_tokens = 0;
   }
+  if (recurrent_) recurrent_->rewind(n_tokens, n_kept());
   tree_.rewind(n_tokens);
   drop_unread_pages();
   return n_tokens;
@@ -107,6 +141,8 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
   copy->tree_ = tree_.fork();
   copy->tables_.clear();
   for (const PageTable& table : tables_) copy->tables_.push_back(table.fork(n_kept()));
+  copy->recurrent_.reset();
+  if (recurrent_) copy->recurrent_.emplace(recurrent_->fork());
   copy->skipped_layers_ = skipped_layers_;
   copy->prompt_length_ = prompt_length_;
   return copy;
@@ -116,7 +152,7 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
 // here on reads, nor one from kRewindTokens before.
 void KvSequence::drop_unread_pages() {
   const std::span<const CacheGroup> groups = cache_->groups();
-  for (std::size_t group = 0; group < groups.size(); ++group) {
+  for (std::size_t group = 0; group < tables_.size(); ++group) {
     tables_[group].drop_beyond(n_kept());
     if (groups[group].kind != CacheKind::window) continue;
     tables_[group].drop_before(
@@ -134,7 +170,8 @@ struct SavedHead {
 
 }  // namespace
 
-// A head; for each group its number of pages that are gone, and its pages.
+// A head; for each group with keys its number of pages that are gone, and its pages; what recurrent
+// layers keep.
 void KvSequence::save(const ByteSink& write) const {
   if (n_pending() > 0 || !skipped_layers_.empty()) {
     throw Error("save sequence", "tokens", "kept ones of the whole model",
@@ -153,6 +190,7 @@ void KvSequence::save(const ByteSink& write) const {
       write(bytes);
     }
   }
+  if (recurrent_) recurrent_->save(n_kept(), write);
 }
 
 void KvSequence::load(int n_tokens, const ByteSource& read) {
@@ -188,6 +226,7 @@ void KvSequence::load(int n_tokens, const ByteSource& read) {
       cache_->store().write_page(table.group(), table.page(i), bytes);
     }
   }
+  if (recurrent_) recurrent_->load(head.n_kept, read);
 }
 
 }  // namespace outrider

@@ -1,4 +1,5 @@
-// One sequence of a model: the tree of its tokens, and a table of pages for each group of layers.
+// One sequence of a model: the tree of its tokens, a table of pages for each group of layers that
+// have keys, and what recurrent layers keep (recurrent_part.h).
 //
 // Slots are numbered as TokenTree says. Pages are shared between forks; whoever writes to a shared
 // page takes a copy of it first. Pages are taken when slots are reserved, and given up when no
@@ -15,12 +16,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "model/cache/cache_group.h"
 #include "model/cache/kv_cache.h"
 #include "model/cache/page_table.h"
+#include "model/cache/recurrent_part.h"
 #include "model/cache/token_tree.h"
 #include "model/language_model.h"
 
@@ -38,13 +41,14 @@ class KvSequence final : public Sequence {
   int n_kept() const override { return tree_.n_kept(); }
   int n_pending() const override { return tree_.n_pending(); }
   void keep(std::span<const int> path) override;
-  // Where every window still holds what a query behind n_tokens reads, n_tokens; else 0.
+  // Where every window still holds what a query behind n_tokens reads, n_tokens; else 0. With
+  // recurrent layers: as many of these as a state is there for (StateSnapshots).
   int rewind(int n_tokens) override;
   std::unique_ptr<Sequence> fork() const override;
 
-  // The kept tokens' keys and values as bytes, in pieces: what is undefined in memory is 0 there,
-  // so that equal sequences have equal bytes. Throws Error where a node is pending or layers were
-  // skipped, and what `write` throws.
+  // The kept tokens' keys, values and states as bytes, in pieces: what is undefined in memory is 0
+  // there, so that equal sequences have equal bytes. Throws Error where a node is pending or layers
+  // were skipped, and what `write` throws.
   void save(const ByteSink& write) const;
   // Of a sequence that is empty: `read` fills each piece. Throws Error where these cannot be a
   // sequence of so many tokens of this cache, or where its memory is used up, and what `read`
@@ -104,15 +108,23 @@ class KvSequence final : public Sequence {
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages() const { return tables_.front().n_pages(); }
 
+  // In a recurrent layer, the inputs of a pending node (input_width) and the state at the last kept
+  // token (state_width).
+  float* inputs(int node, int layer) const { return recurrent_->inputs(node, layer); }
+  const float* state(int layer) const { return recurrent_->state(layer); }
+
  private:
   void drop_unread_pages();
+  // own() of the cache's ranges; where memory is used up, without these sequences' snapshots.
+  static void own(KvCache& cache, std::span<const Reservation> sequences, const char* operation);
   int n_slots_in(std::size_t page) const {
     return std::min(n_kept() - static_cast<int>(page) * kPageTokens, kPageTokens);
   }
 
   std::shared_ptr<KvCache> cache_;  // outlives the tables
   TokenTree tree_;
-  std::vector<PageTable> tables_;  // (n_groups)
+  std::vector<PageTable> tables_;  // one for each group that has keys: the first groups
+  std::optional<RecurrentPart> recurrent_;
   std::vector<int> skipped_layers_;
   int prompt_length_ = 0;
 };

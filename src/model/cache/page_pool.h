@@ -34,9 +34,10 @@ class PagePool {
   std::size_t most_bytes() const { return most_bytes_; }
   // Of so many pages of each group (n_groups).
   std::size_t bytes_of(std::span<const int> n_pages) const;
-  // So many pages of each group could be acquired now.
-  bool fits(std::span<const int> n_pages) const {
-    return bytes_of(n_pages) <= most_bytes_ - used_bytes_;
+  // So many pages of each group could be acquired now, or once n_released_bytes of the used ones
+  // are released.
+  bool fits(std::span<const int> n_pages, std::size_t n_released_bytes = 0) const {
+    return bytes_of(n_pages) <= most_bytes_ - (used_bytes_ - n_released_bytes);
   }
 
   // A page that has to become bare before acquire(group), or kNoPage once none has to. The page is

@@ -27,7 +27,8 @@ void for_blocks(const KvShape& shape, const UseKeys& use_keys, const UseValues& 
 
 PageStore::PageStore(std::span<const CacheGroup> groups) {
   for (const CacheGroup& group : groups) {
-    groups_.push_back({.n_layers = static_cast<int>(group.layers.size()),
+    groups_.push_back({.has_keys = has_keys(group.kind),
+                       .n_layers = static_cast<int>(group.layers.size()),
                        .shape = group.shape,
                        .page_bytes = group.page_bytes()});
   }
@@ -67,6 +68,10 @@ void PageStore::copy_first_slots(int group, PageId from, PageId to, int n) {
   const Group& its = groups_[static_cast<std::size_t>(group)];
   const std::byte* source = bytes(from);
   std::byte* target = bytes(to);
+  if (!its.has_keys) {
+    if (n > 0) std::copy_n(source, its.page_bytes, target);
+    return;
+  }
   for (int layer = 0; layer < its.n_layers; ++layer) {
     for_blocks(
         its.shape,
@@ -98,6 +103,10 @@ void PageStore::read_first_slots(int group, PageId from, int n, std::span<std::b
     source += its.shape.layer_bytes();
     target += its.shape.layer_bytes();
   }
+}
+
+void PageStore::clear_page(int group, PageId page) {
+  std::fill_n(bytes(page), page_bytes(group), std::byte{0});
 }
 
 void PageStore::write_page(int group, PageId to, std::span<const std::byte> page) {

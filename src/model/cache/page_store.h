@@ -35,7 +35,8 @@ class PageStore {
   // page_bytes() of its group, once provided.
   std::byte* bytes(PageId page) const { return addresses_[static_cast<std::size_t>(page)]; }
 
-  // The first n slots of one page into another, both of the group.
+  // The first n slots of one page into another, both of the group. Of groups without keys the whole
+  // page, unless n is 0.
   void copy_first_slots(int group, PageId from, PageId to, int n);
   // The first n slots of a page as bytes (page_bytes() of its group), zeros behind them; and back:
   // write_page() takes whole pages.
@@ -44,11 +45,14 @@ class PageStore {
   std::size_t page_bytes(int group) const {
     return groups_[static_cast<std::size_t>(group)].page_bytes;
   }
+  // All of a page becomes 0.
+  void clear_page(int group, PageId page);
   // Moves keys and values of all layers of the table's group, in order.
   void move_slots(const PageTable& table, std::span<const SlotMove> moves);
 
  private:
   struct Group {
+    bool has_keys;
     int n_layers;
     KvShape shape;
     std::size_t page_bytes;

@@ -10,12 +10,13 @@ namespace outrider {
 PageTable::PageTable(PageTable&& other) noexcept
     : pool_(other.pool_),
       group_(other.group_),
+      page_slots_(other.page_slots_),
       first_(std::exchange(other.first_, 0)),
       pages_(std::exchange(other.pages_, {})) {}
 
 PageTable PageTable::fork(int n_slots) const {
-  PageTable copy(*pool_, group_);
-  const std::size_t n = pages_of(n_slots);
+  PageTable copy(*pool_, group_, page_slots_);
+  const std::size_t n = pages_for(n_slots);
   copy.first_ = std::min(first_, n);
   copy.pages_.assign(pages_.begin(), pages_.begin() + static_cast<std::ptrdiff_t>(n));
   for (std::size_t i = copy.first_; i < n; ++i) pool_->share(pages_[i]);
@@ -38,7 +39,7 @@ void PageTable::put(std::size_t index, PageId page) {
 }
 
 void PageTable::drop_beyond(int n_slots) {
-  const std::size_t n = pages_of(n_slots);
+  const std::size_t n = pages_for(n_slots);
   while (pages_.size() > n) {
     if (pages_.size() > first_) pool_->release(pages_.back());
     pages_.pop_back();
@@ -48,7 +49,7 @@ void PageTable::drop_beyond(int n_slots) {
 
 void PageTable::drop_before(int slot) {
   const std::size_t n =
-      std::min(static_cast<std::size_t>(std::max(slot, 0) / kPageTokens), pages_.size());
+      std::min(static_cast<std::size_t>(std::max(slot, 0) / page_slots_), pages_.size());
   for (; first_ < n; ++first_) pool_->release(std::exchange(pages_[first_], kNoPage));
 }
 

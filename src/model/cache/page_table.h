@@ -1,4 +1,4 @@
-// The pages of one sequence in one group: page i holds slots i * kPageTokens and on. No bytes.
+// The pages of one sequence in one group: page i holds slots i * page_slots() and on. No bytes.
 //
 // Pages in front may be gone (a window has left them behind): their entries are kNoPage. All later
 // ones are there. The pool outlives the table. Not thread-safe.
@@ -14,14 +14,15 @@
 
 namespace outrider {
 
-// Pages that so many slots take.
+// Pages that so many slots of keys and values take.
 constexpr std::size_t pages_of(int n_slots) {
   return static_cast<std::size_t>((n_slots + kPageTokens - 1) / kPageTokens);
 }
 
 class PageTable {
  public:
-  PageTable(PagePool& pool, int group) : pool_(&pool), group_(group) {}
+  PageTable(PagePool& pool, int group, int page_slots = kPageTokens)
+      : pool_(&pool), group_(group), page_slots_(page_slots) {}
   ~PageTable() { drop_beyond(0); }
   PageTable(PageTable&& other) noexcept;
   PageTable& operator=(PageTable&&) = delete;
@@ -32,11 +33,16 @@ class PageTable {
   PageTable fork(int n_slots) const;
 
   int group() const { return group_; }
+  int page_slots() const { return page_slots_; }
+  // Pages that so many slots take.
+  std::size_t pages_for(int n_slots) const {
+    return static_cast<std::size_t>((n_slots + page_slots_ - 1) / page_slots_);
+  }
   std::size_t n_pages() const { return pages_.size(); }  // those that are gone among them
   PageId page(std::size_t index) const { return pages_[index]; }
-  PageId page_of(int slot) const { return pages_[static_cast<std::size_t>(slot / kPageTokens)]; }
+  PageId page_of(int slot) const { return pages_[static_cast<std::size_t>(slot / page_slots_)]; }
   // The first slot whose page is there, if any is.
-  int first_slot() const { return static_cast<int>(first_) * kPageTokens; }
+  int first_slot() const { return static_cast<int>(first_) * page_slots_; }
 
   // Of an empty table: so many pages in front are gone.
   void begin_at(std::size_t n_gone);
@@ -53,6 +59,7 @@ class PageTable {
  private:
   PagePool* pool_;
   int group_;
+  int page_slots_;
   std::size_t first_ = 0;  // entries before it are kNoPage, others are pages
   std::vector<PageId> pages_;
 };

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "model/cache/cache_group.h"
 #include "model/config.h"
 #include "model/load/layer_loader.h"
 #include "model/logit_form.h"
@@ -24,6 +25,12 @@ struct DecoderNames {
   const char* optional_prefix = nullptr;
 };
 
+// The recurrent layers of a model, and what each of them keeps.
+struct RecurrentLayers {
+  int n = 0;
+  RecurrentShape shape = {};
+};
+
 // One model of a family: what its configuration says. Immutable.
 class Family {
  public:
@@ -37,6 +44,7 @@ class Family {
   virtual float embedding_scale() const { return 1; }
   // What the products with the output matrix become.
   virtual LogitForm logit_form() const { return {}; }
+  virtual RecurrentLayers recurrent_layers() const { return {}; }
 
   virtual DecoderNames names() const { return {}; }
 

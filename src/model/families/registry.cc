@@ -14,6 +14,7 @@
 #include "model/families/gpt2.h"
 #include "model/families/gpt_neox.h"
 #include "model/families/granite.h"
+#include "model/families/lfm2.h"
 #include "model/families/llama.h"
 #include "model/families/ministral3.h"
 #include "model/families/mistral.h"
@@ -60,6 +61,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"OlmoeForCausalLM", "olmoe", "olmoe", read<Olmoe>},
     {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
+    {"Lfm2ForCausalLM", "lfm2", "lfm2", read<Lfm2>},
     {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},
     {"GPTNeoXForCausalLM", "gpt_neox", "gptneox", read<GptNeoX>},
 };

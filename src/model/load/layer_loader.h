@@ -38,6 +38,14 @@ class LayerLoader {
                               int k, const StoredRows& rows = {}) {
     return loader_.stacked(full(name) + ending, n, n_stored, k, rows);
   }
+  std::vector<float> bias(const TensorName& name, int n) const {
+    return loader_.vector(full(name) + ".bias", n);
+  }
+  // A convolution's weights, one filter of n_taps a channel, as (n_taps, n_channels). Stored
+  // (n_channels, 1, n_taps), by GGUF without the 1.
+  std::vector<float> filter(const TensorName& name, int n_channels, int n_taps) const {
+    return loader_.filter(full(name) + ".weight", n_channels, n_taps);
+  }
   // A norm that removes the mean, (width), with its bias.
   Norm layer_norm(const TensorName& name, int width, float epsilon) const {
     return {.weight = vector(name, width),

@@ -58,6 +58,21 @@ struct Attention {
 };
 inline constexpr int kNoRope = -1;
 
+// A gated convolution over the last tokens, channel by channel (LFM2, Liquid AI 2025). The input
+// product gives b, c and x side by side, each (width); of u = b * x of this token and those before
+// it, with 0 before the text, y = c * (sum over t of weight[t] u[t] + bias), the oldest token first
+// in the sum; Wout y is what the layer adds.
+struct ShortConvolution {
+  int n_taps = 0;             // tokens that it reads, its own included; 2 to kMostTaps
+  std::vector<float> weight;  // (n_taps, width), of the oldest token first
+  std::vector<float> bias;    // (width), or empty
+  Linear input;               // (3 * width, dim)
+  Linear output;              // (dim, width)
+
+  static constexpr int kMostTaps = 32;  // published models have 3
+  int width() const { return output.matrix.k(); }
+};
+
 // Wdown (activation(Wgate x) * Wup x) (Shazeer 2020).
 struct GatedMlp {
   Activation activation = Activation::silu;
@@ -96,10 +111,12 @@ struct Experts {
 // Twice as many as any model has.
 inline constexpr int kMostExperts = 1024;
 
-// One decoder layer. A family uses the norms and the one of the MLPs that it has.
+// One decoder layer. A family uses the norms, the one of attention and convolution, and the one of
+// the MLPs that it has.
 struct DecoderLayer {
-  Norm before_attention;
+  Norm before_attention;  // or before the convolution
   Attention attention;
+  ShortConvolution convolution;
   Norm after_attention;  // of what attention adds to the stream
   Norm before_mlp;
   GatedMlp mlp;
@@ -112,8 +129,9 @@ struct DecoderLayer {
 template <typename Layer, typename Use>
 void for_each_linear(Layer& layer, const Use& use) {
   for (auto* linear : {&layer.attention.query, &layer.attention.key, &layer.attention.value,
-                       &layer.attention.output, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down,
-                       &layer.plain_mlp.up, &layer.plain_mlp.down}) {
+                       &layer.attention.output, &layer.convolution.input, &layer.convolution.output,
+                       &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down, &layer.plain_mlp.up,
+                       &layer.plain_mlp.down}) {
     if (!linear->empty()) use(*linear);
   }
 }

@@ -128,6 +128,17 @@ struct Attend {
   int cache_layer = 0;
 };
 
+// One token of a recurrent layer, for every row: from the sequence's state at its last kept token
+// and the inputs of the row's ancestors, which are pending nodes. The row's own inputs stay with
+// its node; the state stays as it is. A row's `to`, and the forms that products read. The rows of a
+// group of columns are one thread's, in order. By groups.
+struct Recur {
+  Rows from;  // what the convolution's input product gives
+  Rows to;    // (convolution->width())
+  const ShortConvolution* convolution = nullptr;
+  int cache_layer = 0;
+};
+
 // The forms of finished rows that products read. By groups.
 struct Prepare {
   Rows rows;
@@ -170,8 +181,8 @@ struct SoftCap {
 
 struct Op {
   std::variant<op::Embed, op::Angles, op::Normalise, op::Multiply, op::PlaceHeads, op::Attend,
-               op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap, op::Route,
-               op::MultiplyExperts, op::SumExperts>
+               op::Recur, op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap,
+               op::Route, op::MultiplyExperts, op::SumExperts>
       what;
   int layer = -1;       // the decoder layer that the op belongs to, or -1
   bool output = false;  // makes logits: left out where no row is asked for
@@ -189,16 +200,24 @@ struct PassList {
   std::vector<Op> ops;
   std::vector<Buffer> buffers;
   std::vector<RopeTable> ropes;
-  std::vector<LayerCache> caches;  // of each attention, in order
+  std::vector<LayerCache> caches;  // of each attention and each recurrent layer, in order
   int n_layers = 0;
 };
 
 // Buffers that no family names: each table's angles, the KV cache as one; the experts of each row
-// with their weights, and which slots these are.
+// with their weights, and which slots these are; and as another what recurrent layers keep.
 inline constexpr int kAnglesBuffer = -2;
 inline constexpr int kCacheBuffer = -3;
 inline constexpr int kRoutesBuffer = -5;  // -4: kLogits (pass_builder.h)
 inline constexpr int kSlotsBuffer = -6;
+inline constexpr int kStateBuffer = -7;
+
+// What such a convolution keeps: the products of the tokens before the next one.
+constexpr RecurrentShape shape_of_convolution(int width, int n_taps) {
+  return {.recurrence = Recurrence::convolution,
+          .state_width = (n_taps - 1) * width,
+          .input_width = width};
+}
 
 // use(buffer, sharing, writes) for everything the op reads and writes.
 template <typename Use>
@@ -242,6 +261,11 @@ void for_each_access(const Op& op, const Use& use) {
       read(op.query, Sharing::heads);
       use(kCacheBuffer, Sharing::heads, false);
       write(op.to, Sharing::heads);
+    }
+    void operator()(const op::Recur& op) const {
+      write(op.from, Sharing::groups);  // its bias is added in place
+      use(kStateBuffer, Sharing::groups, true);
+      write(op.to, Sharing::groups);
     }
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {

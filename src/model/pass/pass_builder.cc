@@ -14,6 +14,8 @@ enum Role {
   kKey,
   kValue,
   kAttended,
+  kGatedInputs,
+  kConvolved,
   kBranch,
   kGate,
   kUp,
@@ -122,7 +124,8 @@ void PassBuilder::norm_in_place(const Rows& rows, const std::vector<float>& bias
 int PassBuilder::add_cache(const Attention& attention) {
   list_.caches.push_back({.n_heads = attention.n_kv_heads,
                           .head_dim = attention.head_dim,
-                          .window = attention.window});
+                          .window = attention.window,
+                          .recurrent = {}});
   return static_cast<int>(list_.caches.size()) - 1;
 }
 
@@ -163,6 +166,20 @@ void PassBuilder::keys_and_values(const Rows& read, const Attention& attention) 
                         .value = value,
                         .attention = &attention,
                         .cache_layer = cache_layer});
+}
+
+Rows PassBuilder::short_convolution(const Rows& read, const ShortConvolution& convolution) {
+  const int width = convolution.width();
+  Rows gated = scratch(kGatedInputs, 3 * width);
+  const Rows convolved = scratch(kConvolved, width);
+  list_.caches.push_back({.recurrent = shape_of_convolution(width, convolution.n_taps)});
+  multiply(read, {{&convolution.input.matrix, gated}});
+  gated.bias = &convolution.input.bias;
+  append(op::Recur{.from = gated,
+                   .to = convolved,
+                   .convolution = &convolution,
+                   .cache_layer = static_cast<int>(list_.caches.size()) - 1});
+  return linear(convolved, convolution.output);
 }
 
 Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {

@@ -53,6 +53,7 @@ class PassBuilder {
   Rows attention(const Rows& read, const Attention& attention);
   // The keys and values of such a layer alone, into the KV cache: rows that later ones read.
   void keys_and_values(const Rows& read, const Attention& attention);
+  Rows short_convolution(const Rows& read, const ShortConvolution& convolution);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   Rows experts(const Rows& read, const Experts& experts);

@@ -25,12 +25,14 @@ const op::Attend* first_attention(const PassList& list) {
 std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
   if (list.caches.empty()) return nullptr;
   // AttentionWork has room for one form of heads.
-  const LayerCache& first = list.caches.front();
+  const LayerCache* first = nullptr;
   for (const LayerCache& cache : list.caches) {
-    if (cache.n_heads == first.n_heads && cache.head_dim == first.head_dim) continue;
+    if (cache.is_recurrent()) continue;
+    if (first == nullptr) first = &cache;
+    if (cache.n_heads == first->n_heads && cache.head_dim == first->head_dim) continue;
     throw Error("load model", "layers", "key-value heads of one number and size in all layers",
                 fmt::format("{} of {} beside {} of {}", cache.n_heads, cache.head_dim,
-                            first.n_heads, first.head_dim));
+                            first->n_heads, first->head_dim));
   }
   return std::make_shared<KvCache>(list.caches, machine.kv, machine.most_cache_bytes);
 }
@@ -56,7 +58,7 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
       least_share_ns_(kLeastShare_ns),
       buffers_(list_.buffers.size()) {
   if (const op::Attend* attend = first_attention(list_)) {
-    const KvShape& shape = cache_->shape(0);
+    const KvShape& shape = cache_->shape(attend->cache_layer);
     if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
       throw UsageError("load model", "kv int8",
                        fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),

@@ -85,6 +85,14 @@ class CpuPass {
   std::int64_t kv_bytes_per_token() const {
     return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->token_bytes());
   }
+  // Of a model with recurrent layers: a sequence's state at one token, and what one pending node
+  // keeps beside it. 0 of others.
+  std::int64_t state_bytes() const {
+    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->state_bytes());
+  }
+  std::int64_t input_bytes() const {
+    return cache_ == nullptr ? 0 : static_cast<std::int64_t>(cache_->input_bytes());
+  }
   kernels::KvKind kv() const { return machine_.kv; }
   const PassList& list() const { return list_; }
   // Of the last pass: experts that some row used, of a layer with experts on average; 0 where there

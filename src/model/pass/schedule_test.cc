@@ -113,8 +113,9 @@ void expect_needed_barriers(const LanguageModel& model) {
 
 TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
   expect_needed_barriers(*tiny_model(3, WeightKind::int8));
-  // Positions that are added, a plain MLP; a norm that is kept aside; experts in some layers.
-  for (const char* name : {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed"}) {
+  // Positions that are added, a plain MLP; a norm that is kept aside; experts in some layers;
+  // recurrent layers.
+  for (const char* name : {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed", "lfm2_untied"}) {
     SCOPED_TRACE(name);
     const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
     expect_needed_barriers(*load_model(path, {.weights = WeightKind::int8, .n_threads = 1}));

@@ -95,8 +95,10 @@ std::uint64_t kv_memory(const ServedModel& model) {
 // Before anything gives way to a text that the KV cache could never hold.
 void require_memory(const ServedModel& model, std::size_t n_tokens) {
   constexpr std::size_t kPage = 64;  // pages hold so many
+  const ModelSummary& summary = model.model().summary();
   const std::uint64_t need = (n_tokens + kPage - 1) / kPage * kPage *
-                             static_cast<std::uint64_t>(model.model().summary().kv_bytes_per_token);
+                                 static_cast<std::uint64_t>(summary.kv_bytes_per_token) +
+                             static_cast<std::uint64_t>(summary.state_bytes);
   if (kv_memory(model) == 0 || need <= kv_memory(model)) return;
   throw ApiError(400,
                  fmt::format("input: expected texts that take at most {} bytes of KV cache "

@@ -1,0 +1,181 @@
+// Drafted texts of a target with recurrent layers (LFM2) have the bits of plain ones, whatever
+// drafts, whatever shape a draft has, and in whatever batch; so have texts that such a model drafts
+// for another, and texts that gave up their memory and were run again.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/batch.h"
+#include "outrider/generate.h"
+#include "outrider/model.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_heads.h"
+
+namespace outrider {
+namespace {
+
+using testing::golden_directory;
+
+std::string model_file(const char* name) {
+  return (golden_directory(name) / "model.gguf").string();
+}
+
+struct Drafting {
+  std::string drafter;
+  std::string tree;
+};
+
+GenerateResult generate(const std::shared_ptr<const Model>& target,
+                        const std::vector<TokenId>& prompt, double temperature,
+                        const SpeculationOptions& speculation) {
+  Generator generator(target, speculation);
+  const GenerateRequest request = {.prompt = prompt,
+                                   .options = {.max_tokens = 60,
+                                               .sampling = {.temperature = temperature},
+                                               .seed = 7,
+                                               .ignore_eos = true,
+                                               .keep_logits = true}};
+  return std::move(generator.generate({&request, 1}).at(0));
+}
+
+class RecurrentDrafts : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
+  const testing::GoldenModel golden("lfm2_tied");
+  testing::TinyShape shape;  // the target's
+  shape.vocabulary_size = 97;
+  shape.dim = 24;
+  shape.n_heads = 3;
+  shape.n_kv_heads = 1;
+  shape.head_dim = 8;
+  shape.hidden_dim = 36;
+  const testing::TemporaryDirectory heads;
+  testing::write_eagle_head(shape, heads.path() / "eagle");
+  const std::string itself = "model:" + model_file("lfm2_tied");
+  std::vector<Drafting> drafters = {
+      {itself + ",weights=int4", "widths:3,2,1"},
+      {itself, "dynamic:total=25,depth=5,topk=5"},
+      {"model:" + model_file("qwen3_tied"), "widths:4,2,2"},
+      {"suffix", ""},
+      {"suffix", "chain:length=5"},
+      {"ngram", "chain:length=4"},
+      {"layerskip:layers=3", "chain:length=3"},
+      {"layerskip:skip=1", "widths:3,2,1"},
+      {"lookahead", ""},
+      {"recycling", ""},
+      {"staged:" + itself + "+suffix", "chain:length=4"},
+      {"merge:suffix+" + itself, "widths:2,2"},
+      {"eagle:" + (heads.path() / "eagle").string(), "widths:2,2"},
+  };
+  for (int length = 1; length <= 8; ++length) {
+    drafters.push_back({itself + ",weights=int4", fmt::format("chain:length={}", length)});
+  }
+  const auto target =
+      Model::load(golden.directory / "model.gguf", {.weights = GetParam(), .threads = 2});
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateResult plain = generate(target, golden.ids, temperature, {});
+    if (temperature == 0 && std::string(GetParam()) == "f32") {
+      EXPECT_EQ(std::vector(plain.ids.begin(), plain.ids.begin() + 32), golden.greedy);
+    }
+    std::int64_t n_accepted = 0;
+    std::int64_t n_drafted = 0;
+    for (const auto& [drafter, tree] : drafters) {
+      SCOPED_TRACE(drafter + " " + tree);
+      const std::string verify = temperature == 0 ? "exact" : "coupled";
+      const GenerateResult drafted =
+          generate(target, golden.ids, temperature,
+                   {.drafter = drafter, .tree = tree, .verify = verify, .adaptive = false});
+      EXPECT_EQ(drafted.ids, plain.ids);
+      EXPECT_EQ(drafted.logits, plain.logits);
+      n_accepted += drafted.statistics.accepted;
+      n_drafted += drafted.statistics.drafted;
+    }
+    EXPECT_GT(n_accepted, 0);
+    EXPECT_GT(n_drafted, n_accepted);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Weights, RecurrentDrafts, ::testing::Values("f32", "bf16", "int8", "int4"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(RecurrentDrafter, DraftsForAnotherModel) {
+  const testing::GoldenModel golden("qwen3_tied");
+  const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
+  const GenerateResult plain = generate(target, golden.ids, 0, {});
+  for (const char* tree : {"chain:length=4", "widths:3,2,2"}) {
+    const GenerateResult drafted =
+        generate(target, golden.ids, 0,
+                 {.drafter = "model:" + model_file("lfm2_tied"), .tree = tree, .adaptive = false});
+    EXPECT_GT(drafted.statistics.drafted, 0);
+    EXPECT_EQ(drafted.ids, plain.ids);
+    EXPECT_EQ(drafted.logits, plain.logits);
+  }
+}
+
+// Eight texts that begin alike, in a batch whose memory holds a few of them: later ones share what
+// earlier ones have run, and some give way to others.
+TEST(RecurrentBatch, TextsShareAndGiveWay) {
+  const testing::GoldenModel golden("lfm2_tied");
+  const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
+  const ModelSummary& summary = target->summary();
+  const auto page_bytes = static_cast<std::uint64_t>(64 * summary.kv_bytes_per_token);
+  const auto state_bytes =
+      static_cast<std::uint64_t>(summary.state_bytes + 8 * summary.state_bytes_per_node);
+  EXPECT_GT(summary.state_bytes, 0);
+  std::vector<std::vector<TokenId>> prompts;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<TokenId> prompt = golden.ids;
+    prompt.insert(prompt.end(), golden.ids.begin(), golden.ids.end());
+    prompt.resize(static_cast<std::size_t>(70 + 7 * i));
+    prompt.push_back(i + 3);
+    prompts.push_back(std::move(prompt));
+  }
+  std::vector<GenerateResult> plain;
+  for (const auto& prompt : prompts) plain.push_back(generate(target, prompt, 0, {}));
+  for (const std::uint64_t n_texts : {0U, 2U, 3U}) {
+    SCOPED_TRACE(n_texts);
+    const auto bounded = Model::load(
+        golden.directory / "model.gguf",
+        {.kv_memory_bytes = n_texts * (4 * page_bytes + 5 * state_bytes), .threads = 1});
+    const std::vector<std::string> drafters = {"suffix", "model:" + model_file("lfm2_tied")};
+    Batch batch(bounded, drafters, {.threads = 1},
+                {.most_running = 8, .prompt_rows = 30, .most_kept = 4});
+    for (const bool again : {false, true}) {
+      std::vector<GenerateResult> results(prompts.size());
+      for (std::size_t i = 0; i < prompts.size(); ++i) {
+        const GenerateRequest request = {
+            .prompt = prompts[i],
+            .options = {.max_tokens = 60, .ignore_eos = true, .keep_logits = true}};
+        batch.submit(request,
+                     {.drafter = i % 3 == 2 ? "none" : drafters[i % 3],
+                      .tree = i % 2 == 0 ? "chain:length=4" : ""},
+                     [&results, i](GenerateResult result, std::exception_ptr error) {
+                       if (error) std::rethrow_exception(error);
+                       results[i] = std::move(result);
+                     });
+      }
+      while (batch.step()) {
+      }
+      std::int64_t n_reused = 0;
+      for (std::size_t i = 0; i < prompts.size(); ++i) {
+        EXPECT_EQ(results[i].ids, plain[i].ids) << i;
+        EXPECT_EQ(results[i].logits, plain[i].logits) << i;
+        n_reused += results[i].statistics.reused;
+      }
+      if (again && n_texts == 0) {
+        EXPECT_GT(n_reused, 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrider
