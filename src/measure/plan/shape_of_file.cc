@@ -52,6 +52,12 @@ ModelShape shape_of(const ModelConfig& config) {
   return shape;
 }
 
+// The plan's formulas know attention alone.
+void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
+  if (!has_recurrent_layers) return;
+  throw Error(kOperation, config.architecture, "layers that all attend", "recurrent layers");
+}
+
 void set_windows(const std::vector<int>& windows, ModelShape& shape) {
   for (const int window : windows) {
     if (window == 0) continue;
@@ -125,6 +131,7 @@ ModelShape shape_of_file(const std::filesystem::path& given) {
     family = read_family(*file);
     source = std::move(file);
   }
+  require_attention(family->config(), family->recurrent_layers().n > 0);
   const NamesInFile names(*source, family->names(), !is_directory);
   ModelShape shape = shape_of(family->config());
   shape.name = given.filename().empty() ? given.string() : given.filename().string();
@@ -135,9 +142,10 @@ ModelShape shape_of_file(const std::filesystem::path& given) {
 
 ModelShape shape_of_model(const Model& model) {
   const LanguageModel& language_model = model.language_model();
+  const Footprint footprint = language_model.footprint();
+  require_attention(language_model.config(), footprint.state_bytes > 0);
   ModelShape shape = shape_of(language_model.config());
   shape.name = model.path().filename().string();
-  const Footprint footprint = language_model.footprint();
   set_windows(footprint.windows, shape);
   for (const Footprint::Share& share : footprint.shares) {
     shape.stored.push_back({.type = share.kind,
