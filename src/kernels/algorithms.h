@@ -100,6 +100,7 @@ constexpr KernelTable make_table(const char* name) {
       .layer_norm = layer_norm<V>,
       .rotate = rotate<V>,
       .silu_multiply = silu_multiply<V>,
+      .clamped_swish_multiply = clamped_swish_multiply<V>,
       .softmax_weights = softmax_weights<V::kDoubles>,
       .logarithms = logarithms<V::kDoubles>,
       .philox_uniforms = philox_uniforms<V>,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -29,8 +30,10 @@ constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200, kSplitKeys, 2 * kSplit
 constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272};
 
 // A window reads its own keys alone: those before it may be anything, and count as if their scores
-// were minus infinity. A soft cap bends scores before that.
-void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap) {
+// were minus infinity. A soft cap bends scores before that, and a sink, where there is one, is one
+// score more that has no value.
+void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap,
+                                 std::optional<float> sink = std::nullopt) {
   constexpr int kDim = 32;
   for (const int n_keys : {1, 70, 200, kSplitKeys + 100}) {
     const std::vector<float> queries = queries_for(kDim, 3);
@@ -52,12 +55,14 @@ void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap) {
         score *= scale;
         scores.push_back(softcap == 0 ? score : softcap * std::tanh(score / softcap));
       }
+      if (sink) scores.push_back(*sink);
       const double highest = *std::max_element(scores.begin(), scores.end());
       for (const double score : scores) total += weights.emplace_back(std::exp(score - highest));
       std::vector<float> out;
       Call call = cache.call(queries, 1, n_keys, out);
       call.rows[0].first_key = first_key;
       call.args.softcap = softcap;
+      if (sink) call.sinks = {*sink};
       call.run(kScalarTable);
       for (int d = 0; d < kDim; ++d) {
         double expected = 0;
@@ -70,7 +75,8 @@ void expect_softmax_over_windows(const Arithmetic& arithmetic, float softcap) {
         // Scores of some tens err by 2^-24 of the sums they are made of, and so do weights.
         // Weights below e^-88 of the largest are 0.
         EXPECT_NEAR(out[static_cast<std::size_t>(d)], expected, 1e-4 * size + 0x1p-120)
-            << n_keys << " keys, window " << window << ", cap " << softcap;
+            << n_keys << " keys, window " << window << ", cap " << softcap << ", sink "
+            << sink.value_or(0);
       }
     }
   }
@@ -82,6 +88,47 @@ TEST(Attend, AWindowIsTheSoftmaxOverItsOwnKeys) { expect_softmax_over_windows({K
 TEST(Attend, ACapBendsScoresBeforeTheSoftmax) {
   for (const KvKind kv : {KvKind::f32, KvKind::bf16}) {
     for (const float softcap : {0.3F, 2.0F, 50.0F}) expect_softmax_over_windows({kv}, softcap);
+  }
+}
+
+// Far below all scores, among them and far above; once, however many splits there are.
+TEST(Attend, ASinkJoinsTheSoftmaxOnce) {
+  for (const KvKind kv : {KvKind::f32, KvKind::bf16}) {
+    for (const float sink : {-200.0F, -1.5F, 0.0F, 4.0F, 90.0F, 1e30F}) {
+      expect_softmax_over_windows({kv}, 0, sink);
+    }
+  }
+  expect_softmax_over_windows({KvKind::f32}, 2, 1);
+}
+
+// Each query has its own, on every table with the same bits, however many rows attend together.
+TEST(Attend, SinksKeepTheBitsOfSingleQueries) {
+  constexpr int kDim = 20;
+  constexpr int kQueries = 5;
+  const std::vector<float> sinks = {0.5F, -3, 7, 0, 1e30F};
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    const std::vector<float> queries = queries_for(kDim, 11);
+    for (const int n_keys : {3, 200, kSplitKeys + 70}) {
+      FullCache cache(arithmetic, kDim, n_keys, 12);
+      for (const auto& [name, table] : tables_with(arithmetic)) {
+        std::vector<float> singles;
+        for (int q = 0; q < kQueries; ++q) {
+          std::vector<float> out;
+          Call call = cache.call(queries, 1, n_keys, out);
+          call.rows[0].queries += static_cast<std::size_t>(q) * call.args.query_stride;
+          call.sinks = {sinks[static_cast<std::size_t>(q)]};
+          call.run(arithmetic.reference(*table));
+          singles.insert(singles.end(), out.begin(), out.end());
+        }
+        std::vector<float> out;
+        Call call = cache.call(queries, kQueries, n_keys, out);
+        call.sinks = sinks;
+        call.run(*table);
+        EXPECT_TRUE(same_bits(out, singles)) << name << " keys " << n_keys;
+        // One that is far above all scores leaves nothing of the values.
+        EXPECT_EQ(out[4 * call.args.out_stride], 0) << name;
+      }
+    }
   }
 }
 

@@ -60,6 +60,7 @@ TEST(Dispatch, TablesShareNoCodeButThePacking) {
       EXPECT_NE(a->rms_norm, b->rms_norm);
       EXPECT_NE(a->rotate, b->rotate);
       EXPECT_NE(a->silu_multiply, b->silu_multiply);
+      EXPECT_NE(a->clamped_swish_multiply, b->clamped_swish_multiply);
       EXPECT_NE(a->soft_cap, b->soft_cap);
       EXPECT_NE(a->layer_norm, b->layer_norm);
       EXPECT_NE(a->gelu_erf_multiply, b->gelu_erf_multiply);
@@ -92,6 +93,7 @@ TEST(Dispatch, NoSlotIsEmpty) {
     }
     EXPECT_EQ(table->attend_bf16_pairs == nullptr, table->round_row == nullptr);
     EXPECT_NE(table->soft_cap, nullptr);
+    EXPECT_NE(table->clamped_swish_multiply, nullptr);
     EXPECT_NE(table->layer_norm, nullptr);
     EXPECT_NE(table->gelu_erf_multiply, nullptr);
     EXPECT_NE(table->merge_split, nullptr);

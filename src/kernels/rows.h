@@ -182,6 +182,21 @@ void silu_multiply(const float* gate, const float* up, int n, float* out) {
   }
 }
 
+// NaN stays NaN: min and max of two give the second one where it is none.
+template <class V>
+void clamped_swish_multiply(const float* gate, const float* up, int n, float limit, float* out) {
+  const V one = V::broadcast(1.0F);
+  const V most = V::broadcast(limit);
+  const V least = V::broadcast(-limit);
+  const V slope = V::broadcast(-1.702F);
+  for (int i = 0; i < n; i += kLanes) {
+    const V value = min(most, load_at<V>(gate, i, n));
+    const V factor = min(most, max(least, load_at<V>(up, i, n))) + one;
+    const V swish = value / (one + exponential(value * slope));
+    store_at(swish * factor, out, i, n);
+  }
+}
+
 template <class V>
 void gelu_multiply(const float* gate, const float* up, int n, float* out) {
   const V one = V::broadcast(1.0F);

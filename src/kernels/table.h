@@ -260,6 +260,11 @@ struct KernelTable {
   // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate.
   void (*silu_multiply)(const float* gate, const float* up, int n, float* out);
 
+  // out[i] = g / (1 + exp(-1.702 g)) * (u + 1) of g = min(gate[i], limit) and u = up[i] between
+  // -limit and limit, above 0 (gpt-oss, 2025). out may be gate.
+  void (*clamped_swish_multiply)(const float* gate, const float* up, int n, float limit,
+                                 float* out);
+
   // weights[i] = e^x, 0 where that is NaN, of x = (logits[i] - largest) / temperature, in double:
   // portable_exp of base/elementary.h, bit by bit. Returns how many are 0.
   int (*softmax_weights)(const SoftmaxArgs& args);

@@ -5,8 +5,14 @@
 
 namespace outrider::kernels {
 
+// As a split of one position whose value is zero.
+void join_sink(const KernelTable& table, float logit, const float* zeros, int head_dim, float* sums,
+               AttendState* state) {
+  table.merge_split(zeros, {.highest = logit, .total = 1}, head_dim, sums, state);
+}
+
 void attend_whole(const KernelTable& table, Attend attend, const AttendArgs& args,
-                  const WholeAttentionRoom& room) {
+                  const WholeAttentionRoom& room, const AttentionSinks& sinks) {
   const auto n_queries = static_cast<std::size_t>(args.n_queries);
   const auto head_dim = static_cast<std::size_t>(args.head_dim);
   const auto first_of = [&](int r) { return static_cast<std::size_t>(r) * n_queries; };
@@ -43,8 +49,12 @@ void attend_whole(const KernelTable& table, Attend attend, const AttendArgs& arg
   }
   for (int r = 0; r < args.n_rows; ++r) {
     for (std::size_t q = 0; q < n_queries; ++q) {
-      table.finish_attention(room.states[first_of(r) + q], args.head_dim,
-                             args.rows[r].out + q * args.out_stride);
+      AttendState& state = room.states[first_of(r) + q];
+      float* const out = args.rows[r].out + q * args.out_stride;
+      if (sinks.logits != nullptr) {
+        join_sink(table, sinks.logits[q], sinks.zeros, args.head_dim, out, &state);
+      }
+      table.finish_attention(state, args.head_dim, out);
     }
   }
 }

@@ -50,6 +50,11 @@ Footprint DecoderModel::footprint() const {
     });
     for_each_norm(layer, add_norm);
     for_each_matrix(layer.experts, add_matrix);
+    for (const auto* biases : {&layer.experts.router_bias, &layer.experts.gate_bias,
+                               &layer.experts.up_bias, &layer.experts.down_bias}) {
+      add_vector(*biases);
+    }
+    add_vector(layer.attention.sinks);
     if (!layer.experts.empty()) footprint.idle_bytes += idle_bytes_of(layer.experts);
     add_vector(layer.convolution.weight);
     add_vector(layer.convolution.bias);

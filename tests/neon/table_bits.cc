@@ -85,6 +85,8 @@ void print_rows(int n) {
   Checksum().add(y).print("layer_norm" + of);
   table.silu_multiply(x.data(), weight.data(), n, y.data());
   Checksum().add(y).print("silu_multiply" + of);
+  table.clamped_swish_multiply(x.data(), weight.data(), n, 0.5F, y.data());
+  Checksum().add(y).print("clamped_swish_multiply" + of);
   table.gelu_multiply(x.data(), weight.data(), n, y.data());
   Checksum().add(y).print("gelu_multiply" + of);
   table.gelu_erf_multiply(x.data(), weight.data(), n, y.data());

@@ -50,13 +50,17 @@ struct Call {
   Arithmetic arithmetic{KvKind::f32};
   AttendArgs args{};
   std::vector<AttendRow> rows;
+  std::vector<float> sinks;  // (n_queries), or empty
 
   void run(const KernelTable& table) {
     args.rows = rows.data();
     const std::size_t n = rows.size() * static_cast<std::size_t>(args.n_queries);
     std::vector<float> sums(n * static_cast<std::size_t>(args.head_dim));
     std::vector<AttendState> states(2 * n);
-    attend_whole(table, arithmetic.of(table), args, {sums.data(), states.data()});
+    const std::vector<float> zeros(static_cast<std::size_t>(args.head_dim));
+    const float* const logits = sinks.empty() ? nullptr : sinks.data();
+    attend_whole(table, arithmetic.of(table), args, {sums.data(), states.data()},
+                 {.logits = logits, .zeros = zeros.data()});
   }
 };
 

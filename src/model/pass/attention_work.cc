@@ -29,6 +29,7 @@ AttentionWork::AttentionWork(int n_heads, const KernelTable& table, const KvShap
   room_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
   whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(shape.head_dim));
   whole_states_.resize(n_threads * 2 * most_walks());
+  zeros_.assign(static_cast<std::size_t>(shape.head_dim), 0.0F);
   for (int n = 2; n <= most_threads; ++n) {
     may_share_splits_ = may_share_splits_ || !heads_share_out_evenly(n);
   }
@@ -180,7 +181,10 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
       }
       gathered = sequence;
       if (n_shared_splits == 1) {
-        kernels::attend_whole(*table_, layer.attend, args, whole_room);
+        kernels::attend_whole(
+            *table_, layer.attend, args, whole_room,
+            {.logits = layer.sinks == nullptr ? nullptr : layer.sinks + first_head,
+             .zeros = zeros_.data()});
       } else {
         attend_split(layer.attend, args, block, first_head,
                      static_cast<int>(unit % n_shared_splits), attended);
@@ -233,6 +237,9 @@ void AttentionWork::merge_splits(const Team& team, const Layer& layer, Activatio
     for (int split = 1; split < n_splits; ++split) {
       table_->merge_split(split_sums(i, head, split, attended), *split_states(i, head, split),
                           head_dim, sums, state);
+    }
+    if (layer.sinks != nullptr) {
+      kernels::join_sink(*table_, layer.sinks[head], zeros_.data(), head_dim, sums, state);
     }
     table_->finish_attention(*state, head_dim, sums);
   }

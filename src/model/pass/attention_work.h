@@ -30,6 +30,7 @@ class AttentionWork {
     float scale = 0;                   // of the scores
     float softcap = 0;                 // of the scaled scores; 0: none
     int window = 0;                    // tokens that a query reads, its own included; 0: all
+    const float* sinks = nullptr;      // (n_heads), Attention::sinks; null: none
     bool reads_whole_block = false;    // Attention::reads_whole_block
   };
 
@@ -107,6 +108,7 @@ class AttentionWork {
   BigMemory room_;
   std::vector<float> whole_sums_;                   // (most_threads, most_walks, head_dim)
   std::vector<kernels::AttendState> whole_states_;  // (most_threads, 2, most_walks)
+  std::vector<float> zeros_;                        // (head_dim), everyone's
   // Of positions that several threads share, what attention takes of each split: the first one's
   // sums stand in attended.
   std::vector<float> split_sums_;                   // (n_splits - 1, n_rows, n_heads, head_dim)

@@ -31,6 +31,9 @@ enum class Activation {
   silu,       // x / (1 + e^-x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016)
   gelu_erf,   // x / 2 (1 + erf(x / sqrt(2))), what the former approximates
+  // Of experts alone, gate and up together: g / (1 + e^(-1.702 g)) * (u + 1) of a clamped gate g
+  // and a clamped up u (kernels/table.h).
+  clamped_swish,
 };
 
 // Grouped-query attention (Ainslie et al. 2023). Query and key rows are in the half-split order:
@@ -52,6 +55,8 @@ struct Attention {
                        // (n_heads * head_dim); or empty
   Norm key_norm;       // likewise, (n_kv_heads * head_dim)
   bool norms_all_heads = false;  // which of the two the norms are
+  // Of each query head a logit that joins the softmax and brings no value, (n_heads); or empty.
+  std::vector<float> sinks = {};
   // A row reads all rows of its block in the pass, those behind it too: for heads that draft a
   // block at once. Its window, if there is one, ends at the block's end then.
   bool reads_whole_block = false;
@@ -94,17 +99,24 @@ enum class ExpertWeights {
   softmax_used,  // over those that the row uses
 };
 
-// Sum of weight * Wdown (activation(Wgate x) * Wup x) over the n_used experts of a row that its
+// Sum of weight * (Wdown (activation(Wgate x) * Wup x)) over the n_used experts of a row that its
 // router scores highest (Shazeer et al. 2017, arXiv 1701.06538; Jiang et al. 2024, arXiv
-// 2401.04088). Of equal scores the lowest ids count; the sum is in the order of ids.
+// 2401.04088), each product with its bias where there are any. Of equal scores the lowest ids
+// count; the sum is in the order of ids.
 struct Experts {
   ExpertWeights weights = ExpertWeights::softmax_used;
   int n_used = 0;  // of each row, at most n()
   Activation activation = Activation::silu;
+  float limit = 0;           // above 0, of clamped_swish
   Matrix router;             // (n, dim), f32: which experts a row uses must not hang on a rounding
   std::vector<Matrix> gate;  // (n) times (hidden_dim, dim)
   std::vector<Matrix> up;    // likewise
   std::vector<Matrix> down;  // (n) times (dim, hidden_dim)
+  // Biases, or empty.
+  std::vector<float> router_bias = {};  // (n), of scores: they choose and weigh
+  std::vector<float> gate_bias = {};    // (n, hidden_dim); with up_bias or not at all
+  std::vector<float> up_bias = {};      // likewise
+  std::vector<float> down_bias = {};    // (n, dim), weighed like the product
   int n() const { return static_cast<int>(gate.size()); }
   bool empty() const { return gate.empty(); }
 };

@@ -51,15 +51,23 @@ void normalise(const KernelTable& table, const Norm& norm, const float* x, int n
   }
 }
 
-void activate(const KernelTable& table, Activation activation, const float* gate, const float* up,
+// One of n experts' numbers among those of all, (n, width); null where there are none.
+const float* of_expert(const std::vector<float>& values, int expert, int width) {
+  if (values.empty()) return nullptr;
+  return values.data() + static_cast<std::size_t>(expert) * static_cast<std::size_t>(width);
+}
+
+void activate(const KernelTable& table, const op::Gate& op, const float* gate, const float* up,
               int n, float* out) {
-  switch (activation) {
+  switch (op.activation) {
     case Activation::silu:
       return table.silu_multiply(gate, up, n, out);
     case Activation::gelu_tanh:
       return table.gelu_multiply(gate, up, n, out);
     case Activation::gelu_erf:
       return table.gelu_erf_multiply(gate, up, n, out);
+    case Activation::clamped_swish:
+      return table.clamped_swish_multiply(gate, up, n, op.limit, out);
   }
 }
 
@@ -235,6 +243,7 @@ void CpuOps::operator()(const op::Attend& op) const {
                            .scale = attention.scale,
                            .softcap = attention.softcap,
                            .window = attention.window,
+                           .sinks = attention.sinks.empty() ? nullptr : attention.sinks.data(),
                            .reads_whole_block = attention.reads_whole_block},
                           row(op.query, 0), buffer(op.to));
 }
@@ -257,8 +266,13 @@ void CpuOps::operator()(const op::Gate& op) const {
       float* factor = row(op.up, i) + first;
       add_bias_part(table, factor, op.up.bias, first, n);
       up = factor;
+      if (op.experts != nullptr) {
+        const int expert = pass.routing_.expert_of(i);
+        table.add(gate, of_expert(op.experts->gate_bias, expert, op.gate.width) + first, n);
+        table.add(factor, of_expert(op.experts->up_bias, expert, op.up.width) + first, n);
+      }
     }
-    activate(table, op.activation, gate, up, n, row(op.to, i) + first);
+    activate(table, op, gate, up, n, row(op.to, i) + first);
     buffer(op.to).finish_part(table, i, first, n);
   });
 }
@@ -317,6 +331,7 @@ void CpuOps::operator()(const op::SoftCap& op) const {
 void CpuOps::operator()(const op::Route& op) const {
   const Range mine = team.share(pass.plan_.n_rows());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+    add_bias(op.scores, i);
     pass.routing_.choose(*op.experts, static_cast<int>(i), row(op.scores, i));
   }
 }
@@ -339,13 +354,18 @@ void CpuOps::operator()(const op::MultiplyExperts& op) const {
 
 void CpuOps::operator()(const op::SumExperts& op) const {
   const KernelTable& table = *pass.machine_.table;
+  const Routing& routing = pass.routing_;
+  const Experts& experts = *op.experts;
   const Range mine = team.share(pass.plan_.n_rows());
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
+  for (std::int64_t at = mine.begin; at < mine.end; ++at) {
+    const auto i = static_cast<int>(at);
     float* to = row(op.to, i);
-    for (int place = 0; place < op.experts->n_used; ++place) {
-      float* from = row(op.from, pass.routing_.slot_of(*op.experts, static_cast<int>(i), place));
-      scale_by(pass.routing_.weight_of(*op.experts, static_cast<int>(i), place), from,
-               op.from.width);
+    for (int place = 0; place < experts.n_used; ++place) {
+      float* from = row(op.from, routing.slot_of(experts, i, place));
+      const float* const bias =
+          of_expert(experts.down_bias, routing.id_of(experts, i, place), op.from.width);
+      if (bias != nullptr) table.add(from, bias, op.from.width);
+      scale_by(routing.weight_of(experts, i, place), from, op.from.width);
       if (place == 0) {
         std::copy_n(from, op.from.width, to);
       } else {

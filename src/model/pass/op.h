@@ -86,7 +86,7 @@ struct Multiply {
   int n_products = 1;
 };
 
-// Of every row its experts and their weights, out of the router's scores. By rows.
+// Of every row its experts and their weights, out of the router's scores and their bias. By rows.
 struct Route {
   Rows scores;
   const Experts* experts = nullptr;
@@ -104,7 +104,8 @@ struct MultiplyExperts {
   int n_products = 1;
 };
 
-// to = sum of weight * from over the slots of a row, in the order of its experts' ids. By rows.
+// to = sum of weight * (from + its expert's bias) over the slots of a row, in the order of its
+// experts' ids. By rows.
 struct SumExperts {
   Rows from, to;
   const Experts* experts = nullptr;
@@ -121,7 +122,7 @@ struct PlaceHeads {
 };
 
 // to = softmax(scale * query keys^T) values, causal but for attention that reads whole blocks,
-// within the window, scores capped where the attention has a cap. By heads.
+// within the window, scores capped and sinks joined where the attention has them. By heads.
 struct Attend {
   Rows query, to;
   const Attention* attention = nullptr;
@@ -149,6 +150,8 @@ struct Prepare {
 struct Gate {
   Rows gate, up, to;
   Activation activation = Activation::silu;
+  float limit = 0;                   // Experts::limit
+  const Experts* experts = nullptr;  // of slots whose gate and up have its biases to come; or null
 };
 
 // to += scale * (from + bias); without `from`: to += bias. By rows.
@@ -270,6 +273,7 @@ void for_each_access(const Op& op, const Use& use) {
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {
       // The bias is added to gate and up in place.
+      if (op.experts != nullptr) use(kSlotsBuffer, Sharing::groups, false);
       write(op.gate, Sharing::groups);
       if (op.up.buffer >= 0) write(op.up, Sharing::groups);
       write(op.to, Sharing::groups);
@@ -284,7 +288,7 @@ void for_each_access(const Op& op, const Use& use) {
       write(op.to, Sharing::rows);
     }
     void operator()(const op::Route& op) const {
-      read(op.scores, Sharing::rows);
+      op.scores.bias != nullptr ? write(op.scores, Sharing::rows) : read(op.scores, Sharing::rows);
       use(kRoutesBuffer, Sharing::rows, true);
     }
     void operator()(const op::MultiplyExperts& op) const {

@@ -219,7 +219,7 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
   const auto gathered = [&](int role, int width) {
     return scratch(role, width, false, experts.n_used);
   };
-  const Rows scores = scratch(kScores, experts.n());
+  Rows scores = scratch(kScores, experts.n());
   const Rows rows = gathered(kGathered, read.width);
   const Rows gate = gathered(kGate, hidden_dim);
   const Rows up = gathered(kUp, hidden_dim);
@@ -227,6 +227,7 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
   const Rows down = gathered(kOfExperts, read.width);
   const Rows sum = scratch(kBranch, read.width);
   multiply(read, {{&experts.router, scores}});
+  if (!experts.router_bias.empty()) scores.bias = &experts.router_bias;
   append(op::Route{.scores = scores, .experts = &experts});
   append(op::Normalise{.parts = {{{read, nullptr}, {}}},
                        .n_parts = 1,
@@ -234,7 +235,12 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
                        .takes = op::Normalise::Takes::routed,
                        .experts = &experts});
   multiply_experts(rows, {{&experts.gate, gate}, {&experts.up, up}});
-  append(op::Gate{.gate = gate, .up = up, .to = hidden, .activation = experts.activation});
+  append(op::Gate{.gate = gate,
+                  .up = up,
+                  .to = hidden,
+                  .activation = experts.activation,
+                  .limit = experts.limit,
+                  .experts = experts.gate_bias.empty() ? nullptr : &experts});
   multiply_experts(hidden, {{&experts.down, down}});
   append(op::SumExperts{.from = down, .to = sum, .experts = &experts});
   return sum;

@@ -51,6 +51,7 @@ void Routing::resize(int n_rows, int n_experts, int n_used) {
   grow(weights_, n_rows * n_used);
   grow(slots_, n_rows * n_used);
   grow(rows_, n_rows * n_used);
+  grow(experts_, n_rows * n_used);
   grow(first_slots_, n_experts + 1);
   grow(touched_, n_experts);
 }
@@ -91,6 +92,7 @@ void Routing::place(const Team& team, const Experts& experts, const Range& slots
     const int slot = next[static_cast<std::size_t>(ids_[i])]++;
     if (slot < slots.begin || slot >= slots.end) continue;
     slots_[i] = slot;
+    experts_[static_cast<std::size_t>(slot)] = ids_[i];
     rows_[static_cast<std::size_t>(slot)] =
         static_cast<int>(i / static_cast<std::size_t>(experts.n_used));
   }

@@ -35,7 +35,11 @@ class Routing {
   void place(const Team& team, const Experts& experts, const Range& slots);
 
   int row_of(std::int64_t slot) const { return rows_[static_cast<std::size_t>(slot)]; }
+  int expert_of(std::int64_t slot) const { return experts_[static_cast<std::size_t>(slot)]; }
   // Of one row's experts in the order of their ids.
+  int id_of(const Experts& experts, int row, int place) const {
+    return ids_[index(experts, row, place)];
+  }
   int slot_of(const Experts& experts, int row, int place) const {
     return slots_[index(experts, row, place)];
   }
@@ -68,6 +72,7 @@ class Routing {
   std::vector<float> weights_;    // likewise
   std::vector<int> slots_;        // likewise
   std::vector<int> rows_;         // (n_rows * n_used): of each slot
+  std::vector<int> experts_;      // likewise
   std::vector<int> first_slots_;  // (n_experts + 1)
   std::vector<int> touched_;      // (n_experts), n_touched_ of them
   int n_touched_ = 0;

@@ -114,8 +114,9 @@ void expect_needed_barriers(const LanguageModel& model) {
 TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
   expect_needed_barriers(*tiny_model(3, WeightKind::int8));
   // Positions that are added, a plain MLP; a norm that is kept aside; experts in some layers;
-  // recurrent layers.
-  for (const char* name : {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed", "lfm2_untied"}) {
+  // recurrent layers; experts with biases.
+  for (const char* name :
+       {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed", "lfm2_untied", "gpt_oss_plain"}) {
     SCOPED_TRACE(name);
     const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
     expect_needed_barriers(*load_model(path, {.weights = WeightKind::int8, .n_threads = 1}));
@@ -189,6 +190,14 @@ class RandomList {
   explicit RandomList(unsigned seed) : random_(seed) {
     for (auto& linear : linears_) linear = std::make_unique<Linear>(random_linear());
     experts_.n_used = 2;
+    experts_.activation = Activation::clamped_swish;
+    experts_.limit = 1.5F;
+    experts_.router_bias = {0.5F, -0.25F, 0, 0.125F, -0.5F};
+    for (auto* biases : {&experts_.gate_bias, &experts_.up_bias, &experts_.down_bias}) {
+      for (int i = 0; i < 5 * kWidth; ++i) {
+        biases->push_back(static_cast<float>(i * 29 % 31) * 0.0625F - 0.9375F);
+      }
+    }
     experts_.router = random_linear(5, WeightKind::f32).matrix;
     for (int i = 0; i < 5; ++i) {
       for (auto* of_kind : {&experts_.gate, &experts_.up, &experts_.down}) {
