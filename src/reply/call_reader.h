@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reply/marker_finder.h"
 #include "reply/reply_format.h"
@@ -59,7 +60,9 @@ std::unique_ptr<CallReader> make_fenced_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_tagged_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_python_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_bareword_calls(const CallContext& context);
-// By the format's syntax, which is not `none`.
+// The text of a message to that function, up to any of these markers.
+std::unique_ptr<CallReader> make_channel_call(std::string name, std::vector<std::string> ends);
+// By the format's syntax, which is neither `none` nor `channels`.
 std::unique_ptr<CallReader> make_call_reader(const CallContext& context);
 
 // Whether a function may be called that: not empty, not too long, neither blanks nor controls in

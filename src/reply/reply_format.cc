@@ -110,6 +110,22 @@ ReplyFormat function_gemma() {
 }
 ReplyFormat gemma4() { return bareword("gemma4", "<|tool_call>", "<tool_call|>", "<|\"|>"); }
 
+// OpenAI's "harmony" (gpt-oss, 2025).
+ReplyFormat harmony() {
+  ReplyFormat format;
+  format.name = "harmony";
+  format.calls.syntax = CallSyntax::channels;
+  format.channels = {.start = "<|start|>",
+                     .channel = "<|channel|>",
+                     .constrain = "<|constrain|>",
+                     .message = "<|message|>",
+                     .ends = {"<|end|>", "<|call|>", "<|return|>"},
+                     .reasoning = "analysis",
+                     .functions = "functions."};
+  format.reasoning = {"<|channel|>analysis<|message|>", "<|end|>"};
+  return format;
+}
+
 // What decides for a form. The first line of the table that holds wins, so that a spelling that is
 // a part of another's stands behind it.
 struct Sign {
@@ -120,6 +136,7 @@ struct Sign {
 
 const std::vector<Sign>& signs() {
   static const std::vector<Sign> table = {
+      {harmony, {"<|start|>", "<|channel|>", "<|message|>"}},
       {deepseek, {"<｜tool▁calls▁begin｜>", "```json"}},
       {deepseek_plain, {"<｜tool▁calls▁begin｜>"}},
       {mistral_named, {"[TOOL_CALLS]", "[ARGS]"}},
@@ -180,13 +197,18 @@ bool has_token(const Tokenizer* tokenizer, std::string_view spelling) {
 
 std::vector<std::string> ReplyFormat::markers() const {
   std::vector<std::string> all = calls.begins;
-  for (const std::string& marker :
-       {calls.end, calls.call_begin, calls.call_end, calls.separator, calls.id_separator,
-        calls.quote, reasoning.begin, reasoning.end, answer.begin, answer.end}) {
+  const auto add = [&all](const std::string& marker) {
     if (!marker.empty() && std::find(all.begin(), all.end(), marker) == all.end()) {
       all.push_back(marker);
     }
+  };
+  for (const std::string& marker :
+       {calls.end, calls.call_begin, calls.call_end, calls.separator, calls.id_separator,
+        calls.quote, reasoning.begin, reasoning.end, answer.begin, answer.end, channels.start,
+        channels.channel, channels.constrain, channels.message}) {
+    add(marker);
   }
+  for (const std::string& marker : channels.ends) add(marker);
   return all;
 }
 
@@ -201,6 +223,7 @@ ReplyFormat find_reply_format(std::string_view chat_template, const Tokenizer* t
   }
   // By the closing marker in the template, else by both in the vocabulary.
   for (const auto& [begin, end] : kReasoning) {
+    if (!format.channels.empty()) break;  // it has its own
     const bool known =
         contains(chat_template, end) || (has_token(tokenizer, begin) && has_token(tokenizer, end));
     if (!known) continue;

@@ -22,6 +22,7 @@ enum class CallSyntax {
   tagged,    // <function=N> and a <parameter=K> for each argument, or {..}
   python,    // [N(k=v, ..), ..]
   bareword,  // call:N{k:v, ..}, texts between quotes of the model's own
+  channels,  // a message to N whose text is {..}
 };
 
 // The markers that a syntax has. Those that it has not are empty.
@@ -52,11 +53,26 @@ struct MarkerPair {
   std::string end = {};
 };
 
+// A reply is messages, each behind a header that says what it is:
+// START assistant CHANNEL name to=RECIPIENT CONSTRAIN type MESSAGE text END, of which the prompt
+// has begun the first. No start: the form has no messages.
+struct ChannelFormat {
+  std::string start = {};
+  std::string channel = {};
+  std::string constrain = {};
+  std::string message = {};
+  std::vector<std::string> ends = {};
+  std::string reasoning = {};  // the channel of reasoning
+  std::string functions = {};  // what recipients that are functions begin with
+  bool empty() const { return start.empty(); }
+};
+
 struct ReplyFormat {
   std::string name = "none";  // of the form of calls, as in docs/tools.md
   CallFormat calls = {};
   MarkerPair reasoning = {};
   MarkerPair answer = {};  // around what is no reasoning; left out of the content
+  ChannelFormat channels = {};
   // The template reads `tools`. Where it does not, nobody has told the model of any.
   bool template_takes_tools = false;
 

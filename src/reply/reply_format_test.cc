@@ -50,6 +50,8 @@ TEST(ReplyFormat, IsFoundByWhatATemplateWritesAroundCalls) {
        "deepseek"},
       {"{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + name + '<｜tool▁sep｜>' + arguments}}",
        "deepseek-plain"},
+      {"{{- '<|start|>assistant<|channel|>final<|message|>' + content + '<|return|>' }}",
+       "harmony"},
       {"{{ '<start_of_turn>' + role }}", "gemma"},
       {"{{ '<start_of_turn>' }}{{ '<start_function_call>call:' + name }}", "functiongemma"},
       {"{{ '<|turn>' }}{{ '<|tool_call>call:' + name + '{' }}", "gemma4"},

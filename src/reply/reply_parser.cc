@@ -7,13 +7,35 @@
 namespace outrider {
 namespace {
 
+// What stands before the recipient of a message.
+constexpr std::string_view kRecipient = "to=";
+
 std::vector<std::string> content_markers(const ReplyFormat& format) {
   std::vector<std::string> markers = format.calls.begins;
+  const ChannelFormat& channels = format.channels;
+  if (!channels.empty()) {
+    markers.insert(markers.end(), channels.ends.begin(), channels.ends.end());
+    markers.insert(markers.end(), {channels.start, channels.channel});
+    return markers;
+  }
   for (const std::string& marker :
        {format.reasoning.begin, format.answer.begin, format.answer.end}) {
     if (!marker.empty()) markers.push_back(marker);
   }
   return markers;
+}
+
+std::vector<std::string> reasoning_markers(const ReplyFormat& format) {
+  if (!format.channels.empty()) return content_markers(format);
+  return {format.reasoning.end, format.reasoning.begin};
+}
+
+// The word behind the last `mark` of a header; empty where there is none.
+std::string_view word_behind(std::string_view header, std::string_view mark) {
+  const std::size_t at = header.rfind(mark);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = header.substr(at + mark.size());
+  return rest.substr(0, rest.find_first_of(" \t\r\n<"));
 }
 
 // The form less what the reader of the reply does not want to have told apart.
@@ -30,16 +52,24 @@ ReplyParser::ReplyParser(ReplyFormat format, ReplyParserOptions options, Callbac
       options_(std::move(options)),
       on_event_(std::move(on_event)),
       markers_(content_markers(format_)),
-      reasoning_markers_({format_.reasoning.end, format_.reasoning.begin}) {
+      reasoning_markers_(reasoning_markers(format_)) {
   if (!options_.tools) options_.tools = std::make_shared<const ToolSet>();
   kinds_.assign(format_.calls.begins.size(), Marker::calls);
-  if (!format_.reasoning.begin.empty()) kinds_.push_back(Marker::reasoning);
+  const bool in_messages = !format_.channels.empty();
+  if (in_messages) {
+    kinds_.insert(kinds_.end(), format_.channels.ends.size(), Marker::message_end);
+    kinds_.insert(kinds_.end(), 2, Marker::header);
+    mode_ = Mode::header;
+  } else if (!format_.reasoning.begin.empty()) {
+    kinds_.push_back(Marker::reasoning);
+  }
   if (!format_.answer.begin.empty()) kinds_.push_back(Marker::answer_begin);
   if (!format_.answer.end.empty()) kinds_.push_back(Marker::answer_end);
   if (format_.calls.may_be_bare) {
     bare_begin_ = format_.calls.syntax == CallSyntax::python ? '[' : '{';
   }
-  calls_may_follow_ = format_.calls.syntax != CallSyntax::none || !format_.answer.end.empty();
+  calls_may_follow_ =
+      in_messages || format_.calls.syntax != CallSyntax::none || !format_.answer.end.empty();
   if (options_.in_reasoning && !format_.reasoning.end.empty()) {
     mode_ = Mode::reasoning;
     drops_blanks_ = true;
@@ -58,6 +88,7 @@ void ReplyParser::push(std::string_view text) {
 void ReplyParser::finish() {
   if (std::exchange(finished_, true)) return;
   if (mode_ == Mode::calls) break_section();
+  if (mode_ == Mode::header) break_header();
   const bool reasons = mode_ == Mode::reasoning;
   const auto kind = reasons ? ReplyEvent::Kind::reasoning : ReplyEvent::Kind::content;
   add_text(kind, (reasons ? reasoning_markers_ : markers_).release());
@@ -67,6 +98,8 @@ void ReplyParser::finish() {
 
 bool ReplyParser::take(char byte) {
   switch (mode_) {
+    case Mode::header:
+      return take_in_header(byte);
     case Mode::content:
       return take_in_content(byte);
     case Mode::calls:
@@ -75,6 +108,64 @@ bool ReplyParser::take(char byte) {
       take_in_reasoning(byte);
       return true;
   }
+}
+
+bool ReplyParser::take_in_header(char byte) {
+  raw_ += byte;
+  if (raw_.ends_with(format_.channels.message)) {
+    read_header();
+  } else if (!may_be_header()) {
+    break_header();
+  }
+  return true;
+}
+
+void ReplyParser::begin_header(std::string_view marker) {
+  mode_ = Mode::header;
+  raw_ = marker;
+}
+
+// It begins with a marker or, as the prompt may have begun the first one, with a recipient.
+bool ReplyParser::may_be_header() const {
+  if (raw_.size() > kLongestHeader_bytes) return false;
+  const std::string_view words = without_blanks(raw_);
+  const ChannelFormat& channels = format_.channels;
+  for (const std::string_view begin :
+       {std::string_view(channels.start), std::string_view(channels.channel), kRecipient}) {
+    if (words.starts_with(begin) || begin.starts_with(words)) return true;
+  }
+  return false;
+}
+
+void ReplyParser::read_header() {
+  const ChannelFormat& channels = format_.channels;
+  std::string_view name = word_behind(raw_, kRecipient);
+  const bool reasons = word_behind(raw_, channels.channel) == channels.reasoning;
+  if (name.starts_with(channels.functions)) name.remove_prefix(channels.functions.size());
+  stand_behind_section();
+  if (is_call_name(name) && format_.calls.syntax == CallSyntax::channels) {
+    mode_ = Mode::calls;
+    n_ended_in_section_ = 0;
+    reader_ = make_channel_call(std::string(name), channels.ends);
+    return;
+  }
+  const bool is_reasoning = reasons && name.empty() && !format_.reasoning.end.empty();
+  mode_ = is_reasoning ? Mode::reasoning : Mode::content;
+  if (is_reasoning ? has_reasoning_ : has_content_) blanks_ = "\n\n";
+  // What nobody wants told apart is text with its header.
+  const std::string header = std::exchange(raw_, std::string());
+  if (!is_reasoning && (reasons || !name.empty())) {
+    add_text(ReplyEvent::Kind::content, header);
+  }
+}
+
+// What has been read is no header.
+void ReplyParser::break_header() {
+  mode_ = Mode::content;
+  std::string_view text = raw_;
+  text.remove_suffix(markers_.resume_behind(text));
+  add_text(ReplyEvent::Kind::content, text);
+  raw_.clear();
 }
 
 bool ReplyParser::take_in_content(char byte) {
@@ -107,6 +198,11 @@ void ReplyParser::found(std::size_t marker) {
       if (!in_answer_) break;
       in_answer_ = false;
       return stand_behind_section();
+    case Marker::message_end:
+      begin_header({});
+      return stand_behind_section();
+    case Marker::header:
+      return begin_header(markers_.markers()[marker]);
   }
   add_text(ReplyEvent::Kind::content, markers_.markers()[marker]);
 }
@@ -116,7 +212,9 @@ void ReplyParser::take_in_reasoning(char byte) {
   const std::optional<std::size_t> marker = reasoning_markers_.push(byte, freed_);
   add_text(ReplyEvent::Kind::reasoning, freed_);
   if (!marker) return;
-  if (*marker == 0) {
+  if (!format_.channels.empty()) {
+    found(*marker);
+  } else if (*marker == 0) {
     mode_ = Mode::content;
     stand_behind_section();
   } else if (!drops_blanks_) {  // at the beginning it repeats the prompt's
@@ -158,7 +256,7 @@ bool ReplyParser::take_in_calls(char byte) {
     return true;
   }
   raw_.clear();
-  mode_ = Mode::content;
+  mode_ = format_.channels.empty() ? Mode::content : Mode::header;
   stand_behind_section();
   return true;
 }
@@ -222,6 +320,7 @@ void ReplyParser::add_text(ReplyEvent::Kind kind, std::string_view text, bool of
   if (drops_blanks_) text.remove_prefix(first);
   drops_blanks_ = false;
   at_boundary_ = false;
+  (kind == ReplyEvent::Kind::reasoning ? has_reasoning_ : has_content_) = true;
   const std::size_t n = waits ? text.find_last_not_of(kBlanks) + 1 : text.size();
   emit(kind, blanks_, of_broken_call);
   emit(kind, text.substr(0, n), of_broken_call);

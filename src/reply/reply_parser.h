@@ -5,7 +5,8 @@
 // - Events depend on the text alone, not on how it is cut into pushes: pieces of the same kind that
 //   follow each other say together the same for every cut.
 // - Arguments of a call that ended whole are a JSON object's text.
-// - Nothing is lost but the markers of calls, reasoning and answers, and white space next to them.
+// - Nothing is lost but the markers of calls, reasoning and answers, headers of messages, and white
+//   space next to them.
 //   What looks like a call and turns
 //   out to be none is content, with its marker, as soon as that is certain, at the latest at the
 //   end. If the call had begun by then (its arguments are passed on as they come), it ends with
@@ -59,6 +60,8 @@ class ReplyParser : private CallSink {
  public:
   // A call whose text is longer is none.
   static constexpr std::size_t kLongestCall_bytes = std::size_t{1} << 20;
+  // Nor is what is longer than this a header: a name twice, and some words and markers.
+  static constexpr std::size_t kLongestHeader_bytes = 3 * kLongestName_bytes;
 
   using Callback = std::function<void(const ReplyEvent&)>;
   ReplyParser(ReplyFormat format, ReplyParserOptions options, Callback on_event);
@@ -73,20 +76,25 @@ class ReplyParser : private CallSink {
   int n_calls() const { return n_calls_; }  // that have begun
 
  private:
-  enum class Mode { content, reasoning, calls };
-  enum class Marker { calls, reasoning, answer_begin, answer_end };
+  enum class Mode { header, content, reasoning, calls };
+  enum class Marker { calls, reasoning, answer_begin, answer_end, message_end, header };
 
   void begin_call(std::string_view name, std::string_view id) override;
   void add_arguments(std::string_view json) override;
   void end_call(std::string_view id) override;
 
   bool take(char byte);
+  bool take_in_header(char byte);
   bool take_in_content(char byte);
   void take_in_reasoning(char byte);
   bool take_in_calls(char byte);
   void found(std::size_t marker);
   void begin_section(std::size_t begin, bool is_bare);
   void break_section();
+  void begin_header(std::string_view marker);
+  bool may_be_header() const;
+  void read_header();
+  void break_header();
   void stand_behind_section();
   void add_text(ReplyEvent::Kind kind, std::string_view text, bool of_broken_call = false);
   void emit(ReplyEvent::Kind kind, std::string_view text, bool of_broken_call);
@@ -101,7 +109,7 @@ class ReplyParser : private CallSink {
   char bare_begin_ = '\0';          // what a call without a marker begins with
   bool calls_may_follow_ = false;   // or another marker, in the middle of content
 
-  Mode mode_ = Mode::content;
+  Mode mode_ = Mode::content;  // where replies are messages: what is behind the last header
   bool finished_ = false;
   // Nothing but white space since the reply began, or since calls or reasoning ended: only here may
   // reasoning or a call without a marker begin.
@@ -112,10 +120,13 @@ class ReplyParser : private CallSink {
 
   // Calls between an opening and a closing marker.
   std::unique_ptr<CallReader> reader_;
-  std::string raw_;  // their text, from the end of the last whole call on
+  std::string raw_;  // their text, from the end of the last whole call on; or a header's
   int n_calls_ = 0;
   int n_ended_in_section_ = 0;
   bool call_is_open_ = false;
+  // Of several messages of one kind each begins behind an empty line.
+  bool has_content_ = false;
+  bool has_reasoning_ = false;
 
   // The event under way: what is added to it goes out with the push.
   ReplyEvent::Kind pending_kind_ = ReplyEvent::Kind::content;

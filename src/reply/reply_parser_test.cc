@@ -263,6 +263,79 @@ const Case kReasoning[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Reasoning, Replies, ::testing::ValuesIn(kReasoning));
 
+// gpt-oss: messages behind headers, the first of which the prompt has begun ("<|start|>assistant").
+const Case kChannels[] = {
+    {"harmony",
+     "<|channel|>analysis<|message|>Hm.\n\nSo.\n<|end|><|start|>assistant<|channel|>final<|message|"
+     ">"
+     "Yes, <b>you</b>. <|return|>",
+     "reasoning: Hm.\n\nSo.\ncontent: Yes, <b>you</b>."},
+    {"harmony", "<|channel|>final<|message|>Yes.", "content: Yes."},
+    {"harmony", "<|channel|>analysis<|message|>never ends ", "reasoning: never ends "},
+    {"harmony", "<|channel|>analysis<|message|>a<|en", "reasoning: a<|en"},
+    {"harmony", "<|channel|>final<|message|><|end|>", ""},
+    // A call, its recipient behind the channel or before it, with its type or without.
+    {"harmony",
+     "<|channel|>analysis<|message|>I look.<|end|><|start|>assistant<|channel|>commentary "
+     "to=functions.weather <|constrain|>json<|message|>{\"city\": \"<|end|>\"}<|call|>",
+     "reasoning: I look.\ncall: weather {\"city\": \"<|end|>\"}"},
+    {"harmony", " to=functions.now<|channel|>commentary json<|message|> {} <|call|>",
+     "call: now {}"},
+    {"harmony",
+     "<|channel|>commentary to=now<|message|>{}<|call|><|start|>assistant<|channel|>commentary "
+     "to=functions.write<|message|>{\"path\": 1}<|call|>",
+     "call: now {}\ncall: write {\"path\": 1}"},
+    // What a model says of its calls, and answers in two messages.
+    {"harmony",
+     "<|channel|>commentary<|message|>First this.<|end|><|start|>assistant<|channel|>commentary "
+     "to=functions.now<|message|>{}<|call|>",
+     "content: First this.\ncall: now {}"},
+    {"harmony",
+     "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>analysis<|message|>b<|end|"
+     ">"
+     "<|start|>assistant<|channel|>commentary<|message|>c<|end|><|start|>assistant<|channel|>final"
+     "<|message|> d<|return|>",
+     "reasoning: a\n\nb\ncontent: c\n\nd"},
+    // Ends that a model forgot, and headers that are none.
+    {"harmony", "<|channel|>analysis<|message|>a<|start|>assistant<|channel|>final<|message|>b",
+     "reasoning: a\ncontent: b"},
+    {"harmony", "<|channel|>analysis<|message|>a<|channel|>final<|message|>b",
+     "reasoning: a\ncontent: b"},
+    {"harmony", "Just words. <|constrain|> ", "content: Just words. <|constrain|> "},
+    {"harmony", "{\"a\": 1}", "content: {\"a\": 1}"},
+    {"harmony", "  to be", "content:   to be"},
+    {"harmony", "<|channel|>ana", "content: <|channel|>ana"},
+    {"harmony", "<|end|>a<|end|><|st", "content: a<|st"},
+    {"harmony", "<|channel|>commentary to=functions.now<|message|>now!<|call|>",
+     "content: <|channel|>commentary to=functions.now<|message|>now!"},
+    {"harmony", "<|channel|>commentary to=functions.now<|message|>{\"a\": nul}<|call|>",
+     "call: now {\"a\": nul (broken off)\nbroken: <|channel|>commentary "
+     "to=functions.now<|message|>{\"a\": nul\ncontent: }"},
+    {"harmony", "<|channel|>commentary to=functions.now<|message|>{} and",
+     "call: now {}\ncontent: and"},
+};
+INSTANTIATE_TEST_SUITE_P(Channels, Replies, ::testing::ValuesIn(kChannels));
+
+TEST(ReplyParser, LeavesChannelsAloneWhereNobodyWantsThem) {
+  const ReplyFormat format = format_named("harmony");
+  const std::string reasons = "<|channel|>analysis<|message|>a";
+  const std::string answers = "<|end|><|start|>assistant<|channel|>final<|message|>b";
+  expect_lines(format, {.reasoning = false}, reasons + answers, "content: " + reasons + "\n\nb");
+  const std::string calls = "<|channel|>commentary to=functions.now<|message|>{}";
+  expect_lines(format, {.calls = false}, calls + answers, "content: " + calls + "\n\nb");
+  expect_lines(format, {.in_reasoning = true}, "a" + answers, "reasoning: a\ncontent: b");
+  EXPECT_TRUE(opens_reasoning(format, "<|start|>assistant<|channel|>analysis<|message|>"));
+  EXPECT_FALSE(opens_reasoning(format, "<|start|>assistant"));
+}
+
+TEST(ReplyParser, BoundsHeaders) {
+  const std::string longest(ReplyParser::kLongestHeader_bytes + 5, 'x');
+  const std::string text = "<|channel|>" + longest + "<|message|>";
+  EXPECT_EQ(trace_reply(format_named("harmony"), {}, text).content, text);
+  const std::string blanks(2000, ' ');
+  EXPECT_EQ(trace_reply(format_named("harmony"), {}, blanks + "a").content, blanks + "a");
+}
+
 TEST(ReplyParser, GoesOnWithReasoningThatThePromptBegan) {
   ReplyFormat format = format_named("hermes");
   format.reasoning = {"<think>", "</think>"};

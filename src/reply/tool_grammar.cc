@@ -62,6 +62,13 @@ GrammarSequence call_of(const ReplyFormat& format, const Tool& tool) {
               arguments_of(tool)};
     case CallSyntax::fenced:
       return fenced_call(calls, tool);
+    case CallSyntax::channels: {
+      const ChannelFormat& channels = format.channels;
+      return {
+          marker(channels.channel),   text("commentary to=" + channels.functions + tool.name + " "),
+          marker(channels.constrain), text("json"),
+          marker(channels.message),   arguments_of(tool)};
+    }
     case CallSyntax::tagged:
       return {text(calls.begins.front() + tool.name + ">"), arguments_of(tool),
               text("</function>")};
@@ -88,6 +95,7 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
   // Of the tagged forms, the one that opens with a function's tag alone has arguments in JSON.
   const bool has_json = calls.syntax == CallSyntax::json || calls.syntax == CallSyntax::named ||
                         calls.syntax == CallSyntax::fenced ||
+                        calls.syntax == CallSyntax::channels ||
                         (calls.syntax == CallSyntax::tagged && calls.begins.size() == 1);
   if (!has_json) {
     throw Error(kOperation, "form of calls \"" + format.name + "\"",
@@ -107,7 +115,8 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
     grammar.before = {marker(calls.begins.front())};
     grammar.after = {marker(calls.end)};
   }
-  grammar.several = options.parallel;
+  // What ends a message to a function ends the reply.
+  grammar.several = options.parallel && calls.syntax != CallSyntax::channels;
   return grammar;
 }
 

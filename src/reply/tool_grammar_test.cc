@@ -88,6 +88,16 @@ TEST(ToolGrammar, HoldsTheSchemas) {
   EXPECT_EQ(schema_of(grammar.calls[1]), Json::parse(R"({"type": "object", "properties": {}})"));
 }
 
+// What ends a message to a function ends the reply, so that there is one, whatever is asked for.
+TEST(ToolGrammar, OfMessagesIsOneCall) {
+  const ReplyFormat format = format_named("harmony");
+  const ToolGrammar grammar = make_tool_grammar(format, tools(), {.parallel = true});
+  EXPECT_FALSE(grammar.several);
+  const ReplyParserOptions options{.tools = std::make_shared<const ToolSet>(tools())};
+  EXPECT_EQ(trace_reply(format, options, spelled(grammar.calls[1])).lines,
+            R"(call: b-2 {"x": [1, "}"]})");
+}
+
 TEST(ToolGrammar, SaysWhatItCannot) {
   for (const char* name : {"none", "qwen3-coder", "gemma", "functiongemma", "gemma4"}) {
     try {
