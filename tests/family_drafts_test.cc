@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyDrafts,
                                            "phi3_crossing", "phi3_window", "gemma2_capped",
                                            "gpt2_odd", "gpt_neox_parallel", "gpt_neox_sequential",
                                            "ministral3_tied", "mixtral_window", "qwen3_moe_mixed",
-                                           "olmoe_grouped"),
+                                           "olmoe_grouped", "gpt_oss_plain", "gpt_oss_mxfp4"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

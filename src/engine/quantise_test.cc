@@ -23,6 +23,7 @@
 #include "io/test_files.h"
 #include "outrider/error.h"
 #include "outrider/generate.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 
@@ -203,6 +204,39 @@ TEST_F(Quantise, TakesWhatIsQuantisedOnlyWhenAsked) {
     const TensorView& to = *after->find(from.name);
     EXPECT_TRUE(std::equal(from.data.begin(), from.data.end(), to.data.begin(), to.data.end()));
   }
+}
+
+// gpt-oss as it is published: experts in MXFP4, which is read and never written.
+TEST_F(Quantise, ReadsExpertsInMxfp4) {
+  const fs::path golden = testing::golden_directory("gpt_oss_mxfp4") / "model.gguf";
+  EXPECT_THAT([&] { quantise_file(golden, out(), {.type = "q8_0"}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("_exps.weight"), HasSubstr("got mxfp4"))));
+  EXPECT_FALSE(fs::exists(out()));
+  quantise_file(golden, out(), {.type = "q8_0", .requantise = true});
+  const auto before = open_gguf(golden);
+  const auto after = open_gguf(out());
+  int n_experts = 0;
+  for (const TensorView& from : before->tensors()) {
+    const TensorView& to = *after->find(from.name);
+    if (from.type != ElementType::mxfp4) continue;
+    ++n_experts;
+    EXPECT_EQ(to.type, ElementType::q8_0);
+    // Steps of MXFP4 are a twelfth of the block's largest at least, Q8_0's a 127th.
+    const std::vector<float> values = values_of(from);
+    const std::vector<float> back = values_of(to);
+    for (std::size_t i = 0; i < values.size(); i += 32) {
+      float largest = 0;
+      for (std::size_t j = i; j < i + 32; ++j) largest = std::max(largest, std::fabs(values[j]));
+      for (std::size_t j = i; j < i + 32; ++j) {
+        ASSERT_LE(std::fabs(back[j] - values[j]), largest * 0.006F);
+      }
+    }
+  }
+  EXPECT_EQ(n_experts, 2 * 3);
+  Generator generator(Model::load(out()), {});
+  GenerateOptions options;
+  options.max_tokens = 5;
+  EXPECT_FALSE(generator.generate("a", options).ids.empty());
 }
 
 TEST_F(Quantise, TakesAllPartsOfASplitFile) {

@@ -14,6 +14,7 @@
 
 #include "model/cache/kv_sequence.h"
 #include "model/decoder_model.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/run_model.h"
@@ -75,46 +76,65 @@ const Files& files() {
   return kFiles;
 }
 
-std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
-  return testing::tokens_without_pattern(n, start, kVocabulary);
-}
-
-// What a case runs: weights of the directory, or a file as it is stored.
+// What a case runs: weights of the directory, or a file as it is stored, or a golden model.
 struct Case {
   std::string name;
   std::optional<WeightKind> weights;
   std::optional<ElementType> stored;
+  const char* golden = nullptr;
+  int vocabulary = kVocabulary;
+  int n_experts = 7;
+  int n_used = 3;
+
+  std::filesystem::path path() const {
+    if (golden != nullptr) return testing::golden_directory(golden);
+    return stored ? files().file(*stored) : files().directory.path();
+  }
+  std::vector<TokenId> some_tokens(std::size_t n, unsigned start) const {
+    return testing::tokens_without_pattern(n, start, vocabulary);
+  }
 
   std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, int n_threads) const {
     LoadOptions options;
     options.table = &table;
     options.weights = weights;
     options.n_threads = n_threads;
-    auto model = load_model(stored ? files().file(*stored) : files().directory.path(), options);
+    auto model = load_model(path(), options);
     dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
     return model;
   }
 };
 
 const std::vector<Case> kCases = {
-    {"f32", WeightKind::f32, {}},    {"bf16", WeightKind::bf16, {}},
-    {"int8", WeightKind::int8, {}},  {"int4", WeightKind::int4, {}},
-    {"q8_0", {}, ElementType::q8_0}, {"q4_0", {}, ElementType::q4_0},
+    {"f32", WeightKind::f32, {}},
+    {"bf16", WeightKind::bf16, {}},
+    {"int8", WeightKind::int8, {}},
+    {"int4", WeightKind::int4, {}},
+    {"q8_0", {}, ElementType::q8_0},
+    {"q4_0", {}, ElementType::q4_0},
     {"q6_k", {}, ElementType::q6_k},
+    // Sinks, windows, biases of routers and experts.
+    {"gpt_oss_f32", WeightKind::f32, {}, "gpt_oss_plain", 97, 6, 4},
+    {"gpt_oss_bf16", WeightKind::bf16, {}, "gpt_oss_plain", 97, 6, 4},
+    {"gpt_oss_int8", WeightKind::int8, {}, "gpt_oss_plain", 97, 6, 4},
+    {"gpt_oss_int4", WeightKind::int4, {}, "gpt_oss_plain", 97, 6, 4},
+    {"gpt_oss_mxfp4", {}, {}, "gpt_oss_mxfp4", 97, 4, 2},
 };
 
 class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, Case>> {
  protected:
   void SetUp() override {
     const auto& [table, what] = GetParam();
+    case_ = what;
     const auto one = what.load(*table.table, 1);
     model_ = what.load(*table.table, 2);
-    tokens_ = some_tokens(90, 1);
+    tokens_ = case_.some_tokens(90, 1);
     const auto sequence = one->open({});
     decoded_ = testing::decode_one_by_one(*one, *sequence, tokens_);
     ASSERT_FALSE(testing::same_bits(decoded_[0], decoded_[1]));
   }
 
+  Case case_;
   std::unique_ptr<LanguageModel> model_;  // on two threads
   std::vector<TokenId> tokens_;
   Rows decoded_;  // one token a pass, on one thread
@@ -149,7 +169,7 @@ TEST_P(ExpertsBits, TreesOfTwentyFiveNodes) {
       path.push_back(node);
     } else {
       parents.push_back(node * 7 % (node + 1) - 1);
-      nodes.push_back((node * 31 + 5) % kVocabulary);
+      nodes.push_back((node * 31 + 5) % case_.vocabulary);
     }
   }
   const Rows rows = testing::run_block(*model_, *sequence, nodes, parents);
@@ -166,7 +186,7 @@ TEST_P(ExpertsBits, EightRaggedTextsInOnePass) {
   std::vector<std::vector<TokenId>> texts;
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<TokenBlock> blocks;
-  for (unsigned i = 0; i < 8; ++i) texts.push_back(some_tokens(1 + i * i % 11, 40 + i));
+  for (unsigned i = 0; i < 8; ++i) texts.push_back(case_.some_tokens(1 + i * i % 11, 40 + i));
   texts[3] = {tokens_.begin(), tokens_.begin() + 9};
   for (const auto& text : texts) {
     sequences.push_back(model_->open({}));
@@ -182,8 +202,24 @@ TEST_P(ExpertsBits, EightRaggedTextsInOnePass) {
     for (const auto& row : expected) EXPECT_TRUE(testing::same_bits(row, rows[at++])) << i;
     if (i == 3) testing::expect_same_bits(decoded_, 0, expected);
   }
-  EXPECT_GT(output.experts_a_layer, 3);
-  EXPECT_LE(output.experts_a_layer, 7);
+  EXPECT_GT(output.experts_a_layer, case_.n_used);
+  EXPECT_LE(output.experts_a_layer, case_.n_experts);
+}
+
+TEST_P(ExpertsBits, ForksAndWhatIsRewound) {
+  constexpr std::size_t kStart = 50;
+  const auto sequence = model_->open({});
+  testing::run_and_keep(*model_, *sequence, part(tokens_, 0, kStart));
+  const auto fork = sequence->fork();
+  const std::vector<TokenId> others = case_.some_tokens(9, 77);
+  testing::run_and_keep(*model_, *fork, others);
+  testing::expect_same_bits(decoded_, kStart,
+                            testing::run_and_keep(*model_, *sequence, part(tokens_, kStart, 20)));
+  const auto from = static_cast<std::size_t>(fork->rewind(static_cast<int>(kStart) - 2));
+  ASSERT_LE(from, kStart - 2);
+  testing::expect_same_bits(
+      decoded_, from,
+      testing::run_and_keep(*model_, *fork, part(tokens_, from, kStart + 12 - from)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ExpertsBits,
@@ -198,9 +234,9 @@ INSTANTIATE_TEST_SUITE_P(All, ExpertsBits,
 
 // Quantised models have one arithmetic, the router among them.
 TEST(ExpertsAcrossTables, HaveTheSameBits) {
-  const std::vector<TokenId> tokens = some_tokens(60, 9);
   for (const Case& what : kCases) {
-    if (what.name == "bf16") continue;  // the one exception (kernels/table.h)
+    if (what.weights == WeightKind::bf16) continue;  // the one exception (kernels/table.h)
+    const std::vector<TokenId> tokens = what.some_tokens(60, 9);
     Rows expected;
     for (const auto& [name, table] : test_support::runnable_tables()) {
       SCOPED_TRACE(what.name + " " + name);
@@ -218,7 +254,7 @@ TEST(Experts, AreCounted) {
   const auto model = kCases[0].load(*test_support::runnable_tables()[0].table, 1);
   const auto sequence = model->open({});
   ForwardOutput output;
-  const std::vector<TokenId> tokens = some_tokens(60, 2);
+  const std::vector<TokenId> tokens = kCases[0].some_tokens(60, 2);
   const TokenBlock one{sequence.get(), std::span(tokens).first(1), {}};
   model->forward({&one, 1}, {}, output);
   EXPECT_EQ(output.experts_a_layer, 3);

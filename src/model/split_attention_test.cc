@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <tuple>
 
 #include "kernels/dispatch.h"
 #include "model/cache/kv_sequence.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
 #include "tests/support/run_model.h"
@@ -70,19 +72,20 @@ std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<Toke
 class SplitAttention
     : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, WeightKind, KvKind>> {};
 
-TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
-  const auto& [table, weights, kv] = GetParam();
+// load(n_threads): a model of that vocabulary.
+template <typename Load>
+void expect_bits_of_one_thread(const Load& load, int vocabulary) {
   // Rows end before the second split and within it.
   constexpr std::size_t kBefore = kSplit - 9;
-  const std::vector<TokenId> tokens = some_tokens(kBefore + 40, 1);
-  const auto one = load(*table.table, weights, kv, 1);
+  const std::vector<TokenId> tokens = testing::tokens_without_pattern(kBefore + 40, 1, vocabulary);
+  const auto one = load(1);
   const auto alone = prefilled(*one, tokens, kBefore);
   const Rows expected = testing::decode_one_by_one(*one, *alone, part(tokens, kBefore, 40));
   ASSERT_FALSE(testing::same_bits(expected[0], expected[20]));
 
   for (const int n_threads : {2, 4}) {
     SCOPED_TRACE(n_threads);
-    const auto model = load(*table.table, weights, kv, n_threads);
+    const auto model = load(n_threads);
     const auto sequence = prefilled(*model, tokens, kBefore);
     testing::expect_same_bits(
         expected, 0, testing::decode_one_by_one(*model, *sequence, part(tokens, kBefore, 12)));
@@ -95,7 +98,7 @@ TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
     std::vector<int> parents;
     for (std::size_t i = 0; i < 30; ++i) {
       const TokenId right = tokens[kBefore + i];
-      nodes.insert(nodes.end(), {static_cast<TokenId>((right + 1) % kVocabulary), right});
+      nodes.insert(nodes.end(), {static_cast<TokenId>((right + 1) % vocabulary), right});
       const int parent = static_cast<int>(2 * i) - 1;
       parents.insert(parents.end(), {parent, parent});
     }
@@ -104,6 +107,32 @@ TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
     for (std::size_t i = 0; i < 30; ++i) right_rows.push_back(rows[2 * i + 1]);
     testing::expect_same_bits(expected, 0, right_rows);
   }
+}
+
+TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
+  expect_bits_of_one_thread(
+      [](int n_threads) {
+        const auto& [table, weights, kv] = GetParam();
+        return load(*table.table, weights, kv, n_threads);
+      },
+      kVocabulary);
+}
+
+// A sink joins behind the last split, whoever took which (three heads of gpt-oss; the first layer
+// has no window).
+TEST_P(SplitAttention, SinksJoinOnceWhoeverSharesSplits) {
+  const testing::TemporaryDirectory directory;
+  std::filesystem::copy(testing::golden_directory("gpt_oss_listed"), directory.path(),
+                        std::filesystem::copy_options::recursive);
+  nlohmann::json config = testing::json_of(directory.path() / "config.json");
+  config["max_position_embeddings"] = 4096;
+  std::ofstream(directory.path() / "config.json") << config.dump();
+  expect_bits_of_one_thread(
+      [&](int n_threads) {
+        const auto& [table, weights, kv] = GetParam();
+        return testing::load_on(directory.path(), *table.table, weights, kv, n_threads);
+      },
+      config["vocab_size"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "model/quantised/mxfp4_blocks.h"
 #include "model/quantised/quantised_matrix.h"
 #include "outrider/error.h"
 
@@ -35,8 +36,8 @@ bool follows_from_config(std::string_view name) {
 
 }  // namespace
 
-const TensorView& WeightLoader::tensor(const std::string& name,
-                                       const std::vector<std::int64_t>& shape) {
+const TensorView& WeightLoader::find(const std::string& name,
+                                     const std::vector<std::int64_t>& shape) {
   const TensorView* found = source_.find(name);
   if (found == nullptr) {
     throw Error(kOperation, source_.description(), fmt::format("a tensor {}", name), "none");
@@ -46,13 +47,29 @@ const TensorView& WeightLoader::tensor(const std::string& name,
                 fmt::format("tensor {} of shape ({})", name, fmt::join(shape, ", ")),
                 fmt::format("({})", fmt::join(found->shape, ", ")));
   }
-  if (!is_weight_type(found->type)) {
-    throw Error(kOperation, source_.description(),
-                fmt::format("tensor {} of a float type or one of GGUF's quantised ones", name),
-                found->type_name());
-  }
   asked_.insert(name);
   return *found;
+}
+
+const TensorView& WeightLoader::tensor(const std::string& name,
+                                       const std::vector<std::int64_t>& shape) {
+  const TensorView& found = find(name, shape);
+  if (!is_weight_type(found.type)) {
+    throw Error(kOperation, source_.description(),
+                fmt::format("tensor {} of a float type or one of GGUF's quantised ones", name),
+                found.type_name());
+  }
+  return found;
+}
+
+const TensorView& WeightLoader::bytes(const std::string& name,
+                                      const std::vector<std::int64_t>& shape) {
+  const TensorView& found = find(name, shape);
+  if (found.type != ElementType::u8) {
+    throw Error(kOperation, source_.description(), fmt::format("tensor {} of type u8", name),
+                found.type_name());
+  }
+  return found;
 }
 
 std::vector<float> WeightLoader::vector(const std::string& name, int n) {
@@ -118,19 +135,62 @@ Matrix WeightLoader::f32_matrix(const std::string& name, int n_columns, int k) {
 
 std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_stored, int k,
                                           const StoredRows& rows) {
-  const TensorView& view = tensor(name, {n, n_stored, k});
+  const TensorView& view =
+      rows.turned ? tensor(name, {n, k, n_stored}) : tensor(name, {n, n_stored, k});
   const WeightKind native = native_kind(view.type);
   const std::int64_t n_rows = rows.n > 0 ? rows.n : n_stored;
+  const std::size_t n_bytes = view.data.size() / static_cast<std::size_t>(n);
   std::vector<Matrix> matrices;
   for (int i = 0; i < n; ++i) {
-    const std::int64_t first = std::int64_t{i} * n_stored + rows.first;
-    const StoredWeights stored(view, kind_for(native), StoredRows{.first = first, .n = n_rows});
-    matrices.push_back(pack(stored, native));
-    const auto share = static_cast<double>(n_rows) / (static_cast<double>(n) * n_stored);
-    advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
+    TensorView one = view;
+    one.shape.erase(one.shape.begin());
+    one.data = view.data.subspan(static_cast<std::size_t>(i) * n_bytes, n_bytes);
+    matrices.push_back(pack(StoredWeights(one, kind_for(native), rows), native));
+    const auto share = static_cast<double>(n_rows) / n_stored;
+    advance(static_cast<std::size_t>(static_cast<double>(n_bytes) * share));
   }
   if (reading_) source_.release(view);
   return matrices;
+}
+
+std::vector<Matrix> WeightLoader::stacked_blocks(const std::string& name, int n, int n_stored,
+                                                 int k, const StoredRows& rows) {
+  if (k % Mxfp4Blocks::kBlock != 0) {
+    throw Error(kOperation, source_.description(),
+                fmt::format("{}_blocks of rows of whole blocks of {}", name, Mxfp4Blocks::kBlock),
+                fmt::format("rows of {}", k));
+  }
+  const std::int64_t n_blocks = k / Mxfp4Blocks::kBlock;
+  const TensorView& codes = bytes(name + "_blocks", {n, n_stored, n_blocks, Mxfp4Blocks::kBytes});
+  const TensorView& scales = bytes(name + "_scales", {n, n_stored, n_blocks});
+  const std::int64_t n_rows = rows.n > 0 ? rows.n : n_stored;
+  std::vector<Matrix> matrices;
+  for (int i = 0; i < n; ++i) {
+    const Mxfp4Blocks stored(codes, scales, kind_for(WeightKind::mxfp4),
+                             {.first_row = std::int64_t{i} * n_stored, .n_rows = n_rows, .k = k},
+                             rows);
+    matrices.push_back(pack(stored, WeightKind::mxfp4));
+    advance(static_cast<std::size_t>(n_rows * n_blocks * (Mxfp4Blocks::kBytes + 1)));
+  }
+  if (reading_) {
+    source_.release(codes);
+    source_.release(scales);
+  }
+  return matrices;
+}
+
+std::vector<float> WeightLoader::stacked_vectors(const std::string& name, int n, int n_stored,
+                                                 const StoredRows& rows) {
+  const TensorView& view = tensor(name, {n, n_stored});
+  std::vector<float> all;
+  if (!reading_) return all;
+  std::vector<float> stored(static_cast<std::size_t>(n_stored));
+  for (int i = 0; i < n; ++i) {
+    decode_rows(view, i, 1, stored);
+    const std::vector<float> its = chosen(stored, rows);
+    all.insert(all.end(), its.begin(), its.end());
+  }
+  return all;
 }
 
 // Nothing where the matrix is stored plain.

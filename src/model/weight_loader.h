@@ -72,9 +72,16 @@ class WeightLoader {
   // "name.weight" (n_columns, k) in f32, whatever kind is asked for.
   Matrix f32_matrix(const std::string& name, int n_columns, int k);
   // Of the tensor of that name, n matrices of n_stored rows one behind the other, (n, n_stored, k),
-  // those rows of each.
+  // or turned ones, (n, k, n_stored), those rows of each.
   std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,
                               const StoredRows& rows);
+  // The same of "name_blocks" (n, n_stored, k / 32, 16) and "name_scales" (n, n_stored, k / 32),
+  // bytes of MXFP4 (quantised/mxfp4_blocks.h).
+  std::vector<Matrix> stacked_blocks(const std::string& name, int n, int n_stored, int k,
+                                     const StoredRows& rows);
+  // Of the tensor of that name, (n, n_stored), those places of each row: (n, rows.n), or all.
+  std::vector<float> stacked_vectors(const std::string& name, int n, int n_stored,
+                                     const StoredRows& rows);
 
   // Names of the source's tensors below `prefix` that could be weights and that no walk has asked
   // for, in the source's order. What some checkpoints store beside weights and follows from their
@@ -92,6 +99,8 @@ class WeightLoader {
   bool all_f32() const { return !has_quantized_ && !has_bf16_; }
 
  private:
+  const TensorView& bytes(const std::string& name, const std::vector<std::int64_t>& shape);
+  const TensorView& find(const std::string& name, const std::vector<std::int64_t>& shape);
   WeightKind kind_for(WeightKind native) const;
   // Packs the matrix; in the first walk notes its kind.
   Matrix pack(const WeightReader& reader, WeightKind native);

@@ -2,7 +2,7 @@
 
 # `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
 # hub are written. `n` is the prompt's length. Windows are shorter than every prompt. `stacked`: the
-# experts of a layer are one tensor in the file.
+# experts of a layer are one tensor in the file. `mxfp4`: they are blocks of MXFP4 there.
 CASES = {
     # As Llama 2 and 3, in the old spelling.
     "llama_plain": dict(
@@ -373,4 +373,37 @@ CASES |= {
         num_attention_heads=3, num_key_value_heads=3, tie_word_embeddings=False, num_experts=5,
         num_experts_per_tok=4, norm_topk_prob=False, attention_bias=True,
         rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=2.0)),
+}
+
+CASES |= {
+    # As gpt-oss-20b before it was quantised, in the spelling of its files: layers with and without
+    # a window, bounds of yarn that are not whole. GGUF stores no limit: readers take 7.
+    "gpt_oss_plain": dict(
+        model_type="gpt_oss", hidden_size=24, intermediate_size=20, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, tie_word_embeddings=False,
+        num_local_experts=6, num_experts_per_tok=4, sliding_window=20, swiglu_limit=7.0, n=72,
+        stacked=True, gguf=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1.5e5, factor=8.0, beta_fast=8.0,
+                             beta_slow=1.0, truncate=False, original_max_position_embeddings=32),
+        old=dict(rope_theta=1.5e5, swiglu_limit=7.0, experts_per_token=4,
+                 initial_context_length=32,
+                 rope_scaling=dict(rope_type="yarn", factor=8.0, beta_fast=8.0, beta_slow=1.0,
+                                   truncate=False, original_max_position_embeddings=32))),
+    # As it is published: experts in blocks of MXFP4, all else in bf16.
+    "gpt_oss_mxfp4": dict(
+        model_type="gpt_oss", hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=1, head_dim=16, tie_word_embeddings=False,
+        num_local_experts=4, num_experts_per_tok=2, sliding_window=12, swiglu_limit=7.0,
+        mxfp4=True, gguf=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1.5e5, factor=4.0, beta_fast=8.0,
+                             beta_slow=1.0, truncate=False, original_max_position_embeddings=64)),
+    # Layers in another order, an odd number of experts, whole bounds, tied embeddings, another
+    # limit than the code's.
+    "gpt_oss_listed": dict(
+        model_type="gpt_oss", hidden_size=30, intermediate_size=18, num_hidden_layers=3,
+        num_attention_heads=3, num_key_value_heads=3, head_dim=10, tie_word_embeddings=True,
+        num_local_experts=5, num_experts_per_tok=3, sliding_window=16, swiglu_limit=1.5,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"], stacked=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0,
+                             original_max_position_embeddings=64)),
 }

@@ -200,6 +200,37 @@ def swap_gate_and_up_of_experts(_, state):
             state[key] = torch.cat(value.chunk(2, dim=1)[::-1], dim=1)
 
 
+def swap_gates_and_ups_in_turn(_, state):
+    for key, value in state.items():
+        if key.endswith(("experts.gate_up_proj", "experts.gate_up_proj_bias")):
+            state[key] = value.unflatten(-1, (-1, 2)).flip(-1).flatten(-2).contiguous()
+
+
+def gates_above_ups(_, state):
+    """Gates and ups of experts as halves, not in turn."""
+    for key, value in state.items():
+        if key.endswith(("experts.gate_up_proj", "experts.gate_up_proj_bias")):
+            state[key] = value.unflatten(-1, (2, -1)).transpose(-1, -2).flatten(-2).contiguous()
+
+
+def change_experts(**changes):
+    def wrong(model):
+        for layer in model.model.layers:
+            for key, value in changes.items():
+                setattr(layer.mlp.experts, key, value)
+    return wrong
+
+
+def change_gate(function):
+    """Experts that make something else of (gate, up), unclamped."""
+    def wrong(model):
+        for layer in model.model.layers:
+            layer.mlp.experts._apply_gate = (
+                lambda both, experts=layer.mlp.experts: function(
+                    both[..., ::2], both[..., 1::2], experts.limit))
+    return wrong
+
+
 def change_weights(function):
     """The weights of a row's experts, (rows, n_used), are others."""
     def wrong(model):
@@ -228,13 +259,16 @@ def n_experts_of(config):
 
 def mistakes_of_experts(config):
     used, there = config.num_experts_per_tok, n_experts_of(config)
-    normed = config.model_type == "mixtral" or config.norm_topk_prob
-    cases = {"gate and up of experts the other way round": (swap_gate_and_up_of_experts, None),
+    is_gpt_oss = config.model_type == "gpt_oss"
+    normed = config.model_type == "mixtral" or is_gpt_oss or config.norm_topk_prob
+    swap = swap_gates_and_ups_in_turn if is_gpt_oss else swap_gate_and_up_of_experts
+    cases = {"gate and up of experts the other way round": (swap, None),
              "experts in another order": (
                  change("experts.down_proj", lambda _, v: v.roll(1, 0)), None)}
     if used < there:
         cases["weights of other experts"] = (
-            change("mlp.gate.weight", lambda _, v: v.roll(1, 0)), None)
+            change("mlp.router.weight" if is_gpt_oss else "mlp.gate.weight",
+                   lambda _, v: v.roll(1, 0)), None)
         cases["another expert more"] = (set_config(num_experts_per_tok=used + 1), None)
         cases["weights normalised otherwise"] = (
             None, change_weights(not_renormalised if normed else renormalised))
@@ -356,6 +390,27 @@ WRONG = {
         "rows interleaved": (interleave, None),
         "another rope base": (set_rope(rope_theta=2e5), None),
     },
+    "gpt_oss": {
+        "no sinks": (reset("self_attn.sinks", -1e4), None),
+        "sinks of other heads": (change("self_attn.sinks", lambda _, v: v.roll(1, 0)), None),
+        "no bias of routers": (reset("mlp.router.bias", 0), None),
+        "no bias of gates and ups": (reset("gate_up_proj_bias", 0), None),
+        "no bias of downs": (reset("down_proj_bias", 0), None),
+        "no bias of attention's output": (reset("o_proj.bias", 0), None),
+        "no query bias": (reset("q_proj.bias", 0), None),
+        "no limit": (None, change_experts(limit=1e4)),
+        "another slope": (None, change_experts(alpha=1.0)),
+        "ups clamped from above alone": (None, change_gate(
+            lambda gate, up, limit: (up.clamp(max=limit) + 1) * gate.clamp(max=limit)
+            * torch.sigmoid(1.702 * gate.clamp(max=limit)))),
+        "one not added to ups": (None, change_gate(
+            lambda gate, up, limit: up.clamp(-limit, limit) * gate.clamp(max=limit)
+            * torch.sigmoid(1.702 * gate.clamp(max=limit)))),
+        "gates above ups": (gates_above_ups, None),
+        "the other layers": (swap_layers, None),
+        "rows interleaved": (interleave, None),
+        "another rope base": (set_rope(rope_theta=3e3), None),
+    },
     "qwen2": {
         "no query bias": (reset("q_proj.bias", 0), None),
         "no key bias": (reset("k_proj.bias", 0), None),
@@ -451,6 +506,9 @@ def wrong_cases(config):
         of_paper = 0.1 * math.log(config.rope_parameters["factor"]) + 1
         if config.rope_parameters.get("mscale_all_dim"):
             cases["the paper's factor of attention"] = (set_rope(attention_factor=of_paper), None)
+        if config.model_type == "gpt_oss":
+            whole = config.rope_parameters.get("truncate", True)
+            cases["the other bounds"] = (set_rope(truncate=not whole), None)
         if config.rope_parameters.get("mscale_all_dim") != 1:
             cases["no factor of attention"] = (set_rope(attention_factor=1.0), None)
     elif config.rope_parameters["rope_type"] == "longrope":
@@ -459,6 +517,10 @@ def wrong_cases(config):
         cases["the other factors"] = (set_rope(short_factor=rope["long_factor"],
                                                long_factor=rope["short_factor"]), None)
         cases["no magnitude"] = (set_rope(attention_factor=1.0), None)
+    if config.model_type == "gpt_oss" and config.swiglu_limit < 4:  # nothing is left there of less
+        cases["gates clamped from below, too"] = (None, change_gate(
+            lambda gate, up, limit: (up.clamp(-limit, limit) + 1) * gate.clamp(-limit, limit)
+            * torch.sigmoid(1.702 * gate.clamp(-limit, limit))))
     if config.model_type == "lfm2" and config.conv_bias:
         for name in ("conv.conv.bias", "conv.in_proj.bias", "conv.out_proj.bias"):
             cases[f"no {name}"] = (reset(name, 0), None)
@@ -473,7 +535,7 @@ def wrong_cases(config):
     if config.model_type == "gpt_neox" and config.attention_bias:
         cases["no query bias"] = (change("query_key_value.bias", queries_without_bias), None)
     if getattr(config, "sliding_window", None) and config.model_type in ("mistral", "ministral3", "mixtral",
-                                                                         "smollm3", "phi3"):
+                                                                         "smollm3", "phi3", "gpt_oss"):
         cases["no window"] = (set_config(sliding_window=4096), None)
         cases["a window less by one"] = (shift_window(-1), None)
     return cases

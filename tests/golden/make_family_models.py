@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2}_*: tiny random models of these families, with
+gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss}_*: tiny random models of these families, with
 logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
@@ -29,8 +29,9 @@ import sys
 import gguf
 import numpy
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from family_cases import CASES
 from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, parts_together,
@@ -54,11 +55,42 @@ def eager(config):
     return dict(attn_implementation="eager", **experts)
 
 
+def limit_experts(model):
+    """What gpt-oss' code has as a constant, its kernels for MXFP4 read from the configuration."""
+    for layer in getattr(model, "model", model).layers if is_gpt_oss(model.config) else ():
+        layer.mlp.experts.limit = model.config.swiglu_limit
+
+
 def make_model(config, state=None):
     model = AutoModelForCausalLM.from_config(config, **eager(config), dtype=torch.float32).eval()
+    limit_experts(model)
     if state is not None:
         model.load_state_dict(state)
     return model
+
+
+def is_gpt_oss(config):
+    return config.model_type == "gpt_oss"
+
+
+# The numbers of four bits, by their codes.
+FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def to_mxfp4(value):
+    """Experts (n, in, out) to the nearest of MXFP4 by the scale that the largest of a block needs:
+    blocks (n, out, in / 32, 16), scales (n, out, in / 32), and what they stand for, (n, in, out)."""
+    rows = value.transpose(1, 2).unflatten(-1, (-1, 32))
+    exponents = torch.floor(torch.log2(rows.abs().amax(-1, keepdim=True))) - 2
+    scaled = rows * torch.exp2(-exponents)
+    codes = (scaled.unsqueeze(-1) - FP4).abs().argmin(-1)
+    values = (FP4[codes] * torch.exp2(exponents)).flatten(-2).transpose(1, 2).contiguous()
+    codes = codes.to(torch.uint8)
+    blocks = codes[..., ::2] | (codes[..., 1::2] << 4)
+    return blocks, (exponents.squeeze(-1) + 127).to(torch.uint8), values
+
+
+EXPERTS = ("experts.gate_up_proj", "experts.down_proj")
 
 
 # Stored (in, out).
@@ -67,11 +99,18 @@ LAST_NORMS = ("model.norm.weight", "transformer.ln_f.weight", "gpt_neox.final_la
 HEAD_NORMS = ("q_norm.weight", "k_norm.weight", "q_layernorm.weight", "k_layernorm.weight")
 
 
-def fill(model, generator):
+def fill(model, generator, mxfp4):
     config = model.config
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2 and name.endswith(CONV1D):
             mean, deviation = 0, parameter.shape[0] ** -0.5
+        elif is_gpt_oss(config) and name.endswith(EXPERTS):  # (experts, in, out)
+            wide = config.swiglu_limit / 2 if "gate_up" in name else 1  # some beyond the limit
+            mean, deviation = 0, wide * parameter.shape[1] ** -0.5
+        elif name.endswith("_bias"):  # of experts
+            mean, deviation = 0, 0.5
+        elif name.endswith("sinks"):
+            mean, deviation = 1, 1
         elif parameter.dim() == 2:
             mean, deviation = 0, parameter.shape[1] ** -0.5
         elif parameter.dim() == 3:  # all experts (experts, out, in); filters (channels, 1, tokens)
@@ -92,6 +131,8 @@ def fill(model, generator):
         mean -= is_gemma(config) and parameter.dim() == 1 and name.endswith("norm.weight")
         parameter.normal_(mean, deviation, generator=generator)
         parameter.copy_(parameter.bfloat16().float())
+        if mxfp4 and name.endswith(EXPERTS):
+            parameter.copy_(to_mxfp4(parameter)[2])
 
 
 @torch.no_grad()
@@ -113,7 +154,9 @@ def greedy(model, ids):
 def make_case(options):
     """A model whose continuation is clear and of several ids (8, or fewer if 20 have less)."""
     n = options.get("n", 64)
-    options = {key: value for key, value in options.items() if key not in ("old", "gguf", "n", "stacked")}
+    mxfp4 = options.get("mxfp4", False)
+    options = {key: value for key, value in options.items()
+               if key not in ("old", "gguf", "n", "stacked", "mxfp4")}
     shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256),
              "lfm2": dict(max_position_embeddings=256, norm_eps=1e-6)}.get(
         options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
@@ -124,7 +167,7 @@ def make_case(options):
         generator = torch.Generator().manual_seed(seed)
         model = make_model(config)
         with torch.no_grad():
-            fill(model, generator)
+            fill(model, generator, mxfp4)
         ids = torch.randint(3, VOCABULARY, (n,), generator=generator).tolist()
         behind = greedy(model, ids)
         if behind is not None and len(set(behind)) >= 8 - seed // 20:
@@ -147,6 +190,27 @@ def check_wrong(model, ids, expected):
 
 
 # --- files ---
+
+
+def write_experts_as_blocks(directory):
+    """Of a saved gpt-oss: its experts as the published models have them."""
+    path = directory / "model.safetensors"
+    state = load_file(path)
+    for name in [name for name in state if name.endswith(EXPERTS)]:
+        value = state.pop(name).float()
+        blocks, scales, values = to_mxfp4(value)
+        assert torch.equal(values, value)
+        assert torch.equal(convert_moe_packed_tensors(blocks, scales, dtype=torch.float32), value)
+        state[name + "_blocks"] = blocks
+        state[name + "_scales"] = scales
+    save_file(state, path, metadata={"format": "pt"})
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    config["quantization_config"] = dict(
+        quant_method="mxfp4", modules_to_not_convert=[
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+            "lm_head"])
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def write_old_spelling(directory, keys):
@@ -172,7 +236,26 @@ def pieces():
 LAYER_NORMED = ("gpt2", "gptneox")
 
 
-def write_gguf(model, path):
+def add_experts(writer, name, value, mxfp4):
+    """One of gpt-oss' tensors of experts: gates and ups apart, in MXFP4 with the codes of elements i
+    and i + 16 of a block in one byte behind its scale."""
+    kind = "bias" if name.endswith("_bias") else "weight"
+    parts = dict(down=value) if "down_proj" in name else dict(gate=value[..., ::2],
+                                                              up=value[..., 1::2])
+    for part, numbers in parts.items():
+        its = f"blk.{name.split('.')[2]}.ffn_{part}_exps.{kind}"
+        if kind == "weight" and mxfp4:
+            blocks, scales, _ = to_mxfp4(numbers)
+            codes = torch.stack((blocks & 15, blocks >> 4), -1).flatten(-2)
+            blocks = torch.cat((scales.unsqueeze(-1), codes[..., :16] | (codes[..., 16:] << 4)), -1)
+            writer.add_tensor(its, numpy.ascontiguousarray(blocks.flatten(-2).numpy()),
+                              raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        else:
+            numbers = numbers.transpose(1, 2) if kind == "weight" else numbers
+            writer.add_tensor(its, numpy.ascontiguousarray(numbers.numpy()))
+
+
+def write_gguf(model, path, mxfp4=False):
     """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of Llama, SmolLM3,
     Granite and Ministral 3 the rows of queries and keys interleaved; GPT-2's matrices turned;
     GPT-NeoX's queries, keys and values one behind the other; of the others no rows moved."""
@@ -192,7 +275,8 @@ def write_gguf(model, path):
         "mixtral": ("llama", gguf.MODEL_ARCH.LLAMA),
         "qwen3_moe": ("qwen3moe", gguf.MODEL_ARCH.QWEN3MOE),
         "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE),
-        "lfm2": ("lfm2", gguf.MODEL_ARCH.LFM2)}[config.model_type]
+        "lfm2": ("lfm2", gguf.MODEL_ARCH.LFM2),
+        "gpt_oss": ("gpt-oss", gguf.MODEL_ARCH.GPT_OSS)}[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
@@ -206,6 +290,9 @@ def write_gguf(model, path):
         writer.add_expert_used_count(config.num_experts_per_tok)
     if architecture == "qwen3moe":
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if architecture == "gpt-oss":
+        writer.add_expert_feed_forward_length(config.intermediate_size)
+        writer.add_sliding_window(config.sliding_window)
     writer.add_head_count(config.num_attention_heads)
     if architecture == "lfm2":
         writer.add_head_count_kv([config.num_key_value_heads if kind == "full_attention" else 0
@@ -234,6 +321,10 @@ def write_gguf(model, path):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if architecture == "gpt-oss":
+            writer.add_rope_scaling_yarn_truncate(rope["truncate"])
+            writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+            writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
     elif rope["rope_type"] == "longrope":
         original = rope["original_max_position_embeddings"]
         ratio = config.max_position_embeddings / original
@@ -268,7 +359,8 @@ def write_gguf(model, path):
     if architecture not in LAYER_NORMED:
         writer.add_layer_norm_rms_eps(
             config.norm_eps if architecture == "lfm2" else config.rms_norm_eps)
-    if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3"):
+    if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3",
+                        "gpt-oss"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if architecture == "gemma3":
@@ -280,7 +372,8 @@ def write_gguf(model, path):
 
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default" if is_gemma(config) else
-                             "gpt-2" if architecture in LAYER_NORMED else "qwen2")
+                             "gpt-2" if architecture in LAYER_NORMED else
+                             "gpt-4o" if architecture == "gpt-oss" else "qwen2")
     writer.add_token_list(pieces())
     types = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * (VOCABULARY - 3)
     writer.add_token_types(types)
@@ -305,6 +398,11 @@ def write_gguf(model, path):
             value = value.squeeze(1)
         if ".query_key_value." in name:
             value = parts_together(config, value)
+        if is_gpt_oss(config) and ".experts." in name:
+            add_experts(writer, name, value, mxfp4)
+            continue
+        if name.endswith("sinks"):
+            name += ".weight"
         if name.endswith("experts.gate_up_proj"):
             block = name.split(".")[2]
             for part, half in zip(("gate", "up"), value.chunk(2, dim=1)):
@@ -343,11 +441,14 @@ def main():
             write_old_spelling(directory, options["old"])
         loaded = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
                                                       **eager(model.config)).eval()
+        limit_experts(loaded)
         assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
+        if options.get("mxfp4"):  # what is behind them is checked there
+            write_experts_as_blocks(directory)
         save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
         (directory / "golden.json").write_text(json.dumps({"ids": ids, "greedy": behind}) + "\n")
         if options.get("gguf"):
-            write_gguf(model, directory / "model.gguf")
+            write_gguf(model, directory / "model.gguf", options.get("mxfp4", False))
 
 
 if __name__ == "__main__":

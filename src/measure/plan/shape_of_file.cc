@@ -76,16 +76,30 @@ bool is_of_layers(std::string_view name, std::string_view prefix, int n_layers) 
   return error == std::errc() && rest != end && *rest == '.' && layer < n_layers;
 }
 
+// gpt-oss' experts in MXFP4: codes (n, n_rows, n_blocks, 16), two in a byte, and a byte a block.
+bool add_blocks(const TensorView& tensor, WeightShare& stored) {
+  if (tensor.type != ElementType::u8) return false;
+  const bool has_codes = tensor.name.ends_with("_blocks");
+  if (!has_codes && !tensor.name.ends_with("_scales")) return false;
+  stored.type = name_of(ElementType::mxfp4);
+  if (has_codes) stored.n_weights += 2 * static_cast<double>(tensor.n_elements());
+  stored.n_bytes += static_cast<double>(tensor.data.size());
+  return true;
+}
+
 // The matrices of products: those of the layers, experts one by one or stacked, and the output
-// matrix. GPT-2's old masks have four dimensions.
+// matrix. Biases of experts have two dimensions, GPT-2's old masks four.
 std::vector<WeightShare> stored_weights(const TensorSource& source, const NamesInFile& names,
                                         const ModelShape& shape) {
   const std::string head = (shape.tied_head ? names.embedding() : names.head()) + ".weight";
   const std::string layers = names.layers();
   std::map<std::string, WeightShare> by_type;
+  WeightShare blocks;
   for (const TensorView& tensor : source.tensors()) {
-    if (tensor.shape.size() != 2 && tensor.shape.size() != 3) continue;
     if (tensor.name != head && !is_of_layers(tensor.name, layers, shape.n_layers)) continue;
+    if (add_blocks(tensor, blocks)) continue;
+    if (tensor.shape.size() != 2 && tensor.shape.size() != 3) continue;
+    if (tensor.name.ends_with("bias")) continue;
     if (!is_weight_type(tensor.type)) {
       throw Error(
           kOperation, source.description(),
@@ -98,7 +112,8 @@ std::vector<WeightShare> stored_weights(const TensorSource& source, const NamesI
     stored.n_bytes += static_cast<double>(tensor.data.size());
   }
   std::vector<WeightShare> all;
-  all.reserve(by_type.size());
+  all.reserve(by_type.size() + 1);
+  if (blocks.n_bytes > 0) all.push_back(std::move(blocks));
   for (auto& [type, stored] : by_type) all.push_back(std::move(stored));
   std::stable_sort(all.begin(), all.end(), [](const WeightShare& a, const WeightShare& b) {
     return a.n_bytes > b.n_bytes;

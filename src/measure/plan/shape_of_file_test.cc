@@ -64,6 +64,21 @@ TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
   EXPECT_GT(n_files, 40);
 }
 
+// Codes and scales of MXFP4 are one share, of either format.
+TEST(ShapeOfFile, CountsBlocksOfMxfp4) {
+  const fs::path directory = testing::golden_directory("gpt_oss_mxfp4");
+  for (const fs::path& path : {directory, directory / "model.gguf"}) {
+    const ModelShape shape = shape_of_file(path);
+    double n_weights = 0;
+    for (const WeightShare& stored : shape.stored) {
+      if (stored.type != "mxfp4") continue;
+      n_weights += stored.n_weights;
+      EXPECT_EQ(stored.n_bytes, stored.n_weights * 17 / 32) << path;
+    }
+    EXPECT_EQ(n_weights, shape.mlp_weights()) << path;
+  }
+}
+
 // Masks of old GPT-2 checkpoints, modules of multi-token prediction, other modalities.
 TEST(ShapeOfFile, LeavesOutWhatNoPassReads) {
   testing::TinyModel model = testing::make_tiny_model({});

@@ -152,15 +152,17 @@ TEST(ExpertConfig, NumbersOutOfBoundsAreNamed) {
         std::tuple{"qwen3_moe_plain", "num_local_experts", nlohmann::json(9)},
         std::tuple{"qwen3_moe_plain", "moe_intermediate_size", nlohmann::json(0)},
         std::tuple{"qwen3_moe_plain", "decoder_sparse_step", nlohmann::json(0)},
-        std::tuple{"qwen3_moe_plain", "mlp_only_layers", nlohmann::json(3)}}) {
+        std::tuple{"qwen3_moe_plain", "mlp_only_layers", nlohmann::json(3)},
+        std::tuple{"gpt_oss_plain", "num_local_experts", nlohmann::json(0)},
+        std::tuple{"gpt_oss_plain", "num_experts_per_tok", nlohmann::json(7)}}) {
     const std::string error = config_error(name, {{key, value}});
     EXPECT_NE(error.find(key), std::string::npos) << key << ": " << error;
   }
 }
 
-// What other mixtures say, and these three do not know.
+// What other mixtures say, and these do not know.
 TEST(ExpertConfig, UnknownVariantsAreNamed) {
-  for (const char* name : {"mixtral_plain", "qwen3_moe_plain", "olmoe_plain"}) {
+  for (const char* name : {"mixtral_plain", "qwen3_moe_plain", "olmoe_plain", "gpt_oss_plain"}) {
     for (const auto& [key, value] :
          {std::pair{"shared_expert_intermediate_size", nlohmann::json(16)},
           std::pair{"n_shared_experts", nlohmann::json(1)}, std::pair{"n_group", nlohmann::json(2)},
@@ -197,12 +199,14 @@ TEST(ExpertConfig, MeansWhatItSays) {
 TEST(ExpertNames, AreKnownInEveryForm) {
   for (const char* name : {"model.layers.0.block_sparse_moe.experts.7.w1.weight",
                            "model.layers.0.mlp.experts.gate_up_proj", "blk.3.ffn_down_exps.weight",
-                           "blk.3.ffn_gate.5.weight"}) {
+                           "blk.3.ffn_gate.5.weight", "blk.3.ffn_up_exps.bias",
+                           "model.layers.0.mlp.experts.down_proj_blocks"}) {
     EXPECT_TRUE(is_of_expert(name)) << name;
   }
   for (const char* name :
        {"model.layers.0.block_sparse_moe.gate.weight", "model.layers.0.mlp.gate_proj.weight",
-        "blk.3.ffn_gate_inp.weight", "blk.3.ffn_gate.weight", "token_embd.weight"}) {
+        "blk.3.ffn_gate_inp.weight", "blk.3.ffn_gate_inp.bias", "model.layers.0.mlp.router.bias",
+        "blk.3.ffn_gate.weight", "token_embd.weight"}) {
     EXPECT_FALSE(is_of_expert(name)) << name;
   }
 }

@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "granite_biased", "gpt2_odd", "gpt_neox_parallel",
                                          "gpt_neox_sequential", "phi3_crossing", "ministral3_tied",
                                          "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
-                                         "lfm2_tied"),
+                                         "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -215,7 +215,8 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "llama_linear_tied", "qwen2_tied",        "qwen3_tied",     "gemma2_capped",
     "gemma3_scaled",     "mistral_window",    "smollm3_fourth", "olmo2_plain",
     "granite_tied",      "gpt_neox_parallel", "phi3_crossing",  "ministral3_scaled",
-    "mixtral_plain",     "qwen3_moe_plain",   "olmoe_plain",    "lfm2_tied"};
+    "mixtral_plain",     "qwen3_moe_plain",   "olmoe_plain",    "lfm2_tied",
+    "gpt_oss_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
@@ -301,7 +302,8 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"granite_tied"}, Change{"phi3_crossing"}, Change{"ministral3_scaled"},
         Change{"ministral3_scaled", "attention.temperature_scale", "attention.temperature_scald"},
         Change{"mixtral_plain"}, Change{"qwen3_moe_plain"}, Change{"olmoe_plain"},
-        Change{"lfm2_tied"}, Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
+        Change{"lfm2_tied"}, Change{"gpt_oss_plain"},
+        Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
         Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(stream)), {});

@@ -104,7 +104,8 @@ Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights
 }
 
 bool is_of_expert(std::string_view name) {
-  if (name.find(".experts.") != name.npos || name.ends_with("_exps.weight")) return true;
+  if (name.find(".experts.") != name.npos) return true;
+  if (name.ends_with("_exps.weight") || name.ends_with("_exps.bias")) return true;
   for (const std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."}) {
     const std::size_t at = name.find(part);
     // Behind it the expert's number, not "weight".

@@ -23,8 +23,8 @@ class LayerLoader {
       : loader_(loader), prefix_(std::move(prefix)) {}
 
   bool is_gguf() const { return loader_.options().names == NamingScheme::gguf; }
-  std::vector<float> vector(const TensorName& name, int n) const {
-    return loader_.vector(full(name) + ".weight", n);
+  std::vector<float> vector(const TensorName& name, int n, const char* ending = ".weight") const {
+    return loader_.vector(full(name) + ending, n);
   }
   bool has(const TensorName& name, const char* ending = ".weight") const {
     return loader_.has(full(name) + ending);
@@ -37,6 +37,15 @@ class LayerLoader {
   std::vector<Matrix> stacked(const TensorName& name, const char* ending, int n, int n_stored,
                               int k, const StoredRows& rows = {}) {
     return loader_.stacked(full(name) + ending, n, n_stored, k, rows);
+  }
+  std::vector<Matrix> stacked_blocks(const TensorName& name, int n, int n_stored, int k,
+                                     const StoredRows& rows = {}) {
+    return loader_.stacked_blocks(full(name), n, n_stored, k, rows);
+  }
+  // n vectors in one tensor, as WeightLoader::stacked_vectors.
+  std::vector<float> stacked_vectors(const TensorName& name, const char* ending, int n,
+                                     int n_stored, const StoredRows& rows = {}) {
+    return loader_.stacked_vectors(full(name) + ending, n, n_stored, rows);
   }
   std::vector<float> bias(const TensorName& name, int n) const {
     return loader_.vector(full(name) + ".bias", n);

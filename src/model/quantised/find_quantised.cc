@@ -45,6 +45,8 @@ class Finder {
       case Form::fp8_inverse:
         find_bytes("weight_scale_inv");
         break;
+      case Form::mxfp4:
+        break;
     }
     return std::move(found_);
   }

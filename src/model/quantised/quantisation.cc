@@ -13,7 +13,8 @@ namespace {
 using Json = nlohmann::json;
 using Form = Quantisation::Form;
 
-constexpr const char* kRead = "none, awq, gptq, compressed-tensors or fp8 (or take a GGUF file)";
+constexpr const char* kRead =
+    "none, awq, gptq, compressed-tensors, fp8 or mxfp4 (or take a GGUF file)";
 
 void require(const ConfigSection& section, const char* key, bool good, std::string_view expected) {
   if (good) return;
@@ -140,6 +141,7 @@ std::optional<Quantisation> read_quantisation(const Json& config,
     if (method == "gptq") return read_gptq(section);
     if (method == "awq") return read_awq(section);
     if (method == "fp8") return read_fp8(section, *value);
+    if (method == "mxfp4") return Quantisation{.form = Form::mxfp4};
     if (method == "compressed-tensors") return read_compressed(section);
     whole.fail(key, kRead, fmt::format("weights quantised by {}", method));
   }

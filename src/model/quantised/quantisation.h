@@ -42,6 +42,8 @@ struct Quantisation {
     // multiplied by the scale, whatever it is called.
     //   weight_scale_inv
     fp8_inverse,
+    // gpt-oss' experts: two tensors for all of a layer (mxfp4_blocks.h). Single matrices are plain.
+    mxfp4,
   };
   Form form = Form::gptq;
   int group = 0;               // inputs that share a scale; 0: all of a row
