@@ -84,12 +84,15 @@ struct Case {
   std::string name;
   std::optional<WeightKind> weights;
   std::optional<ElementType> stored;
+  std::uint64_t expert_memory = 0;  // above 0: experts stay in the file, with so much memory
 
   std::unique_ptr<LanguageModel> load(const kernels::KernelTable& table, int n_threads) const {
     LoadOptions options;
     options.table = &table;
     options.weights = weights;
     options.n_threads = n_threads;
+    options.experts_in_file = expert_memory > 0;
+    options.expert_memory_bytes = expert_memory;
     auto model = load_model(stored ? files().file(*stored) : files().directory.path(), options);
     dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
     return model;
@@ -101,13 +104,18 @@ const std::vector<Case> kCases = {
     {"int8", WeightKind::int8, {}},  {"int4", WeightKind::int4, {}},
     {"q8_0", {}, ElementType::q8_0}, {"q4_0", {}, ElementType::q4_0},
     {"q6_k", {}, ElementType::q6_k},
+    // Two matrices of a size at a time; six of twenty-one.
+    {"f32_mapped", WeightKind::f32, {}, 71'000},
+    {"q4_0_mapped", {}, ElementType::q4_0, 300'000},
 };
 
 class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, Case>> {
  protected:
   void SetUp() override {
     const auto& [table, what] = GetParam();
-    const auto one = what.load(*table.table, 1);
+    Case in_memory = what;
+    in_memory.expert_memory = 0;
+    const auto one = in_memory.load(*table.table, 1);
     model_ = what.load(*table.table, 2);
     tokens_ = some_tokens(90, 1);
     const auto sequence = one->open({});

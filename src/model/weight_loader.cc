@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "model/quantised/quantised_matrix.h"
 #include "outrider/error.h"
@@ -92,15 +94,26 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
 
 Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                                  const StoredRows& rows) {
-  if (auto quantised = quantised_rows(name, n_stored, k, bias, rows)) return *std::move(quantised);
+  return linear_rows(name, n_stored, k, bias, rows, Held::packed);
+}
+
+Matrix WeightLoader::expert(const std::string& name, int n_columns, int k) {
+  return linear_rows(name, n_columns, k, Bias::never, {}, Held::as_experts).matrix;
+}
+
+Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, Bias bias,
+                                 const StoredRows& rows, Held held) {
+  if (auto quantised = quantised_rows(name, n_stored, k, bias, rows, held)) {
+    return *std::move(quantised);
+  }
   const TensorView& view = rows.turned ? tensor(name + ".weight", {k, n_stored})
                                        : tensor(name + ".weight", {n_stored, k});
   Linear result;
   result.bias = bias_of(name, n_stored, bias, rows);
   const WeightKind native = native_kind(view.type);
   const StoredWeights stored(view, kind_for(native), rows);
-  result.matrix = pack(stored, native);
-  if (reading_) source_.release(view);  // or the model would stand in memory twice
+  result.matrix = hold(stored, native, held);
+  release(view, held);
   const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
   advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
   return result;
@@ -125,17 +138,18 @@ std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_
   for (int i = 0; i < n; ++i) {
     const std::int64_t first = std::int64_t{i} * n_stored + rows.first;
     const StoredWeights stored(view, kind_for(native), StoredRows{.first = first, .n = n_rows});
-    matrices.push_back(pack(stored, native));
+    matrices.push_back(hold(stored, native, Held::as_experts));
     const auto share = static_cast<double>(n_rows) / (static_cast<double>(n) * n_stored);
     advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
   }
-  if (reading_) source_.release(view);
+  release(view, Held::as_experts);
   return matrices;
 }
 
 // Nothing where the matrix is stored plain.
 std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int n_stored, int k,
-                                                   Bias bias, const StoredRows& rows) {
+                                                   Bias bias, const StoredRows& rows,
+                                                   Held held) {
   if (!options_.quantisation || rows.turned) return std::nullopt;
   QuantisedTensors tensors = find_quantised(source_, *options_.quantisation, name, n_stored, k);
   if (tensors.codes == nullptr) return std::nullopt;
@@ -145,8 +159,8 @@ std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int 
   result.bias = bias_of(name, n_stored, bias, rows);
   const WeightKind native = native_kind(tensors);
   const QuantisedMatrix stored(std::move(tensors), kind_for(native), rows);
-  result.matrix = pack(stored, native);
-  if (reading_) source_.release(codes);
+  result.matrix = hold(stored, native, held);
+  release(codes, held);
   const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
   advance(static_cast<std::size_t>(static_cast<double>(codes.data.size()) * share));
   return result;
@@ -165,7 +179,8 @@ std::vector<float> WeightLoader::bias_of(const std::string& name, int n_stored, 
   return reading_ ? chosen(values, rows) : values;
 }
 
-Matrix WeightLoader::pack(const WeightReader& reader, WeightKind native) {
+template <typename Reader>
+Matrix WeightLoader::hold(Reader reader, WeightKind native, Held held) {
   if (!reading_) {
     const WeightKind kind = options_.kind.value_or(native);
     has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
@@ -173,7 +188,16 @@ Matrix WeightLoader::pack(const WeightReader& reader, WeightKind native) {
     return {};
   }
   input_forms_ |= InputForms::of(reader.kind(), *options_.table);
+  if (held == Held::as_experts && options_.experts_in_file) {
+    return Matrix::in_file(std::make_shared<const Reader>(std::move(reader)), *options_.table);
+  }
   return Matrix::pack(reader, *options_.table, options_.n_threads);
+}
+
+// Or the model would stand in memory twice.
+void WeightLoader::release(const TensorView& view, Held held) const {
+  const bool stays = held == Held::as_experts && options_.experts_in_file;
+  if (reading_ && !stays) source_.release(view);
 }
 
 std::vector<std::string> WeightLoader::unread_below(std::string_view prefix) const {

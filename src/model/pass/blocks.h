@@ -9,6 +9,8 @@
 
 namespace outrider {
 
+class ExpertMemory;
+
 // A product with an optional bias: y (n_columns) = W x + bias.
 struct Linear {
   Matrix matrix;                                          // (n_columns, k)
@@ -105,6 +107,7 @@ struct Experts {
   std::vector<Matrix> gate;  // (n) times (hidden_dim, dim)
   std::vector<Matrix> up;    // likewise
   std::vector<Matrix> down;  // (n) times (dim, hidden_dim)
+  ExpertMemory* memory = nullptr;  // of gate, up and down where these stay in their file
   int n() const { return static_cast<int>(gate.size()); }
   bool empty() const { return gate.empty(); }
 };
