@@ -58,7 +58,8 @@ std::string describe_line(const Model& model, int context) {
                         static_cast<double>(summary.expert_memory_bytes) * 1e-9);
   return fmt::format("{}: {} ({:.2f} GB{}{}), kv {}, {}, {} thread{}, context {}\n",
                      model.path().string(), summary.weights, n_bytes * 1e-9, of_one_row, mapped,
-                     summary.kv, summary.kernels, summary.threads, summary.threads == 1 ? "" : "s", context);
+                     summary.kv, summary.kernels, summary.threads, summary.threads == 1 ? "" : "s",
+                     context);
 }
 
 std::string dump(const Json& object) {

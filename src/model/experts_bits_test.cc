@@ -100,9 +100,12 @@ struct Case {
 };
 
 const std::vector<Case> kCases = {
-    {"f32", WeightKind::f32, {}},    {"bf16", WeightKind::bf16, {}},
-    {"int8", WeightKind::int8, {}},  {"int4", WeightKind::int4, {}},
-    {"q8_0", {}, ElementType::q8_0}, {"q4_0", {}, ElementType::q4_0},
+    {"f32", WeightKind::f32, {}},
+    {"bf16", WeightKind::bf16, {}},
+    {"int8", WeightKind::int8, {}},
+    {"int4", WeightKind::int4, {}},
+    {"q8_0", {}, ElementType::q8_0},
+    {"q4_0", {}, ElementType::q4_0},
     {"q6_k", {}, ElementType::q6_k},
     // Two matrices of a size at a time; six of twenty-one.
     {"f32_mapped", WeightKind::f32, {}, 71'000},

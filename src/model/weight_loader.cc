@@ -148,8 +148,7 @@ std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_
 
 // Nothing where the matrix is stored plain.
 std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int n_stored, int k,
-                                                   Bias bias, const StoredRows& rows,
-                                                   Held held) {
+                                                   Bias bias, const StoredRows& rows, Held held) {
   if (!options_.quantisation || rows.turned) return std::nullopt;
   QuantisedTensors tensors = find_quantised(source_, *options_.quantisation, name, n_stored, k);
   if (tensors.codes == nullptr) return std::nullopt;

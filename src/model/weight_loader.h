@@ -27,7 +27,8 @@ struct WeightOptions {
   std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
   // How the source's matrices are quantised, where they are not plain tensors.
   std::optional<Quantisation> quantisation = {};
-  bool experts_in_file = false;  // those are described only (Matrix::in_file), the source being kept
+  bool experts_in_file =
+      false;  // those are described only (Matrix::in_file), the source being kept
   const KernelTable* table = nullptr;
   int n_threads = 1;
   std::function<void(double)> progress;  // may be empty
@@ -74,8 +75,8 @@ class WeightLoader {
 
   // "name.weight" (n_columns, k) in f32, whatever kind is asked for.
   Matrix f32_matrix(const std::string& name, int n_columns, int k);
-  // Of the tensor of that name, which holds all experts' matrices, n of n_stored rows one behind the other, (n, n_stored, k),
-  // those rows of each.
+  // Of the tensor of that name, which holds all experts' matrices, n of n_stored rows one behind
+  // the other, (n, n_stored, k), those rows of each.
   std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,
                               const StoredRows& rows);
 

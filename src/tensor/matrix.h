@@ -120,8 +120,8 @@ class Matrix {
   // The same matrix at packed_bytes() of memory, aligned to a cache line, whose tiles nobody has
   // packed yet.
   Matrix placed_at(PooledMemory memory) const;
-  // Packs these tiles of [0, n_tiles()); different ones at once from several threads. `rows` is room
-  // that may be used again.
+  // Packs these tiles of [0, n_tiles()); different ones at once from several threads. `rows` is
+  // room that may be used again.
   void pack_tiles(const Range& tiles, WeightRows& rows) const;
   std::int64_t n_tiles() const;
 

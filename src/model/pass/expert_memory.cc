@@ -26,10 +26,10 @@ ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t m
     least_bytes += bytes * std::min<std::uint64_t>(n, kMostTogether);
   }
   if (most_bytes < least_bytes) {
-    throw UsageError("load model", "--experts-memory",
-                     fmt::format("at least {} bytes, what two matrices of each size take",
-                                 least_bytes),
-                     fmt::format("{}", most_bytes));
+    throw UsageError(
+        "load model", "--experts-memory",
+        fmt::format("at least {} bytes, what two matrices of each size take", least_bytes),
+        fmt::format("{}", most_bytes));
   }
   pools_.reserve(sizes.size());
   // What is above the least is shared out.
@@ -48,9 +48,8 @@ ExpertMemory::ExpertMemory(std::span<const Matrices* const> all, std::uint64_t m
     const std::size_t bytes = matrices->front().packed_bytes();
     const auto pool = std::find_if(pools_.begin(), pools_.end(),
                                    [&](const Pool& its) { return its.place_bytes == bytes; });
-    shelves_[matrices] = {.matrices = matrices,
-                          .pool = &*pool,
-                          .places = std::vector<int>(matrices->size(), -1)};
+    shelves_[matrices] = {
+        .matrices = matrices, .pool = &*pool, .places = std::vector<int>(matrices->size(), -1)};
     most_ids = std::max(most_ids, matrices->size());
   }
   kinds_.reserve(kMostTogether);

@@ -68,10 +68,10 @@ class ExpertMemory {
   struct Shelf;
   struct Place {
     PooledMemory memory;
-    Matrix matrix;            // what is packed here, or empty
-    Shelf* shelf = nullptr;   // of that
-    int id = 0;               // likewise
-    std::int64_t used = 0;    // the claim that wanted it last
+    Matrix matrix;           // what is packed here, or empty
+    Shelf* shelf = nullptr;  // of that
+    int id = 0;              // likewise
+    std::int64_t used = 0;   // the claim that wanted it last
   };
   struct Pool {
     std::size_t place_bytes = 0;

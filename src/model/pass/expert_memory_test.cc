@@ -144,9 +144,7 @@ TEST_F(Memory, WithRoomForOneExpertPacksEach) {
   EXPECT_EQ(packed(), 9);
 }
 
-TEST_F(Memory, RefusesLessThanOneProductNeeds) {
-  EXPECT_THROW(make(3, 1), UsageError);
-}
+TEST_F(Memory, RefusesLessThanOneProductNeeds) { EXPECT_THROW(make(3, 1), UsageError); }
 
 }  // namespace
 }  // namespace outrider

@@ -204,8 +204,7 @@ Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
 
 void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
                                    std::initializer_list<op::MultiplyExperts::Product> products) {
-  op::MultiplyExperts what{
-      .from = read, .products = {}, .n_products = 0, .memory = experts.memory};
+  op::MultiplyExperts what{.from = read, .products = {}, .n_products = 0, .memory = experts.memory};
   for (const op::MultiplyExperts::Product& product : products) {
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
     for (const Matrix& matrix : *product.matrices) {
