@@ -103,7 +103,9 @@ int run_on_paper(const CLI::App& app, BenchFlags& flags) {
   const bool json = flags.json->count() > 0;
   const bool says_context = app.get_option("--context")->count() > 0;
   if (!flags.plan.checks) {
-    refuse(app, kWay, {"--model", "--kv", "--kv-memory", "--threads", "--rows", "--repeat"});
+    refuse(app, kWay,
+           {"--model", "--kv", "--kv-memory", "--experts", "--experts-memory", "--threads",
+            "--rows", "--repeat"});
     return run_plan(flags.plan, {.weights = flags.weights,
                                  .trees = flags.simulation.trees,
                                  .context = flags.context,

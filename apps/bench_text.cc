@@ -33,6 +33,10 @@ Json describe(const Model& model) {
     object["experts_used"] = summary.n_experts_used;
     object["idle_bytes"] = summary.idle_bytes;
   }
+  if (summary.mapped_bytes > 0) {
+    object["mapped_bytes"] = summary.mapped_bytes;
+    object["expert_memory_bytes"] = summary.expert_memory_bytes;
+  }
   object["kv"] = summary.kv;
   return object;
 }
@@ -46,9 +50,16 @@ std::string describe_line(const Model& model, int context) {
           : fmt::format(", {:.2f} of them read for one row, {} of {} experts",
                         (n_bytes - static_cast<double>(summary.idle_bytes)) * 1e-9,
                         summary.n_experts_used, summary.n_experts);
-  return fmt::format("{}: {} ({:.2f} GB{}), kv {}, {}, {} thread{}, context {}\n",
-                     model.path().string(), summary.weights, n_bytes * 1e-9, of_one_row, summary.kv,
-                     summary.kernels, summary.threads, summary.threads == 1 ? "" : "s", context);
+  const std::string mapped =
+      summary.mapped_bytes == 0
+          ? ""
+          : fmt::format(", {:.2f} of them in the file and {:.2f} for those in use",
+                        static_cast<double>(summary.mapped_bytes) * 1e-9,
+                        static_cast<double>(summary.expert_memory_bytes) * 1e-9);
+  return fmt::format("{}: {} ({:.2f} GB{}{}), kv {}, {}, {} thread{}, context {}\n",
+                     model.path().string(), summary.weights, n_bytes * 1e-9, of_one_row, mapped,
+                     summary.kv, summary.kernels, summary.threads, summary.threads == 1 ? "" : "s",
+                     context);
 }
 
 std::string dump(const Json& object) {

@@ -33,15 +33,16 @@ using Names = std::set<std::string>;
 
 // Flags that one way to measure looks at and another does not.
 const Names kText = {"--text", "--separator", "--texts", "--window"};
-const Names kPerplexity = {"--perplexity", "--tokens",  "--text", "--window",    "--json",
-                           "--model",      "--weights", "--kv",   "--kv-memory", "--threads"};
+const Names kPerplexity = {"--perplexity", "--tokens",  "--text",    "--window",
+                           "--json",       "--model",   "--weights", "--kv",
+                           "--kv-memory",  "--threads", "--experts", "--experts-memory"};
 const Names kQuestions = {"--task", "--data", "--examples", "--limit"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
 const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
 const Names kVerdictLog = {"--verdict-log", "--verdict-log-size", "--verdict-log-top"};
-const Names kPair = {"--model",   "--weights", "--kv",   "--kv-memory",
-                     "--threads", "--drafter", "--draft"};
+const Names kPair = {"--model",          "--weights", "--kv",      "--kv-memory", "--experts",
+                     "--experts-memory", "--threads", "--drafter", "--draft"};
 
 // A flag that the chosen measurement does not look at is a mistake, not to be passed over.
 template <class IsKnown>

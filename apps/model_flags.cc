@@ -46,6 +46,14 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
       "(powers of 1024), as in 512M or 1.5G; each drafter's cache may take as much again; a "
       "text that needs more ends with an error (default: 0, no limit)")
       ->group(kModel);
+  add_choice(
+      app, "--experts", flags.options.experts, {"memory", "mapped"},
+      "Where a mixture's experts are: in memory, or in the file, those in use packed as they "
+      "are needed, for models larger than memory (default: memory)")
+      ->group(kModel);
+  add_bytes(app, "--experts-memory", flags.options.expert_memory_bytes,
+            "Most memory for experts that are mapped, as 8G (default: 0, half of the machine's)")
+      ->group(kModel);
   add_integer(app, "--threads", flags.options.threads, 0,
               "Threads; 0 takes every processor (default: 0)")
       ->group(kModel);

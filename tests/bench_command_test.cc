@@ -125,6 +125,15 @@ TEST_F(BenchCommand, PassesCountExperts) {
   EXPECT_NEAR(object["bandwidth_share"].get<double>() / share, 1, 1e-12);
   EXPECT_THAT(run_program(words).out, AllOf(HasSubstr("2 of 6 experts"), HasSubstr("experts  in")));
   EXPECT_FALSE(figures({"--passes", "--rows", "1", "--repeat", "1"}).contains("experts"));
+
+  // Mapped: all 36 matrices of the mixture in the file, and room for ten.
+  constexpr int kMatrix = 64 * 96 * 4;
+  as_json.insert(as_json.end(),
+                 {"--experts", "mapped", "--experts-memory", std::to_string(10 * kMatrix)});
+  const ProgramRun mapped = run_program(as_json);
+  ASSERT_EQ(mapped.status, 0) << mapped.err;
+  EXPECT_EQ(json::parse(mapped.out)["mapped_bytes"], 36 * kMatrix);
+  EXPECT_EQ(json::parse(mapped.out)["expert_memory_bytes"], 10 * kMatrix);
 }
 
 TEST_F(BenchCommand, SimulatesAcceptance) {

@@ -29,6 +29,12 @@ struct ModelOptions {
   // again in each cache of a drafter (a drafter's are smaller). A pass that needs more ends the
   // generation with an Error. 0: no limit but the memory there is.
   std::uint64_t kv_memory_bytes = 0;
+  // Where a mixture's experts are: "memory" (or empty), or "mapped", for models larger than memory:
+  // in their file, from which those in use are packed into expert_memory_bytes, those used last
+  // staying. The bits are the same. A drafter without experts is loaded as ever.
+  std::string experts = {};
+  // 0: half of the machine's memory, or of the process's limit. Of experts that are mapped.
+  std::uint64_t expert_memory_bytes = 0;
   // Threads of a pass; 0 takes every processor this process may run on.
   int threads = 0;
   // A kernel table by name; empty takes the environment variable OUTRIDER_KERNELS, or else the
@@ -61,6 +67,9 @@ struct ModelSummary {
   int n_experts = 0;
   int n_experts_used = 0;
   std::int64_t idle_bytes = 0;
+  // Of experts that are mapped: their bytes if all were packed, and those of the memory for them.
+  std::int64_t mapped_bytes = 0;
+  std::int64_t expert_memory_bytes = 0;
   // Of recurrent layers: the state of a text at one token, and what each token of a pass keeps
   // beside it until the pass is judged. 0 where all layers attend.
   std::int64_t state_bytes = 0;

@@ -1,5 +1,7 @@
 #include "outrider/model.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "grammar/token_trie.h"
 #include "kernels/dispatch.h"
 #include "model/load_model.h"
+#include "outrider/error.h"
 #include "tensor/team.h"
 
 namespace outrider {
@@ -30,6 +33,10 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
   model->tokenizer_ = Tokenizer::load(path);
   model->language_model_ = load_model(path, load);
   const ModelConfig& config = model->language_model_->config();
+  if (load.experts_in_file && config.n_experts == 0) {
+    throw UsageError("load model", "--experts mapped", "a mixture of experts",
+                     fmt::format("{}, which is none", config.architecture));
+  }
   model->end_tokens_ = find_end_tokens(config.end_tokens, *model->tokenizer_);
   model->warnings_ = model->tokenizer_->warnings();
   const std::vector<std::string> of_weights = model->language_model_->warnings();
@@ -54,6 +61,8 @@ std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                      .n_experts = config.n_experts,
                      .n_experts_used = config.n_experts_used,
                      .idle_bytes = footprint.idle_bytes,
+                     .mapped_bytes = footprint.mapped_bytes,
+                     .expert_memory_bytes = footprint.expert_memory_bytes,
                      .state_bytes = footprint.state_bytes,
                      .state_bytes_per_node = footprint.input_bytes_per_node};
   return model;

@@ -164,6 +164,15 @@ LoadOptions make_load_options(const ModelOptions& options) {
     throw UsageError(kOperation, "threads", "0 or more", fmt::format("{}", options.threads));
   }
   load.kv_memory_bytes = options.kv_memory_bytes;
+  if (!options.experts.empty() && options.experts != "memory" && options.experts != "mapped") {
+    throw UsageError(kOperation, "experts", "memory or mapped", options.experts);
+  }
+  load.experts_in_file = options.experts == "mapped";
+  if (options.expert_memory_bytes > 0 && !load.experts_in_file) {
+    throw UsageError(kOperation, "--experts-memory", "--experts mapped beside it",
+                     options.experts.empty() ? "none" : options.experts);
+  }
+  load.expert_memory_bytes = options.expert_memory_bytes;
   load.n_threads = options.threads;
   load.table = &choose_kernels(options.kernels);
   load.progress = options.progress;

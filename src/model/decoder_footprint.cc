@@ -56,6 +56,10 @@ Footprint DecoderModel::footprint() const {
     }
     add_vector(layer.attention.sinks);
     if (!layer.experts.empty()) footprint.idle_bytes += idle_bytes_of(layer.experts);
+    for_each_matrix(layer.experts, [&](const Matrix& matrix) {
+      const auto n_bytes = static_cast<std::int64_t>(matrix.packed_bytes());
+      if (matrix.is_in_file()) footprint.mapped_bytes += n_bytes;
+    });
     add_vector(layer.convolution.weight);
     add_vector(layer.convolution.bias);
     footprint.windows.push_back(layer.attention.window);
@@ -70,6 +74,9 @@ Footprint DecoderModel::footprint() const {
   }
   for (const std::string& kind : kinds) {
     footprint.weights += footprint.weights.empty() ? kind : " " + kind;
+  }
+  if (parts_.expert_memory != nullptr) {
+    footprint.expert_memory_bytes = static_cast<std::int64_t>(parts_.expert_memory->n_bytes());
   }
   footprint.kernels = parts_.machine.table->name;
   footprint.kv = name_of(pass_.kv());

@@ -13,6 +13,7 @@
 #include "model/families/family.h"
 #include "model/language_model.h"
 #include "model/load/decoder_weights.h"
+#include "model/pass/expert_memory.h"
 #include "model/pass/run_on_cpu.h"
 #include "model/shared_output.h"
 #include "tensor/matrix.h"
@@ -27,6 +28,7 @@ class DecoderModel final : public LanguageModel {
     std::unique_ptr<const Family> family;
     std::unique_ptr<TensorSource> source;  // what weights look into
     DecoderWeights weights;
+    std::unique_ptr<ExpertMemory> expert_memory;  // of weights that stay in the source; or null
     CpuPass::Machine machine;
   };
   explicit DecoderModel(Parts parts);

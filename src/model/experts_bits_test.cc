@@ -85,6 +85,7 @@ struct Case {
   int vocabulary = kVocabulary;
   int n_experts = 7;
   int n_used = 3;
+  std::uint64_t expert_memory = 0;  // above 0: experts stay in the file, with so much memory
 
   std::filesystem::path path() const {
     if (golden != nullptr) return testing::golden_directory(golden);
@@ -99,6 +100,8 @@ struct Case {
     options.table = &table;
     options.weights = weights;
     options.n_threads = n_threads;
+    options.experts_in_file = expert_memory > 0;
+    options.expert_memory_bytes = expert_memory;
     auto model = load_model(path(), options);
     dynamic_cast<DecoderModel&>(*model).set_least_share_ns(0);
     return model;
@@ -119,6 +122,10 @@ const std::vector<Case> kCases = {
     {"gpt_oss_int8", WeightKind::int8, {}, "gpt_oss_plain", 97, 6, 4},
     {"gpt_oss_int4", WeightKind::int4, {}, "gpt_oss_plain", 97, 6, 4},
     {"gpt_oss_mxfp4", {}, {}, "gpt_oss_mxfp4", 97, 4, 2},
+    // Two matrices of a size at a time; six of twenty-one.
+    {"f32_mapped", WeightKind::f32, {}, nullptr, kVocabulary, 7, 3, 71'000},
+    {"q4_0_mapped", {}, ElementType::q4_0, nullptr, kVocabulary, 7, 3, 300'000},
+    {"gpt_oss_mxfp4_mapped", {}, {}, "gpt_oss_mxfp4", 97, 4, 2, 40'000},
 };
 
 class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, Case>> {
@@ -126,7 +133,9 @@ class ExpertsBits : public ::testing::TestWithParam<std::tuple<test_support::Nam
   void SetUp() override {
     const auto& [table, what] = GetParam();
     case_ = what;
-    const auto one = what.load(*table.table, 1);
+    Case in_memory = what;
+    in_memory.expert_memory = 0;
+    const auto one = in_memory.load(*table.table, 1);
     model_ = what.load(*table.table, 2);
     tokens_ = case_.some_tokens(90, 1);
     const auto sequence = one->open({});

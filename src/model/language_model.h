@@ -131,8 +131,10 @@ struct Footprint {
   std::int64_t n_parameters = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_bytes_per_token = 0;
-  std::int64_t idle_bytes = 0;   // of weight_bytes: experts that a pass over one row does not read
-  std::int64_t state_bytes = 0;  // of recurrent layers, a sequence's at one token
+  std::int64_t idle_bytes = 0;    // of weight_bytes: experts that a pass over one row does not read
+  std::int64_t mapped_bytes = 0;  // of weight_bytes: experts that stay in their file
+  std::int64_t expert_memory_bytes = 0;   // and the memory for those of them that are packed
+  std::int64_t state_bytes = 0;           // of recurrent layers, a sequence's at one token
   std::int64_t input_bytes_per_node = 0;  // and what each of its pending nodes keeps
   // Packed matrices by kind, the embedding only where it is the output matrix.
   struct Share {

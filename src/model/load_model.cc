@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/hub_cache.h"
+#include "base/machine_memory.h"
 #include "base/mapped_file.h"
 #include "io/gguf.h"
 #include "io/safetensors.h"
@@ -18,6 +20,7 @@
 #include "model/load/decoder_weights.h"
 #include "model/load/other_models.h"
 #include "model/load/text_part.h"
+#include "model/pass/expert_memory.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
 
@@ -92,6 +95,7 @@ WeightOptions make_weight_options(const LoadOptions& options) {
   return {.names = NamingScheme::hugging_face,
           .kind = options.weights,
           .quantisation = {},
+          .experts_in_file = options.experts_in_file,
           .table = options.table != nullptr ? options.table : &choose_kernels(),
           .n_threads = options.n_threads > 0 ? options.n_threads : default_threads(),
           .progress = options.progress};
@@ -107,6 +111,26 @@ std::size_t most_cache_bytes(const LoadOptions& options) {
       std::min<std::uint64_t>(options.kv_memory_bytes, PagePool::kUnbounded));
 }
 
+namespace {
+
+// For experts that stay in their file; null where there are none.
+std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
+                                                 const LoadOptions& options, int n_threads) {
+  std::vector<const ExpertMemory::Matrices*> all;
+  for (const DecoderLayer& layer : weights.layers) {
+    if (layer.experts.empty()) continue;
+    all.insert(all.end(), {&layer.experts.gate, &layer.experts.up, &layer.experts.down});
+  }
+  if (!options.experts_in_file || all.empty()) return nullptr;
+  const std::uint64_t most_bytes =
+      options.expert_memory_bytes > 0 ? options.expert_memory_bytes : machine_memory() / 2;
+  auto memory = std::make_unique<ExpertMemory>(all, most_bytes, n_threads);
+  for (DecoderLayer& layer : weights.layers) layer.experts.memory = memory.get();
+  return memory;
+}
+
+}  // namespace
+
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
@@ -115,6 +139,7 @@ std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
   weight_options.quantisation = opened.quantisation;
   DecoderModel::Parts parts;
   parts.weights = load_decoder_weights(*opened.source, *opened.family, weight_options);
+  parts.expert_memory = make_expert_memory(parts.weights, options, weight_options.n_threads);
   parts.machine = {.table = weight_options.table,
                    .kv = kv_kind(options, parts.weights.all_f32),
                    .most_cache_bytes = most_cache_bytes(options),

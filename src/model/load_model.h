@@ -24,6 +24,10 @@ struct LoadOptions {
   // Keys and values of all sequences of the model together, at most so many bytes: passes that need
   // more throw Error. 0: no limit.
   std::uint64_t kv_memory_bytes = 0;
+  // Experts stay in their file; those in use are packed into so much memory, 0: half of what the
+  // machine has (base/machine_memory.h). Of other models it says nothing.
+  bool experts_in_file = false;
+  std::uint64_t expert_memory_bytes = 0;
   const kernels::KernelTable* table = nullptr;  // null: choose_kernels()
   int n_threads = 0;                            // 0: default_threads()
   // Called from the loading thread with the share done, 0..1, now and then.

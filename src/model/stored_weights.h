@@ -62,7 +62,7 @@ class StoredWeights : public WeightReader {
   void read_decoded(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
   void read_turned(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const;
 
-  const TensorView& tensor_;
+  TensorView tensor_;
   WeightKind kind_;
   StoredRows rows_;
 };

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "model/quantised/mxfp4_blocks.h"
 #include "model/quantised/quantised_matrix.h"
@@ -109,15 +111,26 @@ Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias 
 
 Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                                  const StoredRows& rows) {
-  if (auto quantised = quantised_rows(name, n_stored, k, bias, rows)) return *std::move(quantised);
+  return linear_rows(name, n_stored, k, bias, rows, Held::packed);
+}
+
+Matrix WeightLoader::expert(const std::string& name, int n_columns, int k) {
+  return linear_rows(name, n_columns, k, Bias::never, {}, Held::as_experts).matrix;
+}
+
+Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, Bias bias,
+                                 const StoredRows& rows, Held held) {
+  if (auto quantised = quantised_rows(name, n_stored, k, bias, rows, held)) {
+    return *std::move(quantised);
+  }
   const TensorView& view = rows.turned ? tensor(name + ".weight", {k, n_stored})
                                        : tensor(name + ".weight", {n_stored, k});
   Linear result;
   result.bias = bias_of(name, n_stored, bias, rows);
   const WeightKind native = native_kind(view.type);
   const StoredWeights stored(view, kind_for(native), rows);
-  result.matrix = pack(stored, native);
-  if (reading_) source_.release(view);  // or the model would stand in memory twice
+  result.matrix = hold(stored, native, held);
+  release(view, held);
   const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
   advance(static_cast<std::size_t>(static_cast<double>(view.data.size()) * share));
   return result;
@@ -145,11 +158,11 @@ std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_
     TensorView one = view;
     one.shape.erase(one.shape.begin());
     one.data = view.data.subspan(static_cast<std::size_t>(i) * n_bytes, n_bytes);
-    matrices.push_back(pack(StoredWeights(one, kind_for(native), rows), native));
+    matrices.push_back(hold(StoredWeights(one, kind_for(native), rows), native, Held::as_experts));
     const auto share = static_cast<double>(n_rows) / n_stored;
     advance(static_cast<std::size_t>(static_cast<double>(n_bytes) * share));
   }
-  if (reading_) source_.release(view);
+  release(view, Held::as_experts);
   return matrices;
 }
 
@@ -169,13 +182,11 @@ std::vector<Matrix> WeightLoader::stacked_blocks(const std::string& name, int n,
     const Mxfp4Blocks stored(codes, scales, kind_for(WeightKind::mxfp4),
                              {.first_row = std::int64_t{i} * n_stored, .n_rows = n_rows, .k = k},
                              rows);
-    matrices.push_back(pack(stored, WeightKind::mxfp4));
+    matrices.push_back(hold(stored, WeightKind::mxfp4, Held::as_experts));
     advance(static_cast<std::size_t>(n_rows * n_blocks * (Mxfp4Blocks::kBytes + 1)));
   }
-  if (reading_) {
-    source_.release(codes);
-    source_.release(scales);
-  }
+  release(codes, Held::as_experts);
+  release(scales, Held::as_experts);
   return matrices;
 }
 
@@ -195,7 +206,7 @@ std::vector<float> WeightLoader::stacked_vectors(const std::string& name, int n,
 
 // Nothing where the matrix is stored plain.
 std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int n_stored, int k,
-                                                   Bias bias, const StoredRows& rows) {
+                                                   Bias bias, const StoredRows& rows, Held held) {
   if (!options_.quantisation || rows.turned) return std::nullopt;
   QuantisedTensors tensors = find_quantised(source_, *options_.quantisation, name, n_stored, k);
   if (tensors.codes == nullptr) return std::nullopt;
@@ -205,8 +216,8 @@ std::optional<Linear> WeightLoader::quantised_rows(const std::string& name, int 
   result.bias = bias_of(name, n_stored, bias, rows);
   const WeightKind native = native_kind(tensors);
   const QuantisedMatrix stored(std::move(tensors), kind_for(native), rows);
-  result.matrix = pack(stored, native);
-  if (reading_) source_.release(codes);
+  result.matrix = hold(stored, native, held);
+  release(codes, held);
   const auto share = static_cast<double>(stored.n_rows()) / static_cast<double>(n_stored);
   advance(static_cast<std::size_t>(static_cast<double>(codes.data.size()) * share));
   return result;
@@ -225,7 +236,8 @@ std::vector<float> WeightLoader::bias_of(const std::string& name, int n_stored, 
   return reading_ ? chosen(values, rows) : values;
 }
 
-Matrix WeightLoader::pack(const WeightReader& reader, WeightKind native) {
+template <typename Reader>
+Matrix WeightLoader::hold(Reader reader, WeightKind native, Held held) {
   if (!reading_) {
     const WeightKind kind = options_.kind.value_or(native);
     has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
@@ -233,7 +245,16 @@ Matrix WeightLoader::pack(const WeightReader& reader, WeightKind native) {
     return {};
   }
   input_forms_ |= InputForms::of(reader.kind(), *options_.table);
+  if (held == Held::as_experts && options_.experts_in_file) {
+    return Matrix::in_file(std::make_shared<const Reader>(std::move(reader)), *options_.table);
+  }
   return Matrix::pack(reader, *options_.table, options_.n_threads);
+}
+
+// Or the model would stand in memory twice.
+void WeightLoader::release(const TensorView& view, Held held) const {
+  const bool stays = held == Held::as_experts && options_.experts_in_file;
+  if (reading_ && !stays) source_.release(view);
 }
 
 std::vector<std::string> WeightLoader::unread_below(std::string_view prefix) const {

@@ -27,6 +27,8 @@ struct WeightOptions {
   std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
   // How the source's matrices are quantised, where they are not plain tensors.
   std::optional<Quantisation> quantisation = {};
+  bool experts_in_file =
+      false;  // those are described only (Matrix::in_file), the source being kept
   const KernelTable* table = nullptr;
   int n_threads = 1;
   std::function<void(double)> progress;  // may be empty
@@ -68,11 +70,13 @@ class WeightLoader {
   // (n_stored).
   Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
                      const StoredRows& rows);
+  // "name.weight" (n_columns, k) of one expert.
+  Matrix expert(const std::string& name, int n_columns, int k);
 
   // "name.weight" (n_columns, k) in f32, whatever kind is asked for.
   Matrix f32_matrix(const std::string& name, int n_columns, int k);
-  // Of the tensor of that name, n matrices of n_stored rows one behind the other, (n, n_stored, k),
-  // or turned ones, (n, k, n_stored), those rows of each.
+  // Of the tensor of that name, which holds all experts' matrices, n of n_stored rows one behind
+  // the other, (n, n_stored, k), or turned ones, (n, k, n_stored), those rows of each.
   std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,
                               const StoredRows& rows);
   // The same of "name_blocks" (n, n_stored, k / 32, 16) and "name_scales" (n, n_stored, k / 32),
@@ -99,13 +103,20 @@ class WeightLoader {
   bool all_f32() const { return !has_quantized_ && !has_bf16_; }
 
  private:
+  enum class Held { packed, as_experts };
   const TensorView& bytes(const std::string& name, const std::vector<std::int64_t>& shape);
   const TensorView& find(const std::string& name, const std::vector<std::int64_t>& shape);
   WeightKind kind_for(WeightKind native) const;
-  // Packs the matrix; in the first walk notes its kind.
-  Matrix pack(const WeightReader& reader, WeightKind native);
+  // Packs the matrix or, of experts that stay in their file, describes it; in the first walk notes
+  // its kind.
+  template <typename Reader>
+  Matrix hold(Reader reader, WeightKind native, Held held);
+  // Of a tensor that has been read.
+  void release(const TensorView& view, Held held) const;
+  Linear linear_rows(const std::string& name, int n_stored, int k, Bias bias,
+                     const StoredRows& rows, Held held);
   std::optional<Linear> quantised_rows(const std::string& name, int n_stored, int k, Bias bias,
-                                       const StoredRows& rows);
+                                       const StoredRows& rows, Held held);
   std::vector<float> bias_of(const std::string& name, int n_stored, Bias bias,
                              const StoredRows& rows);
   void advance(std::size_t n_bytes);

@@ -240,7 +240,7 @@ void Activations::finish_part(const KernelTable& table, int index, int first, in
   if (forms_.rounded) table.round_row(x, n, rounded_.data() + place * kGroup, slots_);
 }
 
-Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_threads) {
+Matrix::Matrix(const WeightReader& reader, const KernelTable& table) : table_(&table) {
   const std::int64_t n_rows = reader.n_rows();
   const std::int64_t k = reader.k();
   // Within int with room to round up to whole tiles and groups.
@@ -249,29 +249,20 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
     throw Error("pack matrix", "shape", fmt::format("between 1 and {} rows and columns", kMost),
                 fmt::format("{} x {}", n_rows, k));
   }
-  Matrix matrix;
-  matrix.table_ = &table;
-  matrix.kind_ = reader.kind();
-  matrix.n_columns_ = static_cast<int>(n_rows);
-  matrix.k_ = static_cast<int>(k);
-  const kernels::WeightFormat& format = table.format(matrix.kind_);
-  const std::size_t tile_bytes = format.tile_bytes(matrix.k_);
-  const std::int64_t n_tiles = (n_rows + kTileColumns - 1) / kTileColumns;
-  matrix.n_bytes_ = tile_bytes * static_cast<std::size_t>(n_tiles);
-  matrix.tiles_ = allocate_pooled_memory(matrix.n_bytes_);
+  kind_ = reader.kind();
+  n_columns_ = static_cast<int>(n_rows);
+  k_ = static_cast<int>(k);
+  n_bytes_ = table.format(kind_).tile_bytes(k_) * static_cast<std::size_t>(n_tiles());
+}
 
+Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_threads) {
+  Matrix matrix(reader, table);
+  matrix.tiles_ = allocate_pooled_memory(matrix.n_bytes_);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(n_threads));
   run_team(n_threads, [&](const Team& team) {
     try {
-      const Range share = team.share(n_tiles);
       WeightRows rows;
-      for (std::int64_t tile = share.begin; tile < share.end; ++tile) {
-        const std::int64_t first = tile * kTileColumns;
-        const std::int64_t n = std::min<std::int64_t>(kTileColumns, n_rows - first);
-        reader.read(first, n, rows);
-        format.pack_tile(tile_source(rows, matrix.kind_, static_cast<int>(n), matrix.k_),
-                         matrix.tiles_.get() + static_cast<std::size_t>(tile) * tile_bytes);
-      }
+      matrix.pack_tiles(reader, team.share(matrix.n_tiles()), rows);
     } catch (...) {
       failures[static_cast<std::size_t>(team.index())] = std::current_exception();
     }
@@ -280,6 +271,33 @@ Matrix Matrix::pack(const WeightReader& reader, const KernelTable& table, int n_
     if (failure) std::rethrow_exception(failure);
   }
   return matrix;
+}
+
+Matrix Matrix::in_file(std::shared_ptr<const WeightReader> reader, const KernelTable& table) {
+  Matrix matrix(*reader, table);
+  matrix.reader_ = std::move(reader);
+  return matrix;
+}
+
+Matrix Matrix::placed_at(PooledMemory memory) const {
+  Matrix matrix = *this;
+  matrix.tiles_ = std::move(memory);
+  return matrix;
+}
+
+void Matrix::pack_tiles(const Range& tiles, WeightRows& rows) const {
+  pack_tiles(*reader_, tiles, rows);
+}
+
+void Matrix::pack_tiles(const WeightReader& reader, const Range& tiles, WeightRows& rows) const {
+  const kernels::WeightFormat& format = table_->format(kind_);
+  for (std::int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+    const std::int64_t first = tile * kTileColumns;
+    const std::int64_t n = std::min<std::int64_t>(kTileColumns, n_columns_ - first);
+    reader.read(first, n, rows);
+    format.pack_tile(tile_source(rows, kind_, static_cast<int>(n), k_),
+                     tiles_.get() + tile * tile_bytes());
+  }
 }
 
 kernels::MatmulArgs Matrix::arguments(const Activations& x, const Range& rows, float* y,

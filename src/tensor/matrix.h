@@ -113,6 +113,18 @@ class Matrix {
   // Reads and packs all rows, tiles shared out over n_threads.
   static Matrix pack(const WeightReader& reader, const KernelTable& table, int n_threads);
 
+  // One that is not packed, only described: no product with it. What goes on from it in memory,
+  // placed_at(), is packed by whoever wants it, tile by tile.
+  static Matrix in_file(std::shared_ptr<const WeightReader> reader, const KernelTable& table);
+  bool is_in_file() const { return tiles_ == nullptr; }
+  // The same matrix at packed_bytes() of memory, aligned to a cache line, whose tiles nobody has
+  // packed yet.
+  Matrix placed_at(PooledMemory memory) const;
+  // Packs these tiles of [0, n_tiles()); different ones at once from several threads. `rows` is
+  // room that may be used again.
+  void pack_tiles(const Range& tiles, WeightRows& rows) const;
+  std::int64_t n_tiles() const;
+
   int n_columns() const { return n_columns_; }  // outputs
   int k() const { return k_; }
   WeightKind kind() const { return kind_; }
@@ -137,7 +149,9 @@ class Matrix {
   void comes_next(const Team& team) const;
 
  private:
-  std::int64_t n_tiles() const;
+  // Described only; throws Error on a shape that cannot be packed.
+  Matrix(const WeightReader& reader, const KernelTable& table);
+  void pack_tiles(const WeightReader& reader, const Range& tiles, WeightRows& rows) const;
   std::int64_t tile_bytes() const { return static_cast<std::int64_t>(n_bytes_) / n_tiles(); }
   // What is dealt out (Team::deal): n groups of n_tiles tiles, at least so many at once.
   struct Parts {
@@ -155,6 +169,7 @@ class Matrix {
   int k_ = 0;
   std::size_t n_bytes_ = 0;
   PooledMemory tiles_;
+  std::shared_ptr<const WeightReader> reader_;  // of what is packed when it is wanted
 };
 
 // y (rows of x, n_columns), rows y_stride apart, = x W^T of some rows of x, which has room for such

@@ -34,8 +34,7 @@ std::vector<Matrix> load_each(LayerLoader& from, const ExpertNames& names, const
   for (int i = 0; i < n; ++i) {
     const std::string in_directory = fmt::format("{}experts.{}.{}", names.block, i, hugging_face);
     const std::string in_file = fmt::format("{}.{}", gguf, i);
-    Linear linear = from.linear({in_directory.c_str(), in_file.c_str()}, n_columns, k, Bias::never);
-    matrices.push_back(std::move(linear.matrix));
+    matrices.push_back(from.expert({in_directory.c_str(), in_file.c_str()}, n_columns, k));
   }
   return matrices;
 }

@@ -33,6 +33,10 @@ class LayerLoader {
   Matrix f32_matrix(const TensorName& name, int n_columns, int k) {
     return loader_.f32_matrix(full(name), n_columns, k);
   }
+  // Of one expert, without a bias.
+  Matrix expert(const TensorName& name, int n_columns, int k) {
+    return loader_.expert(full(name), n_columns, k);
+  }
   // n matrices in one tensor, as WeightLoader::stacked.
   std::vector<Matrix> stacked(const TensorName& name, const char* ending, int n, int n_stored,
                               int k, const StoredRows& rows = {}) {

@@ -1,9 +1,12 @@
 #include "model/pass/cpu_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
 
 #include "base/elementary.h"
+#include "model/pass/expert_memory.h"
 #include "model/pass/pass_builder.h"
 
 namespace outrider {
@@ -336,15 +339,39 @@ void CpuOps::operator()(const op::Route& op) const {
   }
 }
 
-// Whoever is free takes the next tiles of whichever expert.
 void CpuOps::operator()(const op::MultiplyExperts& op) const {
   const std::span<const int> touched = pass.routing_.touched();
+  if (op.memory == nullptr) {
+    multiply_experts(op, touched);
+    return;
+  }
+  std::array<const ExpertMemory::Matrices*, ExpertMemory::kMostTogether> kinds{};
   const auto n_products = static_cast<std::size_t>(op.n_products);
-  multiply_each(team, touched.size() * n_products, [&](std::size_t i) {
-    const int expert = touched[i / n_products];
+  for (std::size_t i = 0; i < n_products; ++i) kinds[i] = op.products[i].matrices;
+  const bool decides = team.index() == 0;
+  if (decides) op.memory->begin({kinds.data(), n_products}, touched);
+  while (true) {
+    if (decides) op.memory->claim();
+    team.barrier();
+    op.memory->pack(team);
+    team.barrier();
+    multiply_experts(op, op.memory->claimed());
+    const bool was_last = op.memory->is_last();
+    team.barrier();
+    if (was_last) return;
+  }
+}
+
+// Whoever is free takes the next tiles of whichever expert.
+void CpuOps::multiply_experts(const op::MultiplyExperts& op, std::span<const int> ids) const {
+  const auto n_products = static_cast<std::size_t>(op.n_products);
+  multiply_each(team, ids.size() * n_products, [&](std::size_t i) {
+    const int expert = ids[i / n_products];
     const auto& [matrices, to] = op.products[i % n_products];
     const Range slots = pass.routing_.slots_of(expert);
-    return PartialProduct{.matrix = &(*matrices)[static_cast<std::size_t>(expert)],
+    const Matrix& matrix = op.memory == nullptr ? (*matrices)[static_cast<std::size_t>(expert)]
+                                                : op.memory->matrix(*matrices, expert);
+    return PartialProduct{.matrix = &matrix,
                           .x = &buffer(op.from),
                           .rows = slots,
                           .y = row(to, slots.begin),

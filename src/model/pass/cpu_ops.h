@@ -33,6 +33,8 @@ struct CpuOps {
   Activations& buffer(const Rows& rows) const;
   float* row(const Rows& rows, std::int64_t i) const;  // logits, too
   void add_bias(const Rows& rows, std::int64_t i) const;
+  // Of experts that rows use, those in memory.
+  void multiply_experts(const op::MultiplyExperts& op, std::span<const int> ids) const;
 };
 
 }  // namespace outrider

@@ -102,6 +102,7 @@ struct MultiplyExperts {
   Rows from;
   std::array<Product, 2> products;
   int n_products = 1;
+  ExpertMemory* memory = nullptr;  // of these matrices where they stay in their file
 };
 
 // to = sum of weight * (from + its expert's bias) over the slots of a row, in the order of its

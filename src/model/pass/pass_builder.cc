@@ -202,9 +202,9 @@ Rows PassBuilder::plain_mlp(const Rows& read, const PlainMlp& mlp) {
   return linear(hidden, mlp.down);
 }
 
-void PassBuilder::multiply_experts(const Rows& read,
+void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
                                    std::initializer_list<op::MultiplyExperts::Product> products) {
-  op::MultiplyExperts what{.from = read, .products = {}, .n_products = 0};
+  op::MultiplyExperts what{.from = read, .products = {}, .n_products = 0, .memory = experts.memory};
   for (const op::MultiplyExperts::Product& product : products) {
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
     for (const Matrix& matrix : *product.matrices) {
@@ -234,14 +234,14 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
                        .to = rows,
                        .takes = op::Normalise::Takes::routed,
                        .experts = &experts});
-  multiply_experts(rows, {{&experts.gate, gate}, {&experts.up, up}});
+  multiply_experts(experts, rows, {{&experts.gate, gate}, {&experts.up, up}});
   append(op::Gate{.gate = gate,
                   .up = up,
                   .to = hidden,
                   .activation = experts.activation,
                   .limit = experts.limit,
                   .experts = experts.gate_bias.empty() ? nullptr : &experts});
-  multiply_experts(hidden, {{&experts.down, down}});
+  multiply_experts(experts, hidden, {{&experts.down, down}});
   append(op::SumExperts{.from = down, .to = sum, .experts = &experts});
   return sum;
 }

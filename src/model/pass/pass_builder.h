@@ -89,7 +89,7 @@ class PassBuilder {
   void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);
   int add_cache(const Attention& attention);
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
-  void multiply_experts(const Rows& read,
+  void multiply_experts(const Experts& experts, const Rows& read,
                         std::initializer_list<op::MultiplyExperts::Product> products);
 
   struct Scratch {
