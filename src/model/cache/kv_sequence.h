@@ -66,6 +66,11 @@ class KvSequence final : public Sequence {
     skipped_layers_.assign(layers.begin(), layers.end());
   }
 
+  // Gives up the states that rewind() goes back to, as far as they take memory: then it goes to 0.
+  void drop_snapshots() {
+    if (recurrent_) recurrent_->drop_snapshots();
+  }
+
   // Tokens of the text that it began with (Prompt).
   int prompt_length() const { return prompt_length_; }
   void set_prompt_length(int n_tokens) { prompt_length_ = n_tokens; }
