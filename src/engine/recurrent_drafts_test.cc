@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +29,16 @@ using testing::golden_directory;
 
 std::string model_file(const char* name) {
   return (golden_directory(name) / "model.gguf").string();
+}
+
+// The bytes of lfm2_tied's file, of a model with a longer context.
+std::string with_context(std::uint32_t n_tokens) {
+  std::ifstream file(model_file("lfm2_tied"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string key = "lfm2.context_length";
+  // Behind the key its type, four bytes, and the number.
+  std::memcpy(bytes.data() + bytes.find(key) + key.size() + 4, &n_tokens, sizeof n_tokens);
+  return bytes;
 }
 
 struct Drafting {
@@ -118,6 +131,28 @@ TEST(RecurrentDrafter, DraftsForAnotherModel) {
     EXPECT_EQ(drafted.ids, plain.ids);
     EXPECT_EQ(drafted.logits, plain.logits);
   }
+}
+
+// A drafter's memory that holds a long text and its passes. Inputs of all the text's tokens at once
+// would take more than that.
+TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
+  const testing::GoldenModel golden("lfm2_tied");
+  const testing::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "long.gguf").string();
+  std::ofstream(path, std::ios::binary) << with_context(1024);
+  const auto target = Model::load(path, {.threads = 1});
+  const ModelSummary& summary = target->summary();
+  std::vector<TokenId> prompt;
+  for (std::size_t i = 0; i < 900; ++i) prompt.push_back(golden.ids[i % golden.ids.size()]);
+  const auto n_bytes =
+      static_cast<std::uint64_t>(1024 * summary.kv_bytes_per_token + 2 * summary.state_bytes +
+                                 600 * summary.state_bytes_per_node);
+  SpeculationOptions speculation{
+      .drafter = "model:" + path, .tree = "chain:length=4", .adaptive = false};
+  speculation.drafter_options.kv_memory_bytes = n_bytes;
+  const GenerateResult drafted = generate(target, prompt, 0, speculation);
+  EXPECT_GT(drafted.statistics.drafted, 0);
+  EXPECT_EQ(drafted.ids, generate(target, prompt, 0, {}).ids);
 }
 
 // Eight texts that begin alike, in a batch whose memory holds a few of them: later ones share what

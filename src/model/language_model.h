@@ -177,9 +177,9 @@ class LanguageModel {
   // angles.
   virtual int context_of(const Sequence& /*sequence*/) const { return config().context_length; }
 
-  // Whether the memory of the KV cache holds a pass over so many further tokens of these sequences,
-  // each of which is there once. forward() throws where it does not. Models without a limit:
-  // always.
+  // Whether the memory of the KV cache holds so many further tokens of these sequences, each of
+  // which is there once, in passes of kPrefillRows of one of them at most. forward() throws where
+  // it does not. Models without a limit: always.
   virtual bool fits(std::span<const SequenceGrowth> /*growths*/) const { return true; }
 
   // The kept tokens of a sequence as bytes, and a sequence of such bytes, perhaps in another

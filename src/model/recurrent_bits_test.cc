@@ -345,5 +345,32 @@ TEST(RecurrentMemory, SnapshotsGiveWayToTokens) {
                             part(tokens, at, std::min<std::size_t>(8, 600 - at))));
 }
 
+// An early exit's fork uses no snapshot of the sequence that it follows: there, they give way.
+TEST(RecurrentMemory, AnEarlyExitHoldsNoSnapshots) {
+  const auto tokens = some_tokens(600, 4);
+  const auto free = load_model(testing::golden_directory("lfm2_long"), {.n_threads = 1});
+  const auto unbounded = free->open({});
+  const Rows expected = testing::decode_one_by_one(*free, *unbounded, tokens);
+  const KvCache& cache = *dynamic_cast<KvSequence&>(*unbounded).cache();
+  // The text's pages, its state and a page of inputs; a copy of the last page and of the state,
+  // which the fork shares.
+  const std::size_t most = 11 * kPageTokens * cache.token_bytes() + 2 * cache.state_bytes() +
+                           kInputNodes * cache.input_bytes();
+  const auto bounded =
+      load_model(testing::golden_directory("lfm2_long"), {.kv_memory_bytes = most, .n_threads = 1});
+  const auto sequence = bounded->open({});
+  for (std::size_t at = 0; at + 4 < tokens.size(); at += 4) {
+    testing::run_and_keep(*bounded, *sequence, part(tokens, at, 4));
+  }
+  const SequenceGrowth growth{sequence.get(), 4};
+  ASSERT_TRUE(bounded->fits({&growth, 1}));
+  const int last = bounded->config().n_layers - 1;
+  const auto exit = bounded->fork_without(*sequence, {&last, 1});
+  ASSERT_NE(exit, nullptr);
+  EXPECT_TRUE(bounded->fits({&growth, 1}));
+  testing::expect_same_bits(expected, 596,
+                            testing::run_and_keep(*bounded, *sequence, part(tokens, 596, 4)));
+}
+
 }  // namespace
 }  // namespace outrider

@@ -6,10 +6,15 @@
 #include <cstdint>
 
 #include "base/bytes_of.h"
+#include "model/prefill.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
+
+// Pending nodes that a sequence has at once, as growths count them (Stream::growth): those of a
+// pass, as many of a drafter in the same cache, and a page more.
+constexpr int kMostPending = 2 * kPrefillRows + kPageTokens;
 
 // The first position that queries from position n on read, by a window.
 int first_read(int n, int window) { return std::max(n - window + 1, 0); }
@@ -81,7 +86,8 @@ bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
           cache.n_pages_to_own(table, n_slots, n_slots + growth.n_tokens);
     }
     if (!sequence.recurrent_) continue;
-    sequence.recurrent_->count_pages(sequence.n_pending(), growth.n_tokens, n_needed);
+    sequence.recurrent_->count_pages(sequence.n_pending(), std::min(growth.n_tokens, kMostPending),
+                                     n_needed);
     n_snapshot_bytes += sequence.recurrent_->snapshot_bytes();
   }
   return cache.pool().fits(n_needed, n_snapshot_bytes);

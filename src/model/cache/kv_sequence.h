@@ -66,6 +66,11 @@ class KvSequence final : public Sequence {
     skipped_layers_.assign(layers.begin(), layers.end());
   }
 
+  // Gives up the states that rewind() goes back to, as far as they take memory: then it goes to 0.
+  void drop_snapshots() {
+    if (recurrent_) recurrent_->drop_snapshots();
+  }
+
   // Tokens of the text that it began with (Prompt).
   int prompt_length() const { return prompt_length_; }
   void set_prompt_length(int n_tokens) { prompt_length_ = n_tokens; }
@@ -82,8 +87,11 @@ class KvSequence final : public Sequence {
     int n_new;
   };
   static void reserve(std::span<const Reservation> reservations);
-  // Whether reserve() would find the memory for these, all of them of the cache. May say no where
-  // two of them share the page that they go on in, and there is one page less than both need.
+  // Whether reserve() would find the memory for these, all of them of the cache, in passes of
+  // kPrefillRows rows of one sequence at most: of pending nodes no more have inputs at a time. May
+  // say no where two of them share the page that they go on in, and there is one page less than
+  // both need; and for a sequence with recurrent layers behind a rewinding: its state stands in the
+  // page of a snapshot, which counts as one to copy, though reserve() may give the snapshot up.
   static bool fit(KvCache& cache, std::span<const SequenceGrowth> growths);
   // A pending node in the next slot. parent: -1 or a pending node's index. After reserve().
   void append(int parent) { tree_.append(parent); }

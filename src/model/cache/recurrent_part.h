@@ -51,8 +51,8 @@ class RecurrentPart {
 
   // As KvSequence has them, of n_kept tokens: the state and, where the text is longer than a page,
   // that at the border behind which its last token lies, so that a reader may check the text by
-  // running its end. save() throws Error where the latter has given way to tokens; load() is of a
-  // part that keeps nothing yet.
+  // running its end. save() throws Error where the latter has given way to tokens, or to later ones
+  // before a rewinding to n_kept itself; load() is of a part that keeps nothing yet.
   void save(int n_kept, const ByteSink& write) const;
   void load(int n_kept, const ByteSource& read);
 

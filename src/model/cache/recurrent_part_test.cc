@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/cache/kv_sequence.h"
+#include "model/prefill.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -188,6 +189,56 @@ TEST(RecurrentPart, KeepsThemWhereMemoryIsShort) {
   }
   EXPECT_GT(n_refused, 0);
   EXPECT_GT(n_grown, n_refused);
+}
+
+// What pending nodes keep is needed for a pass, not for all of a text that is run in several.
+TEST(RecurrentPart, RoomForALongTextIsRoomForItsPasses) {
+  constexpr int kTokens = 2000;
+  const KvCache cache(layers(), kernels::KvKind::f32);
+  const std::size_t most = pages_of(kTokens) * kPageTokens * cache.token_bytes() +
+                           cache.state_bytes() +
+                           (2 * kPrefillRows + kPageTokens) * cache.input_bytes();
+  for (const std::size_t n_bytes : {most, most - 1}) {
+    const auto bounded = std::make_shared<KvCache>(layers(), kernels::KvKind::f32, n_bytes);
+    KvSequence sequence(bounded);
+    const SequenceGrowth growth{&sequence, kTokens};
+    EXPECT_EQ(KvSequence::fit(*bounded, {&growth, 1}), n_bytes == most);
+    if (n_bytes < most) continue;
+    while (sequence.n_kept() < kTokens) {
+      const int n_rows = std::min(kPrefillRows, kTokens - sequence.n_kept());
+      sequence.reserve(n_rows);
+      std::vector<int> path;
+      for (int i = 0; i < n_rows; ++i) {
+        sequence.append(i - 1);
+        path.push_back(i);
+      }
+      sequence.keep(path);
+    }
+  }
+}
+
+// Behind a rewinding the state is a snapshot's: fit() counts a copy, reserve() takes the page.
+TEST(RecurrentPart, RoomBehindARewindingMayBeMoreThanIsSaid) {
+  const KvCache cache(layers(), kernels::KvKind::f32);
+  const auto bounded = std::make_shared<KvCache>(
+      layers(), kernels::KvKind::f32,
+      3 * kPageTokens * cache.token_bytes() + 2 * cache.state_bytes() + 72 * cache.input_bytes());
+  KvSequence sequence(bounded);
+  sequence.reserve(70);
+  std::vector<int> path;
+  for (int i = 0; i < 70; ++i) {
+    sequence.append(i - 1);
+    path.push_back(i);
+  }
+  sequence.keep(path);
+  EXPECT_EQ(sequence.rewind(69), 64);
+  KvSequence other(bounded);
+  other.reserve(64);
+  const SequenceGrowth growth{&sequence, 4};
+  EXPECT_FALSE(KvSequence::fit(*bounded, {&growth, 1}));
+  sequence.reserve(4);
+  EXPECT_TRUE(KvSequence::fit(*bounded, {&growth, 1}));
+  EXPECT_EQ(sequence.rewind(63), 0);  // the snapshot is gone
 }
 
 TEST(RecurrentPart, LayersOfOtherShapesAreRefused) {

@@ -196,6 +196,19 @@ TEST(ExpertConfig, MeansWhatItSays) {
   EXPECT_EQ(mixed.hidden_dim, 28);
 }
 
+// Where no layer has experts, nothing says that some have.
+TEST(ExpertConfig, OfDenseLayersAloneIsThatOfADenseModel) {
+  const testing::TemporaryDirectory directory;
+  nlohmann::json json = json_of(golden_directory("qwen3_moe_mixed") / "config.json");
+  json["decoder_sparse_step"] = 99;
+  std::ofstream(directory.path() / "config.json") << json.dump();
+  const ModelConfig config = read_config_json(directory.path());
+  EXPECT_EQ(config.n_expert_layers, 0);
+  EXPECT_EQ(config.n_experts, 0);
+  EXPECT_EQ(config.n_experts_used, 0);
+  EXPECT_EQ(config.expert_dim, 0);
+}
+
 TEST(ExpertNames, AreKnownInEveryForm) {
   for (const char* name : {"model.layers.0.block_sparse_moe.experts.7.w1.weight",
                            "model.layers.0.mlp.experts.gate_up_proj", "blk.3.ffn_down_exps.weight",

@@ -30,6 +30,7 @@ ModelConfig read_qwen3_moe(const ConfigSource& source) {
   read_experts(source, {"moe_intermediate_size", "expert_feed_forward_length"}, config);
   const std::vector<bool> layers = read_layers_with_experts(source, config.n_layers);
   config.n_expert_layers = static_cast<int>(std::count(layers.begin(), layers.end(), true));
+  if (config.n_expert_layers == 0) config.n_experts = config.n_experts_used = config.expert_dim = 0;
   return config;
 }
 

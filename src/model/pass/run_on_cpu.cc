@@ -162,7 +162,11 @@ std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
     if (layer != expected++) return nullptr;
   }
   auto fork = sequence->fork();
-  static_cast<KvSequence&>(*fork).set_skipped_layers(skip_layers);
+  auto& without = static_cast<KvSequence&>(*fork);
+  without.set_skipped_layers(skip_layers);
+  // They are the whole sequence's, which may have to give them up for tokens; nobody else goes back
+  // in a fork that follows it.
+  without.drop_snapshots();
   return fork;
 }
 
