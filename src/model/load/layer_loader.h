@@ -44,7 +44,7 @@ class LayerLoader {
   }
   // n vectors in one tensor, as WeightLoader::stacked_vectors.
   std::vector<float> stacked_vectors(const TensorName& name, const char* ending, int n,
-                                     int n_stored, const StoredRows& rows = {}) {
+                                     int n_stored, const StoredRows& rows = {}) const {
     return loader_.stacked_vectors(full(name) + ending, n, n_stored, rows);
   }
   std::vector<float> bias(const TensorName& name, int n) const {
