@@ -10,10 +10,14 @@ namespace outrider {
 std::uint64_t machine_memory(const std::filesystem::path& groups) {
   const auto all = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                    static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  // "max" where there is no limit, and no file in the root group.
-  std::ifstream file(groups / "memory.max");
-  std::uint64_t limit = 0;
-  return file >> limit ? std::min(all, limit) : all;
+  // Of versions 2 and 1. "max" or a number beyond all memory where there is no limit.
+  std::uint64_t least = all;
+  for (const char* const name : {"memory.max", "memory/memory.limit_in_bytes"}) {
+    std::ifstream file(groups / name);
+    std::uint64_t limit = 0;
+    if (file >> limit) least = std::min(least, limit);
+  }
+  return least;
 }
 
 }  // namespace outrider

@@ -8,7 +8,7 @@
 namespace outrider {
 
 // In bytes: the machine's, or the limit of this process's control group where that is less
-// (containers have one). groups: where the system shows control groups, of version 2.
+// (containers have one). groups: where the system shows control groups.
 std::uint64_t machine_memory(const std::filesystem::path& groups = "/sys/fs/cgroup");
 
 }  // namespace outrider

@@ -20,6 +20,10 @@ TEST(MachineMemory, IsTheLimitOfTheGroupWhereThatIsLess) {
   EXPECT_EQ(with_limit("16777216"), 16777216U);
   EXPECT_EQ(with_limit("max"), all);
   EXPECT_EQ(with_limit("999999999999999"), all);
+  // As version 1 has it.
+  std::filesystem::create_directory(directory.path() / "memory");
+  std::ofstream(directory.path() / "memory" / "memory.limit_in_bytes") << "33554432\n";
+  EXPECT_EQ(machine_memory(directory.path()), 33554432U);
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ struct Experts {
   std::vector<float> gate_bias = {};    // (n, hidden_dim); with up_bias or not at all
   std::vector<float> up_bias = {};      // likewise
   std::vector<float> down_bias = {};    // (n, dim), weighed like the product
-  ExpertMemory* memory = nullptr;  // of gate, up and down where these stay in their file
+  ExpertMemory* memory = nullptr;       // of gate, up and down where these stay in their file
   int n() const { return static_cast<int>(gate.size()); }
   bool empty() const { return gate.empty(); }
 };
