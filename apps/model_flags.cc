@@ -38,21 +38,19 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
              "stored)")
       ->group(kModel);
   add_choice(app, "--kv", flags.options.kv, {"f32", "bf16", "int8"},
-             "Type of the attention cache (default: f32 for f32 weights, else bf16)")
+             "Type of the KV cache (default: f32 for f32 weights, else bf16)")
       ->group(kModel);
   add_bytes(
       app, "--kv-memory", flags.options.kv_memory_bytes,
-      "Most memory for the attention cache of all texts together: bytes, or with K, M, G or T "
-      "(powers of 1024), as in 512M or 1.5G; each drafter's cache may take as much again; a "
-      "text that needs more ends with an error (default: 0, no limit)")
+      "Most memory for the KV cache of all texts together, as 512M or 1.5G; each drafter's may "
+      "take as much again (default: 0, no limit)")
       ->group(kModel);
-  add_choice(
-      app, "--experts", flags.options.experts, {"memory", "mapped"},
-      "Where a mixture's experts are: in memory, or in the file, those in use packed as they "
-      "are needed, for models larger than memory (default: memory)")
+  add_choice(app, "--experts", flags.options.experts, {"memory", "mapped"},
+             "Where a mixture's experts are; mapped: in the file, for models larger than memory "
+             "(default: memory)")
       ->group(kModel);
   add_bytes(app, "--experts-memory", flags.options.expert_memory_bytes,
-            "Most memory for experts that are mapped, as 8G (default: 0, half of the machine's)")
+            "Memory for mapped experts (default: 0, half of the machine's)")
       ->group(kModel);
   add_integer(app, "--threads", flags.options.threads, 0,
               "Threads; 0 takes every processor (default: 0)")
