@@ -46,8 +46,7 @@ void add_loading_flags(CLI::App& app, ModelFlags& flags) {
       "take as much again (default: 0, no limit)")
       ->group(kModel);
   add_choice(app, "--experts", flags.options.experts, {"memory", "mapped"},
-             "Where a mixture's experts are; mapped: in the file, for models larger than memory "
-             "(default: memory)")
+             "Where experts are; mapped: in their file (default: memory)")
       ->group(kModel);
   add_bytes(app, "--experts-memory", flags.options.expert_memory_bytes,
             "Memory for mapped experts (default: 0, half of the machine's)")
