@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -80,6 +81,15 @@ std::string settle(const fs::path& file, const RunSettings& settings, bool is_th
       throw Error("resume training", name, fmt::format("\"{}\", as the run was begun", before),
                   fmt::format("\"{}\"", value));
     }
+  }
+  // What a flag alone adds to the settings was said, too.
+  for (const auto& [name, value] : json.items()) {
+    const bool is_said = std::any_of(settings.begin(), settings.end(),
+                                     [&](const auto& setting) { return setting.first == name; });
+    if (is_said) continue;
+    throw Error("resume training", name,
+                fmt::format("\"{}\", as the run was begun", setting_of(json, name).value_or("")),
+                "\"none\"");
   }
   return other_rate;
 }

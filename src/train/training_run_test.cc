@@ -147,6 +147,24 @@ TEST(TrainingRun, DoesNotMixRuns) {
   }
 }
 
+// A flag that was said when the run was begun, and no longer: `train eagle --parallel`, say.
+TEST(TrainingRun, DoesNotGoOnWithFewerFlags) {
+  const testing::TemporaryDirectory directory;
+  RunOptions options = run_options(directory.path(), 3);
+  options.settings.emplace_back("parallel", "yes");
+  run_training(*make_tiny(), options, {});
+  options.resume = true;
+  EXPECT_EQ(run_training(*make_tiny(), options, {}).first_step, 3);
+  options.settings.pop_back();
+  try {
+    run_training(*make_tiny(), options, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("parallel: expected \"yes\""), std::string::npos)
+        << error.what();
+  }
+}
+
 // A loss that breaks at one step.
 class Breaking final : public Objective {
  public:
