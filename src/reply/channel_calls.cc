@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "reply/call_reader.h"
+#include "reply/json_arguments.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
 
@@ -36,21 +37,16 @@ class ChannelCall final : public CallReader {
   enum class State { before, arguments, after };
 
   Step argument_byte(char byte, CallSink& sink) {
-    std::string piece;
-    const JsonScanner::Step step = scanner_.push(byte, piece);
+    const JsonScanner::Step step = arguments_.push(byte, sink);
     if (step == JsonScanner::Step::wrong) return Step::stop;
-    sink.add_arguments(piece);
-    if (step == JsonScanner::Step::done) {
-      sink.end_call({});
-      state_ = State::after;
-    }
+    if (step == JsonScanner::Step::done) state_ = State::after;
     return Step::more;
   }
 
   std::string name_;
   MarkerFinder ends_;
   State state_ = State::before;
-  JsonScanner scanner_;
+  JsonArguments arguments_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "reply/call_reader.h"
+#include "reply/json_arguments.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
 
@@ -29,7 +30,7 @@ class FencedCalls final : public CallReader {
         if (!found) return Step::more;
         if (*found == 1) return Step::done;
         name_.clear();
-        scanner_ = {};
+        arguments_ = {};
         return go(State::word);
       case State::word:  // the kind of the call, or its name
         found = separator_.push(byte, name_);
@@ -90,13 +91,9 @@ class FencedCalls final : public CallReader {
   }
 
   Step argument_byte(char byte, CallSink& sink) {
-    std::string piece;
-    const JsonScanner::Step step = scanner_.push(byte, piece);
+    const JsonScanner::Step step = arguments_.push(byte, sink);
     if (step == JsonScanner::Step::wrong) return Step::stop;
-    sink.add_arguments(piece);
-    if (step != JsonScanner::Step::done) return Step::more;
-    sink.end_call({});
-    return go(State::closing);
+    return step == JsonScanner::Step::done ? go(State::closing) : Step::more;
   }
 
   MarkerFinder between_;
@@ -105,7 +102,7 @@ class FencedCalls final : public CallReader {
   MarkerFinder closing_;
   State state_;
   std::string name_;
-  JsonScanner scanner_;
+  JsonArguments arguments_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // N[ARGS]{..}, N[CALL_ID]ID[ARGS]{..} (Mistral, from Small 3.2 on), or the JSON of before. Each
 // call has a marker of its own.
 #include "reply/call_reader.h"
+#include "reply/json_arguments.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
 
@@ -62,14 +63,9 @@ class NamedCalls final : public CallReader {
   }
 
   Step argument_byte(char byte, CallSink& sink) {
-    std::string piece;
-    const JsonScanner::Step step = scanner_.push(byte, piece);
+    const JsonScanner::Step step = arguments_.push(byte, sink);
     if (step == JsonScanner::Step::wrong) return Step::stop;
-    sink.add_arguments(piece);
-    if (step == JsonScanner::Step::done) {
-      sink.end_call({});
-      state_ = State::after;
-    }
+    if (step == JsonScanner::Step::done) state_ = State::after;
     return Step::more;
   }
 
@@ -78,7 +74,7 @@ class NamedCalls final : public CallReader {
   State state_ = State::start;
   std::string name_;
   std::string id_;
-  JsonScanner scanner_;
+  JsonArguments arguments_;
 };
 
 }  // namespace
