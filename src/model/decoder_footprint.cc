@@ -35,6 +35,9 @@ Footprint DecoderModel::footprint() const {
     share.n_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
     footprint.weight_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
     footprint.n_parameters += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
+    if (matrix.is_in_file()) {
+      footprint.mapped_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
+    }
   };
   const auto add_vector = [&](const std::vector<float>& vector) {
     footprint.n_parameters += static_cast<std::int64_t>(vector.size());
@@ -56,10 +59,6 @@ Footprint DecoderModel::footprint() const {
     }
     add_vector(layer.attention.sinks);
     if (!layer.experts.empty()) footprint.idle_bytes += idle_bytes_of(layer.experts);
-    for_each_matrix(layer.experts, [&](const Matrix& matrix) {
-      const auto n_bytes = static_cast<std::int64_t>(matrix.packed_bytes());
-      if (matrix.is_in_file()) footprint.mapped_bytes += n_bytes;
-    });
     add_vector(layer.convolution.weight);
     add_vector(layer.convolution.bias);
     footprint.windows.push_back(layer.attention.window);

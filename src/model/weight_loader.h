@@ -27,8 +27,8 @@ struct WeightOptions {
   std::optional<WeightKind> kind;  // empty: as stored (in a quantised model bf16 widens to f32)
   // How the source's matrices are quantised, where they are not plain tensors.
   std::optional<Quantisation> quantisation = {};
-  bool experts_in_file =
-      false;  // those are described only (Matrix::in_file), the source being kept
+  // Experts are described alone (Matrix::in_file); the source outlives them.
+  bool experts_in_file = false;
   const KernelTable* table = nullptr;
   int n_threads = 1;
   std::function<void(double)> progress;  // may be empty

@@ -110,7 +110,6 @@ void ExpertMemory::claim_one(Shelf& shelf, int id) {
     oldest->shelf = &shelf;
     oldest->id = id;
     oldest->matrix = (*shelf.matrices)[static_cast<std::size_t>(id)].placed_at(oldest->memory);
-    packed_bytes_ += static_cast<std::int64_t>(oldest->matrix.packed_bytes());
     to_pack_.push_back(&oldest->matrix);
   }
   places[static_cast<std::size_t>(its)].used = n_claims_;

@@ -61,8 +61,6 @@ class ExpertMemory {
   const Matrix& matrix(const Matrices& kind, int id) const;
 
   std::uint64_t n_bytes() const { return n_bytes_; }  // of all places
-  // Bytes of the matrices that were packed so far.
-  std::int64_t packed_bytes() const { return packed_bytes_; }
 
  private:
   struct Shelf;
@@ -99,7 +97,6 @@ class ExpertMemory {
   std::vector<const Matrix*> to_pack_;
   std::vector<WeightRows> rows_;  // each thread's
   std::uint64_t n_bytes_ = 0;
-  std::int64_t packed_bytes_ = 0;
 };
 
 }  // namespace outrider
