@@ -60,6 +60,7 @@ const std::vector<BlockWorld> kWorlds = {
     // Drafts over a border of pages, where states are kept. No key changes a convolution and leaves
     // its weights as they are: what it reads is normed otherwise.
     {"ShortConvolution", "lfm2_tied", 62, {R"({"norm_eps": 0.05, "block_norm_eps": 0.05})"}},
+    {"DeltaNet", "qwen3_5_plain", 62, {R"({"rms_norm_eps": 0.05})"}},
 };
 
 // What drafts: the target's weights in four bits, which are often right and not always; its first

@@ -210,7 +210,7 @@ TEST_P(KeptStates, GoesOnWhereAStateIsThere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, KeptStates, ::testing::Values("lfm2_tied"),
+INSTANTIATE_TEST_SUITE_P(, KeptStates, ::testing::Values("lfm2_tied", "qwen3_5_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Beyond its original context (48 tokens) a text of longrope has other keys from the first token

@@ -1,6 +1,6 @@
-// Drafted texts of a target with recurrent layers (LFM2) have the bits of plain ones, whatever
-// drafts, whatever shape a draft has, and in whatever batch; so have texts that such a model drafts
-// for another, and texts that gave up their memory and were run again.
+// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5) have the bits of
+// plain ones, whatever drafts, whatever shape a draft has, and in whatever batch; so have texts
+// that such a model drafts for another, and texts that gave up their memory and were run again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,11 +60,15 @@ GenerateResult generate(const std::shared_ptr<const Model>& target,
   return std::move(generator.generate({&request, 1}).at(0));
 }
 
-class RecurrentDrafts : public ::testing::TestWithParam<const char*> {};
+// A model, and what its weights are held as.
+using Target = std::tuple<const char*, const char*>;
+
+class RecurrentDrafts : public ::testing::TestWithParam<Target> {};
 
 TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
-  const testing::GoldenModel golden("lfm2_tied");
-  testing::TinyShape shape;  // the target's
+  const auto& [name, weights] = GetParam();
+  const testing::GoldenModel golden(name);
+  testing::TinyShape shape;  // as wide as all of these targets
   shape.vocabulary_size = 97;
   shape.dim = 24;
   shape.n_heads = 3;
@@ -72,7 +77,7 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
   shape.hidden_dim = 36;
   const testing::TemporaryDirectory heads;
   testing::write_eagle_head(shape, heads.path() / "eagle");
-  const std::string itself = "model:" + model_file("lfm2_tied");
+  const std::string itself = "model:" + model_file(name);
   std::vector<Drafting> drafters = {
       {itself + ",weights=int4", "widths:3,2,1"},
       {itself, "dynamic:total=25,depth=5,topk=5"},
@@ -92,10 +97,10 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
     drafters.push_back({itself + ",weights=int4", fmt::format("chain:length={}", length)});
   }
   const auto target =
-      Model::load(golden.directory / "model.gguf", {.weights = GetParam(), .threads = 2});
+      Model::load(golden.directory / "model.gguf", {.weights = weights, .threads = 2});
   for (const double temperature : {0.0, 1.0}) {
     const GenerateResult plain = generate(target, golden.ids, temperature, {});
-    if (temperature == 0 && std::string(GetParam()) == "f32") {
+    if (temperature == 0 && std::string(weights) == "f32") {
       EXPECT_EQ(std::vector(plain.ids.begin(), plain.ids.begin() + 32), golden.greedy);
     }
     std::int64_t n_accepted = 0;
@@ -116,17 +121,25 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Weights, RecurrentDrafts, ::testing::Values("f32", "bf16", "int8", "int4"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, RecurrentDrafts,
+                         ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_next_plain",
+                                                              "qwen3_5_plain", "qwen3_5_moe_plain"),
+                                            ::testing::Values("f32", "bf16", "int8", "int4")),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}", std::get<0>(info.param),
+                                              std::get<1>(info.param));
+                         });
 
-TEST(RecurrentDrafter, DraftsForAnotherModel) {
+class RecurrentModel : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RecurrentModel, DraftsForAnotherModel) {
   const testing::GoldenModel golden("qwen3_tied");
   const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
   const GenerateResult plain = generate(target, golden.ids, 0, {});
   for (const char* tree : {"chain:length=4", "widths:3,2,2"}) {
     const GenerateResult drafted =
         generate(target, golden.ids, 0,
-                 {.drafter = "model:" + model_file("lfm2_tied"), .tree = tree, .adaptive = false});
+                 {.drafter = "model:" + model_file(GetParam()), .tree = tree, .adaptive = false});
     EXPECT_GT(drafted.statistics.drafted, 0);
     EXPECT_EQ(drafted.ids, plain.ids);
     EXPECT_EQ(drafted.logits, plain.logits);
@@ -157,8 +170,8 @@ TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
 
 // Eight texts that begin alike, in a batch whose memory holds a few of them: later ones share what
 // earlier ones have run, and some give way to others.
-TEST(RecurrentBatch, TextsShareAndGiveWay) {
-  const testing::GoldenModel golden("lfm2_tied");
+TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
+  const testing::GoldenModel golden(GetParam());
   const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
   const ModelSummary& summary = target->summary();
   const auto page_bytes = static_cast<std::uint64_t>(64 * summary.kv_bytes_per_token);
@@ -180,7 +193,7 @@ TEST(RecurrentBatch, TextsShareAndGiveWay) {
     const auto bounded = Model::load(
         golden.directory / "model.gguf",
         {.kv_memory_bytes = n_texts * (4 * page_bytes + 5 * state_bytes), .threads = 1});
-    const std::vector<std::string> drafters = {"suffix", "model:" + model_file("lfm2_tied")};
+    const std::vector<std::string> drafters = {"suffix", "model:" + model_file(GetParam())};
     Batch batch(bounded, drafters, {.threads = 1},
                 {.most_running = 8, .prompt_rows = 30, .most_kept = 4});
     for (const bool again : {false, true}) {
@@ -211,6 +224,9 @@ TEST(RecurrentBatch, TextsShareAndGiveWay) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RecurrentModel, ::testing::Values("lfm2_tied", "qwen3_5_plain"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace outrider

@@ -47,14 +47,15 @@
 //   weights<R>(from)           R walks' weights of a chunk, (R, kChunkKeys)
 //   sum(r, dots, so_far)       so_far and the r-th of those walks' sums of the chunk's values
 //
-// The algorithms stand in products.h, rows.h, attention.h, float_attention.h, int8_attention.h,
-// bf16_attention.h, double_functions.h and philox.h; here they become a table.
+// The algorithms stand in products.h, rows.h, delta_rule.h, attention.h, float_attention.h,
+// int8_attention.h, bf16_attention.h, double_functions.h and philox.h; here they become a table.
 // Everything in them has internal linkage, and no function of the standard library is used that
 // could be emitted out of line: a copy compiled with AVX flags must never be linked into code that
 // runs everywhere.
 #ifndef OUTRIDER_KERNELS_ALGORITHMS_H_
 #define OUTRIDER_KERNELS_ALGORITHMS_H_
 
+#include "kernels/delta_rule.h"
 #include "kernels/double_functions.h"
 #include "kernels/float_attention.h"
 #include "kernels/formats/block_formats.h"
@@ -107,6 +108,8 @@ constexpr KernelTable make_table(const char* name) {
       .gelu_multiply = gelu_multiply<V>,
       .gelu_erf_multiply = gelu_erf_multiply<V>,
       .soft_cap = soft_cap<V>,
+      .sigmoid_multiply = sigmoid_multiply<V>,
+      .delta_step = delta_step<V>,
       .add = add_to<V>,
       .store_key = {store_key<V, KvKind::f32>, store_key<V, KvKind::bf16>,
                     store_key<V, KvKind::int8>},

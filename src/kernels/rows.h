@@ -198,6 +198,15 @@ void clamped_swish_multiply(const float* gate, const float* up, int n, float lim
 }
 
 template <class V>
+void sigmoid_multiply(const float* gate, const float* up, int n, float* out) {
+  const V one = V::broadcast(1.0F);
+  for (int i = 0; i < n; i += kLanes) {
+    const V sigmoid = one / (one + exponential(V::zero() - load_at<V>(gate, i, n)));
+    store_at(sigmoid * load_at<V>(up, i, n), out, i, n);
+  }
+}
+
+template <class V>
 void gelu_multiply(const float* gate, const float* up, int n, float* out) {
   const V one = V::broadcast(1.0F);
   const V cubic = V::broadcast(0.044715F);

@@ -334,6 +334,26 @@ TEST(ClampedSwishMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   }
 }
 
+// e^x is right to a unit in the last place, and quotient and product round once each.
+TEST(SigmoidMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
+  for (const int n : kLengths) {
+    const auto size = static_cast<std::size_t>(n);
+    std::vector<float> gate = awkward_floats(size, 3);
+    const std::vector<float> up = awkward_floats(size, 4);
+    std::vector<float> expected(size);
+    kScalarTable.sigmoid_multiply(gate.data(), up.data(), n, expected.data());
+    for (const auto& [name, table] : test_support::runnable_tables()) {
+      std::vector<float> out = up;
+      table->sigmoid_multiply(gate.data(), out.data(), n, out.data());
+      EXPECT_TRUE(same_bits(out, expected)) << name << " n " << n;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      const double exact = up[i] / (1 + std::exp(-double{gate[i]}));
+      EXPECT_NEAR(expected[i], exact, 4e-7 * std::fabs(exact) + 1e-37) << gate[i];
+    }
+  }
+}
+
 TEST(GeluMultiply, EveryTableGivesTheSameBitsAndDoubleAgrees) {
   std::vector<float> gate;
   for (int i = -60000; i <= 60000; ++i) gate.push_back(static_cast<float>(i) * 0x1p-12F);

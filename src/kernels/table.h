@@ -202,6 +202,28 @@ struct AttendArgs {
                // all its keys in place
 };
 
+// One token of a gated delta rule (Yang, Kautz and Hatamizadeh 2024, arXiv 2412.06464, equation 10)
+// in columns of the state S (key_dim, n) of one head:
+//
+//   S' = decay * S;  d = beta * (value - S'^T key);  to = S' + key d^T;  out = to^T query
+//
+// S' is rounded before it is read. Of each column the sums are in the order of the key's elements,
+// each step one fused multiply-add from 0 on, so that columns do not depend on one another.
+struct DeltaStep {
+  const float* from;  // S, rows from_stride apart
+  std::size_t from_stride;
+  float* to;  // likewise; it may be `from`, with the same stride
+  std::size_t to_stride;
+  const float* key;    // (key_dim)
+  const float* value;  // (n)
+  float beta;
+  float decay;
+  const float* query;  // (key_dim); null: no out
+  float* out;          // (n)
+  int key_dim;
+  int n;
+};
+
 // Logits on their way to a distribution.
 struct SoftmaxArgs {
   const float* logits;  // (n)
@@ -257,7 +279,7 @@ struct KernelTable {
   // (half each); elements from 2 * half on stay. In place.
   void (*rotate)(float* x, const float* cosines, const float* sines, int half);
 
-  // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate.
+  // out[i] = gate[i] / (1 + exp(-gate[i])) * up[i]. out may be gate or up.
   void (*silu_multiply)(const float* gate, const float* up, int n, float* out);
 
   // out[i] = g / (1 + exp(-1.702 g)) * (u + 1) of g = min(gate[i], limit) and u = up[i] between
@@ -287,6 +309,11 @@ struct KernelTable {
   void (*gelu_erf_multiply)(const float* gate, const float* up, int n, float* out);
   // x[i] = cap * tanh(x[i] / cap), of a cap above 0 with a finite inverse.
   void (*soft_cap)(float* x, int n, float cap);
+
+  // out[i] = 1 / (1 + exp(-gate[i])) * up[i]. out may be up.
+  void (*sigmoid_multiply)(const float* gate, const float* up, int n, float* out);
+
+  void (*delta_step)(const DeltaStep& step);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);

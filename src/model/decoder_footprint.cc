@@ -61,6 +61,9 @@ Footprint DecoderModel::footprint() const {
     if (!layer.experts.empty()) footprint.idle_bytes += idle_bytes_of(layer.experts);
     add_vector(layer.convolution.weight);
     add_vector(layer.convolution.bias);
+    add_vector(layer.delta.filter);
+    add_vector(layer.delta.decay_rates);
+    add_vector(layer.delta.decay_bias);
     footprint.windows.push_back(layer.attention.window);
   }
   add_norm(parts_.weights.final_norm);

@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/table.h"
@@ -105,10 +106,13 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
   EXPECT_LE(n_rounds_with_new_pages, 5);
 }
 
-// Recurrent layers as well: inputs of pending nodes and states take pages that are there.
-TEST(DecoderModel, AllocatesNothingForRecurrentLayers) {
+// Recurrent layers as well: inputs of pending nodes and states take pages that are there, and
+// states of nodes the room of earlier passes.
+class RecurrentModel : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RecurrentModel, AllocatesNothing) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const auto model = load_model(testing::golden_directory("lfm2_long"), {.n_threads = 1});
+  const auto model = load_model(testing::golden_directory(GetParam()), {.n_threads = 1});
   ForwardOutput output;
   const TokenId tokens[] = {5, 6, 7, 8};
   const int parents[] = {-1, -1, 1, 2};
@@ -129,6 +133,9 @@ TEST(DecoderModel, AllocatesNothingForRecurrentLayers) {
     EXPECT_EQ(sequence->n_kept(), 800);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, RecurrentModel, ::testing::Values("lfm2_long", "qwen3_5_long"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // Splits of a context that two threads share: the prompt's passes, too wide to share them, have
 // made room for one row and for a draft.

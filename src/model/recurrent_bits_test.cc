@@ -276,25 +276,28 @@ TEST_P(RecurrentBits, APrefixOfAnotherText) {
   expect_next(*model_, *second, 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RecurrentBits,
-                         ::testing::Combine(::testing::Values("lfm2_tied", "lfm2_long",
-                                                              "lfm2_untied"),
-                                            ::testing::ValuesIn(test_support::runnable_tables()),
-                                            ::testing::Values(WeightKind::f32, WeightKind::bf16,
-                                                              WeightKind::int8, WeightKind::int4)),
-                         [](const auto& info) {
-                           std::string name = fmt::format("{}_{}_{}", std::get<0>(info.param),
-                                                          std::get<1>(info.param).name,
-                                                          name_of(std::get<2>(info.param)));
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, RecurrentBits,
+    ::testing::Combine(::testing::Values("lfm2_tied", "lfm2_long", "lfm2_untied",
+                                         "qwen3_next_plain", "qwen3_next_mixed", "qwen3_5_grouped",
+                                         "qwen3_5_long", "qwen3_5_moe_stacked"),
+                       ::testing::ValuesIn(test_support::runnable_tables()),
+                       ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8,
+                                         WeightKind::int4)),
+    [](const auto& info) {
+      std::string name =
+          fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
+                      name_of(std::get<2>(info.param)));
+      std::replace(name.begin(), name.end(), ' ', '_');
+      return name;
+    });
 
-// Quantised products are exact integer arithmetic, and convolutions have one order of their sum: no
-// table can tell itself from another.
+// Quantised products are exact integer arithmetic, and convolutions and delta rules have one order
+// of their sums: no table can tell itself from another.
 TEST(RecurrentBitsAcrossTables, QuantisedModels) {
   const std::vector<TokenId> tokens = some_tokens(100, 9);
-  for (const char* name : {"lfm2_tied", "lfm2_long", "lfm2_untied"}) {
+  for (const char* name : {"lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain",
+                           "qwen3_next_mixed", "qwen3_5_grouped", "qwen3_5_moe_stacked"}) {
     for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
       Rows expected;
       for (const auto& [table_name, table] : test_support::runnable_tables()) {

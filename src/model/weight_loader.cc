@@ -146,6 +146,16 @@ Matrix WeightLoader::f32_matrix(const std::string& name, int n_columns, int k) {
   return matrix;
 }
 
+Matrix WeightLoader::f32_row(const std::string& name, int k) {
+  const TensorView* const found = source_.find(name + ".weight");
+  if (found == nullptr || found->shape.size() != 1) return f32_matrix(name, 1, k);
+  TensorView view = tensor(name + ".weight", {k});
+  view.shape = {1, k};
+  advance(view.data.size());
+  if (!reading_) return {};
+  return Matrix::pack(StoredWeights(view, WeightKind::f32, 0), *options_.table, options_.n_threads);
+}
+
 std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_stored, int k,
                                           const StoredRows& rows) {
   const TensorView& view =

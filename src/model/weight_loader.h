@@ -75,6 +75,8 @@ class WeightLoader {
 
   // "name.weight" (n_columns, k) in f32, whatever kind is asked for.
   Matrix f32_matrix(const std::string& name, int n_columns, int k);
+  // The same of one row, stored (1, k) or (k).
+  Matrix f32_row(const std::string& name, int k);
   // Of the tensor of that name, which holds all experts' matrices, n of n_stored rows one behind
   // the other, (n, n_stored, k), or turned ones, (n, k, n_stored), those rows of each.
   std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,

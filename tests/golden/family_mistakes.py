@@ -4,6 +4,8 @@ import sys
 
 import torch
 
+import hybrid_models
+
 
 def attentions(model):
     return [layer.self_attn for layer in model.model.layers]
@@ -260,7 +262,7 @@ def n_experts_of(config):
 def mistakes_of_experts(config):
     used, there = config.num_experts_per_tok, n_experts_of(config)
     is_gpt_oss = config.model_type == "gpt_oss"
-    normed = config.model_type == "mixtral" or is_gpt_oss or config.norm_topk_prob
+    normed = config.model_type == "mixtral" or is_gpt_oss or getattr(config, "norm_topk_prob", True)
     swap = swap_gates_and_ups_in_turn if is_gpt_oss else swap_gate_and_up_of_experts
     cases = {"gate and up of experts the other way round": (swap, None),
              "experts in another order": (
@@ -471,7 +473,8 @@ WRONG = {
 
 
 def wrong_cases(config):
-    cases = dict(WRONG[config.model_type])
+    cases = dict(hybrid_models.mistakes(config) if hybrid_models.is_hybrid(config) else
+                 WRONG[config.model_type])
     if n_experts_of(config):
         cases |= mistakes_of_experts(config)
     if is_gemma(config):

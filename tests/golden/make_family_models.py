@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss}_*: tiny random models of these families, with
-logits and greedy continuations from Hugging Face transformers.
+gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe}_*: tiny
+random models of these families, with logits and greedy continuations from Hugging Face
+transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
 cases (those named, or all). Each folder is what save_pretrained writes, and beside it
 
     golden.json          ids (the prompt), greedy (the 32 ids behind it; an end token ends nothing)
     golden.safetensors   logits (len(ids), vocabulary), f32
-    model.gguf           one case a family: the same numbers as f32, as llama.cpp's converter names
+    model.gguf           (tiled.gguf where value heads stand in another order there, and sums with
+                         them) one case a family or two: the same numbers as f32, as llama.cpp's converter names
                          and transforms them
 
 The GGUF files equal the converter's in every tensor, and in every key outside general.* and
@@ -33,6 +35,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
+import hybrid_models
 from family_cases import CASES
 from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, parts_together,
                              wrong_cases)
@@ -102,7 +105,9 @@ HEAD_NORMS = ("q_norm.weight", "k_norm.weight", "q_layernorm.weight", "k_layerno
 def fill(model, generator, mxfp4):
     config = model.config
     for name, parameter in model.named_parameters():
-        if parameter.dim() == 2 and name.endswith(CONV1D):
+        if spread := hybrid_models.spread_of(name):
+            mean, deviation = spread
+        elif parameter.dim() == 2 and name.endswith(CONV1D):
             mean, deviation = 0, parameter.shape[0] ** -0.5
         elif is_gpt_oss(config) and name.endswith(EXPERTS):  # (experts, in, out)
             wide = config.swiglu_limit / 2 if "gate_up" in name else 1  # some beyond the limit
@@ -121,14 +126,15 @@ def fill(model, generator, mxfp4):
                 0.1 if config.model_type in ("gpt2", "gpt_neox", "lfm2") else 0.5)
         elif name == "model.embedding_norm.weight":  # convolutions amplify what rounding does
             mean, deviation = 2, 0.3
-        elif name in LAST_NORMS:  # logits of some units
-            mean, deviation = 3, 0.3
+        elif name in LAST_NORMS:  # logits of some units; recurrence amplifies what rounding does
+            mean, deviation = 0.75 if hybrid_models.is_hybrid(config) else 3, 0.3
         elif name.endswith(HEAD_NORMS):  # attention that tells tokens apart
             mean, deviation = 1.25, 0.3
         else:
             mean, deviation = 1, 0.3
         # Gemma's norms multiply by 1 + weight.
         mean -= is_gemma(config) and parameter.dim() == 1 and name.endswith("norm.weight")
+        mean -= hybrid_models.is_hybrid(config) and hybrid_models.is_offset(name)
         parameter.normal_(mean, deviation, generator=generator)
         parameter.copy_(parameter.bfloat16().float())
         if mxfp4 and name.endswith(EXPERTS):
@@ -186,7 +192,7 @@ def check_wrong(model, ids, expected):
             after(other)
         difference = float((logits_of(other, ids) - expected).abs().max())
         print(f"    {name}: {difference:.2g}")
-        assert difference > VISIBLE, name
+        assert not difference <= VISIBLE, name  # nor NaN
 
 
 # --- files ---
@@ -221,7 +227,7 @@ def write_old_spelling(directory, keys):
         config.pop("layer_types", None)
     config["torch_dtype"] = config.pop("dtype")
     if "num_experts" in keys:
-        config.pop("num_local_experts")
+        config.pop("num_local_experts", None)
     config.update(keys)
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
@@ -276,15 +282,19 @@ def write_gguf(model, path, mxfp4=False):
         "qwen3_moe": ("qwen3moe", gguf.MODEL_ARCH.QWEN3MOE),
         "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE),
         "lfm2": ("lfm2", gguf.MODEL_ARCH.LFM2),
-        "gpt_oss": ("gpt-oss", gguf.MODEL_ARCH.GPT_OSS)}[config.model_type]
+        "gpt_oss": ("gpt-oss", gguf.MODEL_ARCH.GPT_OSS),
+        "qwen3_next": ("qwen3next", gguf.MODEL_ARCH.QWEN3NEXT),
+        "qwen3_5_text": ("qwen35", gguf.MODEL_ARCH.QWEN35),
+        "qwen3_5_moe_text": ("qwen35moe", gguf.MODEL_ARCH.QWEN35MOE)}[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(
-        4 * config.n_embd if architecture == "gpt2" else
-        model.model.layers[0].feed_forward.w1.out_features if architecture == "lfm2" else
-        config.intermediate_size)
+    if architecture != "qwen35moe":
+        writer.add_feed_forward_length(
+            4 * config.n_embd if architecture == "gpt2" else
+            model.model.layers[0].feed_forward.w1.out_features if architecture == "lfm2" else
+            config.intermediate_size)
     if n_experts_of(config):
         writer.add_expert_count(n_experts_of(config))
         writer.add_expert_used_count(config.num_experts_per_tok)
@@ -345,6 +355,8 @@ def write_gguf(model, path, mxfp4=False):
         share = rope.get("partial_rotary_factor", 1.0)
         writer.add_rope_dimension_count(int(share * head_dim_of(config)))
         writer.add_sliding_window(config.sliding_window or 0)
+    if hybrid_models.is_hybrid(config):
+        hybrid_models.write_keys(writer, config)
     if architecture == "granite":
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -359,8 +371,8 @@ def write_gguf(model, path, mxfp4=False):
     if architecture not in LAYER_NORMED:
         writer.add_layer_norm_rms_eps(
             config.norm_eps if architecture == "lfm2" else config.rms_norm_eps)
-    if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3",
-                        "gpt-oss"):
+    if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3", "gpt-oss",
+                        "qwen3next", "qwen35", "qwen35moe"):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
     if architecture == "gemma3":
@@ -387,6 +399,9 @@ def write_gguf(model, path, mxfp4=False):
     state = dict(model.state_dict())
     if architecture in ("llama", "mistral3", "smollm3", "granite"):
         interleave(config, state)
+    if hybrid_models.is_hybrid(config):
+        state = dict(part for name, value in state.items()
+                     for part in hybrid_models.tensors_of(config, name, value))
     for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -411,7 +426,8 @@ def write_gguf(model, path, mxfp4=False):
             continue
         if name.endswith("experts.down_proj"):
             name += ".weight"
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight", ".bias")),
+        writer.add_tensor(name if name.startswith("blk.") else
+                          names.get_name(name, try_suffixes=(".weight", ".bias")),
                           numpy.ascontiguousarray(value.numpy()))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -448,7 +464,8 @@ def main():
         save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")
         (directory / "golden.json").write_text(json.dumps({"ids": ids, "greedy": behind}) + "\n")
         if options.get("gguf"):
-            write_gguf(model, directory / "model.gguf", options.get("mxfp4", False))
+            name = "model.gguf" if options["gguf"] is True else options["gguf"]
+            write_gguf(model, directory / name, options.get("mxfp4", False))
 
 
 if __name__ == "__main__":

@@ -37,12 +37,15 @@ void add_recurrent(const RecurrentShape& shape, int layer, std::vector<CacheGrou
       groups.push_back({.kind = kind, .layers = {}, .shape = {}, .window = 0, .recurrent = shape});
     }
   }
-  const bool is_right =
-      shape.state_width > 0 && shape.input_width > 0 && shape.state_width % shape.input_width == 0;
-  if (!is_right || shape != groups.front().recurrent) {
+  const bool has_sizes = shape.state_width > 0 && shape.input_width > 0;
+  const bool is_right = shape.recurrence == Recurrence::delta
+                            ? shape.state_width == shape.delta.state_width() &&
+                                  shape.input_width == shape.delta.input_width()
+                            : has_sizes && shape.state_width % shape.input_width == 0;
+  if (!has_sizes || !is_right || shape != groups.front().recurrent) {
     throw Error(
         "make cache", fmt::format("layer {}", layer),
-        "a state of whole inputs, as the first recurrent layer's",
+        "a state as its kind has it, and as the first recurrent layer's",
         fmt::format("{} and {} beside {} and {}", shape.state_width, shape.input_width,
                     groups.front().recurrent.state_width, groups.front().recurrent.input_width));
   }

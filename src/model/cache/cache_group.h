@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/table.h"
+#include "model/cache/delta_shape.h"
 
 namespace outrider {
 
@@ -32,15 +33,16 @@ const char* name_of(kernels::KvKind kind);
 
 // How a state goes on from token to token (recurrence.h has the arithmetic). Another kind of
 // recurrent layer is another entry here.
-enum class Recurrence { none, convolution };
+enum class Recurrence { none, convolution, delta };
 
 // What one recurrent layer keeps: floats (f32) of a state, and of the inputs that take it on by one
 // token. convolution: the inputs of the last tokens, oldest first; so state_width is a multiple of
-// input_width.
+// input_width. delta: as DeltaShape lays them out.
 struct RecurrentShape {
   Recurrence recurrence = Recurrence::none;
   int state_width = 0;
   int input_width = 0;
+  DeltaShape delta = {};
 
   bool operator==(const RecurrentShape&) const = default;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "kernels/dispatch.h"
 #include "model/cache/grow_ahead.h"
 #include "outrider/error.h"
 
@@ -23,6 +24,7 @@ std::vector<std::size_t> page_bytes(std::span<const CacheGroup> groups) {
 KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::size_t most_bytes)
     : groups_(make_cache_groups(layers, kind)),
       places_(layers.size()),
+      replay_({.table = kernels::compiled_tables().front(), .n_threads = 1}),
       pool_(page_bytes(groups_), most_bytes),
       store_(groups_),
       n_needed_(groups_.size(), 1) {

@@ -55,6 +55,15 @@ class KvCache {
   };
   const LayerPlace& place(int layer) const { return places_[static_cast<std::size_t>(layer)]; }
 
+  // What replays the inputs of kept nodes. Bits do not depend on it. The default: the scalar table,
+  // one thread.
+  struct Replay {
+    const kernels::KernelTable* table;
+    int n_threads;
+  };
+  const Replay& replay() const { return replay_; }
+  void set_replay(const Replay& replay) { replay_ = replay; }
+
   PagePool& pool() { return pool_; }
   const PagePool& pool() const { return pool_; }
   PageStore& store() { return store_; }
@@ -94,6 +103,7 @@ class KvCache {
   std::vector<CacheGroup> groups_;
   std::vector<LayerPlace> places_;  // (n_layers)
   int state_group_ = -1;
+  Replay replay_;
   PagePool pool_;
   PageStore store_;
 

@@ -2,16 +2,25 @@
 //
 // A pass computes a node from the kept state and the inputs of the node's ancestors; keeping the
 // node replays its inputs here. Both take the same steps in the same order, so that what follows
-// has the bits of one token a pass. Thread-safe between different states.
+// has the bits of one token a pass. Thread-safe between different states, and between different
+// units of one.
 #ifndef OUTRIDER_MODEL_CACHE_RECURRENCE_H_
 #define OUTRIDER_MODEL_CACHE_RECURRENCE_H_
 
+#include "kernels/table.h"
 #include "model/cache/cache_group.h"
 
 namespace outrider {
 
-// inputs (input_width) take state (state_width) on. convolution: the oldest inputs make room.
-void advance(const RecurrentShape& shape, const float* inputs, float* state);
+// Parts of a state that go on by themselves: of a convolution the whole, of a delta rule what
+// belongs to one key head.
+int n_units(const RecurrentShape& shape);
+
+// inputs (input_width) take the unit's part of state (state_width) on. convolution: the oldest
+// inputs make room. delta: likewise in the unit's channels; then its matrices, by
+// KernelTable::delta_step, which gives the same bits on every table.
+void advance(const kernels::KernelTable& table, const RecurrentShape& shape, int unit,
+             const float* inputs, float* state);
 
 }  // namespace outrider
 

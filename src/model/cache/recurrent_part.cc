@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "model/cache/recurrence.h"
+#include "model/thread_share.h"
 #include "outrider/error.h"
+#include "tensor/team.h"
 
 namespace outrider {
 namespace {
@@ -63,13 +65,45 @@ float* RecurrentPart::state_of(int layer) const {
   return floats_at(cache_->store().bytes(state_.page(0)) + cache_->place(layer).at_bytes);
 }
 
-void RecurrentPart::keep(std::span<const int> path, int n_kept) {
+// Layers and units of them side by side, each of them node by node: a part of a state is read once
+// for all nodes. A pass could fold them in where it reads the state anyway, which would save a
+// reading and a writing of it a round; unmeasured.
+void RecurrentPart::replay(std::span<const int> nodes) {
   const CacheGroup& group = cache_->groups()[static_cast<std::size_t>(state_.group())];
-  for (const int node : path) {
-    for (const int layer : group.layers) {
-      advance(group.recurrent, inputs(node, layer), state_of(layer));
+  const RecurrentShape& shape = group.recurrent;
+  struct Work {
+    const RecurrentPart& part;
+    const CacheGroup& group;
+    std::span<const int> nodes;
+    int n_of_layer;
+  } const work{*this, group, nodes, n_units(shape)};
+  const auto n_layers = static_cast<std::int64_t>(group.layers.size());
+  const std::int64_t n_floats = n_layers * shape.state_width;
+  const int n_threads = threads_for(n_floats * static_cast<std::int64_t>(sizeof(float)),
+                                    n_floats * static_cast<std::int64_t>(nodes.size()),
+                                    kLeastShare_ns, cache_->replay().n_threads);
+  run_team(n_threads, [&work, n_units = n_layers * work.n_of_layer](const Team& team) {
+    const KernelTable& table = *work.part.cache_->replay().table;
+    const Range mine = team.share(n_units);
+    for (std::int64_t at = mine.begin; at < mine.end; ++at) {
+      const int layer = work.group.layers[static_cast<std::size_t>(at / work.n_of_layer)];
+      const auto unit = static_cast<int>(at % work.n_of_layer);
+      for (const int node : work.nodes) {
+        advance(table, work.group.recurrent, unit, work.part.inputs(node, layer),
+                work.part.state_of(layer));
+      }
     }
-    if (++n_kept % kPageTokens == 0) take_snapshot(n_kept);
+  });
+}
+
+void RecurrentPart::keep(std::span<const int> path, int n_kept) {
+  while (!path.empty()) {
+    const auto n_to_border = static_cast<std::size_t>(kPageTokens - n_kept % kPageTokens);
+    const std::size_t n = std::min(path.size(), n_to_border);
+    replay(path.first(n));
+    path = path.subspan(n);
+    n_kept += static_cast<int>(n);
+    if (n == n_to_border) take_snapshot(n_kept);
   }
   drop_pending();
 }

@@ -65,6 +65,7 @@ class RecurrentPart {
  private:
   RecurrentPart(KvCache& cache, PageTable state, StateSnapshots snapshots, bool has_state);
   float* state_of(int layer) const;
+  void replay(std::span<const int> nodes);
   void take_snapshot(int n_tokens);
 
   KvCache* cache_;

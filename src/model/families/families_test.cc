@@ -139,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          "granite_biased", "gpt2_odd", "gpt_neox_parallel",
                                          "gpt_neox_sequential", "phi3_crossing", "ministral3_tied",
                                          "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
-                                         "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4"),
+                                         "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4",
+                                         "qwen3_next_mixed", "qwen3_5_grouped",
+                                         "qwen3_5_moe_grouped"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -216,7 +218,7 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "gemma3_scaled",     "mistral_window",    "smollm3_fourth", "olmo2_plain",
     "granite_tied",      "gpt_neox_parallel", "phi3_crossing",  "ministral3_scaled",
     "mixtral_plain",     "qwen3_moe_plain",   "olmoe_plain",    "lfm2_tied",
-    "gpt_oss_plain"};
+    "gpt_oss_plain",     "qwen3_next_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
@@ -296,13 +298,25 @@ TEST(UnknownField, IsNamedInGguf) {
   };
   const std::string token = "tokenizer.ggml.bos_token_id";
   for (const auto& [name, known, unknown] :
-       {Change{"llama_plain"}, Change{"qwen2_tied"}, Change{"qwen3_tied"},
+       {Change{"llama_plain"},
+        Change{"qwen2_tied"},
+        Change{"qwen3_tied"},
         Change{"gemma2_capped", "attention.sliding_window", "attention.sliding_windox"},
-        Change{"gemma3_scaled"}, Change{"smollm3_fourth"}, Change{"olmo2_plain"},
-        Change{"granite_tied"}, Change{"phi3_crossing"}, Change{"ministral3_scaled"},
+        Change{"gemma3_scaled"},
+        Change{"smollm3_fourth"},
+        Change{"olmo2_plain"},
+        Change{"granite_tied"},
+        Change{"phi3_crossing"},
+        Change{"ministral3_scaled"},
         Change{"ministral3_scaled", "attention.temperature_scale", "attention.temperature_scald"},
-        Change{"mixtral_plain"}, Change{"qwen3_moe_plain"}, Change{"olmoe_plain"},
-        Change{"lfm2_tied"}, Change{"gpt_oss_plain"},
+        Change{"mixtral_plain"},
+        Change{"qwen3_moe_plain"},
+        Change{"olmoe_plain"},
+        Change{"lfm2_tied"},
+        Change{"gpt_oss_plain"},
+        Change{"qwen3_next_plain"},
+        Change{"qwen3_5_plain"},
+        Change{"qwen3_5_moe_plain"},
         Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
         Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);

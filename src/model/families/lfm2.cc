@@ -140,9 +140,8 @@ int read_taps(const ConfigSource& source) {
   constexpr ConfigKey kTaps = {"conv_L_cache", "shortconv.l_cache"};
   const int n_taps =
       source.is_gguf() ? source.required_whole(kTaps) : source.whole(kTaps).value_or(3);
-  if (n_taps < 2 || n_taps > ShortConvolution::kMostTaps) {
-    source.fail(kTaps, fmt::format("2 to {}", ShortConvolution::kMostTaps),
-                fmt::format("{}", n_taps));
+  if (n_taps < 2 || n_taps > kMostTaps) {
+    source.fail(kTaps, fmt::format("2 to {}", kMostTaps), fmt::format("{}", n_taps));
   }
   return n_taps;
 }

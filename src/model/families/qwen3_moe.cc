@@ -7,9 +7,7 @@
 #include "model/families/qwen2.h"
 
 namespace outrider {
-namespace {
 
-// Every layer whose number, from 1, is a multiple of the step, but for those listed.
 std::vector<bool> read_layers_with_experts(const ConfigSource& source, int n_layers) {
   constexpr ConfigKey kStep = {"decoder_sparse_step", nullptr};
   const int step = source.whole(kStep).value_or(1);
@@ -23,6 +21,8 @@ std::vector<bool> read_layers_with_experts(const ConfigSource& source, int n_lay
   }
   return has_experts;
 }
+
+namespace {
 
 ModelConfig read_qwen3_moe(const ConfigSource& source) {
   ModelConfig config = read_decoder_config(source, {.architecture = "qwen3_moe"});

@@ -8,6 +8,10 @@
 
 namespace outrider {
 
+// (n_layers): every layer whose number, from 1, is a multiple of decoder_sparse_step, but for those
+// listed in mlp_only_layers.
+std::vector<bool> read_layers_with_experts(const ConfigSource& source, int n_layers);
+
 class Qwen3Moe final : public Family {
  public:
   explicit Qwen3Moe(const ConfigSource& source);

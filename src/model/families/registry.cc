@@ -26,6 +26,7 @@
 #include "model/families/qwen2.h"
 #include "model/families/qwen3.h"
 #include "model/families/qwen3_moe.h"
+#include "model/families/qwen_hybrid.h"
 #include "model/families/smollm3.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
@@ -52,6 +53,9 @@ constexpr FamilyEntry kFamilies[] = {
     {"Qwen2ForCausalLM", "qwen2", "qwen2", read<Qwen2>},
     {"Qwen3ForCausalLM", "qwen3", "qwen3", read<Qwen3>},
     {"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe", read<Qwen3Moe>},
+    {"Qwen3NextForCausalLM", "qwen3_next", "qwen3next", read<Qwen3Next>},
+    {"Qwen3_5ForCausalLM", "qwen3_5_text", "qwen35", read<Qwen35>},
+    {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", "qwen35moe", read<Qwen35Moe>},
     {"Gemma2ForCausalLM", "gemma2", "gemma2", read<Gemma2>},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
     {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},

@@ -33,6 +33,9 @@ struct RopeKeys {
   // scaled by their positions, and a file that says so is refused.
   ConfigKey query_beta = {nullptr, nullptr};
   double default_theta = 10000;
+  // Pairs of a head turn by different positions of images (M-RoPE). Those of text are alike, so
+  // that such a file's sections change nothing; other families' files must not have any.
+  bool has_sections = false;
 };
 
 // Every look-up notes its key; refuse_unread() then names a key that nobody asked for. Look-ups
@@ -48,6 +51,7 @@ class ConfigSource {
   virtual std::optional<std::string> text(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<std::string>> texts(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<int>> wholes(const ConfigKey& key) const = 0;
+  virtual std::optional<std::vector<bool>> flags(const ConfigKey& key) const = 0;
   // Whether the file has the key at all: config.json may hold null for it.
   virtual bool has(const ConfigKey& key) const = 0;
   // Throws Error that names the file: key to be `expected`.

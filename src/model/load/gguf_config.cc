@@ -103,6 +103,14 @@ std::optional<std::vector<int>> GgufConfig::wholes(const ConfigKey& key) const {
   return numbers;
 }
 
+std::optional<std::vector<bool>> GgufConfig::flags(const ConfigKey& key) const {
+  const GgufValue* const value = key.gguf == nullptr ? nullptr : file_.find_metadata(full(key));
+  if (value == nullptr) return std::nullopt;
+  const auto* const flags = std::get_if<std::vector<bool>>(value);
+  if (flags == nullptr) fail(key, "an array of flags", "something else");
+  return *flags;
+}
+
 bool GgufConfig::has(const ConfigKey& key) const {
   return key.gguf != nullptr && file_.find_metadata(full(key)) != nullptr;
 }

@@ -227,6 +227,7 @@ void require_known(const Section& section, const Json& json, const RopeKeys& key
     if (!has_meaning(key, value) || std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) {
       continue;
     }
+    if (keys.has_sections && (key == "mrope_section" || key == "mrope_interleaved")) continue;
     if (keys.query_beta.hugging_face != nullptr && key == keys.query_beta.hugging_face) continue;
     section.fail(key, "absent (this build does not know it)", Section::shown(value));
   }
@@ -291,6 +292,19 @@ std::optional<std::vector<int>> JsonConfig::wholes(const ConfigKey& key) const {
   std::vector<int> numbers;
   for (const Json& entry : *value) numbers.push_back(section_.whole(key.hugging_face, entry));
   return numbers;
+}
+
+std::optional<std::vector<bool>> JsonConfig::flags(const ConfigKey& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  const auto refuse = [&] { fail(key, "an array of true and false", Section::shown(*value)); };
+  std::vector<bool> flags;
+  if (!value->is_array()) refuse();
+  for (const Json& entry : *value) {
+    if (!entry.is_boolean()) refuse();
+    flags.push_back(entry.get<bool>());
+  }
+  return flags;
 }
 
 bool JsonConfig::has(const ConfigKey& key) const {

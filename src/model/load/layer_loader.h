@@ -26,6 +26,10 @@ class LayerLoader {
   std::vector<float> vector(const TensorName& name, int n, const char* ending = ".weight") const {
     return loader_.vector(full(name) + ending, n);
   }
+  // Of a tensor whose whole name that is.
+  std::vector<float> plain_vector(const TensorName& name, int n) const {
+    return loader_.vector(full(name), n);
+  }
   bool has(const TensorName& name, const char* ending = ".weight") const {
     return loader_.has(full(name) + ending);
   }
@@ -33,6 +37,8 @@ class LayerLoader {
   Matrix f32_matrix(const TensorName& name, int n_columns, int k) {
     return loader_.f32_matrix(full(name), n_columns, k);
   }
+  // A matrix of one row, which may be stored as a vector.
+  Matrix f32_row(const TensorName& name, int k) { return loader_.f32_row(full(name), k); }
   // Of one expert, without a bias.
   Matrix expert(const TensorName& name, int n_columns, int k) {
     return loader_.expert(full(name), n_columns, k);

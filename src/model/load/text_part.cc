@@ -18,14 +18,26 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Multimodal classes whose text part is a family of ours, called by text_config's model_type; and
-// which one where it names none.
+// Multimodal classes whose text part is a family of ours, called by text_config's model_type; which
+// one where it names none; and whether the output matrix is the embedding where the whole's config
+// does not say, by its class in transformers.
 struct Class {
   const char* name;
   const char* text_model_type;
+  bool tied_head = true;
 };
-constexpr Class kClasses[] = {{"Gemma3ForConditionalGeneration", "gemma3_text"},
-                              {"Mistral3ForConditionalGeneration", "mistral"}};
+constexpr Class kClasses[] = {
+    {"Gemma3ForConditionalGeneration", "gemma3_text"},
+    {"Mistral3ForConditionalGeneration", "mistral"},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", false},
+};
+
+std::string known_classes() {
+  std::string all;
+  for (const Class& one : kClasses) all += (all.empty() ? "" : ", ") + std::string(one.name);
+  return all;
+}
 
 // The class that config.json names. Throws Error where it names none of them.
 const Class& class_of(const ConfigSection& section) {
@@ -37,10 +49,9 @@ const Class& class_of(const ConfigSection& section) {
       if (known != std::end(kClasses)) return *known;
     }
   }
-  section.fail(
-      "architectures",
-      fmt::format("{} or {} where there is a text_config", kClasses[0].name, kClasses[1].name),
-      classes != nullptr ? ConfigSection::shown(*classes) : "no such key");
+  section.fail("architectures",
+               fmt::format("one of {} where there is a text_config", known_classes()),
+               classes != nullptr ? ConfigSection::shown(*classes) : "no such key");
 }
 
 // Where such directories keep a text model's tensors: as transformers 4 wrote them, and 5.
@@ -54,7 +65,8 @@ constexpr Prefix kPrefixes[] = {{"language_model.model.", "model."},
                                 {"lm_head.", "lm_head."}};
 
 // text_config names what is not transformers' default alone: those of Gemma3TextConfig,
-// MistralConfig and Ministral3Config (5.12.1).
+// MistralConfig, Ministral3Config, Qwen3_5TextConfig and Qwen3_5MoeTextConfig (5.12.1). What is not
+// here is the family's own default.
 const Json& defaults_of(const std::string& model_type) {
   static const Json of_gemma3 = {{"vocab_size", 262208},      {"hidden_size", 2304},
                                  {"intermediate_size", 9216}, {"num_hidden_layers", 26},
@@ -88,9 +100,27 @@ const Json& defaults_of(const std::string& model_type) {
                                        {"mscale", 1.0},
                                        {"mscale_all_dim", 1.0},
                                        {"llama_4_scaling_beta", 0.1}}}};
+  static const Json of_qwen3_5 = {{"vocab_size", 248320},
+                                  {"hidden_size", 4096},
+                                  {"intermediate_size", 12288},
+                                  {"num_hidden_layers", 32},
+                                  {"num_attention_heads", 16},
+                                  {"num_key_value_heads", 4},
+                                  {"head_dim", 256},
+                                  {"max_position_embeddings", 32768},
+                                  {"rms_norm_eps", 1e-6}};
+  static const Json of_qwen3_5_moe = {
+      {"vocab_size", 248320},     {"hidden_size", 2048},
+      {"num_hidden_layers", 40},  {"num_attention_heads", 16},
+      {"num_key_value_heads", 2}, {"head_dim", 256},
+      {"num_experts", 256},       {"max_position_embeddings", 32768},
+      {"num_experts_per_tok", 8}, {"moe_intermediate_size", 512},
+      {"rms_norm_eps", 1e-6}};
   static const Json none = Json::object();
   if (model_type == "gemma3_text") return of_gemma3;
   if (model_type == "mistral") return of_mistral;
+  if (model_type == "qwen3_5_text") return of_qwen3_5;
+  if (model_type == "qwen3_5_moe_text") return of_qwen3_5_moe;
   return model_type == "ministral3" ? of_ministral3 : none;
 }
 
@@ -151,8 +181,8 @@ std::optional<Json> text_config_of(const Json& config, const std::filesystem::pa
   }
   // transformers 5 asks the whole's, and takes the embedding where it says nothing; older files say
   // it of the text part. An output matrix that is stored and another one counts in any case.
-  text["tie_word_embeddings"] =
-      section.flag_or("tie_word_embeddings", true) || stored.flag_or("tie_word_embeddings", false);
+  text["tie_word_embeddings"] = section.flag_or("tie_word_embeddings", known.tied_head) ||
+                                stored.flag_or("tie_word_embeddings", false);
   return text;
 }
 

@@ -1,6 +1,5 @@
 // A multimodal directory is its text part: golden models put into the layouts that transformers 4
-// and 5 write for Gemma3ForConditionalGeneration and Mistral3ForConditionalGeneration have the bits
-// of the plain directories.
+// and 5 write for the classes of text_part.cc have the bits of the plain directories.
 #include "model/load/text_part.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +63,7 @@ void write_whole(const Whole& whole, const Layout& layout, const fs::path& direc
   std::vector<NamedValues> named;
   for (const TensorView& tensor : source->tensors()) {
     values.emplace_back(static_cast<std::size_t>(tensor.n_elements()));
-    const std::int64_t n_rows = tensor.shape.size() == 1 ? 1 : tensor.shape[0];
+    const std::int64_t n_rows = tensor.n_elements() / tensor.shape.back();
     decode_rows(tensor, 0, n_rows, values.back());
     named.push_back(
         {.name = name_in(layout, tensor.name), .shape = tensor.shape, .values = values.back()});
@@ -119,7 +118,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Whole{"gemma3_one_in_three", "Gemma3ForConditionalGeneration", "gemma3"},
                       Whole{"ministral3_scaled", "Mistral3ForConditionalGeneration", "mistral3"},
                       Whole{"ministral3_tied", "Mistral3ForConditionalGeneration", "mistral3"},
-                      Whole{"mistral_whole", "Mistral3ForConditionalGeneration", "mistral3"}),
+                      Whole{"mistral_whole", "Mistral3ForConditionalGeneration", "mistral3"},
+                      Whole{"qwen3_5_grouped", "Qwen3_5ForConditionalGeneration", "qwen3_5"},
+                      Whole{"qwen3_5_moe_stacked", "Qwen3_5MoeForConditionalGeneration",
+                            "qwen3_5_moe"}),
     [](const auto& info) { return std::string(info.param.golden); });
 
 // As the published Gemma 3 4B's config.json, which names what is not the default.
@@ -160,6 +162,22 @@ TEST(TextConfig, HasMistralsDefaults) {
             named);
   EXPECT_FALSE(
       text_of({{"model_type", "ministral3"}, {"rope_scaling", named}}).contains("rope_parameters"));
+}
+
+// Qwen3_5Config's and its text part's, of a config.json that names nothing.
+TEST(TextConfig, HasQwensDefaults) {
+  const json text = *text_config_of(
+      {{"architectures", {"Qwen3_5ForConditionalGeneration"}}, {"text_config", json::object()}},
+      "config.json");
+  EXPECT_EQ(text["model_type"], "qwen3_5_text");
+  EXPECT_EQ(text["num_hidden_layers"], 32);
+  EXPECT_EQ(text["tie_word_embeddings"], false);
+  const json moe = *text_config_of({{"architectures", {"Qwen3_5MoeForConditionalGeneration"}},
+                                    {"tie_word_embeddings", true},
+                                    {"text_config", json::object()}},
+                                   "config.json");
+  EXPECT_EQ(moe["num_experts"], 256);
+  EXPECT_EQ(moe["tie_word_embeddings"], true);
 }
 
 TEST(TextConfig, OtherClassesAreNamed) {

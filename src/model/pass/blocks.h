@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "model/cache/delta_shape.h"
 #include "tensor/matrix.h"
 
 namespace outrider {
@@ -33,6 +34,7 @@ enum class Activation {
   silu,       // x / (1 + e^-x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016)
   gelu_erf,   // x / 2 (1 + erf(x / sqrt(2))), what the former approximates
+  sigmoid,    // 1 / (1 + e^-x)
   // Of experts alone, gate and up together: g / (1 + e^(-1.702 g)) * (u + 1) of a clamped gate g
   // and a clamped up u (kernels/table.h).
   clamped_swish,
@@ -52,6 +54,7 @@ struct Attention {
   Linear query;        // (n_heads * head_dim, width of what attention reads)
   Linear key;          // (n_kv_heads * head_dim, likewise)
   Linear value;        // as key
+  Linear gate;         // as query, or empty: what attention gives is multiplied by its sigmoid
   Linear output;       // (dim, n_heads * head_dim)
   Norm query_norm;     // before RoPE, of every head, (head_dim), or of all heads together,
                        // (n_heads * head_dim); or empty
@@ -65,6 +68,9 @@ struct Attention {
 };
 inline constexpr int kNoRope = -1;
 
+// Of convolutions over the last tokens. Published models have 3 and 4.
+inline constexpr int kMostTaps = 32;
+
 // A gated convolution over the last tokens, channel by channel (LFM2, Liquid AI 2025). The input
 // product gives b, c and x side by side, each (width); of u = b * x of this token and those before
 // it, with 0 before the text, y = c * (sum over t of weight[t] u[t] + bias), the oldest token first
@@ -76,9 +82,34 @@ struct ShortConvolution {
   Linear input;               // (3 * width, dim)
   Linear output;              // (dim, width)
 
-  static constexpr int kMostTaps = 32;  // published models have 3
   int width() const { return output.matrix.k(); }
 };
+
+// A gated DeltaNet (Yang, Kautz and Hatamizadeh 2024, arXiv 2412.06464), as Qwen3-Next has it.
+// Queries, keys and values go through silu of a convolution over the last tokens, channel by
+// channel; queries and keys are divided by their length, queries by sqrt(key_dim), too. By head,
+// with the state S (key_dim, value_dim), 0 before the text:
+//
+//   decay = exp(rate softplus(decay product + decay_bias)), beta = sigmoid(beta product)
+//   S = decay S;  S += key (beta (value - S^T key))^T;  out = norm(S^T query) * silu(gate product)
+//
+// and Wout out is what the layer adds.
+struct DeltaNet {
+  DeltaShape shape;
+  std::vector<float> filter;       // (n_taps, convolved_width), of the oldest token first
+  std::vector<float> decay_rates;  // (n_value_heads), below 0
+  std::vector<float> decay_bias;   // (n_value_heads)
+  Norm query_norm;                 // (key_dim): with one weight and the right epsilon the division
+  Norm key_norm;                   // likewise
+  Norm norm;                       // (value_dim)
+  Linear query, key;               // (n_key_heads * key_dim, dim)
+  Linear value, gate;              // (n_value_heads * value_dim, dim)
+  Linear beta, decay;              // (n_value_heads, dim)
+  Linear output;                   // (dim, n_value_heads * value_dim)
+};
+// Columns of a state that go over a pass's nodes together: of 128 rows 32 kB, which a first-level
+// cache holds, and as many as a step takes at once (kernels/delta_rule.h).
+inline constexpr int kDeltaColumns = 64;
 
 // Wdown (activation(Wgate x) * Wup x) (Shazeer 2020).
 struct GatedMlp {
@@ -123,30 +154,57 @@ struct Experts {
   int n() const { return static_cast<int>(gate.size()); }
   bool empty() const { return gate.empty(); }
 };
+// An expert that every row uses beside its own: times the sigmoid of one number a row.
+struct SharedExpert {
+  GatedMlp mlp;
+  Linear gate;  // (1, dim), f32, as routers are
+  bool empty() const { return gate.empty(); }
+};
 // Twice as many as any model has.
 inline constexpr int kMostExperts = 1024;
 
-// One decoder layer. A family uses the norms, the one of attention and convolution, and the one of
-// the MLPs that it has.
+// One decoder layer. A family uses the norms, the one of attention, convolution and DeltaNet, and
+// the one of the MLPs that it has.
 struct DecoderLayer {
-  Norm before_attention;  // or before the convolution
+  Norm before_attention;  // or before the convolution, or the DeltaNet
   Attention attention;
   ShortConvolution convolution;
+  DeltaNet delta;
   Norm after_attention;  // of what attention adds to the stream
   Norm before_mlp;
   GatedMlp mlp;
   PlainMlp plain_mlp;
   Experts experts;
+  SharedExpert shared_expert;
   Norm after_mlp;  // of what the MLP adds
 };
 
 // use(linear) for the products that the layer has, but for those of experts.
 template <typename Layer, typename Use>
 void for_each_linear(Layer& layer, const Use& use) {
-  for (auto* linear : {&layer.attention.query, &layer.attention.key, &layer.attention.value,
-                       &layer.attention.output, &layer.convolution.input, &layer.convolution.output,
-                       &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down, &layer.plain_mlp.up,
-                       &layer.plain_mlp.down}) {
+  for (auto* linear : {&layer.attention.query,
+                       &layer.attention.key,
+                       &layer.attention.value,
+                       &layer.attention.gate,
+                       &layer.attention.output,
+                       &layer.convolution.input,
+                       &layer.convolution.output,
+                       &layer.delta.query,
+                       &layer.delta.key,
+                       &layer.delta.value,
+                       &layer.delta.gate,
+                       &layer.delta.beta,
+                       &layer.delta.decay,
+                       &layer.delta.output,
+                       &layer.mlp.gate,
+                       &layer.mlp.up,
+                       &layer.mlp.down,
+                       &layer.plain_mlp.up,
+                       &layer.plain_mlp.down,
+                       &layer.shared_expert.mlp.gate,
+                       &layer.shared_expert.mlp.up,
+                       &layer.shared_expert.mlp.down,
+                       &layer.shared_expert.gate}) {
     if (!linear->empty()) use(*linear);
   }
 }
@@ -166,7 +224,7 @@ template <typename Use>
 void for_each_norm(const DecoderLayer& layer, const Use& use) {
   for (const Norm* norm :
        {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
-        &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
+        &layer.delta.norm, &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
     if (!norm->empty()) use(*norm);
   }
 }

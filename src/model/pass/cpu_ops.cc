@@ -69,6 +69,8 @@ void activate(const KernelTable& table, const op::Gate& op, const float* gate, c
       return table.gelu_multiply(gate, up, n, out);
     case Activation::gelu_erf:
       return table.gelu_erf_multiply(gate, up, n, out);
+    case Activation::sigmoid:
+      return table.sigmoid_multiply(gate, up, n, out);
     case Activation::clamped_swish:
       return table.clamped_swish_multiply(gate, up, n, op.limit, out);
   }
@@ -290,7 +292,11 @@ void CpuOps::operator()(const op::Add& op) const {
       continue;
     }
     add_bias(op.from, i);
-    if (op.scale != 1) scale_by(op.scale, row(op.from, i), op.to.width);
+    float scale = op.scale;
+    if (op.gate.buffer >= 0) {
+      scale *= static_cast<float>(1 / (1 + portable_exp(-double{*row(op.gate, i)})));
+    }
+    if (scale != 1) scale_by(scale, row(op.from, i), op.to.width);
     table.add(to, row(op.from, i), op.to.width);
   }
 }

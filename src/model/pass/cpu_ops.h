@@ -30,6 +30,12 @@ struct CpuOps {
   void operator()(const op::SumExperts& op) const;
 
  private:
+  void recur(const op::Recur& op, const op::Recur::Convolution& layer) const;
+  void recur(const op::Recur& op, const op::Recur::Delta& layer) const;  // delta_on_cpu.cc
+  void make_delta_inputs(const op::Recur& op, const op::Recur::Delta& layer, int i,
+                         int key_head) const;
+  void walk_states(const op::Recur& op, const op::Recur::Delta& layer, const StateWalks::Walk& walk,
+                   int key_head, int head, int first) const;
   Activations& buffer(const Rows& rows) const;
   float* row(const Rows& rows, std::int64_t i) const;  // logits, too
   void add_bias(const Rows& rows, std::int64_t i) const;

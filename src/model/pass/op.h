@@ -75,14 +75,14 @@ struct Normalise {
   const Experts* experts = nullptr;  // of routed rows
 };
 
-// to = from W^T of up to three matrices that read the same rows. By columns.
+// to = from W^T of up to four matrices that read the same rows. By columns.
 struct Multiply {
   struct Product {
     const Matrix* matrix = nullptr;
     Rows to;
   };
   Rows from;
-  std::array<Product, 3> products;
+  std::array<Product, 4> products;
   int n_products = 1;
 };
 
@@ -132,12 +132,21 @@ struct Attend {
 
 // One token of a recurrent layer, for every row: from the sequence's state at its last kept token
 // and the inputs of the row's ancestors, which are pending nodes. The row's own inputs stay with
-// its node; the state stays as it is. A row's `to`, and the forms that products read. The rows of a
-// group of columns are one thread's, in order. By groups.
+// its node; the state stays as it is. What a thread has is its own for all rows, in order.
+//
+// A convolution: by groups; a row's `to`, and the forms that products read. A delta rule: by key
+// heads with their value heads; `to` alone. The query's buffer becomes what S is read with.
 struct Recur {
-  Rows from;  // what the convolution's input product gives
-  Rows to;    // (convolution->width())
-  const ShortConvolution* convolution = nullptr;
+  struct Convolution {
+    Rows from;  // what the convolution's input product gives
+    const ShortConvolution* convolution = nullptr;
+  };
+  struct Delta {
+    Rows query, key, value, gate, beta, decay;
+    const DeltaNet* net = nullptr;
+  };
+  std::variant<Convolution, Delta> layer;
+  Rows to;  // (convolution->width()), (net->shape.values_width())
   int cache_layer = 0;
 };
 
@@ -155,10 +164,12 @@ struct Gate {
   const Experts* experts = nullptr;  // of slots whose gate and up have its biases to come; or null
 };
 
-// to += scale * (from + bias); without `from`: to += bias. By rows.
+// to += scale * (from + bias); without `from`: to += bias. With a gate, (1): scale *
+// sigmoid(gate). By rows.
 struct Add {
   Rows to, from;
   float scale = 1;
+  Rows gate = {};
 };
 
 // The rows, for a caller who asked for this layer's features; normalised where there is a norm. By
@@ -223,6 +234,13 @@ constexpr RecurrentShape shape_of_convolution(int width, int n_taps) {
           .input_width = width};
 }
 
+inline RecurrentShape shape_of_delta(const DeltaShape& shape) {
+  return {.recurrence = Recurrence::delta,
+          .state_width = shape.state_width(),
+          .input_width = shape.input_width(),
+          .delta = shape};
+}
+
 // use(buffer, sharing, writes) for everything the op reads and writes.
 template <typename Use>
 void for_each_access(const Op& op, const Use& use) {
@@ -267,9 +285,19 @@ void for_each_access(const Op& op, const Use& use) {
       write(op.to, Sharing::heads);
     }
     void operator()(const op::Recur& op) const {
-      write(op.from, Sharing::groups);  // its bias is added in place
-      use(kStateBuffer, Sharing::groups, true);
-      write(op.to, Sharing::groups);
+      const auto* const delta = std::get_if<op::Recur::Delta>(&op.layer);
+      const Sharing sharing = delta != nullptr ? Sharing::heads : Sharing::groups;
+      if (delta != nullptr) {
+        write(delta->query, sharing);
+        for (const Rows* rows :
+             {&delta->key, &delta->value, &delta->gate, &delta->beta, &delta->decay}) {
+          read(*rows, sharing);
+        }
+      } else {
+        write(std::get<op::Recur::Convolution>(op.layer).from, sharing);  // its bias is added
+      }
+      use(kStateBuffer, sharing, true);
+      write(op.to, sharing);
     }
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {
@@ -281,6 +309,7 @@ void for_each_access(const Op& op, const Use& use) {
     }
     void operator()(const op::Add& op) const {
       if (op.from.buffer >= 0) write(op.from, Sharing::rows);  // its bias is added in place
+      read(op.gate, Sharing::rows);
       write(op.to, Sharing::rows);
     }
     void operator()(const op::LeaveFeature& op) const { read(op.from, Sharing::rows); }

@@ -14,7 +14,14 @@ enum Role {
   kKey,
   kValue,
   kAttended,
+  kAttentionGate,
   kGatedInputs,
+  kDeltaQuery,
+  kDeltaKey,
+  kDeltaValue,
+  kDeltaGate,
+  kDeltaBeta,
+  kDeltaDecay,
   kConvolved,
   kBranch,
   kGate,
@@ -23,6 +30,7 @@ enum Role {
   kAsked,
   kPart,
   kScores,
+  kShare,
   kGathered,
   kOfExperts
 };
@@ -136,9 +144,20 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   const Rows value = scratch(kValue, kv_width);
   const Rows attended = scratch(kAttended, query.width);
   const int cache_layer = add_cache(attention);
-  multiply(read, {{&attention.query.matrix, query},
-                  {&attention.key.matrix, key},
-                  {&attention.value.matrix, value}});
+  const bool is_gated = !attention.gate.empty();
+  Rows gate;
+  if (is_gated) {
+    gate = scratch(kAttentionGate, query.width);
+    multiply(read, {{&attention.query.matrix, query},
+                    {&attention.key.matrix, key},
+                    {&attention.value.matrix, value},
+                    {&attention.gate.matrix, gate}});
+    gate.bias = &attention.gate.bias;
+  } else {
+    multiply(read, {{&attention.query.matrix, query},
+                    {&attention.key.matrix, key},
+                    {&attention.value.matrix, value}});
+  }
   if (attention.norms_all_heads) {
     norm_in_place(query, attention.query.bias, attention.query_norm);
     norm_in_place(key, attention.key.bias, attention.key_norm);
@@ -150,7 +169,12 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
                         .cache_layer = cache_layer});
   append(op::Attend{
       .query = query, .to = attended, .attention = &attention, .cache_layer = cache_layer});
-  if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = attended});
+  if (is_gated) {
+    append(
+        op::Gate{.gate = gate, .up = attended, .to = attended, .activation = Activation::sigmoid});
+  } else if (attention.output.matrix.reads().any()) {
+    append(op::Prepare{.rows = attended});
+  }
   return linear(attended, attention.output);
 }
 
@@ -175,11 +199,32 @@ Rows PassBuilder::short_convolution(const Rows& read, const ShortConvolution& co
   list_.caches.push_back({.recurrent = shape_of_convolution(width, convolution.n_taps)});
   multiply(read, {{&convolution.input.matrix, gated}});
   gated.bias = &convolution.input.bias;
-  append(op::Recur{.from = gated,
+  append(op::Recur{.layer = op::Recur::Convolution{gated, &convolution},
                    .to = convolved,
-                   .convolution = &convolution,
                    .cache_layer = static_cast<int>(list_.caches.size()) - 1});
   return linear(convolved, convolution.output);
+}
+
+Rows PassBuilder::delta_net(const Rows& read, const DeltaNet& net) {
+  const DeltaShape& shape = net.shape;
+  const op::Recur::Delta delta = {.query = scratch(kDeltaQuery, shape.keys_width()),
+                                  .key = scratch(kDeltaKey, shape.keys_width()),
+                                  .value = scratch(kDeltaValue, shape.values_width()),
+                                  .gate = scratch(kDeltaGate, shape.values_width()),
+                                  .beta = scratch(kDeltaBeta, shape.n_value_heads),
+                                  .decay = scratch(kDeltaDecay, shape.n_value_heads),
+                                  .net = &net};
+  const Rows out = scratch(kAttended, shape.values_width());
+  list_.caches.push_back({.recurrent = shape_of_delta(shape)});
+  multiply(read, {{&net.query.matrix, delta.query},
+                  {&net.key.matrix, delta.key},
+                  {&net.value.matrix, delta.value},
+                  {&net.gate.matrix, delta.gate}});
+  multiply(read, {{&net.beta.matrix, delta.beta}, {&net.decay.matrix, delta.decay}});
+  append(op::Recur{
+      .layer = delta, .to = out, .cache_layer = static_cast<int>(list_.caches.size()) - 1});
+  if (net.output.matrix.reads().any()) append(op::Prepare{.rows = out});
+  return linear(out, net.output);
 }
 
 Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {
@@ -244,6 +289,13 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
   multiply_experts(experts, hidden, {{&experts.down, down}});
   append(op::SumExperts{.from = down, .to = sum, .experts = &experts});
   return sum;
+}
+
+void PassBuilder::add_shared_expert(const Rows& read, const SharedExpert& expert) {
+  const Rows share = scratch(kShare, 1);
+  multiply(read, {{&expert.gate.matrix, share}});
+  const Rows out = gated_mlp(read, expert.mlp);
+  append(op::Add{.to = stream_, .from = out, .scale = 1, .gate = share});
 }
 
 Rows PassBuilder::linear(const Rows& read, const Linear& linear) {

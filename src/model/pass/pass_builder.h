@@ -54,9 +54,12 @@ class PassBuilder {
   // The keys and values of such a layer alone, into the KV cache: rows that later ones read.
   void keys_and_values(const Rows& read, const Attention& attention);
   Rows short_convolution(const Rows& read, const ShortConvolution& convolution);
+  Rows delta_net(const Rows& read, const DeltaNet& net);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   Rows experts(const Rows& read, const Experts& experts);
+  // stream += sigmoid(gate read) * mlp(read).
+  void add_shared_expert(const Rows& read, const SharedExpert& expert);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
   Rows linear(const Rows& read, const Linear& linear);
   Rows activated(const Rows& read, const Linear& linear, Activation activation);

@@ -22,6 +22,13 @@ const op::Attend* first_attention(const PassList& list) {
   return nullptr;
 }
 
+const DeltaNet* delta_of(const Op& op) {
+  const auto* const recur = std::get_if<op::Recur>(&op.what);
+  const auto* const delta =
+      recur == nullptr ? nullptr : std::get_if<op::Recur::Delta>(&recur->layer);
+  return delta == nullptr ? nullptr : delta->net;
+}
+
 std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
   if (list.caches.empty()) return nullptr;
   // AttentionWork has room for one form of heads.
@@ -77,6 +84,13 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
   for (const Op& op : list_.ops) {
     const auto* gate = std::get_if<op::Gate>(&op.what);
     if (gate != nullptr && gate->up.buffer < 0) widest = std::max(widest, gate->gate.width);
+    const DeltaNet* const delta = delta_of(op);
+    if (delta == nullptr) continue;
+    widest = std::max({widest, delta->shape.key_dim, delta->shape.value_dim});
+    slot_floats_ = static_cast<std::size_t>(delta->shape.key_dim) * kDeltaColumns;
+  }
+  if (cache_ != nullptr && with_cache == nullptr) {
+    cache_->set_replay({.table = machine_.table, .n_threads = machine_.n_threads});
   }
   ones_.assign(static_cast<std::size_t>(widest), 1.0F);
   measure_work();
@@ -196,6 +210,12 @@ void CpuPass::make_room() {
     }
   }
   routing_.resize(plan_.n_rows(), most_experts_, most_used_);
+  if (slot_floats_ > 0) {
+    walks_.lay_out(plan_.rows());
+    const std::size_t n_floats = static_cast<std::size_t>(machine_.n_threads) *
+                                 static_cast<std::size_t>(walks_.n_slots()) * slot_floats_;
+    if (delta_slots_.size() < n_floats) delta_slots_.resize(n_floats);
+  }
   for (std::size_t i = 0; i < angles_.size(); ++i) {
     Angles& angles = angles_[i];
     const auto n_rows = static_cast<std::size_t>(plan_.n_rows());

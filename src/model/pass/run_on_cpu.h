@@ -19,6 +19,7 @@
 #include "model/pass/pass_plan.h"
 #include "model/pass/routing.h"
 #include "model/pass/schedule.h"
+#include "model/pass/state_walk.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
 
@@ -146,7 +147,11 @@ class CpuPass {
   Routing routing_;
   int most_experts_ = 0;  // of the list's layers; 0: no experts
   int most_used_ = 0;
-  std::vector<float> ones_;                   // as wide as the widest gate without a second factor
+  std::vector<float> ones_;  // as wide as the widest gate without a second factor, and as heads
+  // Of lists with a delta rule.
+  StateWalks walks_;
+  std::size_t slot_floats_ = 0;               // of the widest state's columns; 0: no delta rule
+  std::vector<float> delta_slots_;            // (n_threads, walks_.n_slots(), slot_floats_)
   const std::vector<Step>* steps_ = nullptr;  // of this pass
   Outputs outputs_;
   std::function<void(int, const Step&)> before_op_;  // may be empty

@@ -1,0 +1,71 @@
+// The gated delta rule over a vector type V (algorithms.h): lanes are columns of the state.
+#ifndef OUTRIDER_KERNELS_DELTA_RULE_H_
+#define OUTRIDER_KERNELS_DELTA_RULE_H_
+
+#include <cstddef>
+
+#include "kernels/layout.h"
+#include "kernels/table.h"
+#include "kernels/vector_math.h"
+
+namespace outrider::kernels {
+namespace {
+
+// Vectors of columns that go together: as many independent sums as a fused multiply-add's latency
+// (4 cycles) and one load a cycle need.
+constexpr int kDeltaVectors = 4;
+
+// Columns [at, at + 16 kVectors) of the step, however many of the n there are; with the output or
+// without.
+template <class V, int kVectors, bool kHasOutput>
+void delta_columns(const DeltaStep& step, int at) {
+  const V decay = V::broadcast(step.decay);
+  V sums[kVectors];
+  for (V& sum : sums) sum = V::zero();
+  const float* from = step.from;
+  for (int i = 0; i < step.key_dim; ++i, from += step.from_stride) {
+    const V key = V::broadcast(step.key[i]);
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v] = fma(key, load_at<V>(from, at + v * kLanes, step.n) * decay, sums[v]);
+    }
+  }
+  V deltas[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    const V value = load_at<V>(step.value, at + v * kLanes, step.n);
+    deltas[v] = V::broadcast(step.beta) * (value - sums[v]);
+    sums[v] = V::zero();
+  }
+  from = step.from;
+  float* to = step.to;
+  for (int i = 0; i < step.key_dim; ++i, from += step.from_stride, to += step.to_stride) {
+    const V key = V::broadcast(step.key[i]);
+    const V query = V::broadcast(kHasOutput ? step.query[i] : 0.0F);
+    for (int v = 0; v < kVectors; ++v) {
+      const int column = at + v * kLanes;
+      const V state = fma(key, deltas[v], load_at<V>(from, column, step.n) * decay);
+      store_at(state, to, column, step.n);
+      if constexpr (kHasOutput) sums[v] = fma(query, state, sums[v]);
+    }
+  }
+  if constexpr (!kHasOutput) return;
+  for (int v = 0; v < kVectors; ++v) store_at(sums[v], step.out, at + v * kLanes, step.n);
+}
+
+template <class V, bool kHasOutput>
+void all_delta_columns(const DeltaStep& step) {
+  int at = 0;
+  for (; at + kDeltaVectors * kLanes <= step.n; at += kDeltaVectors * kLanes) {
+    delta_columns<V, kDeltaVectors, kHasOutput>(step, at);
+  }
+  for (; at < step.n; at += kLanes) delta_columns<V, 1, kHasOutput>(step, at);
+}
+
+template <class V>
+void delta_step(const DeltaStep& step) {
+  step.query != nullptr ? all_delta_columns<V, true>(step) : all_delta_columns<V, false>(step);
+}
+
+}  // namespace
+}  // namespace outrider::kernels
+
+#endif  // OUTRIDER_KERNELS_DELTA_RULE_H_

@@ -1,0 +1,338 @@
+#include "model/families/qwen_hybrid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/elementary.h"
+#include "model/config_section.h"
+#include "model/families/llama.h"
+#include "model/families/qwen3_moe.h"
+
+namespace outrider {
+namespace {
+
+constexpr ConfigKey kInterval = {"full_attention_interval", "full_attention_interval"};
+
+// GGUF's layers behind the decoder's: multi-token prediction modules.
+int read_modules(const ConfigSource& source, int n_layers) {
+  constexpr ConfigKey kModules = {nullptr, "nextn_predict_layers"};
+  const int n_modules = source.whole(kModules).value_or(0);
+  if (n_modules < 0 || n_modules >= n_layers) {
+    source.fail(kModules, fmt::format("0 to {}", n_layers - 1), fmt::format("{}", n_modules));
+  }
+  return n_modules;
+}
+
+std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
+  constexpr ConfigKey kTypes = {"layer_types", nullptr};
+  constexpr ConfigKey kRecurrent = {nullptr, "attention.recurrent_layers"};
+  const auto n = static_cast<std::size_t>(n_layers);
+  const int interval = source.whole(kInterval).value_or(4);
+  if (interval < 1) source.fail(kInterval, "at least 1", fmt::format("{}", interval));
+  std::vector<bool> attends;
+  for (int i = 1; i <= n_layers; ++i) attends.push_back(i % interval == 0);
+  if (const auto recurrent = source.flags(kRecurrent)) {
+    // Modules are listed, too.
+    if (recurrent->size() < n) {
+      source.fail(kRecurrent, fmt::format("{} flags", n), fmt::format("{}", recurrent->size()));
+    }
+    for (std::size_t i = 0; i < n; ++i) attends[i] = !(*recurrent)[i];
+  }
+  const auto types = source.texts(kTypes);
+  if (!types) return attends;
+  if (types->size() != n) {
+    source.fail(kTypes, fmt::format("{} names", n), fmt::format("{}", types->size()));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string& type = (*types)[i];
+    if (type != "full_attention" && type != "linear_attention") {
+      source.fail(kTypes, "full_attention or linear_attention", type);
+    }
+    attends[i] = type == "full_attention";
+  }
+  return attends;
+}
+
+// Bounds far beyond any model's, within which no size overflows.
+int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least,
+              int most) {
+  const int size =
+      source.is_gguf() ? source.required_whole(key) : source.whole(key).value_or(otherwise);
+  if (size < least || size > most) {
+    source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", size));
+  }
+  return size;
+}
+
+// Defaults are transformers'.
+DeltaShape read_shape(const ConfigSource& source, bool is_tiled) {
+  constexpr ConfigKey kValueHeads = {"linear_num_value_heads", "ssm.time_step_rank"};
+  constexpr ConfigKey kValuesWidth = {nullptr, "ssm.inner_size"};
+  constexpr int kMostHeads = 1024;
+  constexpr int kMostDim = 512;
+  DeltaShape shape;
+  shape.n_taps = read_size(source, {"linear_conv_kernel_dim", "ssm.conv_kernel"}, 4, 2, kMostTaps);
+  shape.n_key_heads =
+      read_size(source, {"linear_num_key_heads", "ssm.group_count"}, 16, 1, kMostHeads);
+  shape.n_value_heads = read_size(source, kValueHeads, 32, 1, kMostHeads);
+  shape.key_dim = read_size(source, {"linear_key_head_dim", "ssm.state_size"}, 128, 1, kMostDim);
+  shape.is_tiled = is_tiled;
+  if (shape.n_value_heads % shape.n_key_heads != 0) {
+    source.fail(kValueHeads, fmt::format("a multiple of the key heads, {}", shape.n_key_heads),
+                fmt::format("{}", shape.n_value_heads));
+  }
+  if (!source.is_gguf()) {
+    shape.value_dim = read_size(source, {"linear_value_head_dim", nullptr}, 128, 1, kMostDim);
+    return shape;
+  }
+  const int width =
+      read_size(source, kValuesWidth, 0, shape.n_value_heads, shape.n_value_heads * kMostDim);
+  if (width % shape.n_value_heads != 0) {
+    source.fail(kValuesWidth, fmt::format("a multiple of the heads, {}", shape.n_value_heads),
+                fmt::format("{}", width));
+  }
+  shape.value_dim = width / shape.n_value_heads;
+  return shape;
+}
+
+// What files say of a model that computes something else; what they say of the state's type, and
+// of modules, changes nothing here.
+void read_other_keys(const ConfigSource& source) {
+  constexpr ConfigKey kGated = {"attn_output_gate", nullptr};
+  if (!source.flag(kGated).value_or(true)) source.fail(kGated, "true", "false");
+  constexpr ConfigKey kGate = {"output_gate_type", nullptr};
+  if (const std::string kind = source.text(kGate).value_or("swish");
+      kind != "swish" && kind != "silu") {
+    source.fail(kGate, "swish", kind);
+  }
+  (void)source.text({"mamba_ssm_dtype", nullptr});
+  (void)source.whole({"mtp_num_hidden_layers", nullptr});
+  (void)source.flag({"mtp_use_dedicated_embeddings", nullptr});
+  constexpr ConfigKey kWindow = {"use_sliding_window", nullptr};
+  if (source.flag(kWindow).value_or(false)) source.fail(kWindow, "false", "true");
+  // Text has one position a token, and a head's sections turn alike.
+  (void)source.wholes({nullptr, "rope.dimension_sections"});
+}
+
+ModelConfig read_hybrid(const ConfigSource& source, const QwenHybridForm& form) {
+  constexpr ConfigKey kExpertWidth = {"moe_intermediate_size", "expert_feed_forward_length"};
+  DecoderKeys keys;
+  if (!form.has_mlp_width) {
+    (void)source.whole(keys.hidden_dim);
+    keys.hidden_dim = kExpertWidth;
+  }
+  ModelConfig config =
+      read_decoder_config(source, {.architecture = form.architecture,
+                                   .keys = keys,
+                                   .rope = {.share = "partial_rotary_factor",
+                                            .default_share = 0.25,
+                                            .has_sections = form.has_rope_sections}});
+  config.n_layers -= read_modules(source, config.n_layers);
+  if (form.has_experts) read_experts(source, kExpertWidth, config);
+  return config;
+}
+
+// x / sqrt(sum of squares + 1e-6), as a norm: weight x / sqrt(mean of squares + epsilon).
+Norm division_by_length(int n, double weight) {
+  return {.weight = std::vector<float>(static_cast<std::size_t>(n),
+                                       static_cast<float>(weight / std::sqrt(n))),
+          .epsilon = static_cast<float>(1e-6 / n)};
+}
+
+}  // namespace
+
+QwenHybrid::QwenHybrid(const ConfigSource& source, const QwenHybridForm& form)
+    : Family([&] {
+        ModelConfig config = read_hybrid(source, form);
+        if (form.has_experts && form.has_mlp_width) {
+          const auto layers = read_layers_with_experts(source, config.n_layers);
+          config.n_expert_layers = static_cast<int>(std::count(layers.begin(), layers.end(), true));
+        }
+        const auto attends = read_attends(source, config.n_layers);
+        const auto first = std::find(attends.begin(), attends.end(), true) - attends.begin();
+        const std::string bias = fmt::format("blk.{}.attn_q.bias", first);
+        config.attention_bias = source.has_bias("attention_bias", bias.c_str());
+        return config;
+      }()),
+      form_(form),
+      attends_(read_attends(source, config().n_layers)),
+      shape_(read_shape(source, form.is_tiled_in_gguf && source.is_gguf())),
+      has_experts_(static_cast<std::size_t>(config().n_layers), form.has_experts) {
+  read_other_keys(source);
+  if (!form.has_experts) return;
+  // llama.cpp makes the weights of a row's experts add up to 1 in all of these files.
+  weights_ = read_expert_weights(source, true);
+  if (form.has_mlp_width) has_experts_ = read_layers_with_experts(source, config().n_layers);
+  constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
+  shared_dim_ =
+      read_size(source, {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+                512, 1, kMostWidth);
+}
+
+RecurrentLayers QwenHybrid::recurrent_layers() const {
+  return {.n = static_cast<int>(std::count(attends_.begin(), attends_.end(), false)),
+          .shape = shape_of_delta(shape_)};
+}
+
+// GGUF has 1 added already.
+Norm QwenHybrid::load_norm(const LayerLoader& from, const TensorName& name, int width) const {
+  Norm norm = Family::load_norm(from, name, width);
+  if (from.is_gguf()) return norm;
+  for (float& weight : norm.weight) weight += 1;
+  return norm;
+}
+
+void QwenHybrid::load_products(LayerLoader& from, DeltaNet& net) const {
+  const int dim = config().dim;
+  const int keys = shape_.keys_width();
+  const int values = shape_.values_width();
+  const int n_heads = shape_.n_value_heads;
+  const auto rows = [&](const TensorName& name, int n_stored, const StoredRows& which) {
+    return from.linear_rows(name, n_stored, dim, Bias::never, which);
+  };
+  if (form_.has_joined_products) {
+    constexpr TensorName kGates = {"linear_attn.in_proj_ba", "ssm_ba"};
+    const int group = shape_.group();
+    net.beta = rows(kGates, 2 * n_heads, {.n = n_heads, .run = group, .stride = 2 * group});
+    net.decay = rows(kGates, 2 * n_heads,
+                     {.first = group, .n = n_heads, .run = group, .stride = 2 * group});
+  } else {
+    net.beta = from.linear({"linear_attn.in_proj_b", "ssm_beta"}, n_heads, dim, Bias::never);
+    net.decay = from.linear({"linear_attn.in_proj_a", "ssm_alpha"}, n_heads, dim, Bias::never);
+  }
+  // The first GGUF files of Qwen3-Next have them joined, too.
+  constexpr TensorName kJoined = {"linear_attn.in_proj_qkvz", "ssm_in"};
+  if (form_.has_joined_products && (!from.is_gguf() || from.has(kJoined))) {
+    const int of_values = shape_.group() * shape_.value_dim;
+    const int stride = 2 * (shape_.key_dim + of_values);
+    const auto part = [&](int first, int n, int run) {
+      return rows(kJoined, 2 * (keys + values),
+                  {.first = first, .n = n, .run = run, .stride = stride});
+    };
+    net.query = part(0, keys, shape_.key_dim);
+    net.key = part(shape_.key_dim, keys, shape_.key_dim);
+    net.value = part(2 * shape_.key_dim, values, of_values);
+    net.gate = part(2 * shape_.key_dim + of_values, values, of_values);
+    return;
+  }
+  constexpr TensorName kConvolved = {"linear_attn.in_proj_qkv", "attn_qkv"};
+  const int n_stored = shape_.convolved_width();
+  net.query = rows(kConvolved, n_stored, {.first = 0, .n = keys});
+  net.key = rows(kConvolved, n_stored, {.first = keys, .n = keys});
+  net.value = rows(kConvolved, n_stored, {.first = 2 * keys, .n = values});
+  net.gate = from.linear({"linear_attn.in_proj_z", "attn_gate"}, values, dim, Bias::never);
+}
+
+DeltaNet QwenHybrid::load_delta_net(LayerLoader& from) const {
+  DeltaNet net;
+  net.shape = shape_;
+  load_products(from, net);
+  net.filter =
+      from.filter({"linear_attn.conv1d", "ssm_conv1d"}, shape_.convolved_width(), shape_.n_taps);
+  net.decay_bias = from.plain_vector({"linear_attn.dt_bias", "ssm_dt.bias"}, shape_.n_value_heads);
+  net.decay_rates = from.plain_vector({"linear_attn.A_log", "ssm_a"}, shape_.n_value_heads);
+  if (!from.is_gguf()) {
+    for (float& rate : net.decay_rates) rate = static_cast<float>(-portable_exp(rate));
+  }
+  net.query_norm = division_by_length(shape_.key_dim, 1 / std::sqrt(shape_.key_dim));
+  net.key_norm = division_by_length(shape_.key_dim, 1);
+  // The one norm that is stored as it is.
+  net.norm = Family::load_norm(from, {"linear_attn.norm", "ssm_norm"}, shape_.value_dim);
+  net.output = from.linear({"linear_attn.out_proj", "ssm_out"}, config().dim, shape_.values_width(),
+                           Bias::never);
+  return net;
+}
+
+// Rows of queries and of their gates take turns, head by head.
+Attention QwenHybrid::load_attention(LayerLoader& from) const {
+  const ModelConfig& config = this->config();
+  const Bias bias = config.attention_bias ? Bias::always : Bias::never;
+  const int n_queries = config.n_heads * config.head_dim;
+  const int n_keys = config.n_kv_heads * config.head_dim;
+  Attention loaded = attention_of(config);
+  const auto of_queries = [&](int first) {
+    return from.linear_rows(
+        {"self_attn.q_proj", "attn_q"}, 2 * n_queries, config.dim, bias,
+        {.first = first, .n = n_queries, .run = config.head_dim, .stride = 2 * config.head_dim});
+  };
+  loaded.query = of_queries(0);
+  loaded.gate = of_queries(config.head_dim);
+  loaded.key = from.linear({"self_attn.k_proj", "attn_k"}, n_keys, config.dim, bias);
+  loaded.value = from.linear({"self_attn.v_proj", "attn_v"}, n_keys, config.dim, bias);
+  loaded.output = from.linear({"self_attn.o_proj", "attn_output"}, config.dim, n_queries, bias);
+  loaded.query_norm = load_norm(from, {"self_attn.q_norm", "attn_q_norm"}, config.head_dim);
+  loaded.key_norm = load_norm(from, {"self_attn.k_norm", "attn_k_norm"}, config.head_dim);
+  return loaded;
+}
+
+SharedExpert QwenHybrid::load_shared_expert(LayerLoader& from) const {
+  const int dim = config().dim;
+  SharedExpert loaded;
+  loaded.mlp.gate =
+      from.linear({"mlp.shared_expert.gate_proj", "ffn_gate_shexp"}, shared_dim_, dim, Bias::never);
+  loaded.mlp.up =
+      from.linear({"mlp.shared_expert.up_proj", "ffn_up_shexp"}, shared_dim_, dim, Bias::never);
+  loaded.mlp.down =
+      from.linear({"mlp.shared_expert.down_proj", "ffn_down_shexp"}, dim, shared_dim_, Bias::never);
+  loaded.gate.matrix = from.f32_row({"mlp.shared_expert_gate", "ffn_gate_inp_shexp"}, dim);
+  return loaded;
+}
+
+DecoderLayer QwenHybrid::load_layer(LayerLoader& from, int layer) const {
+  const int dim = config().dim;
+  const int hidden = config().hidden_dim;
+  const auto index = static_cast<std::size_t>(layer);
+  DecoderLayer loaded;
+  loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, dim);
+  if (attends_[index]) {
+    loaded.attention = load_attention(from);
+  } else {
+    loaded.delta = load_delta_net(from);
+  }
+  loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "post_attention_norm"}, dim);
+  if (has_experts_[index]) {
+    loaded.experts =
+        load_experts(from, config(), weights_,
+                     {.block = "mlp.", .gate = "gate_proj", .up = "up_proj", .down = "down_proj"});
+    loaded.shared_expert = load_shared_expert(from);
+    return loaded;
+  }
+  loaded.mlp.gate = from.linear({"mlp.gate_proj", "ffn_gate"}, hidden, dim, Bias::never);
+  loaded.mlp.up = from.linear({"mlp.up_proj", "ffn_up"}, hidden, dim, Bias::never);
+  loaded.mlp.down = from.linear({"mlp.down_proj", "ffn_down"}, dim, hidden, Bias::never);
+  return loaded;
+}
+
+void QwenHybrid::compose(PassBuilder& pass, const DecoderLayer& layer) const {
+  Rows read = pass.norm(pass.stream(), layer.before_attention);
+  pass.add(layer.delta.output.empty() ? pass.attention(read, layer.attention)
+                                      : pass.delta_net(read, layer.delta));
+  read = pass.norm(pass.stream(), layer.before_mlp);
+  if (layer.experts.empty()) return pass.add(pass.gated_mlp(read, layer.mlp));
+  pass.add(pass.experts(read, layer.experts));
+  pass.add_shared_expert(read, layer.shared_expert);
+}
+
+Qwen3Next::Qwen3Next(const ConfigSource& source)
+    : QwenHybrid(source,
+                 {.architecture = "qwen3_next", .has_joined_products = true, .has_experts = true}) {
+}
+
+Qwen35::Qwen35(const ConfigSource& source)
+    : QwenHybrid(source,
+                 {.architecture = "qwen3_5", .is_tiled_in_gguf = true, .has_rope_sections = true}) {
+}
+
+Qwen35Moe::Qwen35Moe(const ConfigSource& source)
+    : QwenHybrid(source, {.architecture = "qwen3_5_moe",
+                          .is_tiled_in_gguf = true,
+                          .has_rope_sections = true,
+                          .has_mlp_width = false,
+                          .has_experts = true}) {}
+
+}  // namespace outrider

@@ -1,0 +1,180 @@
+// What is particular to the files of Qwen3-Next and Qwen3.5: which layers attend, shapes of states,
+// GGUF's order of value heads, modules behind the layers, and keys that make another model.
+#include "model/families/qwen_hybrid.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io/gguf.h"
+#include "model/families/registry.h"
+#include "outrider/error.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::golden_directory;
+using testing::GoldenModel;
+using testing::json_of;
+using testing::Rows;
+
+struct Read {
+  std::unique_ptr<const Family> family;
+  std::string refusal;
+};
+
+// The configuration with keys set, and those of "(none)" taken out.
+Read read_with(const char* name, const json& changes) {
+  const testing::TemporaryDirectory directory;
+  json config = json_of(golden_directory(name) / "config.json");
+  for (const auto& [key, value] : changes.items()) {
+    if (value == "(none)") {
+      config.erase(key);
+    } else {
+      config[key] = value;
+    }
+  }
+  std::ofstream(directory.path() / "config.json") << config.dump();
+  Read read;
+  try {
+    read.family = read_family(directory.path());
+  } catch (const Error& error) {
+    read.refusal = error.what();
+  }
+  return read;
+}
+
+TEST(QwenHybridConfig, SaysWhichLayersAttend) {
+  const auto n_recurrent = [](const char* name, const json& changes) {
+    const Read read = read_with(name, changes);
+    EXPECT_EQ(read.refusal, "");
+    return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
+  };
+  EXPECT_EQ(n_recurrent("qwen3_next_plain", {}), 3);
+  EXPECT_EQ(n_recurrent("qwen3_next_plain", {{"full_attention_interval", 2}}), 2);
+  EXPECT_EQ(n_recurrent("qwen3_next_plain", {{"full_attention_interval", "(none)"}}), 3);
+  EXPECT_EQ(n_recurrent("qwen3_next_plain", {{"full_attention_interval", 1}}), 0);
+  // The list of types counts where there is one.
+  EXPECT_EQ(n_recurrent("qwen3_5_grouped", {}), 4);
+  EXPECT_EQ(n_recurrent("qwen3_5_grouped", {{"full_attention_interval", 1}}), 4);
+  for (const auto& [key, value, named] :
+       {std::tuple{"full_attention_interval", json(0), "full_attention_interval"},
+        std::tuple{"layer_types", json({"linear_attention"}), "layer_types"},
+        std::tuple{
+            "layer_types",
+            json({"full_attention", "conv", "full_attention", "full_attention", "full_attention"}),
+            "full_attention or linear_attention"}}) {
+    const std::string refusal = read_with("qwen3_5_grouped", {{key, value}}).refusal;
+    EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
+  }
+}
+
+TEST(QwenHybridConfig, HasTheShapeOfStates) {
+  const Read read = read_with("qwen3_5_grouped", {});
+  ASSERT_NE(read.family, nullptr) << read.refusal;
+  const RecurrentShape& shape = read.family->recurrent_layers().shape;
+  EXPECT_EQ(shape.delta.convolved_width(), 2 * 2 * 12 + 4 * 12);
+  EXPECT_EQ(shape.state_width, 3 * 96 + 4 * 12 * 12);
+  EXPECT_EQ(shape.input_width, 96 + 2 * 12 + 4 * 12 + 2 * 4);
+  EXPECT_FALSE(shape.delta.is_tiled);
+  const auto file = open_gguf(golden_directory("qwen3_5_grouped") / "tiled.gguf");
+  const auto tiled = read_family(*file);
+  RecurrentShape other = tiled->recurrent_layers().shape;
+  EXPECT_TRUE(other.delta.is_tiled);
+  other.delta.is_tiled = false;
+  EXPECT_EQ(other, shape);
+  // transformers' defaults.
+  const Read defaults = read_with("qwen3_5_grouped", {{"linear_num_key_heads", "(none)"},
+                                                      {"linear_num_value_heads", "(none)"},
+                                                      {"linear_key_head_dim", "(none)"},
+                                                      {"linear_value_head_dim", "(none)"},
+                                                      {"linear_conv_kernel_dim", "(none)"}});
+  ASSERT_NE(defaults.family, nullptr) << defaults.refusal;
+  EXPECT_EQ(defaults.family->recurrent_layers().shape.state_width, 3 * 8192 + 32 * 128 * 128);
+}
+
+TEST(QwenHybridConfig, RefusesWhatIsAnotherModel) {
+  for (const auto& [key, value] :
+       {std::pair{"linear_num_value_heads", json(3)}, std::pair{"linear_num_key_heads", json(0)},
+        std::pair{"linear_key_head_dim", json(513)}, std::pair{"linear_value_head_dim", json(-1)},
+        std::pair{"linear_conv_kernel_dim", json(1)}, std::pair{"attn_output_gate", json(false)},
+        std::pair{"output_gate_type", json("sigmoid")}, std::pair{"use_sliding_window", json(true)},
+        std::pair{"hidden_act", json("gelu")}}) {
+    const std::string refusal = read_with("qwen3_5_grouped", {{key, value}}).refusal;
+    EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
+  }
+  // What published files say beside.
+  EXPECT_EQ(read_with("qwen3_5_grouped", {{"attn_output_gate", true},
+                                          {"output_gate_type", "swish"},
+                                          {"mamba_ssm_dtype", "float32"},
+                                          {"mtp_num_hidden_layers", 1},
+                                          {"mtp_use_dedicated_embeddings", false}})
+                .refusal,
+            "");
+  // Sections of RoPE are Qwen3.5's.
+  json rope = json_of(golden_directory("qwen3_5_grouped") / "config.json").at("rope_parameters");
+  rope.erase("mrope_interleaved");
+  const std::string refusal = read_with("qwen3_next_mixed", {{"rope_parameters", rope}}).refusal;
+  EXPECT_NE(refusal.find("mrope_section"), std::string::npos) << refusal;
+}
+
+// A weight of the other kind of layer is refused by name, and so is one that is not there.
+TEST(QwenHybridWeights, AreThoseOfTheConfiguration) {
+  const auto refusal = [](const char* name, const json& changes) -> std::string {
+    const testing::TemporaryDirectory directory;
+    fs::copy(golden_directory(name), directory.path(), fs::copy_options::recursive);
+    json config = json_of(golden_directory(name) / "config.json");
+    config.update(changes);
+    std::ofstream(directory.path() / "config.json") << config.dump();
+    try {
+      (void)testing::load_f32(directory.path());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string kind = refusal("qwen3_next_plain", {{"full_attention_interval", 2}});
+  EXPECT_NE(kind.find("layers.1.self_attn.q_proj"), std::string::npos) << kind;
+  const std::string taps = refusal("qwen3_5_grouped", {{"linear_conv_kernel_dim", 3}});
+  EXPECT_NE(taps.find("linear_attn.conv1d"), std::string::npos) << taps;
+  const std::string shared = refusal("qwen3_next_plain", {{"shared_expert_intermediate_size", 20}});
+  EXPECT_NE(shared.find("shared_expert.gate_proj"), std::string::npos) << shared;
+}
+
+// Where a key head has several value heads, Qwen3.5's GGUF files have these in another order, and
+// the output product adds them up in that order: not the same bits as the directory's, but as near
+// to transformers.
+class TiledGguf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TiledGguf, HasTheLogitsOfTransformers) {
+  const GoldenModel golden(GetParam());
+  const auto model = testing::load_f32(golden.directory / "tiled.gguf");
+  const auto sequence = model->open({});
+  const Rows rows = testing::run_block(*model, *sequence, golden.ids);
+  ASSERT_EQ(rows.size(), golden.logits.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t j = 0; j < rows[i].size(); ++j) {
+      const double difference = std::fabs(rows[i][j] - golden.logits[i][j]);
+      if (!(difference <= largest)) largest = difference;  // NaN stays
+    }
+  }
+  EXPECT_LE(largest, 2e-4);
+  EXPECT_GT(largest, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TiledGguf, ::testing::ValuesIn(testing::golden_names("tiled.gguf")),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,202 @@
+"""Qwen3-Next and Qwen3.5 for make_family_models.py: their weights, GGUF files, and what a reader of
+them may get wrong."""
+import torch
+
+TYPES = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+
+
+def is_hybrid(config):
+    return config.model_type in TYPES
+
+
+def is_offset(name):
+    """Norms that multiply by 1 + weight."""
+    return name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
+
+
+def spread_of(name):
+    """Mean and deviation of parameters that make a state last for some tokens; None of others."""
+    return {"A_log": (-1.5, 0.5), "dt_bias": (-1.0, 0.5)}.get(name.rsplit(".", 1)[-1])
+
+
+# --- GGUF ---
+
+
+def write_keys(writer, config):
+    if hasattr(config, "shared_expert_intermediate_size"):
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_ssm_state_size(config.linear_key_head_dim)
+    writer.add_ssm_group_count(config.linear_num_key_heads)
+    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+    writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+    writer.add_recurrent_layers([kind == "linear_attention" for kind in config.layer_types])
+    writer.add_full_attention_interval(4)
+    rope = config.rope_parameters
+    writer.add_rope_dimension_count(int(config.head_dim * rope["partial_rotary_factor"]))
+    if config.model_type != "qwen3_next":
+        writer.add_rope_dimension_sections((rope["mrope_section"] + [0])[:4])
+
+
+def parts_of_joined(config):
+    """Of a key head's rows in in_proj_qkvz: query, key, values, gates."""
+    group = config.linear_num_value_heads // config.linear_num_key_heads
+    return [config.linear_key_head_dim] * 2 + [group * config.linear_value_head_dim] * 2
+
+
+def tiled(config, value, first, dim):
+    """Value heads from row (or, dim 1, column) `first` on as GGUF orders Qwen3.5's."""
+    if config.model_type == "qwen3_next":
+        return value
+    heads, parts = value.tensor_split([first], dim=dim)[::-1]
+    n_keys, n_values = config.linear_num_key_heads, config.linear_num_value_heads
+    heads = heads.unflatten(dim, (n_keys, n_values // n_keys, -1)).transpose(dim, dim + 1)
+    return torch.cat([parts, heads.flatten(dim, dim + 2)], dim=dim)
+
+
+def tensors_of(config, name, value):
+    """What the converter to GGUF makes of a tensor: names of transformers (those of GGUF where there
+    is none) and values."""
+    keys = 2 * config.linear_num_key_heads * config.linear_key_head_dim
+    if is_offset(name):
+        value = value + 1
+    if name.endswith("A_log"):
+        value = tiled(config, -torch.exp(value), 0, 0)
+    elif name.endswith("dt_bias"):
+        name = name.replace("dt_bias", "dt_proj.bias")
+        value = tiled(config, value, 0, 0)
+    elif name.endswith("conv1d.weight"):
+        value = tiled(config, value.squeeze(1), keys, 0)
+    elif name.endswith("in_proj_qkv.weight"):
+        value = tiled(config, value, keys, 0)
+    elif name.endswith(("in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight")):
+        value = tiled(config, value, 0, 0)
+    elif name.endswith("linear_attn.out_proj.weight"):
+        value = tiled(config, value, 0, 1)
+    elif name.endswith("in_proj_qkvz.weight"):
+        heads = value.unflatten(0, (config.linear_num_key_heads, -1))
+        parts = [part.flatten(0, 1) for part in heads.split(parts_of_joined(config), dim=1)]
+        block = name.split(".")[2]
+        yield f"blk.{block}.attn_qkv.weight", torch.cat(parts[:3])
+        yield f"blk.{block}.attn_gate.weight", parts[3]
+        return
+    yield name, value
+
+
+# --- mistakes ---
+
+
+def recurrent_layers(model):
+    return [layer.linear_attn for layer in model.model.layers if hasattr(layer, "linear_attn")]
+
+
+def change(ending, function):
+    def wrong(config, state):
+        found = [key for key in state if key.endswith(ending)]
+        assert found, ending
+        for key in found:
+            state[key] = function(config, state[key]).contiguous()
+    return wrong
+
+
+def set_rope(**changes):
+    def wrong(config, _):
+        config.rope_parameters.update(changes)
+    return wrong
+
+
+def rule(change_arguments):
+    """The delta rule with other arguments."""
+    def wrong(model):
+        for layer in recurrent_layers(model):
+            def other(query, key, value, inner=layer.chunk_gated_delta_rule, **rest):
+                return inner(**change_arguments(dict(query=query, key=key, value=value, **rest)))
+            layer.chunk_gated_delta_rule = other
+    return wrong
+
+
+def late_decay(arguments):
+    """A state that decays after it is updated: by the next token's decay, one token late."""
+    g = arguments["g"]
+    return {**arguments, "g": torch.cat([torch.zeros_like(g[:, :1]), g[:, :-1]], dim=1)}
+
+
+def repeated_otherwise(arguments):
+    """Key heads taken in turns."""
+    def turns(x):
+        n = len({tuple(x[0, 0, i].tolist()) for i in range(x.shape[2])})
+        return x[:, :, ::x.shape[2] // n].repeat(1, 1, x.shape[2] // n, 1)
+    return {**arguments, "query": turns(arguments["query"]), "key": turns(arguments["key"])}
+
+
+def gates_of_queries(function):
+    """Rows of queries and gates, (n_heads, 2, head_dim)."""
+    def changed(config, value):
+        rows = value.unflatten(0, (config.num_attention_heads, 2, config.head_dim))
+        return function(rows).flatten(0, 2)
+    return change("q_proj.weight", changed)
+
+
+def without_gates(rows):
+    rows = rows.clone()
+    rows[:, 1] = 0
+    return rows
+
+
+def gated_before_norm(model):
+    for layer in recurrent_layers(model):
+        norm = layer.norm
+
+        def forward(x, gate, norm=norm):
+            x = x * torch.nn.functional.silu(gate)
+            return norm.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        norm.forward = forward
+
+
+def beta_and_decay_swapped(config, state):
+    for key in list(state):
+        if key.endswith("in_proj_ba.weight"):
+            heads = state[key].unflatten(0, (config.linear_num_key_heads, 2, -1))
+            state[key] = heads.flip(1).flatten(0, 2).contiguous()
+        if key.endswith("in_proj_b.weight"):
+            other = key.replace("in_proj_b", "in_proj_a")
+            state[key], state[other] = state[other], state[key]
+
+
+def mistakes(config):
+    cases = {
+        "another rope base": (set_rope(rope_theta=2e3), None),
+        "whole heads turned": (set_rope(partial_rotary_factor=1.0), None),
+        "query norm one less": (change("q_norm.weight", lambda _, v: v - 1), None),
+        "key norm one less": (change("k_norm.weight", lambda _, v: v - 1), None),
+        "norms as they are stored": (change("input_layernorm.weight", lambda _, v: v - 1), None),
+        "the state's norm one more": (change("linear_attn.norm.weight", lambda _, v: v + 1), None),
+        "no gate of attention": (gates_of_queries(without_gates), None),
+        "gates before queries": (gates_of_queries(lambda rows: rows.flip(1)), None),
+        "all queries, then all gates": (gates_of_queries(
+            lambda rows: rows.flatten(0, 1).unflatten(0, (2, -1)).transpose(0, 1)), None),
+        "filters the other way round": (change("conv1d.weight", lambda _, v: v.flip(-1)), None),
+        "a window one token early": (change("conv1d.weight", lambda _, v: torch.cat(
+            [v[..., 1:], torch.zeros_like(v[..., :1])], dim=-1)), None),
+        "no decay": (change("A_log", lambda _, v: v - 40), None),
+        "a decay that is stored": (change("A_log", lambda _, v: torch.log(torch.exp(v).exp())),
+                                   None),
+        "no bias of decays": (change("dt_bias", lambda _, v: torch.zeros_like(v)), None),
+        "beta and decay swapped": (beta_and_decay_swapped, None),
+        "decay one token late": (None, rule(late_decay)),
+        "no length of queries and keys": (None, rule(
+            lambda a: {**a, "use_qk_l2norm_in_kernel": False})),
+        "a state without beta": (None, rule(
+            lambda a: {**a, "beta": torch.ones_like(a["beta"])})),
+        "the gate before the norm": (None, gated_before_norm),
+    }
+    if 1 < config.linear_num_key_heads < config.linear_num_value_heads:
+        cases["key heads in turns"] = (None, rule(repeated_otherwise))
+    if getattr(config, "shared_expert_intermediate_size", 0):
+        cases["no shared expert"] = (
+            change("shared_expert.down_proj.weight", lambda _, v: torch.zeros_like(v)), None)
+        cases["a shared expert without its gate"] = (
+            change("shared_expert_gate.weight", lambda _, v: torch.zeros_like(v)), None)
+    return cases
+
