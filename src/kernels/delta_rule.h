@@ -11,8 +11,8 @@
 namespace outrider::kernels {
 namespace {
 
-// Vectors of columns that go together: as many independent sums as a fused multiply-add's latency
-// (4 cycles) and one load a cycle need.
+// Vectors of columns that go together: one independent sum for each cycle of a fused multiply-add's
+// latency (4), with one load a cycle. By reckoning; other numbers are unmeasured.
 constexpr int kDeltaVectors = 4;
 
 // Columns [at, at + 16 kVectors) of the step, however many of the n there are; with the output or

@@ -78,7 +78,7 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
   }
   // It multiplies what turns alone, and families apply it to whole scores.
   if (config.rotated_dim() != config.head_dim) {
-    bounded("rope attention_factor of partly turned heads", rope.attention_factor, 1, 1);
+    bounded("rope attention_factor (yarn), where heads turn in part,", rope.attention_factor, 1, 1);
   }
   const bool is_longrope = rope.scaling == RopeConfig::Scaling::longrope;
   const auto check_divisors = [&](const std::vector<float>& divisors) {

@@ -278,17 +278,17 @@ TEST_P(RecurrentBits, APrefixOfAnotherText) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RecurrentBits,
-    ::testing::Combine(::testing::Values("lfm2_tied", "lfm2_long", "lfm2_untied",
-                                         "qwen3_next_plain", "qwen3_next_mixed", "qwen3_5_grouped",
-                                         "qwen3_5_long", "qwen3_5_moe_stacked"),
-                       ::testing::ValuesIn(test_support::runnable_tables()),
-                       ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8,
-                                         WeightKind::int4)),
+    ::testing::Combine(
+        ::testing::Values("lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain",
+                          "qwen3_next_mixed", "qwen3_5_grouped", "qwen3_5_grouped/tiled.gguf",
+                          "qwen3_5_long", "qwen3_5_moe_stacked", "qwen3_5_wide"),
+        ::testing::ValuesIn(test_support::runnable_tables()),
+        ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4)),
     [](const auto& info) {
       std::string name =
           fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
                       name_of(std::get<2>(info.param)));
-      std::replace(name.begin(), name.end(), ' ', '_');
+      for (const char other : {' ', '/', '.'}) std::replace(name.begin(), name.end(), other, '_');
       return name;
     });
 

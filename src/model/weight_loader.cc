@@ -137,23 +137,24 @@ Linear WeightLoader::linear_rows(const std::string& name, int n_stored, int k, B
 }
 
 Matrix WeightLoader::f32_matrix(const std::string& name, int n_columns, int k) {
-  const TensorView& view = tensor(name + ".weight", {n_columns, k});
-  const StoredWeights stored(view, WeightKind::f32, 0);
-  advance(view.data.size());
-  if (!reading_) return {};
-  Matrix matrix = Matrix::pack(stored, *options_.table, options_.n_threads);
-  source_.release(view);
-  return matrix;
+  return pack_f32(tensor(name + ".weight", {n_columns, k}), {n_columns, k});
 }
 
 Matrix WeightLoader::f32_row(const std::string& name, int k) {
   const TensorView* const found = source_.find(name + ".weight");
   if (found == nullptr || found->shape.size() != 1) return f32_matrix(name, 1, k);
-  TensorView view = tensor(name + ".weight", {k});
-  view.shape = {1, k};
+  return pack_f32(tensor(name + ".weight", {k}), {1, k});
+}
+
+Matrix WeightLoader::pack_f32(const TensorView& view, std::vector<std::int64_t> shape) {
   advance(view.data.size());
   if (!reading_) return {};
-  return Matrix::pack(StoredWeights(view, WeightKind::f32, 0), *options_.table, options_.n_threads);
+  TensorView shaped = view;
+  shaped.shape = std::move(shape);
+  Matrix matrix =
+      Matrix::pack(StoredWeights(shaped, WeightKind::f32, 0), *options_.table, options_.n_threads);
+  source_.release(view);
+  return matrix;
 }
 
 std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_stored, int k,

@@ -109,6 +109,7 @@ class WeightLoader {
   const TensorView& bytes(const std::string& name, const std::vector<std::int64_t>& shape);
   const TensorView& find(const std::string& name, const std::vector<std::int64_t>& shape);
   WeightKind kind_for(WeightKind native) const;
+  Matrix pack_f32(const TensorView& view, std::vector<std::int64_t> shape);
   // Packs the matrix or, of experts that stay in their file, describes it; in the first walk notes
   // its kind.
   template <typename Reader>

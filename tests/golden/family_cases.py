@@ -459,6 +459,14 @@ CASES |= {
         tie_word_embeddings=False,
         rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5,
                              mrope_section=[2, 2, 2], mrope_interleaved=True), gguf="tiled.gguf"),
+    # States wider than the columns that go over a pass together, and not by a multiple of them.
+    "qwen3_5_wide": dict(
+        model_type="qwen3_5_text", hidden_size=24, intermediate_size=28, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16, linear_num_key_heads=1,
+        linear_num_value_heads=2, linear_key_head_dim=72, linear_value_head_dim=144,
+        tie_word_embeddings=True, layer_types=["linear_attention", "full_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True)),
     # A prompt over many pages.
     "qwen3_5_long": dict(
         model_type="qwen3_5_text", hidden_size=24, intermediate_size=32, num_hidden_layers=3,

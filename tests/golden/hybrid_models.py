@@ -86,6 +86,9 @@ def tensors_of(config, name, value):
 
 # --- mistakes ---
 
+# States that grow with every token: their logits may be no numbers.
+MAY_OVERFLOW = ("a decay that is stored", "no length of queries and keys")
+
 
 def recurrent_layers(model):
     return [layer.linear_attn for layer in model.model.layers if hasattr(layer, "linear_attn")]

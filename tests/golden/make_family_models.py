@@ -24,6 +24,7 @@ family_mistakes.py. The cases are in family_cases.py.
 import copy
 import json
 import math
+import math
 import pathlib
 import shutil
 import sys
@@ -192,7 +193,8 @@ def check_wrong(model, ids, expected):
             after(other)
         difference = float((logits_of(other, ids) - expected).abs().max())
         print(f"    {name}: {difference:.2g}")
-        assert not difference <= VISIBLE, name  # nor NaN
+        overflows = math.isnan(difference) and name in hybrid_models.MAY_OVERFLOW
+        assert difference > VISIBLE or overflows, name
 
 
 # --- files ---

@@ -79,21 +79,24 @@ void RecurrentPart::replay(std::span<const int> nodes) {
   } const work{*this, group, nodes, n_units(shape)};
   const auto n_layers = static_cast<std::int64_t>(group.layers.size());
   const std::int64_t n_floats = n_layers * shape.state_width;
-  const int n_threads = threads_for(n_floats * static_cast<std::int64_t>(sizeof(float)),
-                                    n_floats * static_cast<std::int64_t>(nodes.size()),
-                                    kLeastShare_ns, cache_->replay().n_threads);
-  run_team(n_threads, [&work, n_units = n_layers * work.n_of_layer](const Team& team) {
-    const KernelTable& table = *work.part.cache_->replay().table;
-    const Range mine = team.share(n_units);
-    for (std::int64_t at = mine.begin; at < mine.end; ++at) {
-      const int layer = work.group.layers[static_cast<std::size_t>(at / work.n_of_layer)];
-      const auto unit = static_cast<int>(at % work.n_of_layer);
-      for (const int node : work.nodes) {
-        advance(table, work.group.recurrent, unit, work.part.inputs(node, layer),
-                work.part.state_of(layer));
-      }
-    }
-  });
+  const int n_that_pay = threads_for(n_floats * static_cast<std::int64_t>(sizeof(float)),
+                                     n_floats * static_cast<std::int64_t>(nodes.size()),
+                                     kLeastShare_ns, cache_->replay().n_threads);
+  // One or all: OpenMP's libraries end the threads that a smaller team does not need, and create
+  // them anew for the next pass.
+  run_team(n_that_pay == 1 ? 1 : cache_->replay().n_threads,
+           [&work, n_units = n_layers * work.n_of_layer](const Team& team) {
+             const KernelTable& table = *work.part.cache_->replay().table;
+             const Range mine = team.share(n_units);
+             for (std::int64_t at = mine.begin; at < mine.end; ++at) {
+               const int layer = work.group.layers[static_cast<std::size_t>(at / work.n_of_layer)];
+               const auto unit = static_cast<int>(at % work.n_of_layer);
+               for (const int node : work.nodes) {
+                 advance(table, work.group.recurrent, unit, work.part.inputs(node, layer),
+                         work.part.state_of(layer));
+               }
+             }
+           });
 }
 
 void RecurrentPart::keep(std::span<const int> path, int n_kept) {

@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
                                          "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4",
                                          "qwen3_next_mixed", "qwen3_5_grouped",
-                                         "qwen3_5_moe_grouped"),
+                                         "qwen3_5_moe_grouped", "qwen3_5_wide"),
                        ::testing::ValuesIn(test_support::runnable_tables()),
                        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {

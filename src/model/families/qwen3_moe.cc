@@ -22,15 +22,19 @@ std::vector<bool> read_layers_with_experts(const ConfigSource& source, int n_lay
   return has_experts;
 }
 
+void note_expert_layers(const std::vector<bool>& has_experts, ModelConfig& config) {
+  config.n_expert_layers =
+      static_cast<int>(std::count(has_experts.begin(), has_experts.end(), true));
+  if (config.n_expert_layers == 0) config.n_experts = config.n_experts_used = config.expert_dim = 0;
+}
+
 namespace {
 
 ModelConfig read_qwen3_moe(const ConfigSource& source) {
   ModelConfig config = read_decoder_config(source, {.architecture = "qwen3_moe"});
   config.attention_bias = source.has_bias("attention_bias", "blk.0.attn_q.bias");
   read_experts(source, {"moe_intermediate_size", "expert_feed_forward_length"}, config);
-  const std::vector<bool> layers = read_layers_with_experts(source, config.n_layers);
-  config.n_expert_layers = static_cast<int>(std::count(layers.begin(), layers.end(), true));
-  if (config.n_expert_layers == 0) config.n_experts = config.n_experts_used = config.expert_dim = 0;
+  note_expert_layers(read_layers_with_experts(source, config.n_layers), config);
   return config;
 }
 

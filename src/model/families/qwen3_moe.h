@@ -11,6 +11,8 @@ namespace outrider {
 // (n_layers): every layer whose number, from 1, is a multiple of decoder_sparse_step, but for those
 // listed in mlp_only_layers.
 std::vector<bool> read_layers_with_experts(const ConfigSource& source, int n_layers);
+// Sets the number of these layers; without any of them the model has no experts.
+void note_expert_layers(const std::vector<bool>& has_experts, ModelConfig& config);
 
 class Qwen3Moe final : public Family {
  public:

@@ -12,6 +12,7 @@
 #include "model/config_section.h"
 #include "model/families/llama.h"
 #include "model/families/qwen3_moe.h"
+#include "outrider/error.h"
 
 namespace outrider {
 namespace {
@@ -19,16 +20,18 @@ namespace {
 constexpr ConfigKey kInterval = {"full_attention_interval", "full_attention_interval"};
 
 // GGUF's layers behind the decoder's: multi-token prediction modules.
-int read_modules(const ConfigSource& source, int n_layers) {
+int n_modules_of(const ConfigSource& source) {
   constexpr ConfigKey kModules = {nullptr, "nextn_predict_layers"};
+  constexpr ConfigKey kLayers = {nullptr, "block_count"};
   const int n_modules = source.whole(kModules).value_or(0);
+  const int n_layers = source.whole(kLayers).value_or(1);
   if (n_modules < 0 || n_modules >= n_layers) {
     source.fail(kModules, fmt::format("0 to {}", n_layers - 1), fmt::format("{}", n_modules));
   }
   return n_modules;
 }
 
-std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
+std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_modules) {
   constexpr ConfigKey kTypes = {"layer_types", nullptr};
   constexpr ConfigKey kRecurrent = {nullptr, "attention.recurrent_layers"};
   const auto n = static_cast<std::size_t>(n_layers);
@@ -38,7 +41,7 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
   for (int i = 1; i <= n_layers; ++i) attends.push_back(i % interval == 0);
   if (const auto recurrent = source.flags(kRecurrent)) {
     // Modules are listed, too.
-    if (recurrent->size() < n) {
+    if (recurrent->size() != n && recurrent->size() != n + static_cast<std::size_t>(n_modules)) {
       source.fail(kRecurrent, fmt::format("{} flags", n), fmt::format("{}", recurrent->size()));
     }
     for (std::size_t i = 0; i < n; ++i) attends[i] = !(*recurrent)[i];
@@ -132,7 +135,7 @@ ModelConfig read_hybrid(const ConfigSource& source, const QwenHybridForm& form) 
                                    .rope = {.share = "partial_rotary_factor",
                                             .default_share = 0.25,
                                             .has_sections = form.has_rope_sections}});
-  config.n_layers -= read_modules(source, config.n_layers);
+  config.n_layers -= n_modules_of(source);
   if (form.has_experts) read_experts(source, kExpertWidth, config);
   return config;
 }
@@ -150,23 +153,26 @@ QwenHybrid::QwenHybrid(const ConfigSource& source, const QwenHybridForm& form)
     : Family([&] {
         ModelConfig config = read_hybrid(source, form);
         if (form.has_experts && form.has_mlp_width) {
-          const auto layers = read_layers_with_experts(source, config.n_layers);
-          config.n_expert_layers = static_cast<int>(std::count(layers.begin(), layers.end(), true));
+          note_expert_layers(read_layers_with_experts(source, config.n_layers), config);
         }
-        const auto attends = read_attends(source, config.n_layers);
+        const auto attends = read_attends(source, config.n_layers, n_modules_of(source));
         const auto first = std::find(attends.begin(), attends.end(), true) - attends.begin();
         const std::string bias = fmt::format("blk.{}.attn_q.bias", first);
         config.attention_bias = source.has_bias("attention_bias", bias.c_str());
         return config;
       }()),
       form_(form),
-      attends_(read_attends(source, config().n_layers)),
+      attends_(read_attends(source, config().n_layers, n_modules_of(source))),
       shape_(read_shape(source, form.is_tiled_in_gguf && source.is_gguf())),
       has_experts_(static_cast<std::size_t>(config().n_layers), form.has_experts) {
   read_other_keys(source);
   if (!form.has_experts) return;
-  // llama.cpp makes the weights of a row's experts add up to 1 in all of these files.
   weights_ = read_expert_weights(source, true);
+  // transformers makes the weights of a row's experts add up to 1 in every Qwen3.5, llama.cpp in
+  // all of these files.
+  if (weights_ != ExpertWeights::softmax_used && (!form.has_mlp_width || source.is_gguf())) {
+    source.fail({"norm_topk_prob", "expert_weights_norm"}, "true", "false");
+  }
   if (form.has_mlp_width) has_experts_ = read_layers_with_experts(source, config().n_layers);
   constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
   shared_dim_ =
@@ -236,8 +242,11 @@ DeltaNet QwenHybrid::load_delta_net(LayerLoader& from) const {
       from.filter({"linear_attn.conv1d", "ssm_conv1d"}, shape_.convolved_width(), shape_.n_taps);
   net.decay_bias = from.plain_vector({"linear_attn.dt_bias", "ssm_dt.bias"}, shape_.n_value_heads);
   net.decay_rates = from.plain_vector({"linear_attn.A_log", "ssm_a"}, shape_.n_value_heads);
-  if (!from.is_gguf()) {
-    for (float& rate : net.decay_rates) rate = static_cast<float>(-portable_exp(rate));
+  for (float& rate : net.decay_rates) {
+    if (!from.is_gguf()) rate = static_cast<float>(-portable_exp(rate));
+    if (!(rate <= 0)) {  // a state that grows with every token
+      throw Error("load model", "ssm_a", "numbers of at most 0", fmt::format("{}", rate));
+    }
   }
   net.query_norm = division_by_length(shape_.key_dim, 1 / std::sqrt(shape_.key_dim));
   net.key_norm = division_by_length(shape_.key_dim, 1);

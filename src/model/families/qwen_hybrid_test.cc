@@ -2,17 +2,21 @@
 // GGUF's order of value heads, modules behind the layers, and keys that make another model.
 #include "model/families/qwen_hybrid.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/gguf.h"
+#include "io/test_files.h"
 #include "model/families/registry.h"
 #include "outrider/error.h"
 #include "tests/support/golden_models.h"
@@ -77,6 +81,74 @@ TEST(QwenHybridConfig, SaysWhichLayersAttend) {
     const std::string refusal = read_with("qwen3_5_grouped", {{key, value}}).refusal;
     EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
   }
+}
+
+// Of a GGUF file with these layers, flags of recurrent ones (or none) and modules: what attends, as
+// a text of 0 and 1.
+std::string layers_of_gguf(unsigned n_layers, const std::vector<std::uint8_t>& recurrent,
+                           unsigned n_modules) {
+  const testing::TemporaryDirectory directory;
+  test_files::Gguf file;
+  file.text("general.architecture", "qwen35")
+      .value("qwen35.vocab_size", test_files::kU32, 300U)
+      .value("qwen35.context_length", test_files::kU32, 64U)
+      .value("qwen35.block_count", test_files::kU32, n_layers)
+      .value("qwen35.embedding_length", test_files::kU32, 64U)
+      .value("qwen35.feed_forward_length", test_files::kU32, 96U)
+      .value("qwen35.attention.head_count", test_files::kU32, 4U)
+      .value("qwen35.attention.key_length", test_files::kU32, 16U)
+      .value("qwen35.attention.value_length", test_files::kU32, 16U)
+      .value("qwen35.attention.layer_norm_rms_epsilon", test_files::kF32, 1e-6F)
+      .value("qwen35.rope.dimension_count", test_files::kU32, 4U)
+      .value("qwen35.ssm.conv_kernel", test_files::kU32, 4U)
+      .value("qwen35.ssm.state_size", test_files::kU32, 8U)
+      .value("qwen35.ssm.group_count", test_files::kU32, 2U)
+      .value("qwen35.ssm.time_step_rank", test_files::kU32, 2U)
+      .value("qwen35.ssm.inner_size", test_files::kU32, 16U)
+      .value("qwen35.nextn_predict_layers", test_files::kU32, n_modules);
+  if (!recurrent.empty()) {
+    file.array("qwen35.attention.recurrent_layers", test_files::kBool, recurrent);
+  }
+  const test_files::Bytes bytes = file.bytes();
+  std::ofstream(directory.path() / "model.gguf", std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  try {
+    const auto family = read_family(*open_gguf(directory.path() / "model.gguf"));
+    return fmt::format("{} layers, {} recurrent", family->config().n_layers,
+                       family->recurrent_layers().n);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(QwenHybridConfig, ReadsFlagsAndModulesOfGguf) {
+  EXPECT_EQ(layers_of_gguf(8, {}, 0), "8 layers, 6 recurrent");
+  EXPECT_EQ(layers_of_gguf(9, {}, 1), "8 layers, 6 recurrent");
+  EXPECT_EQ(layers_of_gguf(3, {1, 0, 0}, 0), "3 layers, 1 recurrent");
+  // A module's flag may stand in the list, or not.
+  EXPECT_EQ(layers_of_gguf(4, {1, 0, 0, 1}, 1), "3 layers, 1 recurrent");
+  EXPECT_EQ(layers_of_gguf(4, {1, 0, 0}, 1), "3 layers, 1 recurrent");
+  for (const auto& [text, key] :
+       {std::pair{layers_of_gguf(4, {1, 0, 0}, 0), "attention.recurrent_layers"},
+        std::pair{layers_of_gguf(3, {1, 0, 0, 1, 1}, 1), "attention.recurrent_layers"},
+        std::pair{layers_of_gguf(3, {}, 3), "nextn_predict_layers"}}) {
+    EXPECT_NE(text.find(key), std::string::npos) << text;
+  }
+}
+
+// transformers knows no other weights in Qwen3.5, and llama.cpp in no file of these families.
+TEST(QwenHybridConfig, MakesWeightsOfExpertsAddUp) {
+  const json off = {{"norm_topk_prob", false}};
+  EXPECT_EQ(read_with("qwen3_next_plain", off).refusal, "");
+  const std::string refusal = read_with("qwen3_5_moe_plain", off).refusal;
+  EXPECT_NE(refusal.find("norm_topk_prob"), std::string::npos) << refusal;
+}
+
+TEST(QwenHybridConfig, HasNoExpertsWhereNoLayerHasThem) {
+  const Read read = read_with("qwen3_next_plain", {{"decoder_sparse_step", 9}});
+  ASSERT_NE(read.family, nullptr) << read.refusal;
+  EXPECT_EQ(read.family->config().n_experts, 0);
 }
 
 TEST(QwenHybridConfig, HasTheShapeOfStates) {

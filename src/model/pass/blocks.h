@@ -107,8 +107,8 @@ struct DeltaNet {
   Linear beta, decay;              // (n_value_heads, dim)
   Linear output;                   // (dim, n_value_heads * value_dim)
 };
-// Columns of a state that go over a pass's nodes together: of 128 rows 32 kB, which a first-level
-// cache holds, and as many as a step takes at once (kernels/delta_rule.h).
+// Columns of a state that go over a pass's nodes together: as many as a step takes at once
+// (kernels/delta_rule.h). With 128 rows that is 32 kB; other widths are unmeasured.
 inline constexpr int kDeltaColumns = 64;
 
 // Wdown (activation(Wgate x) * Wup x) (Shazeer 2020).

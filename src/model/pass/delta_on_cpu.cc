@@ -1,8 +1,8 @@
 // What op::Recur does of a gated delta rule on the CPU: one thread's share of it.
 //
 // A thread has key heads, each with its value heads, for all rows: nobody else writes or reads
-// their channels. Of a head first all rows' inputs are made, then the state goes over the pass's
-// nodes, some of its columns at a time, then the outputs are normalised.
+// their channels. For each head, it first makes the inputs of all rows; then the state goes over
+// the pass's nodes, some of its columns at a time, then the outputs are normalised.
 #include <algorithm>
 #include <cstddef>
 

@@ -132,10 +132,12 @@ struct Attend {
 
 // One token of a recurrent layer, for every row: from the sequence's state at its last kept token
 // and the inputs of the row's ancestors, which are pending nodes. The row's own inputs stay with
-// its node; the state stays as it is. What a thread has is its own for all rows, in order.
+// its node; the state stays as it is. One thread computes a group, or a key head, for all rows, in
+// order.
 //
 // A convolution: by groups; a row's `to`, and the forms that products read. A delta rule: by key
-// heads with their value heads; `to` alone. The query's buffer becomes what S is read with.
+// heads with their value heads; `to` alone. The query's buffer is overwritten by the normalised
+// query.
 struct Recur {
   struct Convolution {
     Rows from;  // what the convolution's input product gives

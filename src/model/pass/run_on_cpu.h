@@ -150,7 +150,7 @@ class CpuPass {
   std::vector<float> ones_;  // as wide as the widest gate without a second factor, and as heads
   // Of lists with a delta rule.
   StateWalks walks_;
-  std::size_t slot_floats_ = 0;               // of the widest state's columns; 0: no delta rule
+  std::size_t slot_floats_ = 0;               // of a state's columns, alike in all layers; or 0
   std::vector<float> delta_slots_;            // (n_threads, walks_.n_slots(), slot_floats_)
   const std::vector<Step>* steps_ = nullptr;  // of this pass
   Outputs outputs_;

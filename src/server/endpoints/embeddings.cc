@@ -94,11 +94,16 @@ std::uint64_t kv_memory(const ServedModel& model) {
 
 // Before anything gives way to a text that the KV cache could never hold.
 void require_memory(const ServedModel& model, std::size_t n_tokens) {
-  constexpr std::size_t kPage = 64;  // pages hold so many
+  constexpr std::size_t kPage = 64;   // pages of keys hold so many
+  constexpr std::size_t kNodes = 8;   // those of what tokens of a pass keep beside a state
+  constexpr std::size_t kPass = 256;  // tokens of a step (outrider/embed.h)
   const ModelSummary& summary = model.model().summary();
-  const std::uint64_t need = (n_tokens + kPage - 1) / kPage * kPage *
-                                 static_cast<std::uint64_t>(summary.kv_bytes_per_token) +
-                             static_cast<std::uint64_t>(summary.state_bytes);
+  const auto whole = [](std::size_t n, std::size_t page) { return (n + page - 1) / page * page; };
+  const std::uint64_t need =
+      whole(n_tokens, kPage) * static_cast<std::uint64_t>(summary.kv_bytes_per_token) +
+      whole(std::min(n_tokens, kPass), kNodes) *
+          static_cast<std::uint64_t>(summary.state_bytes_per_node) +
+      static_cast<std::uint64_t>(summary.state_bytes);
   if (kv_memory(model) == 0 || need <= kv_memory(model)) return;
   throw ApiError(400,
                  fmt::format("input: expected texts that take at most {} bytes of KV cache "
