@@ -53,6 +53,10 @@ struct BatchLoad {
   std::size_t n_running = 0;
   std::size_t n_kept = 0;
   std::int64_t n_preempted = 0;  // times, so far, that a text gave up its memory to others
+  // Of a mixture of experts, so far: the target's passes, and the experts that a layer read in
+  // them, on average over the layers, summed over the passes.
+  std::int64_t n_expert_passes = 0;
+  double n_experts_read = 0;
 };
 
 // A text that has been written to a file or read from one.

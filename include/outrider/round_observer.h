@@ -37,8 +37,9 @@ struct RoundRecord {
   RoundTime passed = {};    // the verdicts
   RoundTime verified = {};  // tokens are committed, drafters informed
   RoundTime ended = {};
-  int rows = 0;                             // of the pass
-  int prompt_rows = 0;                      // among them
+  int rows = 0;                // of the pass
+  int prompt_rows = 0;         // among them
+  double experts_a_layer = 0;  // that the pass read, of a layer on average; 0: no experts
   std::span<const RoundDraft> drafts = {};  // of drafters that were asked, one after the other
   std::span<const RoundText> texts = {};
   // Texts that have given up their memory since the round before: they wait, and are run again.

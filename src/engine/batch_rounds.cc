@@ -216,6 +216,10 @@ void Batch::State::run_round() {
   };
   try {
     const RoundTimes times = decoder.round(shares, on_commit);
+    if (const double n_experts = decoder.experts_a_layer(); n_experts > 0) {
+      n_experts_read += n_experts;
+      ++n_expert_passes;
+    }
     if (is_observed) tell_of_round(times);
     for (Running* const text : sharing) text->generation.end_round(times);
     planner.learn(planned, times,
@@ -240,7 +244,9 @@ void Batch::State::publish_load() {
   load = {.n_waiting = submitted.size() + waiting.size(),
           .n_running = running.size(),
           .n_kept = kept.size(),
-          .n_preempted = n_preempted};
+          .n_preempted = n_preempted,
+          .n_expert_passes = n_expert_passes,
+          .n_experts_read = n_experts_read};
 }
 
 void Batch::State::deliver_finished() {

@@ -117,6 +117,8 @@ struct Batch::State {
   std::vector<std::unique_ptr<Running>> running;  // in the order of admission
   TextCache kept;
   std::int64_t n_preempted = 0;
+  std::int64_t n_expert_passes = 0;
+  double n_experts_read = 0;
   DraftPlanner planner;
   std::vector<StreamShare> shares;  // of the round
   std::vector<Running*> sharing;    // of each of shares

@@ -22,6 +22,7 @@
 #include "speculate/decoder.h"
 #include "tests/support/drafter_cases.h"
 #include "tests/support/drafter_worlds.h"
+#include "tests/support/golden_models.h"
 
 namespace outrider {
 namespace {
@@ -415,6 +416,29 @@ TEST_F(BatchOfTexts, TextsComeFromAnywhere) {
     EXPECT_EQ(ended.error, nullptr);
     if (name % kEach % 4 != 3) expect_same(ended.result, expected);
   }
+}
+
+// What a pass of a mixture reads grows with the texts in it.
+TEST(BatchOfAMixture, CountsTheExpertsOfPasses) {
+  const testing::GoldenModel golden("qwen3_moe_plain");
+  const auto model = Model::load(golden.directory / "model.gguf", {.threads = 1});
+  const auto experts_a_pass = [&](int n_texts) {
+    Batch batch(model, std::vector<std::string>{}, {.threads = 1}, {.most_running = 8});
+    for (int i = 0; i < n_texts; ++i) {
+      const GenerateRequest request = {.prompt = {golden.ids[static_cast<std::size_t>(i)]},
+                                       .options = {.max_tokens = 20, .ignore_eos = true}};
+      batch.submit(request, {.drafter = "none"}, [](GenerateResult, std::exception_ptr error) {
+        if (error) std::rethrow_exception(error);
+      });
+    }
+    while (batch.step()) {
+    }
+    EXPECT_EQ(batch.load().n_expert_passes, 20);
+    return batch.load().n_experts_read / 20;
+  };
+  EXPECT_EQ(experts_a_pass(1), 3);  // num_experts_per_tok
+  EXPECT_GT(experts_a_pass(6), 3.5);
+  EXPECT_LE(experts_a_pass(6), 8);
 }
 
 }  // namespace

@@ -61,6 +61,11 @@ const std::vector<BlockWorld> kWorlds = {
     // its weights as they are: what it reads is normed otherwise.
     {"ShortConvolution", "lfm2_tied", 62, {R"({"norm_eps": 0.05, "block_norm_eps": 0.05})"}},
     {"DeltaNet", "qwen3_5_plain", 62, {R"({"rms_norm_eps": 0.05})"}},
+    {"Experts",
+     "qwen3_moe_plain",
+     12,
+     {R"({"num_experts_per_tok": 1})", R"({"norm_topk_prob": false})"}},
+    {"Sinks", "gpt_oss_plain", 24, {R"({"sliding_window": 19})", R"({"swiglu_limit": 2})"}},
 };
 
 // What drafts: the target's weights in four bits, which are often right and not always; its first
@@ -141,11 +146,14 @@ TEST_P(BlockExactness, HoldsForEveryDrafterTreeAndVerification) {
   }
 }
 
-// Rules see what two models say, and both have recurrent layers here.
-TEST(RecurrentExactness, HoldsForEveryRule) {
+// Rules see what two models say, and both have the block here.
+class BlockRuleExactness : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
   const auto at = std::find_if(kWorlds.begin(), kWorlds.end(), [](const BlockWorld& world) {
-    return std::string(world.golden) == "lfm2_tied";
+    return std::string(world.block) == GetParam();
   });
+  ASSERT_NE(at, kWorlds.end());
   World world = world_of(*at);
   const std::string drafter = "model:" + world.materials.target_path.string() + ",weights=int4";
   for (const char* rule :
@@ -212,6 +220,9 @@ TEST_P(BlockExactness, NoticesTheBlockChanged) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(, BlockRuleExactness,
+                         ::testing::Values("ShortConvolution", "DeltaNet", "Experts", "Sinks"),
+                         [](const auto& info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(, BlockExactness, ::testing::ValuesIn(kWorlds),
                          [](const auto& info) { return std::string(info.param.block); });
 

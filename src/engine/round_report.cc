@@ -68,6 +68,7 @@ const RoundRecord& RoundReport::finish(
   }
   reported_.swap(preempted_);
   preempted_.clear();
+  record_.experts_a_layer = decoder.experts_a_layer();
   record_.drafts = drafts_;
   record_.texts = texts_;
   record_.preempted = reported_;

@@ -196,9 +196,12 @@ class RoundTrace::BatchTrace final : public RoundObserver {
       add_slice(process_, fmt::format("draft {}", kind), draft.began, draft.ended,
                 fmt::format("\"drafter\":{}", quoted(draft.drafter)));
     }
-    add_slice(process_, "target pass", round.drafted, round.passed,
-              fmt::format("\"rows\":{},\"prompt_rows\":{},\"texts\":{}", round.rows,
-                          round.prompt_rows, round.texts.size()));
+    std::string pass = fmt::format("\"rows\":{},\"prompt_rows\":{},\"texts\":{}", round.rows,
+                                   round.prompt_rows, round.texts.size());
+    if (round.experts_a_layer > 0) {
+      pass += fmt::format(",\"experts\":{:.1f}", round.experts_a_layer);
+    }
+    add_slice(process_, "target pass", round.drafted, round.passed, pass);
     add_slice(process_, "verify", round.passed, round.verified);
     add_slice(process_, "commit", round.verified, round.ended);
   }

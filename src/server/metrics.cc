@@ -80,6 +80,10 @@ struct Metrics::State {
         kept(gauges(registry, "outrider_texts_kept", "Ended texts whose KV cache is kept")),
         preempted(gauges(registry, "outrider_preemptions",
                          "Times that a text gave up its KV cache to others")),
+        expert_passes(
+            gauges(registry, "outrider_expert_passes", "Passes of a mixture of experts, so far")),
+        experts_read(gauges(registry, "outrider_experts_read",
+                            "Experts that a layer read, on average, summed over these passes")),
         first_token(histograms(registry, "outrider_first_token_seconds",
                                "From a request's arrival to its first token")),
         next_token(
@@ -96,6 +100,8 @@ struct Metrics::State {
       load.waiting->Set(static_cast<double>(now.n_waiting));
       load.kept->Set(static_cast<double>(now.n_kept));
       load.preempted->Set(static_cast<double>(now.n_preempted));
+      load.expert_passes->Set(static_cast<double>(now.n_expert_passes));
+      load.experts_read->Set(now.n_experts_read);
     }
   }
 
@@ -106,6 +112,8 @@ struct Metrics::State {
     Gauge* waiting;
     Gauge* kept;
     Gauge* preempted;
+    Gauge* expert_passes;
+    Gauge* experts_read;
   };
 
   prometheus::Registry registry;
@@ -123,6 +131,8 @@ struct Metrics::State {
   Family<Gauge>& waiting;
   Family<Gauge>& kept;
   Family<Gauge>& preempted;
+  Family<Gauge>& expert_passes;
+  Family<Gauge>& experts_read;
   Family<Histogram>& first_token;
   Family<Histogram>& next_token;
   std::mutex mutex;
@@ -213,7 +223,9 @@ std::shared_ptr<TextMetrics> Metrics::of_model(const std::string& name,
                            .running = &state_->running.Add({{"model", name}}),
                            .waiting = &state_->waiting.Add({{"model", name}}),
                            .kept = &state_->kept.Add({{"model", name}}),
-                           .preempted = &state_->preempted.Add({{"model", name}})});
+                           .preempted = &state_->preempted.Add({{"model", name}}),
+                           .expert_passes = &state_->expert_passes.Add({{"model", name}}),
+                           .experts_read = &state_->experts_read.Add({{"model", name}})});
   return metrics;
 }
 

@@ -116,6 +116,8 @@ class Decoder {
     double seconds = 0;                                // of its drafts
     double learn_seconds = 0;                          // of learning what became of them
   };
+  // Of the last round's pass of the target, as ForwardOutput::experts_a_layer.
+  double experts_a_layer() const { return output_.experts_a_layer; }
   // Of the last round.
   std::span<const DrafterShare> drafters() const { return drafters_; }
   // Of the last round: what the drafter took for its drafts and for learning what became of them,
