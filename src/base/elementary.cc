@@ -115,6 +115,8 @@ double portable_log(double x) {
   return log_of_normal(x * 0x1p54, -54);  // subnormal: scaled up first
 }
 
+double portable_softplus(double x) { return x > 20 ? x : portable_log(1 + portable_exp(x)); }
+
 SineCosine portable_sincos(double x) {
   if (!(std::abs(x) <= 0x1p25)) {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -13,6 +13,9 @@ namespace outrider {
 double portable_exp(double x);
 // Natural logarithm for x > 0 (0 gives -infinity, below it NaN).
 double portable_log(double x);
+// log(1 + e^x), from 20 on x, as in PyTorch: the rest is below a float's half last place there. Of
+// large negative x it is 0 where 1 + e^x is 1.
+double portable_softplus(double x);
 
 struct SineCosine {
   double sine;

@@ -114,6 +114,17 @@ TEST(PortableLog, StaysWithinItsBound) {
   report("log_everywhere", everywhere);
 }
 
+// To what a float of it shows; from -16 down the sum 1 + e^x has lost half of e^x's places.
+TEST(PortableSoftplus, FollowsItsDefinition) {
+  for (double x = -16; x < 40; x += 1.0 / 64) {
+    const double expected = std::log1p(std::exp(x));
+    EXPECT_NEAR(portable_softplus(x), expected, 3e-9 * expected) << x;
+  }
+  EXPECT_EQ(portable_softplus(-800), 0);
+  EXPECT_EQ(portable_softplus(1e9), 1e9);
+  EXPECT_TRUE(std::isnan(portable_softplus(kNan)));
+}
+
 TEST(PortableLog, Extremes) {
   EXPECT_EQ(portable_log(1.0), 0.0);
   EXPECT_EQ(portable_log(0.0), -kInfinity);

@@ -110,6 +110,7 @@ constexpr KernelTable make_table(const char* name) {
       .soft_cap = soft_cap<V>,
       .sigmoid_multiply = sigmoid_multiply<V>,
       .delta_step = delta_step<V>,
+      .mamba_step = mamba_step<V>,
       .add = add_to<V>,
       .store_key = {store_key<V, KvKind::f32>, store_key<V, KvKind::bf16>,
                     store_key<V, KvKind::int8>},

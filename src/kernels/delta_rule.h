@@ -1,4 +1,5 @@
-// The gated delta rule over a vector type V (algorithms.h): lanes are columns of the state.
+// The gated delta rule and Mamba-2's step over a vector type V (algorithms.h): lanes are columns of
+// the state.
 #ifndef OUTRIDER_KERNELS_DELTA_RULE_H_
 #define OUTRIDER_KERNELS_DELTA_RULE_H_
 
@@ -15,15 +16,15 @@ namespace {
 // latency (4), with one load a cycle. By reckoning; other numbers are unmeasured.
 constexpr int kDeltaVectors = 4;
 
-// Columns [at, at + 16 kVectors) of the step, however many of the n there are; with the output or
-// without.
-template <class V, int kVectors, bool kHasOutput>
-void delta_columns(const DeltaStep& step, int at) {
+// Columns [at, at + 16 kVectors) of the step, however many of the n there are; with what the state
+// says of the key subtracted from the value or not, with the output or without.
+template <class V, int kVectors, bool kSubtracts, bool kHasOutput>
+void step_columns(const DeltaStep& step, int at) {
   const V decay = V::broadcast(step.decay);
   V sums[kVectors];
   for (V& sum : sums) sum = V::zero();
   const float* from = step.from;
-  for (int i = 0; i < step.key_dim; ++i, from += step.from_stride) {
+  for (int i = 0; kSubtracts && i < step.key_dim; ++i, from += step.from_stride) {
     const V key = V::broadcast(step.key[i]);
     for (int v = 0; v < kVectors; ++v) {
       sums[v] = fma(key, load_at<V>(from, at + v * kLanes, step.n) * decay, sums[v]);
@@ -32,7 +33,7 @@ void delta_columns(const DeltaStep& step, int at) {
   V deltas[kVectors];
   for (int v = 0; v < kVectors; ++v) {
     const V value = load_at<V>(step.value, at + v * kLanes, step.n);
-    deltas[v] = V::broadcast(step.beta) * (value - sums[v]);
+    deltas[v] = V::broadcast(step.beta) * (kSubtracts ? value - sums[v] : value);
     sums[v] = V::zero();
   }
   from = step.from;
@@ -51,18 +52,25 @@ void delta_columns(const DeltaStep& step, int at) {
   for (int v = 0; v < kVectors; ++v) store_at(sums[v], step.out, at + v * kLanes, step.n);
 }
 
-template <class V, bool kHasOutput>
-void all_delta_columns(const DeltaStep& step) {
+template <class V, bool kSubtracts, bool kHasOutput>
+void step_all_columns(const DeltaStep& step) {
   int at = 0;
   for (; at + kDeltaVectors * kLanes <= step.n; at += kDeltaVectors * kLanes) {
-    delta_columns<V, kDeltaVectors, kHasOutput>(step, at);
+    step_columns<V, kDeltaVectors, kSubtracts, kHasOutput>(step, at);
   }
-  for (; at < step.n; at += kLanes) delta_columns<V, 1, kHasOutput>(step, at);
+  for (; at < step.n; at += kLanes) step_columns<V, 1, kSubtracts, kHasOutput>(step, at);
 }
 
 template <class V>
 void delta_step(const DeltaStep& step) {
-  step.query != nullptr ? all_delta_columns<V, true>(step) : all_delta_columns<V, false>(step);
+  step.query != nullptr ? step_all_columns<V, true, true>(step)
+                        : step_all_columns<V, true, false>(step);
+}
+
+template <class V>
+void mamba_step(const DeltaStep& step) {
+  step.query != nullptr ? step_all_columns<V, false, true>(step)
+                        : step_all_columns<V, false, false>(step);
 }
 
 }  // namespace

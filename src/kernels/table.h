@@ -209,6 +209,9 @@ struct AttendArgs {
 //
 // S' is rounded before it is read. Of each column the sums are in the order of the key's elements,
 // each step one fused multiply-add from 0 on, so that columns do not depend on one another.
+//
+// Or one of Mamba-2 (Dao and Gu 2024, arXiv 2405.21060, equation 16), where the key is B, the query
+// C, the value x and beta the length of the step: the same with d = beta * value.
 struct DeltaStep {
   const float* from;  // S, rows from_stride apart
   std::size_t from_stride;
@@ -314,6 +317,7 @@ struct KernelTable {
   void (*sigmoid_multiply)(const float* gate, const float* up, int n, float* out);
 
   void (*delta_step)(const DeltaStep& step);
+  void (*mamba_step)(const DeltaStep& step);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int n);

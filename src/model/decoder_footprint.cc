@@ -64,6 +64,11 @@ Footprint DecoderModel::footprint() const {
     add_vector(layer.delta.filter);
     add_vector(layer.delta.decay_rates);
     add_vector(layer.delta.decay_bias);
+    for (const auto* vector :
+         {&layer.mamba.filter, &layer.mamba.filter_bias, &layer.mamba.decay_rates,
+          &layer.mamba.step_bias, &layer.mamba.skip}) {
+      add_vector(*vector);
+    }
     footprint.windows.push_back(layer.attention.window);
   }
   add_norm(parts_.weights.final_norm);

@@ -38,10 +38,10 @@ void add_recurrent(const RecurrentShape& shape, int layer, std::vector<CacheGrou
     }
   }
   const bool has_sizes = shape.state_width > 0 && shape.input_width > 0;
-  const bool is_right = shape.recurrence == Recurrence::delta
-                            ? shape.state_width == shape.delta.state_width() &&
-                                  shape.input_width == shape.delta.input_width()
-                            : has_sizes && shape.state_width % shape.input_width == 0;
+  const bool is_right = shape.recurrence == Recurrence::convolution
+                            ? has_sizes && shape.state_width % shape.input_width == 0
+                            : shape.state_width == shape.delta.state_width() &&
+                                  shape.input_width == shape.delta.input_width();
   if (!has_sizes || !is_right || shape != groups.front().recurrent) {
     throw Error(
         "make cache", fmt::format("layer {}", layer),

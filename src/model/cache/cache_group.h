@@ -33,11 +33,11 @@ const char* name_of(kernels::KvKind kind);
 
 // How a state goes on from token to token (recurrence.h has the arithmetic). Another kind of
 // recurrent layer is another entry here.
-enum class Recurrence { none, convolution, delta };
+enum class Recurrence { none, convolution, delta, mamba };
 
 // What one recurrent layer keeps: floats (f32) of a state, and of the inputs that take it on by one
 // token. convolution: the inputs of the last tokens, oldest first; so state_width is a multiple of
-// input_width. delta: as DeltaShape lays them out.
+// input_width. delta and mamba: as DeltaShape lays them out.
 struct RecurrentShape {
   Recurrence recurrence = Recurrence::none;
   int state_width = 0;

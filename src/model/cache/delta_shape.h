@@ -1,4 +1,5 @@
-// What a layer with a gated delta rule keeps, and where it stands.
+// What a layer with a gated delta rule, or one of Mamba-2, keeps, and where it stands. Of the
+// latter key heads are groups, queries C, keys B, values x, and beta is the length of the step.
 //
 // The state of a token: what the convolution reads of the tokens up to it, (n_taps - 1,
 // convolved_width()) inputs of its channels, oldest token first; then of each value head the matrix
@@ -6,8 +7,8 @@
 // all value heads.
 //
 // The inputs of a pending node: the convolution's, (convolved_width()); what the update of S reads:
-// keys (n_key_heads, key_dim), convolved and normalised; values (n_value_heads, value_dim),
-// convolved; of each value head beta, then of each its decay.
+// keys (n_key_heads, key_dim), convolved and (delta rule) normalised; values (n_value_heads,
+// value_dim), convolved; of each value head beta, then of each its decay.
 //
 // A plain value.
 #ifndef OUTRIDER_MODEL_CACHE_DELTA_SHAPE_H_
@@ -30,6 +31,8 @@ struct DeltaShape {
   int value_head(int key_head, int i) const {
     return is_tiled ? i * n_key_heads + key_head : key_head * group() + i;
   }
+
+  int key_head_of(int head) const { return is_tiled ? head % n_key_heads : head / group(); }
 
   int keys_width() const { return n_key_heads * key_dim; }
   int values_width() const { return n_value_heads * value_dim; }

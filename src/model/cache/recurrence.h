@@ -13,12 +13,13 @@
 namespace outrider {
 
 // Parts of a state that go on by themselves: of a convolution the whole, of a delta rule what
-// belongs to one key head.
+// belongs to one key head, of Mamba-2 to one value head, its group's channels with the first one's.
 int n_units(const RecurrentShape& shape);
 
 // inputs (input_width) take the unit's part of state (state_width) on. convolution: the oldest
 // inputs make room. delta: likewise in the unit's channels; then its matrices, by
-// KernelTable::delta_step, which gives the same bits on every table.
+// KernelTable::delta_step, which gives the same bits on every table. mamba: likewise, by
+// mamba_step.
 void advance(const kernels::KernelTable& table, const RecurrentShape& shape, int unit,
              const float* inputs, float* state);
 

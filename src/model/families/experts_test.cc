@@ -213,13 +213,17 @@ TEST(ExpertNames, AreKnownInEveryForm) {
   for (const char* name : {"model.layers.0.block_sparse_moe.experts.7.w1.weight",
                            "model.layers.0.mlp.experts.gate_up_proj", "blk.3.ffn_down_exps.weight",
                            "blk.3.ffn_gate.5.weight", "blk.3.ffn_up_exps.bias",
-                           "model.layers.0.mlp.experts.down_proj_blocks"}) {
+                           "model.layers.0.mlp.experts.down_proj_blocks",
+                           "model.layers.0.block_sparse_moe.input_linear.weight",
+                           "model.layers.0.block_sparse_moe.output_linear.weight"}) {
     EXPECT_TRUE(is_of_expert(name)) << name;
   }
   for (const char* name :
        {"model.layers.0.block_sparse_moe.gate.weight", "model.layers.0.mlp.gate_proj.weight",
-        "blk.3.ffn_gate_inp.weight", "blk.3.ffn_gate_inp.bias", "model.layers.0.mlp.router.bias",
-        "blk.3.ffn_gate.weight", "token_embd.weight"}) {
+        "model.layers.0.block_sparse_moe.router.layer.weight",
+        "model.layers.0.shared_mlp.input_linear.weight", "blk.3.ffn_gate_inp.weight",
+        "blk.3.ffn_gate_inp.bias", "model.layers.0.mlp.router.bias", "blk.3.ffn_gate.weight",
+        "token_embd.weight"}) {
     EXPECT_FALSE(is_of_expert(name)) << name;
   }
 }

@@ -21,27 +21,33 @@ float read_multiplier(const ConfigSource& source, const ConfigKey& key, float ot
 
 }  // namespace
 
-Granite::Granite(const ConfigSource& source)
-    : Family(read_granite(source)),
-      embedding_(read_multiplier(source, {"embedding_multiplier", "embedding_scale"}, 1)),
+GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const ModelConfig& config) {
+  return {
+      .embedding = read_multiplier(source, {"embedding_multiplier", "embedding_scale"}, 1),
       // llama.cpp takes 1 / sqrt(head_dim) where a file has no scale.
-      scores_(read_multiplier(source, {"attention_multiplier", "attention.scale"},
-                              source.is_gguf() ? default_attention_scale(config()) : 1.0F)),
-      residual_(read_multiplier(source, {"residual_multiplier", "residual_scale"}, 1)),
-      logits_(read_multiplier(source, {"logits_scaling", "logit_scale"}, 1)) {}
+      .scores = read_multiplier(source, {"attention_multiplier", "attention.scale"},
+                                source.is_gguf() ? default_attention_scale(config) : 1.0F),
+      .residual = read_multiplier(source, {"residual_multiplier", "residual_scale"}, 1),
+      .logits = read_multiplier(source, {"logits_scaling", "logit_scale"}, 1),
+  };
+}
+
+Granite::Granite(const ConfigSource& source)
+    : Family(read_granite(source)), multipliers_(read_granite_multipliers(source, config())) {}
 
 DecoderLayer Granite::load_layer(LayerLoader& from, int) const {
   // The converter to GGUF permutes query and key rows as a Llama's.
   DecoderLayer loaded = load_llama_layer(from, config(), {.interleaved = from.is_gguf()});
   const auto of_rope = static_cast<float>(config().rope.attention_factor);
-  loaded.attention.scale = scores_ * of_rope * of_rope;
+  loaded.attention.scale = multipliers_.scores * of_rope * of_rope;
   return loaded;
 }
 
 void Granite::compose(PassBuilder& pass, const DecoderLayer& layer) const {
   pass.add(pass.attention(pass.norm(pass.stream(), layer.before_attention), layer.attention),
-           residual_);
-  pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp), residual_);
+           multipliers_.residual);
+  pass.add(pass.gated_mlp(pass.norm(pass.stream(), layer.before_mlp), layer.mlp),
+           multipliers_.residual);
 }
 
 }  // namespace outrider

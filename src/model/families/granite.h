@@ -7,19 +7,25 @@
 
 namespace outrider {
 
+struct GraniteMultipliers {
+  float embedding = 1;
+  float scores = 1;    // of queries and keys
+  float residual = 1;  // of what layers add
+  float logits = 1;    // divides them
+};
+// Throws Error on numbers out of bounds. config: of the same source.
+GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const ModelConfig& config);
+
 class Granite final : public Family {
  public:
   explicit Granite(const ConfigSource& source);
-  float embedding_scale() const override { return embedding_; }
-  LogitForm logit_form() const override { return {.scale = 1 / logits_}; }
+  float embedding_scale() const override { return multipliers_.embedding; }
+  LogitForm logit_form() const override { return {.scale = 1 / multipliers_.logits}; }
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  private:
-  float embedding_;
-  float scores_;
-  float residual_;
-  float logits_;  // divides them
+  GraniteMultipliers multipliers_;
 };
 
 }  // namespace outrider

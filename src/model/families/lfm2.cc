@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <string>
+#include <utility>
 
 #include "model/config_section.h"
+#include "model/load/attending_layers.h"
 
 namespace outrider {
 namespace {
-
-// GGUF's: heads of keys and values of each layer, 0 where it has a convolution.
-constexpr ConfigKey kHeadsByLayer = {nullptr, "attention.head_count_kv"};
 
 // Files of the first release repeat some of what they say under the names of the training code.
 void require_repeated(const ConfigSource& source, const char* key, double expected) {
@@ -68,36 +66,15 @@ int read_hidden_dim(const ConfigSource& source, int named) {
 }
 
 std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
-  constexpr ConfigKey kTypes = {"layer_types", nullptr};
   constexpr ConfigKey kIndices = {"full_attn_idxs", nullptr};
-  const auto n = static_cast<std::size_t>(n_layers);
-  std::vector<bool> attends(n, true);
-  if (source.is_gguf()) {
-    const auto heads = source.wholes(kHeadsByLayer);
-    if (!heads) return attends;
-    if (heads->size() != n) {
-      source.fail(kHeadsByLayer, fmt::format("{} numbers", n), fmt::format("{}", heads->size()));
-    }
-    for (std::size_t i = 0; i < n; ++i) attends[i] = (*heads)[i] != 0;
-    return attends;
-  }
-  const auto types = source.texts(kTypes);
+  if (source.is_gguf()) return read_attends_by_heads(source, n_layers);
+  auto by_type = read_attends_by_type(source, "layer_types",
+                                      {.attends = "full_attention", .recurrent = "conv"}, n_layers);
   const auto indices = source.wholes(kIndices);
-  if (types) {
-    if (types->size() != n) {
-      source.fail(kTypes, fmt::format("{} names", n), fmt::format("{}", types->size()));
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::string& type = (*types)[i];
-      if (type != "full_attention" && type != "conv") {
-        source.fail(kTypes, "full_attention or conv", type);
-      }
-      attends[i] = type == "full_attention";
-    }
-    return attends;
-  }
-  if (!indices) return attends;
-  attends.assign(n, false);
+  if (by_type) return *std::move(by_type);
+  const auto n = static_cast<std::size_t>(n_layers);
+  if (!indices) return std::vector<bool>(n, true);
+  std::vector<bool> attends(n, false);
   for (const int index : *indices) {
     if (index < 0 || index >= n_layers) {
       source.fail(kIndices, fmt::format("0 to {}", n_layers - 1), fmt::format("{}", index));
@@ -107,20 +84,6 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
   return attends;
 }
 
-int read_gguf_kv_heads(const ConfigSource& source, int otherwise) {
-  const auto by_layer = source.wholes(kHeadsByLayer);
-  if (!by_layer) return otherwise;
-  int n_heads = 0;
-  for (const int n : *by_layer) {
-    if (n_heads == 0) n_heads = n;
-    if (n != 0 && n != n_heads) {
-      source.fail(kHeadsByLayer, fmt::format("0 or {}, as the first", n_heads),
-                  fmt::format("{}", n));
-    }
-  }
-  return n_heads == 0 ? otherwise : n_heads;
-}
-
 ModelConfig read_lfm2(const ConfigSource& source) {
   DecoderKeys keys;
   keys.n_kv_heads.gguf = nullptr;
@@ -128,7 +91,7 @@ ModelConfig read_lfm2(const ConfigSource& source) {
   ModelConfig config = read_decoder_config(
       source,
       {.architecture = "lfm2", .keys = keys, .tied_head = true, .rope = {.default_theta = 1e6}});
-  if (source.is_gguf()) config.n_kv_heads = read_gguf_kv_heads(source, config.n_heads);
+  if (source.is_gguf()) config.n_kv_heads = read_heads_of_attending(source, config.n_heads);
   if (const auto tied = source.flag({"tie_embedding", nullptr})) config.tied_head = *tied;
   config.hidden_dim = read_hidden_dim(source, config.hidden_dim);
   read_keys_of_training(source, config);

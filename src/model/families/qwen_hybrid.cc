@@ -12,6 +12,7 @@
 #include "model/config_section.h"
 #include "model/families/llama.h"
 #include "model/families/qwen3_moe.h"
+#include "model/load/attending_layers.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -32,7 +33,6 @@ int n_modules_of(const ConfigSource& source) {
 }
 
 std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_modules) {
-  constexpr ConfigKey kTypes = {"layer_types", nullptr};
   constexpr ConfigKey kRecurrent = {nullptr, "attention.recurrent_layers"};
   const auto n = static_cast<std::size_t>(n_layers);
   const int interval = source.whole(kInterval).value_or(4);
@@ -46,19 +46,10 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_m
     }
     for (std::size_t i = 0; i < n; ++i) attends[i] = !(*recurrent)[i];
   }
-  const auto types = source.texts(kTypes);
-  if (!types) return attends;
-  if (types->size() != n) {
-    source.fail(kTypes, fmt::format("{} names", n), fmt::format("{}", types->size()));
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string& type = (*types)[i];
-    if (type != "full_attention" && type != "linear_attention") {
-      source.fail(kTypes, "full_attention or linear_attention", type);
-    }
-    attends[i] = type == "full_attention";
-  }
-  return attends;
+  return read_attends_by_type(source, "layer_types",
+                              {.attends = "full_attention", .recurrent = "linear_attention"},
+                              n_layers)
+      .value_or(attends);
 }
 
 // Bounds far beyond any model's, within which no size overflows.

@@ -15,6 +15,7 @@
 #include "model/families/gpt_neox.h"
 #include "model/families/gpt_oss.h"
 #include "model/families/granite.h"
+#include "model/families/granite_hybrid.h"
 #include "model/families/lfm2.h"
 #include "model/families/llama.h"
 #include "model/families/ministral3.h"
@@ -66,6 +67,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"OlmoeForCausalLM", "olmoe", "olmoe", read<Olmoe>},
     {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
+    {"GraniteMoeHybridForCausalLM", "granitemoehybrid", "granitehybrid", read<GraniteHybrid>},
     {"GptOssForCausalLM", "gpt_oss", "gpt-oss", read<GptOss>},
     {"Lfm2ForCausalLM", "lfm2", "lfm2", read<Lfm2>},
     {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},

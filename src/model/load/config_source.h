@@ -52,6 +52,8 @@ class ConfigSource {
   virtual std::optional<std::vector<std::string>> texts(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<int>> wholes(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<bool>> flags(const ConfigKey& key) const = 0;
+  // Infinities, too.
+  virtual std::optional<std::vector<double>> reals(const ConfigKey& key) const = 0;
   // Whether the file has the key at all: config.json may hold null for it.
   virtual bool has(const ConfigKey& key) const = 0;
   // Throws Error that names the file: key to be `expected`.

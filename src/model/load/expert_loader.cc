@@ -68,42 +68,60 @@ ExpertWeights read_expert_weights(const ConfigSource& source, bool otherwise) {
                                                     : ExpertWeights::softmax;
 }
 
-Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
-                     const ExpertNames& names) {
+Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
+                             const StackedExpertNames& names) {
   const int n = config.n_experts;
   const int dim = config.dim;
   const int hidden_dim = config.expert_dim;
   Experts experts;
   experts.weights = weights;
   experts.n_used = config.n_experts_used;
-  const TensorName gate_and_up = {"mlp.experts.gate_up_proj", "ffn_gate_exps"};
-  const bool gguf = from.is_gguf();
-  const bool stacked = from.has(gate_and_up, gguf ? ".weight" : "");
-  // In memory, and so in such files, transformers calls every family's block so.
-  const std::string router = fmt::format("{}gate", stacked ? "mlp." : names.block);
-  experts.router = from.f32_matrix({router.c_str(), "ffn_gate_inp"}, n, dim);
-  if (!stacked) {
-    experts.gate = load_each(from, names, names.gate, "ffn_gate", n, hidden_dim, dim);
-    experts.up = load_each(from, names, names.up, "ffn_up", n, hidden_dim, dim);
-    experts.down = load_each(from, names, names.down, "ffn_down", n, dim, hidden_dim);
-  } else if (gguf) {
-    experts.gate = from.stacked(gate_and_up, ".weight", n, hidden_dim, dim);
+  experts.router = from.f32_matrix({names.router, "ffn_gate_inp"}, n, dim);
+  if (from.is_gguf()) {
+    experts.gate = from.stacked({nullptr, "ffn_gate_exps"}, ".weight", n, hidden_dim, dim);
     experts.up = from.stacked({nullptr, "ffn_up_exps"}, ".weight", n, hidden_dim, dim);
     experts.down = from.stacked({nullptr, "ffn_down_exps"}, ".weight", n, dim, hidden_dim);
-  } else {
-    const auto half = [&](int first) {
-      return from.stacked(gate_and_up, "", n, 2 * hidden_dim, dim,
-                          {.first = first, .n = hidden_dim});
-    };
-    experts.gate = half(0);
-    experts.up = half(hidden_dim);
-    experts.down = from.stacked({"mlp.experts.down_proj", nullptr}, "", n, dim, hidden_dim);
+    return experts;
   }
+  const auto half = [&](int first) {
+    return from.stacked({names.gate_and_up, nullptr}, "", n, 2 * hidden_dim, dim,
+                        {.first = first, .n = hidden_dim});
+  };
+  experts.gate = half(0);
+  experts.up = half(hidden_dim);
+  experts.down = from.stacked({names.down, nullptr}, "", n, dim, hidden_dim);
+  return experts;
+}
+
+Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
+                     const ExpertNames& names) {
+  // In memory, and so in such files, transformers calls every family's block so.
+  constexpr StackedExpertNames kStacked = {.router = "mlp.gate",
+                                           .gate_and_up = "mlp.experts.gate_up_proj",
+                                           .down = "mlp.experts.down_proj"};
+  const TensorName stored = {kStacked.gate_and_up, "ffn_gate_exps"};
+  if (from.has(stored, from.is_gguf() ? ".weight" : "")) {
+    return load_stacked_experts(from, config, weights, kStacked);
+  }
+  const int n = config.n_experts;
+  const int dim = config.dim;
+  const int hidden_dim = config.expert_dim;
+  Experts experts;
+  experts.weights = weights;
+  experts.n_used = config.n_experts_used;
+  const std::string router = fmt::format("{}gate", names.block);
+  experts.router = from.f32_matrix({router.c_str(), "ffn_gate_inp"}, n, dim);
+  experts.gate = load_each(from, names, names.gate, "ffn_gate", n, hidden_dim, dim);
+  experts.up = load_each(from, names, names.up, "ffn_up", n, hidden_dim, dim);
+  experts.down = load_each(from, names, names.down, "ffn_down", n, dim, hidden_dim);
   return experts;
 }
 
 bool is_of_expert(std::string_view name) {
-  if (name.find(".experts.") != name.npos) return true;
+  for (const std::string_view block :
+       {".experts.", ".block_sparse_moe.input_linear.", ".block_sparse_moe.output_linear."}) {
+    if (name.find(block) != name.npos) return true;
+  }
   if (name.ends_with("_exps.weight") || name.ends_with("_exps.bias")) return true;
   for (const std::string_view part : {".ffn_gate.", ".ffn_up.", ".ffn_down."}) {
     const std::size_t at = name.find(part);

@@ -33,6 +33,18 @@ struct ExpertNames {
 Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
                      const ExpertNames& names);
 
+// How directories name what they store stacked: the router, without ".weight"; gates above ups
+// (n, 2 * hidden_dim, dim); downs (n, dim, hidden_dim).
+struct StackedExpertNames {
+  const char* router;
+  const char* gate_and_up;
+  const char* down;
+};
+
+// Of a file that has them so; GGUF has the three apart, by names of its own.
+Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
+                             const StackedExpertNames& names);
+
 // Whether a tensor of that name holds matrices of experts, by the names above.
 bool is_of_expert(std::string_view name);
 

@@ -111,6 +111,14 @@ std::optional<std::vector<bool>> GgufConfig::flags(const ConfigKey& key) const {
   return *flags;
 }
 
+std::optional<std::vector<double>> GgufConfig::reals(const ConfigKey& key) const {
+  const GgufValue* const value = key.gguf == nullptr ? nullptr : file_.find_metadata(full(key));
+  if (value == nullptr) return std::nullopt;
+  const auto* const reals = std::get_if<std::vector<double>>(value);
+  if (reals == nullptr) fail(key, "an array of real numbers", "something else");
+  return *reals;
+}
+
 bool GgufConfig::has(const ConfigKey& key) const {
   return key.gguf != nullptr && file_.find_metadata(full(key)) != nullptr;
 }

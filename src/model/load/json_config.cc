@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/elementary.h"
@@ -305,6 +306,25 @@ std::optional<std::vector<bool>> JsonConfig::flags(const ConfigKey& key) const {
     flags.push_back(entry.get<bool>());
   }
   return flags;
+}
+
+// JSON has no infinities: transformers 5 writes {"__float__": "Infinity"}.
+std::optional<std::vector<double>> JsonConfig::reals(const ConfigKey& key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  const auto refuse = [&] { fail(key, "an array of numbers", Section::shown(*value)); };
+  std::vector<double> reals;
+  if (!value->is_array()) refuse();
+  for (const Json& entry : *value) {
+    if (entry == Json{{"__float__", "Infinity"}}) {
+      reals.push_back(std::numeric_limits<double>::infinity());
+    } else if (entry.is_number()) {
+      reals.push_back(entry.get<double>());
+    } else {
+      refuse();
+    }
+  }
+  return reals;
 }
 
 bool JsonConfig::has(const ConfigKey& key) const {

@@ -28,6 +28,7 @@ class JsonConfig final : public ConfigSource {
   std::optional<std::vector<std::string>> texts(const ConfigKey& key) const override;
   std::optional<std::vector<int>> wholes(const ConfigKey& key) const override;
   std::optional<std::vector<bool>> flags(const ConfigKey& key) const override;
+  std::optional<std::vector<double>> reals(const ConfigKey& key) const override;
   bool has(const ConfigKey& key) const override;
   [[noreturn]] void fail(const ConfigKey& key, std::string_view expected,
                          std::string_view got) const override;

@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_PASS_BLOCKS_H_
 #define OUTRIDER_MODEL_PASS_BLOCKS_H_
 
+#include <limits>
 #include <vector>
 
 #include "model/cache/delta_shape.h"
@@ -107,6 +108,31 @@ struct DeltaNet {
   Linear beta, decay;              // (n_value_heads, dim)
   Linear output;                   // (dim, n_value_heads * value_dim)
 };
+
+// A layer of Mamba-2 (Dao and Gu 2024, arXiv 2405.21060), as Granite 4 has it. x, B and C go
+// through silu of a convolution over the last tokens, channel by channel, with its bias; heads of a
+// group share B and C. By head, with the state S (key_dim, value_dim), 0 before the text:
+//
+//   dt = softplus(step product + step_bias), between least_step and most_step
+//   S = exp(rate dt) S + B (dt x)^T;  y = S^T C + skip x;  out = norm(y * silu(gate product))
+//
+// with one norm of all heads, and Wout out is what the layer adds.
+struct Mamba2 {
+  DeltaShape shape;
+  std::vector<float> filter;       // (n_taps, convolved_width), of the oldest token first
+  std::vector<float> filter_bias;  // (convolved_width), or empty
+  std::vector<float> decay_rates;  // (n_value_heads), below 0
+  std::vector<float> step_bias;    // (n_value_heads)
+  std::vector<float> skip;         // (n_value_heads)
+  float least_step = 0;
+  float most_step = std::numeric_limits<float>::infinity();
+  Norm norm;           // (n_value_heads * value_dim)
+  Linear query, key;   // C and B, (n_key_heads * key_dim, dim)
+  Linear value, gate;  // x and what gates it, (n_value_heads * value_dim, dim)
+  Linear step;         // (n_value_heads, dim)
+  Linear output;       // (dim, n_value_heads * value_dim)
+};
+
 // Columns of a state that go over a pass's nodes together: as many as a step takes at once
 // (kernels/delta_rule.h). With 128 rows that is 32 kB; other widths are unmeasured.
 inline constexpr int kDeltaColumns = 64;
@@ -163,13 +189,14 @@ struct SharedExpert {
 // Twice as many as any model has.
 inline constexpr int kMostExperts = 1024;
 
-// One decoder layer. A family uses the norms, the one of attention, convolution and DeltaNet, and
-// the one of the MLPs that it has.
+// One decoder layer. A family uses the norms, the one of attention, convolution, DeltaNet and
+// Mamba-2, and the one of the MLPs that it has.
 struct DecoderLayer {
-  Norm before_attention;  // or before the convolution, or the DeltaNet
+  Norm before_attention;  // or before what stands in its place
   Attention attention;
   ShortConvolution convolution;
   DeltaNet delta;
+  Mamba2 mamba;
   Norm after_attention;  // of what attention adds to the stream
   Norm before_mlp;
   GatedMlp mlp;
@@ -196,6 +223,12 @@ void for_each_linear(Layer& layer, const Use& use) {
                        &layer.delta.beta,
                        &layer.delta.decay,
                        &layer.delta.output,
+                       &layer.mamba.query,
+                       &layer.mamba.key,
+                       &layer.mamba.value,
+                       &layer.mamba.gate,
+                       &layer.mamba.step,
+                       &layer.mamba.output,
                        &layer.mlp.gate,
                        &layer.mlp.up,
                        &layer.mlp.down,
@@ -222,9 +255,9 @@ void for_each_matrix(const Experts& experts, const Use& use) {
 // use(norm) for the norms that the layer has.
 template <typename Use>
 void for_each_norm(const DecoderLayer& layer, const Use& use) {
-  for (const Norm* norm :
-       {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
-        &layer.delta.norm, &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
+  for (const Norm* norm : {&layer.before_attention, &layer.attention.query_norm,
+                           &layer.attention.key_norm, &layer.delta.norm, &layer.mamba.norm,
+                           &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
     if (!norm->empty()) use(*norm);
   }
 }

@@ -2,6 +2,7 @@
 #ifndef OUTRIDER_MODEL_PASS_CPU_OPS_H_
 #define OUTRIDER_MODEL_PASS_CPU_OPS_H_
 
+#include "model/pass/convolution_window.h"
 #include "model/pass/op.h"
 #include "model/pass/run_on_cpu.h"
 #include "tensor/team.h"
@@ -34,8 +35,27 @@ struct CpuOps {
   void recur(const op::Recur& op, const op::Recur::Delta& layer) const;  // delta_on_cpu.cc
   void make_delta_inputs(const op::Recur& op, const op::Recur::Delta& layer, int i,
                          int key_head) const;
-  void walk_states(const op::Recur& op, const op::Recur::Delta& layer, const StateWalks::Walk& walk,
-                   int key_head, int head, int first) const;
+  void recur(const op::Recur& op, const op::Recur::MambaInputs& layer) const;  // mamba_on_cpu.cc
+  void recur(const op::Recur& op, const op::Recur::Mamba& layer) const;
+  // A convolution whose inputs stay with nodes.
+  struct Filter {
+    const std::vector<float>& weights;  // (n_taps, width)
+    const std::vector<float>& bias;     // (width), or empty
+    int n_taps;
+    int width;
+  };
+  void convolve_channels(const Filter& filter, const ConvolutionWindow& window,
+                         const float* product, int channel, int n, float* inputs,
+                         float* to) const;  // walk_on_cpu.cc
+  // States that go over the nodes of a pass.
+  struct States {
+    const DeltaShape& shape;
+    int cache_layer;
+    Rows query, to;
+    void (*step)(const kernels::DeltaStep& step);  // of the pass's table
+  };
+  void walk_states(const States& states, int head) const;
+  void walk_columns(const States& states, const StateWalks::Walk& walk, int head, int first) const;
   Activations& buffer(const Rows& rows) const;
   float* row(const Rows& rows, std::int64_t i) const;  // logits, too
   void add_bias(const Rows& rows, std::int64_t i) const;

@@ -3,21 +3,13 @@
 // A thread has key heads, each with its value heads, for all rows: nobody else writes or reads
 // their channels. For each head, it first makes the inputs of all rows; then the state goes over
 // the pass's nodes, some of its columns at a time, then the outputs are normalised.
-#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "base/elementary.h"
-#include "model/pass/convolution_window.h"
 #include "model/pass/cpu_ops.h"
 
 namespace outrider {
-namespace {
-
-// log(1 + e^x), in double. From 20 on it is x, as in PyTorch: the rest is below a float's half last
-// place.
-double softplus(double x) { return x > 20 ? x : portable_log(1 + portable_exp(x)); }
-
-}  // namespace
 
 // The convolution's inputs of one row, in the channels of a key head and its value heads, and what
 // comes of them: the query in place of its product, key, values, beta and decay among the node's
@@ -31,16 +23,16 @@ void CpuOps::make_delta_inputs(const op::Recur& op, const op::Recur::Delta& laye
   float* const inputs = its.sequence->inputs(its.node, op.cache_layer);
   const ConvolutionWindow window =
       find_window(its, op.cache_layer, shape.n_taps, shape.convolved_width());
-  const auto convolve_channels = [&](const float* product, int channel, int n, float* to) {
-    std::copy_n(product, n, inputs + channel);
-    convolve(net.filter, shape.n_taps, shape.convolved_width(), window, channel, n, to);
-    table.silu_multiply(to, pass.ones_.data(), n, to);
+  const std::vector<float> no_bias;
+  const Filter filter{net.filter, no_bias, shape.n_taps, shape.convolved_width()};
+  const auto convolve_part = [&](const float* product, int channel, int n, float* to) {
+    convolve_channels(filter, window, product, channel, n, inputs, to);
   };
   float* const query = row(layer.query, i) + key_head * shape.key_dim;
   float* const key = inputs + shape.key_at(key_head);
-  convolve_channels(query, shape.query_channel(key_head), shape.key_dim, query);
-  convolve_channels(row(layer.key, i) + key_head * shape.key_dim, shape.key_channel(key_head),
-                    shape.key_dim, key);
+  convolve_part(query, shape.query_channel(key_head), shape.key_dim, query);
+  convolve_part(row(layer.key, i) + key_head * shape.key_dim, shape.key_channel(key_head),
+                shape.key_dim, key);
   const auto normalise = [&](const Norm& norm, float* x) {
     table.rms_norm(x, norm.weight.data(), shape.key_dim, norm.epsilon, x);
   };
@@ -48,46 +40,14 @@ void CpuOps::make_delta_inputs(const op::Recur& op, const op::Recur::Delta& laye
   normalise(net.key_norm, key);
   for (int member = 0; member < shape.group(); ++member) {
     const int head = shape.value_head(key_head, member);
-    convolve_channels(row(layer.value, i) + head * shape.value_dim, shape.value_channel(head),
-                      shape.value_dim, inputs + shape.value_at(head));
+    convolve_part(row(layer.value, i) + head * shape.value_dim, shape.value_channel(head),
+                  shape.value_dim, inputs + shape.value_at(head));
     const auto place = static_cast<std::size_t>(head);
     const double beta = row(layer.beta, i)[head];
     const double step = row(layer.decay, i)[head] + net.decay_bias[place];
     inputs[shape.beta_at(head)] = static_cast<float>(1 / (1 + portable_exp(-beta)));
     inputs[shape.decay_at(head)] =
-        static_cast<float>(portable_exp(net.decay_rates[place] * softplus(step)));
-  }
-}
-
-// Columns [first, first + n) of a value head's state over the nodes of one sequence: read once from
-// the page, then in this thread's slots.
-void CpuOps::walk_states(const op::Recur& op, const op::Recur::Delta& layer,
-                         const StateWalks::Walk& walk, int key_head, int head, int first) const {
-  const DeltaShape& shape = layer.net->shape;
-  const int n = std::min(kDeltaColumns, shape.value_dim - first);
-  const float* const kept = walk.sequence->state(op.cache_layer) + shape.matrix_at(head) + first;
-  const auto slot = [&](int index) {
-    return pass.delta_slots_.data() +
-           static_cast<std::size_t>(team.index() * pass.walks_.n_slots() + index) *
-               static_cast<std::size_t>(shape.key_dim * kDeltaColumns);
-  };
-  for (const StateWalks::Visit& visit : walk.visits) {
-    const float* const inputs = walk.sequence->inputs(visit.node, op.cache_layer);
-    const bool is_first = visit.from == StateWalks::kKept;
-    const bool is_row = visit.row >= 0;
-    pass.machine_.table->delta_step(
-        {.from = is_first ? kept : slot(visit.from),
-         .from_stride = static_cast<std::size_t>(is_first ? shape.value_dim : kDeltaColumns),
-         .to = slot(visit.to),
-         .to_stride = kDeltaColumns,
-         .key = inputs + shape.key_at(key_head),
-         .value = inputs + shape.value_at(head) + first,
-         .beta = inputs[shape.beta_at(head)],
-         .decay = inputs[shape.decay_at(head)],
-         .query = is_row ? row(layer.query, visit.row) + key_head * shape.key_dim : nullptr,
-         .out = is_row ? row(op.to, visit.row) + head * shape.value_dim + first : nullptr,
-         .key_dim = shape.key_dim,
-         .n = n});
+        static_cast<float>(portable_exp(net.decay_rates[place] * portable_softplus(step)));
   }
 }
 
@@ -100,11 +60,7 @@ void CpuOps::recur(const op::Recur& op, const op::Recur::Delta& layer) const {
     for (int i = 0; i < n_rows; ++i) make_delta_inputs(op, layer, i, key_head);
     for (int member = 0; member < shape.group(); ++member) {
       const int head = shape.value_head(key_head, member);
-      for (int w = 0; w < pass.walks_.n_walks(); ++w) {
-        for (int first = 0; first < shape.value_dim; first += kDeltaColumns) {
-          walk_states(op, layer, pass.walks_.walk(w), key_head, head, first);
-        }
-      }
+      walk_states({shape, op.cache_layer, layer.query, op.to, table.delta_step}, head);
       const Norm& norm = layer.net->norm;
       for (int i = 0; i < n_rows; ++i) {
         float* const out = row(op.to, i) + head * shape.value_dim;

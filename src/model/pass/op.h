@@ -137,7 +137,9 @@ struct Attend {
 //
 // A convolution: by groups; a row's `to`, and the forms that products read. A delta rule: by key
 // heads with their value heads; `to` alone. The query's buffer is overwritten by the normalised
-// query.
+// query. Mamba-2: heads share what they read. So one op makes it, by groups, without `to`: the
+// query's buffer is overwritten by the convolved query, keys and values stay with the node. The next
+// op has the states go over the nodes, by value heads.
 struct Recur {
   struct Convolution {
     Rows from;  // what the convolution's input product gives
@@ -147,8 +149,16 @@ struct Recur {
     Rows query, key, value, gate, beta, decay;
     const DeltaNet* net = nullptr;
   };
-  std::variant<Convolution, Delta> layer;
-  Rows to;  // (convolution->width()), (net->shape.values_width())
+  struct MambaInputs {
+    Rows query, key, value;
+    const Mamba2* mamba = nullptr;
+  };
+  struct Mamba {
+    Rows query, step;
+    const Mamba2* mamba = nullptr;
+  };
+  std::variant<Convolution, Delta, MambaInputs, Mamba> layer;
+  Rows to = {};  // (convolution->width()), (shape.values_width())
   int cache_layer = 0;
 };
 
@@ -243,6 +253,12 @@ inline RecurrentShape shape_of_delta(const DeltaShape& shape) {
           .delta = shape};
 }
 
+inline RecurrentShape shape_of_mamba(const DeltaShape& shape) {
+  RecurrentShape kept = shape_of_delta(shape);
+  kept.recurrence = Recurrence::mamba;
+  return kept;
+}
+
 // use(buffer, sharing, writes) for everything the op reads and writes.
 template <typename Use>
 void for_each_access(const Op& op, const Use& use) {
@@ -287,19 +303,32 @@ void for_each_access(const Op& op, const Use& use) {
       write(op.to, Sharing::heads);
     }
     void operator()(const op::Recur& op) const {
-      const auto* const delta = std::get_if<op::Recur::Delta>(&op.layer);
-      const Sharing sharing = delta != nullptr ? Sharing::heads : Sharing::groups;
-      if (delta != nullptr) {
-        write(delta->query, sharing);
-        for (const Rows* rows :
-             {&delta->key, &delta->value, &delta->gate, &delta->beta, &delta->decay}) {
-          read(*rows, sharing);
-        }
-      } else {
-        write(std::get<op::Recur::Convolution>(op.layer).from, sharing);  // its bias is added
-      }
+      const Sharing sharing =
+          std::visit([this](const auto& layer) { return read_of(layer); }, op.layer);
       use(kStateBuffer, sharing, true);
-      write(op.to, sharing);
+      if (op.to.buffer >= 0) write(op.to, sharing);
+    }
+    Sharing read_of(const op::Recur::Convolution& layer) const {
+      write(layer.from, Sharing::groups);  // its bias is added
+      return Sharing::groups;
+    }
+    Sharing read_of(const op::Recur::Delta& layer) const {
+      write(layer.query, Sharing::heads);
+      for (const Rows* rows : {&layer.key, &layer.value, &layer.gate, &layer.beta, &layer.decay}) {
+        read(*rows, Sharing::heads);
+      }
+      return Sharing::heads;
+    }
+    Sharing read_of(const op::Recur::MambaInputs& layer) const {
+      write(layer.query, Sharing::groups);
+      read(layer.key, Sharing::groups);
+      read(layer.value, Sharing::groups);
+      return Sharing::groups;
+    }
+    Sharing read_of(const op::Recur::Mamba& layer) const {
+      read(layer.query, Sharing::heads);
+      read(layer.step, Sharing::heads);
+      return Sharing::heads;
     }
     void operator()(const op::Prepare& op) const { write(op.rows, Sharing::groups); }
     void operator()(const op::Gate& op) const {

@@ -22,6 +22,7 @@ enum Role {
   kDeltaGate,
   kDeltaBeta,
   kDeltaDecay,
+  kScanned,
   kConvolved,
   kBranch,
   kGate,
@@ -225,6 +226,35 @@ Rows PassBuilder::delta_net(const Rows& read, const DeltaNet& net) {
       .layer = delta, .to = out, .cache_layer = static_cast<int>(list_.caches.size()) - 1});
   if (net.output.matrix.reads().any()) append(op::Prepare{.rows = out});
   return linear(out, net.output);
+}
+
+Rows PassBuilder::mamba(const Rows& read, const Mamba2& mamba) {
+  const DeltaShape& shape = mamba.shape;
+  Rows query = scratch(kDeltaQuery, shape.keys_width());
+  Rows key = scratch(kDeltaKey, shape.keys_width());
+  Rows value = scratch(kDeltaValue, shape.values_width());
+  Rows gate = scratch(kDeltaGate, shape.values_width());
+  Rows step = scratch(kDeltaDecay, shape.n_value_heads);
+  const Rows out = scratch(kScanned, shape.values_width());
+  list_.caches.push_back({.recurrent = shape_of_mamba(shape)});
+  const int cache_layer = static_cast<int>(list_.caches.size()) - 1;
+  multiply(read, {{&mamba.query.matrix, query},
+                  {&mamba.key.matrix, key},
+                  {&mamba.value.matrix, value},
+                  {&mamba.gate.matrix, gate}});
+  multiply(read, {{&mamba.step.matrix, step}});
+  query.bias = &mamba.query.bias;
+  key.bias = &mamba.key.bias;
+  value.bias = &mamba.value.bias;
+  gate.bias = &mamba.gate.bias;
+  step.bias = &mamba.step.bias;
+  append(op::Recur{.layer = op::Recur::MambaInputs{query, key, value, &mamba},
+                   .cache_layer = cache_layer});
+  append(op::Recur{
+      .layer = op::Recur::Mamba{query, step, &mamba}, .to = out, .cache_layer = cache_layer});
+  append(op::Gate{.gate = gate, .up = out, .to = out, .activation = Activation::silu});
+  const op::Normalise::Part part{out, &mamba.norm};
+  return linear(join({&part, 1}), mamba.output);
 }
 
 Rows PassBuilder::gated_mlp(const Rows& read, const GatedMlp& mlp) {

@@ -55,6 +55,7 @@ class PassBuilder {
   void keys_and_values(const Rows& read, const Attention& attention);
   Rows short_convolution(const Rows& read, const ShortConvolution& convolution);
   Rows delta_net(const Rows& read, const DeltaNet& net);
+  Rows mamba(const Rows& read, const Mamba2& mamba);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   Rows experts(const Rows& read, const Experts& experts);

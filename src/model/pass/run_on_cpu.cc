@@ -22,11 +22,13 @@ const op::Attend* first_attention(const PassList& list) {
   return nullptr;
 }
 
-const DeltaNet* delta_of(const Op& op) {
+// Of an op that has a state of its own for each node; else null.
+const DeltaShape* shape_of_states(const Op& op) {
   const auto* const recur = std::get_if<op::Recur>(&op.what);
-  const auto* const delta =
-      recur == nullptr ? nullptr : std::get_if<op::Recur::Delta>(&recur->layer);
-  return delta == nullptr ? nullptr : delta->net;
+  if (recur == nullptr) return nullptr;
+  if (const auto* delta = std::get_if<op::Recur::Delta>(&recur->layer)) return &delta->net->shape;
+  const auto* const mamba = std::get_if<op::Recur::Mamba>(&recur->layer);
+  return mamba == nullptr ? nullptr : &mamba->mamba->shape;
 }
 
 std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
@@ -84,10 +86,10 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
   for (const Op& op : list_.ops) {
     const auto* gate = std::get_if<op::Gate>(&op.what);
     if (gate != nullptr && gate->up.buffer < 0) widest = std::max(widest, gate->gate.width);
-    const DeltaNet* const delta = delta_of(op);
-    if (delta == nullptr) continue;
-    widest = std::max({widest, delta->shape.key_dim, delta->shape.value_dim});
-    slot_floats_ = static_cast<std::size_t>(delta->shape.key_dim) * kDeltaColumns;
+    const DeltaShape* const shape = shape_of_states(op);
+    if (shape == nullptr) continue;
+    widest = std::max({widest, shape->keys_width(), shape->values_width()});
+    slot_floats_ = static_cast<std::size_t>(shape->key_dim) * kDeltaColumns;
   }
   if (cache_ != nullptr && with_cache == nullptr) {
     cache_->set_replay({.table = machine_.table, .n_threads = machine_.n_threads});

@@ -147,8 +147,8 @@ class CpuPass {
   Routing routing_;
   int most_experts_ = 0;  // of the list's layers; 0: no experts
   int most_used_ = 0;
-  std::vector<float> ones_;  // as wide as the widest gate without a second factor, and as heads
-  // Of lists with a delta rule.
+  std::vector<float> ones_;  // as wide as the widest gate without a second factor, and as channels
+  // Of lists with states of nodes: a delta rule's, Mamba-2's.
   StateWalks walks_;
   std::size_t slot_floats_ = 0;               // of a state's columns, alike in all layers; or 0
   std::vector<float> delta_slots_;            // (n_threads, walks_.n_slots(), slot_floats_)

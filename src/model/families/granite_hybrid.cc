@@ -1,0 +1,315 @@
+#include "model/families/granite_hybrid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/elementary.h"
+#include "model/config_section.h"
+#include "model/families/llama.h"
+#include "model/load/attending_layers.h"
+#include "model/load/expert_loader.h"
+#include "outrider/error.h"
+
+namespace outrider {
+namespace {
+
+bool has_experts(const ConfigSource& source) {
+  constexpr ConfigKey kExperts = {"num_local_experts", "expert_count"};
+  constexpr int kTransformers = 8;  // where config.json does not say
+  return source.whole(kExperts).value_or(source.is_gguf() ? 0 : kTransformers) != 0;
+}
+
+std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
+  if (source.is_gguf()) return read_attends_by_heads(source, n_layers);
+  constexpr LayerTypes kTypes = {.attends = "attention", .recurrent = "mamba"};
+  auto types = read_attends_by_type(source, "layer_types", kTypes, n_layers);
+  // As transformers calls it, too.
+  auto same = read_attends_by_type(source, "layers_block_type", kTypes, n_layers);
+  if (!types) types = std::move(same);
+  return types ? *std::move(types) : std::vector<bool>(static_cast<std::size_t>(n_layers), false);
+}
+
+// GGUF has the switch under this name.
+bool read_has_rope(const ConfigSource& source) {
+  constexpr ConfigKey kKind = {"position_embedding_type", nullptr};
+  constexpr ConfigKey kFinetuned = {nullptr, "rope.scaling.finetuned"};
+  if (source.is_gguf()) return source.flag(kFinetuned).value_or(true);
+  const std::string kind = source.text(kKind).value_or("nope");
+  if (kind != "rope" && kind != "nope") source.fail(kKind, "rope or nope", kind);
+  return kind == "rope";
+}
+
+ModelConfig read_granite_hybrid(const ConfigSource& source) {
+  const bool mixture = has_experts(source);
+  constexpr ConfigKey kExpertWidth = {"intermediate_size", "feed_forward_length"};
+  constexpr ConfigKey kSharedWidth = {"shared_intermediate_size",
+                                      "expert_shared_feed_forward_length"};
+  DecoderKeys keys;
+  keys.n_kv_heads.gguf = nullptr;
+  keys.hidden_dim = kSharedWidth;
+  // Files without experts may have the width of MLPs under the other name alone, and mostly both.
+  if (!mixture && source.is_gguf() && !source.has(kSharedWidth)) keys.hidden_dim = kExpertWidth;
+  ModelConfig config =
+      read_decoder_config(source, {.architecture = "granitemoehybrid", .keys = keys});
+  if (source.is_gguf()) config.n_kv_heads = read_heads_of_attending(source, config.n_heads);
+  (void)source.whole(kExpertWidth);
+  if (mixture) {
+    read_experts(source, kExpertWidth, config);
+  } else {
+    (void)source.whole({"num_experts_per_tok", "expert_used_count"});
+  }
+  if (!read_has_rope(source)) {
+    config.rope = {};
+    config.rotary_dim = 0;
+  }
+  const auto attends = read_attends(source, config.n_layers);
+  const auto first = std::find(attends.begin(), attends.end(), true) - attends.begin();
+  const std::string bias = fmt::format("blk.{}.attn_q.bias", first);
+  config.attention_bias = source.has_bias("attention_bias", bias.c_str());
+  check_config(config, kReadConfig, source.description());
+  return config;
+}
+
+// Bounds far beyond any model's, within which no size overflows.
+int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least,
+              int most) {
+  const int size =
+      source.is_gguf() ? source.required_whole(key) : source.whole(key).value_or(otherwise);
+  if (size < least || size > most) {
+    source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", size));
+  }
+  return size;
+}
+
+constexpr int kMostHeads = 1024;
+constexpr int kMostDim = 512;
+
+// The width of a head: of so many heads that together have that width.
+int read_head_width(const ConfigSource& source, const ModelConfig& config, int n_heads) {
+  constexpr ConfigKey kExpand = {"mamba_expand", nullptr};
+  constexpr ConfigKey kWidth = {"mamba_d_head", "ssm.inner_size"};
+  if (source.is_gguf()) {
+    const int width = read_size(source, kWidth, 0, n_heads, n_heads * kMostDim);
+    if (width % n_heads != 0) {
+      source.fail(kWidth, fmt::format("a multiple of the heads, {}", n_heads),
+                  fmt::format("{}", width));
+    }
+    return width / n_heads;
+  }
+  const int width = read_size(source, kExpand, 2, 1, 64) * config.dim;
+  const int of_head = read_size(source, kWidth, width / n_heads, 1, kMostDim);
+  if (of_head * n_heads != width) {
+    source.fail(kWidth,
+                fmt::format("mamba_expand * hidden_size / mamba_n_heads, {} / {}", width, n_heads),
+                fmt::format("{}", of_head));
+  }
+  return of_head;
+}
+
+// Defaults are transformers'.
+DeltaShape read_shape(const ConfigSource& source, const ModelConfig& config) {
+  constexpr ConfigKey kGroups = {"mamba_n_groups", "ssm.group_count"};
+  constexpr ConfigKey kHeads = {"mamba_n_heads", "ssm.time_step_rank"};
+  DeltaShape shape;
+  shape.n_taps = read_size(source, {"mamba_d_conv", "ssm.conv_kernel"}, 4, 2, kMostTaps);
+  shape.n_key_heads = read_size(source, kGroups, 1, 1, kMostHeads);
+  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMostHeads);
+  shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMostDim);
+  shape.value_dim = read_head_width(source, config, shape.n_value_heads);
+  if (shape.n_value_heads % shape.n_key_heads != 0) {
+    source.fail(kHeads, fmt::format("a multiple of the groups, {}", shape.n_key_heads),
+                fmt::format("{}", shape.n_value_heads));
+  }
+  // transformers has one norm of all channels then, llama.cpp one for each group.
+  if (source.is_gguf() && shape.n_key_heads > 1) {
+    source.fail(kGroups, "1 (readers of such files differ on norms of groups)",
+                fmt::format("{}", shape.n_key_heads));
+  }
+  return shape;
+}
+
+// What files say of a model that computes something else; how it was trained, or is run in parts,
+// changes nothing here.
+void read_other_keys(const ConfigSource& source) {
+  constexpr ConfigKey kNorms = {"normalization_function", nullptr};
+  const std::string norms = source.text(kNorms).value_or("rmsnorm");
+  if (norms != "rmsnorm") source.fail(kNorms, "rmsnorm", norms);
+  (void)source.text({"init_method", nullptr});
+  (void)source.whole({"mamba_chunk_size", nullptr});
+  (void)source.real({"time_step_min", nullptr});
+  (void)source.real({"time_step_max", nullptr});
+}
+
+std::pair<float, float> read_step_limits(const ConfigSource& source) {
+  constexpr ConfigKey kLimit = {"time_step_limit", nullptr};
+  const auto limits = source.reals(kLimit);
+  if (!limits) return {0.0F, std::numeric_limits<float>::infinity()};
+  if (limits->size() != 2 || !((*limits)[0] >= 0 && (*limits)[0] <= (*limits)[1])) {
+    source.fail(kLimit, "two numbers from 0 on, the first at most the second",
+                fmt::format("{}", fmt::join(*limits, ", ")));
+  }
+  return {static_cast<float>((*limits)[0]), static_cast<float>((*limits)[1])};
+}
+
+// Stored x, B, C, of each of n rows; here C, B, x.
+std::vector<float> in_order_of_channels(const DeltaShape& shape, int n,
+                                        const std::vector<float>& stored) {
+  if (stored.empty()) return {};  // on the walk that checks
+  const auto keys = shape.keys_width();
+  const auto values = shape.values_width();
+  std::vector<float> ordered;
+  ordered.reserve(stored.size());
+  for (int i = 0; i < n; ++i) {
+    const auto x = stored.begin() + static_cast<std::ptrdiff_t>(i) * shape.convolved_width();
+    const auto b = x + values;
+    const auto c = b + keys;
+    ordered.insert(ordered.end(), c, c + keys);
+    ordered.insert(ordered.end(), b, b + keys);
+    ordered.insert(ordered.end(), x, x + values);
+  }
+  return ordered;
+}
+
+}  // namespace
+
+GraniteHybrid::GraniteHybrid(const ConfigSource& source)
+    : Family(read_granite_hybrid(source)),
+      attends_(read_attends(source, config().n_layers)),
+      has_rope_(read_has_rope(source)),
+      multipliers_(read_granite_multipliers(source, config())),
+      shape_(read_shape(source, config())) {
+  const auto first = std::find(attends_.begin(), attends_.end(), false) - attends_.begin();
+  constexpr ConfigKey kFilterBias = {"mamba_conv_bias", nullptr};
+  filter_bias_ =
+      source.is_gguf()
+          ? source.has_bias(nullptr, fmt::format("blk.{}.ssm_conv1d.bias", first).c_str())
+          : source.flag(kFilterBias).value_or(true);
+  product_bias_ =
+      source.has_bias("mamba_proj_bias", fmt::format("blk.{}.ssm_in.bias", first).c_str());
+  std::tie(least_step_, most_step_) = read_step_limits(source);
+  read_other_keys(source);
+}
+
+std::vector<RopeTable> GraniteHybrid::ropes() const {
+  return has_rope_ ? Family::ropes() : std::vector<RopeTable>{};
+}
+
+RecurrentLayers GraniteHybrid::recurrent_layers() const {
+  return {.n = static_cast<int>(std::count(attends_.begin(), attends_.end(), false)),
+          .shape = shape_of_mamba(shape_)};
+}
+
+Mamba2 GraniteHybrid::load_mamba(LayerLoader& from) const {
+  constexpr TensorName kInput = {"mamba.in_proj", "ssm_in"};
+  constexpr TensorName kFilter = {"mamba.conv1d", "ssm_conv1d"};
+  const int dim = config().dim;
+  const int keys = shape_.keys_width();
+  const int values = shape_.values_width();
+  const int n_heads = shape_.n_value_heads;
+  const int n_taps = shape_.n_taps;
+  const Bias bias = product_bias_ ? Bias::always : Bias::never;
+  Mamba2 loaded;
+  loaded.shape = shape_;
+  int first = 0;
+  const auto next_rows = [&](int n) {
+    const int at = std::exchange(first, first + n);
+    return from.linear_rows(kInput, 2 * (values + keys) + n_heads, at, n, dim, bias);
+  };
+  loaded.gate = next_rows(values);
+  loaded.value = next_rows(values);
+  loaded.key = next_rows(keys);
+  loaded.query = next_rows(keys);
+  loaded.step = next_rows(n_heads);
+  const int width = shape_.convolved_width();
+  loaded.filter = in_order_of_channels(shape_, n_taps, from.filter(kFilter, width, n_taps));
+  if (filter_bias_) loaded.filter_bias = in_order_of_channels(shape_, 1, from.bias(kFilter, width));
+  // GGUF has a column in place of a vector.
+  const auto of_heads = [&](const TensorName& name) {
+    return from.is_gguf() ? from.stacked_vectors(name, "", n_heads, 1)
+                          : from.plain_vector(name, n_heads);
+  };
+  loaded.step_bias = from.plain_vector({"mamba.dt_bias", "ssm_dt.bias"}, n_heads);
+  loaded.skip = of_heads({"mamba.D", "ssm_d"});
+  loaded.decay_rates = of_heads({"mamba.A_log", "ssm_a"});
+  for (float& rate : loaded.decay_rates) {
+    if (!from.is_gguf()) rate = static_cast<float>(-portable_exp(rate));
+    if (!(rate <= 0)) {  // a state that grows with every token
+      throw Error("load model", "ssm_a", "numbers of at most 0", fmt::format("{}", rate));
+    }
+  }
+  loaded.least_step = least_step_;
+  loaded.most_step = most_step_;
+  constexpr TensorName kNorm = {"mamba.norm", "ssm_norm"};
+  loaded.norm = {.weight = from.is_gguf() ? from.stacked_vectors(kNorm, ".weight", 1, values)
+                                          : from.vector(kNorm, values),
+                 .epsilon = config().norm_epsilon};
+  loaded.output = from.linear({"mamba.out_proj", "ssm_out"}, dim, values, bias);
+  return loaded;
+}
+
+// GGUF calls it a shared expert where there are others.
+GatedMlp GraniteHybrid::load_mlp(LayerLoader& from) const {
+  const int dim = config().dim;
+  const int hidden = config().hidden_dim;
+  GatedMlp loaded;
+  if (!from.is_gguf()) {
+    const auto half = [&](int first) {
+      return from.linear_rows({"shared_mlp.input_linear", nullptr}, 2 * hidden, first, hidden, dim,
+                              Bias::never);
+    };
+    loaded.gate = half(0);
+    loaded.up = half(hidden);
+    loaded.down = from.linear({"shared_mlp.output_linear", nullptr}, dim, hidden, Bias::never);
+    return loaded;
+  }
+  const bool shared = config().n_experts > 0;
+  const auto linear = [&](const char* alone, const char* beside, int n, int k) {
+    return from.linear({nullptr, shared ? beside : alone}, n, k, Bias::never);
+  };
+  loaded.gate = linear("ffn_gate", "ffn_gate_shexp", hidden, dim);
+  loaded.up = linear("ffn_up", "ffn_up_shexp", hidden, dim);
+  loaded.down = linear("ffn_down", "ffn_down_shexp", dim, hidden);
+  return loaded;
+}
+
+DecoderLayer GraniteHybrid::load_layer(LayerLoader& from, int layer) const {
+  DecoderLayer loaded;
+  if (attends_[static_cast<std::size_t>(layer)]) {
+    // The converter to GGUF permutes query and key rows as a Llama's, where nothing turns, too.
+    loaded = load_llama_layer(from, config(), {.mlp = false, .interleaved = from.is_gguf()});
+    const auto of_rope = static_cast<float>(config().rope.attention_factor);
+    loaded.attention.scale = multipliers_.scores * of_rope * of_rope;
+    if (!has_rope_) loaded.attention.rope = kNoRope;
+  } else {
+    loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, config().dim);
+    loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "ffn_norm"}, config().dim);
+    loaded.mamba = load_mamba(from);
+  }
+  loaded.mlp = load_mlp(from);
+  if (config().n_experts > 0) {
+    loaded.experts = load_stacked_experts(from, config(), ExpertWeights::softmax_used,
+                                          {.router = "block_sparse_moe.router.layer",
+                                           .gate_and_up = "block_sparse_moe.input_linear.weight",
+                                           .down = "block_sparse_moe.output_linear.weight"});
+  }
+  return loaded;
+}
+
+void GraniteHybrid::compose(PassBuilder& pass, const DecoderLayer& layer) const {
+  Rows read = pass.norm(pass.stream(), layer.before_attention);
+  pass.add(layer.mamba.output.empty() ? pass.attention(read, layer.attention)
+                                      : pass.mamba(read, layer.mamba),
+           multipliers_.residual);
+  read = pass.norm(pass.stream(), layer.before_mlp);
+  if (!layer.experts.empty()) pass.add(pass.experts(read, layer.experts), multipliers_.residual);
+  pass.add(pass.gated_mlp(read, layer.mlp), multipliers_.residual);
+}
+
+}  // namespace outrider
