@@ -66,6 +66,7 @@ const std::vector<BlockWorld> kWorlds = {
      12,
      {R"({"num_experts_per_tok": 1})", R"({"norm_topk_prob": false})"}},
     {"Sinks", "gpt_oss_plain", 24, {R"({"sliding_window": 19})", R"({"swiglu_limit": 2})"}},
+    {"Mamba", "granite_hybrid_plain", 62, {R"({"time_step_limit": [0, 0.2]})"}},
 };
 
 // What drafts: the target's weights in four bits, which are often right and not always; its first

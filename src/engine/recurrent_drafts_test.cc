@@ -1,6 +1,7 @@
-// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5) have the bits of
-// plain ones, whatever drafts, whatever shape a draft has, and in whatever batch; so have texts
-// that such a model drafts for another, and texts that gave up their memory and were run again.
+// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4) have the
+// bits of plain ones, whatever drafts, whatever shape a draft has, and in whatever batch; so have
+// texts that such a model drafts for another, and texts that gave up their memory and were run
+// again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -123,7 +124,9 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
 
 INSTANTIATE_TEST_SUITE_P(All, RecurrentDrafts,
                          ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_next_plain",
-                                                              "qwen3_5_plain", "qwen3_5_moe_plain"),
+                                                              "qwen3_5_plain", "qwen3_5_moe_plain",
+                                                              "granite_hybrid_plain",
+                                                              "granite_hybrid_moe"),
                                             ::testing::Values("f32", "bf16", "int8", "int4")),
                          [](const auto& info) {
                            return fmt::format("{}_{}", std::get<0>(info.param),
@@ -225,7 +228,8 @@ TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RecurrentModel, ::testing::Values("lfm2_tied", "qwen3_5_plain"),
+INSTANTIATE_TEST_SUITE_P(All, RecurrentModel,
+                         ::testing::Values("lfm2_tied", "qwen3_5_plain", "granite_hybrid_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

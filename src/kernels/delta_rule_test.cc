@@ -1,8 +1,10 @@
-// The slot of the gated delta rule: every table against the scalar table bit by bit, the scalar
-// table against the definition of table.h in double, columns beside one another as by themselves.
+// The slots of the gated delta rule and of Mamba-2's step: every table against the scalar table bit
+// by bit, the scalar table against the definition of table.h in double, columns beside one another
+// as by themselves.
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,29 +49,44 @@ struct Stepped {
   std::vector<float> state, out;
 };
 
+// A slot of tables, and whether it subtracts what the state says of the key.
+struct Rule {
+  const char* name;
+  void (*KernelTable::*step)(const DeltaStep& step);
+  bool subtracts;
+};
+
+class StateStep : public ::testing::TestWithParam<Rule> {
+ protected:
+  static Stepped step(const KernelTable& table, const Head& head, int first, int n);
+  static void step(const KernelTable& table, const DeltaStep& step) {
+    (table.*GetParam().step)(step);
+  }
+};
+
 // Columns [first, first + n) into a state of their own.
-Stepped step(const KernelTable& table, const Head& head, int first, int n) {
+Stepped StateStep::step(const KernelTable& table, const Head& head, int first, int n) {
   Stepped stepped;
   stepped.state.assign(static_cast<std::size_t>(head.key_dim * n), -7);
   stepped.out.assign(static_cast<std::size_t>(n), -7);
-  table.delta_step({.from = head.state.data() + first,
-                    .from_stride = static_cast<std::size_t>(head.n),
-                    .to = stepped.state.data(),
-                    .to_stride = static_cast<std::size_t>(n),
-                    .key = head.key.data(),
-                    .value = head.value.data() + first,
-                    .beta = head.beta,
-                    .decay = head.decay,
-                    .query = head.query.data(),
-                    .out = stepped.out.data(),
-                    .key_dim = head.key_dim,
-                    .n = n});
+  step(table, {.from = head.state.data() + first,
+               .from_stride = static_cast<std::size_t>(head.n),
+               .to = stepped.state.data(),
+               .to_stride = static_cast<std::size_t>(n),
+               .key = head.key.data(),
+               .value = head.value.data() + first,
+               .beta = head.beta,
+               .decay = head.decay,
+               .query = head.query.data(),
+               .out = stepped.out.data(),
+               .key_dim = head.key_dim,
+               .n = n});
   return stepped;
 }
 
 constexpr int kColumns[] = {1, 5, 15, 16, 17, 48, 63, 64, 65, 80, 128, 130};
 
-TEST(DeltaStep, EveryTableGivesTheSameBits) {
+TEST_P(StateStep, EveryTableGivesTheSameBits) {
   for (const int n : kColumns) {
     for (const int key_dim : {1, 3, 16, 100}) {
       Head head(key_dim, n, static_cast<unsigned>(n));
@@ -85,7 +102,7 @@ TEST(DeltaStep, EveryTableGivesTheSameBits) {
 }
 
 // Each of some hundred additions rounds by half a unit of numbers below 20, which is 1e-6.
-TEST(DeltaStep, FollowsItsDefinition) {
+TEST_P(StateStep, FollowsItsDefinition) {
   for (const int n : kColumns) {
     const Head head(64, n, 77);
     const Stepped stepped = step(kScalarTable, head, 0, n);
@@ -97,6 +114,7 @@ TEST(DeltaStep, FollowsItsDefinition) {
             double{head.key[static_cast<std::size_t>(row)]} * head.decay * head.state[at(row)];
       }
       const auto place = static_cast<std::size_t>(column);
+      if (!GetParam().subtracts) memory = 0;
       const double delta = head.beta * (head.value[place] - memory);
       double out = 0;
       for (int row = 0; row < head.key_dim; ++row) {
@@ -110,7 +128,7 @@ TEST(DeltaStep, FollowsItsDefinition) {
   }
 }
 
-TEST(DeltaStep, ColumnsDoNotDependOnOneAnother) {
+TEST_P(StateStep, ColumnsDoNotDependOnOneAnother) {
   const Head head(40, 130, 5);
   for (const auto& [name, table] : test_support::runnable_tables()) {
     const Stepped whole = step(*table, head, 0, head.n);
@@ -129,27 +147,32 @@ TEST(DeltaStep, ColumnsDoNotDependOnOneAnother) {
 }
 
 // In place, and without an output: the same state.
-TEST(DeltaStep, MayTakeTheStateInPlace) {
+TEST_P(StateStep, MayTakeTheStateInPlace) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     const Head head(33, 70, 8);
     const Stepped expected = step(*table, head, 0, head.n);
     std::vector<float> state = head.state;
     const auto stride = static_cast<std::size_t>(head.n);
-    table->delta_step({.from = state.data(),
-                       .from_stride = stride,
-                       .to = state.data(),
-                       .to_stride = stride,
-                       .key = head.key.data(),
-                       .value = head.value.data(),
-                       .beta = head.beta,
-                       .decay = head.decay,
-                       .query = nullptr,
-                       .out = nullptr,
-                       .key_dim = head.key_dim,
-                       .n = head.n});
+    step(*table, {.from = state.data(),
+                  .from_stride = stride,
+                  .to = state.data(),
+                  .to_stride = stride,
+                  .key = head.key.data(),
+                  .value = head.value.data(),
+                  .beta = head.beta,
+                  .decay = head.decay,
+                  .query = nullptr,
+                  .out = nullptr,
+                  .key_dim = head.key_dim,
+                  .n = head.n});
     EXPECT_TRUE(same_bits(state, expected.state)) << name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, StateStep,
+                         ::testing::Values(Rule{"delta", &KernelTable::delta_step, true},
+                                           Rule{"mamba", &KernelTable::mamba_step, false}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace outrider::kernels

@@ -134,7 +134,8 @@ TEST_P(RecurrentModel, AllocatesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RecurrentModel, ::testing::Values("lfm2_long", "qwen3_5_long"),
+INSTANTIATE_TEST_SUITE_P(, RecurrentModel,
+                         ::testing::Values("lfm2_long", "qwen3_5_long", "granite_hybrid_long"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Splits of a context that two threads share: the prompt's passes, too wide to share them, have

@@ -281,7 +281,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(
         ::testing::Values("lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain",
                           "qwen3_next_mixed", "qwen3_5_grouped", "qwen3_5_grouped/tiled.gguf",
-                          "qwen3_5_long", "qwen3_5_moe_stacked", "qwen3_5_wide"),
+                          "qwen3_5_long", "qwen3_5_moe_stacked", "qwen3_5_wide",
+                          "granite_hybrid_plain", "granite_hybrid_mixed", "granite_hybrid_long"),
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4)),
     [](const auto& info) {
@@ -292,12 +293,13 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// Quantised products are exact integer arithmetic, and convolutions and delta rules have one order
-// of their sums: no table can tell itself from another.
+// Quantised products are exact integer arithmetic, and convolutions, delta rules and Mamba-2 have
+// one order of their sums: no table can tell itself from another.
 TEST(RecurrentBitsAcrossTables, QuantisedModels) {
   const std::vector<TokenId> tokens = some_tokens(100, 9);
-  for (const char* name : {"lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain",
-                           "qwen3_next_mixed", "qwen3_5_grouped", "qwen3_5_moe_stacked"}) {
+  for (const char* name :
+       {"lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain", "qwen3_next_mixed",
+        "qwen3_5_grouped", "qwen3_5_moe_stacked", "granite_hybrid_moe", "granite_hybrid_mixed"}) {
     for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
       Rows expected;
       for (const auto& [table_name, table] : test_support::runnable_tables()) {

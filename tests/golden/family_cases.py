@@ -503,3 +503,48 @@ CASES |= {
         rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5,
                              mrope_section=[1, 1, 1], mrope_interleaved=True)),
 }
+
+CASES |= {
+    # As Granite 4.0 H Micro and 1B: no experts, no RoPE.
+    "granite_hybrid_plain": dict(
+        model_type="granitemoehybrid", hidden_size=24, intermediate_size=40,
+        shared_intermediate_size=40, num_hidden_layers=4, num_attention_heads=3,
+        num_key_value_heads=1, mamba_n_heads=6, mamba_d_head=8, mamba_d_state=16, mamba_expand=2,
+        num_local_experts=0, num_experts_per_tok=0, position_embedding_type="nope",
+        layer_types=["mamba", "mamba", "attention", "mamba"], tie_word_embeddings=True,
+        embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.6,
+        logits_scaling=0.5, gguf=True),
+    # As Granite 4.0 H Tiny and Small, in the old spelling.
+    "granite_hybrid_moe": dict(
+        model_type="granitemoehybrid", hidden_size=24, intermediate_size=12,
+        shared_intermediate_size=20, num_hidden_layers=4, num_attention_heads=3,
+        num_key_value_heads=1, mamba_n_heads=3, mamba_d_head=16, mamba_d_state=12, mamba_expand=2,
+        num_local_experts=6, num_experts_per_tok=2, position_embedding_type="nope",
+        layer_types=["mamba", "attention", "mamba", "mamba"], tie_word_embeddings=True,
+        embedding_multiplier=2.0, attention_multiplier=0.4, residual_multiplier=0.8,
+        logits_scaling=0.6, gguf=True,
+        old=dict(rope_theta=10000, rope_scaling=None, normalization_function="rmsnorm",
+                 init_method="mup", layer_types=["mamba", "attention", "mamba", "mamba"])),
+    # Groups, RoPE, limits of steps, biases of all products, a convolution over three tokens.
+    "granite_hybrid_mixed": dict(
+        model_type="granitemoehybrid", hidden_size=32, intermediate_size=14,
+        shared_intermediate_size=18, num_hidden_layers=5, num_attention_heads=4,
+        num_key_value_heads=2, mamba_n_heads=6, mamba_d_head=16, mamba_d_state=10, mamba_expand=3,
+        mamba_n_groups=2, mamba_d_conv=3, mamba_proj_bias=True, attention_bias=True,
+        num_local_experts=4, num_experts_per_tok=2, position_embedding_type="rope",
+        time_step_limit=(0.15, 0.6),
+        layer_types=["attention", "mamba", "mamba", "attention", "mamba"],
+        tie_word_embeddings=False, embedding_multiplier=1.5, attention_multiplier=0.3,
+        residual_multiplier=0.7, logits_scaling=0.8,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # A prompt over many pages; a convolution over two tokens, without a bias.
+    "granite_hybrid_long": dict(
+        model_type="granitemoehybrid", hidden_size=20, intermediate_size=30,
+        shared_intermediate_size=30, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=2, mamba_n_heads=5, mamba_d_head=8, mamba_d_state=9, mamba_expand=2,
+        mamba_d_conv=2, mamba_conv_bias=False, num_local_experts=0, num_experts_per_tok=0, n=610,
+        max_position_embeddings=1024, position_embedding_type="nope",
+        layer_types=["mamba", "attention", "mamba"], tie_word_embeddings=True,
+        embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.6,
+        logits_scaling=0.5),
+}

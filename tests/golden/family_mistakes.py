@@ -5,6 +5,7 @@ import sys
 import torch
 
 import hybrid_models
+import mamba_models
 
 
 def attentions(model):
@@ -474,8 +475,9 @@ WRONG = {
 
 def wrong_cases(config):
     cases = dict(hybrid_models.mistakes(config) if hybrid_models.is_hybrid(config) else
+                 mamba_models.mistakes(config) if mamba_models.is_mamba(config) else
                  WRONG[config.model_type])
-    if n_experts_of(config):
+    if n_experts_of(config) and not mamba_models.is_mamba(config):
         cases |= mistakes_of_experts(config)
     if is_gemma(config):
         for key, what in (("attn_logit_softcapping", "scores"),

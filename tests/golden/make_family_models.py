@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe}_*: tiny
+gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
+granite_hybrid}_*: tiny
 random models of these families, with logits and greedy continuations from Hugging Face
 transformers.
 
@@ -37,6 +38,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 import hybrid_models
+import mamba_models
 from family_cases import CASES
 from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, parts_together,
                              wrong_cases)
@@ -55,7 +57,8 @@ CLEAR = 2e-3
 
 def eager(config):
     """Attention and experts in transformers' own operations, which take f64 too."""
-    experts = dict(experts_implementation="eager") if n_experts_of(config) else {}
+    has_choice = n_experts_of(config) and not mamba_models.is_mamba(config)
+    experts = dict(experts_implementation="eager") if has_choice else {}
     return dict(attn_implementation="eager", **experts)
 
 
@@ -106,7 +109,7 @@ HEAD_NORMS = ("q_norm.weight", "k_norm.weight", "q_layernorm.weight", "k_layerno
 def fill(model, generator, mxfp4):
     config = model.config
     for name, parameter in model.named_parameters():
-        if spread := hybrid_models.spread_of(name):
+        if spread := mamba_models.spread_of(name) or hybrid_models.spread_of(name):
             mean, deviation = spread
         elif parameter.dim() == 2 and name.endswith(CONV1D):
             mean, deviation = 0, parameter.shape[0] ** -0.5
@@ -128,7 +131,8 @@ def fill(model, generator, mxfp4):
         elif name == "model.embedding_norm.weight":  # convolutions amplify what rounding does
             mean, deviation = 2, 0.3
         elif name in LAST_NORMS:  # logits of some units; recurrence amplifies what rounding does
-            mean, deviation = 0.75 if hybrid_models.is_hybrid(config) else 3, 0.3
+            recurrent = hybrid_models.is_hybrid(config) or mamba_models.is_mamba(config)
+            mean, deviation = 0.75 if recurrent else 3, 0.3
         elif name.endswith(HEAD_NORMS):  # attention that tells tokens apart
             mean, deviation = 1.25, 0.3
         else:
@@ -284,6 +288,7 @@ def write_gguf(model, path, mxfp4=False):
         "qwen3_moe": ("qwen3moe", gguf.MODEL_ARCH.QWEN3MOE),
         "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE),
         "lfm2": ("lfm2", gguf.MODEL_ARCH.LFM2),
+        "granitemoehybrid": ("granitehybrid", gguf.MODEL_ARCH.GRANITE_HYBRID),
         "gpt_oss": ("gpt-oss", gguf.MODEL_ARCH.GPT_OSS),
         "qwen3_next": ("qwen3next", gguf.MODEL_ARCH.QWEN3NEXT),
         "qwen3_5_text": ("qwen35", gguf.MODEL_ARCH.QWEN35),
@@ -311,6 +316,8 @@ def write_gguf(model, path, mxfp4=False):
                                   for kind in config.layer_types])
         writer.add_vocab_size(VOCABULARY)
         writer.add_shortconv_l_cache(config.conv_L_cache)
+    elif architecture == "granitehybrid":
+        mamba_models.write_keys(writer, config)
     elif architecture not in LAYER_NORMED:
         writer.add_head_count_kv(config.num_key_value_heads)
     if architecture == "gpt2":
@@ -399,8 +406,11 @@ def write_gguf(model, path, mxfp4=False):
 
     names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
     state = dict(model.state_dict())
-    if architecture in ("llama", "mistral3", "smollm3", "granite"):
+    if architecture in ("llama", "mistral3", "smollm3", "granite", "granitehybrid"):
         interleave(config, state)
+    if mamba_models.is_mamba(config):
+        state = dict(part for name, value in state.items()
+                     for part in mamba_models.tensors_of(config, name, value))
     if hybrid_models.is_hybrid(config):
         state = dict(part for name, value in state.items()
                      for part in hybrid_models.tensors_of(config, name, value))

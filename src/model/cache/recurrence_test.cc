@@ -1,6 +1,6 @@
-// States of gated delta rules: what keep() makes of accepted nodes against the rule written
-// straight down, bit by bit, over trees, borders of pages, forks, rewindings and any number of
-// threads.
+// States of gated delta rules and of Mamba-2: what keep() makes of accepted nodes against the rule
+// written straight down, bit by bit, over trees, borders of pages, forks, rewindings and any number
+// of threads.
 #include "model/cache/recurrence.h"
 
 #include <gtest/gtest.h>
@@ -31,8 +31,16 @@ constexpr DeltaShape kLarge = {.n_taps = 4,
                                .value_dim = 80,
                                .is_tiled = true};
 
-std::vector<LayerCache> layers_of(const DeltaShape& shape) {
-  const LayerCache recurrent{.recurrent = shape_of_delta(shape)};
+// The rule of the one or the other.
+struct Rule {
+  const char* name;
+  RecurrentShape (*shape_of)(const DeltaShape& shape);
+  bool subtracts;
+};
+constexpr Rule kRules[] = {{"delta", shape_of_delta, true}, {"mamba", shape_of_mamba, false}};
+
+std::vector<LayerCache> layers_of(const Rule& rule, const DeltaShape& shape) {
+  const LayerCache recurrent{.recurrent = rule.shape_of(shape)};
   return {recurrent, {.n_heads = 1, .head_dim = 4}, recurrent};
 }
 
@@ -45,7 +53,8 @@ std::vector<float> inputs_of(const DeltaShape& shape, int token, int layer) {
 }
 
 // The rule, one number after the other.
-void step(const DeltaShape& shape, const std::vector<float>& inputs, std::vector<float>& state) {
+void step(const Rule& rule, const DeltaShape& shape, const std::vector<float>& inputs,
+          std::vector<float>& state) {
   const auto in = [&](int at) { return inputs[static_cast<std::size_t>(at)]; };
   const int width = shape.convolved_width();
   const int window = (shape.n_taps - 1) * width;
@@ -63,7 +72,7 @@ void step(const DeltaShape& shape, const std::vector<float>& inputs, std::vector
       const float beta = in(shape.input_width() - 2 * shape.n_value_heads + head);
       const float decay = in(shape.input_width() - shape.n_value_heads + head);
       float memory = 0;
-      for (int row = 0; row < shape.key_dim; ++row) {
+      for (int row = 0; rule.subtracts && row < shape.key_dim; ++row) {
         memory = std::fma(key(row), cell(row) * decay, memory);
       }
       const float value =
@@ -81,12 +90,12 @@ struct Kept {
   std::vector<int> tokens;
 };
 
-void expect_state(const DeltaShape& shape, const Kept& kept) {
+void expect_state(const Rule& rule, const DeltaShape& shape, const Kept& kept) {
   ASSERT_EQ(kept.sequence->n_kept(), static_cast<int>(kept.tokens.size()));
   if (kept.tokens.empty()) return;
   for (const int layer : {0, 2}) {
     std::vector<float> expected(static_cast<std::size_t>(shape.state_width()));
-    for (const int token : kept.tokens) step(shape, inputs_of(shape, token, layer), expected);
+    for (const int token : kept.tokens) step(rule, shape, inputs_of(shape, token, layer), expected);
     EXPECT_EQ(
         std::memcmp(kept.sequence->state(layer), expected.data(), expected.size() * sizeof(float)),
         0)
@@ -117,10 +126,12 @@ void grow(const DeltaShape& shape, std::mt19937& random, int& next_token, Kept& 
   for (const int node : path) kept.tokens.push_back(tokens[static_cast<std::size_t>(node)]);
 }
 
-void run_random_texts(const DeltaShape& shape, const KvCache::Replay& replay, int n_steps) {
+void run_random_texts(const Rule& rule, const DeltaShape& shape, const KvCache::Replay& replay,
+                      int n_steps) {
+  SCOPED_TRACE(rule.name);
   std::mt19937 random(7);
   int next_token = 1;
-  const auto cache = std::make_shared<KvCache>(layers_of(shape), kernels::KvKind::f32);
+  const auto cache = std::make_shared<KvCache>(layers_of(rule, shape), kernels::KvKind::f32);
   cache->set_replay(replay);
   std::vector<Kept> texts;
   texts.push_back({std::make_unique<KvSequence>(cache), {}});
@@ -139,34 +150,43 @@ void run_random_texts(const DeltaShape& shape, const KvCache::Replay& replay, in
     } else {
       grow(shape, random, next_token, kept);
     }
-    for (const Kept& text : texts) expect_state(shape, text);
+    for (const Kept& text : texts) expect_state(rule, shape, text);
     if (::testing::Test::HasFailure()) return;
   }
 }
 
-TEST(DeltaRecurrence, KeepsWhatTheRuleMakesOfAcceptedNodes) {
+TEST(StateRecurrence, KeepsWhatTheRuleMakesOfAcceptedNodes) {
   for (const auto& [name, table] : test_support::runnable_tables()) {
     SCOPED_TRACE(name);
-    run_random_texts(kSmall, {.table = table, .n_threads = 1}, 60);
+    for (const Rule& rule : kRules) {
+      run_random_texts(rule, kSmall, {.table = table, .n_threads = 1}, 60);
+    }
   }
 }
 
-TEST(DeltaRecurrence, KeepsItOnAnyNumberOfThreads) {
+TEST(StateRecurrence, KeepsItOnAnyNumberOfThreads) {
   const auto tables = test_support::runnable_tables();
   for (const int n_threads : {1, 2, 5}) {
     SCOPED_TRACE(n_threads);
-    run_random_texts(kLarge, {.table = tables.back().table, .n_threads = n_threads}, 12);
+    for (const Rule& rule : kRules) {
+      run_random_texts(rule, kLarge, {.table = tables.back().table, .n_threads = n_threads}, 12);
+    }
   }
 }
 
-TEST(DeltaRecurrence, ShapesThatDoNotAddUpAreRefused) {
-  std::vector<LayerCache> layers = layers_of(kSmall);
-  EXPECT_NO_THROW(make_cache_groups(layers, kernels::KvKind::f32));
-  layers[0].recurrent.state_width += 1;
-  EXPECT_THROW(make_cache_groups(layers, kernels::KvKind::f32), std::exception);
-  layers = layers_of(kSmall);
-  layers[2].recurrent = shape_of_delta(kLarge);
-  EXPECT_THROW(make_cache_groups(layers, kernels::KvKind::f32), std::exception);
+TEST(StateRecurrence, ShapesThatDoNotAddUpAreRefused) {
+  for (const Rule& rule : kRules) {
+    std::vector<LayerCache> layers = layers_of(rule, kSmall);
+    EXPECT_NO_THROW(make_cache_groups(layers, kernels::KvKind::f32));
+    layers[0].recurrent.state_width += 1;
+    EXPECT_THROW(make_cache_groups(layers, kernels::KvKind::f32), std::exception);
+    layers = layers_of(rule, kSmall);
+    layers[2].recurrent = rule.shape_of(kLarge);
+    EXPECT_THROW(make_cache_groups(layers, kernels::KvKind::f32), std::exception);
+  }
+  std::vector<LayerCache> both = layers_of(kRules[0], kSmall);
+  both[2].recurrent = shape_of_mamba(kSmall);
+  EXPECT_THROW(make_cache_groups(both, kernels::KvKind::f32), std::exception);
 }
 
 }  // namespace

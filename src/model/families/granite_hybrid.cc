@@ -124,8 +124,11 @@ DeltaShape read_shape(const ConfigSource& source, const ModelConfig& config) {
   shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMostDim);
   shape.value_dim = read_head_width(source, config, shape.n_value_heads);
   if (shape.n_value_heads % shape.n_key_heads != 0) {
-    source.fail(kHeads, fmt::format("a multiple of the groups, {}", shape.n_key_heads),
-                fmt::format("{}", shape.n_value_heads));
+    source.fail(
+        kHeads,
+        fmt::format("a multiple of {}, {}", source.is_gguf() ? kGroups.gguf : kGroups.hugging_face,
+                    shape.n_key_heads),
+        fmt::format("{}", shape.n_value_heads));
   }
   // transformers has one norm of all channels then, llama.cpp one for each group.
   if (source.is_gguf() && shape.n_key_heads > 1) {

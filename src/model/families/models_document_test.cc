@@ -50,6 +50,7 @@ const std::map<std::string_view, const char*> kModels = {
     {"OlmoeForCausalLM", "OLMoE"},
     {"Phi3ForCausalLM", "Phi-3, Phi-3.5, Phi-4, Phi-4-mini (text)"},
     {"GraniteForCausalLM", "Granite 3, dense"},
+    {"GraniteMoeHybridForCausalLM", "Granite 4: H (Mamba-2 and attention), and dense"},
     {"GptOssForCausalLM", "gpt-oss (20b, 120b)"},
     {"Lfm2ForCausalLM", "LFM2, LFM2.5, dense (text)"},
     {"GPT2LMHeadModel", "GPT-2"},

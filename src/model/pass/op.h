@@ -138,8 +138,8 @@ struct Attend {
 // A convolution: by groups; a row's `to`, and the forms that products read. A delta rule: by key
 // heads with their value heads; `to` alone. The query's buffer is overwritten by the normalised
 // query. Mamba-2: heads share what they read. So one op makes it, by groups, without `to`: the
-// query's buffer is overwritten by the convolved query, keys and values stay with the node. The next
-// op has the states go over the nodes, by value heads.
+// query's buffer is overwritten by the convolved query, keys and values stay with the node. The
+// next op has the states go over the nodes, by value heads.
 struct Recur {
   struct Convolution {
     Rows from;  // what the convolution's input product gives

@@ -1,0 +1,180 @@
+// What is particular to the files of Granite 4: which layers attend, shapes of states, limits of
+// steps, and keys that make another model.
+#include "model/families/granite_hybrid.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "io/gguf.h"
+#include "model/families/registry.h"
+#include "outrider/error.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::golden_directory;
+using testing::json_of;
+
+struct Read {
+  std::unique_ptr<const Family> family;
+  std::string refusal;
+};
+
+// The configuration with keys set, and those of "(none)" taken out.
+void write_config(const char* name, const json& changes, const fs::path& directory) {
+  json config = json_of(golden_directory(name) / "config.json");
+  for (const auto& [key, value] : changes.items()) {
+    if (value == "(none)") {
+      config.erase(key);
+    } else {
+      config[key] = value;
+    }
+  }
+  std::ofstream(directory / "config.json") << config.dump();
+}
+
+Read read_with(const char* name, const json& changes) {
+  const testing::TemporaryDirectory directory;
+  write_config(name, changes, directory.path());
+  Read read;
+  try {
+    read.family = read_family(directory.path());
+  } catch (const Error& error) {
+    read.refusal = error.what();
+  }
+  return read;
+}
+
+TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
+  const auto n_recurrent = [](const json& changes) {
+    const Read read = read_with("granite_hybrid_plain", changes);
+    EXPECT_EQ(read.refusal, "");
+    return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
+  };
+  EXPECT_EQ(n_recurrent({}), 3);
+  EXPECT_EQ(n_recurrent({{"layer_types", "(none)"}}), 4);
+  const json types = {"attention", "mamba", "attention", "attention"};
+  EXPECT_EQ(n_recurrent({{"layer_types", "(none)"}, {"layers_block_type", types}}), 1);
+  EXPECT_EQ(n_recurrent({{"layer_types", {"attention", "attention", "attention", "attention"}}}),
+            0);
+  for (const auto& [value, named] :
+       {std::pair{json::array({"mamba"}), "4 names"},
+        std::pair{json({"mamba", "mamba", "full_attention", "mamba"}), "attention or mamba"}}) {
+    const std::string refusal = read_with("granite_hybrid_plain", {{"layer_types", value}}).refusal;
+    EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
+  }
+  for (const char* name : {"granite_hybrid_plain", "granite_hybrid_moe"}) {
+    const auto file = open_gguf(golden_directory(name) / "model.gguf");
+    const auto of_file = read_family(*file);
+    const auto of_directory = read_family(golden_directory(name));
+    EXPECT_EQ(of_file->recurrent_layers().n, 3);
+    EXPECT_EQ(of_file->recurrent_layers().shape, of_directory->recurrent_layers().shape);
+    EXPECT_TRUE(of_file->ropes().empty());
+    EXPECT_TRUE(of_directory->ropes().empty());
+  }
+}
+
+TEST(GraniteHybridConfig, HasTheShapeOfStates) {
+  const Read read = read_with("granite_hybrid_mixed", {});
+  ASSERT_NE(read.family, nullptr) << read.refusal;
+  EXPECT_EQ(read.family->ropes().size(), 1U);
+  const RecurrentShape& shape = read.family->recurrent_layers().shape;
+  EXPECT_EQ(shape.recurrence, Recurrence::mamba);
+  EXPECT_EQ(shape.delta.convolved_width(), 2 * 2 * 10 + 6 * 16);
+  EXPECT_EQ(shape.state_width, 2 * 136 + 6 * 16 * 10);
+  EXPECT_EQ(shape.input_width, 136 + 2 * 10 + 6 * 16 + 2 * 6);
+  // transformers' defaults, of a width that they divide.
+  const Read defaults = read_with("granite_hybrid_plain", {{"hidden_size", 192},
+                                                           {"mamba_n_heads", "(none)"},
+                                                           {"mamba_d_head", "(none)"},
+                                                           {"mamba_d_state", "(none)"},
+                                                           {"mamba_d_conv", "(none)"},
+                                                           {"mamba_expand", "(none)"},
+                                                           {"mamba_n_groups", "(none)"}});
+  ASSERT_NE(defaults.family, nullptr) << defaults.refusal;
+  EXPECT_EQ(defaults.family->recurrent_layers().shape.state_width,
+            3 * (2 * 256 + 384) + 128 * 256 * 3);
+}
+
+TEST(GraniteHybridConfig, RefusesWhatIsAnotherModel) {
+  for (const auto& [key, value] :
+       {std::pair{"mamba_n_heads", json(5)}, std::pair{"mamba_n_heads", json(0)},
+        std::pair{"mamba_n_groups", json(4)}, std::pair{"mamba_d_head", json(9)},
+        std::pair{"mamba_d_head", json("auto")}, std::pair{"mamba_d_state", json(513)},
+        std::pair{"mamba_d_conv", json(1)}, std::pair{"mamba_expand", json(0)},
+        std::pair{"position_embedding_type", json("alibi")},
+        std::pair{"normalization_function", json("layernorm")},
+        std::pair{"time_step_limit", json::array({0.5})},
+        std::pair{"time_step_limit", json::array({0.5, 0.2})},
+        std::pair{"time_step_limit", json::array({-1, 0.2})},
+        std::pair{"time_step_limit", json({0, {{"__float__", "NaN"}}})},
+        std::pair{"residual_multiplier", json(0)}, std::pair{"num_local_experts", json(-1)},
+        std::pair{"hidden_act", json("gelu")}}) {
+    const std::string refusal = read_with("granite_hybrid_mixed", {{key, value}}).refusal;
+    // Both of the head's numbers are named where they do not fit together.
+    EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
+  }
+  EXPECT_EQ(
+      read_with("granite_hybrid_mixed", {{"time_step_limit", {0, {{"__float__", "Infinity"}}}},
+                                         {"mamba_chunk_size", 64},
+                                         {"position_embedding_type", nullptr}})
+          .refusal,
+      "");
+}
+
+// A weight of the other kind of layer is refused by name, and so is one that is not there.
+TEST(GraniteHybridWeights, AreThoseOfTheConfiguration) {
+  for (const auto& [key, value, named] :
+       {std::tuple{"layer_types", json({"attention", "mamba", "attention", "mamba"}),
+                   "layers.0.self_attn.q_proj"},
+        std::tuple{"mamba_d_conv", json(3), "mamba.conv1d"},
+        std::tuple{"mamba_conv_bias", json(false), "mamba.conv1d.bias"},
+        std::tuple{"mamba_proj_bias", json(true), "mamba.in_proj"},
+        std::tuple{"shared_intermediate_size", json(20), "shared_mlp.input_linear"},
+        std::tuple{"num_local_experts", json(2), "block_sparse_moe"}}) {
+    const testing::TemporaryDirectory directory;
+    fs::copy(golden_directory("granite_hybrid_plain"), directory.path(),
+             fs::copy_options::recursive);
+    json changes = {{key, value}};
+    if (std::string(key) == "num_local_experts") changes["num_experts_per_tok"] = 1;
+    write_config("granite_hybrid_plain", changes, directory.path());
+    std::string refusal;
+    try {
+      (void)testing::load_f32(directory.path());
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+    EXPECT_NE(refusal.find(named), std::string::npos) << key << ": " << refusal;
+  }
+}
+
+// GGUF with several groups: transformers and llama.cpp have other norms.
+TEST(GraniteHybridWeights, GroupsOfGgufAreRefused) {
+  std::ifstream stream(golden_directory("granite_hybrid_moe") / "model.gguf", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  const std::string key = "granitehybrid.ssm.group_count";
+  bytes[bytes.find(key) + key.size() + 4] = 3;  // behind the key its type, four bytes
+  const auto file = parse_gguf(std::as_bytes(std::span(bytes)), "changed.gguf");
+  try {
+    (void)read_family(*file);
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("ssm.group_count"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace outrider

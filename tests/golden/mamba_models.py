@@ -1,0 +1,187 @@
+"""Granite 4 hybrids for make_family_models.py: their weights, GGUF files, and what a reader of them
+may get wrong."""
+import torch
+
+
+def is_mamba(config):
+    return config.model_type == "granitemoehybrid"
+
+
+def spread_of(name):
+    """Mean and deviation of parameters that make a state last for some tokens; None of others."""
+    if ".mamba." not in name:
+        return None
+    return {"A_log": (-0.5, 0.5), "dt_bias": (-1.0, 0.5)}.get(name.rsplit(".", 1)[-1])
+
+
+# --- GGUF ---
+
+
+def write_keys(writer, config):
+    """As the converter, but for the length of the context, for which it writes 2^20."""
+    attends = [kind == "attention" for kind in config.layer_types]
+    writer.add_head_count_kv([config.num_key_value_heads if attend else 0 for attend in attends])
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
+    writer.add_embedding_scale(config.embedding_multiplier)
+    writer.add_attention_scale(config.attention_multiplier)
+    writer.add_residual_scale(config.residual_multiplier)
+    writer.add_logit_scale(config.logits_scaling)
+    writer.add_ssm_conv_kernel(config.mamba_d_conv)
+    writer.add_ssm_state_size(config.mamba_d_state)
+    writer.add_ssm_group_count(config.mamba_n_groups)
+    writer.add_ssm_inner_size(config.mamba_d_head * config.mamba_n_heads)
+    writer.add_ssm_time_step_rank(config.mamba_n_heads)
+    writer.add_rope_scaling_finetuned(config.position_embedding_type == "rope")
+
+
+def tensors_of(config, name, value):
+    """What the converter to GGUF makes of a tensor: names of transformers (those of GGUF where there
+    is none) and values."""
+    block = name.split(".")[2]
+    shared = "_shexp" if config.num_local_experts else ""
+    if name.endswith("A_log"):
+        value = -torch.exp(value).unsqueeze(1)
+    elif name.endswith("mamba.D"):
+        value = value.unsqueeze(1)
+    elif name.endswith("dt_bias"):
+        name = name.replace("dt_bias", "dt_proj.bias")
+    elif name.endswith("conv1d.weight"):
+        value = value.squeeze(1)
+    elif name.endswith("mamba.norm.weight"):
+        value = value.unflatten(0, (config.mamba_n_groups, -1))
+    elif name.endswith("shared_mlp.input_linear.weight"):
+        for part, half in zip(("gate", "up"), value.chunk(2)):
+            yield f"blk.{block}.ffn_{part}{shared}.weight", half
+        return
+    elif name.endswith("shared_mlp.output_linear.weight"):
+        name = f"blk.{block}.ffn_down{shared}.weight"
+    elif name.endswith("block_sparse_moe.input_linear.weight"):
+        for part, half in zip(("gate", "up"), value.chunk(2, dim=1)):
+            yield f"blk.{block}.ffn_{part}_exps.weight", half
+        return
+    yield name, value
+
+
+# --- mistakes ---
+
+
+def mamba_layers(model):
+    return [layer.mamba for layer in model.model.layers if layer.mamba is not None]
+
+
+def change(ending, function):
+    def wrong(config, state):
+        found = [key for key in state if key.endswith(ending)]
+        assert found, ending
+        for key in found:
+            state[key] = function(config, state[key]).contiguous()
+    return wrong
+
+
+def set_config(**changes):
+    def wrong(config, _):
+        for key, value in changes.items():
+            setattr(config, key, value)
+    return wrong
+
+
+def parts(config, value):
+    """Of in_proj's rows: z, x, B, C, dt."""
+    inner = config.mamba_n_heads * config.mamba_d_head
+    keys = config.mamba_n_groups * config.mamba_d_state
+    return list(value.split([inner, inner, keys, keys, config.mamba_n_heads]))
+
+
+def reordered(order):
+    return lambda config, value: torch.cat([parts(config, value)[i] for i in order])
+
+
+def heads_in_turns(config, value):
+    """x of heads whose groups are taken in turns."""
+    rows = parts(config, value)
+    for i in (0, 1):
+        heads = rows[i].unflatten(0, (config.mamba_n_groups, -1, config.mamba_d_head))
+        rows[i] = heads.transpose(0, 1).flatten(0, 2)
+    return torch.cat(rows)
+
+
+def norm(forward):
+    """Another norm: of y, what gates it, and the norm itself."""
+    def wrong(model):
+        for layer in mamba_layers(model):
+            layer.norm.forward = lambda y, gate, inner=layer.norm: forward(y, gate, inner)
+    return wrong
+
+
+def rms(y, inner):
+    return y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + inner.variance_epsilon)
+
+
+def gated(y, gate):
+    return y * torch.nn.functional.silu(gate)
+
+
+def mistakes(config):
+    def value_of(key, value):
+        return set_config(**{key: value}), None
+    ropes = dict(nope="rope", rope="nope")
+    cases = {
+        "another scale of scores": value_of("attention_multiplier", 3 * config.attention_multiplier),
+        "another scale of embeddings": value_of("embedding_multiplier",
+                                                1.5 * config.embedding_multiplier),
+        "another scale of what layers add": value_of("residual_multiplier",
+                                                     1.2 * config.residual_multiplier),
+        "another scale of logits": value_of("logits_scaling", 1.2 * config.logits_scaling),
+        "the other positions": value_of("position_embedding_type",
+                                        ropes[config.position_embedding_type]),
+        "B and C swapped": (change("in_proj.weight", reordered((0, 1, 3, 2, 4))), None),
+        "gate and x swapped": (change("in_proj.weight", reordered((1, 0, 2, 3, 4))), None),
+        "filters the other way round": (change("conv1d.weight", lambda _, v: v.flip(-1)), None),
+        "a window one token early": (change("conv1d.weight", lambda _, v: torch.cat(
+            [v[..., 1:], torch.zeros_like(v[..., :1])], dim=-1)), None),
+        "D left out": (change("mamba.D", lambda _, v: torch.zeros_like(v)), None),
+        "no decay": (change("A_log", lambda _, v: v - 40), None),
+        "a decay that is stored": (change("A_log", lambda _, v: torch.log(torch.exp(v).exp())),
+                                   None),
+        "no bias of steps": (change("dt_bias", lambda _, v: torch.zeros_like(v)), None),
+        "the gate behind the norm": (None, norm(
+            lambda y, gate, inner: gated(inner.weight * rms(y, inner), gate))),
+        "no gate": (None, norm(lambda y, gate, inner: inner.weight * rms(y, inner))),
+        "norms of single heads": (None, norm(lambda y, gate, inner: inner.weight * rms(
+            gated(y, gate).unflatten(-1, (config.mamba_n_heads, -1)), inner).flatten(-2))),
+        "gate and up the other way round": (change(
+            "shared_mlp.input_linear.weight", lambda _, v: torch.cat(v.chunk(2)[::-1])), None),
+    }
+    if config.mamba_n_groups > 1:
+        cases["groups in turns"] = (change("in_proj.weight", heads_in_turns), None)
+        cases["norms of groups"] = (None, norm(lambda y, gate, inner: inner.weight * rms(
+            gated(y, gate).unflatten(-1, (config.mamba_n_groups, -1)), inner).flatten(-2)))
+    if config.mamba_conv_bias:
+        cases["no bias of filters"] = (change("conv1d.bias", lambda _, v: 0 * v), None)
+    if config.mamba_proj_bias:
+        cases["no bias of in_proj"] = (change("in_proj.bias", lambda _, v: 0 * v), None)
+        cases["no bias of out_proj"] = (change("out_proj.bias", lambda _, v: 0 * v), None)
+    least, most = config.time_step_limit
+    if most < 1e9:
+        cases["steps not clamped"] = value_of("time_step_limit", (0.0, float("inf")))
+        cases["steps clamped from below alone"] = value_of("time_step_limit",
+                                                           (least, float("inf")))
+        cases["steps clamped from above alone"] = value_of("time_step_limit", (0.0, most))
+    if config.num_local_experts:
+        used = config.num_experts_per_tok
+        cases |= {
+            "gate and up of experts the other way round": (change(
+                "block_sparse_moe.input_linear.weight",
+                lambda _, v: torch.cat(v.chunk(2, dim=1)[::-1], dim=1)), None),
+            "experts in another order": (change(
+                "block_sparse_moe.output_linear.weight", lambda _, v: v.roll(1, 0)), None),
+            "weights of other experts": (change(
+                "router.layer.weight", lambda _, v: v.roll(1, 0)), None),
+            "an expert less": value_of("num_experts_per_tok", used - 1),
+            "an expert more": value_of("num_experts_per_tok", used + 1),
+            "no shared MLP": (change(
+                "shared_mlp.output_linear.weight", lambda _, v: torch.zeros_like(v)), None),
+        }
+    return cases
