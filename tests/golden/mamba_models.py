@@ -39,7 +39,7 @@ def write_keys(writer, config):
 def tensors_of(config, name, value):
     """What the converter to GGUF makes of a tensor: names of transformers (those of GGUF where there
     is none) and values."""
-    block = name.split(".")[2]
+    block = "".join(name.split(".")[2:3])
     shared = "_shexp" if config.num_local_experts else ""
     if name.endswith("A_log"):
         value = -torch.exp(value).unsqueeze(1)
