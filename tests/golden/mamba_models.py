@@ -42,7 +42,8 @@ def tensors_of(config, name, value):
     block = "".join(name.split(".")[2:3])
     shared = "_shexp" if config.num_local_experts else ""
     if name.endswith("A_log"):
-        value = -torch.exp(value).unsqueeze(1)
+        # The converter takes exp in f32, whose last bit is another one here and there.
+        value = -torch.exp(value.double()).float().unsqueeze(1)
     elif name.endswith("mamba.D"):
         value = value.unsqueeze(1)
     elif name.endswith("dt_bias"):
