@@ -123,6 +123,24 @@ TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
   }
 }
 
+// Heads of Mamba-2 read the channels that other threads have convolved.
+TEST(Schedule, HeadsWaitForWhatTheyShare) {
+  const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden";
+  const auto model = load_model(path / "granite_hybrid_plain", {.n_threads = 1});
+  const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
+  const std::vector<Step> steps = schedule(list, {}, false);
+  int n_layers = 0;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const auto* const recur = std::get_if<op::Recur>(&steps[i].op->what);
+    if (recur == nullptr || !std::holds_alternative<op::Recur::Mamba>(recur->layer)) continue;
+    const auto& before = std::get<op::Recur>(steps[i - 1].op->what);
+    EXPECT_TRUE(std::holds_alternative<op::Recur::MambaInputs>(before.layer));
+    EXPECT_TRUE(steps[i].barrier);
+    ++n_layers;
+  }
+  EXPECT_EQ(n_layers, 3);
+}
+
 TEST(Schedule, LeavesOutLayersAndLogits) {
   const auto model = tiny_model(3, WeightKind::int8);
   const PassList& list = dynamic_cast<const DecoderModel&>(*model).pass().list();
