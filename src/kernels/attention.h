@@ -16,7 +16,7 @@ namespace outrider::kernels {
 namespace {
 
 // Query heads that are worked on together.
-constexpr int kMostQueries = 8;
+constexpr int kMostQueries = kMostAttendQueries;
 constexpr int kMostWalks = kMostAttendRows * kMostQueries;
 
 template <class V>
@@ -36,8 +36,7 @@ struct Walk {
 // row.
 class Walks {
  public:
-  Walks(const AttendArgs& args, int first_query, int n_queries)
-      : n_queries_(n_queries), head_dim_(args.head_dim) {
+  Walks(const AttendArgs& args, int first_query, int n_queries) : n_queries_(n_queries) {
     for (int r = 0; r < args.n_rows; ++r) {
       const AttendRow& row = args.rows[r];
       for (int q = 0; q < n_queries; ++q) {
@@ -47,7 +46,7 @@ class Walks {
         walk.out = row.out + static_cast<std::size_t>(head) * args.out_stride;
         walk.highest = -__builtin_inff();
         walk.total = 0.0F;
-        for (int d = 0; d < head_dim_; ++d) walk.out[d] = 0.0F;
+        for (int d = 0; d < args.value_dim(); ++d) walk.out[d] = 0.0F;
       }
     }
   }
@@ -67,7 +66,6 @@ class Walks {
 
  private:
   int n_queries_;
-  int head_dim_;
   Walk walks_[kMostWalks];
 };
 
@@ -101,7 +99,7 @@ inline float weighed_beside(float highest) { return highest == -__builtin_inff()
 // walks at a time: each is a long chain of operations that wait for one another, and those of
 // others fill the gaps.
 template <class V, class Weight, int Q>
-void weigh(int head_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
+void weigh(int value_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
   V highest_lanes[Q];
   for (int q = 0; q < Q; ++q) {
     for (int i = n; i < kChunkKeys; ++i) scores[q][i] = -__builtin_inff();
@@ -134,8 +132,8 @@ void weigh(int head_dim, int n, float (*scores)[kChunkKeys], Walk* walks) {
       const Factor<V> shrink(walk.highest - highest[q]);
       factor = shrink.of_one;
       walk.highest = highest[q];
-      for (int d = 0; d < head_dim; d += kLanes) {
-        store_at(load_at<V>(walk.out, d, head_dim) * shrink.of_all, walk.out, d, head_dim);
+      for (int d = 0; d < value_dim; d += kLanes) {
+        store_at(load_at<V>(walk.out, d, value_dim) * shrink.of_all, walk.out, d, value_dim);
       }
     }
     walk.total = __builtin_fmaf(walk.total, factor, reduce_add(sums[q]));
@@ -206,22 +204,24 @@ class AssembledChunk {
   AssembledChunk(const KvLayout& layout, void* room)
       : layout_(layout), keys_(static_cast<std::byte*>(room)) {}
 
-  // keys(slot chunk), values(slot chunk): where the blocks of the slots stand. The first n_in_place
-  // of the chunk's n positions are there, the others in the given slots.
+  // keys(slot chunk), values(slot chunk): where the blocks of the slots stand; has_values: there
+  // are any of values. The first n_in_place of the chunk's n positions are there, the others in the
+  // given slots.
   template <class Keys, class Values>
   void assemble(int chunk, int n_in_place, int n, const int* slots, const Keys& keys,
-                const Values& values) {
+                const Values& values, bool has_values) {
     if (chunk != chunk_) n_same_ = 0;
     chunk_ = chunk;
     // What the row before found in place stands here already.
     if (n_in_place > n_same_) {
       layout_.copy_first_keys(keys(chunk), keys_, n_in_place);
-      layout_.copy_first_values(values(chunk), values_at(), n_in_place);
+      if (has_values) layout_.copy_first_values(values(chunk), values_at(), n_in_place);
     }
     n_same_ = n_in_place;
     for (int i = n_in_place; i < n; ++i) {
       const int slot = slots[i - n_in_place];
       layout_.copy_key(keys(slot / kChunkKeys), slot % kChunkKeys, keys_, i);
+      if (!has_values) continue;
       layout_.copy_value(values(slot / kChunkKeys), slot % kChunkKeys, values_at(), i);
     }
   }
@@ -235,6 +235,33 @@ class AssembledChunk {
   std::byte* keys_;
   int chunk_ = -1;
   int n_same_ = 0;
+};
+
+// The values of a chunk whose keys hold them: the keys' first dims, turned into a block of values,
+// so that sums are those of values that stand in the cache, bit by bit. What turning costs is
+// shared by all walks that read the chunk.
+class ValuesOfKeys {
+ public:
+  // room: for two blocks (AttendArgs), of which the first is AssembledChunk's.
+  ValuesOfKeys(const KvLayout& layout, void* room, int n_dims)
+      : layout_(layout), values_(static_cast<std::byte*>(room)), n_dims_(n_dims) {}
+
+  // Of the chunk's first n tokens. stays: the same keys next time, if it is the same place.
+  const std::byte* turn(const std::byte* keys, int n, bool stays) {
+    std::byte* const values = values_ + layout_.block_bytes();
+    const int n_done = keys == of_ ? n_done_ : 0;
+    if (n > n_done) layout_.copy_keys_to_values(keys, values, n_dims_, n_done, n);
+    of_ = stays ? keys : nullptr;
+    n_done_ = n > n_done ? n : n_done;
+    return values;
+  }
+
+ private:
+  const KvLayout& layout_;
+  std::byte* values_;
+  int n_dims_;
+  const std::byte* of_ = nullptr;
+  int n_done_ = 0;
 };
 
 // Softmax while reading (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
@@ -252,7 +279,8 @@ class Attention {
         n_chunks_(0),
         walks_(args, first_query, n_queries),
         numbers_(args, layout_),
-        assembled_(layout_, args.room) {
+        assembled_(layout_, args.room),
+        values_of_keys_(layout_, args.room, args.values_in_keys) {
     for (int i = 0; i < walks_.of_rows(args.n_rows); ++i) numbers_.query(i, walks_[i].query);
     for (int r = 0; r < args.n_rows; ++r) {
       const int n = chunks_of(r);
@@ -269,7 +297,7 @@ class Attention {
     const int end_shared = end_of_shared_chunks();
     int chunk = first_chunk_;
     for (; chunk < end_shared; ++chunk) {
-      step(0, args_.n_rows, kChunkKeys, keys(chunk), values(chunk), chunk);
+      step(0, args_.n_rows, kChunkKeys, keys(chunk), values_in_place(chunk, kChunkKeys), chunk);
     }
     for (int r = 0; r < args_.n_rows; ++r) {
       const int first = first_chunk_of(r);
@@ -303,17 +331,25 @@ class Attention {
   const std::byte* values(int chunk) const {
     return static_cast<const std::byte*>(args_.chunks[chunk]) + args_.values_at;
   }
+  bool has_values() const { return args_.values_in_keys == 0; }
+  const std::byte* values_in_place(int chunk, int n) {
+    return has_values() ? values(chunk) : values_of_keys_.turn(keys(chunk), n, true);
+  }
 
   void own_step(int r, int chunk) {
     const AttendRow& row = args_.rows[r];
     const int first = chunk * kChunkKeys;
     const int n = least(row.n_keys - first, kChunkKeys);
-    if (first + n <= row.n_in_place) return step(r, 1, n, keys(chunk), values(chunk), chunk);
+    if (first + n <= row.n_in_place) {
+      return step(r, 1, n, keys(chunk), values_in_place(chunk, n), chunk);
+    }
     const int n_in_place = row.n_in_place > first ? row.n_in_place - first : 0;
     assembled_.assemble(
         chunk, n_in_place, n, row.slots + (first + n_in_place - row.n_in_place),
-        [&](int from) { return keys(from); }, [&](int from) { return values(from); });
-    step(r, 1, n, assembled_.keys(), assembled_.values(), chunk);
+        [&](int from) { return keys(from); }, [&](int from) { return values(from); }, has_values());
+    const std::byte* const own =
+        has_values() ? assembled_.values() : values_of_keys_.turn(assembled_.keys(), n, false);
+    step(r, 1, n, assembled_.keys(), own, chunk);
   }
 
   // n_rows rows from `row` on take in a chunk of n positions.
@@ -335,11 +371,14 @@ class Attention {
       }
       constexpr int kTogether = R < V::kWalksWeighed ? R : V::kWalksWeighed;
       for (int r = at; r < at + R; r += kTogether) {
-        weigh<V, typename Numbers::Weight, kTogether>(args_.head_dim, n, &weights_[r], &walks_[r]);
+        weigh<V, typename Numbers::Weight, kTogether>(args_.value_dim(), n, &weights_[r],
+                                                      &walks_[r]);
       }
     });
     numbers_.begin_values(values_at, n);
-    const Cells value_cells{values_at, layout_.value_row_bytes(), values(next)};
+    // Values that are keys are called for with these.
+    const Cells value_cells{values_at, layout_.value_row_bytes(),
+                            has_values() ? values(next) : values_at};
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
       at == walk ? sum<R, true>(value_cells, at, n) : sum<R, false>(value_cells, at, n);
     });
@@ -375,14 +414,15 @@ class Attention {
   template <int R, bool kCalls>
   void sum(const Cells& cells, int walk, int n) {
     const auto rows = numbers_.template weights<R>(&weights_[walk]);
-    const int head_dim = args_.head_dim;
+    const int value_dim = args_.value_dim();
     float* outs[R];
     for (int r = 0; r < R; ++r) outs[r] = walks_[walk + r].out;
     for_dots<V, Products, kCalls, R, Products::vectors(R)>(
-        cells, n, rows, 0, (head_dim + kLanes - 1) / kLanes, [&](int r, int vector, const V& dots) {
+        cells, n, rows, 0, (value_dim + kLanes - 1) / kLanes,
+        [&](int r, int vector, const V& dots) {
           const int d = vector * kLanes;
-          const V so_far = load_at<V>(outs[r], d, head_dim);
-          store_at(numbers_.sum(r, dots, so_far), outs[r], d, head_dim);
+          const V so_far = load_at<V>(outs[r], d, value_dim);
+          store_at(numbers_.sum(r, dots, so_far), outs[r], d, value_dim);
         });
   }
 
@@ -396,6 +436,7 @@ class Attention {
   Walks walks_;
   Numbers numbers_;
   AssembledChunk assembled_;
+  ValuesOfKeys values_of_keys_;
   alignas(kLineBytes) float weights_[kMostWalks][kChunkKeys];
 };
 

@@ -18,7 +18,7 @@ namespace outrider::kernels {
 namespace {
 
 // The largest element becomes this: two digits of at most 127 each to the base 128, for units
-// that multiply nothing but bytes. Sums stay within 32 bits: over 256 dims 2^29, over 64 values
+// that multiply nothing but bytes. Sums stay within 32 bits: over 576 dims 2^30.2, over 64 values
 // 2^27.
 constexpr float kMostWord = 127 * 128;
 

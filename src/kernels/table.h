@@ -39,7 +39,8 @@ inline constexpr int kSplitKeys = 1024;
 static_assert(kSplitKeys % kChunkKeys == 0);
 constexpr int splits_of(int n_keys) { return (n_keys + kSplitKeys - 1) / kSplitKeys; }
 
-inline constexpr int kMostAttendRows = 16;  // tokens of one call of attend
+inline constexpr int kMostAttendRows = 16;    // tokens of one call of attend
+inline constexpr int kMostAttendQueries = 8;  // query heads that it works on together
 
 // How a packed matrix holds its weights: plain floats, what floats are rounded to on request (int8,
 // int4), and GGUF's quantised blocks as they are stored (formats/block_formats.h).
@@ -71,8 +72,9 @@ enum class ActivationForm { f32, int8, blocks, block_halves, bf16 };
 // int8: of each head of a token's keys, and of its values, n bytes and a scale.
 enum class KvKind : int { f32, bf16, int8 };
 inline constexpr int kKvKinds = 3;
-// Of heads whose numbers are rounded first: int8, stored and read, and attend_bf16_pairs.
-inline constexpr int kMostRoundedHeadDim = 256;
+// Of heads whose numbers are rounded first: int8, stored and read, and attend_bf16_pairs. What
+// DeepSeek's latent attention reads is as wide: a latent of 512 and 64 elements that RoPE turned.
+inline constexpr int kMostRoundedHeadDim = 576;
 
 constexpr int groups_of(int k) { return (k + kGroup - 1) / kGroup; }
 
@@ -173,7 +175,7 @@ struct AttendState {
 // exactly as after their commitment.
 struct AttendRow {
   const float* queries;  // (n_queries, head_dim), rows query_stride apart, after RoPE
-  float* out;            // (n_queries, head_dim), rows out_stride apart: of each query, over the
+  float* out;            // (n_queries, value_dim()), rows out_stride apart: of each query, over the
                          // split's positions, weights times values, added up
   AttendState* states;   // (n_queries), out
   int n_keys;            // more than stand before the split
@@ -199,7 +201,12 @@ struct AttendArgs {
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)
   std::size_t values_at;      // and to that of values
   void* room;  // for two such blocks, on a cache line, the caller's own; null where every row has
-               // all its keys in place
+               // all its keys in place and values of their own
+  // Above 0: a key's first so many elements are its value, too, rounded as the key is (a key of
+  // int8 has one scale for both). There are no blocks of values then, and values_at is not read.
+  int values_in_keys = 0;
+
+  constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
 };
 
 // One token of a gated delta rule (Yang, Kautz and Hatamizadeh 2024, arXiv 2412.06464, equation 10)

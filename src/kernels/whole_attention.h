@@ -11,7 +11,7 @@ using Attend = void (*)(const AttendArgs& args);
 
 // The caller's own, for what it writes on the way.
 struct WholeAttentionRoom {
-  float* sums;          // (n_rows, n_queries, head_dim)
+  float* sums;          // (n_rows, n_queries, value_dim)
   AttendState* states;  // (2, n_rows, n_queries)
 };
 
@@ -19,13 +19,13 @@ struct WholeAttentionRoom {
 // (attention sinks: Xiao et al. 2023, arXiv 2309.17453; learned: gpt-oss, arXiv 2508.10925).
 struct AttentionSinks {
   const float* logits = nullptr;  // (n_queries); null: none
-  const float* zeros = nullptr;   // (head_dim)
+  const float* zeros = nullptr;   // (value_dim)
 };
 
-// What all positions gave a query, sums (head_dim) and state, takes its sink in: once, between the
+// What all positions gave a query, sums (value_dim) and state, takes its sink in: once, between the
 // last merge and finish_attention, so that bits depend on no chunk or split.
-void join_sink(const KernelTable& table, float logit, const float* zeros, int head_dim, float* sums,
-               AttendState* state);
+void join_sink(const KernelTable& table, float logit, const float* zeros, int value_dim,
+               float* sums, AttendState* state);
 
 // out of every row becomes its attention. What args says of a split, and rows of states, is not
 // read.

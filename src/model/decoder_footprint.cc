@@ -52,9 +52,11 @@ Footprint DecoderModel::footprint() const {
       add_vector(linear.bias);
     });
     for_each_norm(layer, add_norm);
+    for_each_matrix(layer.latent, add_matrix);
     for_each_matrix(layer.experts, add_matrix);
-    for (const auto* biases : {&layer.experts.router_bias, &layer.experts.gate_bias,
-                               &layer.experts.up_bias, &layer.experts.down_bias}) {
+    for (const auto* biases :
+         {&layer.experts.router_bias, &layer.experts.choice_bias, &layer.experts.gate_bias,
+          &layer.experts.up_bias, &layer.experts.down_bias}) {
       add_vector(*biases);
     }
     add_vector(layer.attention.sinks);

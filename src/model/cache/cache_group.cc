@@ -65,10 +65,12 @@ std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers,
       add_recurrent(layer.recurrent, static_cast<int>(i), recurrent);
       continue;
     }
-    if (layer.is_recurrent() || layer.n_heads < 1 || layer.head_dim < 1 || layer.window < 0) {
+    if (layer.is_recurrent() || layer.n_heads < 1 || layer.head_dim < 1 || layer.window < 0 ||
+        layer.values_in_keys < 0 || layer.values_in_keys > layer.head_dim) {
       throw Error("make cache", fmt::format("layer {}", i),
-                  "heads and elements from 1, a window from 0",
-                  fmt::format("{}, {}, {}", layer.n_heads, layer.head_dim, layer.window));
+                  "heads and elements from 1, a window from 0, values of at most a key's width",
+                  fmt::format("{}, {}, {}, {}", layer.n_heads, layer.head_dim, layer.window,
+                              layer.values_in_keys));
     }
     // A group's first layer tells what all of them keep.
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const CacheGroup& it) {
@@ -80,7 +82,10 @@ std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers,
     }
     groups.push_back({.kind = layer.window > 0 ? CacheKind::window : CacheKind::full,
                       .layers = {static_cast<int>(i)},
-                      .shape = {.n_heads = layer.n_heads, .head_dim = layer.head_dim, .kind = kind},
+                      .shape = {.n_heads = layer.n_heads,
+                                .head_dim = layer.head_dim,
+                                .kind = kind,
+                                .values_in_keys = layer.values_in_keys},
                       .window = layer.window,
                       .recurrent = {}});
   }

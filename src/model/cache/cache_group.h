@@ -54,21 +54,27 @@ struct LayerCache {
   int head_dim = 0;
   int window = 0;  // a query reads its own position and the window - 1 before it; 0: all of them
   RecurrentShape recurrent = {};
+  // Above 0: a key's first so many elements are its value (AttendArgs), which is not kept again.
+  int values_in_keys = 0;
 
   bool is_recurrent() const { return recurrent.recurrence != Recurrence::none; }
   bool operator==(const LayerCache&) const = default;
 };
 
 // The keys and values of one layer in one page: (2, n_heads) blocks (kernels/kv_layout.h), all keys
-// first, then all values. Offsets in bytes, from where the layer begins.
+// first, then all values; of keys that hold their values (n_heads). Offsets in bytes, from where
+// the layer begins.
 struct KvShape {
   int n_heads = 0;
   int head_dim = 0;
   kernels::KvKind kind = kernels::KvKind::f32;
+  int values_in_keys = 0;  // LayerCache
 
+  bool has_values() const { return values_in_keys == 0; }
+  int value_dim() const { return has_values() ? head_dim : values_in_keys; }
   std::size_t keys_at(int head) const;
   std::size_t values_at(int head) const { return keys_at(n_heads + head); }
-  std::size_t layer_bytes() const { return keys_at(2 * n_heads); }
+  std::size_t layer_bytes() const { return keys_at(has_values() ? 2 * n_heads : n_heads); }
   std::size_t block_bytes() const { return keys_at(1); }
 };
 
@@ -105,8 +111,8 @@ struct CacheGroup {
 
 // Groups of layers with keys, in the order of their first layers; behind them, where layers are
 // recurrent, that of their states and that of their inputs. Throws Error where there is no layer;
-// where one has no heads, no elements or a negative window; where a recurrent one has heads, no
-// state, no inputs, or another shape than the first.
+// where one has no heads, no elements, a negative window or values wider than its keys; where a
+// recurrent one has heads, no state, no inputs, or another shape than the first.
 std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers, kernels::KvKind kind);
 
 }  // namespace outrider

@@ -19,7 +19,7 @@ void for_blocks(const KvShape& shape, const UseKeys& use_keys, const UseValues& 
   const kernels::KvLayout layout{shape.kind, shape.head_dim};
   for (int head = 0; head < shape.n_heads; ++head) {
     use_keys(layout, shape.keys_at(head));
-    use_values(layout, shape.values_at(head));
+    if (shape.has_values()) use_values(layout, shape.values_at(head));
   }
 }
 

@@ -27,16 +27,17 @@ AttentionWork::AttentionWork(int n_heads, const KernelTable& table, const KvShap
     : n_heads_(n_heads), table_(&table), shape_(shape), most_threads_(most_threads) {
   const auto n_threads = static_cast<std::size_t>(most_threads);
   room_ = allocate_big_memory(n_threads * 2 * shape.block_bytes());
-  whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(shape.head_dim));
+  whole_sums_.resize(n_threads * most_walks() * static_cast<std::size_t>(shape.value_dim()));
   whole_states_.resize(n_threads * 2 * most_walks());
-  zeros_.assign(static_cast<std::size_t>(shape.head_dim), 0.0F);
+  zeros_.assign(static_cast<std::size_t>(shape.value_dim()), 0.0F);
   for (int n = 2; n <= most_threads; ++n) {
     may_share_splits_ = may_share_splits_ || !heads_share_out_evenly(n);
   }
 }
 
 std::size_t AttentionWork::most_walks() const {
-  return static_cast<std::size_t>(kernels::kMostAttendRows) * static_cast<std::size_t>(group());
+  return static_cast<std::size_t>(kernels::kMostAttendRows) *
+         static_cast<std::size_t>(std::min(group(), kernels::kMostAttendQueries));
 }
 
 std::size_t AttentionWork::chunks_per_thread(const PassPlan& plan) const {
@@ -66,7 +67,7 @@ void AttentionWork::make_room_for_splits(const PassPlan& plan) {
   const auto n_rows = static_cast<std::size_t>(std::min(plan.n_rows(), kMostSharedRows));
   const auto splits = static_cast<std::size_t>(n_splits);
   grow(split_states_, n_rows * splits * static_cast<std::size_t>(n_heads_));
-  grow(split_sums_, n_rows * (splits - 1) * static_cast<std::size_t>(query_width()));
+  grow(split_sums_, n_rows * (splits - 1) * static_cast<std::size_t>(out_width()));
 }
 
 void AttentionWork::begin(const PassPlan& plan, int n_threads) {
@@ -111,7 +112,7 @@ void AttentionWork::share_out(int n_threads) {
     int n_least = 0;  // parts, if each row attended by itself
     for (const PassRow& its : plan_->rows()) {
       n_least +=
-          shape_.n_heads * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.position + 1));
+          n_head_units() * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.position + 1));
     }
     together = std::clamp((n_least + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
   }
@@ -129,45 +130,49 @@ void AttentionWork::share_out(int n_threads) {
 void AttentionWork::attend(const Team& team, const Layer& layer, const float* queries,
                            Activations& attended) {
   const int head_dim = shape_.head_dim;
+  const int value_dim = shape_.value_dim();
   const auto thread = static_cast<std::size_t>(team.index());
   const std::span<const void*> chunks = std::span(chunks_).subspan(thread * n_chunks_, n_chunks_);
   kernels::AttendRow rows[kernels::kMostAttendRows] = {};
 
   kernels::AttendArgs args{};
   args.rows = rows;
-  args.n_queries = group();
   args.query_stride = static_cast<std::size_t>(head_dim);
-  args.out_stride = static_cast<std::size_t>(head_dim);
+  args.out_stride = static_cast<std::size_t>(value_dim);
   args.head_dim = head_dim;
+  args.values_in_keys = shape_.values_in_keys;
   args.scale = layer.scale;
   args.softcap = layer.softcap;
   args.chunks = chunks.data();
   args.room = room_.get() + thread * 2 * shape_.block_bytes();
 
   const kernels::WholeAttentionRoom whole_room = {
-      .sums = whole_sums_.data() + thread * most_walks() * static_cast<std::size_t>(head_dim),
+      .sums = whole_sums_.data() + thread * most_walks() * static_cast<std::size_t>(value_dim),
       .states = whole_states_.data() + thread * 2 * most_walks()};
 
   const KvSequence* gathered = nullptr;
   // A head's splits one behind the other: each calls for what the next one reads first.
   // A window is a split or two, which one thread takes.
   const int n_shared_splits = layer.window == 0 ? n_shared_splits_ : 1;
-  const std::int64_t n_block_units = std::int64_t{shape_.n_heads} * n_shared_splits;
+  const std::int64_t n_block_units = std::int64_t{n_head_units()} * n_shared_splits;
   const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;
   team.deal(n_units, 1, [&](const Range& part) {
     for (std::int64_t unit = part.begin; unit < part.end; ++unit) {
       const Block& block = blocks_[static_cast<std::size_t>(unit / n_block_units)];
-      const int kv_head = static_cast<int>(unit % n_block_units / n_shared_splits);
-      const int first_head = kv_head * group();
+      const int head_unit = static_cast<int>(unit % n_block_units / n_shared_splits);
+      const int kv_head = head_unit / n_parts();
+      const int first_of_group = head_unit % n_parts() * kernels::kMostAttendQueries;
+      const int first_head = kv_head * group() + first_of_group;
+      args.n_queries = std::min(group() - first_of_group, kernels::kMostAttendQueries);
       args.n_rows = block.n_rows;
       args.keys_at = shape_.keys_at(kv_head);
-      args.values_at = shape_.values_at(kv_head);
+      args.values_at = shape_.has_values() ? shape_.values_at(kv_head) : 0;
       for (int r = 0; r < block.n_rows; ++r) {
         const int i = block.first_row + r;
         const Whereabouts& where = whereabouts_[static_cast<std::size_t>(last_read(i, layer))];
         rows[r] = {
             .queries = queries + std::int64_t{i} * query_width() + first_head * head_dim,
-            .out = attended.row(i) + first_head * head_dim,
+            .out = attended.row(i) + first_head * value_dim,
             .states = nullptr,
             .n_keys = n_keys(i, layer),
             .first_key = layer.window == 0 ? 0 : std::max(row(i).position + 1 - layer.window, 0),
@@ -197,9 +202,9 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
 }
 
 float* AttentionWork::split_sums(int i, int head, int split, Activations& attended) {
-  const std::int64_t at = std::int64_t{head} * shape_.head_dim;
+  const std::int64_t at = std::int64_t{head} * shape_.value_dim();
   if (split == 0) return attended.row(i) + at;
-  return split_sums_.data() + (std::int64_t{split - 1} * plan_->n_rows() + i) * query_width() + at;
+  return split_sums_.data() + (std::int64_t{split - 1} * plan_->n_rows() + i) * out_width() + at;
 }
 
 kernels::AttendState* AttentionWork::split_states(int i, int head, int split) {
@@ -226,7 +231,7 @@ void AttentionWork::attend_split(kernels::Attend attend, const kernels::AttendAr
 
 void AttentionWork::merge_splits(const Team& team, const Layer& layer, Activations& attended) {
   const int n_heads = n_heads_;
-  const int head_dim = shape_.head_dim;
+  const int value_dim = shape_.value_dim();
   const Range mine = team.share(std::int64_t{plan_->n_rows()} * n_heads);
   for (std::int64_t unit = mine.begin; unit < mine.end; ++unit) {
     const int i = static_cast<int>(unit / n_heads);
@@ -236,12 +241,12 @@ void AttentionWork::merge_splits(const Team& team, const Layer& layer, Activatio
     const int n_splits = kernels::splits_of(n_keys(i, layer));
     for (int split = 1; split < n_splits; ++split) {
       table_->merge_split(split_sums(i, head, split, attended), *split_states(i, head, split),
-                          head_dim, sums, state);
+                          value_dim, sums, state);
     }
     if (layer.sinks != nullptr) {
-      kernels::join_sink(*table_, layer.sinks[head], zeros_.data(), head_dim, sums, state);
+      kernels::join_sink(*table_, layer.sinks[head], zeros_.data(), value_dim, sums, state);
     }
-    table_->finish_attention(*state, head_dim, sums);
+    table_->finish_attention(*state, value_dim, sums);
   }
 }
 

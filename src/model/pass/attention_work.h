@@ -18,9 +18,10 @@
 namespace outrider {
 
 // Work is shared out by (rows that attend together, key-value head), each with the query heads that
-// share it; where heads alone do not share out evenly, also by splits of the positions
-// (kernels::kSplitKeys), whose parts are merged behind a barrier. Bits do not depend on that. Used
-// as layers are: make_room (one thread, throws), begin (one thread), then attend layer by layer.
+// share it, kMostAttendQueries of them at most; where heads alone do not share out evenly, also by
+// splits of the positions (kernels::kSplitKeys), whose parts are merged behind a barrier. Bits do
+// not depend on that. Used as layers are: make_room (one thread, throws), begin (one thread), then
+// attend layer by layer.
 class AttentionWork {
  public:
   // One layer's attention.
@@ -46,7 +47,8 @@ class AttentionWork {
   void begin(const PassPlan& plan, int n_threads);
 
   // softmax(scale * q k^T) v for every row and head, over the window, scores capped before the
-  // softmax. queries: (n_rows, n_heads * head_dim); attended: as large, complete after a barrier.
+  // softmax. queries: (n_rows, n_heads * head_dim); attended: (n_rows, n_heads * value_dim),
+  // complete after a barrier.
   void attend(const Team& team, const Layer& layer, const float* queries, Activations& attended);
 
  private:
@@ -65,7 +67,13 @@ class AttentionWork {
   };
 
   int group() const { return n_heads_ / shape_.n_heads; }
+  // Of a group's heads, those that attend together: the parts of one group, and all of them.
+  int n_parts() const {
+    return (group() + kernels::kMostAttendQueries - 1) / kernels::kMostAttendQueries;
+  }
+  int n_head_units() const { return shape_.n_heads * n_parts(); }
   int query_width() const { return n_heads_ * shape_.head_dim; }
+  int out_width() const { return n_heads_ * shape_.value_dim(); }
   const PassRow& row(int i) const { return plan_->rows()[static_cast<std::size_t>(i)]; }
   // The row whose ancestors, itself included, row i reads.
   int last_read(int i, const Layer& layer) const {
@@ -75,7 +83,7 @@ class AttentionWork {
   // Queries that one call takes at most.
   std::size_t most_walks() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;
-  bool heads_share_out_evenly(int n_threads) const { return shape_.n_heads % n_threads == 0; }
+  bool heads_share_out_evenly(int n_threads) const { return n_head_units() % n_threads == 0; }
 
   void make_room_for_splits(const PassPlan& plan);
   void find_whereabouts();
@@ -106,12 +114,12 @@ class AttentionWork {
   // kernels::AttendArgs asks it for, and kernels::attend_whole.
   std::vector<const void*> chunks_;
   BigMemory room_;
-  std::vector<float> whole_sums_;                   // (most_threads, most_walks, head_dim)
+  std::vector<float> whole_sums_;                   // (most_threads, most_walks, value_dim)
   std::vector<kernels::AttendState> whole_states_;  // (most_threads, 2, most_walks)
-  std::vector<float> zeros_;                        // (head_dim), everyone's
+  std::vector<float> zeros_;                        // (value_dim), everyone's
   // Of positions that several threads share, what attention takes of each split: the first one's
   // sums stand in attended.
-  std::vector<float> split_sums_;                   // (n_splits - 1, n_rows, n_heads, head_dim)
+  std::vector<float> split_sums_;                   // (n_splits - 1, n_rows, n_heads, value_dim)
   std::vector<kernels::AttendState> split_states_;  // (n_splits, n_rows, n_heads)
 };
 

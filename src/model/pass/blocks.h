@@ -66,8 +66,37 @@ struct Attention {
   // A row reads all rows of its block in the pass, those behind it too: for heads that draft a
   // block at once. Its window, if there is one, ends at the block's end then.
   bool reads_whole_block = false;
+  // Above 0: keys hold their values, as LayerCache has it; what attention gives is so wide a head.
+  int values_in_keys = 0;
 };
 inline constexpr int kNoRope = -1;
+
+// Multi-head latent attention (DeepSeek-AI 2024, arXiv 2405.04434, section 2.1), in the absorbed
+// form (likewise, at the end of 2.1.2) in passes of every width, so that a row's bits are its own.
+// A token keeps its latent and one key part that RoPE turned, for all heads; the latent is their
+// value, too:
+//
+//   [latent, turned] = down read, latent = norm(latent), turned = RoPE(turned): the key
+//   [plain_h, turned_h] = query product of head h; query_h = [key_up_h plain_h, RoPE(turned_h)]
+//   y_h = softmax(scale * query_h keys^T) latents;  out = Wout [value_up_h y_h of all heads]
+//
+// RoPE's pairs lie side by side in what the products give.
+struct LatentAttention {
+  // Of one head of keys, latent_dim + rope_dim wide. Its query product gives (n_heads, plain_dim +
+  // rope_dim); its output reads (n_heads, value_dim).
+  Attention attention;
+  int plain_dim = 0;
+  int rope_dim = 0;              // even
+  int latent_dim = 0;            // Attention::values_in_keys
+  int value_dim = 0;             // of a head
+  Linear query_down;             // (query_rank, dim), what the query product reads; or empty: read
+  Norm query_norm;               // (query_rank), of that
+  Linear down;                   // (latent_dim + rope_dim, dim)
+  Norm latent_norm;              // (latent_dim)
+  std::vector<Matrix> key_up;    // (n_heads) times (latent_dim, plain_dim)
+  std::vector<Matrix> value_up;  // (n_heads) times (value_dim, latent_dim)
+  bool empty() const { return down.empty(); }
+};
 
 // Of convolutions over the last tokens. Published models have 3 and 4.
 inline constexpr int kMostTaps = 32;
@@ -156,15 +185,32 @@ struct PlainMlp {
 enum class ExpertWeights {
   softmax,       // over all experts
   softmax_used,  // over those that the row uses
+  sigmoid,       // of each score by itself
+  sigmoid_used,  // likewise, divided by their sum
+};
+
+// Experts in groups of consecutive ids: a row uses experts of its best groups alone (DeepSeek-AI
+// 2024, arXiv 2405.04434, section 2.2.2; 2024, arXiv 2412.19437, section 2.1.2).
+struct ExpertGroups {
+  // What a group is worth: its best expert, or its two best ones together.
+  enum class Worth { best, best_two };
+  int n = 1;       // divides the number of experts
+  int n_used = 1;  // at most n
+  Worth worth = Worth::best;
+  bool choose() const { return n_used < n; }
 };
 
 // Sum of weight * (Wdown (activation(Wgate x) * Wup x)) over the n_used experts of a row that its
 // router scores highest (Shazeer et al. 2017, arXiv 1701.06538; Jiang et al. 2024, arXiv
 // 2401.04088), each product with its bias where there are any. Of equal scores the lowest ids
-// count; the sum is in the order of ids.
+// count, of equal groups too; the sum is in the order of ids. By sigmoid, it is what that gives
+// that chooses.
 struct Experts {
   ExpertWeights weights = ExpertWeights::softmax_used;
-  int n_used = 0;  // of each row, at most n()
+  int n_used = 0;  // of each row, at most n(), and at most what its groups have
+  ExpertGroups groups = {};
+  float scale = 1;                      // weights are multiplied by it
+  std::vector<float> choice_bias = {};  // (n), added to what chooses, not to what weighs; or empty
   Activation activation = Activation::silu;
   float limit = 0;           // above 0, of clamped_swish
   Matrix router;             // (n, dim), f32: which experts a row uses must not hang on a rounding
@@ -180,20 +226,22 @@ struct Experts {
   int n() const { return static_cast<int>(gate.size()); }
   bool empty() const { return gate.empty(); }
 };
-// An expert that every row uses beside its own: times the sigmoid of one number a row.
+// An expert that every row uses beside its own: times the sigmoid of one number a row, where it has
+// a gate. Several of DeepSeek's are one that is as wide as all of them.
 struct SharedExpert {
   GatedMlp mlp;
-  Linear gate;  // (1, dim), f32, as routers are
-  bool empty() const { return gate.empty(); }
+  Linear gate;  // (1, dim), f32, as routers are; or empty
+  bool empty() const { return mlp.gate.empty(); }
 };
 // Twice as many as any model has.
 inline constexpr int kMostExperts = 1024;
 
-// One decoder layer. A family uses the norms, the one of attention, convolution, DeltaNet and
+// One decoder layer. A family uses the norms, the one of the attentions, convolution, DeltaNet and
 // Mamba-2, and the one of the MLPs that it has.
 struct DecoderLayer {
   Norm before_attention;  // or before what stands in its place
   Attention attention;
+  LatentAttention latent;
   ShortConvolution convolution;
   DeltaNet delta;
   Mamba2 mamba;
@@ -214,6 +262,10 @@ void for_each_linear(Layer& layer, const Use& use) {
                        &layer.attention.value,
                        &layer.attention.gate,
                        &layer.attention.output,
+                       &layer.latent.attention.query,
+                       &layer.latent.attention.output,
+                       &layer.latent.query_down,
+                       &layer.latent.down,
                        &layer.convolution.input,
                        &layer.convolution.output,
                        &layer.delta.query,
@@ -242,6 +294,14 @@ void for_each_linear(Layer& layer, const Use& use) {
   }
 }
 
+// use(matrix) for those of single heads.
+template <typename Use>
+void for_each_matrix(const LatentAttention& latent, const Use& use) {
+  for (const auto* matrices : {&latent.key_up, &latent.value_up}) {
+    for (const Matrix& matrix : *matrices) use(matrix);
+  }
+}
+
 // use(matrix) for the router's and every expert's.
 template <typename Use>
 void for_each_matrix(const Experts& experts, const Use& use) {
@@ -255,9 +315,10 @@ void for_each_matrix(const Experts& experts, const Use& use) {
 // use(norm) for the norms that the layer has.
 template <typename Use>
 void for_each_norm(const DecoderLayer& layer, const Use& use) {
-  for (const Norm* norm : {&layer.before_attention, &layer.attention.query_norm,
-                           &layer.attention.key_norm, &layer.delta.norm, &layer.mamba.norm,
-                           &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
+  for (const Norm* norm :
+       {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
+        &layer.latent.query_norm, &layer.latent.latent_norm, &layer.delta.norm,
+        &layer.mamba.norm, &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
     if (!norm->empty()) use(*norm);
   }
 }

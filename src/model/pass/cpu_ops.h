@@ -19,7 +19,10 @@ struct CpuOps {
   void operator()(const op::Multiply& op) const;
   void operator()(const op::PlaceHeads& op) const;
   void operator()(const op::Attend& op) const;
-  void operator()(const op::Recur& op) const;  // recur_on_cpu.cc
+  void operator()(const op::PlaceLatents& op) const;   // latent_on_cpu.cc
+  void operator()(const op::SplitHeads& op) const;     // likewise
+  void operator()(const op::MultiplyHeads& op) const;  // likewise
+  void operator()(const op::Recur& op) const;          // recur_on_cpu.cc
   void operator()(const op::Prepare& op) const;
   void operator()(const op::Gate& op) const;
   void operator()(const op::Add& op) const;

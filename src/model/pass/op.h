@@ -122,6 +122,34 @@ struct PlaceHeads {
   int cache_layer = 0;
 };
 
+// Of every head of a latent attention's queries: the plain part goes to its slot (head by head, the
+// rows of each in order), the other one, turned, behind the place of the first in `absorbed`. Of
+// the key: the latent's norm, RoPE, then into the KV cache. By heads.
+struct PlaceLatents {
+  Rows query;     // (n_heads, plain_dim + rope_dim)
+  Rows key;       // (latent_dim + rope_dim), what the product gives
+  Rows kept;      // likewise, what the cache gets
+  Rows plain;     // slots, (plain_dim)
+  Rows absorbed;  // (n_heads, latent_dim + rope_dim)
+  const LatentAttention* latent = nullptr;
+  int cache_layer = 0;
+};
+
+// Each head of the rows to its slot, and the forms that products read. By heads.
+struct SplitHeads {
+  Rows from;  // (n_heads, to.width)
+  Rows to;    // slots
+};
+
+// to = from W^T, head by head with a matrix of its own: those of a row side by side, `stride`
+// apart. By columns.
+struct MultiplyHeads {
+  Rows from;                                      // slots
+  const std::vector<Matrix>* matrices = nullptr;  // of all heads, of one shape
+  Rows to;                                        // (n_heads, stride), of each the first elements
+  int stride = 0;
+};
+
 // to = softmax(scale * query keys^T) values, causal but for attention that reads whole blocks,
 // within the window, scores capped and sinks joined where the attention has them. By heads.
 struct Attend {
@@ -209,7 +237,8 @@ struct SoftCap {
 struct Op {
   std::variant<op::Embed, op::Angles, op::Normalise, op::Multiply, op::PlaceHeads, op::Attend,
                op::Recur, op::Prepare, op::Gate, op::Add, op::LeaveFeature, op::Spread, op::SoftCap,
-               op::Route, op::MultiplyExperts, op::SumExperts>
+               op::Route, op::MultiplyExperts, op::SumExperts, op::PlaceLatents, op::SplitHeads,
+               op::MultiplyHeads>
       what;
   int layer = -1;       // the decoder layer that the op belongs to, or -1
   bool output = false;  // makes logits: left out where no row is asked for
@@ -218,7 +247,7 @@ struct Op {
 struct Buffer {
   int width = 0;
   bool asked = false;  // has a row for each asked row of the pass, not for each row
-  int n_slots = 0;     // above 0: has so many slots for each row, gathered by expert
+  int n_slots = 0;     // above 0: has so many slots for each row, gathered by expert or by head
   InputForms forms;    // that products read
 };
 
@@ -296,6 +325,23 @@ void for_each_access(const Op& op, const Use& use) {
       write(op.key, Sharing::heads);
       write(op.value, Sharing::heads);
       use(kCacheBuffer, Sharing::heads, true);
+    }
+    void operator()(const op::PlaceLatents& op) const {
+      use(kAnglesBuffer, Sharing::heads, false);
+      read(op.query, Sharing::heads);
+      read(op.key, Sharing::heads);
+      write(op.kept, Sharing::heads);
+      write(op.plain, Sharing::heads);
+      write(op.absorbed, Sharing::heads);
+      use(kCacheBuffer, Sharing::heads, true);
+    }
+    void operator()(const op::SplitHeads& op) const {
+      read(op.from, Sharing::heads);
+      write(op.to, Sharing::heads);
+    }
+    void operator()(const op::MultiplyHeads& op) const {
+      read(op.from, Sharing::columns);
+      write(op.to, Sharing::columns);
     }
     void operator()(const op::Attend& op) const {
       read(op.query, Sharing::heads);

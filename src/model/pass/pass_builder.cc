@@ -15,6 +15,11 @@ enum Role {
   kValue,
   kAttended,
   kAttentionGate,
+  kQueryDown,
+  kPlainQueries,
+  kAbsorbed,
+  kLatents,
+  kHeadValues,
   kGatedInputs,
   kDeltaQuery,
   kDeltaKey,
@@ -134,7 +139,8 @@ int PassBuilder::add_cache(const Attention& attention) {
   list_.caches.push_back({.n_heads = attention.n_kv_heads,
                           .head_dim = attention.head_dim,
                           .window = attention.window,
-                          .recurrent = {}});
+                          .recurrent = {},
+                          .values_in_keys = attention.values_in_keys});
   return static_cast<int>(list_.caches.size()) - 1;
 }
 
@@ -177,6 +183,49 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
     append(op::Prepare{.rows = attended});
   }
   return linear(attended, attention.output);
+}
+
+void PassBuilder::multiply_heads(const Rows& slots, const std::vector<Matrix>& matrices,
+                                 const Rows& to, int stride) {
+  for (const Matrix& matrix : matrices) {
+    list_.buffers[static_cast<std::size_t>(slots.buffer)].forms |= matrix.reads();
+  }
+  append(op::MultiplyHeads{.from = slots, .matrices = &matrices, .to = to, .stride = stride});
+}
+
+Rows PassBuilder::latent_attention(const Rows& read, const LatentAttention& latent) {
+  const Attention& attention = latent.attention;
+  const int n_heads = attention.n_heads;
+  const Rows query = scratch(kQuery, n_heads * (latent.plain_dim + latent.rope_dim));
+  const Rows key = scratch(kKey, attention.head_dim);
+  const Rows kept = scratch(kValue, attention.head_dim);
+  const Rows plain = scratch(kPlainQueries, latent.plain_dim, false, n_heads);
+  const Rows absorbed = scratch(kAbsorbed, n_heads * attention.head_dim);
+  const Rows attended = scratch(kAttended, n_heads * latent.latent_dim);
+  const Rows latents = scratch(kLatents, latent.latent_dim, false, n_heads);
+  const Rows values = scratch(kHeadValues, n_heads * latent.value_dim);
+  const int cache_layer = add_cache(attention);
+  if (latent.query_down.empty()) {
+    multiply(read, {{&attention.query.matrix, query}, {&latent.down.matrix, key}});
+  } else {
+    const Rows down = scratch(kQueryDown, latent.query_down.matrix.n_columns());
+    multiply(read, {{&latent.query_down.matrix, down}, {&latent.down.matrix, key}});
+    multiply(norm(down, latent.query_norm), {{&attention.query.matrix, query}});
+  }
+  append(op::PlaceLatents{.query = query,
+                          .key = key,
+                          .kept = kept,
+                          .plain = plain,
+                          .absorbed = absorbed,
+                          .latent = &latent,
+                          .cache_layer = cache_layer});
+  multiply_heads(plain, latent.key_up, absorbed, attention.head_dim);
+  append(op::Attend{
+      .query = absorbed, .to = attended, .attention = &attention, .cache_layer = cache_layer});
+  append(op::SplitHeads{.from = attended, .to = latents});
+  multiply_heads(latents, latent.value_up, values, latent.value_dim);
+  if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = values});
+  return linear(values, attention.output);
 }
 
 void PassBuilder::keys_and_values(const Rows& read, const Attention& attention) {
@@ -322,6 +371,7 @@ Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
 }
 
 void PassBuilder::add_shared_expert(const Rows& read, const SharedExpert& expert) {
+  if (expert.gate.empty()) return add(gated_mlp(read, expert.mlp));
   const Rows share = scratch(kShare, 1);
   multiply(read, {{&expert.gate.matrix, share}});
   const Rows out = gated_mlp(read, expert.mlp);

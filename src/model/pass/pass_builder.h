@@ -51,6 +51,7 @@ class PassBuilder {
   Rows join(std::span<const op::Normalise::Part> parts);
   // What is added to the stream.
   Rows attention(const Rows& read, const Attention& attention);
+  Rows latent_attention(const Rows& read, const LatentAttention& latent);
   // The keys and values of such a layer alone, into the KV cache: rows that later ones read.
   void keys_and_values(const Rows& read, const Attention& attention);
   Rows short_convolution(const Rows& read, const ShortConvolution& convolution);
@@ -59,7 +60,7 @@ class PassBuilder {
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
   Rows experts(const Rows& read, const Experts& experts);
-  // stream += sigmoid(gate read) * mlp(read).
+  // stream += sigmoid(gate read) * mlp(read), or mlp(read) where there is no gate.
   void add_shared_expert(const Rows& read, const SharedExpert& expert);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
   Rows linear(const Rows& read, const Linear& linear);
@@ -93,6 +94,9 @@ class PassBuilder {
   void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);
   int add_cache(const Attention& attention);
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
+  // to's heads, stride apart, of slots by head.
+  void multiply_heads(const Rows& slots, const std::vector<Matrix>& matrices, const Rows& to,
+                      int stride);
   void multiply_experts(const Experts& experts, const Rows& read,
                         std::initializer_list<op::MultiplyExperts::Product> products);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/elementary.h"
 
@@ -40,6 +41,53 @@ double total_of(const float* scores, float largest, int n) {
   return total;
 }
 
+// DeepSeek's: what keeps a sum of sigmoids from being 0.
+constexpr double kLeastSum = 1e-20;
+
+bool is_sigmoid(ExpertWeights weights) {
+  return weights == ExpertWeights::sigmoid || weights == ExpertWeights::sigmoid_used;
+}
+
+void weigh_by_sigmoids(const Experts& experts, const float* sigmoids, std::span<const int> used,
+                       float* weights) {
+  double sum = 0;
+  for (const int id : used) sum += double{sigmoids[id]};
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const float sigmoid = sigmoids[used[i]];
+    weights[i] = experts.weights == ExpertWeights::sigmoid
+                     ? sigmoid * experts.scale
+                     : static_cast<float>(double{sigmoid} / (sum + kLeastSum)) * experts.scale;
+  }
+}
+
+// What a group's experts, n of them, make it worth. A worth that is no number comes first, too.
+float worth_of(const float* merits, int n, ExpertGroups::Worth worth) {
+  std::array<int, 2> best;
+  const int n_best = worth == ExpertGroups::Worth::best_two ? std::min(n, 2) : 1;
+  choose_best(merits, n, n_best, best.data());
+  return n_best == 2 ? merits[best[0]] + merits[best[1]] : merits[best[0]];
+}
+
+// Experts of other groups than the best ones are worth nothing. groups.n is at most kMostExperts.
+void leave_best_groups(const ExpertGroups& groups, int n, float* merits) {
+  const int size = n / groups.n;
+  std::array<float, kMostExperts> worths;
+  std::array<int, kMostExperts> best;
+  for (int group = 0; group < groups.n; ++group) {
+    worths[static_cast<std::size_t>(group)] = worth_of(merits + group * size, size, groups.worth);
+  }
+  choose_best(worths.data(), groups.n, groups.n_used, best.data());
+  std::sort(best.begin(), best.begin() + groups.n_used);
+  int next = 0;
+  for (int group = 0; group < groups.n; ++group) {
+    if (next < groups.n_used && best[static_cast<std::size_t>(next)] == group) {
+      ++next;
+    } else {
+      std::fill_n(merits + group * size, size, -std::numeric_limits<float>::infinity());
+    }
+  }
+}
+
 }  // namespace
 
 void Routing::resize(int n_rows, int n_experts, int n_used) {
@@ -57,17 +105,43 @@ void Routing::resize(int n_rows, int n_experts, int n_used) {
 }
 
 void Routing::choose(const Experts& experts, int row, const float* scores) {
+  const int n = experts.n();
   const std::size_t at = index(experts, row, 0);
   int* const ids = ids_.data() + at;
-  choose_best(scores, experts.n(), experts.n_used, ids);
-  const float largest = scores[ids[0]];
-  std::sort(ids, ids + experts.n_used);
   const std::span<const int> used(ids, static_cast<std::size_t>(experts.n_used));
-  const double total = experts.weights == ExpertWeights::softmax
-                           ? total_of(scores, largest, experts.n())
-                           : total_of(scores, largest, used);
+  std::array<float, kMostExperts> sigmoids;
+  if (is_sigmoid(experts.weights)) {
+    for (int id = 0; id < n; ++id) {
+      sigmoids[static_cast<std::size_t>(id)] =
+          static_cast<float>(1 / (1 + portable_exp(-double{scores[id]})));
+    }
+    scores = sigmoids.data();
+  }
+  std::array<float, kMostExperts> merits;
+  const float* chosen_by = scores;
+  if (!experts.choice_bias.empty() || experts.groups.choose()) {
+    std::copy_n(scores, n, merits.begin());
+    for (std::size_t id = 0; id < experts.choice_bias.size(); ++id) {
+      merits[id] += experts.choice_bias[id];
+    }
+    if (experts.groups.choose()) leave_best_groups(experts.groups, n, merits.data());
+    chosen_by = merits.data();
+  }
+  choose_best(chosen_by, n, experts.n_used, ids);
+  const int best = ids[0];
+  std::sort(ids, ids + experts.n_used);
+  if (is_sigmoid(experts.weights)) {
+    weigh_by_sigmoids(experts, scores, used, &weights_[at]);
+    return;
+  }
+  int highest = best;
+  if (chosen_by != scores) choose_best(scores, n, 1, &highest);
+  const float largest = scores[highest];
+  const double total = experts.weights == ExpertWeights::softmax ? total_of(scores, largest, n)
+                                                                 : total_of(scores, largest, used);
   for (std::size_t i = 0; i < used.size(); ++i) {
-    weights_[at + i] = static_cast<float>(portable_exp(double{scores[used[i]]} - largest) / total);
+    const auto share = static_cast<float>(portable_exp(double{scores[used[i]]} - largest) / total);
+    weights_[at + i] = share * experts.scale;
   }
 }
 

@@ -29,7 +29,7 @@ class Routing {
   void resize(int n_rows, int n_experts, int n_used);
 
   // scores (experts.n()). Of equal scores the lowest ids count; where a score is no number, neither
-  // are the weights.
+  // are the weights (of sigmoids that are not divided by their sum: that expert's).
   void choose(const Experts& experts, int row, const float* scores);
   // This thread's slots of all n_rows rows.
   void place(const Team& team, const Experts& experts, const Range& slots);

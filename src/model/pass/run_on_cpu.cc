@@ -38,7 +38,10 @@ std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine
   for (const LayerCache& cache : list.caches) {
     if (cache.is_recurrent()) continue;
     if (first == nullptr) first = &cache;
-    if (cache.n_heads == first->n_heads && cache.head_dim == first->head_dim) continue;
+    if (cache.n_heads == first->n_heads && cache.head_dim == first->head_dim &&
+        cache.values_in_keys == first->values_in_keys) {
+      continue;
+    }
     throw Error("load model", "layers", "key-value heads of one number and size in all layers",
                 fmt::format("{} of {} beside {} of {}", cache.n_heads, cache.head_dim,
                             first->n_heads, first->head_dim));
@@ -118,6 +121,8 @@ void CpuPass::measure_work() {
       for (int i = 0; i < of_experts->n_products; ++i) {
         add(of_experts->products[static_cast<std::size_t>(i)].matrices->front(), from.n_slots);
       }
+    } else if (const auto* of_heads = std::get_if<op::MultiplyHeads>(&op.what)) {
+      add(of_heads->matrices->front(), static_cast<int>(of_heads->matrices->size()));
     }
   }
   weight_bytes_ /= std::max(list_.n_layers, 1);

@@ -61,6 +61,8 @@ std::vector<Step> schedule(const PassList& list, std::span<const int> skip_layer
       next = product->products[0].matrix;
     } else if (std::holds_alternative<op::MultiplyExperts>(step->op->what)) {
       next = nullptr;  // nobody knows which matrices before the rows have chosen
+    } else if (std::holds_alternative<op::MultiplyHeads>(step->op->what)) {
+      next = nullptr;  // a head's matrix is small
     }
     step->prefetch = next;
   }
