@@ -40,6 +40,11 @@ void add_states(const Family& family, Facts& facts) {
 
 void add_shape(const ModelConfig& config, Facts& facts) {
   facts.emplace_back("family", config.architecture);
+  if (config.latent_dim > 0) {
+    facts.emplace_back("latent attention",
+                       fmt::format("heads share a key of {} and {} elements a token",
+                                   config.latent_dim, config.rotated_dim()));
+  }
   facts.emplace_back("layers",
                      fmt::format("{} of width {}; {} heads of {}, {} of keys and values; {} hidden",
                                  config.n_layers, config.dim, config.n_heads, config.head_dim,

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/float16.h"
@@ -27,7 +28,7 @@ using test_support::near;
 using test_support::same_bits;
 
 constexpr int kKeyCounts[] = {1, 3, 63, 64, 65, 128, 200, kSplitKeys, 2 * kSplitKeys + 70};
-constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272};
+constexpr int kHeadDims[] = {1, 8, 16, 20, 64, 128, 272, 576};
 
 // A window reads its own keys alone: those before it may be anything, and count as if their scores
 // were minus infinity. A soft cap bends scores before that, and a sink, where there is one, is one
@@ -267,6 +268,76 @@ TEST(Attend, CappedRowsTogetherGetTheBitsOfSingleRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(HeadDims, RowsTogether, ::testing::Values(1, 24, 64, 80, 256));
+
+// Keys whose first elements are their values: on every table the bits of values that stand beside
+// their keys (which there are as wide as keys), for rows that have all keys in place and rows of a
+// tree. Nothing is read where values would stand, and nothing written behind a value.
+TEST(Attend, ValuesInKeysHaveTheBitsOfValuesOfTheirOwn) {
+  for (const Arithmetic& arithmetic : kArithmetics) {
+    for (const auto& [dim, value_dim] :
+         {std::pair{28, 20}, std::pair{24, 24}, std::pair{33, 1}, std::pair{576, 512}}) {
+      for (const int n_keys : {1, 66, 200, kSplitKeys + 70}) {
+        const auto width = static_cast<std::size_t>(dim);
+        Cache cache(arithmetic, dim, n_keys);
+        const std::vector<float> all =
+            test_support::awkward_floats(static_cast<std::size_t>(n_keys) * width, 7);
+        for (int slot = 0; slot < n_keys; ++slot) {
+          const auto from = all.begin() + slot * dim;
+          const std::vector<float> key(from, from + dim);
+          cache.store_key(slot, key);
+          cache.store_value(slot, key);
+        }
+        const std::vector<float> queries = queries_for(dim, 2);
+        const int n_half = n_keys / 2;
+        std::vector<int> slots;
+        for (int i = n_half; i < n_keys; ++i) slots.push_back(i * 7 % n_keys);
+        const std::size_t out_size = kMostQueries * (width + 2);
+        const auto run = [&](const KernelTable& table, bool in_keys) {
+          std::vector<std::vector<float>> outs(4, std::vector<float>(out_size, 777.0F));
+          Call call = cache.call(kMostQueries);
+          call.args.n_rows = 4;
+          const auto add = [&](std::size_t r, int n, int n_in_place) {
+            call.rows.push_back({.queries = queries.data(),
+                                 .out = outs[r].data(),
+                                 .states = nullptr,
+                                 .n_keys = n,
+                                 .first_key = 0,
+                                 .n_in_place = n_in_place,
+                                 .slots = slots.data()});
+          };
+          add(0, n_keys, n_keys);
+          add(1, n_keys, n_half);
+          add(2, n_half + 1, n_half);
+          add(3, n_half + 1, n_half + 1);
+          if (in_keys) {
+            call.args.values_in_keys = value_dim;
+            call.args.values_at = 0;  // another head's, unwritten
+          }
+          call.run(table);
+          return outs;
+        };
+        for (const auto& [name, table] : tables_with(arithmetic)) {
+          const auto expected = run(arithmetic.reference(*table), false);
+          const auto outs = run(*table, true);
+          for (std::size_t r = 0; r < outs.size(); ++r) {
+            for (std::size_t q = 0; q < kMostQueries; ++q) {
+              const auto at = static_cast<std::ptrdiff_t>(q * (width + 2));
+              const auto part = [&](const std::vector<float>& out, int first, int n) {
+                return std::vector<float>(out.begin() + at + first, out.begin() + at + first + n);
+              };
+              ASSERT_TRUE(same_bits(part(outs[r], 0, value_dim), part(expected[r], 0, value_dim)))
+                  << name << " kind " << static_cast<int>(arithmetic.kv) << " dims " << dim << ", "
+                  << value_dim << " keys " << n_keys << " row " << r << " query " << q;
+              const int n_behind = dim + 2 - value_dim;
+              ASSERT_EQ(part(outs[r], value_dim, n_behind),
+                        std::vector<float>(static_cast<std::size_t>(n_behind), 777.0F));
+            }
+          }
+        }
+      }
+    }
+  }
+}
 
 // A score is off by at most delta = (dim + 2) u sum |q| |k| scale and, as a difference from the
 // highest, by u times the spread of the scores, once more for each chunk that rescales and each

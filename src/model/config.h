@@ -29,12 +29,13 @@ struct RopeConfig {
   double beta_slow = 1;
   bool whole_bounds = true;     // the bounds between them are rounded outwards to whole pairs
   double attention_factor = 1;  // yarn: turned queries and keys are multiplied by it
+  double weight_of_all = 0;     // yarn: DeepSeek's mscale_all_dim, which its family reads
   // A number for each pair that turns, or empty: each frequency is divided by its own. GGUF files
   // store llama3 scaling in this form (rope_freqs.weight), rounded to f32. longrope: those of texts
   // up to original_context.
   std::vector<float> divisors;
   std::vector<float> long_divisors;  // longrope: those of longer texts
-  float magnitude = 1;               // longrope: cosines and sines are multiplied by it
+  float magnitude = 1;               // cosines and sines are multiplied by it
   // Turned queries are multiplied by 1 + query_beta log(1 + floor(position / original_context)),
   // which has to be a whole number then. 0: they are not.
   double query_beta = 0;
@@ -53,6 +54,9 @@ struct ModelConfig {
   int head_dim = 0;    // even
   int rotary_dim = 0;  // width of a head that RoPE turns, even; 0: all
   int hidden_dim = 0;  // width of the feed-forward layer
+  // Of latent attention, whose heads share one key: a latent of so many elements, their value, too,
+  // and rotary_dim more. 0: heads have keys and values of their own.
+  int latent_dim = 0;
   // Of mixtures of experts; 0: no layer has any.
   int n_experts = 0;        // of a layer that has them
   int n_experts_used = 0;   // by each row

@@ -36,6 +36,38 @@ bool follows_from_config(std::string_view name) {
                      [name](std::string_view ending) { return name.ends_with(ending); });
 }
 
+// Rows (n_rows, k) in memory.
+class RowsInMemory : public WeightReader {
+ public:
+  RowsInMemory(std::vector<float> values, std::int64_t n_rows, std::int64_t k, WeightKind kind)
+      : values_(std::move(values)), n_rows_(n_rows), k_(k), kind_(kind) {}
+
+  WeightKind kind() const override { return kind_; }
+  std::int64_t n_rows() const override { return n_rows_; }
+  std::int64_t k() const override { return k_; }
+  void read(std::int64_t first_row, std::int64_t n_rows, WeightRows& rows) const override {
+    quantize_weights(std::span(values_).subspan(static_cast<std::size_t>(first_row * k_),
+                                                static_cast<std::size_t>(n_rows * k_)),
+                     n_rows, k_, kind_, rows);
+  }
+
+ private:
+  std::vector<float> values_;
+  std::int64_t n_rows_;
+  std::int64_t k_;
+  WeightKind kind_;
+};
+
+// (n_columns, n_rows) of (n_rows, n_columns).
+std::vector<float> turned(const std::vector<float>& rows, std::size_t n_rows,
+                          std::size_t n_columns) {
+  std::vector<float> columns(rows.size());
+  for (std::size_t i = 0; i < n_rows; ++i) {
+    for (std::size_t j = 0; j < n_columns; ++j) columns[j * n_rows + i] = rows[i * n_columns + j];
+  }
+  return columns;
+}
+
 }  // namespace
 
 const TensorView& WeightLoader::find(const std::string& name,
@@ -177,6 +209,62 @@ std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_
   return matrices;
 }
 
+std::vector<Matrix> WeightLoader::stacked_heads(const std::string& name, int n, int n_columns,
+                                                int k) {
+  const TensorView& view = tensor(name, {n, n_columns, k});
+  const WeightKind kind = kind_of_heads(native_kind(view.type));
+  advance(view.data.size());
+  std::vector<Matrix> matrices(static_cast<std::size_t>(n));
+  if (!reading_) return matrices;
+  const std::size_t n_bytes = view.data.size() / static_cast<std::size_t>(n);
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    TensorView one = view;
+    one.shape.erase(one.shape.begin());
+    one.data = view.data.subspan(i * n_bytes, n_bytes);
+    matrices[i] =
+        Matrix::pack(StoredWeights(one, kind, StoredRows{}), *options_.table, options_.n_threads);
+  }
+  source_.release(view);
+  return matrices;
+}
+
+std::vector<Matrix> WeightLoader::parts_of_heads(const std::string& name, int k,
+                                                 const HeadRows& rows) {
+  const int n_stored = rows.n * rows.n_stored;
+  std::unique_ptr<const WeightReader> stored;
+  const TensorView* view = nullptr;
+  if (options_.quantisation) {
+    QuantisedTensors tensors = find_quantised(source_, *options_.quantisation, name, n_stored, k);
+    view = tensors.codes;
+    if (view != nullptr) {
+      asked_.insert(tensors.names.begin(), tensors.names.end());
+      stored = std::make_unique<QuantisedMatrix>(std::move(tensors), WeightKind::f32, StoredRows{});
+    }
+  }
+  if (view == nullptr) {
+    view = &tensor(name + ".weight", {n_stored, k});
+    stored = std::make_unique<StoredWeights>(*view, WeightKind::f32, StoredRows{});
+  }
+  const bool is_bf16 = view->type == ElementType::bf16;
+  const WeightKind kind = kind_of_heads(is_bf16 ? WeightKind::bf16 : WeightKind::f32);
+  advance(view->data.size() * static_cast<std::size_t>(rows.n_rows) /
+          static_cast<std::size_t>(rows.n_stored));
+  std::vector<Matrix> matrices(static_cast<std::size_t>(rows.n));
+  if (!reading_) return matrices;
+  for (int i = 0; i < rows.n; ++i) {
+    WeightRows read;
+    stored->read(std::int64_t{i} * rows.n_stored + rows.first, rows.n_rows, read);
+    RowsInMemory its = rows.turned
+                           ? RowsInMemory(turned(read.f32, static_cast<std::size_t>(rows.n_rows),
+                                                 static_cast<std::size_t>(k)),
+                                          k, rows.n_rows, kind)
+                           : RowsInMemory(std::move(read.f32), rows.n_rows, k, kind);
+    matrices[static_cast<std::size_t>(i)] = Matrix::pack(its, *options_.table, options_.n_threads);
+  }
+  source_.release(*view);
+  return matrices;
+}
+
 std::vector<Matrix> WeightLoader::stacked_blocks(const std::string& name, int n, int n_stored,
                                                  int k, const StoredRows& rows) {
   if (k % Mxfp4Blocks::kBlock != 0) {
@@ -292,6 +380,19 @@ void WeightLoader::require_all_read_below(std::string_view prefix) const {
 WeightKind WeightLoader::kind_for(WeightKind native) const {
   const WeightKind kind = options_.kind.value_or(native);
   return kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
+}
+
+WeightKind WeightLoader::kind_of_heads(WeightKind native) {
+  const bool is_asked = options_.kind == WeightKind::f32 || options_.kind == WeightKind::bf16;
+  const WeightKind kind = is_asked ? *options_.kind : native;
+  if (!reading_) {
+    has_quantized_ |= InputForms::of(kind, *options_.table).quantized;
+    has_bf16_ |= kind == WeightKind::bf16;
+    return kind;
+  }
+  const WeightKind held = kind == WeightKind::bf16 && has_quantized_ ? WeightKind::f32 : kind;
+  input_forms_ |= InputForms::of(held, *options_.table);
+  return held;
 }
 
 void WeightLoader::advance(std::size_t n_bytes) {

@@ -37,6 +37,15 @@ struct WeightOptions {
 // Whether a product has a bias in the file, must have one, or must not.
 enum class Bias { never, always, if_stored };
 
+// Of a matrix of n heads, n_stored rows each, of every head the rows [first, first + n_rows).
+struct HeadRows {
+  int n = 0;
+  int n_stored = 0;
+  int first = 0;
+  int n_rows = 0;
+  bool turned = false;  // (k, n_rows) is what is wanted
+};
+
 // Throws Error naming the tensor, what was expected and what came, if a tensor is missing or has a
 // wrong shape or type. That the numbers are finite is not checked: it would cost a pass over the
 // file, and NaN shows in the first logits. Not thread-safe.
@@ -81,6 +90,12 @@ class WeightLoader {
   // the other, (n, n_stored, k), or turned ones, (n, k, n_stored), those rows of each.
   std::vector<Matrix> stacked(const std::string& name, int n, int n_stored, int k,
                               const StoredRows& rows);
+  // Of the tensor of that name, which holds a matrix (n_columns, k) for each of n heads, all of
+  // them. As stored, whatever quantised kind is asked for.
+  std::vector<Matrix> stacked_heads(const std::string& name, int n, int n_columns, int k);
+  // Of "name.weight" (rows.n * rows.n_stored, k) a matrix for each head. In f32, or bf16 where it
+  // is stored so and nothing is quantised: what is turned has lost the groups of its rows.
+  std::vector<Matrix> parts_of_heads(const std::string& name, int k, const HeadRows& rows);
   // The same of "name_blocks" (n, n_stored, k / 32, 16) and "name_scales" (n, n_stored, k / 32),
   // bytes of MXFP4 (quantised/mxfp4_blocks.h).
   std::vector<Matrix> stacked_blocks(const std::string& name, int n, int n_stored, int k,
@@ -110,6 +125,9 @@ class WeightLoader {
   const TensorView& find(const std::string& name, const std::vector<std::int64_t>& shape);
   WeightKind kind_for(WeightKind native) const;
   Matrix pack_f32(const TensorView& view, std::vector<std::int64_t> shape);
+  // Of matrices of single heads, which no --weights rounds to a quantised kind. In the first walk
+  // notes the kind.
+  WeightKind kind_of_heads(WeightKind native);
   // Packs the matrix or, of experts that stay in their file, describes it; in the first walk notes
   // its kind.
   template <typename Reader>

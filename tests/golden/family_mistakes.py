@@ -5,6 +5,7 @@ import sys
 import torch
 
 import hybrid_models
+import latent_models
 import mamba_models
 
 
@@ -257,7 +258,8 @@ def renormalised(_, weights, __):
 
 
 def n_experts_of(config):
-    return getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0)
+    return (getattr(config, "num_local_experts", None) or getattr(config, "num_experts", 0)
+            or getattr(config, "n_routed_experts", 0))
 
 
 def mistakes_of_experts(config):
@@ -474,6 +476,8 @@ WRONG = {
 
 
 def wrong_cases(config):
+    if latent_models.is_latent(config):
+        return latent_models.mistakes(config)
     cases = dict(hybrid_models.mistakes(config) if hybrid_models.is_hybrid(config) else
                  mamba_models.mistakes(config) if mamba_models.is_mamba(config) else
                  WRONG[config.model_type])

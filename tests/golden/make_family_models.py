@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
 gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
-granite_hybrid}_*: tiny
+granite_hybrid,deepseek_v2,deepseek_v3}_*: tiny
 random models of these families, with logits and greedy continuations from Hugging Face
 transformers.
 
@@ -38,6 +38,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 import hybrid_models
+import latent_models
 import mamba_models
 from family_cases import CASES
 from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, parts_together,
@@ -71,6 +72,8 @@ def limit_experts(model):
 def make_model(config, state=None):
     model = AutoModelForCausalLM.from_config(config, **eager(config), dtype=torch.float32).eval()
     limit_experts(model)
+    if latent_models.is_latent(config):
+        latent_models.finish(model)
     if state is not None:
         model.load_state_dict(state)
     return model
@@ -167,7 +170,7 @@ def make_case(options):
     n = options.get("n", 64)
     mxfp4 = options.get("mxfp4", False)
     options = {key: value for key, value in options.items()
-               if key not in ("old", "gguf", "n", "stacked", "mxfp4")}
+               if key not in ("old", "gguf", "n", "stacked", "mxfp4", "joined")}
     shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256),
              "lfm2": dict(max_position_embeddings=256, norm_eps=1e-6)}.get(
         options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
@@ -179,6 +182,7 @@ def make_case(options):
         model = make_model(config)
         with torch.no_grad():
             fill(model, generator, mxfp4)
+            latent_models.fill_buffers(model, generator)
         ids = torch.randint(3, VOCABULARY, (n,), generator=generator).tolist()
         behind = greedy(model, ids)
         if behind is not None and len(set(behind)) >= 8 - seed // 20:
@@ -267,7 +271,7 @@ def add_experts(writer, name, value, mxfp4):
             writer.add_tensor(its, numpy.ascontiguousarray(numbers.numpy()))
 
 
-def write_gguf(model, path, mxfp4=False):
+def write_gguf(model, path, mxfp4=False, joined=False):
     """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of Llama, SmolLM3,
     Granite and Ministral 3 the rows of queries and keys interleaved; GPT-2's matrices turned;
     GPT-NeoX's queries, keys and values one behind the other; of the others no rows moved."""
@@ -292,7 +296,9 @@ def write_gguf(model, path, mxfp4=False):
         "gpt_oss": ("gpt-oss", gguf.MODEL_ARCH.GPT_OSS),
         "qwen3_next": ("qwen3next", gguf.MODEL_ARCH.QWEN3NEXT),
         "qwen3_5_text": ("qwen35", gguf.MODEL_ARCH.QWEN35),
-        "qwen3_5_moe_text": ("qwen35moe", gguf.MODEL_ARCH.QWEN35MOE)}[config.model_type]
+        "qwen3_5_moe_text": ("qwen35moe", gguf.MODEL_ARCH.QWEN35MOE),
+        "deepseek_v2": ("deepseek2", gguf.MODEL_ARCH.DEEPSEEK2),
+        "deepseek_v3": ("deepseek2", gguf.MODEL_ARCH.DEEPSEEK2)}[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
@@ -319,7 +325,9 @@ def write_gguf(model, path, mxfp4=False):
     elif architecture == "granitehybrid":
         mamba_models.write_keys(writer, config)
     elif architecture not in LAYER_NORMED:
-        writer.add_head_count_kv(config.num_key_value_heads)
+        # Latent attention is one of a single key head there, but in the first files.
+        is_one = latent_models.is_latent(config) and not joined
+        writer.add_head_count_kv(1 if is_one else config.num_key_value_heads)
     if architecture == "gpt2":
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
         rope = dict(rope_type="none")
@@ -366,6 +374,8 @@ def write_gguf(model, path, mxfp4=False):
         writer.add_sliding_window(config.sliding_window or 0)
     if hybrid_models.is_hybrid(config):
         hybrid_models.write_keys(writer, config)
+    if latent_models.is_latent(config):
+        latent_models.write_keys(writer, config, joined)
     if architecture == "granite":
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -414,6 +424,9 @@ def write_gguf(model, path, mxfp4=False):
     if hybrid_models.is_hybrid(config):
         state = dict(part for name, value in state.items()
                      for part in hybrid_models.tensors_of(config, name, value))
+    if latent_models.is_latent(config):
+        state = dict(part for name, value in state.items()
+                     for part in latent_models.tensors_of(config, name, value, joined))
     for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -470,6 +483,7 @@ def main():
         loaded = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
                                                       **eager(model.config)).eval()
         limit_experts(loaded)
+        latent_models.finish(loaded)
         assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
         if options.get("mxfp4"):  # what is behind them is checked there
             write_experts_as_blocks(directory)
@@ -477,7 +491,8 @@ def main():
         (directory / "golden.json").write_text(json.dumps({"ids": ids, "greedy": behind}) + "\n")
         if options.get("gguf"):
             name = "model.gguf" if options["gguf"] is True else options["gguf"]
-            write_gguf(model, directory / name, options.get("mxfp4", False))
+            write_gguf(model, directory / name, options.get("mxfp4", False),
+                       options.get("joined", False))
 
 
 if __name__ == "__main__":

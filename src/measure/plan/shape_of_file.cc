@@ -54,6 +54,10 @@ ModelShape shape_of(const ModelConfig& config) {
 
 // The plan's formulas know attention alone.
 void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
+  if (config.latent_dim > 0) {
+    throw Error(kOperation, config.architecture, "heads with keys and values of their own",
+                "latent attention");
+  }
   if (!has_recurrent_layers) return;
   throw Error(kOperation, config.architecture, "layers that all attend", "recurrent layers");
 }

@@ -50,11 +50,30 @@ TEST(CacheGroups, EqualLayersAreOneGroup) {
   EXPECT_GE(groups[0].page_bytes(), 2u * 2 * 2 * 8 * 2 * 64);
 }
 
+// What keys hold takes no room again.
+TEST(CacheGroups, KeysThatHoldValuesHaveNoBlocksOfValues) {
+  const std::vector<LayerCache> layers = {{.n_heads = 1, .head_dim = 28},
+                                          {.n_heads = 1, .head_dim = 28, .values_in_keys = 20},
+                                          {.n_heads = 1, .head_dim = 28, .values_in_keys = 20},
+                                          {.n_heads = 1, .head_dim = 28, .values_in_keys = 16}};
+  const std::vector<CacheGroup> groups = make_cache_groups(layers, KvKind::int8);
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[1].layers, (std::vector<int>{1, 2}));
+  EXPECT_TRUE(groups[0].shape.has_values());
+  EXPECT_FALSE(groups[1].shape.has_values());
+  EXPECT_EQ(groups[0].shape.value_dim(), 28);
+  EXPECT_EQ(groups[1].shape.value_dim(), 20);
+  EXPECT_EQ(groups[1].shape.layer_bytes(), groups[0].shape.block_bytes());
+  EXPECT_EQ(groups[0].shape.layer_bytes(), 2 * groups[0].shape.block_bytes());
+}
+
 TEST(CacheGroups, RefusesLayersThatCannotBe) {
   EXPECT_THROW(make_cache_groups({}, KvKind::f32), Error);
   for (const LayerCache& layer :
        {LayerCache{.n_heads = 0, .head_dim = 8}, LayerCache{.n_heads = 1, .head_dim = 0},
-        LayerCache{.n_heads = 1, .head_dim = 8, .window = -1}}) {
+        LayerCache{.n_heads = 1, .head_dim = 8, .window = -1},
+        LayerCache{.n_heads = 1, .head_dim = 8, .values_in_keys = 9},
+        LayerCache{.n_heads = 1, .head_dim = 8, .values_in_keys = -1}}) {
     EXPECT_THROW(make_cache_groups({&layer, 1}, KvKind::f32), Error);
   }
 }

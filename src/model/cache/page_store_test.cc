@@ -14,10 +14,11 @@ namespace {
 
 using kernels::KvKind;
 
-std::vector<CacheGroup> two_groups(KvKind kind) {
+std::vector<CacheGroup> three_groups(KvKind kind) {
   const LayerCache layers[] = {{.n_heads = 2, .head_dim = 21},
                                {.n_heads = 1, .head_dim = 6, .window = 9},
-                               {.n_heads = 2, .head_dim = 21}};
+                               {.n_heads = 2, .head_dim = 21},
+                               {.n_heads = 2, .head_dim = 22, .values_in_keys = 16}};
   return make_cache_groups(layers, kind);
 }
 
@@ -95,14 +96,18 @@ class SlotBytes {
     for (std::size_t layer = 0; layer < group_->layers.size(); ++layer) {
       for (int head = 0; head < shape.n_heads; ++head) {
         std::byte* keys = begin + shape.keys_at(head);
-        std::byte* values = begin + shape.values_at(head);
+        // Of keys that hold their values, there is nothing else.
+        std::byte* values =
+            begin + (shape.has_values() ? shape.values_at(head) : shape.keys_at(head));
         const int salt = 100 * static_cast<int>(layer) + 50 * head;
         for (int dim = 0; dim < shape.head_dim; ++dim) {
           element(keys + layout.key_at(token, dim), layout.element_bytes(), salt + dim);
+          if (!shape.has_values()) continue;
           element(values + layout.value_at(token, dim), layout.element_bytes(), salt + dim + 1);
         }
         if (shape.kind != KvKind::int8) continue;
         element(keys + layout.scale_at(token), sizeof(float), salt + 3);
+        if (!shape.has_values()) continue;
         element(values + layout.scale_at(token), sizeof(float), salt + 4);
       }
       begin += shape.layer_bytes();
@@ -114,10 +119,10 @@ class SlotBytes {
 };
 
 TEST(PageStore, MovesAndCopiesSlotsOfEveryLayerAndHead) {
-  constexpr std::size_t kBytes[] = {1, 1};
+  constexpr std::size_t kBytes[] = {1, 1, 1};
   for (const auto kind : {KvKind::f32, KvKind::bf16, KvKind::int8}) {
-    const std::vector<CacheGroup> groups = two_groups(kind);
-    for (int group = 0; group < 2; ++group) {
+    const std::vector<CacheGroup> groups = three_groups(kind);
+    for (int group = 0; group < 3; ++group) {
       SCOPED_TRACE(std::string(name_of(kind)) + " group " + std::to_string(group));
       const CacheGroup& its = groups[static_cast<std::size_t>(group)];
       PageStore store(groups);

@@ -134,17 +134,17 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
-    ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma2_capped",
-                                         "gemma3_one_in_three", "smollm3_window", "olmo2_grouped",
-                                         "granite_biased", "gpt2_odd", "gpt_neox_parallel",
-                                         "gpt_neox_sequential", "phi3_crossing", "ministral3_tied",
-                                         "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
-                                         "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4",
-                                         "qwen3_next_mixed", "qwen3_5_grouped",
-                                         "qwen3_5_moe_grouped", "qwen3_5_wide",
-                                         "granite_hybrid_mixed"),
-                       ::testing::ValuesIn(test_support::runnable_tables()),
-                       ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
+    ::testing::Combine(
+        ::testing::Values("qwen2_tied", "qwen3_untied", "gemma2_capped", "gemma3_one_in_three",
+                          "smollm3_window", "olmo2_grouped", "granite_biased", "gpt2_odd",
+                          "gpt_neox_parallel", "gpt_neox_sequential", "phi3_crossing",
+                          "ministral3_tied", "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
+                          "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
+                          "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
+                          "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
+                          "deepseek_v3_plain", "deepseek_v3_stacked"),
+        ::testing::ValuesIn(test_support::runnable_tables()),
+        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
       std::string name =
           fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
@@ -215,11 +215,12 @@ TEST_P(UnknownRope, IsNamed) {
 }
 
 const std::vector<std::string> kOneOfEachWithRope = {
-    "llama_linear_tied", "qwen2_tied",        "qwen3_tied",          "gemma2_capped",
-    "gemma3_scaled",     "mistral_window",    "smollm3_fourth",      "olmo2_plain",
-    "granite_tied",      "gpt_neox_parallel", "phi3_crossing",       "ministral3_scaled",
-    "mixtral_plain",     "qwen3_moe_plain",   "olmoe_plain",         "lfm2_tied",
-    "gpt_oss_plain",     "qwen3_next_plain",  "granite_hybrid_plain"};
+    "llama_linear_tied", "qwen2_tied",        "qwen3_tied",           "gemma2_capped",
+    "gemma3_scaled",     "mistral_window",    "smollm3_fourth",       "olmo2_plain",
+    "granite_tied",      "gpt_neox_parallel", "phi3_crossing",        "ministral3_scaled",
+    "mixtral_plain",     "qwen3_moe_plain",   "olmoe_plain",          "lfm2_tied",
+    "gpt_oss_plain",     "qwen3_next_plain",  "granite_hybrid_plain", "deepseek_v2_plain",
+    "deepseek_v3_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
@@ -319,6 +320,9 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"qwen3_5_plain"},
         Change{"qwen3_5_moe_plain"},
         Change{"granite_hybrid_plain"},
+        Change{"deepseek_v2_plain"},
+        Change{"deepseek_v3_plain"},
+        Change{"deepseek_v3_plain", "expert_group_count", "expert_groud_count"},
         Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
         Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);

@@ -53,6 +53,8 @@ const std::map<std::string_view, const char*> kModels = {
     {"GraniteMoeHybridForCausalLM", "Granite 4: H (Mamba-2 and attention), and dense"},
     {"GptOssForCausalLM", "gpt-oss (20b, 120b)"},
     {"Lfm2ForCausalLM", "LFM2, LFM2.5, dense (text)"},
+    {"DeepseekV2ForCausalLM", "DeepSeek-V2, V2.5, V2-Lite"},
+    {"DeepseekV3ForCausalLM", "DeepSeek-V3, V3.1, R1; Moonlight"},
     {"GPT2LMHeadModel", "GPT-2"},
     {"GPTNeoXForCausalLM", "GPT-NeoX, Pythia"},
 };

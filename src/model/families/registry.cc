@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/config_section.h"
+#include "model/families/deepseek.h"
 #include "model/families/gemma2.h"
 #include "model/families/gemma3.h"
 #include "model/families/gpt2.h"
@@ -69,6 +70,8 @@ constexpr FamilyEntry kFamilies[] = {
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
     {"GraniteMoeHybridForCausalLM", "granitemoehybrid", "granitehybrid", read<GraniteHybrid>},
     {"GptOssForCausalLM", "gpt_oss", "gpt-oss", read<GptOss>},
+    {"DeepseekV2ForCausalLM", "deepseek_v2", "deepseek2", read<DeepSeekV2>},
+    {"DeepseekV3ForCausalLM", "deepseek_v3", nullptr, read<DeepSeekV3>},
     {"Lfm2ForCausalLM", "lfm2", "lfm2", read<Lfm2>},
     {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},
     {"GPTNeoXForCausalLM", "gpt_neox", "gptneox", read<GptNeoX>},

@@ -51,10 +51,9 @@ ModelConfig read_decoder_config(const ConfigSource& source, const DecoderDefault
   config.hidden_dim = read_hidden_dim(source, defaults, config.dim);
   config.norm_epsilon = static_cast<float>(source.required_real(keys.norm_epsilon));
   config.head_dim = read_head_dim(source, keys, config);
-  constexpr ConfigKey kValueLength = {nullptr, "attention.value_length"};
-  const int value_length = source.whole(kValueLength).value_or(config.head_dim);
+  const int value_length = source.whole(keys.value_dim).value_or(config.head_dim);
   if (value_length != config.head_dim) {
-    source.fail(kValueLength, fmt::format("key_length, {}", config.head_dim),
+    source.fail(keys.value_dim, fmt::format("key_length, {}", config.head_dim),
                 fmt::format("{}", value_length));
   }
   config.tied_head = source.has_tied_head(defaults.tied_head);

@@ -99,6 +99,7 @@ struct DecoderKeys {
   ConfigKey n_heads = {"num_attention_heads", "attention.head_count"};
   ConfigKey n_kv_heads = {"num_key_value_heads", "attention.head_count_kv"};
   ConfigKey head_dim = {"head_dim", "attention.key_length"};
+  ConfigKey value_dim = {nullptr, "attention.value_length"};  // the same, where a file says it
   ConfigKey hidden_dim = {"intermediate_size", "feed_forward_length"};
   ConfigKey norm_epsilon = {"rms_norm_eps", "attention.layer_norm_rms_epsilon"};
 };

@@ -11,6 +11,11 @@
 namespace outrider {
 namespace {
 
+void require_count(const ConfigSource& source, const ConfigKey& key, int n_experts) {
+  if (n_experts >= 1 && n_experts <= kMostExperts) return;
+  source.fail(key, fmt::format("1 to {}", kMostExperts), fmt::format("{}", n_experts));
+}
+
 // As transformers calls it: num_experts in files of the hub, num_local_experts in its own.
 int read_n_experts(const ConfigSource& source) {
   constexpr ConfigKey kOld = {"num_experts", nullptr};
@@ -20,11 +25,24 @@ int read_n_experts(const ConfigSource& source) {
   if (old && *old != n_experts) {
     source.fail(kOld, fmt::format("num_local_experts, {}", n_experts), fmt::format("{}", *old));
   }
-  if (n_experts < 1 || n_experts > kMostExperts) {
-    source.fail(old ? kOld : kNew, fmt::format("1 to {}", kMostExperts),
-                fmt::format("{}", n_experts));
-  }
+  require_count(source, old ? kOld : kNew, n_experts);
   return n_experts;
+}
+
+// Behind the number of experts: how many of them a row uses, and how wide they are.
+void read_sizes(const ConfigSource& source, const ConfigKey& width, ModelConfig& config) {
+  constexpr ConfigKey kUsed = {"num_experts_per_tok", "expert_used_count"};
+  constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
+  config.n_experts_used = source.required_whole(kUsed);
+  config.expert_dim = source.whole(width).value_or(config.hidden_dim);
+  config.n_expert_layers = config.n_layers;
+  if (config.n_experts_used < 1 || config.n_experts_used > config.n_experts) {
+    source.fail(kUsed, fmt::format("1 to {}, the number of experts", config.n_experts),
+                fmt::format("{}", config.n_experts_used));
+  }
+  if (config.expert_dim < 1 || config.expert_dim > kMostWidth) {
+    source.fail(width, fmt::format("1 to {}", kMostWidth), fmt::format("{}", config.expert_dim));
+  }
 }
 
 // Every matrix under its own name, "experts.N.w1" or "ffn_gate.N".
@@ -42,24 +60,20 @@ std::vector<Matrix> load_each(LayerLoader& from, const ExpertNames& names, const
 }  // namespace
 
 void read_experts(const ConfigSource& source, const ConfigKey& width, ModelConfig& config) {
-  constexpr ConfigKey kUsed = {"num_experts_per_tok", "expert_used_count"};
   constexpr ConfigKey kScores = {nullptr, "expert_gating_func"};
   constexpr int kSoftmax = 1;
-  constexpr int kMostWidth = 1 << 22;  // as hidden_dim's
   config.n_experts = read_n_experts(source);
-  config.n_experts_used = source.required_whole(kUsed);
-  config.expert_dim = source.whole(width).value_or(config.hidden_dim);
-  config.n_expert_layers = config.n_layers;
-  if (config.n_experts_used < 1 || config.n_experts_used > config.n_experts) {
-    source.fail(kUsed, fmt::format("1 to {}, the number of experts", config.n_experts),
-                fmt::format("{}", config.n_experts_used));
-  }
-  if (config.expert_dim < 1 || config.expert_dim > kMostWidth) {
-    source.fail(width, fmt::format("1 to {}", kMostWidth), fmt::format("{}", config.expert_dim));
-  }
+  read_sizes(source, width, config);
   if (const int scores = source.whole(kScores).value_or(kSoftmax); scores != kSoftmax) {
     source.fail(kScores, fmt::format("{} (softmax)", kSoftmax), fmt::format("{}", scores));
   }
+}
+
+void read_experts_of(const ConfigSource& source, const ConfigKey& n_experts, const ConfigKey& width,
+                     ModelConfig& config) {
+  config.n_experts = source.required_whole(n_experts);
+  require_count(source, n_experts, config.n_experts);
+  read_sizes(source, width, config);
 }
 
 ExpertWeights read_expert_weights(const ConfigSource& source, bool otherwise) {

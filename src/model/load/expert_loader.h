@@ -15,6 +15,11 @@ namespace outrider {
 // weights by no softmax.
 void read_experts(const ConfigSource& source, const ConfigKey& width, ModelConfig& config);
 
+// The same of a family that has its own name for the number of experts, and that says itself how
+// scores become weights.
+void read_experts_of(const ConfigSource& source, const ConfigKey& n_experts, const ConfigKey& width,
+                     ModelConfig& config);
+
 // Whether the weights of a row's experts add up to 1; `otherwise` where the file does not say.
 ExpertWeights read_expert_weights(const ConfigSource& source, bool otherwise);
 

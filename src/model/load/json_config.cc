@@ -183,6 +183,7 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
     const double weight = scaling.real_or("mscale", 0);
     const double weight_of_all = scaling.real_or("mscale_all_dim", 0);
     const bool both = weight != 0 && weight_of_all != 0;
+    rope.weight_of_all = weight_of_all;
     rope.attention_factor =
         scaling.real_or("attention_factor",
                         both ? from_factor(weight) / from_factor(weight_of_all) : from_factor(1));

@@ -52,6 +52,13 @@ class LayerLoader {
                                      const StoredRows& rows = {}) {
     return loader_.stacked_blocks(full(name), n, n_stored, k, rows);
   }
+  // One matrix for each head, as WeightLoader has them.
+  std::vector<Matrix> stacked_heads(const TensorName& name, int n, int n_columns, int k) {
+    return loader_.stacked_heads(full(name) + ".weight", n, n_columns, k);
+  }
+  std::vector<Matrix> parts_of_heads(const TensorName& name, int k, const HeadRows& rows) {
+    return loader_.parts_of_heads(full(name), k, rows);
+  }
   // n vectors in one tensor, as WeightLoader::stacked_vectors.
   std::vector<float> stacked_vectors(const TensorName& name, const char* ending, int n,
                                      int n_stored, const StoredRows& rows = {}) const {

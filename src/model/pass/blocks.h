@@ -317,8 +317,8 @@ template <typename Use>
 void for_each_norm(const DecoderLayer& layer, const Use& use) {
   for (const Norm* norm :
        {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
-        &layer.latent.query_norm, &layer.latent.latent_norm, &layer.delta.norm,
-        &layer.mamba.norm, &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
+        &layer.latent.query_norm, &layer.latent.latent_norm, &layer.delta.norm, &layer.mamba.norm,
+        &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
     if (!norm->empty()) use(*norm);
   }
 }

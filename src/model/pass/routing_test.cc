@@ -87,9 +87,108 @@ TEST(Routing, WeighsByOneOfTwoSoftmaxes) {
   }
 }
 
+float sigmoid(float x) { return static_cast<float>(1 / (1 + portable_exp(-double{x}))); }
+
+// Of one row.
+std::vector<int> ids_of(const Experts& experts, const std::vector<float>& scores) {
+  Routing routing;
+  routing.resize(1, experts.n(), experts.n_used);
+  routing.choose(experts, 0, scores.data());
+  place(routing, experts, 1, 1);
+  return experts_of_rows(routing, experts, 1)[0];
+}
+
+std::vector<float> weights_of(const Experts& experts, const std::vector<float>& scores) {
+  Routing routing;
+  routing.resize(1, experts.n(), experts.n_used);
+  routing.choose(experts, 0, scores.data());
+  std::vector<float> weights;
+  for (int place = 0; place < experts.n_used; ++place) {
+    weights.push_back(routing.weight_of(experts, 0, place));
+  }
+  return weights;
+}
+
+TEST(Routing, WeighsBySigmoidsAndTheirScale) {
+  const std::vector<float> scores = {0.5F, 2, -1, 1.25F};
+  const float second = sigmoid(2);
+  const float fourth = sigmoid(1.25F);
+  Experts experts = experts_of(4, 2, ExpertWeights::sigmoid);
+  EXPECT_EQ(weights_of(experts, scores), (std::vector<float>{second, fourth}));
+  experts.scale = 2.5F;
+  EXPECT_EQ(weights_of(experts, scores), (std::vector<float>{second * 2.5F, fourth * 2.5F}));
+  experts.weights = ExpertWeights::sigmoid_used;
+  const double sum = double{second} + double{fourth};
+  EXPECT_EQ(weights_of(experts, scores),
+            (std::vector<float>{static_cast<float>(second / sum) * 2.5F,
+                                static_cast<float>(fourth / sum) * 2.5F}));
+  // Of a softmax, too.
+  experts.weights = ExpertWeights::softmax_used;
+  const std::vector<float> scaled = weights_of(experts, scores);
+  experts.scale = 1;
+  const std::vector<float> plain = weights_of(experts, scores);
+  EXPECT_EQ(scaled, (std::vector<float>{plain[0] * 2.5F, plain[1] * 2.5F}));
+}
+
+// The bias chooses, and weighs nothing; what it is added to are the sigmoids.
+TEST(Routing, ABiasOfTheChoiceChoosesAlone) {
+  const std::vector<float> scores = {0.5F, 2, -1, 1.25F};
+  Experts experts = experts_of(4, 2, ExpertWeights::sigmoid);
+  experts.choice_bias = {0, -0.5F, 0.75F, 0};
+  // Sigmoids 0.622, 0.881, 0.269, 0.777.
+  EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{2, 3}));
+  EXPECT_EQ(weights_of(experts, scores), (std::vector<float>{sigmoid(-1), sigmoid(1.25F)}));
+  // Equal sums: the lowest ids.
+  experts.choice_bias = {1, 1, 1, 1};
+  EXPECT_EQ(ids_of(experts, {3, 3, 3, 3}), (std::vector<int>{0, 1}));
+  // Scores that are the same number to a sigmoid in f32 are equal.
+  experts.choice_bias.clear();
+  EXPECT_EQ(ids_of(experts, {40, 41, 42, 43}), (std::vector<int>{0, 1}));
+}
+
+TEST(Routing, UsesExpertsOfTheBestGroupsAlone) {
+  using Worth = ExpertGroups::Worth;
+  Experts experts = experts_of(6, 2, ExpertWeights::softmax);
+  experts.groups = {.n = 3, .n_used = 1, .worth = Worth::best};
+  // The best of groups: 5, 4, 4.5; the two best together: 5.5, 8, 5.
+  const std::vector<float> scores = {5, 0.5F, 4, 4, 4.5F, 0.5F};
+  EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{0, 1}));
+  experts.groups.worth = Worth::best_two;
+  EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{2, 3}));
+  experts.groups.n_used = 2;
+  EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{0, 2}));
+  experts.groups.n_used = 3;
+  EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{0, 4}));
+  // Of equal groups the first ones, of a softmax the weights over all experts, whoever is left out.
+  experts.groups.n_used = 1;
+  EXPECT_EQ(ids_of(experts, {1, 2, 2, 1, 1, 2}), (std::vector<int>{0, 1}));
+  experts.choice_bias = {0, 0, 0, 0, 9, 9};
+  EXPECT_EQ(ids_of(experts, scores), (std::vector<int>{4, 5}));
+  double all = 0;
+  for (const float score : scores) all += portable_exp(double{score} - 5);
+  EXPECT_EQ(weights_of(experts, scores)[0], static_cast<float>(portable_exp(-0.5) / all));
+}
+
+// Groups that the choice leaves out are not entered, however low the others' scores are.
+TEST(Routing, GroupsOfLowScoresAreLeftOut) {
+  Experts experts = experts_of(8, 3, ExpertWeights::sigmoid_used);
+  experts.groups = {.n = 4, .n_used = 2, .worth = ExpertGroups::Worth::best_two};
+  experts.choice_bias = std::vector<float>(8, -3);
+  const float least = -std::numeric_limits<float>::max();
+  EXPECT_EQ(ids_of(experts, {1, least, 0, 0, 1, least, 2, 2}), (std::vector<int>{2, 6, 7}));
+}
+
 // Scores that are none choose some experts all the same, and show in the weights.
 TEST(Routing, LetsNoNumbersShow) {
   const float none = std::numeric_limits<float>::quiet_NaN();
+  Experts grouped = experts_of(4, 2, ExpertWeights::sigmoid_used);
+  grouped.groups = {.n = 2, .n_used = 1, .worth = ExpertGroups::Worth::best_two};
+  grouped.choice_bias = {0, 0, 0, 0};
+  for (const std::vector<float>& scores :
+       {std::vector<float>{none, 1, 2, 3}, std::vector<float>{2, 3, 1, none}}) {
+    EXPECT_TRUE(std::isnan(weights_of(grouped, scores)[0]));
+    EXPECT_EQ(ids_of(grouped, scores).size(), 2U);
+  }
   const Experts experts = experts_of(4, 2, ExpertWeights::softmax_used);
   for (const std::vector<float>& scores :
        {std::vector<float>{none, none, none, none}, std::vector<float>{none, 1, 2, 3},

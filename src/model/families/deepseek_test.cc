@@ -1,0 +1,151 @@
+// What is particular to the files of DeepSeek-V2 and V3: widths of latents and heads, routing, what
+// is kept and how, and which variants are refused.
+#include "model/families/deepseek.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/families/registry.h"
+#include "model/load_model.h"
+#include "outrider/error.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::golden_directory;
+using testing::GoldenModel;
+using testing::json_of;
+using testing::Rows;
+
+// The error of reading the configuration with keys set, and those of null taken out.
+std::string refusal(const char* name, const json& changes) {
+  const testing::TemporaryDirectory directory;
+  json config = json_of(golden_directory(name) / "config.json");
+  for (const auto& [key, value] : changes.items()) {
+    config.erase(key);
+    if (!value.is_null()) config[key] = value;
+  }
+  std::ofstream(directory.path() / "config.json") << config.dump();
+  try {
+    (void)read_family(directory.path());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Rows logits_with(const GoldenModel& golden, const json& changes) {
+  const testing::TemporaryDirectory directory;
+  fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
+  json config = json_of(golden.directory / "config.json");
+  config.update(changes);
+  std::ofstream(directory.path() / "config.json") << config.dump();
+  const auto model = testing::load_f32(directory.path());
+  const auto sequence = model->open({});
+  return testing::run_block(*model, *sequence, golden.ids);
+}
+
+TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
+  for (const char* file : {"", "model.gguf"}) {
+    const ModelConfig v2 =
+        testing::load_f32(golden_directory("deepseek_v2_plain") / file)->config();
+    EXPECT_EQ(v2.latent_dim, 20);
+    EXPECT_EQ(v2.rotated_dim(), 8);
+    EXPECT_EQ(v2.head_dim, 20);
+    EXPECT_EQ(v2.n_kv_heads, 1);
+    EXPECT_EQ(v2.n_experts, 6);
+    EXPECT_EQ(v2.n_expert_layers, 2);
+    const ModelConfig v3 =
+        testing::load_f32(golden_directory("deepseek_v3_plain") / file)->config();
+    EXPECT_EQ(v3.latent_dim, 20);
+    EXPECT_EQ(v3.head_dim, 20);
+    EXPECT_EQ(v3.n_experts, 12);
+    EXPECT_EQ(v3.rope.magnitude, 1);
+  }
+  const ModelConfig stacked = read_config_json(golden_directory("deepseek_v3_stacked"));
+  const double log_factor = std::log(4.0);
+  EXPECT_NEAR(stacked.rope.magnitude, (0.1 * log_factor + 1) / (0.04 * log_factor + 1), 1e-6);
+}
+
+// A token keeps its latent and one turned part: 28 elements, which lie in rows of 32.
+TEST(DeepSeekCache, KeepsNothingForHeads) {
+  const auto model = testing::load_f32(golden_directory("deepseek_v3_plain"));
+  EXPECT_EQ(model->footprint().kv_bytes_per_token, 3 * 32 * 4);
+}
+
+// The halves of kv_b_proj are f32 in a model of integers, whatever --weights says.
+TEST(DeepSeekWeights, KeepWhatIsTurnedInFloats) {
+  for (const auto kind : {WeightKind::int8, WeightKind::int4}) {
+    const auto model = load_model(golden_directory("deepseek_v3_plain"), {.weights = kind});
+    std::int64_t n_f32 = 0;
+    for (const Footprint::Share& share : model->footprint().shares) {
+      if (std::string(share.kind) == "f32") n_f32 += share.n_weights;
+    }
+    // Three layers' halves, (12 + 12) * 20 of each of four heads; two routers.
+    EXPECT_EQ(n_f32, 3 * 4 * 24 * 20 + 2 * 12 * 32);
+  }
+}
+
+TEST(DeepSeekConfig, MeansWhatItSays) {
+  const GoldenModel golden("deepseek_v3_plain");
+  const Rows right = logits_with(golden, json::object());
+  for (const json& change : {json{{"topk_group", 4}}, json{{"norm_topk_prob", false}},
+                             json{{"routed_scaling_factor", 1.0}}}) {
+    EXPECT_FALSE(testing::same_bits(right.back(), logits_with(golden, change).back())) << change;
+  }
+  // Greedy choice looks at no groups.
+  const GoldenModel greedy("deepseek_v2_plain");
+  testing::expect_same_bits(logits_with(greedy, json::object()), 0,
+                            logits_with(greedy, {{"n_group", 3}, {"topk_group", 1}}));
+}
+
+TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
+  EXPECT_EQ(refusal("deepseek_v3_plain", json::object()), "");
+  for (const auto& [name, key, value] :
+       {std::tuple{"deepseek_v3_plain", "scoring_func", json("softmax")},
+        std::tuple{"deepseek_v3_plain", "topk_method", json("greedy")},
+        std::tuple{"deepseek_v3_plain", "rope_interleave", json(false)},
+        std::tuple{"deepseek_v3_plain", "attention_bias", json(true)},
+        std::tuple{"deepseek_v3_plain", "moe_layer_freq", json(2)},
+        std::tuple{"deepseek_v3_plain", "n_group", json(5)},
+        std::tuple{"deepseek_v3_plain", "n_group", json(12)},
+        std::tuple{"deepseek_v3_plain", "topk_group", json(5)},
+        std::tuple{"deepseek_v3_plain", "topk_group", json(0)},
+        std::tuple{"deepseek_v3_plain", "num_experts_per_tok", json(7)},
+        std::tuple{"deepseek_v3_plain", "n_routed_experts", json(0)},
+        std::tuple{"deepseek_v3_plain", "n_shared_experts", json(-1)},
+        std::tuple{"deepseek_v3_plain", "first_k_dense_replace", json(-1)},
+        std::tuple{"deepseek_v3_plain", "kv_lora_rank", json(0)},
+        std::tuple{"deepseek_v3_plain", "kv_lora_rank", json()},
+        std::tuple{"deepseek_v3_plain", "q_lora_rank", json(-1)},
+        std::tuple{"deepseek_v3_plain", "qk_rope_head_dim", json()},
+        std::tuple{"deepseek_v3_plain", "qk_nope_head_dim", json(0)},
+        std::tuple{"deepseek_v3_plain", "v_head_dim", json(5000)},
+        std::tuple{"deepseek_v3_plain", "num_key_value_heads", json(2)},
+        std::tuple{"deepseek_v3_plain", "index_topk", json(2048)},
+        std::tuple{"deepseek_v2_plain", "scoring_func", json("sigmoid")},
+        std::tuple{"deepseek_v2_plain", "topk_method", json("noaux_tc")},
+        std::tuple{"deepseek_v2_plain", "norm_topk_prob", json(true)},
+        std::tuple{"deepseek_v2_plain", "mlp_bias", json(true)},
+        std::tuple{"deepseek_v2_grouped", "n_group", json(3)}}) {
+    const std::string error = refusal(name, {{key, value}});
+    const bool is_of_choice = std::string(key) == "num_experts_per_tok";
+    EXPECT_NE(error.find(is_of_choice ? "topk_group" : key), std::string::npos)
+        << name << ", " << key << ": " << error;
+  }
+}
+
+}  // namespace
+}  // namespace outrider
