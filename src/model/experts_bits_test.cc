@@ -125,8 +125,8 @@ const std::vector<Case> kCases = {
     // Latent attention; groups, sigmoids, a bias of the choice, shared experts.
     {"deepseek_v2_f32", WeightKind::f32, {}, "deepseek_v2_grouped", 97, 8, 3},
     {"deepseek_v2_int8", WeightKind::int8, {}, "deepseek_v2_grouped", 97, 8, 3},
-    {"deepseek_v3_f32", WeightKind::f32, {}, "deepseek_v3_plain", 97, 12, 3},
-    {"deepseek_v3_bf16", WeightKind::bf16, {}, "deepseek_v3_plain", 97, 12, 3},
+    {"deepseek_v3_f32", WeightKind::f32, {}, "deepseek_v3_plain", 97, 8, 3},
+    {"deepseek_v3_bf16", WeightKind::bf16, {}, "deepseek_v3_plain", 97, 8, 3},
     {"deepseek_v3_int4", WeightKind::int4, {}, "deepseek_v3_stacked", 97, 9, 4},
     // Mapped: two matrices of a size at a time; six of twenty-one; four of twenty-four.
     {"f32_mapped", WeightKind::f32, {}, nullptr, kVocabulary, 7, 3, 71'000},

@@ -547,16 +547,15 @@ CASES |= {
         layer_types=["mamba", "attention", "mamba"], tie_word_embeddings=True,
         embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.6,
         logits_scaling=0.5),
-    # As DeepSeek-V2-Lite but for the scaling of its context, in the spelling of its file; the GGUF
-    # file as the first ones, with both halves of kv_b_proj in one tensor.
+    # As DeepSeek-V2-Lite but for the scaling of its context, in the spelling of its file.
     "deepseek_v2_plain": dict(
         model_type="deepseek_v2", hidden_size=32, intermediate_size=44, moe_intermediate_size=12,
-        num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=None,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=None,
         kv_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10,
         n_routed_experts=6, num_experts_per_tok=3, n_shared_experts=2, first_k_dense_replace=1,
         routed_scaling_factor=1.0, topk_method="greedy", n_group=1, topk_group=1,
         tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=1e4),
-        gguf=True, joined=True,
+        gguf=True,
         old=dict(rope_theta=1e4, rope_scaling=None, aux_loss_alpha=0.001, seq_aux=True, ep_size=1,
                  moe_layer_freq=1, scoring_func="softmax", pretraining_tp=1)),
     # As DeepSeek-V2: queries by way of a narrower product, experts of the best groups.
@@ -567,22 +566,23 @@ CASES |= {
         n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=0,
         routed_scaling_factor=4.0, topk_method="group_limited_greedy", n_group=4, topk_group=2,
         tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e4)),
-    # With YaRN, as all of V2: scores by the square of mscale. Tensors as transformers 5 holds them.
+    # With YaRN, as all of V2: scores by the square of mscale. Tensors as transformers 5 holds them;
+    # the GGUF file as the first ones, with both halves of kv_b_proj in one tensor.
     "deepseek_v2_yarn": dict(
         model_type="deepseek_v2", hidden_size=32, intermediate_size=36, moe_intermediate_size=14,
-        num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=None,
+        num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=12,
         kv_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
         n_routed_experts=5, num_experts_per_tok=2, n_shared_experts=2, first_k_dense_replace=1,
         routed_scaling_factor=1.0, topk_method="greedy", tie_word_embeddings=False, stacked=True,
-        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=8.0, beta_fast=4.0,
-                             beta_slow=1.0, mscale=0.707, mscale_all_dim=0.707,
-                             original_max_position_embeddings=32)),
+        gguf=True, joined=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, mscale=0.5,
+                             mscale_all_dim=0.5, original_max_position_embeddings=64)),
     # As DeepSeek-V3, in the spelling of its file.
     "deepseek_v3_plain": dict(
         model_type="deepseek_v3", hidden_size=32, intermediate_size=40, moe_intermediate_size=12,
-        num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=16,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=16,
         kv_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=12,
-        n_routed_experts=12, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1,
         routed_scaling_factor=2.5, n_group=4, topk_group=2, norm_topk_prob=True,
         tie_word_embeddings=False,
         rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, beta_fast=32.0,

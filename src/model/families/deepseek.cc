@@ -108,6 +108,7 @@ float read_score_scale(const ConfigSource& source, ModelConfig& config) {
     source.fail(source.is_gguf() ? kWeight : ConfigKey{"mscale_all_dim", nullptr}, "0 to 100",
                 fmt::format("{}", weight));
   }
+  weight = double{static_cast<float>(weight)};  // GGUF's, times 10, is off by its last bits
   double factor = 1;
   if (rope.scaling == RopeConfig::Scaling::yarn) {
     if (!source.is_gguf()) rope.magnitude = static_cast<float>(rope.attention_factor);

@@ -66,12 +66,12 @@ TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
     EXPECT_EQ(v2.head_dim, 20);
     EXPECT_EQ(v2.n_kv_heads, 1);
     EXPECT_EQ(v2.n_experts, 6);
-    EXPECT_EQ(v2.n_expert_layers, 2);
+    EXPECT_EQ(v2.n_expert_layers, 1);
     const ModelConfig v3 =
         testing::load_f32(golden_directory("deepseek_v3_plain") / file)->config();
     EXPECT_EQ(v3.latent_dim, 20);
     EXPECT_EQ(v3.head_dim, 20);
-    EXPECT_EQ(v3.n_experts, 12);
+    EXPECT_EQ(v3.n_experts, 8);
     EXPECT_EQ(v3.rope.magnitude, 1);
   }
   const ModelConfig stacked = read_config_json(golden_directory("deepseek_v3_stacked"));
@@ -82,7 +82,7 @@ TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
 // A token keeps its latent and one turned part: 28 elements, which lie in rows of 32.
 TEST(DeepSeekCache, KeepsNothingForHeads) {
   const auto model = testing::load_f32(golden_directory("deepseek_v3_plain"));
-  EXPECT_EQ(model->footprint().kv_bytes_per_token, 3 * 32 * 4);
+  EXPECT_EQ(model->footprint().kv_bytes_per_token, 2 * 32 * 4);
 }
 
 // The halves of kv_b_proj are f32 in a model of integers, whatever --weights says.
@@ -93,8 +93,8 @@ TEST(DeepSeekWeights, KeepWhatIsTurnedInFloats) {
     for (const Footprint::Share& share : model->footprint().shares) {
       if (std::string(share.kind) == "f32") n_f32 += share.n_weights;
     }
-    // Three layers' halves, (12 + 12) * 20 of each of four heads; two routers.
-    EXPECT_EQ(n_f32, 3 * 4 * 24 * 20 + 2 * 12 * 32);
+    // Two layers' halves, (12 + 12) * 20 of each of four heads; a router.
+    EXPECT_EQ(n_f32, 2 * 4 * 24 * 20 + 8 * 32);
   }
 }
 
@@ -120,7 +120,7 @@ TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"deepseek_v3_plain", "attention_bias", json(true)},
         std::tuple{"deepseek_v3_plain", "moe_layer_freq", json(2)},
         std::tuple{"deepseek_v3_plain", "n_group", json(5)},
-        std::tuple{"deepseek_v3_plain", "n_group", json(12)},
+        std::tuple{"deepseek_v3_plain", "n_group", json(8)},
         std::tuple{"deepseek_v3_plain", "topk_group", json(5)},
         std::tuple{"deepseek_v3_plain", "topk_group", json(0)},
         std::tuple{"deepseek_v3_plain", "num_experts_per_tok", json(7)},
