@@ -161,7 +161,7 @@ TEST(MatricesOfHeads, AreHeldAsTheyAreStored) {
     ASSERT_EQ(loaded.size(), 2U);
     EXPECT_EQ(loaded[1].kind(), held);
     EXPECT_EQ(loader.has_quantized(), held == WeightKind::int8);
-    if (held == WeightKind::f32) EXPECT_EQ(weights_of(loaded[1]), second);
+    if (held == WeightKind::f32) { EXPECT_EQ(weights_of(loaded[1]), second); }
     const std::vector<float> products = weights_of(loaded[1]);
     for (std::size_t i = 0; i < second.size(); ++i) EXPECT_NEAR(products[i], second[i], 1e-4);
   }
