@@ -78,7 +78,8 @@ std::vector<float> weights_of(const Matrix& matrix) {
 std::vector<float> rows_of_two_heads() {
   std::vector<float> rows;
   for (int row = 0; row < 6; ++row) {
-    for (int column = 0; column < 4; ++column) rows.push_back(static_cast<float>(10 * row + column));
+    for (int column = 0; column < 4; ++column)
+      rows.push_back(static_cast<float>(10 * row + column));
   }
   return rows;
 }
@@ -156,12 +157,14 @@ TEST(MatricesOfHeads, AreHeldAsTheyAreStored) {
                                     std::pair{std::optional(WeightKind::f32), WeightKind::f32}}) {
     const WeightOptions options = options_of(asked);
     WeightLoader loader(tensors, options);
-    const std::vector<Matrix> loaded = loader.run(
-        [&](WeightLoader& walk) { return walk.stacked_heads("k_b.weight", 2, 3, 32); });
+    const std::vector<Matrix> loaded =
+        loader.run([&](WeightLoader& walk) { return walk.stacked_heads("k_b.weight", 2, 3, 32); });
     ASSERT_EQ(loaded.size(), 2U);
     EXPECT_EQ(loaded[1].kind(), held);
     EXPECT_EQ(loader.has_quantized(), held == WeightKind::int8);
-    if (held == WeightKind::f32) { EXPECT_EQ(weights_of(loaded[1]), second); }
+    if (held == WeightKind::f32) {
+      EXPECT_EQ(weights_of(loaded[1]), second);
+    }
     const std::vector<float> products = weights_of(loaded[1]);
     for (std::size_t i = 0; i < second.size(); ++i) EXPECT_NEAR(products[i], second[i], 1e-4);
   }
