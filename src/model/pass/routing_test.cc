@@ -103,6 +103,7 @@ std::vector<float> weights_of(const Experts& experts, const std::vector<float>& 
   routing.resize(1, experts.n(), experts.n_used);
   routing.choose(experts, 0, scores.data());
   std::vector<float> weights;
+  weights.reserve(static_cast<std::size_t>(experts.n_used));
   for (int place = 0; place < experts.n_used; ++place) {
     weights.push_back(routing.weight_of(experts, 0, place));
   }
