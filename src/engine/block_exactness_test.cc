@@ -66,6 +66,12 @@ const std::vector<BlockWorld> kWorlds = {
      12,
      {R"({"num_experts_per_tok": 1})", R"({"norm_topk_prob": false})"}},
     {"Sinks", "gpt_oss_plain", 24, {R"({"sliding_window": 19})", R"({"swiglu_limit": 2})"}},
+    // With another context before scaling, RoPE turns otherwise.
+    {"Latent",
+     "deepseek_v3_plain",
+     12,
+     {R"({"routed_scaling_factor": 1})", R"({"topk_group": 4})",
+      R"({"rope_scaling": {"original_max_position_embeddings": 16}})"}},
     {"Mamba", "granite_hybrid_plain", 62, {R"({"time_step_limit": [0, 0.2]})"}},
 };
 
@@ -222,7 +228,8 @@ TEST_P(BlockExactness, NoticesTheBlockChanged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, BlockRuleExactness,
-                         ::testing::Values("ShortConvolution", "DeltaNet", "Experts", "Sinks"),
+                         ::testing::Values("ShortConvolution", "DeltaNet", "Experts", "Sinks",
+                                           "Latent", "Mamba"),
                          [](const auto& info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(, BlockExactness, ::testing::ValuesIn(kWorlds),
                          [](const auto& info) { return std::string(info.param.block); });

@@ -3,6 +3,8 @@
 // sequence.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <span>
 #include <string>
@@ -107,12 +109,19 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
 }
 
 // Recurrent layers as well: inputs of pending nodes and states take pages that are there, and
-// states of nodes the room of earlier passes.
-class RecurrentModel : public ::testing::TestWithParam<const char*> {};
+// states of nodes the room of earlier passes. And latents, whose chunks become values in room that
+// is there.
+class FurtherModel : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(RecurrentModel, AllocatesNothing) {
+TEST_P(FurtherModel, AllocatesNothing) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
-  const auto model = load_model(testing::golden_directory(GetParam()), {.n_threads = 1});
+  const testing::TemporaryDirectory directory;
+  std::filesystem::copy(testing::golden_directory(GetParam()), directory.path(),
+                        std::filesystem::copy_options::recursive);
+  nlohmann::json config = testing::json_of(directory.path() / "config.json");
+  config["max_position_embeddings"] = 1024;
+  std::ofstream(directory.path() / "config.json") << config.dump();
+  const auto model = load_model(directory.path(), {.n_threads = 1});
   ForwardOutput output;
   const TokenId tokens[] = {5, 6, 7, 8};
   const int parents[] = {-1, -1, 1, 2};
@@ -134,8 +143,9 @@ TEST_P(RecurrentModel, AllocatesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RecurrentModel,
-                         ::testing::Values("lfm2_long", "qwen3_5_long", "granite_hybrid_long"),
+INSTANTIATE_TEST_SUITE_P(, FurtherModel,
+                         ::testing::Values("lfm2_long", "qwen3_5_long", "granite_hybrid_long",
+                                           "deepseek_v3_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Splits of a context that two threads share: the prompt's passes, too wide to share them, have

@@ -118,21 +118,33 @@ TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
       kVocabulary);
 }
 
-// A sink joins behind the last split, whoever took which (three heads of gpt-oss; the first layer
-// has no window).
-TEST_P(SplitAttention, SinksJoinOnceWhoeverSharesSplits) {
+// Of a golden model, with a context of several splits.
+void expect_bits_of_one_thread(const char* golden) {
+  const auto& [table, weights, kv] = SplitAttention::GetParam();
   const testing::TemporaryDirectory directory;
-  std::filesystem::copy(testing::golden_directory("gpt_oss_listed"), directory.path(),
+  std::filesystem::copy(testing::golden_directory(golden), directory.path(),
                         std::filesystem::copy_options::recursive);
   nlohmann::json config = testing::json_of(directory.path() / "config.json");
   config["max_position_embeddings"] = 4096;
   std::ofstream(directory.path() / "config.json") << config.dump();
   expect_bits_of_one_thread(
-      [&](int n_threads) {
-        const auto& [table, weights, kv] = GetParam();
-        return testing::load_on(directory.path(), *table.table, weights, kv, n_threads);
+      [&, kernels = table.table, held = weights, cache = kv](int n_threads) {
+        return testing::load_on(directory.path(), *kernels, held, cache, n_threads);
       },
       config["vocab_size"]);
+}
+
+// A sink joins behind the last split, whoever took which (three heads of gpt-oss; the first layer
+// has no window).
+TEST_P(SplitAttention, SinksJoinOnceWhoeverSharesSplits) {
+  expect_bits_of_one_thread("gpt_oss_listed");
+}
+
+// What is summed up is narrower than a query: four heads, which attend together, and ten, which do
+// so in two parts.
+TEST_P(SplitAttention, LatentsAreSummedUpByWhomever) {
+  expect_bits_of_one_thread("deepseek_v3_plain");
+  expect_bits_of_one_thread("deepseek_v3_stacked");
 }
 
 INSTANTIATE_TEST_SUITE_P(

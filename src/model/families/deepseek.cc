@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@ constexpr float kLatentEpsilon = 1e-6F;
 // Far above any model's, within which no width overflows.
 constexpr int kMostWidth = 1 << 12;
 constexpr int kMostQueryRank = 1 << 20;  // as dim's
+constexpr int kMostSharedWidth = 1 << 24;
 
 constexpr ConfigKey kRopeDim = {"qk_rope_head_dim", "rope.dimension_count"};
 constexpr ConfigKey kLatentDim = {"kv_lora_rank", "attention.kv_lora_rank"};
@@ -143,7 +145,7 @@ void read_groups(const ConfigSource& source, const ConfigKey& n, const ConfigKey
 void read_routing_of_gguf(const ConfigSource& source, DeepSeekConfig& config) {
   constexpr ConfigKey kScores = {nullptr, "expert_gating_func"};
   constexpr ConfigKey kSumToOne = {nullptr, "expert_weights_norm"};
-  constexpr int kSoftmax = 1;  // as files of V2 do not say
+  constexpr int kSoftmax = 1;  // where a file does not say, as those of V2
   constexpr int kSigmoid = 2;
   const int scores = source.whole(kScores).value_or(kSoftmax);
   if (scores != kSoftmax && scores != kSigmoid) {
@@ -154,10 +156,19 @@ void read_routing_of_gguf(const ConfigSource& source, DeepSeekConfig& config) {
     config.weights = sums_to_one ? ExpertWeights::sigmoid_used : ExpertWeights::sigmoid;
     config.groups.worth = ExpertGroups::Worth::best_two;
   } else if (sums_to_one) {
-    source.fail(kSumToOne, "false where scores are a softmax", "true");
+    source.fail(kSumToOne,
+                "false where scores are a softmax (expert_gating_func is 1 or not there)", "true");
   }
-  read_groups(source, {nullptr, "expert_group_count"}, {nullptr, "expert_group_used_count"}, 1, 1,
-              config);
+  constexpr ConfigKey kGroups = {nullptr, "expert_group_count"};
+  read_groups(source, kGroups, {nullptr, "expert_group_used_count"}, 1, 1, config);
+  // DeepSeek-V2 (160 experts) and V3 (256) have eight groups; V2-Lite and Moonlight (64) have none.
+  constexpr int kLeastGrouped = 160;
+  if (!source.has(kGroups) && config.decoder.n_experts >= kLeastGrouped) {
+    config.decoder.warnings.push_back(fmt::format(
+        "{}: no deepseek2.expert_group_count: experts are chosen among all {}, as llama.cpp does "
+        "with such a file; the published models of this size choose groups first",
+        source.description(), config.decoder.n_experts));
+  }
 }
 
 void read_text(const ConfigSource& source, const char* name, const char* right) {
@@ -206,7 +217,7 @@ void read_own_experts(const ConfigSource& source, bool is_v3, DeepSeekConfig& co
   ModelConfig& decoder = config.decoder;
   read_experts_of(source, kExperts, kWidth, decoder);
   config.n_dense = source.whole(kDense).value_or(is_v3 ? 3 : 0);
-  require_range(source, kDense, config.n_dense, 0, 1 << 12);
+  require_range(source, kDense, config.n_dense, 0, kMostWidth);
   if (const int every = source.whole(kEvery).value_or(1); every != 1) {
     source.fail(kEvery, "1", fmt::format("{}", every));
   }
@@ -215,10 +226,15 @@ void read_own_experts(const ConfigSource& source, bool is_v3, DeepSeekConfig& co
   config.expert_scale = is_gguf && scale == 0 ? 1 : static_cast<float>(scale);  // as llama.cpp
   const int n_shared = source.whole(kShared).value_or(is_gguf ? 0 : (is_v3 ? 1 : 2));
   require_range(source, kShared, n_shared, 0, kMostExperts);
-  config.shared_dim =
-      source.whole(kSharedWidth).value_or(std::min(decoder.expert_dim, 1 << 20) * n_shared);
-  require_range(source, kSharedWidth.gguf != nullptr && is_gguf ? kSharedWidth : kShared,
-                config.shared_dim, 0, 1 << 24);
+  const std::optional<int> shared_width = source.whole(kSharedWidth);
+  const std::int64_t shared_dim =
+      shared_width ? *shared_width : std::int64_t{decoder.expert_dim} * n_shared;
+  if (shared_dim < 0 || shared_dim > kMostSharedWidth) {
+    source.fail(shared_width ? kSharedWidth : kShared,
+                fmt::format("experts of together 0 to {} elements", kMostSharedWidth),
+                fmt::format("{}", shared_dim));
+  }
+  config.shared_dim = static_cast<int>(shared_dim);
   is_gguf ? read_routing_of_gguf(source, config) : read_routing(source, is_v3, config);
   decoder.n_expert_layers = decoder.n_layers - std::min(config.n_dense, decoder.n_layers);
   if (decoder.n_expert_layers == 0) {
@@ -330,7 +346,10 @@ Experts DeepSeek::load_own_experts(LayerLoader& from) const {
                    {.block = "mlp.", .gate = "gate_proj", .up = "up_proj", .down = "down_proj"});
   experts.groups = own_.groups;
   experts.scale = own_.expert_scale;
-  if (from.is_gguf() ? from.has(kBias, "") : own_.has_choice_bias) {
+  // Beside a softmax it would be added to probabilities, which no published file does: there it is
+  // a weight that nobody reads, which is refused.
+  const bool is_softmax = own_.weights == ExpertWeights::softmax;
+  if (!is_softmax && (from.is_gguf() ? from.has(kBias, "") : own_.has_choice_bias)) {
     experts.choice_bias = from.plain_vector(kBias, config().n_experts);
   }
   return experts;

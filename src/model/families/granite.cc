@@ -5,8 +5,19 @@
 namespace outrider {
 namespace {
 
+// What the converter leaves in GGUF files of dense Granite 4, which it makes of a hybrid's
+// configuration: the shape of Mamba-2 layers that there are not (their tensors would be refused),
+// and the MLP's width under a second name.
+void note_leftovers_of_hybrids(const ConfigSource& source) {
+  for (const char* name : {"ssm.conv_kernel", "ssm.state_size", "ssm.group_count", "ssm.inner_size",
+                           "ssm.time_step_rank", "expert_shared_feed_forward_length"}) {
+    (void)source.whole({nullptr, name});
+  }
+}
+
 ModelConfig read_granite(const ConfigSource& source) {
   ModelConfig config = read_decoder_config(source, {.architecture = "granite"});
+  if (source.is_gguf()) note_leftovers_of_hybrids(source);
   config.attention_bias = source.has_bias("attention_bias", "blk.0.attn_q.bias");
   config.mlp_bias = source.has_bias("mlp_bias", "blk.0.ffn_gate.bias");
   return config;
@@ -21,6 +32,10 @@ float read_multiplier(const ConfigSource& source, const ConfigKey& key, float ot
 
 }  // namespace
 
+bool granite_gguf_has_rope(const ConfigSource& source) {
+  return source.flag({nullptr, "rope.scaling.finetuned"}).value_or(true);
+}
+
 GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const ModelConfig& config) {
   return {
       .embedding = read_multiplier(source, {"embedding_multiplier", "embedding_scale"}, 1),
@@ -33,13 +48,20 @@ GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const Mo
 }
 
 Granite::Granite(const ConfigSource& source)
-    : Family(read_granite(source)), multipliers_(read_granite_multipliers(source, config())) {}
+    : Family(read_granite(source)),
+      has_rope_(!source.is_gguf() || granite_gguf_has_rope(source)),
+      multipliers_(read_granite_multipliers(source, config())) {}
+
+std::vector<RopeTable> Granite::ropes() const {
+  return has_rope_ ? Family::ropes() : std::vector<RopeTable>{};
+}
 
 DecoderLayer Granite::load_layer(LayerLoader& from, int) const {
   // The converter to GGUF permutes query and key rows as a Llama's.
   DecoderLayer loaded = load_llama_layer(from, config(), {.interleaved = from.is_gguf()});
   const auto of_rope = static_cast<float>(config().rope.attention_factor);
   loaded.attention.scale = multipliers_.scores * of_rope * of_rope;
+  if (!has_rope_) loaded.attention.rope = kNoRope;
   return loaded;
 }
 

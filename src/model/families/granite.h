@@ -3,6 +3,8 @@
 #ifndef OUTRIDER_MODEL_FAMILIES_GRANITE_H_
 #define OUTRIDER_MODEL_FAMILIES_GRANITE_H_
 
+#include <vector>
+
 #include "model/families/llama.h"
 
 namespace outrider {
@@ -16,15 +18,20 @@ struct GraniteMultipliers {
 // Throws Error on numbers out of bounds. config: of the same source.
 GraniteMultipliers read_granite_multipliers(const ConfigSource& source, const ModelConfig& config);
 
+// GGUF files of Granite say whether there is RoPE under the name of another switch.
+bool granite_gguf_has_rope(const ConfigSource& source);
+
 class Granite final : public Family {
  public:
   explicit Granite(const ConfigSource& source);
   float embedding_scale() const override { return multipliers_.embedding; }
   LogitForm logit_form() const override { return {.scale = 1 / multipliers_.logits}; }
+  std::vector<RopeTable> ropes() const override;
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  private:
+  bool has_rope_;
   GraniteMultipliers multipliers_;
 };
 

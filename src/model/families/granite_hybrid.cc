@@ -36,11 +36,9 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers) {
   return types ? *std::move(types) : std::vector<bool>(static_cast<std::size_t>(n_layers), false);
 }
 
-// GGUF has the switch under this name.
 bool read_has_rope(const ConfigSource& source) {
   constexpr ConfigKey kKind = {"position_embedding_type", nullptr};
-  constexpr ConfigKey kFinetuned = {nullptr, "rope.scaling.finetuned"};
-  if (source.is_gguf()) return source.flag(kFinetuned).value_or(true);
+  if (source.is_gguf()) return granite_gguf_has_rope(source);
   const std::string kind = source.text(kKind).value_or("nope");
   if (kind != "rope" && kind != "nope") source.fail(kKind, "rope or nope", kind);
   return kind == "rope";

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -12,8 +13,11 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "io/gguf.h"
+#include "io/gguf_writer.h"
+#include "io/map_gguf.h"
 #include "model/families/registry.h"
 #include "outrider/error.h"
 #include "tests/support/golden_models.h"
@@ -174,6 +178,53 @@ TEST(GraniteHybridWeights, GroupsOfGgufAreRefused) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("ssm.group_count"), std::string::npos) << error.what();
   }
+}
+
+// The golden's file with further entries of whole numbers, and of one flag.
+std::unique_ptr<LanguageModel> granite_with(const std::vector<const char*>& numbers,
+                                            const char* flag, bool value) {
+  const auto source = map_gguf(golden_directory("granite_tied") / "model.gguf");
+  std::vector<std::string> made;
+  for (const char* key : numbers) made.push_back(gguf_entry(key, 4));
+  if (flag != nullptr) {
+    constexpr char kFlag = 7;  // GGUF's type of booleans
+    std::string entry = gguf_entry(flag, 0);
+    entry.resize(entry.size() - sizeof(std::uint32_t));
+    entry[entry.size() - sizeof(std::uint32_t)] = kFlag;
+    made.push_back(entry + static_cast<char>(value));
+  }
+  std::vector<GgufEntry> entries(source->entries().begin(), source->entries().end());
+  for (const std::string& entry : made) entries.push_back(std::as_bytes(std::span(entry)));
+  std::vector<GgufTensor> tensors;
+  for (const TensorView& view : source->tensors()) {
+    tensors.push_back({view.name, view.type, view.shape});
+  }
+  const testing::TemporaryDirectory directory;
+  GgufWriter writer(directory.path() / "model.gguf", entries, tensors, 32);
+  for (const TensorView& view : source->tensors()) writer.write(view.data);
+  writer.commit();
+  return testing::load_f32(directory.path() / "model.gguf");
+}
+
+// Files of dense Granite 4 keep the shape of Mamba-2 layers, and say by a flag whether RoPE turns.
+TEST(GraniteOfHybrids, IsReadFromGguf) {
+  const testing::GoldenModel golden("granite_tied");
+  const auto logits = [&](LanguageModel& model) {
+    const auto sequence = model.open({});
+    return testing::run_block(model, *sequence, golden.ids);
+  };
+  const auto plain = granite_with({}, nullptr, false);
+  const testing::Rows expected = logits(*plain);
+  const std::vector<const char*> leftovers = {
+      "granite.ssm.conv_kernel",    "granite.ssm.state_size",
+      "granite.ssm.group_count",    "granite.ssm.inner_size",
+      "granite.ssm.time_step_rank", "granite.expert_shared_feed_forward_length"};
+  testing::expect_same_bits(
+      expected, 0, logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", true)));
+  const testing::Rows still =
+      logits(*granite_with(leftovers, "granite.rope.scaling.finetuned", false));
+  EXPECT_TRUE(testing::same_bits(expected[0], still[0]));  // position 0 does not turn
+  EXPECT_FALSE(testing::same_bits(expected[20], still[20]));
 }
 
 }  // namespace

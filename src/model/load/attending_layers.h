@@ -22,7 +22,8 @@ std::optional<std::vector<bool>> read_attends_by_type(const ConfigSource& source
                                                       const LayerTypes& types, int n_layers);
 
 // (n_layers), by GGUF's heads of keys and values of each layer: 0 where it does not attend. All of
-// them where the file has one number. Throws Error on another number of numbers.
+// them where the file says nothing. Throws Error on another number of numbers, and on one that is
+// no list.
 std::vector<bool> read_attends_by_heads(const ConfigSource& source, int n_layers);
 
 // The one number of heads that those layers have. Throws Error on different ones.

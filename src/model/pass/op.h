@@ -366,9 +366,10 @@ void for_each_access(const Op& op, const Use& use) {
       return Sharing::heads;
     }
     Sharing read_of(const op::Recur::MambaInputs& layer) const {
-      write(layer.query, Sharing::groups);
-      read(layer.key, Sharing::groups);
-      read(layer.value, Sharing::groups);
+      // Biases are added to what it reads.
+      for (const Rows* rows : {&layer.query, &layer.key, &layer.value}) {
+        write(*rows, Sharing::groups);
+      }
       return Sharing::groups;
     }
     Sharing read_of(const op::Recur::Mamba& layer) const {

@@ -1,7 +1,7 @@
-// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4) have the
-// bits of plain ones, whatever drafts, whatever shape a draft has, and in whatever batch; so have
-// texts that such a model drafts for another, and texts that gave up their memory and were run
-// again.
+// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4), experts
+// or latent attention have the bits of plain ones, whatever drafts and whatever shape a draft has.
+// Of recurrent targets also in whatever batch; so have texts that such a model drafts for another,
+// and texts that gave up their memory and were run again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/config.h"
 #include "outrider/batch.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
@@ -64,14 +65,15 @@ GenerateResult generate(const std::shared_ptr<const Model>& target,
 // A model, and what its weights are held as.
 using Target = std::tuple<const char*, const char*>;
 
-class RecurrentDrafts : public ::testing::TestWithParam<Target> {};
+class FamilyDrafts : public ::testing::TestWithParam<Target> {};
 
-TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
+TEST_P(FamilyDrafts, HaveTheBitsOfPlainTexts) {
   const auto& [name, weights] = GetParam();
   const testing::GoldenModel golden(name);
-  testing::TinyShape shape;  // as wide as all of these targets
-  shape.vocabulary_size = 97;
-  shape.dim = 24;
+  const ModelConfig config = read_config_json(golden.directory);
+  testing::TinyShape shape;  // as wide as the target
+  shape.vocabulary_size = config.vocabulary_size;
+  shape.dim = config.dim;
   shape.n_heads = 3;
   shape.n_kv_heads = 1;
   shape.head_dim = 8;
@@ -86,7 +88,7 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
       {"suffix", ""},
       {"suffix", "chain:length=5"},
       {"ngram", "chain:length=4"},
-      {"layerskip:layers=3", "chain:length=3"},
+      {fmt::format("layerskip:layers={}", config.n_layers - 1), "chain:length=3"},
       {"layerskip:skip=1", "widths:3,2,1"},
       {"lookahead", ""},
       {"recycling", ""},
@@ -122,16 +124,16 @@ TEST_P(RecurrentDrafts, HaveTheBitsOfPlainTexts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RecurrentDrafts,
-                         ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_next_plain",
-                                                              "qwen3_5_plain", "qwen3_5_moe_plain",
-                                                              "granite_hybrid_plain",
-                                                              "granite_hybrid_moe"),
-                                            ::testing::Values("f32", "bf16", "int8", "int4")),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}", std::get<0>(info.param),
-                                              std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, FamilyDrafts,
+    ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_next_plain", "qwen3_5_plain",
+                                         "qwen3_5_moe_plain", "granite_hybrid_plain",
+                                         "granite_hybrid_moe", "qwen3_moe_plain", "gpt_oss_plain",
+                                         "deepseek_v2_plain", "deepseek_v3_plain"),
+                       ::testing::Values("f32", "bf16", "int8", "int4")),
+    [](const auto& info) {
+      return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param));
+    });
 
 class RecurrentModel : public ::testing::TestWithParam<const char*> {};
 
