@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "kernels/keys_to_values.h"
 #include "kernels/kv_layout.h"
 #include "kernels/layout.h"
 #include "kernels/table.h"
@@ -237,8 +238,8 @@ class AssembledChunk {
   int n_same_ = 0;
 };
 
-// The values of a chunk whose keys hold them: the keys' first dims, turned into a block of values,
-// so that sums are those of values that stand in the cache, bit by bit. What turning costs is
+// The values of a chunk whose keys hold them: the keys' first dims, transposed into a block of
+// values, so that sums are those of values that stand in the cache, bit by bit. What that costs is
 // shared by all walks that read the chunk.
 class ValuesOfKeys {
  public:
@@ -247,10 +248,10 @@ class ValuesOfKeys {
       : layout_(layout), values_(static_cast<std::byte*>(room)), n_dims_(n_dims) {}
 
   // Of the chunk's first n tokens. stays: the same keys next time, if it is the same place.
-  const std::byte* turn(const std::byte* keys, int n, bool stays) {
+  const std::byte* transposed(const std::byte* keys, int n, bool stays) {
     std::byte* const values = values_ + layout_.block_bytes();
     const int n_done = keys == of_ ? n_done_ : 0;
-    if (n > n_done) layout_.copy_keys_to_values(keys, values, n_dims_, n_done, n);
+    if (n > n_done) copy_keys_to_values(layout_, keys, values, n_dims_, n_done, n);
     of_ = stays ? keys : nullptr;
     n_done_ = n > n_done ? n : n_done;
     return values;
@@ -333,7 +334,7 @@ class Attention {
   }
   bool has_values() const { return args_.values_in_keys == 0; }
   const std::byte* values_in_place(int chunk, int n) {
-    return has_values() ? values(chunk) : values_of_keys_.turn(keys(chunk), n, true);
+    return has_values() ? values(chunk) : values_of_keys_.transposed(keys(chunk), n, true);
   }
 
   void own_step(int r, int chunk) {
@@ -347,8 +348,9 @@ class Attention {
     assembled_.assemble(
         chunk, n_in_place, n, row.slots + (first + n_in_place - row.n_in_place),
         [&](int from) { return keys(from); }, [&](int from) { return values(from); }, has_values());
-    const std::byte* const own =
-        has_values() ? assembled_.values() : values_of_keys_.turn(assembled_.keys(), n, false);
+    const std::byte* const own = has_values()
+                                     ? assembled_.values()
+                                     : values_of_keys_.transposed(assembled_.keys(), n, false);
     step(r, 1, n, assembled_.keys(), own, chunk);
   }
 

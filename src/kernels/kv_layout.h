@@ -113,34 +113,7 @@ struct KvLayout {
     copy_scale(from, from_token, to, to_token);
   }
 
-  // The first n_dims dims of the keys of tokens [begin, end), into a block of values.
-  void copy_keys_to_values(const std::byte* keys, std::byte* values, int n_dims, int begin,
-                           int end) const {
-    switch (kind) {
-      case KvKind::f32:
-        return turn<4>(keys, values, n_dims, begin, end);
-      case KvKind::bf16:
-        return turn<2>(keys, values, n_dims, begin, end);
-      case KvKind::int8:
-        turn<1>(keys, values, n_dims, begin, end);
-        __builtin_memcpy(values + scale_at(begin), keys + scale_at(begin),
-                         static_cast<std::size_t>(end - begin) * sizeof(float));
-    }
-  }
-
  private:
-  // Dims go sixteen at a time: a cache line of values, whose tokens share the lines of keys.
-  template <std::size_t kBytes>
-  void turn(const std::byte* keys, std::byte* values, int n_dims, int begin, int end) const {
-    for (int first = 0; first < n_dims; first += kLanes) {
-      const int past = n_dims - first < kLanes ? n_dims : first + kLanes;
-      for (int token = begin; token < end; ++token) {
-        for (int dim = first; dim < past; ++dim) {
-          __builtin_memcpy(values + value_at(token, dim), keys + key_at(token, dim), kBytes);
-        }
-      }
-    }
-  }
   // Tokens that fill cells, where dims fill lanes.
   constexpr int n_without_padding(int n) const {
     return head_dim % kLanes == 0 ? n / cell() * cell() : 0;

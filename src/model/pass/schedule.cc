@@ -59,10 +59,9 @@ std::vector<Step> schedule(const PassList& list, std::span<const int> skip_layer
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (const auto* product = std::get_if<op::Multiply>(&step->op->what)) {
       next = product->products[0].matrix;
-    } else if (std::holds_alternative<op::MultiplyExperts>(step->op->what)) {
-      next = nullptr;  // nobody knows which matrices before the rows have chosen
-    } else if (std::holds_alternative<op::MultiplyHeads>(step->op->what)) {
-      next = nullptr;  // a head's matrix is small
+    } else if (std::holds_alternative<op::MultiplyExperts>(step->op->what) ||
+               std::holds_alternative<op::MultiplyHeads>(step->op->what)) {
+      next = nullptr;  // which experts nobody knows before the rows have chosen; heads' are small
     }
     step->prefetch = next;
   }
