@@ -11,6 +11,7 @@
 #include "io/gguf.h"
 #include "model/config.h"
 #include "model/families/registry.h"
+#include "model/heads/mtp_modules.h"
 #include "model/load/expert_loader.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
@@ -134,11 +135,8 @@ Facts model_facts(const fs::path& path, const TensorSource& tensors) {
   if (config->n_layers > 1) {
     drafters += fmt::format(", layerskip:layers=N (1 to {})", config->n_layers - 1);
   }
-  const auto of_modules =
-      std::count_if(tensors.tensors().begin(), tensors.tensors().end(),
-                    [](const TensorView& view) { return view.name.ends_with(".eh_proj.weight"); });
-  if (of_modules > 0 && fs::is_directory(path)) {
-    drafters += fmt::format(", mtp ({} modules)", of_modules);
+  if (const int n = count_mtp_modules(tensors); n > 0) {
+    drafters += fmt::format(", mtp ({} module{})", n, n == 1 ? "" : "s");
   }
   facts.emplace_back("drafters without files", drafters);
   return facts;

@@ -12,14 +12,11 @@
 #include "base/machine_memory.h"
 #include "base/mapped_file.h"
 #include "io/gguf.h"
-#include "io/safetensors.h"
 #include "model/cache/page_pool.h"
-#include "model/config_section.h"
 #include "model/decoder_model.h"
-#include "model/families/registry.h"
 #include "model/load/decoder_weights.h"
+#include "model/load/open_model.h"
 #include "model/load/other_models.h"
-#include "model/load/text_part.h"
 #include "model/pass/expert_memory.h"
 #include "outrider/error.h"
 #include "tensor/kernels_in_use.h"
@@ -29,31 +26,6 @@ namespace {
 
 // No machine has more; beyond it a number is a slip of the keyboard, and threads cost memory.
 constexpr int kMostThreads = 1024;
-
-struct OpenedModel {
-  std::unique_ptr<const Family> family;
-  std::unique_ptr<TensorSource> source;
-  NamingScheme names;
-  std::optional<Quantisation> quantisation = {};
-};
-
-OpenedModel open_model(const std::filesystem::path& given) {
-  require_model(given);
-  const std::filesystem::path path = without_hub_cache(given);
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
-    std::unique_ptr<const Family> family = read_family(path);
-    std::unique_ptr<TensorSource> source = open_safetensors_directory(path);
-    const std::filesystem::path file = path / "config.json";
-    const nlohmann::json config = parse_config(file);
-    const std::optional<nlohmann::json> text = text_config_of(config, file);
-    if (text) source = open_text_part(std::move(source));
-    return {std::move(family), std::move(source), NamingScheme::hugging_face,
-            read_quantisation(text ? *text : config, file)};
-  }
-  std::unique_ptr<GgufFile> file = open_gguf(path);
-  std::unique_ptr<const Family> family = read_family(*file);
-  return {std::move(family), std::move(file), NamingScheme::gguf};
-}
 
 }  // namespace
 

@@ -215,7 +215,7 @@ TEST_F(HeadDrafters, MedusaRefusesWhatDoesNotFit) {
 }
 
 TEST_F(HeadDrafters, ModulesDraftAsTheGoldenProgram) {
-  for (const int n_modules : {2, 3}) {
+  for (const int n_modules : {1, 2, 3}) {
     SCOPED_TRACE(n_modules);
     fs::remove_all(target_path());
     testing::write_hugging_face(testing::golden_target(), target_path());

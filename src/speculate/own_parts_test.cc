@@ -10,6 +10,7 @@
 
 #include "outrider/error.h"
 #include "tests/support/golden_drafts.h"
+#include "tests/support/golden_modules.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
 
@@ -77,6 +78,18 @@ TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
   std::getline(std::ifstream(directory_.path() / "config.json"), config, '\0');
   write("without/config.json", config);
   EXPECT_THAT(own_parts(place("without")), ElementsAre("suffix"));
+}
+
+// Published modules, in both forms of file.
+TEST_F(OwnParts, ModulesOfPublishedModelsAreFound) {
+  for (const std::string& name : testing::golden_modules()) {
+    const testing::GoldenModule golden(name);
+    golden.write_directory(place(name));
+    EXPECT_THAT(own_parts(place(name)), ElementsAre("suffix", "mtp"));
+    EXPECT_THAT(own_parts(golden.gguf()), ElementsAre("suffix", "mtp"));
+    EXPECT_THAT(own_parts(testing::golden_directory(golden.base) / "model.gguf"),
+                ElementsAre("suffix"));
+  }
 }
 
 TEST_F(OwnParts, PathsAreWrittenAsSpecsReadThem) {

@@ -44,7 +44,7 @@ class Draft:
 
 
 def chained(tokens, states, layer, read, logits_of, give=lambda state: state):
-    """Heads that run on their own states: EAGLE and EAGLE-3.
+    """Heads that run on their own states: EAGLE, EAGLE-3, a single module.
 
     states: of the places of the text but the last. read(state, token): what the layer's attention
     reads and what its residual stream begins as. give(state): what the next row reads of what the
@@ -181,6 +181,21 @@ def mtp(model, n_modules, tokens):
     return Draft(tokens[-1], n_modules, logits_at).as_json()
 
 
+def single_module(model, tokens):
+    """It runs on from what its own norm gives, as from the target's states."""
+    join = parameter("0.eh_proj.weight", DIM, 2 * DIM)
+    enorm, hnorm, norm = (parameter(f"0.{name}.weight", DIM)
+                          for name in ("enorm", "hnorm", "shared_head.norm"))
+    layer = Layer("0.")
+
+    def read(state, token):
+        x = join @ torch.cat([rms(model.embedding[token], enorm), rms(state, hnorm)])
+        return rms(x, layer.before), x
+
+    return chained(tokens, model.states(tokens)[-1], layer, read, lambda state: model.head @ state,
+                   lambda state: rms(state, norm))
+
+
 def main():
     model = Model()
 
@@ -203,7 +218,8 @@ def main():
             for name, form in EAGLE3_FORMS.items()},
         "medusa": {"own": of_texts(lambda tokens: medusa(model, 3, True, tokens)),
                    "shared": of_texts(lambda tokens: medusa(model, 3, False, tokens))},
-        "mtp": {str(n): of_texts(lambda tokens, n=n: mtp(model, n, tokens)) for n in (2, 3)},
+        "mtp": {"1": of_texts(lambda tokens: single_module(model, tokens))} |
+               {str(n): of_texts(lambda tokens, n=n: mtp(model, n, tokens)) for n in (2, 3)},
     }
     path = pathlib.Path(__file__).resolve().parent / "drafts.json"
     path.write_text(json.dumps(golden) + "\n")

@@ -109,6 +109,7 @@ class DrafterFiles {
                        fmt::arg("medusa", (directory_.path() / "medusa").string()),
                        fmt::arg("dflash", (directory_.path() / "dflash").string()),
                        fmt::arg("dspark", (directory_.path() / "dspark").string()),
+                       fmt::arg("module", (directory_.path() / "module").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()),
                        fmt::arg("store", (directory_.path() / "store").string()));
   }
@@ -119,6 +120,8 @@ class DrafterFiles {
   DrafterFiles() {
     write_tiny_pair(directory_.path());
     const TinyShape shape = make_tiny_pair().target.shape;
+    write_hugging_face(make_tiny_pair().target, directory_.path() / "module");
+    write_mtp_modules(shape, 1, directory_.path() / "module");
     write_mtp_modules(shape, 3, target());
     write_eagle_head(shape, directory_.path() / "eagle");
     std::vector<TokenId> two_thirds;

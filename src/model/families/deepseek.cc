@@ -10,6 +10,7 @@
 
 #include "base/elementary.h"
 #include "model/load/expert_loader.h"
+#include "model/load/modules_behind.h"
 
 namespace outrider {
 namespace {
@@ -260,6 +261,7 @@ DeepSeekConfig read_deepseek(const ConfigSource& source, bool is_v3) {
   (void)source.required_whole(kRopeDim);
   DeepSeekConfig config;
   config.decoder = read_decoder_config(source, {.architecture = "deepseek", .keys = keys});
+  config.decoder.n_layers -= read_n_modules_behind(source);
   const int n_kv_heads = config.decoder.n_kv_heads;
   if (n_kv_heads != config.decoder.n_heads && !(source.is_gguf() && n_kv_heads == 1)) {
     source.fail(keys.n_kv_heads, fmt::format("all heads, {}", config.decoder.n_heads),

@@ -3,6 +3,9 @@
 #ifndef OUTRIDER_MODEL_FAMILIES_DEEPSEEK_H_
 #define OUTRIDER_MODEL_FAMILIES_DEEPSEEK_H_
 
+#include <optional>
+#include <utility>
+
 #include "model/families/family.h"
 #include "model/load/config_source.h"
 
@@ -26,6 +29,7 @@ struct DeepSeekConfig {
 class DeepSeek : public Family {
  public:
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
+  std::optional<ModuleNames> module_names() const override { return ModuleNames{}; }
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  protected:

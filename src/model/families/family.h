@@ -3,6 +3,7 @@
 #ifndef OUTRIDER_MODEL_FAMILIES_FAMILY_H_
 #define OUTRIDER_MODEL_FAMILIES_FAMILY_H_
 
+#include <optional>
 #include <vector>
 
 #include "model/cache/cache_group.h"
@@ -23,6 +24,19 @@ struct DecoderNames {
   TensorName layers = {"model.layers.", "blk."};  // what stands before a layer's number
   // Of Hugging Face's names, which some checkpoints leave out throughout; or null.
   const char* optional_prefix = nullptr;
+};
+
+// What a family calls the parts of a multi-token prediction module beside its layer
+// (heads/mtp_modules.h), without ".weight". Modules stand as layers behind the last, numbered on,
+// and their parts among a layer's tensors; so they do in all GGUF files.
+struct ModuleNames {
+  TensorName embedding_norm = {"enorm", "nextn.enorm"};
+  TensorName state_norm = {"hnorm", "nextn.hnorm"};
+  TensorName join = {"eh_proj", "nextn.eh_proj"};
+  TensorName head_norm = {"shared_head.norm", "nextn.shared_head_norm"};
+  // Of directories that have one module, apart from the layers: what its parts begin with. Its
+  // layer stands behind that, as "layers.0.". Null: as above.
+  const char* apart = nullptr;
 };
 
 // The recurrent layers of a model, and what each of them keeps.
@@ -54,6 +68,13 @@ class Family {
   }
   // Layer `layer`, whose tensors `from` finds under its prefix.
   virtual DecoderLayer load_layer(LayerLoader& from, int layer) const = 0;
+  // Of a family whose published checkpoints carry modules: what these are called, and the layer of
+  // one of them, whose tensors `from` finds under its prefix. compose() has its ops. Default: no
+  // such names; the last layer's form.
+  virtual std::optional<ModuleNames> module_names() const { return std::nullopt; }
+  virtual DecoderLayer load_module_layer(LayerLoader& from) const {
+    return load_layer(from, config_.n_layers - 1);
+  }
   // The ops of one layer.
   virtual void compose(PassBuilder& pass, const DecoderLayer& layer) const = 0;
 

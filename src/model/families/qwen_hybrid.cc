@@ -13,24 +13,13 @@
 #include "model/families/llama.h"
 #include "model/families/qwen3_moe.h"
 #include "model/load/attending_layers.h"
+#include "model/load/modules_behind.h"
 #include "outrider/error.h"
 
 namespace outrider {
 namespace {
 
 constexpr ConfigKey kInterval = {"full_attention_interval", "full_attention_interval"};
-
-// GGUF's layers behind the decoder's: multi-token prediction modules.
-int n_modules_of(const ConfigSource& source) {
-  constexpr ConfigKey kModules = {nullptr, "nextn_predict_layers"};
-  constexpr ConfigKey kLayers = {nullptr, "block_count"};
-  const int n_modules = source.whole(kModules).value_or(0);
-  const int n_layers = source.whole(kLayers).value_or(1);
-  if (n_modules < 0 || n_modules >= n_layers) {
-    source.fail(kModules, fmt::format("0 to {}", n_layers - 1), fmt::format("{}", n_modules));
-  }
-  return n_modules;
-}
 
 std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_modules) {
   constexpr ConfigKey kRecurrent = {nullptr, "attention.recurrent_layers"};
@@ -126,7 +115,7 @@ ModelConfig read_hybrid(const ConfigSource& source, const QwenHybridForm& form) 
                                    .rope = {.share = "partial_rotary_factor",
                                             .default_share = 0.25,
                                             .has_sections = form.has_rope_sections}});
-  config.n_layers -= n_modules_of(source);
+  config.n_layers -= read_n_modules_behind(source);
   if (form.has_experts) read_experts(source, kExpertWidth, config);
   return config;
 }
@@ -146,14 +135,14 @@ QwenHybrid::QwenHybrid(const ConfigSource& source, const QwenHybridForm& form)
         if (form.has_experts && form.has_mlp_width) {
           note_expert_layers(read_layers_with_experts(source, config.n_layers), config);
         }
-        const auto attends = read_attends(source, config.n_layers, n_modules_of(source));
+        const auto attends = read_attends(source, config.n_layers, read_n_modules_behind(source));
         const auto first = std::find(attends.begin(), attends.end(), true) - attends.begin();
         const std::string bias = fmt::format("blk.{}.attn_q.bias", first);
         config.attention_bias = source.has_bias("attention_bias", bias.c_str());
         return config;
       }()),
       form_(form),
-      attends_(read_attends(source, config().n_layers, n_modules_of(source))),
+      attends_(read_attends(source, config().n_layers, read_n_modules_behind(source))),
       shape_(read_shape(source, form.is_tiled_in_gguf && source.is_gguf())),
       has_experts_(static_cast<std::size_t>(config().n_layers), form.has_experts) {
   read_other_keys(source);
@@ -283,19 +272,35 @@ SharedExpert QwenHybrid::load_shared_expert(LayerLoader& from) const {
   return loaded;
 }
 
+std::optional<ModuleNames> QwenHybrid::module_names() const {
+  return ModuleNames{.embedding_norm = {"pre_fc_norm_embedding", "nextn.enorm"},
+                     .state_norm = {"pre_fc_norm_hidden", "nextn.hnorm"},
+                     .join = {"fc", "nextn.eh_proj"},
+                     .head_norm = {"norm", "nextn.shared_head_norm"},
+                     .apart = "mtp."};
+}
+
+DecoderLayer QwenHybrid::load_module_layer(LayerLoader& from) const {
+  return load_layer_of(from, true, form_.has_experts);
+}
+
 DecoderLayer QwenHybrid::load_layer(LayerLoader& from, int layer) const {
+  const auto index = static_cast<std::size_t>(layer);
+  return load_layer_of(from, attends_[index], has_experts_[index]);
+}
+
+DecoderLayer QwenHybrid::load_layer_of(LayerLoader& from, bool attends, bool has_experts) const {
   const int dim = config().dim;
   const int hidden = config().hidden_dim;
-  const auto index = static_cast<std::size_t>(layer);
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, dim);
-  if (attends_[index]) {
+  if (attends) {
     loaded.attention = load_attention(from);
   } else {
     loaded.delta = load_delta_net(from);
   }
   loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "post_attention_norm"}, dim);
-  if (has_experts_[index]) {
+  if (has_experts) {
     loaded.experts =
         load_experts(from, config(), weights_,
                      {.block = "mlp.", .gate = "gate_proj", .up = "up_proj", .down = "down_proj"});

@@ -4,6 +4,7 @@
 #ifndef OUTRIDER_MODEL_FAMILIES_QWEN_HYBRID_H_
 #define OUTRIDER_MODEL_FAMILIES_QWEN_HYBRID_H_
 
+#include <optional>
 #include <vector>
 
 #include "model/families/family.h"
@@ -30,9 +31,12 @@ class QwenHybrid : public Family {
   RecurrentLayers recurrent_layers() const override;
   Norm load_norm(const LayerLoader& from, const TensorName& name, int width) const override;
   DecoderLayer load_layer(LayerLoader& from, int layer) const override;
+  std::optional<ModuleNames> module_names() const override;
+  DecoderLayer load_module_layer(LayerLoader& from) const override;
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  private:
+  DecoderLayer load_layer_of(LayerLoader& from, bool attends, bool has_experts) const;
   DeltaNet load_delta_net(LayerLoader& from) const;
   void load_products(LayerLoader& from, DeltaNet& net) const;
   Attention load_attention(LayerLoader& from) const;

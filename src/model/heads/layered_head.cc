@@ -24,12 +24,14 @@ Footprint LayeredHead::footprint() const {
   footprint.kernels = parts_.machine.table->name;
   footprint.kv = name_of(parts_.machine.kv);
   footprint.kv_bytes_per_token = pass_->kv_bytes_per_token();
+  const auto add = [&](const Matrix& matrix) {
+    footprint.weight_bytes += static_cast<std::int64_t>(matrix.packed_bytes());
+    footprint.n_parameters += static_cast<std::int64_t>(matrix.n_columns()) * matrix.k();
+  };
   for (const DecoderLayer& layer : parts_.layers) {
-    for_each_linear(layer, [&](const Linear& linear) {
-      footprint.weight_bytes += static_cast<std::int64_t>(linear.matrix.packed_bytes());
-      footprint.n_parameters +=
-          static_cast<std::int64_t>(linear.matrix.n_columns()) * linear.matrix.k();
-    });
+    for_each_linear(layer, [&](const Linear& linear) { add(linear.matrix); });
+    for_each_matrix(layer.latent, add);
+    for_each_matrix(layer.experts, add);
   }
   return footprint;
 }

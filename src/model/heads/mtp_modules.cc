@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/hub_cache.h"
+#include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/config_section.h"
-#include "model/heads/head_weights.h"
+#include "model/families/llama.h"
 #include "model/heads/layered_head.h"
+#include "model/load/open_model.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
 
@@ -20,8 +24,22 @@ namespace outrider {
 namespace {
 
 constexpr const char* kOperation = "load MTP modules";
+constexpr const char* kKey = "num_nextn_predict_layers";
 // Far more than anybody trains; what asks for more is no such file.
 constexpr int kMostModules = 64;
+
+// What modules are made of: published ones of the parts of their own family, ours of a Llama's.
+class TrainedModules final : public Family {
+ public:
+  explicit TrainedModules(const ModelConfig& config) : Family(config) {}
+  std::optional<ModuleNames> module_names() const override { return ModuleNames{}; }
+  DecoderLayer load_layer(LayerLoader& from, int /*layer*/) const override {
+    return load_llama_layer(from, config());
+  }
+  void compose(PassBuilder& pass, const DecoderLayer& layer) const override {
+    compose_pre_norm(pass, layer);
+  }
+};
 
 struct ModuleWeights {
   DecoderLayer layer;
@@ -33,19 +51,24 @@ struct ModuleWeights {
 
 class MtpModule final : public LayeredHead {
  public:
-  // The weights but those of the layer, which are among the parts.
-  MtpModule(Parts parts, ModuleWeights weights, std::shared_ptr<SharedOutput> output)
+  // The weights but those of the layer, which are among the parts. runs_on: the states that rows
+  // give are behind the norm.
+  MtpModule(Parts parts, ModuleWeights weights, const Family& family,
+            std::shared_ptr<SharedOutput> output, bool runs_on)
       : LayeredHead(std::move(parts)),
         weights_(std::move(weights)),
         output_(std::move(output)),
+        runs_on_(runs_on),
         feature_layers_{this->parts().target->config().n_layers} {
-    build([&](PassBuilder& pass, const Inputs& inputs) {
-      const op::Normalise::Part joined[] = {{inputs.embedding, &weights_.embedding_norm},
-                                            {inputs.state, &weights_.state_norm}};
-      pass.linear_into(pass.stream(), pass.join(joined), weights_.join);
-      pass.begin_layer(0);
-      compose_pre_norm(pass, this->parts().layers.front());
-    });
+    build(
+        [&](PassBuilder& pass, const Inputs& inputs) {
+          const op::Normalise::Part joined[] = {{inputs.embedding, &weights_.embedding_norm},
+                                                {inputs.state, &weights_.state_norm}};
+          pass.linear_into(pass.stream(), pass.join(joined), weights_.join);
+          pass.begin_layer(0);
+          family.compose(pass, this->parts().layers.front());
+        },
+        runs_on ? &weights_.head_norm : nullptr);
   }
 
   std::span<const int> feature_layers() const override { return feature_layers_; }
@@ -55,6 +78,7 @@ class MtpModule final : public LayeredHead {
 
  private:
   void write_logits(std::span<const float> states, ForwardOutput& output) override {
+    if (runs_on_) return output_->project(states, output);
     const ModelConfig& config = parts().config;
     const auto dim = static_cast<std::size_t>(config.dim);
     normed_.resize(states.size());
@@ -67,17 +91,48 @@ class MtpModule final : public LayeredHead {
 
   ModuleWeights weights_;
   std::shared_ptr<SharedOutput> output_;  // of all modules
+  bool runs_on_;
   std::array<int, 1> feature_layers_;
   std::vector<float> normed_;  // (n_asked, dim)
 };
 
-constexpr const char* kKey = "num_nextn_predict_layers";
+// Where the tensors of module k stand.
+struct ModulePlace {
+  std::string parts;
+  std::string layer;
+};
 
-int read_n_modules(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path / "config.json")) {
-    throw Error(kOperation, path.string(),
-                "a Hugging Face directory with modules behind its layers", "none");
+ModulePlace place_of(const OpenedModel& opened, const ModuleNames& names, int k) {
+  const bool is_gguf = opened.names == NamingScheme::gguf;
+  if (!is_gguf && names.apart != nullptr) {
+    return {names.apart, fmt::format("{}layers.{}.", names.apart, k)};
   }
+  const DecoderNames layers = opened.family->names();
+  const std::string prefix =
+      fmt::format("{}{}.", is_gguf ? layers.layers.gguf : layers.layers.hugging_face,
+                  opened.family->config().n_layers + k);
+  return {prefix, prefix};
+}
+
+std::string join_of(const OpenedModel& opened, const ModuleNames& names, int k) {
+  return fmt::format(
+      "{}{}.weight", place_of(opened, names, k).parts,
+      opened.names == NamingScheme::gguf ? names.join.gguf : names.join.hugging_face);
+}
+
+// Of the family's own kind, by their tensors; 0: none.
+int count_own_modules(const OpenedModel& opened, const ModuleNames& names) {
+  int n_modules = 0;
+  while (n_modules <= kMostModules &&
+         opened.source->find(join_of(opened, names, n_modules)) != nullptr) {
+    ++n_modules;
+    if (names.apart != nullptr && opened.names != NamingScheme::gguf) break;
+  }
+  return n_modules;
+}
+
+// What a directory's config.json says of modules behind its layers.
+int read_n_modules(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   const nlohmann::json json = parse_config(file);
   const ConfigSection keys(json, file.string());
@@ -95,63 +150,137 @@ int read_n_modules(const std::filesystem::path& path) {
   return n_modules;
 }
 
+void require_same(const std::filesystem::path& path, const ModelConfig& modules,
+                  const ModelConfig& target) {
+  const auto require = [&](const char* what, int of_modules, int of_target) {
+    if (of_modules == of_target) return;
+    throw Error(kOperation, path.string(), fmt::format("the target's {} of {}", what, of_target),
+                fmt::format("{}", of_modules));
+  };
+  require("width", modules.dim, target.dim);
+  require("vocabulary", modules.vocabulary_size, target.vocabulary_size);
+  require("number of layers", modules.n_layers, target.n_layers);
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+// How many modules there are; where they are ours, the family of these takes the place of the one
+// that the files name.
+int find_modules(const std::filesystem::path& path, const ModelConfig& target,
+                 OpenedModel& opened) {
+  const std::optional<ModuleNames> own = opened.family->module_names();
+  const int n_own = own ? count_own_modules(opened, *own) : 0;
+  if (n_own > 0) {
+    require_same(path, opened.family->config(), target);
+    const bool is_one = own->apart != nullptr;
+    if (n_own > (is_one ? 1 : kMostModules)) {
+      throw Error(kOperation, path.string(),
+                  is_one ? "one module" : fmt::format("{} modules at most", kMostModules),
+                  fmt::format("{} or more", n_own));
+    }
+    return n_own;
+  }
+  const bool has_ours = is_folder(path) && count_mtp_modules(*opened.source) > 0;
+  if ((own && !has_ours) || !is_folder(path)) {
+    const std::string missing = own ? join_of(opened, *own, 0) : "modules";
+    throw Error(kOperation, path.string(),
+                own ? fmt::format("multi-token prediction modules ({})", missing)
+                    : fmt::format("modules, which files of {} do not have",
+                                  opened.family->config().architecture),
+                "none (many files are passed on without them)");
+  }
+  opened.family = std::make_unique<TrainedModules>(target);
+  return read_n_modules(path);
+}
+
+ModuleWeights read_module(WeightLoader& walk, const OpenedModel& opened, int k) {
+  const Family& family = *opened.family;
+  const ModuleNames names = *family.module_names();
+  const ModulePlace place = place_of(opened, names, k);
+  const int dim = family.config().dim;
+  LayerLoader layer(walk, place.layer);
+  LayerLoader parts(walk, place.parts);
+  ModuleWeights read{.layer = family.load_module_layer(layer),
+                     .embedding_norm = family.load_norm(parts, names.embedding_norm, dim),
+                     .state_norm = family.load_norm(parts, names.state_norm, dim),
+                     .head_norm = family.load_norm(parts, names.head_norm, dim),
+                     .join = parts.linear(names.join, dim, 2 * dim, Bias::never)};
+  // Published modules repeat the target's embedding and output matrix.
+  for (const char* copy :
+       {"embed_tokens", "shared_head.head", "nextn.embed_tokens", "nextn.shared_head_head"}) {
+    if (names.apart == nullptr || parts.is_gguf()) {
+      walk.ignore(fmt::format("{}{}.weight", place.parts, copy));
+    }
+  }
+  walk.require_all_read_below(place.parts);
+  return read;
+}
+
 }  // namespace
 
+int count_mtp_modules(const TensorSource& source) {
+  const std::span<const TensorView> tensors = source.tensors();
+  return static_cast<int>(
+      std::count_if(tensors.begin(), tensors.end(), [](const TensorView& tensor) {
+        return tensor.name.ends_with(".eh_proj.weight") || tensor.name == "mtp.fc.weight";
+      }));
+}
+
 bool has_mtp_modules(const std::filesystem::path& path) {
+  if (!is_folder(path)) return count_mtp_modules(*open_gguf(path)) > 0;
   const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::exists(file)) return false;
   const nlohmann::json json = parse_config(file);
-  if (ConfigSection(json, file.string()).whole_or(kKey, 0) <= 0) return false;
-  // Files are passed on without the modules that their configuration speaks of.
-  const auto source = open_safetensors_directory(path);
-  const std::span<const TensorView> tensors = source->tensors();
-  return std::any_of(tensors.begin(), tensors.end(), [](const TensorView& tensor) {
-    return tensor.name.ends_with(".eh_proj.weight");
-  });
+  const bool is_announced = ConfigSection(json, file.string()).whole_or(kKey, 0) > 0;
+  try {
+    const auto source = open_safetensors_directory(path);
+    if (source->find("mtp.fc.weight") != nullptr) return true;
+    // Files are passed on without the modules that their configuration speaks of.
+    return is_announced && count_mtp_modules(*source) > 0;
+  } catch (const Error&) {
+    if (is_announced) throw;
+    return false;  // who loads the model says what is wrong with it
+  }
 }
 
 std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem::path& given,
                                                            LanguageModel& target,
                                                            const LoadOptions& options) {
-  WeightOptions weight_options = make_weight_options(options);
   const std::filesystem::path path = without_hub_cache(given);
-  const int n_modules = read_n_modules(path);
-  weight_options.quantisation =
-      read_quantisation(parse_config(path / "config.json"), path / "config.json");
-  ModelConfig config = target.config();
-  const int first = config.n_layers;
-  config.n_layers = 1;
-  const int dim = config.dim;
-  const auto source = open_safetensors_directory(path);
-  WeightLoader loader(*source, weight_options);
+  if (is_folder(path) ? !std::filesystem::exists(path / "config.json")
+                      : !std::filesystem::exists(path)) {
+    throw Error(kOperation, path.string(),
+                "a Hugging Face directory with modules behind its layers, or a .gguf file", "none");
+  }
+  OpenedModel opened = open_model(path);
+  const int n_modules = find_modules(path, target.config(), opened);
+  WeightOptions weight_options = make_weight_options(options);
+  weight_options.names = opened.names;
+  weight_options.quantisation = opened.quantisation;
+  weight_options.experts_in_file = false;  // one layer's, read in every draft
+  WeightLoader loader(*opened.source, weight_options);
   std::vector<ModuleWeights> all = loader.run([&](WeightLoader& walk) {
     std::vector<ModuleWeights> modules;
-    for (int k = 0; k < n_modules; ++k) {
-      const std::string prefix = fmt::format("model.layers.{}.", first + k);
-      modules.push_back({.layer = layer_of(walk, config, prefix),
-                         .embedding_norm = norm_of(walk, prefix + "enorm.weight", config),
-                         .state_norm = norm_of(walk, prefix + "hnorm.weight", config),
-                         .head_norm = norm_of(walk, prefix + "shared_head.norm.weight", config),
-                         .join = walk.linear(prefix + "eh_proj", dim, 2 * dim, Bias::never)});
-      // Published modules repeat the target's embedding and output matrix.
-      walk.ignore(prefix + "embed_tokens.weight");
-      walk.ignore(prefix + "shared_head.head.weight");
-      walk.require_all_read_below(prefix);
-    }
+    for (int k = 0; k < n_modules; ++k) modules.push_back(read_module(walk, opened, k));
     return modules;
   });
   const auto output = std::make_shared<SharedOutput>(target, weight_options);
   std::vector<std::unique_ptr<FeatureHead>> heads;
   for (ModuleWeights& weights : all) {
     LayeredHead::Parts parts;
-    parts.config = config;
+    parts.config = opened.family->config();
+    parts.config.n_layers = 1;
     parts.layers.push_back(std::move(weights.layer));
     parts.target = &target;
     parts.machine = {.table = weight_options.table,
                      .kv = kv_kind(options, loader.all_f32()),
                      .most_cache_bytes = most_cache_bytes(options),
                      .n_threads = weight_options.n_threads};
-    heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights), output));
+    heads.push_back(std::make_unique<MtpModule>(std::move(parts), std::move(weights),
+                                                *opened.family, output, n_modules == 1));
   }
   return heads;
 }

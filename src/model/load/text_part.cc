@@ -62,7 +62,8 @@ struct Prefix {
 constexpr Prefix kPrefixes[] = {{"language_model.model.", "model."},
                                 {"language_model.lm_head.", "lm_head."},
                                 {"model.language_model.", "model."},
-                                {"lm_head.", "lm_head."}};
+                                {"lm_head.", "lm_head."},
+                                {"mtp.", "mtp."}};  // Qwen3.5's module
 
 // text_config names what is not transformers' default alone: those of Gemma3TextConfig,
 // MistralConfig, Ministral3Config, Qwen3_5TextConfig and Qwen3_5MoeTextConfig (5.12.1). What is not

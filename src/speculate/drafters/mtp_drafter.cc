@@ -8,9 +8,19 @@
 #include "model/heads/mtp_modules.h"
 #include "model/prefill.h"
 #include "speculate/drafter_weights.h"
+#include "speculate/drafters/eagle_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
 namespace outrider {
+namespace {
+
+class SingleModule final : public EagleDrafter {
+ public:
+  using EagleDrafter::EagleDrafter;
+  std::string_view name() const override { return "mtp"; }
+};
+
+}  // namespace
 
 MtpDrafter::MtpDrafter(std::vector<std::unique_ptr<FeatureHead>> modules)
     : modules_(std::move(modules)),
@@ -246,15 +256,17 @@ void MtpDrafter::observe(std::span<const RoundResult> results) {
 void MtpDrafter::end(SequenceId id) { states_.erase(id); }
 
 DrafterPlan read_mtp_drafter(const Spec& spec) {
-  return {.traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
-          .shape = chain_shape(kDefaultDraftLength),
-          .confidence = spec.number("confidence", 0, 1).value_or(0),
-          .make = [path = std::filesystem::path(spec.value()),
-                   weights = DrafterWeights::read(spec)](const DrafterMaterials& materials) {
-            return std::make_unique<MtpDrafter>(
-                load_mtp_modules(path.empty() ? materials.target_path : path, *materials.target,
-                                 weights.options(materials.load)));
-          }};
+  return {
+      .traits = {.has_draft_prob = true, .prefix_determined = false, .reads_features = true},
+      .shape = chain_shape(kDefaultDraftLength),
+      .confidence = spec.number("confidence", 0, 1).value_or(0),
+      .make = [path = std::filesystem::path(spec.value()), weights = DrafterWeights::read(spec)](
+                  const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+        auto modules = load_mtp_modules(path.empty() ? materials.target_path : path,
+                                        *materials.target, weights.options(materials.load));
+        if (modules.size() > 1) return std::make_unique<MtpDrafter>(std::move(modules));
+        return std::make_unique<SingleModule>(std::move(modules.front()));
+      }};
 }
 
 }  // namespace outrider

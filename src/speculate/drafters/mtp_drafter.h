@@ -1,4 +1,4 @@
-// Multi-token prediction modules of the target as drafter, chained (model/heads/mtp_modules.h).
+// Multi-token prediction modules of the target as drafter (model/heads/mtp_modules.h).
 #ifndef OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 #define OUTRIDER_SPECULATE_DRAFTERS_MTP_DRAFTER_H_
 
@@ -16,17 +16,17 @@
 
 namespace outrider {
 
-// Module k, from 0, drafts level k + 1. Behind a text of n tokens all of them do so at place n - 2,
-// the last whose feature the target has left and whose next token is known; each keeps a sequence
-// per text. Row i of module k reads token i + k + 1, so that of its rows those up to n - 2 - k are
-// of committed tokens: they are run once and kept. The k rows behind them read drafted tokens, one
-// path of the draft each; they are run when level k + 1 is wanted and dropped at once. A draft
-// takes a pass a level, for all texts, and is no deeper than there are modules. Up to kPrefillRows
-// states wait for a draft, so that a text that is not drafted for costs next to nothing. A prompt
-// of one token has no features: its first round drafts nothing.
+// Several modules, chained. Module k, from 0, drafts level k + 1. Behind a text of n tokens all of
+// them do so at place n - 2, the last whose feature the target has left and whose next token is
+// known; each keeps a sequence per text. Row i of module k reads token i + k + 1, so that of its
+// rows those up to n - 2 - k are of committed tokens: they are run once and kept. The k rows behind
+// them read drafted tokens, one path of the draft each; they are run when level k + 1 is wanted and
+// dropped at once. A draft takes a pass a level, for all texts, and is no deeper than there are
+// modules. Up to kPrefillRows states wait for a draft, so that a text that is not drafted for costs
+// next to nothing. A prompt of one token has no features: its first round drafts nothing.
 class MtpDrafter final : public LevelwiseDrafter {
  public:
-  // At least one module.
+  // Two modules or more: one runs on by itself (read_mtp_drafter).
   explicit MtpDrafter(std::vector<std::unique_ptr<FeatureHead>> modules);
   ~MtpDrafter() override;
 
@@ -93,8 +93,8 @@ class MtpDrafter final : public LevelwiseDrafter {
   BlockBuilder blocks_;
 };
 
-// "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's own
-// directory.
+// "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's own files. A
+// single module drafts as an EAGLE head does, from the states that it gives, as deep as is asked.
 DrafterPlan read_mtp_drafter(const Spec& spec);
 
 }  // namespace outrider

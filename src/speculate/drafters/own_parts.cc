@@ -84,8 +84,9 @@ std::vector<std::string> own_parts(const fs::path& target) {
   std::vector<std::string> specs = {kFree};
   const fs::path path = without_hub_cache(target);
   std::error_code unknown;
-  if (!fs::is_directory(path, unknown)) return specs;
+  if (!fs::exists(path, unknown)) return specs;
   if (has_mtp_modules(path)) specs.emplace_back(kModules);
+  if (!fs::is_directory(path, unknown)) return specs;
   for (const fs::path& folder : folders_of(path)) {
     const std::string kind = head_in(folder);
     if (!kind.empty()) specs.push_back(head_spec(kind, folder));

@@ -8,11 +8,11 @@
 
 namespace outrider {
 
-// Specs for the model at this path: "suffix", which needs nothing; "mtp" where modules for
-// multi-token prediction stand behind a directory's layers; heads and modules in folders of the
-// directory whose config.json is one's, in the order of names. Of a .gguf file: "suffix". Nothing
-// is loaded but headers. Throws Error for a config.json of the model that is no JSON object, or for
-// modules that are announced in tensors that cannot be read.
+// Specs for the model at this path: "suffix", which needs nothing; "mtp" where the model's own
+// files have modules for multi-token prediction; of a directory, heads and modules in folders of
+// its own whose config.json is one's, in the order of names. Nothing is loaded but headers. Throws
+// Error for a config.json of the model that is no JSON object, or for modules that are announced in
+// tensors that cannot be read.
 std::vector<std::string> own_parts(const std::filesystem::path& target);
 
 // One spec of each kind that own_parts() may name, with paths that stand for any.

@@ -1,0 +1,138 @@
+// Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, Qwen3.5,
+// Qwen3-Next) have the bits of plain ones, in chains and trees, and drafts are those of the golden
+// program.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/load_model.h"
+#include "outrider/generate.h"
+#include "outrider/model.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/golden_modules.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+using testing::GoldenModule;
+
+GenerateResult generate(const std::shared_ptr<const Model>& target,
+                        const std::vector<TokenId>& prompt, double temperature,
+                        const SpeculationOptions& speculation) {
+  Generator generator(target, speculation);
+  const GenerateRequest request = {.prompt = prompt,
+                                   .options = {.max_tokens = 60,
+                                               .sampling = {.temperature = temperature},
+                                               .seed = 7,
+                                               .ignore_eos = true,
+                                               .keep_logits = true}};
+  return std::move(generator.generate({&request, 1}).at(0));
+}
+
+// A module's golden, and what weights are held as.
+using Target = std::tuple<std::string, const char*>;
+
+class ModuleDrafts : public ::testing::TestWithParam<Target> {};
+
+TEST_P(ModuleDrafts, HaveTheBitsOfPlainTexts) {
+  const auto& [name, weights] = GetParam();
+  const GoldenModule golden(name);
+  const std::vector<TokenId> prompt = testing::GoldenModel(golden.base).ids;
+  std::vector<std::string> trees = {"", "static:eagle1", "dynamic:total=25,depth=6,topk=5",
+                                    "best:nodes=25,depth=6", "widths:4,3,1"};
+  for (int length = 1; length <= 8; ++length) {
+    trees.push_back(fmt::format("chain:length={}", length));
+  }
+  const auto target = Model::load(golden.gguf(), {.weights = weights, .threads = 2});
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateResult plain = generate(target, prompt, temperature, {});
+    std::int64_t n_accepted = 0;
+    for (const std::string& tree : trees) {
+      for (const char* drafter : {"mtp", "mtp:weights=int4"}) {
+        SCOPED_TRACE(tree + " " + drafter);
+        const GenerateResult drafted = generate(target, prompt, temperature,
+                                                {.drafter = drafter,
+                                                 .tree = tree,
+                                                 .verify = temperature == 0 ? "exact" : "coupled",
+                                                 .adaptive = false});
+        EXPECT_EQ(drafted.ids, plain.ids);
+        EXPECT_EQ(drafted.logits, plain.logits);
+        EXPECT_GT(drafted.statistics.drafted, 0);
+        n_accepted += drafted.statistics.accepted;
+      }
+    }
+    EXPECT_GT(n_accepted, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ModuleDrafts,
+                         ::testing::Combine(::testing::ValuesIn(testing::golden_modules()),
+                                            ::testing::Values("f32", "int8")),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                         });
+
+class ModuleDraftsGolden : public ::testing::TestWithParam<std::string> {};
+
+// A chain behind the golden text, of a drafter made as a user's "mtp".
+TEST_P(ModuleDraftsGolden, AreTheTokensOfTheProgram) {
+  const GoldenModule golden(GetParam());
+  const testing::TemporaryDirectory directory;
+  golden.write_directory(directory.path());
+  for (const std::filesystem::path& path : {directory.path(), golden.gguf()}) {
+    SCOPED_TRACE(path.string());
+    const auto target = testing::load_f32(path);
+    const auto drafter = read_drafter("mtp").make(
+        {.target = target.get(),
+         .target_path = path,
+         .vocabulary_size = target->config().vocabulary_size,
+         .load = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2}});
+    EXPECT_EQ(drafter->name(), "mtp");
+    const std::size_t n_drafted = golden.tokens.size() - golden.n_text;
+    const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+    Decoder decoder(*target, drafter.get(), *acceptance, chain_shape(static_cast<int>(n_drafted)),
+                    nullptr);
+    CounterChance chance(1);
+    Stream stream(
+        1,
+        {golden.tokens.begin(), golden.tokens.begin() + static_cast<std::ptrdiff_t>(golden.n_text)},
+        Transform({.temperature = 0}, target->config().vocabulary_size), chance);
+    stream.max_total = target->config().context_length;
+    decoder.begin(stream);
+    Stream* const streams[] = {&stream};
+    decoder.round(streams, [](Stream&, const Committed&) { return false; });
+    ASSERT_EQ(stream.tree.n_drafted(), static_cast<int>(n_drafted));
+    for (std::size_t i = 0; i < n_drafted; ++i) {
+      EXPECT_EQ(stream.tree.node(static_cast<int>(i) + 1).token, golden.tokens[golden.n_text + i]);
+    }
+    decoder.end(stream);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ModuleDraftsGolden, ::testing::ValuesIn(testing::golden_modules()),
+                         [](const auto& info) { return info.param; });
+
+// "auto" drafts with the module of the file that it was loaded from.
+TEST(ModuleDrafts, AreFoundByAuto) {
+  const GoldenModule golden("qwen3_5");
+  const auto target = Model::load(golden.gguf(), {.weights = "f32", .threads = 2});
+  const std::vector<TokenId> prompt = testing::GoldenModel(golden.base).ids;
+  const GenerateResult plain = generate(target, prompt, 0, {});
+  const GenerateResult drafted = generate(target, prompt, 0, {.drafter = "auto"});
+  EXPECT_EQ(drafted.ids, plain.ids);
+  EXPECT_EQ(drafted.logits, plain.logits);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,35 @@
+#include "model/load/open_model.h"
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/hub_cache.h"
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "model/config_section.h"
+#include "model/families/registry.h"
+#include "model/load/text_part.h"
+#include "model/load_model.h"
+
+namespace outrider {
+
+OpenedModel open_model(const std::filesystem::path& given) {
+  require_model(given);
+  const std::filesystem::path path = without_hub_cache(given);
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+    std::unique_ptr<const Family> family = read_family(path);
+    std::unique_ptr<TensorSource> source = open_safetensors_directory(path);
+    const std::filesystem::path file = path / "config.json";
+    const nlohmann::json config = parse_config(file);
+    const std::optional<nlohmann::json> text = text_config_of(config, file);
+    if (text) source = open_text_part(std::move(source));
+    return {std::move(family), std::move(source), NamingScheme::hugging_face,
+            read_quantisation(text ? *text : config, file)};
+  }
+  std::unique_ptr<GgufFile> file = open_gguf(path);
+  std::unique_ptr<const Family> family = read_family(*file);
+  return {std::move(family), std::move(file), NamingScheme::gguf};
+}
+
+}  // namespace outrider

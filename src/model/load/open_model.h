@@ -1,0 +1,30 @@
+// A model's files, opened and told apart, before any weight is read.
+#ifndef OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
+#define OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "io/tensor_source.h"
+#include "model/families/family.h"
+#include "model/quantised/quantisation.h"
+#include "model/weight_loader.h"
+
+namespace outrider {
+
+struct OpenedModel {
+  std::unique_ptr<const Family> family;
+  // Of a multimodal directory the text part, under a text model's names.
+  std::unique_ptr<TensorSource> source;
+  NamingScheme names;
+  std::optional<Quantisation> quantisation = {};
+};
+
+// PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file or key, what was
+// expected and what came.
+OpenedModel open_model(const std::filesystem::path& path);
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
