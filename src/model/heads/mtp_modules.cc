@@ -264,6 +264,7 @@ std::vector<std::unique_ptr<FeatureHead>> load_mtp_modules(const std::filesystem
   WeightLoader loader(*opened.source, weight_options);
   std::vector<ModuleWeights> all = loader.run([&](WeightLoader& walk) {
     std::vector<ModuleWeights> modules;
+    modules.reserve(static_cast<std::size_t>(n_modules));
     for (int k = 0; k < n_modules; ++k) modules.push_back(read_module(walk, opened, k));
     return modules;
   });
