@@ -7,24 +7,11 @@ import torch
 import hybrid_models
 import latent_models
 import mamba_models
+from changes import change, next_row, set_config, set_rope
 
 
 def attentions(model):
     return [layer.self_attn for layer in model.model.layers]
-
-
-def set_config(**changes):
-    def wrong(config, _):
-        for key, value in changes.items():
-            setattr(config, key, value)
-    return wrong
-
-
-def set_rope(layer_type=None, **changes):
-    def wrong(config, _):
-        rope = config.rope_parameters
-        (rope[layer_type] if layer_type else rope).update(changes)
-    return wrong
 
 
 def reset(name, value):
@@ -139,15 +126,6 @@ def keep_means(model):
                 scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + norm.eps)
                 return x * scale * norm.weight + norm.bias
             norm.forward = forward
-
-
-def change(ending, function):
-    def wrong(config, state):
-        found = [key for key in state if key.endswith(ending)]
-        assert found, ending
-        for key in found:
-            state[key] = function(config, state[key]).contiguous()
-    return wrong
 
 
 def thirds(order):
@@ -269,11 +247,11 @@ def mistakes_of_experts(config):
     swap = swap_gates_and_ups_in_turn if is_gpt_oss else swap_gate_and_up_of_experts
     cases = {"gate and up of experts the other way round": (swap, None),
              "experts in another order": (
-                 change("experts.down_proj", lambda _, v: v.roll(1, 0)), None)}
+                 change("experts.down_proj", next_row), None)}
     if used < there:
         cases["weights of other experts"] = (
             change("mlp.router.weight" if is_gpt_oss else "mlp.gate.weight",
-                   lambda _, v: v.roll(1, 0)), None)
+                   next_row), None)
         cases["another expert more"] = (set_config(num_experts_per_tok=used + 1), None)
         cases["weights normalised otherwise"] = (
             None, change_weights(not_renormalised if normed else renormalised))
@@ -397,7 +375,7 @@ WRONG = {
     },
     "gpt_oss": {
         "no sinks": (reset("self_attn.sinks", -1e4), None),
-        "sinks of other heads": (change("self_attn.sinks", lambda _, v: v.roll(1, 0)), None),
+        "sinks of other heads": (change("self_attn.sinks", next_row), None),
         "no bias of routers": (reset("mlp.router.bias", 0), None),
         "no bias of gates and ups": (reset("gate_up_proj_bias", 0), None),
         "no bias of downs": (reset("down_proj_bias", 0), None),

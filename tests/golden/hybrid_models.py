@@ -1,8 +1,106 @@
-"""Qwen3-Next and Qwen3.5 for make_family_models.py: their weights, GGUF files, and what a reader of
-them may get wrong."""
+"""Qwen3-Next and Qwen3.5 for make_family_models.py: their cases (family_cases.py), weights and GGUF files,
+and what a reader of them may get wrong."""
 import torch
 
+from changes import backwards, change, one_token_early, set_rope, zero
+
 TYPES = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
+
+# llama.cpp takes keys and values to be of one width.
+CASES = {
+    # As Qwen3-Next-80B-A3B, in the spelling of its files.
+    "qwen3_next_plain": dict(
+        model_type="qwen3_next", hidden_size=24, intermediate_size=40, moe_intermediate_size=12,
+        shared_expert_intermediate_size=16, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=8, linear_value_head_dim=8, tie_word_embeddings=False, num_experts=6,
+        num_experts_per_tok=2, norm_topk_prob=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e7, partial_rotary_factor=0.25),
+        gguf=True,
+        old=dict(rope_theta=1e7, rope_scaling=None, partial_rotary_factor=0.25, num_experts=6,
+                 full_attention_interval=4, use_sliding_window=False, decoder_sparse_step=1,
+                 mlp_only_layers=[])),
+    # Layers without experts, another share of heads turned, a convolution over three tokens, biases
+    # of attention, weights of experts as they are.
+    "qwen3_next_mixed": dict(
+        model_type="qwen3_next", hidden_size=32, intermediate_size=28, moe_intermediate_size=14,
+        shared_expert_intermediate_size=10, num_hidden_layers=5, num_attention_heads=3,
+        num_key_value_heads=1, head_dim=12, linear_num_key_heads=3, linear_num_value_heads=3,
+        linear_key_head_dim=10, linear_value_head_dim=20, linear_conv_kernel_dim=3,
+        tie_word_embeddings=True, num_experts=4, num_experts_per_tok=3, norm_topk_prob=False,
+        decoder_sparse_step=2, mlp_only_layers=[1], attention_bias=True,
+        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention",
+                     "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)),
+    # One key head of three value heads, a convolution over two tokens.
+    "qwen3_next_stacked": dict(
+        model_type="qwen3_next", hidden_size=30, intermediate_size=20, moe_intermediate_size=10,
+        shared_expert_intermediate_size=12, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=2, head_dim=16, linear_num_key_heads=1, linear_num_value_heads=3,
+        linear_key_head_dim=16, linear_value_head_dim=8, linear_conv_kernel_dim=2,
+        tie_word_embeddings=True, num_experts=3, num_experts_per_tok=3, norm_topk_prob=True,
+        stacked=True, layer_types=["linear_attention", "full_attention", "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25)),
+    # As Qwen3.5-0.8B: as many value heads as key heads.
+    "qwen3_5_plain": dict(
+        model_type="qwen3_5_text", hidden_size=24, intermediate_size=40, num_hidden_layers=4,
+        num_attention_heads=3, num_key_value_heads=1, head_dim=16, linear_num_key_heads=2,
+        linear_num_value_heads=2, linear_key_head_dim=8, linear_value_head_dim=8,
+        tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e7, partial_rotary_factor=0.25,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True), gguf=True),
+    # As Qwen3.5-9B: twice as many, which GGUF has in another order.
+    "qwen3_5_grouped": dict(
+        model_type="qwen3_5_text", hidden_size=32, intermediate_size=36, num_hidden_layers=5,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=24, linear_num_key_heads=2,
+        linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=12,
+        tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5,
+                             mrope_section=[2, 2, 2], mrope_interleaved=True), gguf="tiled.gguf"),
+    # States wider than the columns that go over a pass together, and not by a multiple of them.
+    "qwen3_5_wide": dict(
+        model_type="qwen3_5_text", hidden_size=24, intermediate_size=28, num_hidden_layers=2,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16, linear_num_key_heads=1,
+        linear_num_value_heads=2, linear_key_head_dim=72, linear_value_head_dim=144,
+        tie_word_embeddings=True, layer_types=["linear_attention", "full_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True)),
+    # A prompt over many pages.
+    "qwen3_5_long": dict(
+        model_type="qwen3_5_text", hidden_size=24, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=2, num_key_value_heads=2, head_dim=16, linear_num_key_heads=2,
+        linear_num_value_heads=6, linear_key_head_dim=8, linear_value_head_dim=5, n=610,
+        max_position_embeddings=1024, tie_word_embeddings=True,
+        layer_types=["linear_attention", "full_attention", "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True)),
+    "qwen3_5_moe_plain": dict(
+        model_type="qwen3_5_moe_text", hidden_size=24, moe_intermediate_size=12,
+        shared_expert_intermediate_size=20, num_hidden_layers=4, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=2,
+        linear_key_head_dim=8, linear_value_head_dim=8, tie_word_embeddings=False, num_experts=6,
+        num_experts_per_tok=2,
+        rope_parameters=dict(rope_type="default", rope_theta=1e7, partial_rotary_factor=0.25,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True), gguf=True),
+    # As Qwen3.5-35B-A3B.
+    "qwen3_5_moe_grouped": dict(
+        model_type="qwen3_5_moe_text", hidden_size=28, moe_intermediate_size=10,
+        shared_expert_intermediate_size=10, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=8, linear_value_head_dim=8, tie_word_embeddings=False, num_experts=5,
+        num_experts_per_tok=2,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.25,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True)),
+    "qwen3_5_moe_stacked": dict(
+        model_type="qwen3_5_moe_text", hidden_size=30, moe_intermediate_size=16,
+        shared_expert_intermediate_size=8, num_hidden_layers=3, num_attention_heads=3,
+        num_key_value_heads=3, head_dim=12, linear_num_key_heads=3, linear_num_value_heads=6,
+        linear_key_head_dim=6, linear_value_head_dim=7, tie_word_embeddings=True, num_experts=3,
+        num_experts_per_tok=1, stacked=True,
+        layer_types=["full_attention", "linear_attention", "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5,
+                             mrope_section=[1, 1, 1], mrope_interleaved=True)),
+}
 
 
 def is_hybrid(config):
@@ -94,21 +192,6 @@ def recurrent_layers(model):
     return [layer.linear_attn for layer in model.model.layers if hasattr(layer, "linear_attn")]
 
 
-def change(ending, function):
-    def wrong(config, state):
-        found = [key for key in state if key.endswith(ending)]
-        assert found, ending
-        for key in found:
-            state[key] = function(config, state[key]).contiguous()
-    return wrong
-
-
-def set_rope(**changes):
-    def wrong(config, _):
-        config.rope_parameters.update(changes)
-    return wrong
-
-
 def rule(change_arguments):
     """The delta rule with other arguments."""
     def wrong(model):
@@ -179,13 +262,12 @@ def mistakes(config):
         "gates before queries": (gates_of_queries(lambda rows: rows.flip(1)), None),
         "all queries, then all gates": (gates_of_queries(
             lambda rows: rows.flatten(0, 1).unflatten(0, (2, -1)).transpose(0, 1)), None),
-        "filters the other way round": (change("conv1d.weight", lambda _, v: v.flip(-1)), None),
-        "a window one token early": (change("conv1d.weight", lambda _, v: torch.cat(
-            [v[..., 1:], torch.zeros_like(v[..., :1])], dim=-1)), None),
+        "filters the other way round": (change("conv1d.weight", backwards), None),
+        "a window one token early": (change("conv1d.weight", one_token_early), None),
         "no decay": (change("A_log", lambda _, v: v - 40), None),
         "a decay that is stored": (change("A_log", lambda _, v: torch.log(torch.exp(v).exp())),
                                    None),
-        "no bias of decays": (change("dt_bias", lambda _, v: torch.zeros_like(v)), None),
+        "no bias of decays": (change("dt_bias", zero), None),
         "beta and decay swapped": (beta_and_decay_swapped, None),
         "decay one token late": (None, rule(late_decay)),
         "no length of queries and keys": (None, rule(
@@ -198,8 +280,8 @@ def mistakes(config):
         cases["key heads in turns"] = (None, rule(repeated_otherwise))
     if getattr(config, "shared_expert_intermediate_size", 0):
         cases["no shared expert"] = (
-            change("shared_expert.down_proj.weight", lambda _, v: torch.zeros_like(v)), None)
+            change("shared_expert.down_proj.weight", zero), None)
         cases["a shared expert without its gate"] = (
-            change("shared_expert_gate.weight", lambda _, v: torch.zeros_like(v)), None)
+            change("shared_expert_gate.weight", zero), None)
     return cases
 

@@ -1,11 +1,79 @@
-"""DeepSeek-V2 and V3 for make_family_models.py: their weights, GGUF files, and what a reader of them
-may get wrong."""
+"""DeepSeek-V2 and V3 for make_family_models.py: their cases (family_cases.py), weights and GGUF files,
+and what a reader of them may get wrong."""
 import math
 
 import gguf
 import torch
 
+from changes import change, next_row, set_config, set_rope, zero
+
 TYPES = ("deepseek_v2", "deepseek_v3")
+
+CASES = {
+    # As DeepSeek-V2-Lite but for the scaling of its context, in the spelling of its file.
+    "deepseek_v2_plain": dict(
+        model_type="deepseek_v2", hidden_size=32, intermediate_size=44, moe_intermediate_size=12,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=None,
+        kv_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10,
+        n_routed_experts=6, num_experts_per_tok=3, n_shared_experts=2, first_k_dense_replace=1,
+        routed_scaling_factor=1.0, topk_method="greedy", n_group=1, topk_group=1,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=1e4),
+        gguf=True,
+        old=dict(rope_theta=1e4, rope_scaling=None, aux_loss_alpha=0.001, seq_aux=True, ep_size=1,
+                 moe_layer_freq=1, scoring_func="softmax", pretraining_tp=1)),
+    # As DeepSeek-V2: queries by way of a narrower product, experts of the best groups.
+    "deepseek_v2_grouped": dict(
+        model_type="deepseek_v2", hidden_size=30, intermediate_size=40, moe_intermediate_size=10,
+        num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=18,
+        kv_lora_rank=16, qk_nope_head_dim=10, qk_rope_head_dim=6, v_head_dim=14,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=0,
+        routed_scaling_factor=4.0, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+        tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # With YaRN, as all of V2: scores by the square of mscale. Tensors as transformers 5 holds them;
+    # the GGUF file as the first ones, with both halves of kv_b_proj in one tensor.
+    "deepseek_v2_yarn": dict(
+        model_type="deepseek_v2", hidden_size=32, intermediate_size=36, moe_intermediate_size=14,
+        num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=12,
+        kv_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
+        n_routed_experts=5, num_experts_per_tok=2, n_shared_experts=2, first_k_dense_replace=1,
+        routed_scaling_factor=1.0, topk_method="greedy", tie_word_embeddings=False, stacked=True,
+        gguf=True, joined=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, mscale=0.5,
+                             mscale_all_dim=0.5, original_max_position_embeddings=64)),
+    # As DeepSeek-V3, in the spelling of its file.
+    "deepseek_v3_plain": dict(
+        model_type="deepseek_v3", hidden_size=32, intermediate_size=40, moe_intermediate_size=12,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, q_lora_rank=16,
+        kv_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=12,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1,
+        routed_scaling_factor=2.5, n_group=4, topk_group=2, norm_topk_prob=True,
+        tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, beta_fast=32.0,
+                             beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+                             original_max_position_embeddings=64), gguf=True,
+        old=dict(rope_theta=1e4, rope_scaling=dict(
+            type="yarn", factor=4.0, beta_fast=32, beta_slow=1, mscale=1.0, mscale_all_dim=1.0,
+            original_max_position_embeddings=64), topk_method="noaux_tc", scoring_func="sigmoid",
+            moe_layer_freq=1, ep_size=1, num_nextn_predict_layers=1)),
+    # As Moonlight: one group, queries by one product.
+    "deepseek_v3_ungrouped": dict(
+        model_type="deepseek_v3", hidden_size=30, intermediate_size=36, moe_intermediate_size=14,
+        num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, q_lora_rank=None,
+        kv_lora_rank=18, qk_nope_head_dim=10, qk_rope_head_dim=6, v_head_dim=16,
+        n_routed_experts=5, num_experts_per_tok=2, n_shared_experts=2, first_k_dense_replace=1,
+        routed_scaling_factor=2.446, n_group=1, topk_group=1, norm_topk_prob=True,
+        tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=5e4)),
+    # Weights that do not add up to 1; factors of YaRN that do not cancel; many heads.
+    "deepseek_v3_stacked": dict(
+        model_type="deepseek_v3", hidden_size=36, intermediate_size=40, moe_intermediate_size=10,
+        num_hidden_layers=2, num_attention_heads=10, num_key_value_heads=10, q_lora_rank=14,
+        kv_lora_rank=22, qk_nope_head_dim=8, qk_rope_head_dim=10, v_head_dim=6,
+        n_routed_experts=9, num_experts_per_tok=4, n_shared_experts=1, first_k_dense_replace=0,
+        routed_scaling_factor=1.5, n_group=3, topk_group=2, norm_topk_prob=False,
+        tie_word_embeddings=False, stacked=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, mscale=1.0,
+                             mscale_all_dim=0.4, original_max_position_embeddings=64)),
+}
 
 
 def is_latent(config):
@@ -95,28 +163,6 @@ def tensors_of(config, name, value, joined):
 # --- mistakes ---
 
 
-def change(ending, function):
-    def wrong(config, state):
-        found = [key for key in state if key.endswith(ending)]
-        assert found, ending
-        for key in found:
-            state[key] = function(config, state[key]).contiguous()
-    return wrong
-
-
-def set_rope(**changes):
-    def wrong(config, _):
-        config.rope_parameters.update(changes)
-    return wrong
-
-
-def set_config(**changes):
-    def wrong(config, _):
-        for key, value in changes.items():
-            setattr(config, key, value)
-    return wrong
-
-
 def halves_apart(rows):
     """Rows 2i and 2i + 1 at i and i + n / 2, of the last dimension but one."""
     return torch.cat((rows[..., ::2, :], rows[..., 1::2, :]), dim=-2)
@@ -167,10 +213,6 @@ def change_weights(function):
     return wrong
 
 
-def zero(_, value):
-    return torch.zeros_like(value)
-
-
 def worth_by_best(model):
     """Groups by their best expert (of V3), by their two best (of V2)."""
     for mixture in mixtures(model):
@@ -210,9 +252,9 @@ def mistakes(config):
                                                            0)), None),
         "no shared experts": (change("shared_experts.down_proj.weight", zero), None),
         "experts in another order": (
-            change("experts.down_proj", lambda _, v: v.roll(1, 0)), None),
+            change("experts.down_proj", next_row), None),
         "weights of other experts": (
-            change("mlp.gate.weight", lambda _, v: v.roll(1, 0)), None),
+            change("mlp.gate.weight", next_row), None),
         "an expert less": (set_config(num_experts_per_tok=config.num_experts_per_tok - 1), None),
         "experts weighed alike": (None, change_weights(
             lambda _, w, __, ___: w.mean(-1, keepdim=True).expand_as(w))),

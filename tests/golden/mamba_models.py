@@ -1,6 +1,53 @@
-"""Granite 4 hybrids for make_family_models.py: their weights, GGUF files, and what a reader of them
-may get wrong."""
+"""Granite 4 hybrids for make_family_models.py: their cases (family_cases.py), weights and GGUF files,
+and what a reader of them may get wrong."""
 import torch
+
+from changes import backwards, change, next_row, one_token_early, set_config, zero
+
+CASES = {
+    # As Granite 4.0 H Micro and 1B: no experts, no RoPE.
+    "granite_hybrid_plain": dict(
+        model_type="granitemoehybrid", hidden_size=24, intermediate_size=40,
+        shared_intermediate_size=40, num_hidden_layers=4, num_attention_heads=3,
+        num_key_value_heads=1, mamba_n_heads=6, mamba_d_head=8, mamba_d_state=16, mamba_expand=2,
+        num_local_experts=0, num_experts_per_tok=0, position_embedding_type="nope",
+        layer_types=["mamba", "mamba", "attention", "mamba"], tie_word_embeddings=True,
+        embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.6,
+        logits_scaling=0.5, gguf=True),
+    # As Granite 4.0 H Tiny and Small, in the old spelling.
+    "granite_hybrid_moe": dict(
+        model_type="granitemoehybrid", hidden_size=24, intermediate_size=12,
+        shared_intermediate_size=20, num_hidden_layers=4, num_attention_heads=3,
+        num_key_value_heads=1, mamba_n_heads=3, mamba_d_head=16, mamba_d_state=12, mamba_expand=2,
+        num_local_experts=6, num_experts_per_tok=2, position_embedding_type="nope",
+        layer_types=["mamba", "attention", "mamba", "mamba"], tie_word_embeddings=True,
+        embedding_multiplier=2.0, attention_multiplier=0.4, residual_multiplier=0.8,
+        logits_scaling=0.6, gguf=True,
+        old=dict(rope_theta=10000, rope_scaling=None, normalization_function="rmsnorm",
+                 init_method="mup", layer_types=["mamba", "attention", "mamba", "mamba"])),
+    # Groups, RoPE, limits of steps, biases of all products, a convolution over three tokens.
+    "granite_hybrid_mixed": dict(
+        model_type="granitemoehybrid", hidden_size=32, intermediate_size=14,
+        shared_intermediate_size=18, num_hidden_layers=5, num_attention_heads=4,
+        num_key_value_heads=2, mamba_n_heads=6, mamba_d_head=16, mamba_d_state=10, mamba_expand=3,
+        mamba_n_groups=2, mamba_d_conv=3, mamba_proj_bias=True, attention_bias=True,
+        num_local_experts=4, num_experts_per_tok=2, position_embedding_type="rope",
+        time_step_limit=(0.15, 0.6),
+        layer_types=["attention", "mamba", "mamba", "attention", "mamba"],
+        tie_word_embeddings=False, embedding_multiplier=1.5, attention_multiplier=0.3,
+        residual_multiplier=0.7, logits_scaling=0.8,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # A prompt over many pages; a convolution over two tokens, without a bias.
+    "granite_hybrid_long": dict(
+        model_type="granitemoehybrid", hidden_size=20, intermediate_size=30,
+        shared_intermediate_size=30, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=2, mamba_n_heads=5, mamba_d_head=8, mamba_d_state=9, mamba_expand=2,
+        mamba_d_conv=2, mamba_conv_bias=False, num_local_experts=0, num_experts_per_tok=0, n=610,
+        max_position_embeddings=1024, position_embedding_type="nope",
+        layer_types=["mamba", "attention", "mamba"], tie_word_embeddings=True,
+        embedding_multiplier=3.0, attention_multiplier=0.3, residual_multiplier=0.6,
+        logits_scaling=0.5),
+}
 
 
 def is_mamba(config):
@@ -72,22 +119,6 @@ def mamba_layers(model):
     return [layer.mamba for layer in model.model.layers if layer.mamba is not None]
 
 
-def change(ending, function):
-    def wrong(config, state):
-        found = [key for key in state if key.endswith(ending)]
-        assert found, ending
-        for key in found:
-            state[key] = function(config, state[key]).contiguous()
-    return wrong
-
-
-def set_config(**changes):
-    def wrong(config, _):
-        for key, value in changes.items():
-            setattr(config, key, value)
-    return wrong
-
-
 def parts(config, value):
     """Of in_proj's rows: z, x, B, C, dt."""
     inner = config.mamba_n_heads * config.mamba_d_head
@@ -139,14 +170,13 @@ def mistakes(config):
                                         ropes[config.position_embedding_type]),
         "B and C swapped": (change("in_proj.weight", reordered((0, 1, 3, 2, 4))), None),
         "gate and x swapped": (change("in_proj.weight", reordered((1, 0, 2, 3, 4))), None),
-        "filters the other way round": (change("conv1d.weight", lambda _, v: v.flip(-1)), None),
-        "a window one token early": (change("conv1d.weight", lambda _, v: torch.cat(
-            [v[..., 1:], torch.zeros_like(v[..., :1])], dim=-1)), None),
-        "D left out": (change("mamba.D", lambda _, v: torch.zeros_like(v)), None),
+        "filters the other way round": (change("conv1d.weight", backwards), None),
+        "a window one token early": (change("conv1d.weight", one_token_early), None),
+        "D left out": (change("mamba.D", zero), None),
         "no decay": (change("A_log", lambda _, v: v - 40), None),
         "a decay that is stored": (change("A_log", lambda _, v: torch.log(torch.exp(v).exp())),
                                    None),
-        "no bias of steps": (change("dt_bias", lambda _, v: torch.zeros_like(v)), None),
+        "no bias of steps": (change("dt_bias", zero), None),
         "the gate behind the norm": (None, norm(
             lambda y, gate, inner: gated(inner.weight * rms(y, inner), gate))),
         "no gate": (None, norm(lambda y, gate, inner: inner.weight * rms(y, inner))),
@@ -160,10 +190,10 @@ def mistakes(config):
         cases["norms of groups"] = (None, norm(lambda y, gate, inner: inner.weight * rms(
             gated(y, gate).unflatten(-1, (config.mamba_n_groups, -1)), inner).flatten(-2)))
     if config.mamba_conv_bias:
-        cases["no bias of filters"] = (change("conv1d.bias", lambda _, v: 0 * v), None)
+        cases["no bias of filters"] = (change("conv1d.bias", zero), None)
     if config.mamba_proj_bias:
-        cases["no bias of in_proj"] = (change("in_proj.bias", lambda _, v: 0 * v), None)
-        cases["no bias of out_proj"] = (change("out_proj.bias", lambda _, v: 0 * v), None)
+        cases["no bias of in_proj"] = (change("in_proj.bias", zero), None)
+        cases["no bias of out_proj"] = (change("out_proj.bias", zero), None)
     least, most = config.time_step_limit
     if most < 1e9:
         cases["steps not clamped"] = value_of("time_step_limit", (0.0, float("inf")))
@@ -177,12 +207,12 @@ def mistakes(config):
                 "block_sparse_moe.input_linear.weight",
                 lambda _, v: torch.cat(v.chunk(2, dim=1)[::-1], dim=1)), None),
             "experts in another order": (change(
-                "block_sparse_moe.output_linear.weight", lambda _, v: v.roll(1, 0)), None),
+                "block_sparse_moe.output_linear.weight", next_row), None),
             "weights of other experts": (change(
-                "router.layer.weight", lambda _, v: v.roll(1, 0)), None),
+                "router.layer.weight", next_row), None),
             "an expert less": value_of("num_experts_per_tok", used - 1),
             "an expert more": value_of("num_experts_per_tok", used + 1),
             "no shared MLP": (change(
-                "shared_mlp.output_linear.weight", lambda _, v: torch.zeros_like(v)), None),
+                "shared_mlp.output_linear.weight", zero), None),
         }
     return cases
