@@ -10,6 +10,7 @@
 
 #include "outrider/generate.h"
 #include "outrider/model.h"
+#include "tests/support/drafted_text.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
@@ -59,14 +60,7 @@ TEST_P(CappedDrafts, HaveTheBitsOfPlainTexts) {
   const auto target =
       Model::load(golden.directory / "model.gguf", {.weights = GetParam(), .threads = 2});
   const auto generate = [&](const SpeculationOptions& speculation, double temperature) {
-    Generator generator(target, speculation);
-    const GenerateRequest request = {.prompt = golden.ids,
-                                     .options = {.max_tokens = 60,
-                                                 .sampling = {.temperature = temperature},
-                                                 .seed = 7,
-                                                 .ignore_eos = true,
-                                                 .keep_logits = true}};
-    return std::move(generator.generate({&request, 1}).at(0));
+    return testing::draft_text(target, golden.ids, temperature, speculation);
   };
   for (const double temperature : {0.0, 1.0}) {
     const GenerateResult plain = generate({}, temperature);

@@ -21,6 +21,7 @@
 #include "outrider/batch.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
+#include "tests/support/drafted_text.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
@@ -28,6 +29,7 @@
 namespace outrider {
 namespace {
 
+using testing::draft_text;
 using testing::golden_directory;
 
 std::string model_file(const char* name) {
@@ -48,19 +50,6 @@ struct Drafting {
   std::string drafter;
   std::string tree;
 };
-
-GenerateResult generate(const std::shared_ptr<const Model>& target,
-                        const std::vector<TokenId>& prompt, double temperature,
-                        const SpeculationOptions& speculation) {
-  Generator generator(target, speculation);
-  const GenerateRequest request = {.prompt = prompt,
-                                   .options = {.max_tokens = 60,
-                                               .sampling = {.temperature = temperature},
-                                               .seed = 7,
-                                               .ignore_eos = true,
-                                               .keep_logits = true}};
-  return std::move(generator.generate({&request, 1}).at(0));
-}
 
 // A model, and what its weights are held as.
 using Target = std::tuple<const char*, const char*>;
@@ -102,7 +91,7 @@ TEST_P(FamilyDrafts, HaveTheBitsOfPlainTexts) {
   const auto target =
       Model::load(golden.directory / "model.gguf", {.weights = weights, .threads = 2});
   for (const double temperature : {0.0, 1.0}) {
-    const GenerateResult plain = generate(target, golden.ids, temperature, {});
+    const GenerateResult plain = draft_text(target, golden.ids, temperature, {});
     if (temperature == 0 && std::string(weights) == "f32") {
       EXPECT_EQ(std::vector(plain.ids.begin(), plain.ids.begin() + 32), golden.greedy);
     }
@@ -112,8 +101,8 @@ TEST_P(FamilyDrafts, HaveTheBitsOfPlainTexts) {
       SCOPED_TRACE(drafter + " " + tree);
       const std::string verify = temperature == 0 ? "exact" : "coupled";
       const GenerateResult drafted =
-          generate(target, golden.ids, temperature,
-                   {.drafter = drafter, .tree = tree, .verify = verify, .adaptive = false});
+          draft_text(target, golden.ids, temperature,
+                     {.drafter = drafter, .tree = tree, .verify = verify, .adaptive = false});
       EXPECT_EQ(drafted.ids, plain.ids);
       EXPECT_EQ(drafted.logits, plain.logits);
       n_accepted += drafted.statistics.accepted;
@@ -140,11 +129,11 @@ class RecurrentModel : public ::testing::TestWithParam<const char*> {};
 TEST_P(RecurrentModel, DraftsForAnotherModel) {
   const testing::GoldenModel golden("qwen3_tied");
   const auto target = Model::load(golden.directory / "model.gguf", {.threads = 1});
-  const GenerateResult plain = generate(target, golden.ids, 0, {});
+  const GenerateResult plain = draft_text(target, golden.ids, 0, {});
   for (const char* tree : {"chain:length=4", "widths:3,2,2"}) {
     const GenerateResult drafted =
-        generate(target, golden.ids, 0,
-                 {.drafter = "model:" + model_file(GetParam()), .tree = tree, .adaptive = false});
+        draft_text(target, golden.ids, 0,
+                   {.drafter = "model:" + model_file(GetParam()), .tree = tree, .adaptive = false});
     EXPECT_GT(drafted.statistics.drafted, 0);
     EXPECT_EQ(drafted.ids, plain.ids);
     EXPECT_EQ(drafted.logits, plain.logits);
@@ -168,9 +157,9 @@ TEST(RecurrentDrafter, DraftsBehindALongPromptInBoundedMemory) {
   SpeculationOptions speculation{
       .drafter = "model:" + path, .tree = "chain:length=4", .adaptive = false};
   speculation.drafter_options.kv_memory_bytes = n_bytes;
-  const GenerateResult drafted = generate(target, prompt, 0, speculation);
+  const GenerateResult drafted = draft_text(target, prompt, 0, speculation);
   EXPECT_GT(drafted.statistics.drafted, 0);
-  EXPECT_EQ(drafted.ids, generate(target, prompt, 0, {}).ids);
+  EXPECT_EQ(drafted.ids, draft_text(target, prompt, 0, {}).ids);
 }
 
 // Eight texts that begin alike, in a batch whose memory holds a few of them: later ones share what
@@ -192,7 +181,7 @@ TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
     prompts.push_back(std::move(prompt));
   }
   std::vector<GenerateResult> plain;
-  for (const auto& prompt : prompts) plain.push_back(generate(target, prompt, 0, {}));
+  for (const auto& prompt : prompts) plain.push_back(draft_text(target, prompt, 0, {}));
   for (const std::uint64_t n_texts : {0U, 2U, 3U}) {
     SCOPED_TRACE(n_texts);
     const auto bounded = Model::load(

@@ -19,26 +19,15 @@
 #include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/drafted_text.h"
 #include "tests/support/golden_modules.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
 namespace {
 
+using testing::draft_text;
 using testing::GoldenModule;
-
-GenerateResult generate(const std::shared_ptr<const Model>& target,
-                        const std::vector<TokenId>& prompt, double temperature,
-                        const SpeculationOptions& speculation) {
-  Generator generator(target, speculation);
-  const GenerateRequest request = {.prompt = prompt,
-                                   .options = {.max_tokens = 60,
-                                               .sampling = {.temperature = temperature},
-                                               .seed = 7,
-                                               .ignore_eos = true,
-                                               .keep_logits = true}};
-  return std::move(generator.generate({&request, 1}).at(0));
-}
 
 // A module's golden, and what weights are held as.
 using Target = std::tuple<std::string, const char*>;
@@ -56,16 +45,16 @@ TEST_P(ModuleDrafts, HaveTheBitsOfPlainTexts) {
   }
   const auto target = Model::load(golden.gguf(), {.weights = weights, .threads = 2});
   for (const double temperature : {0.0, 1.0}) {
-    const GenerateResult plain = generate(target, prompt, temperature, {});
+    const GenerateResult plain = draft_text(target, prompt, temperature, {});
     std::int64_t n_accepted = 0;
     for (const std::string& tree : trees) {
       for (const char* drafter : {"mtp", "mtp:weights=int4"}) {
         SCOPED_TRACE(tree + " " + drafter);
-        const GenerateResult drafted = generate(target, prompt, temperature,
-                                                {.drafter = drafter,
-                                                 .tree = tree,
-                                                 .verify = temperature == 0 ? "exact" : "coupled",
-                                                 .adaptive = false});
+        const GenerateResult drafted = draft_text(target, prompt, temperature,
+                                                  {.drafter = drafter,
+                                                   .tree = tree,
+                                                   .verify = temperature == 0 ? "exact" : "coupled",
+                                                   .adaptive = false});
         EXPECT_EQ(drafted.ids, plain.ids);
         EXPECT_EQ(drafted.logits, plain.logits);
         EXPECT_GT(drafted.statistics.drafted, 0);
@@ -128,8 +117,8 @@ TEST(ModuleDrafts, AreFoundByAuto) {
   const GoldenModule golden("qwen3_5");
   const auto target = Model::load(golden.gguf(), {.weights = "f32", .threads = 2});
   const std::vector<TokenId> prompt = testing::GoldenModel(golden.base).ids;
-  const GenerateResult plain = generate(target, prompt, 0, {});
-  const GenerateResult drafted = generate(target, prompt, 0, {.drafter = "auto"});
+  const GenerateResult plain = draft_text(target, prompt, 0, {});
+  const GenerateResult drafted = draft_text(target, prompt, 0, {.drafter = "auto"});
   EXPECT_EQ(drafted.ids, plain.ids);
   EXPECT_EQ(drafted.logits, plain.logits);
 }

@@ -3,8 +3,6 @@
 // sequence.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <span>
 #include <string>
@@ -14,8 +12,8 @@
 #include "model/cache/kv_sequence.h"
 #include "model/decoder_model.h"
 #include "model/load_model.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/counted_allocations.h"
-#include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 
@@ -116,11 +114,7 @@ class FurtherModel : public ::testing::TestWithParam<const char*> {};
 TEST_P(FurtherModel, AllocatesNothing) {
   if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
   const testing::TemporaryDirectory directory;
-  std::filesystem::copy(testing::golden_directory(GetParam()), directory.path(),
-                        std::filesystem::copy_options::recursive);
-  nlohmann::json config = testing::json_of(directory.path() / "config.json");
-  config["max_position_embeddings"] = 1024;
-  std::ofstream(directory.path() / "config.json") << config.dump();
+  testing::copy_changed(GetParam(), {{"max_position_embeddings", 1024}}, directory.path());
   const auto model = load_model(directory.path(), {.n_threads = 1});
   ForwardOutput output;
   const TokenId tokens[] = {5, 6, 7, 8};

@@ -10,6 +10,7 @@
 
 #include "kernels/dispatch.h"
 #include "model/cache/kv_sequence.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
@@ -122,16 +123,12 @@ TEST_P(SplitAttention, ManyThreadsGiveTheBitsOfOne) {
 void expect_bits_of_one_thread(const char* golden) {
   const auto& [table, weights, kv] = SplitAttention::GetParam();
   const testing::TemporaryDirectory directory;
-  std::filesystem::copy(testing::golden_directory(golden), directory.path(),
-                        std::filesystem::copy_options::recursive);
-  nlohmann::json config = testing::json_of(directory.path() / "config.json");
-  config["max_position_embeddings"] = 4096;
-  std::ofstream(directory.path() / "config.json") << config.dump();
+  testing::copy_changed(golden, {{"max_position_embeddings", 4096}}, directory.path());
   expect_bits_of_one_thread(
       [&, kernels = table.table, held = weights, cache = kv](int n_threads) {
         return testing::load_on(directory.path(), *kernels, held, cache, n_threads);
       },
-      config["vocab_size"]);
+      testing::json_of(directory.path() / "config.json")["vocab_size"]);
 }
 
 // A sink joins behind the last split, whoever took which (three heads of gpt-oss; the first layer

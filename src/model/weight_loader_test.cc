@@ -84,8 +84,8 @@ std::vector<float> rows_of_two_heads() {
   return rows;
 }
 
-constexpr HeadRows kFirstTwo = {.n = 2, .n_stored = 3, .first = 0, .n_rows = 2, .turned = true};
-constexpr HeadRows kLast = {.n = 2, .n_stored = 3, .first = 2, .n_rows = 1, .turned = false};
+constexpr HeadRows kFirstTwo = {.n = 2, .n_stored = 3, .first = 0, .n_rows = 2, .transposed = true};
+constexpr HeadRows kLast = {.n = 2, .n_stored = 3, .first = 2, .n_rows = 1, .transposed = false};
 
 TEST(MatricesOfHeads, AreTheRowsAskedForAndTurned) {
   Tensors tensors;

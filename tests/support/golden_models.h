@@ -39,18 +39,24 @@ inline std::vector<std::string> golden_names(const char* file = "golden.json") {
   return names;
 }
 
+// "logits" of the folder's golden.safetensors.
+inline Rows golden_logits(const std::filesystem::path& folder) {
+  const auto source = open_safetensors(folder / "golden.safetensors");
+  const TensorView* view = source->find("logits");
+  Rows logits(static_cast<std::size_t>(view->shape[0]),
+              Row(static_cast<std::size_t>(view->shape[1])));
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    decode_rows(*view, static_cast<std::int64_t>(i), 1, logits[i]);
+  }
+  return logits;
+}
+
 struct GoldenModel {
   explicit GoldenModel(const std::string& name) : directory(golden_directory(name)) {
     const nlohmann::json json = json_of(directory / "golden.json");
     ids = json["ids"].get<std::vector<TokenId>>();
     greedy = json["greedy"].get<std::vector<TokenId>>();
-    const auto source = open_safetensors(directory / "golden.safetensors");
-    const TensorView* view = source->find("logits");
-    logits.resize(static_cast<std::size_t>(view->shape[0]),
-                  Row(static_cast<std::size_t>(view->shape[1])));
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      decode_rows(*view, static_cast<std::int64_t>(i), 1, logits[i]);
-    }
+    logits = golden_logits(directory);
   }
 
   std::filesystem::path directory;

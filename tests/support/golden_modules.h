@@ -23,13 +23,7 @@ struct GoldenModule {
     base = json["base"].get<std::string>();
     tokens = json["tokens"].get<std::vector<TokenId>>();
     n_text = GoldenModel(base).ids.size();
-    const auto source = open_safetensors(folder / "golden.safetensors");
-    const TensorView* view = source->find("logits");
-    logits.resize(static_cast<std::size_t>(view->shape[0]),
-                  Row(static_cast<std::size_t>(view->shape[1])));
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      decode_rows(*view, static_cast<std::int64_t>(i), 1, logits[i]);
-    }
+    logits = golden_logits(folder);
   }
 
   std::filesystem::path gguf() const { return folder / "target.gguf"; }

@@ -16,6 +16,7 @@
 #include "model/families/registry.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 
@@ -25,37 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::golden_directory;
-using testing::GoldenModel;
 using testing::json_of;
 using testing::Rows;
-
-// The error of reading the configuration with keys set, and those of null taken out.
-std::string refusal(const char* name, const json& changes) {
-  const testing::TemporaryDirectory directory;
-  json config = json_of(golden_directory(name) / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    config.erase(key);
-    if (!value.is_null()) config[key] = value;
-  }
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  try {
-    (void)read_family(directory.path());
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-Rows logits_with(const GoldenModel& golden, const json& changes) {
-  const testing::TemporaryDirectory directory;
-  fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
-  json config = json_of(golden.directory / "config.json");
-  config.update(changes);
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  const auto model = testing::load_f32(directory.path());
-  const auto sequence = model->open({});
-  return testing::run_block(*model, *sequence, golden.ids);
-}
 
 TEST(DeepSeekConfig, HasTheWidthsOfBothFormats) {
   for (const char* file : {"", "model.gguf"}) {
@@ -99,20 +71,22 @@ TEST(DeepSeekWeights, KeepWhatIsTurnedInFloats) {
 }
 
 TEST(DeepSeekConfig, MeansWhatItSays) {
-  const GoldenModel golden("deepseek_v3_plain");
-  const Rows right = logits_with(golden, json::object());
+  const auto logits_with = [](const json& changes) {
+    return testing::logits_of_changed("deepseek_v3_plain", changes);
+  };
+  const Rows right = logits_with(json::object());
   for (const json& change : {json{{"topk_group", 4}}, json{{"norm_topk_prob", false}},
                              json{{"routed_scaling_factor", 1.0}}}) {
-    EXPECT_FALSE(testing::same_bits(right.back(), logits_with(golden, change).back())) << change;
+    EXPECT_FALSE(testing::same_bits(right.back(), logits_with(change).back())) << change;
   }
   // Greedy choice looks at no groups.
-  const GoldenModel greedy("deepseek_v2_plain");
-  testing::expect_same_bits(logits_with(greedy, json::object()), 0,
-                            logits_with(greedy, {{"n_group", 3}, {"topk_group", 1}}));
+  testing::expect_same_bits(
+      testing::logits_of_changed("deepseek_v2_plain", json::object()), 0,
+      testing::logits_of_changed("deepseek_v2_plain", {{"n_group", 3}, {"topk_group", 1}}));
 }
 
 TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
-  EXPECT_EQ(refusal("deepseek_v3_plain", json::object()), "");
+  EXPECT_EQ(testing::read_changed("deepseek_v3_plain", json::object()).refusal, "");
   for (const auto& [name, key, value] :
        {std::tuple{"deepseek_v3_plain", "scoring_func", json("softmax")},
         std::tuple{"deepseek_v3_plain", "topk_method", json("greedy")},
@@ -128,9 +102,9 @@ TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"deepseek_v3_plain", "n_shared_experts", json(-1)},
         std::tuple{"deepseek_v3_plain", "first_k_dense_replace", json(-1)},
         std::tuple{"deepseek_v3_plain", "kv_lora_rank", json(0)},
-        std::tuple{"deepseek_v3_plain", "kv_lora_rank", json()},
+        std::tuple{"deepseek_v3_plain", "kv_lora_rank", json(testing::kNoKey)},
         std::tuple{"deepseek_v3_plain", "q_lora_rank", json(-1)},
-        std::tuple{"deepseek_v3_plain", "qk_rope_head_dim", json()},
+        std::tuple{"deepseek_v3_plain", "qk_rope_head_dim", json(testing::kNoKey)},
         std::tuple{"deepseek_v3_plain", "qk_nope_head_dim", json(0)},
         std::tuple{"deepseek_v3_plain", "v_head_dim", json(5000)},
         std::tuple{"deepseek_v3_plain", "num_key_value_heads", json(2)},
@@ -140,7 +114,7 @@ TEST(DeepSeekConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"deepseek_v2_plain", "norm_topk_prob", json(true)},
         std::tuple{"deepseek_v2_plain", "mlp_bias", json(true)},
         std::tuple{"deepseek_v2_grouped", "n_group", json(3)}}) {
-    const std::string error = refusal(name, {{key, value}});
+    const std::string error = testing::read_changed(name, {{key, value}}).refusal;
     const bool is_of_choice = std::string(key) == "num_experts_per_tok";
     EXPECT_NE(error.find(is_of_choice ? "topk_group" : key), std::string::npos)
         << name << ", " << key << ": " << error;

@@ -16,6 +16,7 @@
 #include "model/load/expert_loader.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
@@ -50,18 +51,6 @@ std::string error_of(const std::function<void()>& run) {
     return error.what();
   }
   return "";
-}
-
-// The error of reading a golden's config.json with these keys changed (null: left out).
-std::string config_error(const std::string& name, const nlohmann::json& changes) {
-  const testing::TemporaryDirectory directory;
-  nlohmann::json json = json_of(golden_directory(name) / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    json.erase(key);
-    if (!value.is_null()) json[key] = value;
-  }
-  std::ofstream(directory.path() / "config.json") << json.dump();
-  return error_of([&] { (void)read_family(directory.path()); });
 }
 
 std::string load_error(const testing::TinyModel& model) {
@@ -139,14 +128,14 @@ TEST(ExpertFiles, WithOtherNumbersOfExpertsAreRefused) {
 }
 
 TEST(ExpertConfig, NumbersOutOfBoundsAreNamed) {
-  EXPECT_EQ(config_error("mixtral_plain", {}), "");
+  EXPECT_EQ(testing::read_changed("mixtral_plain", nlohmann::json::object()).refusal, "");
   for (const auto& [name, key, value] :
        {std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(0)},
         std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(5000)},
-        std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json()},
+        std::tuple{"mixtral_plain", "num_local_experts", nlohmann::json(testing::kNoKey)},
         std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(5)},
         std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(0)},
-        std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json()},
+        std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json(testing::kNoKey)},
         std::tuple{"mixtral_plain", "num_experts_per_tok", nlohmann::json("x")},
         std::tuple{"qwen3_moe_plain", "num_experts", nlohmann::json(-1)},
         std::tuple{"qwen3_moe_plain", "num_local_experts", nlohmann::json(9)},
@@ -155,7 +144,7 @@ TEST(ExpertConfig, NumbersOutOfBoundsAreNamed) {
         std::tuple{"qwen3_moe_plain", "mlp_only_layers", nlohmann::json(3)},
         std::tuple{"gpt_oss_plain", "num_local_experts", nlohmann::json(0)},
         std::tuple{"gpt_oss_plain", "num_experts_per_tok", nlohmann::json(7)}}) {
-    const std::string error = config_error(name, {{key, value}});
+    const std::string error = testing::read_changed(name, {{key, value}}).refusal;
     EXPECT_NE(error.find(key), std::string::npos) << key << ": " << error;
   }
 }
@@ -170,7 +159,7 @@ TEST(ExpertConfig, UnknownVariantsAreNamed) {
           std::pair{"routed_scaling_factor", nlohmann::json(2.5)},
           std::pair{"clip_qkv", nlohmann::json(8.0)},
           std::pair{"hidden_act", nlohmann::json("gelu")}}) {
-      const std::string error = config_error(name, {{key, value}});
+      const std::string error = testing::read_changed(name, {{key, value}}).refusal;
       EXPECT_NE(error.find(key), std::string::npos) << name << ", " << key << ": " << error;
     }
   }
@@ -178,14 +167,8 @@ TEST(ExpertConfig, UnknownVariantsAreNamed) {
 
 // Which layers have experts, and how their weights are made, change what a model says.
 TEST(ExpertConfig, MeansWhatItSays) {
-  const GoldenModel golden("qwen3_moe_plain");
-  const auto logits = [&](bool sums_to_one) {
-    const testing::TemporaryDirectory directory;
-    fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
-    nlohmann::json json = json_of(golden.directory / "config.json");
-    json["norm_topk_prob"] = sums_to_one;
-    std::ofstream(directory.path() / "config.json") << json.dump();
-    return logits_of(directory.path(), golden.ids);
+  const auto logits = [](bool sums_to_one) {
+    return testing::logits_of_changed("qwen3_moe_plain", {{"norm_topk_prob", sums_to_one}});
   };
   EXPECT_FALSE(testing::same_bits(logits(true).back(), logits(false).back()));
   const ModelConfig mixed = read_config_json(golden_directory("qwen3_moe_mixed"));
@@ -199,9 +182,7 @@ TEST(ExpertConfig, MeansWhatItSays) {
 // Where no layer has experts, nothing says that some have.
 TEST(ExpertConfig, OfDenseLayersAloneIsThatOfADenseModel) {
   const testing::TemporaryDirectory directory;
-  nlohmann::json json = json_of(golden_directory("qwen3_moe_mixed") / "config.json");
-  json["decoder_sparse_step"] = 99;
-  std::ofstream(directory.path() / "config.json") << json.dump();
+  testing::write_changed_config("qwen3_moe_mixed", {{"decoder_sparse_step", 99}}, directory.path());
   const ModelConfig config = read_config_json(directory.path());
   EXPECT_EQ(config.n_expert_layers, 0);
   EXPECT_EQ(config.n_experts, 0);

@@ -17,6 +17,7 @@
 #include "model/families/registry.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
@@ -179,16 +180,7 @@ class UnknownField : public ::testing::TestWithParam<std::string> {
   // read_family() of the golden's config.json with one more key.
   static std::string message(const std::string& name, const char* key,
                              const nlohmann::json& value) {
-    const testing::TemporaryDirectory directory;
-    nlohmann::json json = json_of(golden_directory(name) / "config.json");
-    json[key] = value;
-    std::ofstream(directory.path() / "config.json") << json.dump();
-    try {
-      (void)read_family(directory.path());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return testing::read_changed(name, {{key, value}}).refusal;
   }
 };
 
@@ -268,19 +260,11 @@ TEST(MinistralConfig, ScalesQueriesOfItsOwnFamily) {
 
 // Qwen's windows as transformers reads them: from max_window_layers on, where they are in use.
 TEST(QwenConfig, WindowsBeginAtTheirLayer) {
-  const GoldenModel golden("qwen2_untied");
-  const auto logits = [&](bool used, int first) {
-    const testing::TemporaryDirectory directory;
-    fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
-    nlohmann::json json = json_of(golden.directory / "config.json");
-    json.erase("layer_types");
-    json["use_sliding_window"] = used;
-    json["sliding_window"] = 8;
-    json["max_window_layers"] = first;
-    std::ofstream(directory.path() / "config.json") << json.dump();
-    const auto model = testing::load_f32(directory.path());
-    const auto sequence = model->open({});
-    return testing::run_block(*model, *sequence, golden.ids);
+  const auto logits = [](bool used, int first) {
+    return testing::logits_of_changed("qwen2_untied", {{"layer_types", testing::kNoKey},
+                                                       {"use_sliding_window", used},
+                                                       {"sliding_window", 8},
+                                                       {"max_window_layers", first}});
   };
   const Rows whole = logits(false, 0);
   testing::expect_same_bits(whole, 0, logits(true, 100));

@@ -22,6 +22,7 @@
 #include "model/load_model.h"
 #include "model/shared_output.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/run_model.h"
 #include "tests/support/temporary_directory.h"
@@ -35,22 +36,6 @@ using testing::golden_directory;
 using testing::GoldenModel;
 using testing::json_of;
 using testing::Rows;
-
-Rows logits_of(const fs::path& path, const std::vector<TokenId>& ids) {
-  const auto model = testing::load_f32(path);
-  const auto sequence = model->open({});
-  return testing::run_block(*model, *sequence, ids);
-}
-
-// Of a golden whose config.json has been changed.
-Rows logits_with(const GoldenModel& golden, const std::function<void(json&)>& change) {
-  const testing::TemporaryDirectory directory;
-  fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
-  json config = json_of(golden.directory / "config.json");
-  change(config);
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  return logits_of(directory.path(), golden.ids);
-}
 
 bool same_bits(const Rows& left, const Rows& right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end(), testing::same_bits);
@@ -99,11 +84,9 @@ TEST(GemmaConfig, AnyWindowRuns) {
     const GoldenModel golden(name);
     for (const int window : {1, 1 << 24}) {
       const testing::TemporaryDirectory directory;
-      fs::copy(golden.directory, directory.path(), fs::copy_options::recursive);
-      json config = json_of(golden.directory / "config.json");
-      config.erase("sliding_window_size");
-      config["sliding_window"] = window;
-      std::ofstream(directory.path() / "config.json") << config.dump();
+      testing::copy_changed(name,
+                            {{"sliding_window_size", testing::kNoKey}, {"sliding_window", window}},
+                            directory.path());
       const auto model = testing::load_f32(directory.path());
       const auto slow = model->open({});
       const auto fast = model->open({});
@@ -118,15 +101,11 @@ constexpr const char* kCaps[] = {"attn_logit_softcapping", "final_logit_softcapp
 // null and 0 are no cap; what is not there is Gemma 2's own, and none in Gemma 3.
 TEST(GemmaCaps, AreTheFamilysWhereAFileIsSilent) {
   const auto with = [](const char* name, const json& of_scores, const json& of_logits) {
-    return logits_with(GoldenModel(name), [&](json& config) {
-      config[kCaps[0]] = of_scores;
-      config[kCaps[1]] = of_logits;
-    });
+    return testing::logits_of_changed(name, {{kCaps[0], of_scores}, {kCaps[1], of_logits}});
   };
   const auto without = [](const char* name) {
-    return logits_with(GoldenModel(name), [](json& config) {
-      for (const char* cap : kCaps) config.erase(cap);
-    });
+    return testing::logits_of_changed(name,
+                                      {{kCaps[0], testing::kNoKey}, {kCaps[1], testing::kNoKey}});
   };
   for (const char* name : {"gemma2_capped", "gemma3_capped"}) {
     const bool is_gemma2 = std::string(name) == "gemma2_capped";
@@ -158,19 +137,16 @@ TEST(GemmaCaps, AreTheFamilysInSilentGgufFiles) {
   const testing::TemporaryDirectory directory;
   const fs::path file = directory.path() / "silent.gguf";
   std::ofstream(file, std::ios::binary) << bytes;
-  testing::expect_same_bits(logits_with(golden,
-                                        [](json& config) {
-                                          config[kCaps[0]] = 50;
-                                          config[kCaps[1]] = 30;
-                                        }),
-                            0, logits_of(file, golden.ids));
+  testing::expect_same_bits(
+      testing::logits_of_changed("gemma2_capped", {{kCaps[0], 50}, {kCaps[1], 30}}), 0,
+      testing::logits_of(file, golden.ids));
 }
 
 // No logit is beyond the cap, and some come near it.
 TEST(GemmaCaps, BoundTheLogits) {
   const GoldenModel golden("gemma2_capped");
   float largest = 0;
-  for (const auto& row : logits_of(golden.directory, golden.ids)) {
+  for (const auto& row : testing::logits_of(golden.directory, golden.ids)) {
     for (const float logit : row) largest = std::max(largest, std::fabs(logit));
   }
   EXPECT_LE(largest, 4.0F);

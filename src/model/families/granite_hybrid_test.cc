@@ -20,6 +20,7 @@
 #include "io/map_gguf.h"
 #include "model/families/registry.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 
@@ -31,39 +32,9 @@ using nlohmann::json;
 using testing::golden_directory;
 using testing::json_of;
 
-struct Read {
-  std::unique_ptr<const Family> family;
-  std::string refusal;
-};
-
-// The configuration with keys set, and those of "(none)" taken out.
-void write_config(const char* name, const json& changes, const fs::path& directory) {
-  json config = json_of(golden_directory(name) / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    if (value == "(none)") {
-      config.erase(key);
-    } else {
-      config[key] = value;
-    }
-  }
-  std::ofstream(directory / "config.json") << config.dump();
-}
-
-Read read_with(const char* name, const json& changes) {
-  const testing::TemporaryDirectory directory;
-  write_config(name, changes, directory.path());
-  Read read;
-  try {
-    read.family = read_family(directory.path());
-  } catch (const Error& error) {
-    read.refusal = error.what();
-  }
-  return read;
-}
-
 TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
   const auto n_recurrent = [](const json& changes) {
-    const Read read = read_with("granite_hybrid_plain", changes);
+    const testing::ReadConfig read = testing::read_changed("granite_hybrid_plain", changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -76,7 +47,8 @@ TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
   for (const auto& [value, named] :
        {std::pair{json::array({"mamba"}), "4 names"},
         std::pair{json({"mamba", "mamba", "full_attention", "mamba"}), "attention or mamba"}}) {
-    const std::string refusal = read_with("granite_hybrid_plain", {{"layer_types", value}}).refusal;
+    const std::string refusal =
+        testing::read_changed("granite_hybrid_plain", {{"layer_types", value}}).refusal;
     EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
   }
   for (const char* name : {"granite_hybrid_plain", "granite_hybrid_moe"}) {
@@ -91,7 +63,7 @@ TEST(GraniteHybridConfig, SaysWhichLayersAttend) {
 }
 
 TEST(GraniteHybridConfig, HasTheShapeOfStates) {
-  const Read read = read_with("granite_hybrid_mixed", {});
+  const testing::ReadConfig read = testing::read_changed("granite_hybrid_mixed", {});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   EXPECT_EQ(read.family->ropes().size(), 1U);
   const RecurrentShape& shape = read.family->recurrent_layers().shape;
@@ -100,13 +72,14 @@ TEST(GraniteHybridConfig, HasTheShapeOfStates) {
   EXPECT_EQ(shape.state_width, 2 * 136 + 6 * 16 * 10);
   EXPECT_EQ(shape.input_width, 136 + 2 * 10 + 6 * 16 + 2 * 6);
   // transformers' defaults, of a width that they divide.
-  const Read defaults = read_with("granite_hybrid_plain", {{"hidden_size", 192},
-                                                           {"mamba_n_heads", "(none)"},
-                                                           {"mamba_d_head", "(none)"},
-                                                           {"mamba_d_state", "(none)"},
-                                                           {"mamba_d_conv", "(none)"},
-                                                           {"mamba_expand", "(none)"},
-                                                           {"mamba_n_groups", "(none)"}});
+  const testing::ReadConfig defaults =
+      testing::read_changed("granite_hybrid_plain", {{"hidden_size", 192},
+                                                     {"mamba_n_heads", "(none)"},
+                                                     {"mamba_d_head", "(none)"},
+                                                     {"mamba_d_state", "(none)"},
+                                                     {"mamba_d_conv", "(none)"},
+                                                     {"mamba_expand", "(none)"},
+                                                     {"mamba_n_groups", "(none)"}});
   ASSERT_NE(defaults.family, nullptr) << defaults.refusal;
   EXPECT_EQ(defaults.family->recurrent_layers().shape.state_width,
             3 * (2 * 256 + 384) + 128 * 256 * 3);
@@ -126,17 +99,18 @@ TEST(GraniteHybridConfig, RefusesWhatIsAnotherModel) {
         std::pair{"time_step_limit", json({0, {{"__float__", "NaN"}}})},
         std::pair{"residual_multiplier", json(0)}, std::pair{"num_local_experts", json(-1)},
         std::pair{"hidden_act", json("gelu")}}) {
-    const std::string refusal = read_with("granite_hybrid_mixed", {{key, value}}).refusal;
+    const std::string refusal =
+        testing::read_changed("granite_hybrid_mixed", {{key, value}}).refusal;
     // Both of the head's numbers are named where they do not fit together.
     EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
     EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
-  EXPECT_EQ(
-      read_with("granite_hybrid_mixed", {{"time_step_limit", {0, {{"__float__", "Infinity"}}}},
-                                         {"mamba_chunk_size", 64},
-                                         {"position_embedding_type", nullptr}})
-          .refusal,
-      "");
+  EXPECT_EQ(testing::read_changed("granite_hybrid_mixed",
+                                  {{"time_step_limit", {0, {{"__float__", "Infinity"}}}},
+                                   {"mamba_chunk_size", 64},
+                                   {"position_embedding_type", nullptr}})
+                .refusal,
+            "");
 }
 
 // A weight of the other kind of layer is refused by name, and so is one that is not there.
@@ -149,18 +123,9 @@ TEST(GraniteHybridWeights, AreThoseOfTheConfiguration) {
         std::tuple{"mamba_proj_bias", json(true), "mamba.in_proj"},
         std::tuple{"shared_intermediate_size", json(20), "shared_mlp.input_linear"},
         std::tuple{"num_local_experts", json(2), "block_sparse_moe"}}) {
-    const testing::TemporaryDirectory directory;
-    fs::copy(golden_directory("granite_hybrid_plain"), directory.path(),
-             fs::copy_options::recursive);
     json changes = {{key, value}};
     if (std::string(key) == "num_local_experts") changes["num_experts_per_tok"] = 1;
-    write_config("granite_hybrid_plain", changes, directory.path());
-    std::string refusal;
-    try {
-      (void)testing::load_f32(directory.path());
-    } catch (const Error& error) {
-      refusal = error.what();
-    }
+    const std::string refusal = testing::refusal_to_load("granite_hybrid_plain", changes);
     EXPECT_NE(refusal.find(named), std::string::npos) << key << ": " << refusal;
   }
 }

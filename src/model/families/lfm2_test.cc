@@ -12,6 +12,7 @@
 
 #include "model/families/registry.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 
@@ -23,35 +24,13 @@ using nlohmann::json;
 using testing::golden_directory;
 using testing::json_of;
 
-struct Read {
-  std::unique_ptr<const Family> family;
-  std::string refusal;
-};
-
-// The configuration with keys set, and those of null taken out.
-Read read_with(const json& changes) {
-  const testing::TemporaryDirectory directory;
-  json config = json_of(golden_directory("lfm2_tied") / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    if (value == "(none)") {
-      config.erase(key);
-    } else {
-      config[key] = value;
-    }
-  }
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  Read read;
-  try {
-    read.family = read_family(directory.path());
-  } catch (const Error& error) {
-    read.refusal = error.what();
-  }
-  return read;
+testing::ReadConfig read_with(const json& changes) {
+  return testing::read_changed("lfm2_tied", changes);
 }
 
 TEST(Lfm2Config, SaysWhichLayersAttend) {
   const auto n_recurrent = [](const json& changes) {
-    const Read read = read_with(changes);
+    const testing::ReadConfig read = read_with(changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -71,7 +50,7 @@ TEST(Lfm2Config, SaysWhichLayersAttend) {
 
 TEST(Lfm2Config, AdjustsTheFeedForwardWidth) {
   const auto width = [](const json& changes) {
-    const Read read = read_with(changes);
+    const testing::ReadConfig read = read_with(changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->config().hidden_dim;
   };
@@ -106,24 +85,13 @@ TEST(Lfm2Config, RefusesWhatIsAnotherModel) {
 
 // A bias that the configuration does not name, or a layer of the other kind, is refused by name.
 TEST(Lfm2Weights, AreThoseOfTheConfiguration) {
-  const auto refusal = [](const char* name, const json& changes) -> std::string {
-    const testing::TemporaryDirectory directory;
-    fs::copy(golden_directory(name), directory.path(), fs::copy_options::recursive);
-    json config = json_of(golden_directory(name) / "config.json");
-    config.update(changes);
-    std::ofstream(directory.path() / "config.json") << config.dump();
-    try {
-      (void)testing::load_f32(directory.path());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_NE(refusal("lfm2_long", {{"conv_bias", false}}).find("bias"), std::string::npos);
-  EXPECT_NE(refusal("lfm2_tied", {{"conv_bias", true}}).find("conv.conv.bias"), std::string::npos);
-  EXPECT_NE(refusal("lfm2_tied", {{"conv_L_cache", 4}}).find("conv.conv.weight"),
+  EXPECT_NE(testing::refusal_to_load("lfm2_long", {{"conv_bias", false}}).find("bias"),
             std::string::npos);
-  const std::string kind = refusal("lfm2_tied", {{"full_attn_idxs", {1, 4}}});
+  EXPECT_NE(testing::refusal_to_load("lfm2_tied", {{"conv_bias", true}}).find("conv.conv.bias"),
+            std::string::npos);
+  EXPECT_NE(testing::refusal_to_load("lfm2_tied", {{"conv_L_cache", 4}}).find("conv.conv.weight"),
+            std::string::npos);
+  const std::string kind = testing::refusal_to_load("lfm2_tied", {{"full_attn_idxs", {1, 4}}});
   EXPECT_NE(kind.find("layers.1.self_attn"), std::string::npos) << kind;
 }
 

@@ -19,6 +19,7 @@
 #include "io/test_files.h"
 #include "model/families/registry.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 
@@ -32,35 +33,9 @@ using testing::GoldenModel;
 using testing::json_of;
 using testing::Rows;
 
-struct Read {
-  std::unique_ptr<const Family> family;
-  std::string refusal;
-};
-
-// The configuration with keys set, and those of "(none)" taken out.
-Read read_with(const char* name, const json& changes) {
-  const testing::TemporaryDirectory directory;
-  json config = json_of(golden_directory(name) / "config.json");
-  for (const auto& [key, value] : changes.items()) {
-    if (value == "(none)") {
-      config.erase(key);
-    } else {
-      config[key] = value;
-    }
-  }
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  Read read;
-  try {
-    read.family = read_family(directory.path());
-  } catch (const Error& error) {
-    read.refusal = error.what();
-  }
-  return read;
-}
-
 TEST(QwenHybridConfig, SaysWhichLayersAttend) {
   const auto n_recurrent = [](const char* name, const json& changes) {
-    const Read read = read_with(name, changes);
+    const testing::ReadConfig read = testing::read_changed(name, changes);
     EXPECT_EQ(read.refusal, "");
     return read.family == nullptr ? -1 : read.family->recurrent_layers().n;
   };
@@ -78,7 +53,7 @@ TEST(QwenHybridConfig, SaysWhichLayersAttend) {
             "layer_types",
             json({"full_attention", "conv", "full_attention", "full_attention", "full_attention"}),
             "full_attention or linear_attention"}}) {
-    const std::string refusal = read_with("qwen3_5_grouped", {{key, value}}).refusal;
+    const std::string refusal = testing::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
     EXPECT_NE(refusal.find(named), std::string::npos) << refusal;
   }
 }
@@ -140,19 +115,20 @@ TEST(QwenHybridConfig, ReadsFlagsAndModulesOfGguf) {
 // transformers knows no other weights in Qwen3.5, and llama.cpp in no file of these families.
 TEST(QwenHybridConfig, MakesWeightsOfExpertsAddUp) {
   const json off = {{"norm_topk_prob", false}};
-  EXPECT_EQ(read_with("qwen3_next_plain", off).refusal, "");
-  const std::string refusal = read_with("qwen3_5_moe_plain", off).refusal;
+  EXPECT_EQ(testing::read_changed("qwen3_next_plain", off).refusal, "");
+  const std::string refusal = testing::read_changed("qwen3_5_moe_plain", off).refusal;
   EXPECT_NE(refusal.find("norm_topk_prob"), std::string::npos) << refusal;
 }
 
 TEST(QwenHybridConfig, HasNoExpertsWhereNoLayerHasThem) {
-  const Read read = read_with("qwen3_next_plain", {{"decoder_sparse_step", 9}});
+  const testing::ReadConfig read =
+      testing::read_changed("qwen3_next_plain", {{"decoder_sparse_step", 9}});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   EXPECT_EQ(read.family->config().n_experts, 0);
 }
 
 TEST(QwenHybridConfig, HasTheShapeOfStates) {
-  const Read read = read_with("qwen3_5_grouped", {});
+  const testing::ReadConfig read = testing::read_changed("qwen3_5_grouped", {});
   ASSERT_NE(read.family, nullptr) << read.refusal;
   const RecurrentShape& shape = read.family->recurrent_layers().shape;
   EXPECT_EQ(shape.delta.convolved_width(), 2 * 2 * 12 + 4 * 12);
@@ -166,11 +142,12 @@ TEST(QwenHybridConfig, HasTheShapeOfStates) {
   other.delta.is_tiled = false;
   EXPECT_EQ(other, shape);
   // transformers' defaults.
-  const Read defaults = read_with("qwen3_5_grouped", {{"linear_num_key_heads", "(none)"},
-                                                      {"linear_num_value_heads", "(none)"},
-                                                      {"linear_key_head_dim", "(none)"},
-                                                      {"linear_value_head_dim", "(none)"},
-                                                      {"linear_conv_kernel_dim", "(none)"}});
+  const testing::ReadConfig defaults =
+      testing::read_changed("qwen3_5_grouped", {{"linear_num_key_heads", "(none)"},
+                                                {"linear_num_value_heads", "(none)"},
+                                                {"linear_key_head_dim", "(none)"},
+                                                {"linear_value_head_dim", "(none)"},
+                                                {"linear_conv_kernel_dim", "(none)"}});
   ASSERT_NE(defaults.family, nullptr) << defaults.refusal;
   EXPECT_EQ(defaults.family->recurrent_layers().shape.state_width, 3 * 8192 + 32 * 128 * 128);
 }
@@ -182,44 +159,35 @@ TEST(QwenHybridConfig, RefusesWhatIsAnotherModel) {
         std::pair{"linear_conv_kernel_dim", json(1)}, std::pair{"attn_output_gate", json(false)},
         std::pair{"output_gate_type", json("sigmoid")}, std::pair{"use_sliding_window", json(true)},
         std::pair{"hidden_act", json("gelu")}}) {
-    const std::string refusal = read_with("qwen3_5_grouped", {{key, value}}).refusal;
+    const std::string refusal = testing::read_changed("qwen3_5_grouped", {{key, value}}).refusal;
     EXPECT_NE(refusal.find(key), std::string::npos) << refusal;
   }
   // What published files say beside.
-  EXPECT_EQ(read_with("qwen3_5_grouped", {{"attn_output_gate", true},
-                                          {"output_gate_type", "swish"},
-                                          {"mamba_ssm_dtype", "float32"},
-                                          {"mtp_num_hidden_layers", 1},
-                                          {"mtp_use_dedicated_embeddings", false}})
+  EXPECT_EQ(testing::read_changed("qwen3_5_grouped", {{"attn_output_gate", true},
+                                                      {"output_gate_type", "swish"},
+                                                      {"mamba_ssm_dtype", "float32"},
+                                                      {"mtp_num_hidden_layers", 1},
+                                                      {"mtp_use_dedicated_embeddings", false}})
                 .refusal,
             "");
   // Sections of RoPE are Qwen3.5's.
   json rope = json_of(golden_directory("qwen3_5_grouped") / "config.json").at("rope_parameters");
   rope.erase("mrope_interleaved");
-  const std::string refusal = read_with("qwen3_next_mixed", {{"rope_parameters", rope}}).refusal;
+  const std::string refusal =
+      testing::read_changed("qwen3_next_mixed", {{"rope_parameters", rope}}).refusal;
   EXPECT_NE(refusal.find("mrope_section"), std::string::npos) << refusal;
 }
 
 // A weight of the other kind of layer is refused by name, and so is one that is not there.
 TEST(QwenHybridWeights, AreThoseOfTheConfiguration) {
-  const auto refusal = [](const char* name, const json& changes) -> std::string {
-    const testing::TemporaryDirectory directory;
-    fs::copy(golden_directory(name), directory.path(), fs::copy_options::recursive);
-    json config = json_of(golden_directory(name) / "config.json");
-    config.update(changes);
-    std::ofstream(directory.path() / "config.json") << config.dump();
-    try {
-      (void)testing::load_f32(directory.path());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  const std::string kind = refusal("qwen3_next_plain", {{"full_attention_interval", 2}});
+  const std::string kind =
+      testing::refusal_to_load("qwen3_next_plain", {{"full_attention_interval", 2}});
   EXPECT_NE(kind.find("layers.1.self_attn.q_proj"), std::string::npos) << kind;
-  const std::string taps = refusal("qwen3_5_grouped", {{"linear_conv_kernel_dim", 3}});
+  const std::string taps =
+      testing::refusal_to_load("qwen3_5_grouped", {{"linear_conv_kernel_dim", 3}});
   EXPECT_NE(taps.find("linear_attn.conv1d"), std::string::npos) << taps;
-  const std::string shared = refusal("qwen3_next_plain", {{"shared_expert_intermediate_size", 20}});
+  const std::string shared =
+      testing::refusal_to_load("qwen3_next_plain", {{"shared_expert_intermediate_size", 20}});
   EXPECT_NE(shared.find("shared_expert.gate_proj"), std::string::npos) << shared;
 }
 
