@@ -59,13 +59,22 @@ class RowsInMemory : public WeightReader {
 };
 
 // (n_columns, n_rows) of (n_rows, n_columns).
-std::vector<float> turned(const std::vector<float>& rows, std::size_t n_rows,
-                          std::size_t n_columns) {
+std::vector<float> transposed(const std::vector<float>& rows, std::size_t n_rows,
+                              std::size_t n_columns) {
   std::vector<float> columns(rows.size());
   for (std::size_t i = 0; i < n_rows; ++i) {
     for (std::size_t j = 0; j < n_columns; ++j) columns[j * n_rows + i] = rows[i * n_columns + j];
   }
   return columns;
+}
+
+// What the tensor holds at that place of its first dimension.
+TensorView part_of(const TensorView& view, int place) {
+  const std::size_t n_bytes = view.data.size() / static_cast<std::size_t>(view.shape.front());
+  TensorView part = view;
+  part.shape.erase(part.shape.begin());
+  part.data = view.data.subspan(static_cast<std::size_t>(place) * n_bytes, n_bytes);
+  return part;
 }
 
 }  // namespace
@@ -127,13 +136,7 @@ std::vector<float> WeightLoader::filter(const std::string& name, int n_channels,
   // A three-dimensional tensor's rows are its last dimension, too.
   std::vector<float> stored(n * taps);
   decode_rows(view, 0, n_channels, stored);
-  std::vector<float> turned(n * taps);
-  for (std::size_t channel = 0; channel < n; ++channel) {
-    for (std::size_t tap = 0; tap < taps; ++tap) {
-      turned[tap * n + channel] = stored[channel * taps + tap];
-    }
-  }
-  return turned;
+  return transposed(stored, n, taps);
 }
 
 Linear WeightLoader::linear(const std::string& name, int n_columns, int k, Bias bias,
@@ -198,10 +201,8 @@ std::vector<Matrix> WeightLoader::stacked(const std::string& name, int n, int n_
   const std::size_t n_bytes = view.data.size() / static_cast<std::size_t>(n);
   std::vector<Matrix> matrices;
   for (int i = 0; i < n; ++i) {
-    TensorView one = view;
-    one.shape.erase(one.shape.begin());
-    one.data = view.data.subspan(static_cast<std::size_t>(i) * n_bytes, n_bytes);
-    matrices.push_back(hold(StoredWeights(one, kind_for(native), rows), native, Held::as_experts));
+    matrices.push_back(
+        hold(StoredWeights(part_of(view, i), kind_for(native), rows), native, Held::as_experts));
     const auto share = static_cast<double>(n_rows) / n_stored;
     advance(static_cast<std::size_t>(static_cast<double>(n_bytes) * share));
   }
@@ -216,13 +217,9 @@ std::vector<Matrix> WeightLoader::stacked_heads(const std::string& name, int n, 
   advance(view.data.size());
   std::vector<Matrix> matrices(static_cast<std::size_t>(n));
   if (!reading_) return matrices;
-  const std::size_t n_bytes = view.data.size() / static_cast<std::size_t>(n);
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    TensorView one = view;
-    one.shape.erase(one.shape.begin());
-    one.data = view.data.subspan(i * n_bytes, n_bytes);
-    matrices[i] =
-        Matrix::pack(StoredWeights(one, kind, StoredRows{}), *options_.table, options_.n_threads);
+  for (int i = 0; i < n; ++i) {
+    matrices[static_cast<std::size_t>(i)] = Matrix::pack(
+        StoredWeights(part_of(view, i), kind, StoredRows{}), *options_.table, options_.n_threads);
   }
   source_.release(view);
   return matrices;
@@ -254,11 +251,11 @@ std::vector<Matrix> WeightLoader::parts_of_heads(const std::string& name, int k,
   for (int i = 0; i < rows.n; ++i) {
     WeightRows read;
     stored->read(std::int64_t{i} * rows.n_stored + rows.first, rows.n_rows, read);
-    RowsInMemory its = rows.turned
-                           ? RowsInMemory(turned(read.f32, static_cast<std::size_t>(rows.n_rows),
-                                                 static_cast<std::size_t>(k)),
-                                          k, rows.n_rows, kind)
-                           : RowsInMemory(std::move(read.f32), rows.n_rows, k, kind);
+    RowsInMemory its =
+        rows.transposed ? RowsInMemory(transposed(read.f32, static_cast<std::size_t>(rows.n_rows),
+                                                  static_cast<std::size_t>(k)),
+                                       k, rows.n_rows, kind)
+                        : RowsInMemory(std::move(read.f32), rows.n_rows, k, kind);
     matrices[static_cast<std::size_t>(i)] = Matrix::pack(its, *options_.table, options_.n_threads);
   }
   source_.release(*view);

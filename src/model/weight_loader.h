@@ -43,7 +43,7 @@ struct HeadRows {
   int n_stored = 0;
   int first = 0;
   int n_rows = 0;
-  bool turned = false;  // (k, n_rows) is what is wanted
+  bool transposed = false;  // (k, n_rows) is what is wanted
 };
 
 // Throws Error naming the tensor, what was expected and what came, if a tensor is missing or has a
@@ -94,7 +94,7 @@ class WeightLoader {
   // them. As stored, whatever quantised kind is asked for.
   std::vector<Matrix> stacked_heads(const std::string& name, int n, int n_columns, int k);
   // Of "name.weight" (rows.n * rows.n_stored, k) a matrix for each head. In f32, or bf16 where it
-  // is stored so and nothing is quantised: what is turned has lost the groups of its rows.
+  // is stored so and nothing is quantised: what is transposed has lost the groups of its rows.
   std::vector<Matrix> parts_of_heads(const std::string& name, int k, const HeadRows& rows);
   // The same of "name_blocks" (n, n_stored, k / 32, 16) and "name_scales" (n, n_stored, k / 32),
   // bytes of MXFP4 (quantised/mxfp4_blocks.h).

@@ -11,6 +11,7 @@
 #include "base/elementary.h"
 #include "model/load/expert_loader.h"
 #include "model/load/modules_behind.h"
+#include "model/load/read_size.h"
 
 namespace outrider {
 namespace {
@@ -25,12 +26,6 @@ constexpr int kMostSharedWidth = 1 << 24;
 
 constexpr ConfigKey kRopeDim = {"qk_rope_head_dim", "rope.dimension_count"};
 constexpr ConfigKey kLatentDim = {"kv_lora_rank", "attention.kv_lora_rank"};
-
-void require_range(const ConfigSource& source, const ConfigKey& key, int value, int least,
-                   int most) {
-  if (value >= least && value <= most) return;
-  source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", value));
-}
 
 void require_off(const ConfigSource& source, const char* name) {
   const ConfigKey key = {name, nullptr};
@@ -332,11 +327,11 @@ LatentAttention DeepSeek::load_attention(LayerLoader& from) const {
                    .n_stored = loaded.plain_dim + loaded.value_dim,
                    .first = 0,
                    .n_rows = loaded.plain_dim,
-                   .turned = true};
+                   .transposed = true};
   loaded.key_up = from.parts_of_heads(kBoth, loaded.latent_dim, rows);
   rows.first = loaded.plain_dim;
   rows.n_rows = loaded.value_dim;
-  rows.turned = false;
+  rows.transposed = false;
   loaded.value_up = from.parts_of_heads(kBoth, loaded.latent_dim, rows);
   return loaded;
 }

@@ -15,6 +15,7 @@
 #include "model/families/llama.h"
 #include "model/load/attending_layers.h"
 #include "model/load/expert_loader.h"
+#include "model/load/read_size.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -75,17 +76,7 @@ ModelConfig read_granite_hybrid(const ConfigSource& source) {
   return config;
 }
 
-// Bounds far beyond any model's, within which no size overflows.
-int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least,
-              int most) {
-  const int size =
-      source.is_gguf() ? source.required_whole(key) : source.whole(key).value_or(otherwise);
-  if (size < least || size > most) {
-    source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", size));
-  }
-  return size;
-}
-
+// Far beyond any model's.
 constexpr int kMostHeads = 1024;
 constexpr int kMostDim = 512;
 

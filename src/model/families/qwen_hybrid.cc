@@ -14,6 +14,7 @@
 #include "model/families/qwen3_moe.h"
 #include "model/load/attending_layers.h"
 #include "model/load/modules_behind.h"
+#include "model/load/read_size.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -39,17 +40,6 @@ std::vector<bool> read_attends(const ConfigSource& source, int n_layers, int n_m
                               {.attends = "full_attention", .recurrent = "linear_attention"},
                               n_layers)
       .value_or(attends);
-}
-
-// Bounds far beyond any model's, within which no size overflows.
-int read_size(const ConfigSource& source, const ConfigKey& key, int otherwise, int least,
-              int most) {
-  const int size =
-      source.is_gguf() ? source.required_whole(key) : source.whole(key).value_or(otherwise);
-  if (size < least || size > most) {
-    source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", size));
-  }
-  return size;
 }
 
 // Defaults are transformers'.

@@ -57,6 +57,16 @@ std::vector<Matrix> load_each(LayerLoader& from, const ExpertNames& names, const
   return matrices;
 }
 
+// Experts that lack their matrices.
+Experts load_router(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
+                    const char* name) {
+  Experts experts;
+  experts.weights = weights;
+  experts.n_used = config.n_experts_used;
+  experts.router = from.f32_matrix({name, "ffn_gate_inp"}, config.n_experts, config.dim);
+  return experts;
+}
+
 }  // namespace
 
 void read_experts(const ConfigSource& source, const ConfigKey& width, ModelConfig& config) {
@@ -87,10 +97,7 @@ Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, Exper
   const int n = config.n_experts;
   const int dim = config.dim;
   const int hidden_dim = config.expert_dim;
-  Experts experts;
-  experts.weights = weights;
-  experts.n_used = config.n_experts_used;
-  experts.router = from.f32_matrix({names.router, "ffn_gate_inp"}, n, dim);
+  Experts experts = load_router(from, config, weights, names.router);
   if (from.is_gguf()) {
     experts.gate = from.stacked({nullptr, "ffn_gate_exps"}, ".weight", n, hidden_dim, dim);
     experts.up = from.stacked({nullptr, "ffn_up_exps"}, ".weight", n, hidden_dim, dim);
@@ -120,11 +127,7 @@ Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights
   const int n = config.n_experts;
   const int dim = config.dim;
   const int hidden_dim = config.expert_dim;
-  Experts experts;
-  experts.weights = weights;
-  experts.n_used = config.n_experts_used;
-  const std::string router = fmt::format("{}gate", names.block);
-  experts.router = from.f32_matrix({router.c_str(), "ffn_gate_inp"}, n, dim);
+  Experts experts = load_router(from, config, weights, fmt::format("{}gate", names.block).c_str());
   experts.gate = load_each(from, names, names.gate, "ffn_gate", n, hidden_dim, dim);
   experts.up = load_each(from, names, names.up, "ffn_up", n, hidden_dim, dim);
   experts.down = load_each(from, names, names.down, "ffn_down", n, dim, hidden_dim);

@@ -112,11 +112,8 @@ std::optional<std::vector<bool>> GgufConfig::flags(const ConfigKey& key) const {
 }
 
 std::optional<std::vector<double>> GgufConfig::reals(const ConfigKey& key) const {
-  const GgufValue* const value = key.gguf == nullptr ? nullptr : file_.find_metadata(full(key));
-  if (value == nullptr) return std::nullopt;
-  const auto* const reals = std::get_if<std::vector<double>>(value);
-  if (reals == nullptr) fail(key, "an array of real numbers", "something else");
-  return *reals;
+  const auto* values = key.gguf == nullptr ? nullptr : file_.reals(full(key));
+  return values == nullptr ? std::nullopt : std::optional(*values);
 }
 
 bool GgufConfig::has(const ConfigKey& key) const {

@@ -274,17 +274,26 @@ std::optional<std::string> JsonConfig::text(const ConfigKey& key) const {
   return section_.text_or(key.hugging_face, "");
 }
 
-std::optional<std::vector<std::string>> JsonConfig::texts(const ConfigKey& key) const {
+template <typename T, typename Read>
+std::optional<std::vector<T>> JsonConfig::array_of(const ConfigKey& key, const char* expected,
+                                                   const Read& read) const {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  std::vector<std::string> texts;
-  const auto refuse = [&] { fail(key, "an array of strings", Section::shown(*value)); };
+  const auto refuse = [&] { fail(key, expected, Section::shown(*value)); };
   if (!value->is_array()) refuse();
+  std::vector<T> all;
   for (const Json& entry : *value) {
-    if (!entry.is_string()) refuse();
-    texts.push_back(entry.get<std::string>());
+    const std::optional<T> one = read(entry);
+    if (!one) refuse();
+    all.push_back(*one);
   }
-  return texts;
+  return all;
+}
+
+std::optional<std::vector<std::string>> JsonConfig::texts(const ConfigKey& key) const {
+  return array_of<std::string>(key, "an array of strings", [](const Json& entry) {
+    return entry.is_string() ? std::optional(entry.get<std::string>()) : std::nullopt;
+  });
 }
 
 std::optional<std::vector<int>> JsonConfig::wholes(const ConfigKey& key) const {
@@ -297,35 +306,19 @@ std::optional<std::vector<int>> JsonConfig::wholes(const ConfigKey& key) const {
 }
 
 std::optional<std::vector<bool>> JsonConfig::flags(const ConfigKey& key) const {
-  const Json* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  const auto refuse = [&] { fail(key, "an array of true and false", Section::shown(*value)); };
-  std::vector<bool> flags;
-  if (!value->is_array()) refuse();
-  for (const Json& entry : *value) {
-    if (!entry.is_boolean()) refuse();
-    flags.push_back(entry.get<bool>());
-  }
-  return flags;
+  return array_of<bool>(key, "an array of true and false", [](const Json& entry) {
+    return entry.is_boolean() ? std::optional(entry.get<bool>()) : std::nullopt;
+  });
 }
 
 // JSON has no infinities: transformers 5 writes {"__float__": "Infinity"}.
 std::optional<std::vector<double>> JsonConfig::reals(const ConfigKey& key) const {
-  const Json* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  const auto refuse = [&] { fail(key, "an array of numbers", Section::shown(*value)); };
-  std::vector<double> reals;
-  if (!value->is_array()) refuse();
-  for (const Json& entry : *value) {
-    if (entry == Json{{"__float__", "Infinity"}}) {
-      reals.push_back(std::numeric_limits<double>::infinity());
-    } else if (entry.is_number()) {
-      reals.push_back(entry.get<double>());
-    } else {
-      refuse();
-    }
-  }
-  return reals;
+  return array_of<double>(
+      key, "an array of numbers", [](const Json& entry) -> std::optional<double> {
+        if (entry == Json{{"__float__", "Infinity"}})
+          return std::numeric_limits<double>::infinity();
+        return entry.is_number() ? std::optional(entry.get<double>()) : std::nullopt;
+      });
 }
 
 bool JsonConfig::has(const ConfigKey& key) const {

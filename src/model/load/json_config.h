@@ -46,6 +46,10 @@ class JsonConfig final : public ConfigSource {
  private:
   // Null if absent.
   const nlohmann::json* find(const ConfigKey& key) const;
+  // read(entry): a T, or nothing where the entry is not `expected`.
+  template <typename T, typename Read>
+  std::optional<std::vector<T>> array_of(const ConfigKey& key, const char* expected,
+                                         const Read& read) const;
 
   std::filesystem::path file_;
   nlohmann::json json_;
