@@ -25,9 +25,9 @@ using outrider::ReplyTrace;
 using outrider::ToolSet;
 using outrider::trace_reply;
 
-constexpr std::array kForms = {"hermes",        "llama",       "mistral-named",
-                               "deepseek",      "qwen3-coder", "gemma",
-                               "functiongemma", "command",     "harmony"};
+constexpr std::array kForms = {"hermes",      "llama", "mistral-named", "deepseek",
+                               "qwen3-coder", "gemma", "functiongemma", "command",
+                               "harmony",     "glm",   "lfm2",          "olmo3"};
 
 std::shared_ptr<const ToolSet> tools() {
   static const auto set = std::make_shared<const ToolSet>(

@@ -316,6 +316,13 @@ std::map<std::string, Bytes> seeds() {
                 "<end_function_call>"sv)},
       {"reply/command", to_bytes("\7\0\4<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": "
                                  "\"f\", \"parameters\": {}}, {\"name\": \"g\"}]<|END_ACTION|>"sv)},
+      {"reply/glm",
+       to_bytes("\11\1\3Hm.\n<tool_call>f\n<arg_key>a</arg_key>\n<arg_value> x\n</arg_value>\n"
+                "<arg_key>n</arg_key><arg_value>[1, 'y']</arg_value></tool_call><tool_call>g\n"
+                "</tool_call>"sv)},
+      {"reply/lfm2",
+       to_bytes("\12\1\2<|tool_call_start|>[f(a=\"\\/\\ud83d\\ude00\", n=null)]<|tool_call_end|>"
+                "<|tool_call_start|>[{\"name\": \"g\"}]<|tool_call_end|>"sv)},
       {"safetensors/every_type", safetensors_of_every_type()},
       {"safetensors/none", safetensors("{}", {})},
       {"safetensors/scalar_and_empty",

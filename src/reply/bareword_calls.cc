@@ -45,7 +45,7 @@ class BarewordObject {
       std::string key;
       if (!this->key(key)) return false;
       out += as_json_string(key) + ": ";
-      if (!value(out, outermost ? argument_schema(tool_, key) : nullptr)) return false;
+      if (!value(out, outermost ? argument_schema(tool_, key) : ArgumentSchema{})) return false;
     }
     out += '}';
     return true;
@@ -70,7 +70,7 @@ class BarewordObject {
     return !key.empty() && take(':');
   }
 
-  bool value(std::string& out, const nlohmann::ordered_json* schema) {
+  bool value(std::string& out, const ArgumentSchema& schema) {
     skip_blanks();
     if (rest().starts_with('{')) return object(out, false);
     if (rest().starts_with('[')) return list(out);
@@ -97,7 +97,7 @@ class BarewordObject {
         if (!take(',')) return false;
         out += ", ";
       }
-      if (!value(out, nullptr)) return false;
+      if (!value(out, {})) return false;
     }
     out += ']';
     return true;

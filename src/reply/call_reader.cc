@@ -20,6 +20,8 @@ std::unique_ptr<CallReader> make_call_reader(const CallContext& context) {
       return make_fenced_calls(context);
     case CallSyntax::tagged:
       return make_tagged_calls(context);
+    case CallSyntax::paired:
+      return make_paired_calls(context);
     case CallSyntax::python:
       return make_python_calls(context);
     case CallSyntax::bareword:

@@ -58,6 +58,7 @@ std::unique_ptr<CallReader> make_json_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_named_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_fenced_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_tagged_calls(const CallContext& context);
+std::unique_ptr<CallReader> make_paired_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_python_calls(const CallContext& context);
 std::unique_ptr<CallReader> make_bareword_calls(const CallContext& context);
 // The text of a message to that function, up to any of these markers.

@@ -92,6 +92,37 @@ ReplyFormat gemma() {
   format.calls.begins = {"```tool_code"};
   format.calls.end = "```";
   format.calls.may_be_bare = true;
+  format.calls.in_list = true;
+  return format;
+}
+
+ReplyFormat lfm2() {
+  ReplyFormat format;
+  format.name = "lfm2";
+  format.calls.syntax = CallSyntax::python;
+  format.calls.begins = {"<|tool_call_start|>"};
+  format.calls.end = "<|tool_call_end|>";
+  format.calls.in_list = true;
+  return format;
+}
+
+ReplyFormat olmo3() {
+  ReplyFormat format;
+  format.name = "olmo3";
+  format.calls.syntax = CallSyntax::python;
+  format.calls.begins = {"<function_calls>"};
+  format.calls.end = "</function_calls>";
+  return format;
+}
+
+ReplyFormat glm() {
+  ReplyFormat format;
+  format.name = "glm";
+  format.calls.syntax = CallSyntax::paired;
+  format.calls.begins = {"<tool_call>"};
+  format.calls.end = "</tool_call>";
+  format.calls.key = {"<arg_key>", "</arg_key>"};
+  format.calls.value = {"<arg_value>", "</arg_value>"};
   return format;
 }
 
@@ -149,9 +180,12 @@ const std::vector<Sign>& signs() {
       {phi, {"<|/tool_call|>"}},
       {phi, {"<|tool|>", "<|/tool|>"}},
       {granite, {"<|tool_call|>"}},
-      // GLM's pairs of keys and values have the same marker and are not read.
-      {smollm, {"<tool_call>[", "</tool_call>"}, {"<arg_key>"}},
-      {hermes, {"<tool_call>", "</tool_call>"}, {"<arg_key>"}},
+      {lfm2, {"<|tool_call_start|>"}},
+      {lfm2, {"<|tool_list_start|>"}},  // LFM2's first template, which leaves calls to the content
+      {olmo3, {"<function_calls>", "</function_calls>"}},
+      {glm, {"<arg_key>", "<arg_value>"}},
+      {smollm, {"<tool_call>[", "</tool_call>"}},
+      {hermes, {"<tool_call>", "</tool_call>"}},
       {smollm, {"SmolLM"}},  // SmolLM2's template, which leaves tools to the system message
       {firefunction, {"functools["}},
       {llama, {"<|start_header_id|>", "\"parameters\": "}, {">>>"}},
@@ -204,8 +238,9 @@ std::vector<std::string> ReplyFormat::markers() const {
   };
   for (const std::string& marker :
        {calls.end, calls.call_begin, calls.call_end, calls.separator, calls.id_separator,
-        calls.quote, reasoning.begin, reasoning.end, answer.begin, answer.end, channels.start,
-        channels.channel, channels.constrain, channels.message}) {
+        calls.quote, calls.key.begin, calls.key.end, calls.value.begin, calls.value.end,
+        reasoning.begin, reasoning.end, answer.begin, answer.end, channels.start, channels.channel,
+        channels.constrain, channels.message}) {
     add(marker);
   }
   for (const std::string& marker : channels.ends) add(marker);
@@ -220,6 +255,8 @@ ReplyFormat find_reply_format(std::string_view chat_template, const Tokenizer* t
     format = sign->format();
   } else if (has_token(tokenizer, "<|tool_call|>")) {
     format = has_token(tokenizer, "<|/tool_call|>") ? phi() : granite();
+  } else if (has_token(tokenizer, "<|tool_call_start|>")) {
+    format = lfm2();
   }
   // By the closing marker in the template, else by both in the vocabulary.
   for (const auto& [begin, end] : kReasoning) {

@@ -20,9 +20,16 @@ enum class CallSyntax {
   named,     // N, a separator, {..} (or as json)
   fenced,    // KIND, a separator, N, {..} in a fence; or N, a separator, {..}
   tagged,    // <function=N> and a <parameter=K> for each argument, or {..}
-  python,    // [N(k=v, ..), ..]
+  paired,    // N, and a key and a TEXT for each argument, each between markers
+  python,    // [N(k=v, ..), ..], or N(k=v, ..) on a line each
   bareword,  // call:N{k:v, ..}, texts between quotes of the model's own
   channels,  // a message to N whose text is {..}
+};
+
+// What is around a part of a reply. An empty begin: there is no such part.
+struct MarkerPair {
+  std::string begin = {};
+  std::string end = {};
 };
 
 // The markers that a syntax has. Those that it has not are empty.
@@ -43,14 +50,11 @@ struct CallFormat {
   std::string call_begin = {};
   std::string call_end = {};
   std::string quote = {};
-  // Several calls of json stand in one list.
+  // Of paired: around the key and the text of an argument.
+  MarkerPair key = {};
+  MarkerPair value = {};
+  // Several calls of json or python stand in one list.
   bool in_list = false;
-};
-
-// What is around a part of a reply. An empty begin: there is no such part.
-struct MarkerPair {
-  std::string begin = {};
-  std::string end = {};
 };
 
 // A reply is messages, each behind a header that says what it is:

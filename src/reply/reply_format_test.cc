@@ -59,8 +59,11 @@ TEST(ReplyFormat, IsFoundByWhatATemplateWritesAroundCalls) {
       {"{{ '<|tool|>' + message['tools'] + '<|/tool|>' }}", "phi"},
       {R"({{ '<|START_ACTION|>[{"tool_name": "' }})", "command"},
       {"{{ ' functools[' + calls + ']' }}", "firefunction"},
-      // Calls with a marker that is known and a form that is not.
-      {"<tool_call>{{ name }}<arg_key>{{ k }}</arg_key></tool_call>", "none"},
+      {"<tool_call>{{ name }}<arg_key>{{ k }}</arg_key><arg_value>{{ v }}</arg_value></tool_call>",
+       "glm"},
+      {"{{ '<|tool_call_start|>[' + calls | join(', ') + ']<|tool_call_end|>' }}", "lfm2"},
+      {"{{ 'List of tools: <|tool_list_start|>' + tools + '<|tool_list_end|>' }}", "lfm2"},
+      {"{{- '<function_calls>' + f + '</function_calls>' -}}", "olmo3"},
   };
   for (const auto& [text, name] : samples) EXPECT_EQ(name_for(text), name) << text;
 }
@@ -103,6 +106,9 @@ TEST(ReplyFormat, HasNames) {
 TEST(ReplyFormat, ListsItsMarkersOnce) {
   EXPECT_THAT(reply_format_named("mistral-named")->markers(),
               ElementsAre("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"));
+  EXPECT_THAT(reply_format_named("glm")->markers(),
+              ElementsAre("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>",
+                          "</arg_value>"));
   EXPECT_THAT(reply_format_named("deepseek-plain")->markers(),
               ElementsAre("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁calls▁end｜>",
                           "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"));
@@ -252,9 +258,9 @@ TEST(ToolSet, ReadsBothForms) {
       {"type": "object", "properties": {"x": {"type": "string"}}}}}, {"name": "b"}])");
   ASSERT_EQ(tools.all().size(), 2U);
   EXPECT_TRUE(is_text(argument_schema(tools.find("a"), "x")));
-  EXPECT_EQ(argument_schema(tools.find("a"), "y"), nullptr);
-  EXPECT_EQ(argument_schema(tools.find("b"), "x"), nullptr);
-  EXPECT_EQ(argument_schema(nullptr, "x"), nullptr);
+  EXPECT_EQ(argument_schema(tools.find("a"), "y").schema, nullptr);
+  EXPECT_EQ(argument_schema(tools.find("b"), "x").schema, nullptr);
+  EXPECT_EQ(argument_schema(nullptr, "x").schema, nullptr);
   EXPECT_EQ(tools.find("c"), nullptr);
   EXPECT_TRUE(ToolSet("").empty());
   EXPECT_TRUE(ToolSet("[]").empty());
@@ -268,7 +274,7 @@ TEST(ToolSet, ReadsBothForms) {
 TEST(ToolSet, GivesArgumentsTheKindTheSchemaSays) {
   const auto value = [](const char* text, const char* schema) {
     const Json json = Json::parse(schema);
-    return argument_value(text, &json);
+    return argument_value(text, {&json, &json});
   };
   EXPECT_EQ(value("5", R"({"type": "string"})"), R"("5")");
   EXPECT_EQ(value("\"5\"", R"({"type": "string"})"), R"("\"5\"")");
@@ -281,8 +287,53 @@ TEST(ToolSet, GivesArgumentsTheKindTheSchemaSays) {
   EXPECT_EQ(value("true", R"({"enum": ["true", "false"]})"), R"("true")");
   EXPECT_EQ(value("[1]", R"({"$ref": "#/x"})"), "[1]");
   EXPECT_EQ(value("{\"a\": 1}", "true"), "{\"a\": 1}");
-  EXPECT_EQ(argument_value("null", nullptr), "null");
-  EXPECT_EQ(argument_value("a b", nullptr), R"("a b")");
+  EXPECT_EQ(argument_value("null", {}), "null");
+  EXPECT_EQ(argument_value("a b", {}), R"("a b")");
+  EXPECT_EQ(value("5", R"({"const": "5"})"), R"("5")");
+  EXPECT_EQ(value("null", R"({"type": "integer", "nullable": true})"), "null");
+  EXPECT_EQ(value("5", R"({"allOf": [{"type": ["string", "integer"]}, {"type": "string"}]})"),
+            R"("5")");
+}
+
+// Lists and objects as Python writes them, where the schema takes such.
+TEST(ToolSet, TakesPythonsListsAndObjects) {
+  const auto value = [](const char* text, const char* schema) {
+    const Json json = Json::parse(schema);
+    return argument_value(text, {&json, &json});
+  };
+  EXPECT_EQ(value(" ['a', (1, True)] ", R"({"type": "array"})"), R"(["a", [1, true]])");
+  EXPECT_EQ(value("{'a': None}", R"({"type": "object"})"), R"({"a": null})");
+  EXPECT_EQ(value("{'a': None}", R"({"type": "array"})"), R"("{'a': None}")");
+  EXPECT_EQ(value("['a']", R"({"type": "string"})"), R"("['a']")");
+  EXPECT_EQ(value("['a", R"({"type": "array"})"), R"("['a")");
+  EXPECT_EQ(value("['a'", "true"), R"("['a'")");
+  for (const char* text : {"(1)", "1_0", "'x'", "True-ish"}) {
+    EXPECT_EQ(value(text, "true"), '"' + std::string(text) + '"') << text;
+  }
+  const std::string deep(200, '[');
+  EXPECT_EQ(value(deep.c_str(), R"({"type": "array"})"), '"' + deep + '"');
+}
+
+TEST(ToolSet, FollowsReferences) {
+  const ToolSet tools(R"([{"name": "f", "parameters": {"type": "object",
+      "$defs": {"Word": {"type": "string"}, "Count": {"$ref": "#/$defs/Number"},
+                "Number": {"type": "integer"}, "Loop": {"$ref": "#/$defs/Loop"}},
+      "properties": {"a": {"$ref": "#/$defs/Word"}, "b": {"$ref": "#/$defs/Count"},
+                     "c": {"$ref": "#/$defs/Loop"}, "d": {"$ref": "#/$defs/None"},
+                     "e": {"$ref": "else.json"}, "f": {"$ref": "#nowhere"},
+                     "g": {"anyOf": [{"$ref": "#/$defs/Word"}, {"type": "null"}]}}}}])");
+  const auto schema = [&](const char* key) { return argument_schema(tools.find("f"), key); };
+  EXPECT_TRUE(is_text(schema("a")));
+  EXPECT_EQ(argument_value("5", schema("a")), R"("5")");
+  EXPECT_EQ(argument_value("5", schema("b")), "5");
+  EXPECT_FALSE(may_be_text(schema("b")));
+  for (const char* key : {"c", "d", "e", "f"}) {
+    EXPECT_FALSE(is_text(schema(key))) << key;
+    EXPECT_TRUE(may_be_text(schema(key))) << key;
+    EXPECT_EQ(argument_value("5", schema(key)), "5") << key;
+  }
+  EXPECT_EQ(argument_value("5", schema("g")), R"("5")");
+  EXPECT_EQ(argument_value("null", schema("g")), "null");
 }
 
 }  // namespace

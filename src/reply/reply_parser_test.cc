@@ -178,6 +178,44 @@ const Case kCalls[] = {
     {"gemma4", R"(<|tool_call>call:weather{city:<|"|>Rome<|"|>,"days":2,"s":"}x"}<tool_call|>)",
      R"(call: weather {"city": "Rome", "days": 2, "s": "}x"})"},
     {"gemma4", "<|tool_call>call:now{}<tool_call|>", "call: now {}"},
+    // An object as Python writes it, blanks of a text, a tool that nobody gave.
+    {"qwen3-coder",
+     "<tool_call>\n<function=weather>\n<parameter=places>\n['a', {'b': None}]\n</parameter>\n"
+     "</function>\n</tool_call>\n<tool_call>\n<function=other>\n<parameter=a>\n  b\t\n"
+     "</parameter>\n<parameter=n>\n1\n</parameter>\n</function>\n</tool_call>",
+     "call: weather {\"places\": [\"a\", {\"b\": null}]}\ncall: other {\"a\": \"  b\\t\", \"n\": "
+     "1}"},
+    // GLM 4.5 and 4.6, with a line for each part, and 4.7, with none.
+    {"glm",
+     "I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value> Bad "
+     "\"Tölz\"\n</arg_value>\n"
+     "<arg_key>days</arg_key>\n<arg_value> "
+     "3\n</arg_value>\n<arg_key>exact</arg_key>\n<arg_value>true"
+     "</arg_value>\n<arg_key>places</arg_key>\n<arg_value>[1, 'a']</arg_value>\n</tool_call>\n"
+     "<tool_call>now\n</tool_call>",
+     "content: I look.\ncall: weather {\"city\": \" Bad \\\"Tölz\\\"\\n\", \"days\": 3, \"exact\": "
+     "true, \"places\": [1, \"a\"]}\ncall: now {}"},
+    {"glm",
+     "<tool_call>write<arg_key>text</arg_key><arg_value></arg_val</arg_value><arg_key> path "
+     "</arg_key><arg_value>7</arg_value></tool_call><tool_call>now</tool_call> x",
+     "call: write {\"text\": \"</arg_val\", \"path\": \"7\"}\ncall: now {}\ncontent: x"},
+    {"glm", "<tool_call>\nother\n<arg_key>a</arg_key>\n<arg_value> b c\n</arg_value>\n</tool_call>",
+     "call: other {\"a\": \"b c\"}"},
+    {"glm", R"(<tool_call>{"name": "now", "arguments": {}}</tool_call>)", "call: now {}"},
+    {"lfm2",
+     R"(<|tool_call_start|>[weather(city='Rome', days=2), get-time.now()]<|tool_call_end|>There.)",
+     R"(call: weather {"city": "Rome", "days": 2})"
+     "\ncall: get-time.now {}\ncontent: There."},
+    {"lfm2",
+     R"(<|tool_call_start|>[ {"name": "now", "arguments": {"a": 1}, "id": "x"}, {"name": "f"}]<|tool_call_end|>)",
+     "call: now {\"a\": 1} #x\ncall: f {}"},
+    {"lfm2", R"(<|tool_call_start|>{"name": "now"}<|tool_call_end|>)", "call: now {}"},
+    {"lfm2", "[now()]", "content: [now()]"},
+    // What JSON has in the place of Python: a slash and a pair of surrogates that are escaped.
+    {"lfm2", R"(<|tool_call_start|>[write(text="a\/\ud83d\ude00", path=null)]<|tool_call_end|>)",
+     "call: write {\"text\": \"a/\xF0\x9F\x98\x80\", \"path\": null}"},
+    {"olmo3", "<function_calls>weather(city=\"Rome\", exact=true)\nnow()</function_calls>",
+     "call: weather {\"city\": \"Rome\", \"exact\": true}\ncall: now {}"},
 };
 INSTANTIATE_TEST_SUITE_P(Calls, Replies, ::testing::ValuesIn(kCalls));
 
@@ -244,6 +282,28 @@ const Case kBroken[] = {
      "content: <start_function_call>call:now{a:<escape>b}"},
     {"functiongemma", "<start_function_call>call:now{a]",
      "content: <start_function_call>call:now{a]"},
+    {"glm", "<tool_call></tool_call>", "content: <tool_call></tool_call>"},
+    {"glm", "<tool_call>two words\n", "content: <tool_call>two words\n"},
+    {"glm", "<tool_call>now\nplease</tool_call>", "content: <tool_call>now\nplease</tool_call>"},
+    {"glm", "<tool_call>now<arg_key></arg_key>", "content: <tool_call>now<arg_key></arg_key>"},
+    {"glm", "<tool_call>now\n<arg_key>a</arg_key> b",
+     "content: <tool_call>now\n<arg_key>a</arg_key> b"},
+    {"glm", "<tool_call>write\n<arg_key>text</arg_key>\n<arg_value>b\n</arg_va",
+     "call: write {\"text\": \"b\\n (broken off)\nbroken: "
+     "<tool_call>write\n<arg_key>text</arg_key>\n<arg_value>b\n</arg_va"},
+    {"glm", "<tool_call>now\n<arg_key>a</arg_key><arg_value>b</arg_value>x",
+     "call: now {\"a\": \"b\" (broken off)\nbroken: "
+     "<tool_call>now\n<arg_key>a</arg_key><arg_value>b</arg_value>\ncontent: x"},
+    {"lfm2", "<|tool_call_start|>[now(]<|tool_call_end|>",
+     "content: <|tool_call_start|>[now(]<|tool_call_end|>"},
+    {"lfm2", "<|tool_call_start|>[now(), {\"name\": \"now\"}]<|tool_call_end|>",
+     "call: now {}\ncontent: , {\"name\": \"now\"}]<|tool_call_end|>"},
+    {"lfm2", R"(<|tool_call_start|>[now(a="\ud83d")]<|tool_call_end|>)",
+     R"(content: <|tool_call_start|>[now(a="\ud83d")]<|tool_call_end|>)"},
+    {"olmo3", "<function_calls>no call</function_calls>",
+     "content: <function_calls>no call</function_calls>"},
+    {"olmo3", "<function_calls>now()\nno call</function_calls>",
+     "call: now {}\ncontent: no call</function_calls>"},
 };
 INSTANTIATE_TEST_SUITE_P(Broken, Replies, ::testing::ValuesIn(kBroken));
 
@@ -260,6 +320,11 @@ const Case kReasoning[] = {
      "call: now {}\nreasoning: b\ncontent: c"},
     {"llama", "<think>a</think>{\"name\": \"now\", \"parameters\": {}}",
      "reasoning: a\ncall: now {}"},
+    {"glm", "\n<think>a</think>\nI look.\n<tool_call>now\n</tool_call>",
+     "reasoning: a\ncontent: I look.\ncall: now {}"},
+    {"glm", "<think></think>\nb", "content: b"},
+    {"lfm2", "<think>[now()]</think><|tool_call_start|>[now()]<|tool_call_end|>",
+     "reasoning: [now()]\ncall: now {}"},
 };
 INSTANTIATE_TEST_SUITE_P(Reasoning, Replies, ::testing::ValuesIn(kReasoning));
 
@@ -345,6 +410,14 @@ TEST(ReplyParser, GoesOnWithReasoningThatThePromptBegan) {
                "reasoning: Hm. <think>\ncontent: Yes.");
   expect_lines(format, options, "Hm", "reasoning: Hm");
   expect_lines(format, {.reasoning = false}, "<think>a</think> b", "content: <think>a</think> b");
+  // Qwen3.5 reasons and then calls; DeepSeek-R1 may call while it still reasons, which is no call.
+  ReplyFormat tagged = format_named("qwen3-coder");
+  tagged.reasoning = {"<think>", "</think>"};
+  const ReplyParserOptions with_tools{.tools = tools(), .in_reasoning = true};
+  expect_lines(tagged, with_tools,
+               "Hm <function=now></function>.\n</think>\n\n<tool_call>\n<function=now>\n"
+               "</function>\n</tool_call>",
+               "reasoning: Hm <function=now></function>.\ncall: now {}");
 }
 
 TEST(ReplyParser, LeavesMarkersOfTheAnswerOut) {
@@ -393,6 +466,10 @@ TEST(ReplyParser, HoldsBackNoMoreThanMayBecomeAMarker) {
   EXPECT_THAT(said_after(format_named("qwen3-coder"),
                          {"<function=write><parameter=text>", "\nab", "\n", "c</par", "\"x"}),
               ElementsAre("write:{\"text\": \"", "ab", "", "\\nc", "</par\\\"x"));
+  EXPECT_THAT(
+      said_after(format_named("glm"), {"<tool_call>write\n<arg_key>text</arg_key>\n<arg_value>",
+                                       "\nab", "\n", "</arg", "_value>", "</tool_call>"}),
+      ElementsAre("write:{\"text\": \"", "\\nab", "\\n", "", "\"", "}"));
   EXPECT_THAT(said_after(format_named("llama"), {"{", "\"", "x\"", ": 1}"}),
               ElementsAre("", "", "{\"x\"", ": 1}"));
   ReplyFormat none;
@@ -447,11 +524,14 @@ TEST(ReplyParser, TakesLinearTimeOnHostileText) {
                                           "```tool_code\n[",
                                           "<｜tool▁call▁begin｜>",
                                           "<start_function_call>call:a{a:[",
+                                          "<tool_call>now<arg_key>",
+                                          "<tool_call>now\n<arg_key>a</arg_key><arg_value>",
+                                          "<|tool_call_start|>[now(a='",
                                           "<think>",
                                           "<|python_tag|>{",
                                           "{\"name\":\"now\",\"parameters\":{\"a\":"};
-  for (const char* name :
-       {"hermes", "qwen3-coder", "llama", "mistral-named", "gemma", "deepseek", "functiongemma"}) {
+  for (const char* name : {"hermes", "qwen3-coder", "llama", "mistral-named", "gemma", "deepseek",
+                           "functiongemma", "glm", "lfm2"}) {
     ReplyFormat format = format_named(name);
     format.reasoning = {"<think>", "</think>"};
     for (const std::string& part : parts) {

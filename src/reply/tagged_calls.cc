@@ -6,6 +6,7 @@
 #include "reply/call_reader.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
+#include "reply/text_arguments.h"
 
 namespace outrider {
 namespace {
@@ -86,16 +87,11 @@ class TaggedCalls final : public CallReader {
     return is_call_name(word) ? Step::more : Step::stop;
   }
 
-  void begin_call(CallSink& sink) {
-    begun_ = true;
-    n_arguments_ = 0;
-    tool_ = context_.tools->find(name_);
-    sink.begin_call(name_, {});
-  }
-
   Step begin_object(char byte, CallSink& sink) {
-    begin_call(sink);
+    begun_ = true;
+    sink.begin_call(name_, {});
     scanner_ = {};
+    is_object_ = true;
     state_ = State::object;
     return object_byte(byte, sink);
   }
@@ -105,26 +101,24 @@ class TaggedCalls final : public CallReader {
     const JsonScanner::Step step = scanner_.push(byte, piece);
     if (step == JsonScanner::Step::wrong) return Step::stop;
     sink.add_arguments(piece);
-    is_object_ = true;
     return step == JsonScanner::Step::done ? go(State::closing) : Step::more;
   }
 
+  void begin_arguments(CallSink& sink) {
+    if (std::exchange(begun_, true)) return;
+    sink.begin_call(name_, {});
+    arguments_.begin(context_.tools->find(name_), sink);
+    is_object_ = false;
+  }
+
   Step begin_key(CallSink& sink) {
-    if (!begun_) {
-      begin_call(sink);
-      sink.add_arguments("{");
-      is_object_ = false;
-    }
+    begin_arguments(sink);
     key_.clear();
     return go(State::key);
   }
 
   void begin_value(CallSink& sink) {
-    sink.add_arguments((n_arguments_++ == 0 ? "" : ", ") + as_json_string(key_) + ": ");
-    schema_ = argument_schema(tool_, key_);
-    streams_ = is_text(schema_);
-    if (streams_) sink.add_arguments("\"");
-    text_.clear();
+    arguments_.begin_value(key_, sink);
     at_value_begin_ = true;
     newline_due_ = false;
   }
@@ -139,25 +133,15 @@ class TaggedCalls final : public CallReader {
       if (std::exchange(newline_due_, each == '\n')) text += '\n';
       if (each != '\n') text += each;
     }
-    if (streams_) {
-      std::string escaped;
-      for (const char each : text) append_escaped(each, escaped);
-      if (ends) escaped += '"';
-      if (!escaped.empty()) sink.add_arguments(escaped);
-    } else {
-      text_ += text;
-      if (ends) sink.add_arguments(argument_value(text_, schema_));
-    }
-    return ends ? go(State::body) : Step::more;
+    arguments_.add(text, sink);
+    if (!ends) return Step::more;
+    arguments_.end_value(sink);
+    return go(State::body);
   }
 
   Step end_function(CallSink& sink) {
-    if (!begun_) {
-      begin_call(sink);
-      sink.add_arguments("{");
-      is_object_ = false;
-    }
-    if (!is_object_) sink.add_arguments("}");
+    begin_arguments(sink);
+    if (!is_object_) arguments_.end(sink);
     sink.end_call({});
     return go(State::after);
   }
@@ -174,13 +158,9 @@ class TaggedCalls final : public CallReader {
   std::string key_;
   bool begun_ = false;
   bool is_object_ = false;  // the arguments came as JSON
-  int n_arguments_ = 0;
-  const Tool* tool_ = nullptr;
-  const nlohmann::ordered_json* schema_ = nullptr;
-  bool streams_ = false;
+  TextArguments arguments_{/*strips=*/false};
   bool at_value_begin_ = false;
   bool newline_due_ = false;  // read and not passed on yet
-  std::string text_;
 };
 
 }  // namespace

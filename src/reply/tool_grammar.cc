@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "outrider/error.h"
+#include "reply/argument_grammar.h"
+#include "reply/call_reader.h"
 #include "reply/json_words.h"
+#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {
@@ -54,6 +59,94 @@ GrammarSequence fenced_call(const CallFormat& format, const Tool& tool) {
           marker(format.call_end)};
 }
 
+// The form writes arguments one by one, and not as a JSON object.
+bool has_single_arguments(const CallFormat& format) {
+  switch (format.syntax) {
+    case CallSyntax::paired:
+    case CallSyntax::python:
+    case CallSyntax::bareword:
+      return true;
+    case CallSyntax::tagged:  // or as an object, where calls begin with a function's tag alone
+      return format.begins.size() > 1;
+    default:
+      return false;
+  }
+}
+
+// What is around the calls of such a form.
+void describe_single_arguments(const CallFormat& format, ToolGrammar& grammar) {
+  const GrammarPart begin = marker(format.begins.front());
+  const GrammarPart end = marker(format.end);
+  switch (format.syntax) {
+    case CallSyntax::tagged:
+      grammar.before = {begin, text("\n")};
+      grammar.after = {text("\n"), end};
+      grammar.between = {text("\n"), end, text("\n"), begin, text("\n")};
+      break;
+    case CallSyntax::paired:
+      grammar.before = {begin};
+      grammar.after = {end};
+      grammar.between = {end, text("\n"), begin};
+      break;
+    case CallSyntax::python:
+      if (format.may_be_bare) {
+        grammar.before = {text("[")};
+        grammar.after = {text("]")};
+      } else if (format.in_list) {
+        grammar.before = {begin, text("[")};
+        grammar.after = {text("]"), end};
+      } else {
+        grammar.before = {begin};
+        grammar.after = {end};
+      }
+      grammar.between = {text(format.in_list ? ", " : "\n")};
+      break;
+    default:
+      break;  // each call has its own markers
+  }
+}
+
+void check_tool_name(const CallFormat& format, const std::string& name) {
+  bool good = is_call_name(name);
+  if (format.syntax == CallSyntax::python) {
+    good = good && begins_python_name(name.front()) &&
+           std::all_of(name.begin(), name.end(), is_in_python_name);
+  } else {
+    good = good && name.find_first_of("<>{[\"") == std::string::npos;
+  }
+  if (good) return;
+  throw Error("tool choice", "tools", "names that the model's form of calls can spell",
+              "'" + name + "'");
+}
+
+GrammarSequence single_arguments_call(const CallFormat& format, const Tool& tool,
+                                      ToolGrammar& grammar) {
+  check_tool_name(format, tool.name);
+  GrammarSequence sequence;
+  GrammarSequence after;
+  switch (format.syntax) {
+    case CallSyntax::tagged:
+      sequence = {text("<function=" + tool.name + ">\n")};
+      after = {text("</function>")};
+      break;
+    case CallSyntax::paired:
+      sequence = {text(tool.name + "\n")};
+      break;
+    case CallSyntax::python:
+      sequence = {text(tool.name + "(")};
+      after = {text(")")};
+      break;
+    default:
+      sequence = {marker(format.begins.front()), text("call:" + tool.name + "{")};
+      after = {text("}"), marker(format.end)};
+      break;
+  }
+  const GrammarSequence arguments = grammar_of_arguments(format, tool, grammar);
+  sequence.insert(sequence.end(), arguments.begin(), arguments.end());
+  sequence.insert(sequence.end(), after.begin(), after.end());
+  return sequence;
+}
+
 GrammarSequence call_of(const ReplyFormat& format, const Tool& tool) {
   const CallFormat& calls = format.calls;
   switch (calls.syntax) {
@@ -77,14 +170,66 @@ GrammarSequence call_of(const ReplyFormat& format, const Tool& tool) {
   }
 }
 
-void append_gbnf(const GrammarSequence& sequence, const std::string& hole, std::string& out) {
-  if (sequence.empty()) out += " \"\"";
-  for (const GrammarPart& part : sequence) {
-    out += ' ';
-    // GBNF's strings know the escapes that JSON's have in common with it.
-    out += part.kind == Kind::schema ? hole : as_json_string(part.text);
+// A class of all characters but these.
+std::string not_one_of(const std::string& characters) {
+  std::string out = "[^";
+  for (const char c : characters) {
+    if (c == '\\' || c == ']' || c == '[' || c == '-' || c == '^') out += '\\';
+    out += c;
   }
+  return out + "]";
 }
+
+// Text without the marker, and then the marker, as GBNF. A beginning of the marker is one behind
+// which it begins anew; the text is made of other characters, and of such beginnings with a
+// character behind them that does not go on with the marker.
+std::string gbnf_up_to(const std::string& end) {
+  if (end.find(end.front(), 1) != std::string::npos) {
+    throw Error("reasoning grammar", "closing marker", "one that has its first character once",
+                end);
+  }
+  std::string beginnings;
+  std::string broken;
+  for (std::size_t n = 1; n < end.size(); ++n) {
+    const std::string begin = as_json_string(end.substr(0, n));
+    fmt::format_to(std::back_inserter(beginnings), "{}{}", n == 1 ? "" : " | ", begin);
+    fmt::format_to(std::back_inserter(broken), "{}{} {}", n == 1 ? "" : " | ", begin,
+                   not_one_of(std::string{end.front(), end[n]}));
+  }
+  return fmt::format("( {0} | ( {1} )* ( {2} ) )* ( {1} )* {3}",
+                     not_one_of(std::string(1, end.front())), beginnings, broken,
+                     as_json_string(end));
+}
+
+// Writes rules and numbers the schemas that they use.
+class GbnfWriter {
+ public:
+  void append(const GrammarSequence& sequence) {
+    if (sequence.empty()) gbnf_.text += " \"\"";
+    for (const GrammarPart& part : sequence) {
+      gbnf_.text += ' ';
+      switch (part.kind) {
+        case Kind::schema:
+          gbnf_.schemas.push_back({fmt::format("arguments-{}", gbnf_.schemas.size()), part.text});
+          gbnf_.text += gbnf_.schemas.back().rule;
+          break;
+        case Kind::up_to:
+          gbnf_.text += gbnf_up_to(part.text);
+          break;
+        case Kind::rule:
+          gbnf_.text += part.text;
+          break;
+        default:  // GBNF's strings know the escapes that JSON's have in common with it
+          gbnf_.text += as_json_string(part.text);
+      }
+    }
+  }
+  void append(std::string_view words) { gbnf_.text += words; }
+  Gbnf take() { return std::move(gbnf_); }
+
+ private:
+  Gbnf gbnf_;
+};
 
 }  // namespace
 
@@ -92,24 +237,22 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
                               const ToolGrammarOptions& options) {
   constexpr const char* kOperation = "tool choice";
   const CallFormat& calls = format.calls;
-  // Of the tagged forms, the one that opens with a function's tag alone has arguments in JSON.
-  const bool has_json = calls.syntax == CallSyntax::json || calls.syntax == CallSyntax::named ||
-                        calls.syntax == CallSyntax::fenced ||
-                        calls.syntax == CallSyntax::channels ||
-                        (calls.syntax == CallSyntax::tagged && calls.begins.size() == 1);
-  if (!has_json) {
-    throw Error(kOperation, "form of calls \"" + format.name + "\"",
-                "one with arguments in JSON, to hold the model to a call", "one without");
+  if (calls.syntax == CallSyntax::none) {
+    throw Error(kOperation, "form of calls", "one that is known, to hold the model to a call",
+                "none");
   }
   ToolGrammar grammar;
   for (const Tool& tool : tools.all()) {
     if (!options.name.empty() && tool.name != options.name) continue;
-    grammar.calls.push_back(call_of(format, tool));
+    grammar.calls.push_back(has_single_arguments(calls)
+                                ? single_arguments_call(calls, tool, grammar)
+                                : call_of(format, tool));
   }
   if (grammar.calls.empty()) {
     throw Error(kOperation, "tools",
                 options.name.empty() ? "at least one" : "one named " + options.name, "none");
   }
+  if (has_single_arguments(calls)) describe_single_arguments(calls, grammar);
   if (calls.syntax == CallSyntax::json) describe_json(calls, grammar);
   if (calls.syntax == CallSyntax::fenced) {
     grammar.before = {marker(calls.begins.front())};
@@ -120,60 +263,44 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
   return grammar;
 }
 
-std::string gbnf_of(const ToolGrammar& grammar) {
-  std::string out = "root ::=";
-  append_gbnf(grammar.before, "", out);
-  out += " call";
+Gbnf gbnf_of(const ToolGrammar& grammar) {
+  GbnfWriter writer;
+  writer.append("root ::=");
+  writer.append(grammar.before);
+  writer.append(" call");
   if (grammar.several) {
-    out += " (";
-    append_gbnf(grammar.between, "", out);
-    out += " call )*";
+    writer.append(" (");
+    writer.append(grammar.between);
+    writer.append(" call )*");
   }
-  append_gbnf(grammar.after, "", out);
-  out += "\ncall ::=";
+  writer.append(grammar.after);
+  writer.append("\ncall ::=");
   for (std::size_t i = 0; i < grammar.calls.size(); ++i) {
-    fmt::format_to(std::back_inserter(out), "{} call-{}", i == 0 ? "" : " |", i);
+    writer.append(fmt::format("{} call-{}", i == 0 ? "" : " |", i));
   }
   for (std::size_t i = 0; i < grammar.calls.size(); ++i) {
-    fmt::format_to(std::back_inserter(out), "\ncall-{} ::=", i);
-    append_gbnf(grammar.calls[i], fmt::format("arguments-{}", i), out);
+    writer.append(fmt::format("\ncall-{} ::=", i));
+    writer.append(grammar.calls[i]);
   }
-  return out += '\n';
+  for (const GrammarRule& rule : grammar.rules) {
+    writer.append("\n" + rule.name + " ::=");
+    for (std::size_t i = 0; i < rule.choices.size(); ++i) {
+      if (i > 0) writer.append(" |");
+      writer.append(rule.choices[i]);
+    }
+  }
+  writer.append("\n");
+  return writer.take();
 }
 
-// Text without the marker, and then the marker: `part` is a beginning of it behind which it begins
-// anew, and the text is made of other characters, and of such beginnings with a character behind
-// them that does not go on with the marker.
 std::string gbnf_of_reasoning(const ReplyFormat& format, bool has_begun) {
   const std::string& end = format.reasoning.end;
   if (end.empty()) return {};
-  if (end.find(end.front(), 1) != std::string::npos) {
-    throw Error("reasoning grammar", "closing marker", "one that has its first character once",
-                end);
-  }
-  // A class of all characters but these.
-  const auto not_one_of = [](const std::string& characters) {
-    std::string out = "[^";
-    for (const char c : characters) {
-      if (c == '\\' || c == ']' || c == '[' || c == '-' || c == '^') out += '\\';
-      out += c;
-    }
-    return out + "]";
-  };
-  std::string beginnings;
-  std::string broken;
-  for (std::size_t n = 1; n < end.size(); ++n) {
-    const std::string begin = as_json_string(end.substr(0, n));
-    fmt::format_to(std::back_inserter(beginnings), "{}{}", n == 1 ? "" : " | ", begin);
-    fmt::format_to(std::back_inserter(broken), "{}{} {}", n == 1 ? "" : " | ", begin,
-                   not_one_of(std::string{end.front(), end[n]}));
-  }
-  const std::string whole =
-      fmt::format("( {} | part* ( {} ) )* part* {} [ \\n]*",
-                  not_one_of(std::string(1, end.front())), broken, as_json_string(end));
-  const std::string root =
-      has_begun ? whole : fmt::format("( {} {} )?", as_json_string(format.reasoning.begin), whole);
-  return fmt::format("root ::= {}\npart ::= {}\n", root, beginnings);
+  const std::string behind =
+      format.channels.empty() ? "[ \\n]*" : as_json_string(format.channels.start + "assistant");
+  const std::string whole = gbnf_up_to(end) + " " + behind;
+  if (has_begun) return "root ::= " + whole + "\n";
+  return fmt::format("root ::= ( {} {} )?\n", as_json_string(format.reasoning.begin), whole);
 }
 
 }  // namespace outrider

@@ -1,11 +1,12 @@
 // What a reply must look like that calls tools: the words of the model's form, with holes that hold
-// a tool's arguments. For tool_choice "required" and for a tool by name.
+// a tool's arguments, or each of them. For tool_choice "required" and for a tool by name.
 #ifndef OUTRIDER_REPLY_TOOL_GRAMMAR_H_
 #define OUTRIDER_REPLY_TOOL_GRAMMAR_H_
 
 #include <string>
 #include <vector>
 
+#include "outrider/grammar.h"
 #include "reply/reply_format.h"
 #include "reply/tool_set.h"
 
@@ -16,11 +17,18 @@ struct GrammarPart {
     text,    // these bytes
     marker,  // these bytes; one token where the vocabulary has a special token of that spelling
     schema,  // any JSON text of this schema
+    up_to,   // any text without these bytes, and then them
+    rule,    // what the rule of that name (ToolGrammar::rules) describes
   };
   Kind kind = Kind::text;
-  std::string text;  // the bytes, or the schema
+  std::string text;  // the bytes, the schema, or the name
 };
 using GrammarSequence = std::vector<GrammarPart>;
+
+struct GrammarRule {
+  std::string name;  // letters, digits and hyphens
+  std::vector<GrammarSequence> choices;
+};
 
 // before, then a call, then as often as wanted `between` and a call, then after.
 struct ToolGrammar {
@@ -28,7 +36,8 @@ struct ToolGrammar {
   std::vector<GrammarSequence> calls;  // one for each tool: any of them
   GrammarSequence between;
   GrammarSequence after;
-  bool several = false;  // more than one call may stand in the reply
+  std::vector<GrammarRule> rules;  // that calls and other rules use
+  bool several = false;            // more than one call may stand in the reply
 };
 
 struct ToolGrammarOptions {
@@ -36,22 +45,27 @@ struct ToolGrammarOptions {
   bool parallel = false;  // several calls in one reply, where the form has room for them
 };
 
-// Throws Error where there is no tool (of that name), and where the form writes arguments otherwise
-// than as JSON, so that no schema fits into it: syntaxes tagged with parameters, python, bareword,
-// none. What it describes is what ReplyParser reads; a tool's name is spelled as JSON where it
-// stands in JSON.
+// Throws Error where there is no tool (of that name), where no form of calls is known, and for
+// names that the form cannot spell. What it describes is what ReplyParser reads as calls with
+// arguments of the schemas' types; a tool's name is spelled as JSON where it stands in JSON. Forms
+// that write arguments one by one have those that the schema names, in its order, the required ones
+// always; what they write as plain text is any text, whatever the schema says of its length or
+// pattern.
 ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
                               const ToolGrammarOptions& options = {});
 
-// The same as GBNF (llama.cpp's form): the rules `root`, `call`, and for every tool
-// `call-0`, `call-1`, ... The rules `arguments-0`, `arguments-1`, ..., the schemas of the calls in
-// their order, are left to whoever turns schemas into rules.
-std::string gbnf_of(const ToolGrammar& grammar);
+// A grammar as GBNF (llama.cpp's form), with the rule `root`, and the schemas of rules that it uses
+// and does not define: for Grammar::from_gbnf.
+struct Gbnf {
+  std::string text;
+  std::vector<GrammarSchema> schemas = {};  // `arguments-0`, `arguments-1`, ... in their order
+};
+Gbnf gbnf_of(const ToolGrammar& grammar);
 
 // The reasoning that a reply of this form begins with, as GBNF: all of it where the prompt has
 // begun it, else from the opening marker on, or nothing. Behind it an answer of any grammar may
-// follow. Empty where the form has no reasoning. Throws Error where the closing marker has its
-// first character twice.
+// follow; where replies are messages, the next one has begun. Empty where the form has no
+// reasoning. Throws Error where the closing marker has its first character twice.
 std::string gbnf_of_reasoning(const ReplyFormat& format, bool has_begun);
 
 }  // namespace outrider

@@ -8,6 +8,7 @@
 
 #include "outrider/error.h"
 #include "reply/json_words.h"
+#include "reply/python_literals.h"
 
 namespace outrider {
 namespace {
@@ -52,29 +53,60 @@ unsigned kind_of(char first_byte) {
   }
 }
 
+// References that lead to each other end here, and so do choices within choices.
+constexpr int kDeepestSchema = 8;
+
+// What "#/a/b" names in the root; null where there is no such place.
+const Json* referred(const std::string& reference, const Json* root) {
+  if (root == nullptr || !reference.starts_with('#')) return nullptr;
+  try {
+    const Json::json_pointer place(reference.substr(1));
+    return root->contains(place) ? &root->at(place) : nullptr;
+  } catch (const Json::exception&) {
+    return nullptr;
+  }
+}
+
+unsigned kinds_of(const ArgumentSchema& of, int depth = 0);
+
+unsigned kinds_of_choices(const Json& choices, const Json* root, int depth) {
+  unsigned kinds = 0;
+  for (const Json& each : choices) kinds |= kinds_of({&each, root}, depth + 1);
+  return kinds == 0 ? kAnyKind : kinds;
+}
+
 // What a schema takes, going by the keywords that say so outright.
-unsigned kinds_of(const Json& schema, int depth = 0) {
-  constexpr int kDeepest = 8;
-  if (!schema.is_object() || depth == kDeepest) return kAnyKind;
+unsigned kinds_of(const ArgumentSchema& of, int depth) {
+  const Json* const found = without_references(of);
+  if (found == nullptr || !found->is_object() || depth == kDeepestSchema) return kAnyKind;
+  const Json& schema = *found;
+  const auto nullable = schema.find("nullable");
+  unsigned null = 0;
+  if (nullable != schema.end() && *nullable == Json(true)) null = kNull;
   if (const auto type = schema.find("type"); type != schema.end()) {
-    if (type->is_string()) return kind_named(type->get<std::string>());
+    if (type->is_string()) return kind_named(type->get<std::string>()) | null;
     unsigned kinds = 0;
     for (const Json& each : *type) {
       kinds |= each.is_string() ? kind_named(each.get<std::string>()) : kAnyKind;
     }
-    return kinds == 0 ? kAnyKind : kinds;
+    return (kinds == 0 ? kAnyKind : kinds) | null;
   }
   for (const char* keyword : {"anyOf", "oneOf"}) {
     const auto choices = schema.find(keyword);
-    if (choices == schema.end()) continue;
-    unsigned kinds = 0;
-    for (const Json& each : *choices) kinds |= kinds_of(each, depth + 1);
+    if (choices != schema.end()) return kinds_of_choices(*choices, of.root, depth);
+  }
+  if (const auto parts = schema.find("allOf"); parts != schema.end()) {
+    unsigned kinds = kAnyKind;
+    for (const Json& each : *parts) kinds &= kinds_of({&each, of.root}, depth + 1);
     return kinds == 0 ? kAnyKind : kinds;
   }
   if (const auto values = schema.find("enum"); values != schema.end() && values->is_array()) {
     unsigned kinds = 0;
     for (const Json& each : *values) kinds |= kind_of(each.dump().front());
     return kinds == 0 ? kAnyKind : kinds;
+  }
+  if (const auto value = schema.find("const"); value != schema.end()) {
+    return kind_of(value->dump().front());
   }
   return kAnyKind;
 }
@@ -125,25 +157,46 @@ const Tool* ToolSet::find(std::string_view name) const {
   return found == tools_.end() ? nullptr : &*found;
 }
 
-const Json* argument_schema(const Tool* tool, std::string_view key) {
-  if (tool == nullptr) return nullptr;
+ArgumentSchema argument_schema(const Tool* tool, std::string_view key) {
+  if (tool == nullptr) return {};
   const auto properties = tool->parameters.find("properties");
-  if (properties == tool->parameters.end() || !properties->is_object()) return nullptr;
+  if (properties == tool->parameters.end() || !properties->is_object()) return {};
   const auto found = properties->find(std::string(key));
-  return found == properties->end() ? nullptr : &*found;
+  if (found == properties->end()) return {};
+  return {&*found, &tool->parameters};
 }
 
-bool is_text(const Json* schema) { return schema != nullptr && kinds_of(*schema) == kText; }
+const Json* without_references(const ArgumentSchema& schema) {
+  const Json* at = schema.schema;
+  for (int i = 0; i < kDeepestSchema && at != nullptr && at->is_object(); ++i) {
+    const auto reference = at->find("$ref");
+    if (reference == at->end() || !reference->is_string()) return at;
+    const Json* const next = referred(reference->get_ref<const std::string&>(), schema.root);
+    if (next == nullptr) return at;
+    at = next;
+  }
+  return at;
+}
 
-std::string argument_value(std::string_view text, const Json* schema) {
-  const unsigned kinds = schema == nullptr ? kAnyKind : kinds_of(*schema);
+bool may_be_text(const ArgumentSchema& schema) { return (kinds_of(schema) & kText) != 0; }
+
+bool is_text(const ArgumentSchema& schema) {
+  return schema.schema != nullptr && kinds_of(schema) == kText;
+}
+
+std::string argument_value(std::string_view text, const ArgumentSchema& schema) {
+  const unsigned kinds = kinds_of(schema);
   const std::string_view word = without_blanks(text);
   if ((kinds & kBoolean) != 0 && (word == "True" || word == "False")) {
     return word == "True" ? "true" : "false";
   }
   if ((kinds & kNull) != 0 && word == "None") return "null";
   // A string in quotes is what it spells only where nothing but a string can be meant by it.
-  const std::optional<std::string> value = kinds == kText ? std::nullopt : json_value(word);
+  std::optional<std::string> value = kinds == kText ? std::nullopt : json_value(word);
+  const bool may_nest = (kinds & (kArray | kObject)) != 0;
+  if (!value && may_nest && (word.starts_with('[') || word.starts_with('{'))) {
+    value = json_of_python(word);
+  }
   if (value && kind_of(value->front()) != kText && (kinds & kind_of(value->front())) != 0) {
     return *value;
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -50,17 +49,22 @@ void add_turn_ends(const ServedModel& model, GenerateOptions& options) {
 // What a reply looks like that calls a tool.
 std::shared_ptr<const Grammar> calls_form(const ServedModel& model, const ToolSet& tools,
                                           const ChatRequest& request) {
-  const ToolGrammar grammar =
+  const Gbnf gbnf = gbnf_of(
       make_tool_grammar(model.reply_format(), tools,
-                        {.name = request.tool_choice.name, .parallel = request.parallel_calls});
-  std::vector<GrammarSchema> schemas;
-  for (const GrammarSequence& call : grammar.calls) {
-    const auto schema = std::find_if(call.begin(), call.end(), [](const GrammarPart& part) {
-      return part.kind == GrammarPart::Kind::schema;
-    });
-    schemas.push_back({fmt::format("arguments-{}", schemas.size()), schema->text});
-  }
-  return Grammar::from_gbnf(gbnf_of(grammar), schemas);
+                        {.name = request.tool_choice.name, .parallel = request.parallel_calls}));
+  return Grammar::from_gbnf(gbnf.text, gbnf.schemas);
+}
+
+// These words and nothing else.
+std::shared_ptr<const Grammar> words_form(const std::string& words) {
+  return Grammar::from_gbnf("root ::= " + Json(words).dump() + "\n");
+}
+
+// An answer of that form; where replies are messages, behind its header.
+std::shared_ptr<const Grammar> answer_form(const ChannelFormat& channels,
+                                           const std::shared_ptr<const Grammar>& form) {
+  if (form == nullptr || channels.empty()) return form;
+  return Grammar::sequence(*words_form(channels.channel + "final" + channels.message), *form);
 }
 
 // The form of the whole reply; null: any.
@@ -69,7 +73,8 @@ std::shared_ptr<const Grammar> form_of(const ServedModel& model, const ChatReque
   using Kind = ToolChoice::Kind;
   const bool must_call =
       request.tool_choice.kind == Kind::required || request.tool_choice.kind == Kind::named;
-  std::shared_ptr<const Grammar> form = request.form;
+  const ChannelFormat& channels = model.reply_format().channels;
+  std::shared_ptr<const Grammar> form = answer_form(channels, request.form);
   if (must_call) {
     if (form != nullptr) {
       throw ApiError(400, "tool_choice: expected no form of the answer beside a call, got one",
@@ -79,7 +84,11 @@ std::shared_ptr<const Grammar> form_of(const ServedModel& model, const ChatReque
   } else if (form != nullptr && tools != nullptr) {
     form = Grammar::choice(*calls_form(model, *tools, request), *form);
   }
-  if (form == nullptr || request.reasoning_budget >= 0) return form;
+  if (form == nullptr) return form;
+  if (request.reasoning_budget >= 0) {  // the form begins behind the reasoning
+    if (channels.empty()) return form;
+    return Grammar::sequence(*words_form(channels.start + "assistant"), *form);
+  }
   const std::string reasoning = gbnf_of_reasoning(model.reply_format(), in_reasoning);
   if (reasoning.empty()) return form;
   return Grammar::sequence(*Grammar::from_gbnf(reasoning), *form);

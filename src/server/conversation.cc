@@ -8,12 +8,12 @@
 #include "outrider/chat.h"
 #include "server/answer_json.h"
 #include "server/api_error.h"
+#include "server/history_form.h"
 
 namespace outrider::server {
 namespace {
 
-// OpenAI's clients send arguments as a text that holds JSON.
-void parse_arguments(Json& message, const std::string& path) {
+void check_calls(Json& message, const std::string& path) {
   const auto calls = message.find("tool_calls");
   if (calls == message.end()) return;
   if (calls->is_null()) {
@@ -21,22 +21,10 @@ void parse_arguments(Json& message, const std::string& path) {
     return;
   }
   if (!calls->is_array()) throw ApiError(400, path + ".tool_calls: expected a list", path);
-  for (Json& call : *calls) {
+  for (const Json& call : *calls) {
     if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) {
       throw ApiError(400, path + ".tool_calls: expected calls of functions", path);
     }
-    Json& function = call["function"];
-    const auto arguments = function.find("arguments");
-    if (arguments == function.end() || !arguments->is_string()) continue;
-    Json parsed;
-    try {
-      parsed = arguments->get_ref<const std::string&>().empty()
-                   ? Json::object()
-                   : parse_json(arguments->get_ref<const std::string&>());
-    } catch (const ApiError&) {
-      continue;  // what a model made up: the template shows it as it is
-    }
-    *arguments = std::move(parsed);
   }
 }
 
@@ -80,7 +68,7 @@ Conversation read_conversation(JsonFields& body) {
     } else if (!content->is_string()) {
       throw ApiError(400, path + ".content: expected a string or a list of parts", path);
     }
-    parse_arguments(message, path);
+    check_calls(message, path);
     conversation.messages.push_back(std::move(message));
   }
   conversation.tools = body.list("tools");
@@ -101,14 +89,26 @@ Conversation read_conversation(JsonFields& body) {
   return conversation;
 }
 
+void set_thinking(Conversation& conversation, bool thinks) {
+  for (const char* const name : {"enable_thinking", "thinking"}) {
+    conversation.variables[name] = thinks;
+  }
+}
+
 ChatPrompt render(const ServedModel& model, const Conversation& conversation) {
   const bool with_tools = !conversation.tools.empty();
   ChatOptions options;
   options.add_generation_prompt = conversation.add_generation_prompt;
   if (with_tools) options.tools = dumped(conversation.tools);
   if (!conversation.variables.empty()) options.variables = dumped(conversation.variables);
-  return render_chat_json(model.chat_template(with_tools), model.tokenizer(),
-                          dumped(conversation.messages), model.options().guard, options);
+  const ChatTemplate& chat_template = model.chat_template(with_tools);
+  const FittedMessages fit = fitted(conversation.messages, conversation.tools,
+                                    model.history_form(with_tools), model.reply_format());
+  const MessageGuard guard = model.options().guard;
+  ChatPrompt prompt =
+      render_chat_json(chat_template, model.tokenizer(), dumped(fit.messages), guard, options);
+  put_calls(fit.placed, &model.tokenizer(), guard, prompt);
+  return prompt;
 }
 
 std::vector<TokenId> encode(const ServedModel& model, const Conversation& conversation) {

@@ -49,6 +49,11 @@ ServedModel::ServedModel(std::shared_ptr<const Model> model, const ServedOptions
   } else {
     return;
   }
+  history_form_ = find_history_form(*template_, &tokenizer());
+  const bool one_template =
+      !options_.chat_template.empty() || tokenizer().tool_template() == tokenizer().chat_template();
+  tool_history_form_ =
+      one_template ? history_form_ : find_history_form(*tool_template_, &tokenizer());
   for (std::string& marker : turn_ends(*template_, tokenizer())) {
     if (const auto id = tokenizer().find(marker)) {
       turn_end_tokens_.push_back(*id);

@@ -17,6 +17,7 @@
 #include "outrider/generate.h"
 #include "reply/reply_format.h"
 #include "server/engine_loop.h"
+#include "server/history_form.h"
 #include "server/metrics.h"
 #include "server/slots.h"
 
@@ -59,6 +60,10 @@ class ServedModel {
   bool has_chat_template() const { return template_.has_value(); }
   // Throws ApiError (400) where the model has none.
   const ChatTemplate& chat_template(bool with_tools) const;
+  // How that template takes what was said before.
+  const HistoryForm& history_form(bool with_tools) const {
+    return with_tools ? tool_history_form_ : history_form_;
+  }
   // How it writes calls of tools and reasoning.
   const ReplyFormat& reply_format() const { return reply_format_; }
   // What ends the assistant's turn besides end tokens: as tokens where they are tokens.
@@ -74,6 +79,8 @@ class ServedModel {
   std::time_t loaded_at_;
   std::optional<ChatTemplate> template_;
   std::optional<ChatTemplate> tool_template_;
+  HistoryForm history_form_;
+  HistoryForm tool_history_form_;
   ReplyFormat reply_format_;
   std::vector<TokenId> turn_end_tokens_;
   std::vector<std::string> turn_end_texts_;

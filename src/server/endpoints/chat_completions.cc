@@ -50,6 +50,9 @@ void chat_completions(const Call& call) {
   constexpr std::int64_t kMostBudget = std::numeric_limits<int>::max();
   request.reasoning_budget =
       static_cast<int>(body.integer("reasoning_budget", -1, kMostBudget).value_or(-1));
+  if (const auto thinks = body.boolean("enable_thinking")) {
+    set_thinking(request.conversation, *thinks);
+  }
   if (auto effort = body.text("reasoning_effort")) {
     request.conversation.variables["reasoning_effort"] = *std::move(effort);
   }

@@ -160,7 +160,7 @@ void read_thinking(JsonFields& body, ChatRequest& request) {
   if (type != "enabled" && type != "disabled" && type != "adaptive") {
     refuse_type(*thinking, type, "enabled, disabled or adaptive");
   }
-  request.conversation.variables["enable_thinking"] = type != "disabled";
+  set_thinking(request.conversation, type != "disabled");
   if (const auto budget = thinking->integer("budget_tokens", 1, kMostBudget)) {
     request.reasoning_budget = static_cast<int>(*budget);
   }
