@@ -32,6 +32,7 @@ constexpr TrainerCommand kCommands[] = {
     {"mtp", "Modules for multi-token prediction, on a target that stays as it is"},
     {"pard", "A small model that drafts several tokens a pass, from a model and text"},
     {"online", "A drafter, from what its target has said in use"},
+    {"seq2seq", "An encoder-decoder of the T5 v1.1 kind, from pairs of texts"},
     {"router", "When to trust the drafter: the learnt deferral of a cascade"},
 };
 

@@ -135,8 +135,11 @@ std::string objection(const std::string& path, const Include& include) {
         (first_part == "trainer" || reachable_from("train").contains(first_part))) {
       return {};
     }
-    // Evaluation has no public face either.
-    if (path.starts_with("apps/eval") && first_part == "eval") return {};
+    // Evaluation has no public face either; the trainer scores answers with its metrics.
+    if (first_part == "eval" &&
+        (path.starts_with("apps/eval") || path.starts_with("apps/trainer/answer_score"))) {
+      return {};
+    }
     // Nor has the server.
     if (path.starts_with("apps/serve") && first_part == "server") return {};
     // The trainer of vocabularies has no public header: it is linked into the program alone.
@@ -229,6 +232,7 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"apps/main.cc", "#include \"server/server.h\"", "programs stand on"},
       {"apps/serve.cc", "#include \"reply/tool_set.h\"", "programs stand on"},
       {"apps/eval.cc", "#include \"engine/decoder.h\"", "programs stand on"},
+      {"apps/trainer/train_lm.cc", "#include \"eval/metrics/bleu.h\"", "programs stand on"},
       {"apps/serve.cc", "#include \"engine/decoder.h\"", "programs stand on"},
       {"apps/main.cc", "#include <cuda.h>", "no device"},
       {"src/engine/a.cc", "#include \"server/server.h\"", "engine does not stand on server"},
@@ -274,6 +278,7 @@ TEST(Layers, LetsAllowedEdgesPass) {
       {"apps/main.cc", "#include <CLI/CLI.hpp>\n#include \"outrider/a.h\"\n#include \"flags.h\"\n"},
       {"apps/train_tokenizer.cc", "#include \"vocabulary_training/a.h\"\n#include \"flags.h\"\n"},
       {"apps/eval_a.cc", "#include \"eval/task.h\"\n#include \"flags.h\"\n"},
+      {"apps/trainer/answer_score.cc", "#include \"eval/metrics/bleu.h\"\n"},
       {"apps/serve.cc", "#include \"server/server.h\"\n#include \"flags.h\"\n"},
       {"src/server/http/a.cc", "#include <boost/asio/post.hpp>\n#include \"reply/a.h\"\n"},
       {"src/eval/a.cc", "#include \"engine/spec.h\"\n#include \"model/language_model.h\"\n"},

@@ -246,7 +246,7 @@ TEST_F(TrainerProgram, MissingItIsOneLineThatSaysWhatToDo) {
 TEST_F(TrainerProgram, GetsTheWordsAsTheyStand) {
   write_script(elsewhere() / "outrider-train", kShowWords);
   for (const char* const what : {"lm", "distill", "eagle", "dflash", "dspark", "medusa", "mtp",
-                                 "pard", "online", "router"}) {
+                                 "pard", "online", "seq2seq", "router"}) {
     SCOPED_TRACE(what);
     const ProgramRun given = run({"train", what, "--help", "", "a b", "--", "tokenizer", "generate",
                                   "-x=3", "[1,2]", "\xFF", "lm"});
@@ -291,8 +291,9 @@ TEST_F(TrainerProgram, OneThatCannotStartIsAnError) {
 TEST_F(TrainerProgram, TheListOfCommandsNeedsNone) {
   const ProgramRun help = run({"train", "--help"});
   EXPECT_EQ(help.status, 0);
-  for (const char* const what : {"tokenizer", "answers", "lm", "distill", "eagle", "dflash",
-                                 "dspark", "medusa", "mtp", "pard", "online", "router"}) {
+  for (const char* const what :
+       {"tokenizer", "answers", "lm", "distill", "eagle", "dflash", "dspark", "medusa", "mtp",
+        "pard", "online", "seq2seq", "router"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + what + " ")) << what;
   }
   expect_refused(run({"train"}), 2, "one of tokenizer, answers, lm");

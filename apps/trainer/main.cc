@@ -32,9 +32,9 @@ int run_program(int argc, char** argv) {
       "  outrider train lm --help\n");
 
   std::vector<std::pair<CLI::App*, Run>> commands;
-  for (const auto add :
-       {add_train_lm, add_train_distill, add_train_eagle, add_train_dflash, add_train_dspark,
-        add_train_medusa, add_train_mtp, add_train_pard, add_train_online, add_train_router}) {
+  for (const auto add : {add_train_lm, add_train_distill, add_train_eagle, add_train_dflash,
+                         add_train_dspark, add_train_medusa, add_train_mtp, add_train_pard,
+                         add_train_online, add_train_seq2seq, add_train_router}) {
     auto& [command, run] = commands.emplace_back();
     command = add(program, run);
   }

@@ -15,6 +15,7 @@ CLI::App* add_train_medusa(CLI::App& program, Run& run);
 CLI::App* add_train_mtp(CLI::App& program, Run& run);
 CLI::App* add_train_pard(CLI::App& program, Run& run);
 CLI::App* add_train_online(CLI::App& program, Run& run);
+CLI::App* add_train_seq2seq(CLI::App& program, Run& run);
 CLI::App* add_train_router(CLI::App& program, Run& run);
 
 }  // namespace outrider::cli

@@ -14,11 +14,11 @@
 
 #include "base/mix_bits.h"
 #include "outrider/error.h"
+#include "train/corpus_parts.h"
 
 namespace outrider::train {
-namespace {
 
-std::string read_file(const std::filesystem::path& path) {
+std::string read_text_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path)) {
     throw Error("read text", path.string(), "a readable file",
@@ -26,10 +26,10 @@ std::string read_file(const std::filesystem::path& path) {
   }
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (file.bad()) throw Error("read text", path.string(), "cannot be read to its end");
+  require_text(text, path.string());
   return text;
 }
 
-// std::shuffle leaves the draws to the library; these are the same everywhere.
 void shuffle(std::vector<std::int32_t>& values, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::size_t i = values.size(); i > 1; --i) {
@@ -38,10 +38,12 @@ void shuffle(std::vector<std::int32_t>& values, std::uint64_t seed) {
   }
 }
 
-std::uint64_t fingerprint_of(std::span<const TokenId> tokens, std::uint64_t before = 0) {
+std::uint64_t fingerprint_of(std::span<const TokenId> tokens, std::uint64_t before) {
   for (const TokenId token : tokens) before = mix(before, static_cast<std::uint32_t>(token));
   return before;
 }
+
+namespace {
 
 void require_shape(const BatchShape& shape) {
   if (shape.n_sequences < 1 || shape.length < 2) {
@@ -60,8 +62,7 @@ std::vector<TokenId> encode_text_files(std::span<const std::filesystem::path> fi
                                        const Tokenizer& tokenizer, std::string_view separator) {
   std::vector<TokenId> stream;
   for (const std::filesystem::path& path : files) {
-    const std::string text = read_file(path);
-    require_text(text, path.string());
+    const std::string text = read_text_file(path);
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end =
           separator.empty() ? text.size() : std::min(text.find(separator, begin), text.size());
@@ -169,8 +170,7 @@ Example example_of_tokens(const nlohmann::json& json, const Tokenizer& tokenizer
 
 std::vector<Example> read_examples(const std::filesystem::path& file, const Tokenizer& tokenizer) {
   constexpr const char* kOperation = kReadExamples;
-  const std::string text = read_file(file);
-  require_text(text, file.string());
+  const std::string text = read_text_file(file);
   std::vector<Example> examples;
   std::size_t begin = 0;
   for (int line = 1; begin < text.size(); ++line) {

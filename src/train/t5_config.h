@@ -1,0 +1,43 @@
+// The shape of an encoder-decoder of the T5 v1.1 kind, and Hugging Face's config.json of it.
+#ifndef OUTRIDER_TRAIN_T5_CONFIG_H_
+#define OUTRIDER_TRAIN_T5_CONFIG_H_
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "io/tensor_source.h"
+#include "outrider/types.h"
+
+namespace outrider::train {
+
+// Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+// Transformer" (2020), with what its version 1.1 changed: a gated GELU, and an output matrix apart
+// from the embedding.
+struct T5Config {
+  int vocabulary_size = 0;
+  int dim = 0;  // d_model
+  int n_heads = 0;
+  int head_dim = 0;    // d_kv; heads * head_dim need not be dim
+  int hidden_dim = 0;  // d_ff
+  int n_encoder_layers = 0;
+  int n_decoder_layers = 0;
+  // Of distances between positions (relative_position_bucket), even: the paper's section 2.1.
+  int n_buckets = 32;
+  int max_distance = 128;
+  double norm_epsilon = 1e-6;
+  TokenId padding = 0;  // behind the shorter texts of a batch
+  TokenId start = 0;    // what the decoder reads first
+  TokenId end = 1;
+};
+
+// config.json as transformers' T5ForConditionalGeneration reads it. `dropout` is what a further
+// training there would begin with.
+nlohmann::ordered_json t5_config_json(const T5Config& config, ElementType type, double dropout);
+
+// The config.json of a directory. Throws Error naming a key that is missing or that has another
+// value than this kind of model has.
+T5Config read_t5_config(const std::filesystem::path& directory);
+
+}  // namespace outrider::train
+
+#endif  // OUTRIDER_TRAIN_T5_CONFIG_H_
