@@ -9,12 +9,6 @@
 
 namespace outrider {
 
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 void append_escaped(char byte, std::string& out) {
   const auto code = static_cast<unsigned char>(byte);
   if (byte == '"' || byte == '\\') {

@@ -6,11 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace outrider {
+#include "base/blanks.h"  // what those who read such words need, too
 
-inline constexpr std::string_view kBlanks = " \t\r\n";
-inline bool is_blank(char byte) { return kBlanks.find(byte) != std::string_view::npos; }
-std::string_view without_blanks(std::string_view text);  // at its ends
+namespace outrider {
 
 // One byte of a text as it stands within a JSON string.
 void append_escaped(char byte, std::string& out);
