@@ -6,11 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "io/safetensors.h"
 #include "model/load/decoder_weights.h"
 #include "outrider/error.h"
+#include "train/initial_weights.h"
 #include "train/training_device.h"
 
 namespace outrider::train {
@@ -207,25 +209,10 @@ Tensor DecoderLayerImpl::forward_among(const Tensor& x, const Rotation& rotation
 }
 
 void initialise(torch::nn::Module& module, int n_layers) {
-  constexpr double kSpread = 0.02;
-  const torch::NoGradGuard no_grad;
-  for (auto& parameter : module.named_parameters()) {
-    const std::string& name = parameter.key();
-    Tensor& values = parameter.value();
-    const auto ends_with = [&](std::string_view end) {
-      return name.size() >= end.size() &&
-             name.compare(name.size() - end.size(), end.size(), end) == 0;
-    };
-    if (ends_with("norm.weight")) {
-      values.fill_(1);
-    } else if (ends_with(".bias")) {
-      values.zero_();
-    } else if (ends_with("o_proj.weight") || ends_with("down_proj.weight")) {
-      values.normal_(0, kSpread / std::sqrt(2.0 * n_layers));
-    } else {
-      values.normal_(0, kSpread);
-    }
-  }
+  draw_weights(module, [n_layers](const std::string& name) {
+    const bool writes = name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
+    return writes ? 2 * n_layers : 0;
+  });
 }
 
 LlamaModuleImpl::LlamaModuleImpl(const ModelConfig& config, Products products)
