@@ -3,8 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,9 +14,11 @@
 #include "state_line.h"
 #include "terminal.h"
 #include "tokenizer/same_vocabulary.h"
+#include "train/answer_batches.h"
 #include "train/objectives/seq2seq.h"
 #include "trainer/answer_score.h"
 #include "trainer/run_flags.h"
+#include "trainer/seq2seq_shape.h"
 #include "trainer/train_commands.h"
 #include "warnings.h"
 
@@ -43,17 +43,11 @@ struct Seq2SeqFlags {
   PairFiles held_out;
   PairFiles test;
   std::string tokenizer;
-  std::string init;
+  Seq2SeqShapeFlags shape;
   std::string teacher;
   std::string divergence = "forward-kl";
   double dropout = 0;
   double label_smoothing = 0;
-  int layers = 4;
-  int decoder_layers = 0;  // 0: as many as layers
-  int dim = 64;
-  int heads = 4;
-  int head_dim = 32;
-  int hidden = 256;
 };
 
 void require_both(const PairFiles& files, const char* source, const char* target) {
@@ -63,76 +57,41 @@ void require_both(const PairFiles& files, const char* source, const char* target
                    "none");
 }
 
-// What stands behind the shorter texts of a batch, and before every answer: no text holds it where
-// each byte has a token.
-TokenId padding_of(const Tokenizer& tokenizer) {
-  const auto named = nlohmann::json::parse(tokenizer.special_tokens());
-  for (const char* name : {"pad_token", "unk_token"}) {
-    if (!named.contains(name) || !named[name].is_string()) continue;
-    const std::optional<TokenId> id = tokenizer.find(named[name].get<std::string>());
-    if (id) return *id;
-  }
-  if (tokenizer.bos_token() != kNoToken) return tokenizer.bos_token();
-  throw Error("train seq2seq", "tokenizer",
-              "one that names a token for padding (pad_token, unk_token or bos_token)", "none");
-}
-
-train::T5Config config_of(const Seq2SeqFlags& flags, const Tokenizer& tokenizer) {
-  train::T5Config config;
-  config.vocabulary_size = tokenizer.vocabulary_size();
-  config.padding = padding_of(tokenizer);
-  config.start = config.padding;
-  config.end = tokenizer.eos_token();
-  if (!flags.teacher.empty()) {
-    // Some models pad their matrices beyond the vocabulary; what learns from them has the same
-    // rows.
-    const train::T5Config teacher = train::read_t5_config(flags.teacher);
-    config.vocabulary_size = teacher.vocabulary_size;
-    config.padding = teacher.padding;
-    config.start = teacher.start;
-    config.end = teacher.end;
-  }
-  config.dim = flags.dim;
-  config.n_heads = flags.heads;
-  config.head_dim = flags.head_dim;
-  config.hidden_dim = flags.hidden;
-  config.n_encoder_layers = flags.layers;
-  config.n_decoder_layers = flags.decoder_layers > 0 ? flags.decoder_layers : flags.layers;
-  const std::int64_t n_places = std::int64_t{flags.run.batch} * flags.run.length;
-  if (config.vocabulary_size > kMostLogits / n_places) {
-    throw UsageError(kOperation, "vocabulary",
-                     fmt::format("at most {} tokens with --batch {} and --length {}",
-                                 kMostLogits / n_places, flags.run.batch, flags.run.length),
-                     fmt::format("{}", config.vocabulary_size));
-  }
-  return config;
+void require_logits_fit(const train::T5Config& config, const RunFlags& flags) {
+  const std::int64_t n_places = std::int64_t{flags.batch} * flags.length;
+  if (config.vocabulary_size <= kMostLogits / n_places) return;
+  throw UsageError(kOperation, "vocabulary",
+                   fmt::format("at most {} tokens with --batch {} and --length {}",
+                               kMostLogits / n_places, flags.batch, flags.length),
+                   fmt::format("{}", config.vocabulary_size));
 }
 
 std::shared_ptr<train::PairSource> pairs_of(const PairFiles& files, const Tokenizer& tokenizer,
                                             const train::BatchShape& shape, TokenId padding) {
   if (!files.is_given()) return nullptr;
   return std::make_shared<train::PairSource>(
-      train::read_pairs(files.source, files.target, tokenizer), shape, padding);
+      train::read_pairs(files.source, files.target, tokenizer), shape, padding, files.source);
 }
 
-train::RunSettings settings_of(const Seq2SeqFlags& flags, const train::PairSource& pairs) {
+train::RunSettings settings_of(const Seq2SeqFlags& flags, const train::PairSource& pairs,
+                               const train::T5Config& config) {
   const auto number = [](auto value) { return fmt::format("{}", value); };
   return {{"command", "seq2seq"},
           {"source", flags.text.source},
           {"target", flags.text.target},
           {"tokens", fmt::format("{} ({:016x})", pairs.n_tokens(), pairs.fingerprint())},
           {"tokenizer", flags.tokenizer},
-          {"init", flags.init},
+          {"init", flags.shape.init},
           {"teacher", flags.teacher},
           {"divergence", flags.divergence},
           {"dropout", number(flags.dropout)},
           {"label-smoothing", number(flags.label_smoothing)},
-          {"layers", number(flags.layers)},
-          {"decoder-layers", number(flags.decoder_layers)},
-          {"dim", number(flags.dim)},
-          {"heads", number(flags.heads)},
-          {"head-dim", number(flags.head_dim)},
-          {"hidden", number(flags.hidden)}};
+          {"layers", number(config.n_encoder_layers)},
+          {"decoder-layers", number(flags.shape.decoder_layers)},
+          {"dim", number(config.dim)},
+          {"heads", number(config.n_heads)},
+          {"head-dim", number(config.head_dim)},
+          {"hidden", number(config.hidden_dim)}};
 }
 
 // The test texts, read before the run so that a mistake in them does not wait for its end.
@@ -141,11 +100,16 @@ struct TestTexts {
   std::vector<std::string> references;
 };
 
-TestTexts read_test(const PairFiles& files, const Tokenizer& tokenizer) {
+TestTexts read_test(const PairFiles& files, const Tokenizer& tokenizer, int n_heads) {
   TestTexts test;
   if (!files.is_given()) return test;
   for (train::SentencePair& pair : train::read_pairs(files.source, files.target, tokenizer)) {
     test.sources.push_back(std::move(pair.source));
+    if (test.sources.back().size() <= train::longest_answered(n_heads)) continue;
+    throw Error("read pairs", fmt::format("{} line {}", files.source, test.sources.size()),
+                fmt::format("at most {} tokens, to be answered with {} heads",
+                            train::longest_answered(n_heads), n_heads),
+                fmt::format("{}", test.sources.back().size()));
   }
   test.references = train::read_sentences(files.target);
   return test;
@@ -175,6 +139,17 @@ void report_test(const train::Seq2Seq& seq2seq, const TestTexts& test, const Tok
   output.check();
 }
 
+// How many pairs there are, and how many are too long to be among them.
+std::string summary_of(const train::PairSource& pairs, int length) {
+  std::string words =
+      fmt::format("{} of {} tokens", counted(pairs.n_pairs(), "pair"), pairs.n_tokens());
+  if (pairs.n_left_out() > 0) {
+    words +=
+        fmt::format(" ({} left out: a text longer than {} tokens)", pairs.n_left_out(), length);
+  }
+  return words;
+}
+
 int run_seq2seq(const Seq2SeqFlags& flags) {
   require_both(flags.held_out, "held-out-source", "held-out-target");
   require_both(flags.test, "test-source", "test-target");
@@ -192,9 +167,10 @@ int run_seq2seq(const Seq2SeqFlags& flags) {
                             flags.tokenizer);
   }
   train::Seq2SeqOptions options;
-  options.config = config_of(flags, *tokenizer);
+  options.config = config_of(flags.shape, flags.teacher, *tokenizer);
+  require_logits_fit(options.config, flags.run);
   options.products = products_of(flags.run);
-  options.init = flags.init;
+  options.init = flags.shape.init;
   options.seed = flags.run.seed;
   options.dropout = flags.dropout;
   options.label_smoothing = flags.label_smoothing;
@@ -206,19 +182,20 @@ int run_seq2seq(const Seq2SeqFlags& flags) {
   held_out.seed = 0;  // the same batches whatever the run
   options.held_out = pairs_of(flags.held_out, *tokenizer, held_out, options.config.padding);
   options.tokenizer = flags.tokenizer;
+  options.never_said = rows_without_token(*tokenizer, options.config.vocabulary_size);
   options.export_type = export_type_of(flags.run);
-  const TestTexts test = read_test(flags.test, *tokenizer);
+  const TestTexts test = read_test(flags.test, *tokenizer, options.config.n_heads);
 
   const train::Seq2Seq seq2seq = train::make_seq2seq(options);
   std::string summary =
-      fmt::format("{} parameters, {} of {} tokens", train::n_trained_parameters(*seq2seq.objective),
-                  counted(options.batches->n_pairs(), "pair"), options.batches->n_tokens());
-  if (options.batches->n_left_out() > 0) {
-    summary += fmt::format(" ({} left out: a text longer than {} tokens)",
-                           options.batches->n_left_out(), flags.run.length);
+      fmt::format("{} parameters, {}", train::n_trained_parameters(*seq2seq.objective),
+                  summary_of(*options.batches, flags.run.length));
+  if (options.held_out != nullptr) {
+    summary += "; held out " + summary_of(*options.held_out, flags.run.length);
   }
-  const int status = run_with_progress(*seq2seq.objective, flags.run,
-                                       settings_of(flags, *options.batches), std::move(summary));
+  const int status =
+      run_with_progress(*seq2seq.objective, flags.run,
+                        settings_of(flags, *options.batches, options.config), std::move(summary));
   if (status == 0 && !test.sources.empty()) report_test(seq2seq, test, *tokenizer, flags.run);
   return status;
 }
@@ -229,31 +206,6 @@ void add_pair_files(CLI::App& command, PairFiles& files, const std::string& pref
   CLI::Option* of_source = add_path(command, prefix + "source", files.source, "FILE", source);
   CLI::Option* of_target = add_path(command, prefix + "target", files.target, "FILE", target);
   for (CLI::Option* option : {of_source, of_target}) option->group(kData)->required(is_required);
-}
-
-void add_shape(CLI::App& command, Seq2SeqFlags& flags) {
-  constexpr const char* kShape = "Shape of the model (T5 v1.1)";
-  const auto with_default = [](const char* words, int value) {
-    return fmt::format("{} (default: {})", words, value);
-  };
-  add_integer(command, "--layers", flags.layers, 1,
-              with_default("Layers of the encoder, and of the decoder", flags.layers))
-      ->group(kShape);
-  add_integer(command, "--decoder-layers", flags.decoder_layers, 1,
-              "Layers of the decoder (default: as many as --layers)")
-      ->group(kShape);
-  add_integer(command, "--dim", flags.dim, 2, with_default("Width", flags.dim))->group(kShape);
-  add_integer(command, "--heads", flags.heads, 1, with_default("Attention heads", flags.heads))
-      ->group(kShape);
-  add_integer(command, "--head-dim", flags.head_dim, 1,
-              with_default("Width of a head; all together need not be --dim", flags.head_dim))
-      ->group(kShape);
-  add_integer(command, "--hidden", flags.hidden, 1,
-              with_default("Width of the feed-forward layer", flags.hidden))
-      ->group(kShape);
-  add_path(command, "--init", flags.init, "DIR",
-           "Start from the weights of this model, which has the same shape, instead of random ones")
-      ->group(kShape);
 }
 
 }  // namespace
@@ -272,15 +224,15 @@ CLI::App* add_train_seq2seq(CLI::App& program, Run& run) {
   add_pair_files(*command, flags->held_out, "--held-out-", "The same, to report the loss on",
                  "What to say for these", false);
   add_pair_files(*command, flags->test, "--test-",
-                 "The same, to be answered when all is learnt, each by its likeliest tokens; the "
-                 "answers stand in training/test_answers.txt",
+                 "The same, to be answered when all is learnt, each by its likeliest tokens, "
+                 "--length of them at most; the answers stand in training/test_answers.txt",
                  "What to say for these: corpus BLEU is printed, with its 95% interval", false);
   add_path(*command, "--tokenizer", flags->tokenizer, "PATH",
            "Whose vocabulary, for both sides: a Hugging Face directory or a tokenizer.json; copied "
            "to --out")
       ->required()
       ->group("Data");
-  add_shape(*command, *flags);
+  add_seq2seq_shape(*command, flags->shape);
   constexpr const char* kTeacher = "Distillation";
   add_path(*command, "--teacher", flags->teacher, "DIR",
            "Learn what this model of the same kind and vocabulary would say behind the targets' "
@@ -291,8 +243,9 @@ CLI::App* add_train_seq2seq(CLI::App& program, Run& run) {
   constexpr RealRange kShare{0, true, 1, false, "a number in [0, 1)"};
   constexpr const char* kOptimiser = "Optimiser (AdamW)";
   add_real(*command, "--dropout", flags->dropout, kShare,
-           "Share of embeddings, of what layers add and of their middles that is left out, at "
-           "random, while it learns: for texts that are read many times (default: 0)")
+           "Share that is left out, at random, while it learns: of the embeddings, of what layers "
+           "add and stacks give, and of the activations of the feed-forward layers. For texts that "
+           "are read many times (default: 0)")
       ->group(kOptimiser);
   add_real(*command, "--label-smoothing", flags->label_smoothing, kShare,
            "Share of each token's law that is spread over the vocabulary (default: 0)")

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/blanks.h"
 #include "outrider/error.h"
 #include "train/corpus_parts.h"
 
@@ -14,13 +15,6 @@ namespace outrider::train {
 namespace {
 
 constexpr const char* kReadPairs = "read pairs";
-
-std::string_view without_outer_blanks(std::string_view line) {
-  constexpr const char* kBlanks = " \t\r";
-  const std::size_t first = line.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(kBlanks) - first + 1);
-}
 
 // Rows of tokens as a matrix; returns its width.
 template <class Row>
@@ -44,8 +38,7 @@ std::vector<std::string> read_sentences(const std::filesystem::path& file) {
   std::vector<std::string> sentences;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line =
-        without_outer_blanks(std::string_view(text).substr(begin, end - begin));
+    const std::string_view line = without_blanks(std::string_view(text).substr(begin, end - begin));
     if (line.empty()) {
       throw Error(kReadPairs, fmt::format("{} line {}", file.string(), sentences.size() + 1),
                   "a sentence", "an empty line");
@@ -82,15 +75,19 @@ std::vector<SentencePair> read_pairs(const std::filesystem::path& source,
   return pairs;
 }
 
-PairSource::PairSource(std::vector<SentencePair> pairs, const BatchShape& shape, TokenId padding)
+PairSource::PairSource(std::vector<SentencePair> pairs, const BatchShape& shape, TokenId padding,
+                       std::string_view name)
     : pairs_(std::move(pairs)), shape_(shape), padding_(padding) {
+  if (shape.n_sequences < 1) {
+    throw Error("make batches", "shape", "at least one pair", fmt::format("{}", shape.n_sequences));
+  }
   const auto most = static_cast<std::size_t>(std::max(0, shape.length));
   n_left_out_ = static_cast<std::int64_t>(std::erase_if(pairs_, [&](const SentencePair& pair) {
     return pair.source.size() > most || pair.target.size() > most;
   }));
-  if (pairs_.empty() || shape.n_sequences < 1) {
-    throw Error("make batches", "pairs", fmt::format("texts of at most {} tokens", shape.length),
-                "none");
+  if (pairs_.empty()) {
+    throw Error("make batches", std::string(name),
+                fmt::format("a pair of texts of at most {} tokens", shape.length), "none");
   }
   for (const SentencePair& pair : pairs_) {
     n_tokens_ += static_cast<std::int64_t>(pair.source.size() + pair.target.size());

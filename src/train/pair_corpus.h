@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "outrider/tokenizer.h"
@@ -45,8 +46,9 @@ struct PairBatch {
 // batch(n) depends on n and what the source was made of alone. Not thread-safe.
 class PairSource {
  public:
-  // Throws Error if no pair is left.
-  PairSource(std::vector<SentencePair> pairs, const BatchShape& shape, TokenId padding);
+  // Throws Error where a batch has no pair, and, calling the pairs by `name`, where none is left.
+  PairSource(std::vector<SentencePair> pairs, const BatchShape& shape, TokenId padding,
+             std::string_view name = "pairs");
 
   PairBatch batch(std::int64_t number);
   std::int64_t n_batches() const { return n_batches_; }  // in a pass over all pairs

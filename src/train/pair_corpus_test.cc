@@ -70,9 +70,8 @@ TEST_F(PairFiles, WhatDoesNotBelongTogetherIsRefusedByName) {
   // A tokenizer that names no end cannot teach to stop.
   std::filesystem::remove(directory_.path() / "tokenizer_config.json");
   const auto without_end = Tokenizer::load(directory_.path());
-  if (without_end->eos_token() == kNoToken) {
-    EXPECT_THROW(read_pairs(write("a", "x\n"), write("b", "y\n"), *without_end), Error);
-  }
+  ASSERT_EQ(without_end->eos_token(), kNoToken);
+  EXPECT_THROW(read_pairs(write("a", "x\n"), write("b", "y\n"), *without_end), Error);
 }
 
 // Pairs of many lengths, told apart by their first tokens.
@@ -156,8 +155,19 @@ TEST(PairSource, LeavesOutWhatIsTooLong) {
   PairSource source(pairs, {.n_sequences = 2, .length = 16, .seed = 0}, 0);
   EXPECT_EQ(source.n_left_out(), 2);
   EXPECT_EQ(source.n_pairs(), 3);
-  pairs = {pairs[1]};
-  EXPECT_THROW(PairSource(pairs, {.n_sequences = 2, .length = 16, .seed = 0}, 0), Error);
+  const auto refusal = [](std::vector<SentencePair> of, int n_sequences) -> std::string {
+    try {
+      PairSource(std::move(of), {.n_sequences = n_sequences, .length = 16, .seed = 0}, 0, "val.de");
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal({pairs[1]}, 2),
+            "[make batches] val.de: expected a pair of texts of at most 16 tokens, got none");
+  EXPECT_EQ(refusal({}, 2), refusal({pairs[1]}, 2));
+  EXPECT_EQ(refusal(pairs, 0), "[make batches] shape: expected at least one pair, got 0");
+  EXPECT_EQ(refusal(pairs, 1), "");
 }
 
 TEST(PairSource, ItsFingerprintTellsTheSidesApart) {

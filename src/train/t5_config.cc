@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "outrider/error.h"
 #include "train/model_directory.h"
 
@@ -28,6 +30,15 @@ class Keys {
     const bool is_there = json_.contains(key) && !json_[key].is_null();
     return is_there ? count(key, least) : value;
   }
+  TokenId token_or(const char* key, int n_tokens, TokenId value) const {
+    const TokenId id = count_or(key, 0, value);
+    if (id >= n_tokens) {
+      throw Error(kOperation, named(key), fmt::format("a token below {} (vocab_size)", n_tokens),
+                  fmt::format("{}", id));
+    }
+    return id;
+  }
+  bool has(const char* key) const { return json_.contains(key); }
   void require(const char* key, const nlohmann::ordered_json& value) const {
     if (!json_.contains(key) || json_[key] != value) fail(key, value.dump());
   }
@@ -40,9 +51,9 @@ class Keys {
 
  private:
   [[noreturn]] void fail(const char* key, const std::string& expected) const {
-    throw Error(kOperation, fmt::format("{} in {}", key, file_.string()), expected,
-                json_.contains(key) ? json_[key].dump() : "none");
+    throw Error(kOperation, named(key), expected, json_.contains(key) ? json_[key].dump() : "none");
   }
+  std::string named(const char* key) const { return fmt::format("{} in {}", key, file_.string()); }
 
   std::filesystem::path file_;
   nlohmann::ordered_json json_;
@@ -77,7 +88,11 @@ T5Config read_t5_config(const std::filesystem::path& directory) {
   const Keys keys(directory);
   keys.require("model_type", "t5");
   keys.require("feed_forward_proj", "gated-gelu");
-  keys.require("tie_word_embeddings", false);
+  if (keys.has("scale_decoder_outputs")) {
+    keys.require("scale_decoder_outputs", false);
+  } else {
+    keys.require("tie_word_embeddings", false);
+  }
   T5Config config;
   config.vocabulary_size = keys.count("vocab_size", 1);
   config.dim = keys.count("d_model", 1);
@@ -89,9 +104,10 @@ T5Config read_t5_config(const std::filesystem::path& directory) {
   config.n_buckets = keys.count_or("relative_attention_num_buckets", 4, config.n_buckets);
   config.max_distance = keys.count_or("relative_attention_max_distance", 2, config.max_distance);
   config.norm_epsilon = keys.epsilon();
-  config.padding = keys.count_or("pad_token_id", 0, config.padding);
-  config.start = keys.count_or("decoder_start_token_id", 0, config.padding);
-  config.end = keys.count_or("eos_token_id", 0, config.end);
+  const int n_tokens = config.vocabulary_size;
+  config.padding = keys.token_or("pad_token_id", n_tokens, config.padding);
+  config.start = keys.token_or("decoder_start_token_id", n_tokens, config.padding);
+  config.end = keys.token_or("eos_token_id", n_tokens, config.end);
   return config;
 }
 

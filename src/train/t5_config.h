@@ -35,7 +35,9 @@ struct T5Config {
 nlohmann::ordered_json t5_config_json(const T5Config& config, ElementType type, double dropout);
 
 // The config.json of a directory. Throws Error naming a key that is missing or that has another
-// value than this kind of model has.
+// value than this kind of model has; ids are below vocab_size. transformers 5 writes
+// "tie_word_embeddings" as true for every T5, and for this kind "scale_decoder_outputs" as false
+// beside it: then the weights say whether there is an output matrix (make_t5() wants one).
 T5Config read_t5_config(const std::filesystem::path& directory);
 
 }  // namespace outrider::train

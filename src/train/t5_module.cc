@@ -6,11 +6,11 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "io/safetensors.h"
 #include "train/fused_steps.h"
+#include "train/initial_weights.h"
 #include "train/training_device.h"
 
 namespace outrider::train {
@@ -36,27 +36,15 @@ Tensor shares_of(Tensor scores, const ScoreTerms& terms) {
   return terms.causal ? causal_softmax(scores) : torch::softmax(scores, -1);
 }
 
-// All weights begin at one size, because AdamW moves all of them by the same: normal of 0.02, those
-// that write into a stream divided by the root of the number of times it is written to
-// (llama_module.h has the same). Norms begin at one.
+// The weights begin as a Llama's do, because AdamW moves all of them by the same. T5's own sizes (1
+// for the embedding, the inverse root of what an output reads for matrices) suit Adafactor, whose
+// steps grow with what they move (Shazeer and Stern 2018).
 void initialise_t5(T5ModuleImpl& model) {
-  constexpr double kSpread = 0.02;
-  const torch::NoGradGuard no_grad;
-  const auto ends_with = [](std::string_view name, std::string_view end) {
-    return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
-  };
-  for (auto& parameter : model.named_parameters()) {
-    const std::string& name = parameter.key();
-    const bool writes = ends_with(name, ".o.weight") || ends_with(name, ".wo.weight");
-    const int n_writes = name.rfind("encoder.", 0) == 0 ? 2 * model.config().n_encoder_layers
-                                                        : 3 * model.config().n_decoder_layers;
-    if (ends_with(name, "layer_norm.weight")) {
-      parameter.value().fill_(1);
-    } else {
-      parameter.value().normal_(
-          0, writes ? kSpread / std::sqrt(static_cast<double>(n_writes)) : kSpread);
-    }
-  }
+  const T5Config& config = model.config();
+  draw_weights(model, [&config](const std::string& name) {
+    if (!name.ends_with(".o.weight") && !name.ends_with(".wo.weight")) return 0;
+    return name.starts_with("encoder.") ? 2 * config.n_encoder_layers : 3 * config.n_decoder_layers;
+  });
 }
 
 }  // namespace
@@ -264,7 +252,8 @@ Tensor T5ModuleImpl::decode(const Tensor& tokens, const Encoded& encoded, T5Past
 Tensor T5ModuleImpl::logits(const Tensor& features) { return project(features, head_, products_); }
 
 std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const Tensor& tokens,
-                                                  const Tensor& n_in_texts, int most) {
+                                                  const Tensor& n_in_texts, int most,
+                                                  std::span<const TokenId> never) {
   const torch::NoGradGuard no_grad;
   const bool was_training = model->is_training();
   model->eval();
@@ -272,10 +261,17 @@ std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const Tensor&
   std::vector<std::vector<TokenId>> answers(n_texts);
   std::vector<bool> ended(n_texts, false);
   const Encoded encoded = model->encode(tokens, n_in_texts);
+  Tensor unsaid;
+  if (!never.empty()) {
+    const std::vector<std::int64_t> ids(never.begin(), never.end());
+    unsaid = torch::tensor(ids, torch::kInt64).to(tokens.device());
+  }
   T5Past past;
   Tensor next = torch::full({tokens.size(0), 1}, model->config().start, tokens.options());
   for (int i = 0; i < most && std::find(ended.begin(), ended.end(), false) != ended.end(); ++i) {
-    next = model->logits(model->decode(next, encoded, &past)).argmax(-1);  // the first of equals
+    Tensor logits = model->logits(model->decode(next, encoded, &past));
+    if (unsaid.defined()) logits.index_fill_(-1, unsaid, -std::numeric_limits<double>::infinity());
+    next = logits.argmax(-1);  // the first of equals
     const Tensor listed = next.to(torch::kCPU).contiguous();
     for (std::size_t text = 0; text < n_texts; ++text) {
       if (ended[text]) continue;

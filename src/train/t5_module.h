@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "train/llama_module.h"
@@ -122,10 +123,11 @@ class T5ModuleImpl : public torch::nn::Module {
 TORCH_MODULE(T5Module);
 
 // The likeliest token again and again, ties to the lowest id, until the end token, which is not
-// listed, or `most` tokens: a list for each text that encode() takes. No dropout and no gradients,
-// whatever the module's mode.
+// listed, or `most` tokens: a list for each text that encode() takes. `never`: ids below the
+// vocabulary's size that are passed over. No dropout and no gradients, whatever the module's mode.
 std::vector<std::vector<TokenId>> answer_greedily(T5Module& model, const torch::Tensor& tokens,
-                                                  const torch::Tensor& n_in_texts, int most);
+                                                  const torch::Tensor& n_in_texts, int most,
+                                                  std::span<const TokenId> never = {});
 
 // A model with the weights of a Hugging Face directory, or, where that is empty, random ones; on
 // the training device. Throws Error.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "tests/support/temporary_directory.h"
 #include "train/losses.h"
 #include "train/model_directory.h"
+#include "train/objective.h"
+#include "train/objectives/seq2seq.h"
 
 namespace outrider::train {
 namespace {
@@ -181,11 +184,67 @@ TEST(T5Module, LossAndGradientsAreTransformers) {
   }
 }
 
+TEST(T5Module, SmoothedLossIsTransformers) {
+  const testing::TemporaryDirectory directory;
+  write_parameters(directory.path(), "model.safetensors", *wave_model(), ElementType::f32);
+  const auto list = [](const Tensor& text, std::int64_t n) {
+    std::vector<TokenId> tokens;
+    for (std::int64_t i = 0; i < n; ++i) tokens.push_back(text[i].item<TokenId>());
+    return tokens;
+  };
+  std::vector<SentencePair> pairs;
+  for (std::int64_t s = 0; s < 2; ++s) {
+    pairs.push_back({list(sources()[s], kSourceLengths[s]), list(targets()[s], kTargetLengths[s])});
+  }
+  Seq2SeqOptions options;
+  options.config = tiny_config();
+  options.products = Products::full;
+  options.init = directory.path();
+  options.batches =
+      std::make_shared<PairSource>(pairs, BatchShape{.n_sequences = 2, .length = 30, .seed = 0}, 0);
+  const auto loss = [&options] {
+    return make_seq2seq(options).objective->loss(0).value.item<double>();
+  };
+  EXPECT_NEAR(loss(), golden()["loss"].get<double>(), kTolerance);
+  options.label_smoothing = 0.1;
+  EXPECT_NEAR(loss(), golden()["smoothed_loss"].get<double>(), kTolerance);
+}
+
 TEST(T5Module, GreedyAnswersAreTransformers) {
   T5Module model = wave_model();
   const auto answers = answer_greedily(model, sources(), source_lengths(), kAnswer);
   EXPECT_EQ(answers, golden()["answers"].get<std::vector<std::vector<TokenId>>>());
   EXPECT_TRUE(model->is_training());
+}
+
+// Rows without a token among them: the likeliest of the others, as by hand.
+TEST(T5Module, GreedyAnswersPassOverWhatIsNeverSaid) {
+  T5Module model = wave_model();
+  const auto free = answer_greedily(model, sources(), source_lengths(), kAnswer);
+  ASSERT_FALSE(free[0].empty());
+  const std::vector<TokenId> never = {kVocabulary - 1, free[0].front(), tiny_config().end};
+  const auto answers = answer_greedily(model, sources(), source_lengths(), kAnswer, never);
+  EXPECT_NE(answers, free);
+  const torch::NoGradGuard no_grad;
+  for (std::int64_t s = 0; s < 2; ++s) {
+    const Encoded encoded = model->encode(sources().narrow(0, s, 1).narrow(1, 0, kSourceLengths[s]),
+                                          source_lengths().narrow(0, s, 1));
+    std::vector<std::int64_t> read = {0};
+    std::vector<TokenId> said;
+    while (said.size() < std::size_t{kAnswer}) {
+      const Tensor logits =
+          model->logits(model->decode(torch::tensor(read, torch::kInt64).unsqueeze(0), encoded))[0]
+              .select(0, static_cast<std::int64_t>(said.size()));
+      TokenId best = kNoToken;
+      for (TokenId id = 0; id < kVocabulary; ++id) {
+        if (std::find(never.begin(), never.end(), id) != never.end()) continue;
+        if (best == kNoToken || logits[id].item<float>() > logits[best].item<float>()) best = id;
+      }
+      said.push_back(best);
+      read.push_back(best);
+    }
+    EXPECT_EQ(answers[static_cast<std::size_t>(s)], said) << s;
+  }
 }
 
 // The fused steps have gradients of their own; in doubles libtorch's stand in for them.
@@ -266,6 +325,33 @@ TEST(T5Module, StartsFromWhatWasExported) {
   EXPECT_THROW(make_t5(config, Products::full, directory.path(), 4), Error);
 }
 
+// transformers 5 says of every T5 that its output matrix is the embedding. Whether it has one of
+// its own stands in the weights.
+TEST(T5Module, TheWeightsSayWhetherTheOutputMatrixIsTied) {
+  T5Module model = wave_model();
+  const testing::TemporaryDirectory directory;
+  auto json = t5_config_json(tiny_config(), ElementType::f32, 0.1);
+  json["tie_word_embeddings"] = true;
+  json["scale_decoder_outputs"] = false;
+  write_json(directory.path(), "config.json", json);
+  write_parameters(directory.path(), "model.safetensors", *model, ElementType::f32);
+  T5Module again = make_t5(read_t5_config(directory.path()), Products::full, directory.path(), 1);
+  const torch::NoGradGuard no_grad;
+  EXPECT_TRUE(torch::equal(logits_of(again), logits_of(model)));
+
+  const auto tied = std::make_shared<torch::nn::Module>();
+  for (const auto& child : model->named_children()) {
+    if (child.key() != "lm_head") tied->register_module(child.key(), child.value());
+  }
+  write_parameters(directory.path(), "model.safetensors", *tied, ElementType::f32);
+  try {
+    make_t5(read_t5_config(directory.path()), Products::full, directory.path(), 1);
+    ADD_FAILURE() << "a tied model was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("lm_head.weight"), std::string::npos) << error.what();
+  }
+}
+
 TEST(T5Module, RefusesOtherKindsByName) {
   const testing::TemporaryDirectory directory;
   struct Case {
@@ -279,6 +365,11 @@ TEST(T5Module, RefusesOtherKindsByName) {
                         {"d_kv", 1LL << 40},
                         {"layer_norm_epsilon", 0},
                         {"tie_word_embeddings", true},
+                        {"scale_decoder_outputs", true},
+                        {"pad_token_id", kVocabulary},
+                        {"decoder_start_token_id", 90000},
+                        {"eos_token_id", kVocabulary},
+                        {"eos_token_id", -1},
                         {"num_heads", nullptr},
                         {"relative_attention_num_buckets", 2}};
   for (const Case& one : cases) {

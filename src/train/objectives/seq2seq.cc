@@ -10,6 +10,7 @@
 
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
+#include "train/answer_batches.h"
 #include "train/distillation.h"
 #include "train/losses.h"
 #include "train/model_directory.h"
@@ -22,10 +23,6 @@ namespace outrider::train {
 namespace {
 
 using torch::Tensor;
-
-// Texts that are answered side by side: enough that products are wide, few enough that little waits
-// for the longest answer.
-constexpr std::size_t kAnsweredTogether = 64;
 
 Tensor rows_of(const std::vector<TokenId>& tokens, int n_rows) {
   return torch::tensor(tokens, torch::kInt64).view({n_rows, -1}).to(training_device());
@@ -166,9 +163,17 @@ std::vector<std::vector<TokenId>> Seq2SeqObjective::answer(
     return sources[left].size() < sources[right].size();
   });
   std::vector<std::vector<TokenId>> answers(sources.size());
-  for (std::size_t first = 0; first < order.size(); first += kAnsweredTogether) {
-    const std::size_t n = std::min(kAnsweredTogether, order.size() - first);
-    const std::size_t width = sources[order[first + n - 1]].size();
+  std::vector<std::size_t> widths;
+  widths.reserve(order.size());
+  for (const std::size_t i : order) widths.push_back(sources[i].size());
+  const int n_heads = model_->config().n_heads;
+  if (!widths.empty() && widths.back() > longest_answered(n_heads)) {
+    throw Error("answer", "text", fmt::format("at most {} tokens", longest_answered(n_heads)),
+                fmt::format("{}", widths.back()));
+  }
+  for (std::size_t first = 0; first < order.size();) {
+    const std::size_t n = n_answered_together(std::span(widths).subspan(first), n_heads);
+    const std::size_t width = widths[first + n - 1];
     std::vector<TokenId> tokens;
     std::vector<std::int32_t> lengths;
     for (std::size_t i = first; i < first + n; ++i) {
@@ -177,9 +182,10 @@ std::vector<std::vector<TokenId>> Seq2SeqObjective::answer(
       tokens.insert(tokens.end(), width - source.size(), model_->config().padding);
       lengths.push_back(static_cast<std::int32_t>(source.size()));
     }
-    auto said =
-        answer_greedily(model_, rows_of(tokens, static_cast<int>(n)), list_of(lengths), most);
+    auto said = answer_greedily(model_, rows_of(tokens, static_cast<int>(n)), list_of(lengths),
+                                most, options_.never_said);
     for (std::size_t i = 0; i < n; ++i) answers[order[first + i]] = std::move(said[i]);
+    first += n;
   }
   return answers;
 }

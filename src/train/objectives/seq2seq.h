@@ -36,12 +36,15 @@ struct Seq2SeqOptions {
   std::shared_ptr<PairSource> batches = nullptr;
   std::shared_ptr<PairSource> held_out = nullptr;  // may be null
   std::filesystem::path tokenizer = {};            // copied beside the weights
+  std::vector<TokenId> never_said = {};            // rows of the matrices that no token of it has
   ElementType export_type = ElementType::bf16;
 };
 
 struct Seq2Seq {
   std::shared_ptr<Objective> objective;
-  // What the model says to these texts at present: answer_greedily() of t5_module.h, in batches.
+  // What the model says to these texts at present: answer_greedily() of t5_module.h without what is
+  // never said, in the batches of answer_batches.h. Throws Error on a text that is too long for
+  // them.
   std::function<std::vector<std::vector<TokenId>>(std::span<const std::vector<TokenId>> sources,
                                                   int most)>
       answer;

@@ -138,6 +138,24 @@ TEST(Seq2SeqRun, StoppedAnywhereItGoesOnBitForBit) {
   }
 }
 
+TEST(Seq2SeqAnswer, SaysNoRowWithoutAToken) {
+  Seq2SeqOptions options = options_of(4);
+  constexpr TokenId kSaid = 7;
+  for (TokenId id = 0; id < kVocabulary; ++id) {
+    if (id != kSaid) options.never_said.push_back(id);
+  }
+  const std::vector<std::vector<TokenId>> sources = {{5, 6, 7}, {8}};
+  const std::vector<TokenId> answer(6, kSaid);
+  EXPECT_EQ(make_seq2seq(options).answer(sources, 6), (std::vector{answer, answer}));
+}
+
+TEST(Seq2SeqAnswer, RefusesWhatTakesTooMuchMemory) {
+  const Seq2Seq seq2seq = make_seq2seq(options_of(4));
+  const std::vector<std::vector<TokenId>> sources = {{5}, std::vector<TokenId>(5793, 5)};
+  EXPECT_THROW(seq2seq.answer(sources, 6), Error);  // 2 heads: 5,792
+  EXPECT_TRUE(seq2seq.answer({}, 6).empty());
+}
+
 // The decoder may not see what it is to say: a model that reads the target's token at its own place
 // would know it.
 TEST(Seq2SeqLoss, KnowsNoTokenBeforeItIsSaid) {
