@@ -222,8 +222,8 @@ TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
         "<parameter=places>\n[\"a\", \"b\"]\n</parameter>\n</function>\n</tool_call>",
         "<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=note>\n"
         "<parameter=text>\n</par\n</parameter>\n</function>\n</tool_call>"},
-       {"<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n"
-        "</tool_call>",
+       {("<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n"
+         "</tool_call>"),
         "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n"
         "soon\n</parameter>\n</function>\n</tool_call>",
         "<tool_call>\n<function=other>\n</function>\n</tool_call>",
@@ -240,8 +240,8 @@ TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
         "</arg_key><arg_value>-3</arg_value></tool_call><tool_call>now</tool_call>"},
        {"<tool_call>weather\n</tool_call>", "<tool_call>weather</tool_call>",
         "<tool_call>now\n\n</tool_call>",
-        "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
-        "<arg_key>days</arg_key>\n<arg_value>\"3\"</arg_value>\n</tool_call>",
+        ("<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
+         "<arg_key>days</arg_key>\n<arg_value>\"3\"</arg_value>\n</tool_call>"),
         "<tool_call>now"}},
       {"lfm2",
        {R"(<|tool_call_start|>[weather(exact=true, city="Rome", days=3, range={"from": 1.5})]<|tool_call_end|>)",
