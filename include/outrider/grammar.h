@@ -13,15 +13,24 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace outrider {
 
 class CompiledGrammar;
 
-// A rule of a grammar that is given by a JSON Schema.
+// A rule that is given by a part of a JSON Schema.
+struct GrammarSchemaPart {
+  std::string rule;       // its name
+  std::string reference;  // where it stands, in the words of `$ref`: "#/properties/x"
+};
+
+// Rules of a grammar that are given by a JSON Schema.
 struct GrammarSchema {
-  std::string rule;    // its name
+  std::string rule;    // the name of the whole schema's
   std::string schema;  // JSON
+  // Those of its parts, whose own references are looked up in the whole schema.
+  std::vector<GrammarSchemaPart> parts = {};
 };
 
 // A form, ready for any number of requests at once. Immutable; thread-safe. What is found out while

@@ -10,6 +10,7 @@
 #include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
+#include "grammar/schema_reference.h"
 #include "grammar/texts_of.h"
 #include "outrider/error.h"
 
@@ -61,6 +62,33 @@ TEST(GrammarComposition, HasSchemasForRules) {
   EXPECT_THROW(read_gbnf("root ::= z", schemas), Error);               // no such rule
   const std::vector<GrammarSchema> broken = {{"x", R"({"not": {}})"}};
   EXPECT_THROW(read_gbnf("root ::= x", broken), Error);
+}
+
+// Parts of one document, which refer to it and to its other parts.
+TEST(GrammarComposition, HasPartsOfASchemaForRules) {
+  const std::vector<GrammarSchema> schemas = {
+      {"whole",
+       R"({"type": "object", "$defs": {"n": {"enum": [1, 2]}, "bad": {"not": {}}},
+           "required": ["a%/~"],
+           "additionalProperties": false, "properties": {"a%/~": {"$ref": "#/%24defs/n"},
+           "self": {"$ref": "#"}, "own": {"$ref": "#/$defs/n", "$defs": {"n": {"enum": [3]}}}}})",
+       {{"n", reference_of_member("#/properties", "a%/~")},
+        {"self", "#/properties/self"},
+        {"own", "#/properties/own"},
+        {"unused", "#/properties/none"},
+        {"missing", "#/properties/none"}}}};
+  const TextsOf texts(read_gbnf("root ::= \"<\" n \">\" | self | \"[\" own \"]\"", schemas));
+  EXPECT_TRUE(texts.has("<1>"));
+  EXPECT_FALSE(texts.has("<3>"));
+  EXPECT_TRUE(texts.has("[2]"));
+  EXPECT_FALSE(texts.has("[3]"));
+  EXPECT_TRUE(texts.has(R"({"a%/~": 2})"));
+  EXPECT_TRUE(texts.has(R"({"a%/~": 2, "self": {"a%/~": 1}})"));
+  EXPECT_FALSE(texts.has(R"({"self": {"a%/~": 1}})"));
+  EXPECT_THROW(read_gbnf("root ::= missing", schemas), Error);
+  EXPECT_THROW(read_gbnf("root ::= n\nn ::= \"a\"", schemas), Error);  // twice
+  const std::vector<GrammarSchema> twice = {{"x", "true", {{"x", "#"}}}};
+  EXPECT_THROW(read_gbnf("root ::= x", twice), Error);
 }
 
 // "<go>" as one token, which is not in the trie, or as others spell it.

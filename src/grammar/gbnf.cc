@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -74,14 +75,26 @@ class Reader {
     return at->second.index;
   }
 
+  // Those of a schema's rules that somebody asks for.
   void define(const GrammarSchema& one) {
-    const auto at = rules_.find(one.rule);
-    if (at == rules_.end()) return;  // nobody asks for it
-    if (parts_.rules()[static_cast<std::size_t>(at->second.index)].part >= 0) {
-      scanner_.fail_at(at->second.first_use, fmt::format("no rule {}", one.rule),
-                       "one beside a schema of that name");
-    }
-    parts_.define(at->second.index, parts_.call(add_json_schema(one.schema, parts_)));
+    std::vector<int> rules;
+    std::vector<std::string> places;
+    const auto add = [&](const std::string& name, const std::string& place) {
+      const auto at = rules_.find(name);
+      if (at == rules_.end()) return;
+      const bool is_defined = parts_.rules()[static_cast<std::size_t>(at->second.index)].part >= 0;
+      if (is_defined || std::find(rules.begin(), rules.end(), at->second.index) != rules.end()) {
+        scanner_.fail_at(at->second.first_use, fmt::format("no rule {}", name),
+                         "one beside a schema of that name");
+      }
+      rules.push_back(at->second.index);
+      places.push_back(place);
+    };
+    add(one.rule, "#");
+    for (const GrammarSchemaPart& part : one.parts) add(part.rule, part.reference);
+    if (rules.empty()) return;
+    const std::vector<int> read = add_json_schema(one.schema, places, parts_);
+    for (std::size_t i = 0; i < rules.size(); ++i) parts_.define(rules[i], parts_.call(read[i]));
   }
 
   void read_rule() {

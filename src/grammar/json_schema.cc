@@ -59,9 +59,9 @@ class Reader {
   Reader(std::string_view text, GrammarParts& parts) : forms_(text), parts_(parts), json_(parts) {}
 
   // Returns a rule.
-  int read() {
+  int read(const std::string& place) {
     const int root = parts_.declare("schema");
-    parts_.define(root, schema(forms_.root(), "#"));
+    parts_.define(root, schema(forms_.referred(place, "#"), place));
     while (!waiting_.empty()) {
       const Waiting next = std::move(waiting_.front());
       waiting_.pop_front();
@@ -323,12 +323,18 @@ class Reader {
 
 CompiledGrammar read_json_schema(std::string_view text) {
   GrammarParts parts;
-  const int root = add_json_schema(text, parts);
+  const std::string whole = "#";
+  const int root = add_json_schema(text, {&whole, 1}, parts).front();
   return {parts, root, kReadSchema};
 }
 
-int add_json_schema(std::string_view text, GrammarParts& parts) {
-  return Reader(text, parts).read();
+std::vector<int> add_json_schema(std::string_view text, std::span<const std::string> places,
+                                 GrammarParts& parts) {
+  Reader reader(text, parts);
+  std::vector<int> rules;
+  rules.reserve(places.size());
+  for (const std::string& place : places) rules.push_back(reader.read(place));
+  return rules;
 }
 
 CompiledGrammar any_json_object() {

@@ -2,7 +2,10 @@
 #ifndef OUTRIDER_GRAMMAR_JSON_SCHEMA_H_
 #define OUTRIDER_GRAMMAR_JSON_SCHEMA_H_
 
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/parts.h"
@@ -12,8 +15,10 @@ namespace outrider {
 // Texts of JSON that are valid by the schema: not all of them, since values have one order of
 // members and few ways to be spelled. Throws Error naming what is not supported. Thread-safe.
 CompiledGrammar read_json_schema(std::string_view text);
-// The same as a rule among others; returns it.
-int add_json_schema(std::string_view text, GrammarParts& parts);
+// The same as rules among others, one for each of these places of the document, which are written
+// as `$ref` writes them ("#": all of it); returns them.
+std::vector<int> add_json_schema(std::string_view text, std::span<const std::string> places,
+                                 GrammarParts& parts);
 // Any JSON object.
 CompiledGrammar any_json_object();
 

@@ -235,6 +235,12 @@ TEST(JsonSchema, TextsAreThoseThatAreDescribed) {
       {R"({"type":"object"})", {"{}", R"({"a":[{}],"b":null})"}, {"[]", R"({"a"})"}},
       {R"({"type":"object","required":["k"]})", {R"({"k":[]})"}, {"{}", R"({"k":1,"l":2})"}},
       {R"({"type":"string","nullable":true})", {"null", R"("a")"}, {"1"}},
+      {R"({"$ref":"#/$defs/a","nullable":true,"$defs":{"a":{"type":"integer"}}})",
+       {"null", "1"},
+       {R"("a")"}},
+      {R"({"anyOf":[{"type":"integer"},{"enum":["x"]}],"nullable":true})",
+       {"null", "1", R"("x")"},
+       {R"("a")"}},
       {R"({"properties":{"a":{"const":1}}})", {R"({"a":1})"}, {"1"}},
       {R"({"$defs":{"l":{"type":"array","items":{"$ref":"#/$defs/l"}}},"$ref":"#/$defs/l"})",
        {"[]", "[[],[[]]]"},
@@ -403,7 +409,7 @@ TEST(JsonSchema, WhatCannotBeSaidIsRefused) {
       schema_error(
           R"({"oneOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"a":{"const":2}},"required":["a"]}]})"),
       HasSubstr("exclude each other"));
-  EXPECT_THAT(schema_error(R"({"$ref":"other.json"})"), HasSubstr("a place in the document"));
+  EXPECT_THAT(schema_error(R"({"$ref":"other.json"})"), HasSubstr("a schema in the document"));
   EXPECT_THAT(schema_error(R"({"$ref":"#/$defs/none"})"), HasSubstr("a schema in the document"));
   EXPECT_THAT(
       schema_error(R"({"$defs":{"a":{"$ref":"#/$defs/a","type":"null"}},"$ref":"#/$defs/a"})"),

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grammar/limits.h"
+#include "grammar/schema_reference.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 
@@ -274,34 +275,10 @@ void SchemaForms::count_work(const SchemaJson& schema, const std::string& place)
 }
 
 const SchemaJson& SchemaForms::referred(const std::string& ref, const std::string& place) const {
-  const auto fail = [&](const char* expected) {
-    throw Error(kReadSchema, fmt::format("{}/$ref", place), expected, ref);
-  };
-  if (!ref.starts_with('#') || (ref.size() > 1 && ref[1] != '/')) {
-    fail("a place in the document: # or #/...");
-  }
-  std::string pointer;
-  for (std::size_t i = 1; i < ref.size(); ++i) {
-    if (ref[i] != '%' || i + 2 >= ref.size()) {
-      pointer += ref[i];
-      continue;
-    }
-    const std::string digits = ref.substr(i + 1, 2);
-    if (digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
-      fail("a place in the document: # or #/...");
-    }
-    pointer += static_cast<char>(std::stoi(digits, nullptr, 16));
-    i += 2;
-  }
-  const SchemaJson* found = nullptr;
-  try {
-    const SchemaJson::json_pointer at(pointer);
-    if (root_.contains(at)) found = &root_.at(at);
-  } catch (const SchemaJson::exception&) {
-    found = nullptr;
-  }
-  if (found == nullptr || !is_schema(*found)) fail("a schema in the document");
-  return *found;
+  const SchemaJson* const found = referred_schema(root_, ref);
+  if (found != nullptr && is_schema(*found)) return *found;
+  throw Error(kReadSchema, fmt::format("{}/$ref", place),
+              "a schema in the document, as # or #/... names it", ref);
 }
 
 SchemaJson SchemaForms::without_annotations(const SchemaJson& schema) {
@@ -341,7 +318,8 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
   if (schema.contains("const") && schema.contains("enum")) {
     throw Error(kReadSchema, place, "enum or const", "both");
   }
-  if (schema.value("nullable", false) && own.contains("type")) own["type"].push_back("null");
+  const bool nullable = schema.value("nullable", false);
+  if (nullable && own.contains("type")) own["type"].push_back("null");
 
   std::vector<SchemaJson> result = {own};
   const auto restrict_to = [&](const std::vector<SchemaJson>& others) {
@@ -386,6 +364,12 @@ std::vector<SchemaJson> SchemaForms::alternatives(const SchemaJson& schema,
                   "more");
     }
     result = std::move(all);
+  }
+  // Beside what others say, as generators of schemas write it for an optional value of a class.
+  const bool combines = schema.contains("$ref") || schema.contains("allOf") ||
+                        schema.contains("anyOf") || schema.contains("oneOf");
+  if (nullable && combines && !own.contains("type")) {
+    result.push_back({{"type", SchemaJson::array({"null"})}});
   }
   return result;
 }

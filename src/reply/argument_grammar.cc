@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "grammar/schema_forms.h"
+#include "grammar/schema_reference.h"
 #include "outrider/error.h"
+#include "reply/argument_schema.h"
 #include "reply/call_reader.h"
-#include "reply/json_words.h"
 #include "reply/python_literals.h"
 
 namespace outrider {
@@ -21,89 +23,131 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = GrammarPart::Kind;
 
-GrammarPart text(std::string words) { return {.kind = Kind::text, .text = std::move(words)}; }
-GrammarPart marker(std::string words) { return {.kind = Kind::marker, .text = std::move(words)}; }
-GrammarPart up_to(std::string words) { return {.kind = Kind::up_to, .text = std::move(words)}; }
-GrammarPart rule(std::string name) { return {.kind = Kind::rule, .text = std::move(name)}; }
+constexpr const char* kOperation = "tool choice";
 
-// The schema of a part as a document of its own: with the definitions that it may refer to.
-GrammarPart json_of(const ArgumentSchema& of) {
-  Json schema = *without_references(of);
-  for (const char* const definitions : {"$defs", "definitions"}) {
-    if (!schema.is_object() || schema.contains(definitions)) continue;
-    const auto found = of.root->find(definitions);
-    if (found != of.root->end()) schema[definitions] = *found;
+// A schema, and where it stands in the tool's.
+struct Place {
+  ArgumentSchema schema = {};
+  std::string reference = {};  // "": nowhere, for nothing is said of the argument
+};
+
+// The keywords of a schema that say something of values, but for these; "": there are none.
+std::string keyword_besides(const Json& schema, std::initializer_list<std::string_view> known) {
+  const Json says = SchemaForms::without_annotations(schema);
+  for (const auto& [keyword, value] : says.items()) {
+    if (std::find(known.begin(), known.end(), keyword) == known.end()) return keyword;
   }
-  return {.kind = Kind::schema, .text = schema.dump()};
+  return "";
 }
 
-// The texts that a schema takes, where it lists them and they are texts, all of them.
-std::optional<std::vector<std::string>> listed_texts(const ArgumentSchema& of) {
-  const Json& schema = *without_references(of);
-  if (!schema.is_object()) return std::nullopt;
-  Json values = Json::array();
-  if (const auto found = schema.find("enum"); found != schema.end() && found->is_array()) {
-    values = *found;
-  } else if (const auto value = schema.find("const"); value != schema.end()) {
-    values.push_back(*value);
+// The first name that `required` has and `properties` lacks; "": there is none.
+std::string required_besides_properties(const Json& schema) {
+  const auto required = schema.find("required");
+  if (required == schema.end() || !required->is_array()) return "";
+  const auto properties = schema.find("properties");
+  for (const Json& each : *required) {
+    if (!each.is_string()) continue;
+    const std::string& name = each.get_ref<const std::string&>();
+    const bool is_there = properties != schema.end() && properties->contains(name);
+    if (!is_there) return name;
   }
-  std::vector<std::string> texts;
-  for (const Json& value : values) {
-    if (!value.is_string()) return std::nullopt;
-    texts.push_back(value.get<std::string>());
-  }
-  if (texts.empty()) return std::nullopt;
-  return texts;
+  return "";
 }
 
-bool has_only(const Json& schema, std::initializer_list<std::string_view> keywords) {
-  return std::all_of(schema.items().begin(), schema.items().end(), [&](const auto& item) {
-    return std::find(keywords.begin(), keywords.end(), item.key()) != keywords.end();
-  });
+bool says_nothing(const Json& schema) {
+  return schema == Json(true) ||
+         (schema.is_object() && SchemaForms::without_annotations(schema).empty());
 }
 
 // Writes the rules of one tool's arguments.
 class ArgumentRules {
  public:
   ArgumentRules(const CallFormat& format, const Tool& tool, ToolGrammar& grammar)
-      : format_(format), tool_(tool), grammar_(grammar) {}
+      : format_(format), tool_(tool), grammar_(grammar), document_(grammar.documents.size()) {
+    grammar_.documents.push_back(tool.parameters.dump());
+  }
 
   GrammarSequence all() {
-    const ArgumentSchema schema{&tool_.parameters, &tool_.parameters};
+    check_parameters();
+    const ParametersSchema parameters = parameters_schema(tool_);
+    const Place place{{parameters.schema, &tool_.parameters}, parameters.reference};
     switch (format_.syntax) {
       case CallSyntax::python:
-        return members(schema, ", ");
+        return members(place, ", ");
       case CallSyntax::bareword:
-        return members(schema, ",");
+        return members(place, ",");
       default:
-        return members(schema, "");
+        return members(place, "");
     }
   }
 
  private:
+  // What could ask for arguments that would be left out.
+  void check_parameters() const {
+    const Json* at = &tool_.parameters;
+    const Json* const last = parameters_schema(tool_).schema;
+    while (at != last) {
+      refuse_keyword(keyword_besides(*at, {"$ref", "type"}));
+      at = referred_schema(tool_.parameters, at->at("$ref").get<std::string>());
+    }
+    refuse_keyword(keyword_besides(*at, {"type", "properties", "required", "additionalProperties",
+                                         "propertyNames", "nullable"}));
+    const std::string name = required_besides_properties(*at);
+    if (!name.empty() && at->value("additionalProperties", Json()) == Json(false)) {
+      throw Error(kOperation, tool_.name, "required arguments that its properties name",
+                  "'" + name + "'");
+    }
+  }
+
+  void refuse_keyword(const std::string& keyword) const {
+    if (keyword.empty()) return;
+    throw Error(kOperation, tool_.name,
+                "parameters by properties, required and additionalProperties alone, for the "
+                "model's form of calls writes arguments one by one",
+                "'" + keyword + "'");
+  }
+
   GrammarPart add_rule(std::vector<GrammarSequence> choices) {
     std::string name = fmt::format("part-{}", grammar_.rules.size());
     grammar_.rules.push_back({.name = name, .choices = std::move(choices)});
-    return rule(std::move(name));
+    return rule_part(std::move(name));
   }
 
-  // The properties of an object in their order, those that are not required perhaps left out.
-  GrammarSequence members(const ArgumentSchema& of, const std::string& separator) {
-    const Json& schema = *without_references(of);
-    const auto properties = schema.find("properties");
-    if (properties == schema.end() || !properties->is_object()) return {};
-    const auto required = schema.find("required");
+  // Any JSON text of a schema.
+  GrammarPart json_of(const Place& place) const {
+    if (place.reference.empty()) return {.kind = Kind::schema, .text = "true"};
+    return {.kind = Kind::part_of_schema, .text = place.reference, .document = document_};
+  }
+
+  // The properties of an object in their order, and then what it requires besides; those that are
+  // not required perhaps left out.
+  GrammarSequence members(const Place& of, const std::string& separator) {
+    const Json& schema = *of.schema.schema;
+    std::set<std::string> required;
+    if (const auto names = schema.find("required"); names != schema.end() && names->is_array()) {
+      for (const Json& each : *names) {
+        if (each.is_string()) required.insert(each.get<std::string>());
+      }
+    }
     struct Member {
       GrammarPart part;
       bool is_required;
     };
     std::vector<Member> all;
-    for (const auto& [key, value] : properties->items()) {
-      const bool is_required =
-          required != schema.end() && required->is_array() &&
-          std::find(required->begin(), required->end(), key) != required->end();
-      all.push_back({add_rule({member(key, {&value, of.root})}), is_required});
+    if (const auto found = schema.find("properties"); found != schema.end() && found->is_object()) {
+      const std::string properties = reference_of_member(of.reference, "properties");
+      for (const auto& [key, value] : found->items()) {
+        const Place place{{&value, of.schema.root}, reference_of_member(properties, key)};
+        all.push_back({add_rule({member(key, place)}), required.erase(key) > 0});
+      }
     }
+    Place others;
+    if (const auto found = schema.find("additionalProperties");
+        found != schema.end() && found->is_object()) {
+      others = {{&*found, of.schema.root},
+                reference_of_member(of.reference, "additionalProperties")};
+    }
+    for (const std::string& key : required) all.push_back({add_rule({member(key, others)}), true});
     if (separator.empty()) {
       GrammarSequence sequence;
       for (const Member& each : all) {
@@ -117,7 +161,7 @@ class ArgumentRules {
     for (std::size_t i = all.size(); i-- > 0;) {
       GrammarSequence with = {all[i].part};
       with.insert(with.end(), behind.begin(), behind.end());
-      GrammarSequence separated = {text(separator)};
+      GrammarSequence separated = {text_part(separator)};
       separated.insert(separated.end(), with.begin(), with.end());
       std::vector<GrammarSequence> first_choices = {std::move(with)};
       std::vector<GrammarSequence> behind_choices = {std::move(separated)};
@@ -133,110 +177,149 @@ class ArgumentRules {
 
   void check_key(const std::string& key, bool is_good) const {
     if (is_good) return;
-    throw Error("tool choice", tool_.name, "arguments whose names its form of calls can spell",
+    throw Error(kOperation, tool_.name, "arguments whose names its form of calls can spell",
                 "'" + key + "'");
   }
 
-  GrammarSequence member(const std::string& key, const ArgumentSchema& schema) {
+  GrammarSequence member(const std::string& key, const Place& place) {
     switch (format_.syntax) {
       case CallSyntax::tagged:
         check_key(key, is_call_name(key) && key.find('>') == std::string::npos);
-        return tagged(key, schema);
+        return tagged(key, place);
       case CallSyntax::paired:
         check_key(key, is_call_name(key) && key.find('<') == std::string::npos);
-        return paired(key, schema);
-      case CallSyntax::python: {
-        const bool good = !key.empty() && begins_python_name(key.front()) &&
-                          std::all_of(key.begin(), key.end(), is_in_python_name);
-        check_key(key, good && key.size() <= kLongestName_bytes);
-        return {text(key + "="), json_of(schema)};
-      }
+        return paired(key, place);
+      case CallSyntax::python:
+        check_key(key, is_python_name(key) && key.size() <= kLongestName_bytes);
+        return {text_part(key + "="), python(place)};
       default: {
         check_key(key, is_call_name(key) && key.find_first_of(":{}[],\"<") == std::string::npos);
-        GrammarSequence sequence = {text(key + ":")};
-        const GrammarSequence value = bareword(schema);
+        GrammarSequence sequence = {text_part(key + ":")};
+        const GrammarSequence value = bareword(place);
         sequence.insert(sequence.end(), value.begin(), value.end());
         return sequence;
       }
     }
   }
 
-  // Where nothing but a list of texts is meant, these (without those that hold what ends a text),
-  // each with what stands around it.
-  GrammarPart one_of(const std::vector<std::string>& texts, const std::string& end,
+  // JSON, or Python's own words where the argument is one of these, as templates write earlier
+  // calls. Within lists and objects JSON's are the only ones.
+  GrammarPart python(const Place& place) {
+    std::vector<GrammarSequence> choices = {{json_of(place)}};
+    const auto add = [&](const char* word) { choices.push_back({text_part(word)}); };
+    const std::vector<const Json*> listed = listed_values(place.schema);
+    for (const Json* const value : listed) {
+      if (value->is_boolean()) add(value->get<bool>() ? "True" : "False");
+      if (value->is_null()) add("None");
+    }
+    const unsigned kinds = value_kinds(place.schema);
+    // All kinds may also mean that not all of what the schema says was looked at.
+    const bool is_known =
+        kinds != kAnyKind || place.schema.schema == nullptr || says_nothing(*place.schema.schema);
+    if (listed.empty() && is_known) {
+      if ((kinds & kBoolean) != 0) {
+        add("True");
+        add("False");
+      }
+      if ((kinds & kNull) != 0) add("None");
+    }
+    return choices.size() == 1 ? choices.front().front() : add_rule(std::move(choices));
+  }
+
+  // What a schema lists, as plain text: texts as they are, all else as JSON unless that is one of
+  // the texts. Without those that hold what ends a text; each with what stands around it.
+  GrammarPart one_of(const std::vector<const Json*>& values, const std::string& end,
                      const std::string& before, const std::string& after) {
+    std::set<std::string> texts;
+    for (const Json* const value : values) {
+      if (value->is_string()) texts.insert(value->get<std::string>());
+    }
     std::vector<GrammarSequence> choices;
-    for (const std::string& each : texts) {
-      if (each.find(end) == std::string::npos) choices.push_back({text(before + each + after)});
+    std::string last;
+    for (const Json* const value : values) {
+      last = value->is_string() ? value->get<std::string>() : value->dump();
+      if (!value->is_string() && texts.contains(last)) continue;
+      if (last.find(end) == std::string::npos)
+        choices.push_back({text_part(before + last + after)});
     }
     if (choices.empty()) {
-      throw Error("tool choice", tool_.name, "texts that its form of calls can spell",
-                  "'" + texts.front() + "'");
+      throw Error(kOperation, tool_.name, "texts that its form of calls can spell",
+                  "'" + last + "'");
     }
     return add_rule(std::move(choices));
   }
 
-  GrammarSequence tagged(const std::string& key, const ArgumentSchema& schema) {
+  GrammarSequence tagged(const std::string& key, const Place& place) {
     const std::string end = "</parameter>";
-    GrammarSequence sequence = {text("<parameter=" + key + ">\n")};
-    if (!may_be_text(schema)) {
-      sequence.insert(sequence.end(), {json_of(schema), text("\n" + end + "\n")});
-    } else if (const auto texts = listed_texts(schema)) {
-      sequence.insert(sequence.end(), {one_of(*texts, end, "", "\n" + end), text("\n")});
+    GrammarSequence sequence = {text_part("<parameter=" + key + ">\n")};
+    const std::vector<const Json*> listed = listed_values(place.schema);
+    if (!may_be_text(place.schema)) {
+      sequence.insert(sequence.end(), {json_of(place), text_part("\n" + end + "\n")});
+    } else if (!listed.empty()) {
+      sequence.insert(sequence.end(), {one_of(listed, end, "", "\n" + end), text_part("\n")});
     } else {
-      sequence.insert(sequence.end(), {up_to(end), text("\n")});
+      sequence.insert(sequence.end(), {up_to_part(end), text_part("\n")});
     }
     return sequence;
   }
 
-  GrammarSequence paired(const std::string& key, const ArgumentSchema& schema) {
-    GrammarSequence sequence = {marker(format_.key.begin), text(key), marker(format_.key.end),
-                                text("\n"), marker(format_.value.begin)};
-    if (!may_be_text(schema)) {
-      sequence.insert(sequence.end(), {json_of(schema), marker(format_.value.end)});
-    } else if (const auto texts = listed_texts(schema)) {
-      sequence.push_back(one_of(*texts, format_.value.end, "", format_.value.end));
+  GrammarSequence paired(const std::string& key, const Place& place) {
+    const GrammarPart line_end = rule_part(kOptionalLineEnd);
+    GrammarSequence sequence = {marker_part(format_.key.begin), text_part(key),
+                                marker_part(format_.key.end), line_end,
+                                marker_part(format_.value.begin)};
+    const std::vector<const Json*> listed = listed_values(place.schema);
+    if (!may_be_text(place.schema)) {
+      sequence.insert(sequence.end(), {json_of(place), marker_part(format_.value.end)});
+    } else if (!listed.empty()) {
+      sequence.push_back(one_of(listed, format_.value.end, "", format_.value.end));
     } else {
-      sequence.push_back(up_to(format_.value.end));
+      sequence.push_back(up_to_part(format_.value.end));
     }
-    sequence.push_back(text("\n"));
+    sequence.push_back(line_end);
     return sequence;
   }
 
   // Texts between the model's own quotes, as far as schemas are plain; JSON, which is read as well,
   // where they say more. What is referred to is JSON, too: it may refer to itself.
-  GrammarSequence bareword(const ArgumentSchema& of) {
-    if (is_text(of)) {
-      if (const auto texts = listed_texts(of)) {
-        return {one_of(*texts, format_.quote, format_.quote, format_.quote)};
-      }
-      return {marker(format_.quote), up_to(format_.quote)};
+  GrammarSequence bareword(const Place& place) {
+    if (is_text(place.schema)) {
+      const std::vector<const Json*> listed = listed_values(place.schema);
+      if (!listed.empty()) return {one_of(listed, format_.quote, format_.quote, format_.quote)};
+      return {marker_part(format_.quote), up_to_part(format_.quote)};
     }
-    const Json& schema = *of.schema;
-    if (!schema.is_object()) return {json_of(of)};
+    if (place.schema.schema == nullptr || !place.schema.schema->is_object()) {
+      return {json_of(place)};
+    }
+    const Json& schema = *place.schema.schema;
     const Json type = schema.value("type", Json());
     if (type == "object" && schema.contains("properties") &&
-        has_only(schema, {"type", "properties", "required", "additionalProperties", "title",
-                          "description", "default"})) {
-      GrammarSequence sequence = {text("{")};
-      const GrammarSequence inner = members(of, ",");
+        keyword_besides(schema, {"type", "properties", "required", "additionalProperties"})
+            .empty() &&
+        required_besides_properties(schema).empty()) {
+      GrammarSequence sequence = {text_part("{")};
+      const GrammarSequence inner = members(place, ",");
       sequence.insert(sequence.end(), inner.begin(), inner.end());
-      sequence.push_back(text("}"));
+      sequence.push_back(text_part("}"));
       return sequence;
     }
     if (type == "array" && schema.contains("items") &&
-        has_only(schema, {"type", "items", "title", "description", "default"})) {
-      const GrammarPart item = add_rule({bareword({&schema["items"], of.root})});
+        keyword_besides(schema, {"type", "items"}).empty()) {
+      const GrammarPart item = add_rule({bareword(
+          {{&schema["items"], place.schema.root}, reference_of_member(place.reference, "items")})});
       const std::string more = fmt::format("part-{}", grammar_.rules.size());
-      grammar_.rules.push_back({.name = more, .choices = {{}, {text(","), item, rule(more)}}});
-      return {add_rule({{text("[]")}, {text("["), item, rule(more), text("]")}})};
+      grammar_.rules.push_back(
+          {.name = more, .choices = {{}, {text_part(","), item, rule_part(more)}}});
+      return {
+          add_rule({{text_part("[]")}, {text_part("["), item, rule_part(more), text_part("]")}})};
     }
-    return {json_of(of)};
+    return {json_of(place)};
   }
 
   const CallFormat& format_;
   const Tool& tool_;
   ToolGrammar& grammar_;
+  std::size_t document_;  // the tool's schema among the grammar's
 };
 
 }  // namespace

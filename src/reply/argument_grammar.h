@@ -9,9 +9,14 @@
 
 namespace outrider {
 
+// The rule of a line's end that may be left out, which arguments of the syntax paired use and
+// whoever calls grammar_of_arguments adds.
+inline constexpr const char* kOptionalLineEnd = "line-end";
+
 // What stands in a call of `tool` for its arguments, by the format's syntax (tagged, paired, python
-// or bareword); the rules that it uses are added to the grammar's. Throws Error for a name of an
-// argument that the form cannot spell.
+// or bareword); the rules and the document that it uses are added to the grammar's. Throws Error
+// for a name of an argument that the form cannot spell, and for a schema that may require arguments
+// by other keywords than `properties`, `required` and `additionalProperties`.
 GrammarSequence grammar_of_arguments(const CallFormat& format, const Tool& tool,
                                      ToolGrammar& grammar);
 

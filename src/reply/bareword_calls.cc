@@ -2,6 +2,7 @@
 // (FunctionGemma, Gemma 4). A call is read whole and then translated.
 #include <utility>
 
+#include "reply/argument_schema.h"
 #include "reply/call_reader.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
@@ -166,13 +167,15 @@ class BarewordCalls final : public CallReader {
 
   Step object_byte(char byte, CallSink& sink) {
     text_ += byte;
+    if (in_json_string_) {  // in which the model's quotes are text
+      plain_byte(byte);
+      return Step::more;
+    }
     std::string plain;
     if (quote_.push(byte, plain)) in_text_ = !in_text_;
     if (in_text_) return Step::more;
     for (const char each : plain) {
-      if (!plain_byte(each)) {
-        return Step::stop;
-      }
+      if (!plain_byte(each)) return Step::stop;
     }
     return open_.empty() ? end_call(sink) : Step::more;
   }

@@ -1,5 +1,6 @@
 // DeepSeek's calls: KIND<sep>N and a fence of JSON (V3, R1), or N<sep>{..} (V3.1), each between
-// markers of its own within those of all calls.
+// markers of its own within those of all calls. Kimi's are such, with functions.N:NUMBER in the
+// place of N, which is the call's identifier.
 #include <utility>
 
 #include "reply/call_reader.h"
@@ -16,7 +17,8 @@ class FencedCalls final : public CallReader {
       : between_({context.format->call_begin, context.format->end}),
         separator_({context.format->separator}),
         fence_({"```json"}),
-        closing_({context.format->call_end, "```"}) {
+        closing_({context.format->call_end, "```"}),
+        name_prefix_(context.format->name_prefix) {
     const bool in_call = context.format->begins[context.begin] == context.format->call_begin;
     state_ = in_call ? State::word : State::between;
   }
@@ -83,9 +85,19 @@ class FencedCalls final : public CallReader {
   }
 
   Step begin_arguments(char byte, CallSink& sink) {
-    const std::string_view name = without_blanks(name_);
+    std::string_view name = without_blanks(name_);
+    std::string_view id;
+    if (!name_prefix_.empty()) {
+      id = name;
+      if (name.starts_with(name_prefix_)) name.remove_prefix(name_prefix_.size());
+      const std::size_t colon = name.rfind(':');
+      const bool is_numbered =
+          colon != std::string_view::npos &&
+          name.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+      if (is_numbered) name = name.substr(0, colon);
+    }
     if (!is_call_name(name)) return Step::stop;
-    sink.begin_call(name, {});
+    sink.begin_call(name, id);
     state_ = State::arguments;
     return argument_byte(byte, sink);
   }
@@ -100,6 +112,7 @@ class FencedCalls final : public CallReader {
   MarkerFinder separator_;
   MarkerFinder fence_;
   MarkerFinder closing_;
+  std::string_view name_prefix_;  // of the format, which outlives the reader
   State state_;
   std::string name_;
   JsonArguments arguments_;

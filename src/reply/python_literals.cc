@@ -1,8 +1,10 @@
 #include "reply/python_literals.h"
 
+#include <algorithm>
 #include <cctype>
 #include <iterator>
 
+#include "reply/argument_schema.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
 
@@ -89,9 +91,9 @@ class PythonReader {
   // What the tool's schema names as its n-th argument.
   std::optional<std::string> name_of_place(std::size_t n) const {
     if (tool_ == nullptr) return std::nullopt;
-    const auto properties = tool_->parameters.find("properties");
-    if (properties == tool_->parameters.end() || !properties->is_object() ||
-        n >= properties->size()) {
+    const auto& parameters = *parameters_schema(*tool_).schema;
+    const auto properties = parameters.find("properties");
+    if (properties == parameters.end() || !properties->is_object() || n >= properties->size()) {
       return std::nullopt;
     }
     return std::next(properties->begin(), static_cast<std::ptrdiff_t>(n)).key();
@@ -288,6 +290,11 @@ bool begins_python_name(char byte) {
 bool is_in_python_name(char byte) {
   return begins_python_name(byte) || std::isdigit(static_cast<unsigned char>(byte)) != 0 ||
          byte == '.' || byte == '-';
+}
+
+bool is_python_name(std::string_view text) {
+  return !text.empty() && begins_python_name(text.front()) &&
+         std::all_of(text.begin(), text.end(), is_in_python_name);
 }
 
 std::optional<std::string> object_of_python(std::string_view arguments, const Tool* tool) {

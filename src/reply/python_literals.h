@@ -14,6 +14,7 @@ namespace outrider {
 // take for operators.
 bool begins_python_name(char byte);
 bool is_in_python_name(char byte);
+bool is_python_name(std::string_view text);
 
 // What stands between a call's parentheses, as a JSON object: "a=1, b='x'". An argument without a
 // name has the name of its place in the schema of `tool` (may be null). nullopt: it is no list of

@@ -22,6 +22,7 @@ ReplyFormat smollm() { return json_format("smollm", "<tool_call>", "</tool_call>
 ReplyFormat granite() { return json_format("granite", "<|tool_call|>", "", true); }
 ReplyFormat phi() { return json_format("phi", "<|tool_call|>", "<|/tool_call|>", true); }
 ReplyFormat mistral() { return json_format("mistral", "[TOOL_CALLS]", "", true); }
+ReplyFormat nemotron() { return json_format("nemotron", "<TOOLCALL>", "</TOOLCALL>", true); }
 ReplyFormat firefunction() { return json_format("firefunction", "functools", "", true); }
 
 ReplyFormat command() {
@@ -65,6 +66,19 @@ ReplyFormat deepseek_plain() {
   ReplyFormat format = deepseek();
   format.name = "deepseek-plain";
   format.calls.quote = {};
+  return format;
+}
+
+ReplyFormat kimi() {
+  ReplyFormat format;
+  format.name = "kimi";
+  format.calls.syntax = CallSyntax::fenced;
+  format.calls.begins = {"<|tool_calls_section_begin|>", "<|tool_call_begin|>"};
+  format.calls.end = "<|tool_calls_section_end|>";
+  format.calls.call_begin = "<|tool_call_begin|>";
+  format.calls.call_end = "<|tool_call_end|>";
+  format.calls.separator = "<|tool_call_argument_begin|>";
+  format.calls.name_prefix = "functions.";
   return format;
 }
 
@@ -170,6 +184,7 @@ const std::vector<Sign>& signs() {
       {harmony, {"<|start|>", "<|channel|>", "<|message|>"}},
       {deepseek, {"<｜tool▁calls▁begin｜>", "```json"}},
       {deepseek_plain, {"<｜tool▁calls▁begin｜>"}},
+      {kimi, {"<|tool_calls_section_begin|>"}},
       {mistral_named, {"[TOOL_CALLS]", "[ARGS]"}},
       {mistral, {"[TOOL_CALLS]"}},
       {function_gemma, {"<start_function_call>"}},
@@ -184,6 +199,7 @@ const std::vector<Sign>& signs() {
       {lfm2, {"<|tool_list_start|>"}},  // LFM2's first template, which leaves calls to the content
       {olmo3, {"<function_calls>", "</function_calls>"}},
       {glm, {"<arg_key>", "<arg_value>"}},
+      {nemotron, {"<TOOLCALL>", "</TOOLCALL>"}},
       {smollm, {"<tool_call>[", "</tool_call>"}},
       {hermes, {"<tool_call>", "</tool_call>"}},
       {smollm, {"SmolLM"}},  // SmolLM2's template, which leaves tools to the system message
@@ -257,6 +273,8 @@ ReplyFormat find_reply_format(std::string_view chat_template, const Tokenizer* t
     format = has_token(tokenizer, "<|/tool_call|>") ? phi() : granite();
   } else if (has_token(tokenizer, "<|tool_call_start|>")) {
     format = lfm2();
+  } else if (has_token(tokenizer, "<|tool_calls_section_begin|>")) {
+    format = kimi();
   }
   // By the closing marker in the template, else by both in the vocabulary.
   for (const auto& [begin, end] : kReasoning) {

@@ -18,7 +18,7 @@ enum class CallSyntax {
   none,      // no form of calls is known
   json,      // {"name": N, "arguments": {..}}, alone, several, or in a list
   named,     // N, a separator, {..} (or as json)
-  fenced,    // KIND, a separator, N, {..} in a fence; or N, a separator, {..}
+  fenced,    // KIND, a separator, N, {..} in a fence; or N (or an identifier), a separator, {..}
   tagged,    // <function=N> and a <parameter=K> for each argument, or {..}
   paired,    // N, and a key and a TEXT for each argument, each between markers
   python,    // [N(k=v, ..), ..], or N(k=v, ..) on a line each
@@ -50,6 +50,8 @@ struct CallFormat {
   std::string call_begin = {};
   std::string call_end = {};
   std::string quote = {};
+  // Of fenced: a name stands in an identifier, behind this and before a colon and a number.
+  std::string name_prefix = {};
   // Of paired: around the key and the text of an argument.
   MarkerPair key = {};
   MarkerPair value = {};

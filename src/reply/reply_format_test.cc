@@ -13,6 +13,7 @@
 
 #include "outrider/chat_template.h"
 #include "outrider/error.h"
+#include "reply/argument_schema.h"
 #include "reply/reply_trace.h"
 
 namespace outrider {
@@ -63,6 +64,8 @@ TEST(ReplyFormat, IsFoundByWhatATemplateWritesAroundCalls) {
        "glm"},
       {"{{ '<|tool_call_start|>[' + calls | join(', ') + ']<|tool_call_end|>' }}", "lfm2"},
       {"{{ 'List of tools: <|tool_list_start|>' + tools + '<|tool_list_end|>' }}", "lfm2"},
+      {"{{- '<|tool_calls_section_begin|>' }}{{ '<|tool_call_begin|>' + id }}", "kimi"},
+      {"{{- '<TOOLCALL>[' + call + ']</TOOLCALL>' }}", "nemotron"},
       {"{{- '<function_calls>' + f + '</function_calls>' -}}", "olmo3"},
   };
   for (const auto& [text, name] : samples) EXPECT_EQ(name_for(text), name) << text;
@@ -295,6 +298,72 @@ TEST(ToolSet, GivesArgumentsTheKindTheSchemaSays) {
             R"("5")");
 }
 
+// A text that the schema lists is that text, whatever else it could be.
+TEST(ToolSet, TakesListedTextsAsTexts) {
+  const auto value = [](const char* text, const char* schema) {
+    const Json json = Json::parse(schema);
+    return argument_value(text, {&json, &json});
+  };
+  const char* const typed = R"({"type": ["string", "integer"], "enum": ["1", "2"]})";
+  EXPECT_EQ(value("1", typed), R"("1")");
+  const char* const mixed = R"({"enum": ["1", 2, null, "null", "True", "3 "]})";
+  EXPECT_EQ(value("1", mixed), R"("1")");
+  EXPECT_EQ(value(" 1\n", mixed), R"("1")");
+  EXPECT_EQ(value("2", mixed), "2");
+  EXPECT_EQ(value("null", mixed), R"("null")");
+  EXPECT_EQ(value("True", mixed), R"("True")");
+  EXPECT_EQ(value("3 ", mixed), R"("3 ")");
+  EXPECT_EQ(value("3", mixed), "3");
+  EXPECT_EQ(value("1", R"({"type": ["string", "integer"], "const": "1"})"), R"("1")");
+  EXPECT_EQ(value("1", R"({"$ref": "#/$defs/v", "$defs": {"v": {"enum": ["1", 1]}}})"), R"("1")");
+}
+
+std::string texts_of(const std::vector<const Json*>& values) {
+  std::string out;
+  for (const Json* const value : values) out += value->dump() + " ";
+  return out;
+}
+
+TEST(ToolSet, ListsValues) {
+  const auto listed = [](const char* schema) {
+    const Json json = Json::parse(schema);
+    return texts_of(listed_values({&json, &json}));
+  };
+  EXPECT_EQ(listed(R"({"enum": ["a", 1, null]})"), R"("a" 1 null )");
+  EXPECT_EQ(listed(R"({"type": "string", "enum": ["a", 1, null]})"), R"("a" )");
+  EXPECT_EQ(listed(R"({"const": 2})"), "2 ");
+  EXPECT_EQ(listed(R"({"type": "string"})"), "");
+  EXPECT_EQ(listed(R"({"$ref": "#/$defs/v", "nullable": true, "$defs": {"v": {"enum": ["a"]}}})"),
+            R"("a" null )");
+  EXPECT_EQ(listed(R"({"$ref": "#"})"), "");
+  EXPECT_EQ(texts_of(listed_values({})), "");
+}
+
+// Schemas whose choices or parts refer to themselves, many times over: what is looked at is
+// bounded.
+TEST(ToolSet, LooksAtSoManySchemasAtMost) {
+  for (const char* const keyword : {"anyOf", "oneOf", "allOf"}) {
+    Json parts = Json::array();
+    for (int i = 0; i < 30; ++i) parts.push_back({{"$ref", "#/$defs/v"}});
+    const Json root = {{"$ref", "#/$defs/v"}, {"$defs", {{"v", {{keyword, parts}}}}}};
+    EXPECT_EQ(value_kinds({&root, &root}), static_cast<unsigned>(kAnyKind)) << keyword;
+  }
+  // Choices that all are texts, each in as many ways.
+  Json root = {{"$ref", "#/$defs/0"}, {"$defs", {{"9", {{"type", "string"}}}}}};
+  for (int level = 0; level < 9; ++level) {
+    Json choices = Json::array();
+    for (int i = 0; i < 30; ++i)
+      choices.push_back({{"$ref", "#/$defs/" + std::to_string(level + 1)}});
+    root["$defs"][std::to_string(level)] = {{"anyOf", choices}};
+  }
+  EXPECT_EQ(value_kinds({&root, &root}), static_cast<unsigned>(kAnyKind));
+  // What published schemas have is within the bounds.
+  Json wide = Json::array();
+  for (int i = 0; i < 200; ++i) wide.push_back({{"const", std::to_string(i)}});
+  const Json choice = {{"anyOf", wide}};
+  EXPECT_TRUE(is_text({&choice, &choice}));
+}
+
 // Lists and objects as Python writes them, where the schema takes such.
 TEST(ToolSet, TakesPythonsListsAndObjects) {
   const auto value = [](const char* text, const char* schema) {
@@ -334,6 +403,24 @@ TEST(ToolSet, FollowsReferences) {
   }
   EXPECT_EQ(argument_value("5", schema("g")), R"("5")");
   EXPECT_EQ(argument_value("null", schema("g")), "null");
+}
+
+// What stands beside a reference holds as well; percent signs in it are decoded; parameters may be
+// one themselves.
+TEST(ToolSet, KeepsWhatStandsBesideReferences) {
+  const ToolSet tools(R"([{"name": "f", "parameters": {"$ref": "#/$defs/P",
+      "$defs": {"Count": {"type": "integer"}, "Any": {"type": ["string", "integer"]},
+                "P": {"type": "object", "additionalProperties": {"type": "string"}, "properties": {
+                     "a": {"$ref": "#/%24defs/Count"},
+                     "b": {"$ref": "#/$defs/Count", "nullable": true},
+                     "c": {"$ref": "#/$defs/Any", "type": "string"}}}}}}])");
+  const auto kinds = [&](const char* key) {
+    return value_kinds(argument_schema(tools.find("f"), key));
+  };
+  EXPECT_EQ(kinds("a"), static_cast<unsigned>(kNumber));
+  EXPECT_EQ(kinds("b"), static_cast<unsigned>(kNumber | kNull));
+  EXPECT_EQ(kinds("c"), static_cast<unsigned>(kText));
+  EXPECT_EQ(kinds("other"), static_cast<unsigned>(kText));
 }
 
 }  // namespace

@@ -111,6 +111,27 @@ const Case kCalls[] = {
      "call: now {}\ncall: f {}"},
     {"granite", R"(<|tool_call|>[{"name": "now", "arguments": {"a": true}}])",
      R"(call: now {"a": true})"},
+    {"nemotron", R"(<TOOLCALL>[{"name": "now", "arguments": {"a": true}}]</TOOLCALL>)",
+     R"(call: now {"a": true})"},
+    {"kimi",
+     "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0"
+     "<|tool_call_argument_begin|>{\"city\": \"Oslo\"}<|tool_call_end|>\n<|tool_call_begin|>\n"
+     "functions.now:12 <|tool_call_argument_begin|> {}<|tool_call_end|><|tool_calls_section_end|>",
+     "content: I look.\ncall: weather {\"city\": \"Oslo\"} #functions.weather:0\n"
+     "call: now {} #functions.now:12"},
+    {"kimi", "<|tool_call_begin|>now<|tool_call_argument_begin|>{}<|tool_call_end|>",
+     "call: now {} #now"},
+    {"kimi", "<|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}",
+     "content: <|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}"},
+    // GLM 4.7's, on one line.
+    {"glm",
+     "<tool_call>weather<arg_key>city</arg_key><arg_value>Oslo</arg_value><arg_key>days</arg_key>"
+     "<arg_value>3</arg_value></tool_call><tool_call>now</tool_call>",
+     "call: weather {\"city\": \"Oslo\", \"days\": 3}\ncall: now {}"},
+    // The model's quotes within a string of JSON.
+    {"functiongemma",
+     R"(<start_function_call>call:now{a:"x <escape> y",b:["}<escape>"],c:<escape>"<escape>}<end_function_call>)",
+     R"(call: now {"a": "x <escape> y", "b": ["}<escape>"], "c": "\""})"},
     {"phi", R"(<|tool_call|>[{"name": "now", "arguments": {"a": true}}]<|/tool_call|>)",
      R"(call: now {"a": true})"},
     {"firefunction", R"( functools[{"name": "now", "arguments": {}}])", "call: now {}"},

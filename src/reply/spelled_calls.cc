@@ -1,8 +1,11 @@
 #include "reply/spelled_calls.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
-#include "reply/json_words.h"
+#include "reply/call_reader.h"
+#include "reply/python_literals.h"
 #include "reply/tool_grammar.h"
 
 namespace outrider {
@@ -10,42 +13,69 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+// How a value is spelled: as JSON, or with Python's constants and all else as JSON, which Python
+// reads alike.
+struct Spelling {
+  const char* null;
+  const char* yes;
+  const char* no;
+};
+constexpr Spelling kJson = {"null", "true", "false"};
+constexpr Spelling kPython = {"None", "True", "False"};
 
-// Python's constants, and all else as JSON spells it, which Python reads alike.
-void append_python(const Json& value, std::string& out) {
+void append(const Json& value, const Spelling& spelling, std::string& out) {
   if (value.is_null()) {
-    out += "None";
+    out += spelling.null;
   } else if (value.is_boolean()) {
-    out += value.get<bool>() ? "True" : "False";
+    out += value.get<bool>() ? spelling.yes : spelling.no;
   } else if (value.is_array()) {
     out += '[';
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (i > 0) out += ", ";
-      append_python(value[i], out);
+      append(value[i], spelling, out);
     }
     out += ']';
   } else if (value.is_object()) {
     out += '{';
+    bool is_first = true;
     for (const auto& [key, member] : value.items()) {
-      if (out.back() != '{') out += ", ";
-      out += as_json_string(key) + ": ";
-      append_python(member, out);
+      if (!std::exchange(is_first, false)) out += ", ";
+      append(Json(key), spelling, out);
+      out += ": ";
+      append(member, spelling, out);
     }
     out += '}';
   } else {
-    out += json_text(value);
+    out += value.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
+}
+
+std::string json_text(const Json& value) {
+  std::string out;
+  append(value, kJson, out);
+  return out;
+}
+
+// Whether all names of a call stand where the form has them.
+bool can_be_spelled(const CallFormat& format, const SpelledCall& call) {
+  if (call.name.empty()) return false;
+  if (format.syntax == CallSyntax::json) return true;  // a string of JSON
+  if (format.syntax != CallSyntax::python) return is_call_name(call.name);
+  if (!is_python_name(call.name)) return false;
+  const auto members = call.arguments.items();
+  return !call.arguments.is_object() ||
+         std::all_of(members.begin(), members.end(),
+                     [](const auto& member) { return is_python_name(member.key()); });
 }
 
 std::string python_call(const SpelledCall& call) {
   std::string out = call.name + "(";
+  if (call.arguments.is_string()) return out + call.arguments.get<std::string>() + ")";
+  bool is_first = true;
   for (const auto& [key, value] : call.arguments.items()) {
-    if (out.back() != '(') out += ", ";
+    if (!std::exchange(is_first, false)) out += ", ";
     out += key + "=";
-    append_python(value, out);
+    append(value, kPython, out);
   }
   return out + ")";
 }
@@ -68,12 +98,22 @@ SpelledCalls python_calls(const CallFormat& format, std::span<const SpelledCall>
   return out;
 }
 
-void append(const GrammarSequence& sequence, const Json& arguments, SpelledCalls& out) {
+// `number`: of the call, which is the only rule that a form with a hole for the arguments uses.
+void append(const GrammarSequence& sequence, const Json& arguments, std::size_t number,
+            SpelledCalls& out) {
   for (const GrammarPart& part : sequence) {
-    if (part.kind == GrammarPart::Kind::marker) {
-      append_marker(part.text, out);
-    } else {
-      out.text += part.kind == GrammarPart::Kind::schema ? json_text(arguments) : part.text;
+    switch (part.kind) {
+      case GrammarPart::Kind::marker:
+        append_marker(part.text, out);
+        break;
+      case GrammarPart::Kind::schema:
+        out.text += arguments.is_string() ? arguments.get<std::string>() : json_text(arguments);
+        break;
+      case GrammarPart::Kind::rule:
+        out.text += std::to_string(number);
+        break;
+      default:
+        out.text += part.text;
     }
   }
 }
@@ -82,6 +122,9 @@ void append(const GrammarSequence& sequence, const Json& arguments, SpelledCalls
 
 std::optional<SpelledCalls> spelled_calls(const ReplyFormat& format,
                                           std::span<const SpelledCall> calls) {
+  for (const SpelledCall& call : calls) {
+    if (!can_be_spelled(format.calls, call)) return std::nullopt;
+  }
   switch (format.calls.syntax) {
     case CallSyntax::python:
       return python_calls(format.calls, calls);
@@ -100,9 +143,9 @@ std::optional<SpelledCalls> spelled_calls(const ReplyFormat& format,
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Json tools = Json::array({{{"name", calls[i].name}}});
     const ToolGrammar grammar = make_tool_grammar(format, ToolSet(json_text(tools)));
-    append(i == 0 ? grammar.before : grammar.between, {}, out);
-    append(grammar.calls.front(), calls[i].arguments, out);
-    if (i + 1 == calls.size()) append(grammar.after, {}, out);
+    append(i == 0 ? grammar.before : grammar.between, {}, i, out);
+    append(grammar.calls.front(), calls[i].arguments, i, out);
+    if (i + 1 == calls.size()) append(grammar.after, {}, i, out);
   }
   return out;
 }

@@ -15,7 +15,8 @@ namespace outrider {
 
 struct SpelledCall {
   std::string name;
-  nlohmann::ordered_json arguments;  // an object
+  // An object, or a text that stands where its JSON would: what a model wrote that is none.
+  nlohmann::ordered_json arguments;
 };
 
 struct SpelledCalls {
@@ -23,9 +24,10 @@ struct SpelledCalls {
   std::vector<TextRange> markers = {};  // in ascending order; all else is what the calls say
 };
 
-// What ReplyParser reads as these calls. nullopt: no form of calls is known, one of several markers
-// (tagged with parameters, paired, bareword), whose templates all show calls, or one of messages.
-// Throws Error for a call without a name.
+// What ReplyParser reads as these calls, where their arguments are objects; JSON has blanks behind
+// commas and colons, as templates write it. nullopt: no form of calls is known, it is one of
+// several markers (tagged with parameters, paired, bareword), whose templates all show calls, or
+// one of messages; or a name cannot be spelled, of a tool or an argument.
 std::optional<SpelledCalls> spelled_calls(const ReplyFormat& format,
                                           std::span<const SpelledCall> calls);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "reply/argument_schema.h"
 #include "reply/call_reader.h"
 #include "reply/json_words.h"
 #include "reply/tool_set.h"

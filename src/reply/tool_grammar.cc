@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -18,45 +19,67 @@ namespace {
 
 using Kind = GrammarPart::Kind;
 
-GrammarPart text(std::string words) { return {.kind = Kind::text, .text = std::move(words)}; }
-GrammarPart marker(std::string words) { return {.kind = Kind::marker, .text = std::move(words)}; }
 GrammarPart arguments_of(const Tool& tool) {
   return {.kind = Kind::schema, .text = tool.parameters.dump()};
 }
 
+constexpr const char* kNumberOfCall = "number";
+
+// Digits, as many as wanted.
+void add_number(ToolGrammar& grammar) {
+  GrammarRule digit{.name = "digit", .choices = {}};
+  for (char c = '0'; c <= '9'; ++c) digit.choices.push_back({text_part(std::string(1, c))});
+  grammar.rules.push_back(std::move(digit));
+  grammar.rules.push_back(
+      {.name = kNumberOfCall,
+       .choices = {{rule_part("digit")}, {rule_part("digit"), rule_part(kNumberOfCall)}}});
+}
+
 GrammarSequence json_call(const CallFormat& format, const Tool& tool) {
-  return {text(fmt::format("{{{}: {}, {}: ", as_json_string(format.name_key),
-                           as_json_string(tool.name), as_json_string(format.arguments_key))),
-          arguments_of(tool), text("}")};
+  return {text_part(fmt::format("{{{}: {}, {}: ", as_json_string(format.name_key),
+                                as_json_string(tool.name), as_json_string(format.arguments_key))),
+          arguments_of(tool), text_part("}")};
 }
 
 // {"name": .., "arguments": ..}: in a list, bare, or each between markers.
 void describe_json(const CallFormat& format, ToolGrammar& grammar) {
   const std::string& begin = format.begins.front();
   if (format.in_list) {
-    grammar.before = {marker(begin), text("[")};
-    grammar.between = {text(", ")};
-    grammar.after = {text("]")};
-    if (!format.end.empty()) grammar.after.push_back(marker(format.end));
+    grammar.before = {marker_part(begin), text_part("[")};
+    grammar.between = {text_part(", ")};
+    grammar.after = {text_part("]")};
+    if (!format.end.empty()) grammar.after.push_back(marker_part(format.end));
   } else if (format.may_be_bare) {
-    grammar.between = {text("; ")};
+    grammar.between = {text_part("; ")};
   } else {
-    grammar.before = {marker(begin), text("\n")};
-    grammar.after = {text("\n"), marker(format.end)};
-    grammar.between = {text("\n"), marker(format.end), text("\n"), marker(begin), text("\n")};
+    grammar.before = {marker_part(begin), text_part("\n")};
+    grammar.after = {text_part("\n"), marker_part(format.end)};
+    grammar.between = {text_part("\n"), marker_part(format.end), text_part("\n"),
+                       marker_part(begin), text_part("\n")};
   }
 }
 
 // Everything of DeepSeek's calls but what is around all of them.
 GrammarSequence fenced_call(const CallFormat& format, const Tool& tool) {
-  if (format.quote.empty()) {
-    return {marker(format.call_begin), text(tool.name), marker(format.separator),
-            arguments_of(tool), marker(format.call_end)};
+  if (!format.name_prefix.empty()) {
+    return {marker_part(format.call_begin),
+            text_part(format.name_prefix + tool.name + ":"),
+            rule_part(kNumberOfCall),
+            marker_part(format.separator),
+            arguments_of(tool),
+            marker_part(format.call_end)};
   }
-  return {marker(format.call_begin), text("function"),
-          marker(format.separator),  text(tool.name + "\n" + format.quote + "\n"),
-          arguments_of(tool),        text("\n```"),
-          marker(format.call_end)};
+  if (format.quote.empty()) {
+    return {marker_part(format.call_begin), text_part(tool.name), marker_part(format.separator),
+            arguments_of(tool), marker_part(format.call_end)};
+  }
+  return {marker_part(format.call_begin),
+          text_part("function"),
+          marker_part(format.separator),
+          text_part(tool.name + "\n" + format.quote + "\n"),
+          arguments_of(tool),
+          text_part("\n```"),
+          marker_part(format.call_end)};
 }
 
 // The form writes arguments one by one, and not as a JSON object.
@@ -75,31 +98,32 @@ bool has_single_arguments(const CallFormat& format) {
 
 // What is around the calls of such a form.
 void describe_single_arguments(const CallFormat& format, ToolGrammar& grammar) {
-  const GrammarPart begin = marker(format.begins.front());
-  const GrammarPart end = marker(format.end);
+  const GrammarPart begin = marker_part(format.begins.front());
+  const GrammarPart end = marker_part(format.end);
   switch (format.syntax) {
     case CallSyntax::tagged:
-      grammar.before = {begin, text("\n")};
-      grammar.after = {text("\n"), end};
-      grammar.between = {text("\n"), end, text("\n"), begin, text("\n")};
+      grammar.before = {begin, text_part("\n")};
+      grammar.after = {text_part("\n"), end};
+      grammar.between = {text_part("\n"), end, text_part("\n"), begin, text_part("\n")};
       break;
     case CallSyntax::paired:
       grammar.before = {begin};
       grammar.after = {end};
-      grammar.between = {end, text("\n"), begin};
+      grammar.between = {end, rule_part(kOptionalLineEnd), begin};
+      grammar.rules.push_back({.name = kOptionalLineEnd, .choices = {{}, {text_part("\n")}}});
       break;
     case CallSyntax::python:
       if (format.may_be_bare) {
-        grammar.before = {text("[")};
-        grammar.after = {text("]")};
+        grammar.before = {text_part("[")};
+        grammar.after = {text_part("]")};
       } else if (format.in_list) {
-        grammar.before = {begin, text("[")};
-        grammar.after = {text("]"), end};
+        grammar.before = {begin, text_part("[")};
+        grammar.after = {text_part("]"), end};
       } else {
         grammar.before = {begin};
         grammar.after = {end};
       }
-      grammar.between = {text(format.in_list ? ", " : "\n")};
+      grammar.between = {text_part(format.in_list ? ", " : "\n")};
       break;
     default:
       break;  // each call has its own markers
@@ -109,8 +133,7 @@ void describe_single_arguments(const CallFormat& format, ToolGrammar& grammar) {
 void check_tool_name(const CallFormat& format, const std::string& name) {
   bool good = is_call_name(name);
   if (format.syntax == CallSyntax::python) {
-    good = good && begins_python_name(name.front()) &&
-           std::all_of(name.begin(), name.end(), is_in_python_name);
+    good = good && is_python_name(name);
   } else {
     good = good && name.find_first_of("<>{[\"") == std::string::npos;
   }
@@ -126,19 +149,19 @@ GrammarSequence single_arguments_call(const CallFormat& format, const Tool& tool
   GrammarSequence after;
   switch (format.syntax) {
     case CallSyntax::tagged:
-      sequence = {text("<function=" + tool.name + ">\n")};
-      after = {text("</function>")};
+      sequence = {text_part("<function=" + tool.name + ">\n")};
+      after = {text_part("</function>")};
       break;
     case CallSyntax::paired:
-      sequence = {text(tool.name + "\n")};
+      sequence = {text_part(tool.name), rule_part(kOptionalLineEnd)};
       break;
     case CallSyntax::python:
-      sequence = {text(tool.name + "(")};
-      after = {text(")")};
+      sequence = {text_part(tool.name + "(")};
+      after = {text_part(")")};
       break;
     default:
-      sequence = {marker(format.begins.front()), text("call:" + tool.name + "{")};
-      after = {text("}"), marker(format.end)};
+      sequence = {marker_part(format.begins.front()), text_part("call:" + tool.name + "{")};
+      after = {text_part("}"), marker_part(format.end)};
       break;
   }
   const GrammarSequence arguments = grammar_of_arguments(format, tool, grammar);
@@ -151,20 +174,22 @@ GrammarSequence call_of(const ReplyFormat& format, const Tool& tool) {
   const CallFormat& calls = format.calls;
   switch (calls.syntax) {
     case CallSyntax::named:
-      return {marker(calls.begins.front()), text(tool.name), marker(calls.separator),
+      return {marker_part(calls.begins.front()), text_part(tool.name), marker_part(calls.separator),
               arguments_of(tool)};
     case CallSyntax::fenced:
       return fenced_call(calls, tool);
     case CallSyntax::channels: {
       const ChannelFormat& channels = format.channels;
-      return {
-          marker(channels.channel),   text("commentary to=" + channels.functions + tool.name + " "),
-          marker(channels.constrain), text("json"),
-          marker(channels.message),   arguments_of(tool)};
+      return {marker_part(channels.channel),
+              text_part("commentary to=" + channels.functions + tool.name + " "),
+              marker_part(channels.constrain),
+              text_part("json"),
+              marker_part(channels.message),
+              arguments_of(tool)};
     }
     case CallSyntax::tagged:
-      return {text(calls.begins.front() + tool.name + ">"), arguments_of(tool),
-              text("</function>")};
+      return {text_part(calls.begins.front() + tool.name + ">"), arguments_of(tool),
+              text_part("</function>")};
     default:
       return json_call(calls, tool);
   }
@@ -185,8 +210,7 @@ std::string not_one_of(const std::string& characters) {
 // character behind them that does not go on with the marker.
 std::string gbnf_up_to(const std::string& end) {
   if (end.find(end.front(), 1) != std::string::npos) {
-    throw Error("reasoning grammar", "closing marker", "one that has its first character once",
-                end);
+    throw Error("write grammar", "closing marker", "one that has its first character once", end);
   }
   std::string beginnings;
   std::string broken;
@@ -204,6 +228,8 @@ std::string gbnf_up_to(const std::string& end) {
 // Writes rules and numbers the schemas that they use.
 class GbnfWriter {
  public:
+  explicit GbnfWriter(const ToolGrammar& grammar) : parts_(grammar.documents.size()) {}
+
   void append(const GrammarSequence& sequence) {
     if (sequence.empty()) gbnf_.text += " \"\"";
     for (const GrammarPart& part : sequence) {
@@ -212,6 +238,9 @@ class GbnfWriter {
         case Kind::schema:
           gbnf_.schemas.push_back({fmt::format("arguments-{}", gbnf_.schemas.size()), part.text});
           gbnf_.text += gbnf_.schemas.back().rule;
+          break;
+        case Kind::part_of_schema:
+          gbnf_.text += rule_of(part);
           break;
         case Kind::up_to:
           gbnf_.text += gbnf_up_to(part.text);
@@ -225,10 +254,26 @@ class GbnfWriter {
     }
   }
   void append(std::string_view words) { gbnf_.text += words; }
-  Gbnf take() { return std::move(gbnf_); }
+  Gbnf take(const ToolGrammar& grammar) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].empty()) continue;
+      GrammarSchema schema{.rule = "", .schema = grammar.documents[i]};
+      for (const auto& [reference, rule] : parts_[i]) schema.parts.push_back({rule, reference});
+      gbnf_.schemas.push_back(std::move(schema));
+    }
+    return std::move(gbnf_);
+  }
 
  private:
+  const std::string& rule_of(const GrammarPart& part) {
+    const auto [at, is_new] = parts_[part.document].try_emplace(part.text);
+    if (is_new) at->second = fmt::format("value-{}", n_parts_++);
+    return at->second;
+  }
+
   Gbnf gbnf_;
+  std::vector<std::map<std::string, std::string>> parts_;  // of each document: their rules
+  int n_parts_ = 0;
 };
 
 }  // namespace
@@ -255,8 +300,9 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
   if (has_single_arguments(calls)) describe_single_arguments(calls, grammar);
   if (calls.syntax == CallSyntax::json) describe_json(calls, grammar);
   if (calls.syntax == CallSyntax::fenced) {
-    grammar.before = {marker(calls.begins.front())};
-    grammar.after = {marker(calls.end)};
+    grammar.before = {marker_part(calls.begins.front())};
+    grammar.after = {marker_part(calls.end)};
+    if (!calls.name_prefix.empty()) add_number(grammar);
   }
   // What ends a message to a function ends the reply.
   grammar.several = options.parallel && calls.syntax != CallSyntax::channels;
@@ -264,7 +310,7 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
 }
 
 Gbnf gbnf_of(const ToolGrammar& grammar) {
-  GbnfWriter writer;
+  GbnfWriter writer(grammar);
   writer.append("root ::=");
   writer.append(grammar.before);
   writer.append(" call");
@@ -290,7 +336,7 @@ Gbnf gbnf_of(const ToolGrammar& grammar) {
     }
   }
   writer.append("\n");
-  return writer.take();
+  return writer.take(grammar);
 }
 
 std::string gbnf_of_reasoning(const ReplyFormat& format, bool has_begun) {

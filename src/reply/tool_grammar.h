@@ -7,28 +7,11 @@
 #include <vector>
 
 #include "outrider/grammar.h"
+#include "reply/grammar_part.h"
 #include "reply/reply_format.h"
 #include "reply/tool_set.h"
 
 namespace outrider {
-
-struct GrammarPart {
-  enum class Kind {
-    text,    // these bytes
-    marker,  // these bytes; one token where the vocabulary has a special token of that spelling
-    schema,  // any JSON text of this schema
-    up_to,   // any text without these bytes, and then them
-    rule,    // what the rule of that name (ToolGrammar::rules) describes
-  };
-  Kind kind = Kind::text;
-  std::string text;  // the bytes, the schema, or the name
-};
-using GrammarSequence = std::vector<GrammarPart>;
-
-struct GrammarRule {
-  std::string name;  // letters, digits and hyphens
-  std::vector<GrammarSequence> choices;
-};
 
 // before, then a call, then as often as wanted `between` and a call, then after.
 struct ToolGrammar {
@@ -36,8 +19,9 @@ struct ToolGrammar {
   std::vector<GrammarSequence> calls;  // one for each tool: any of them
   GrammarSequence between;
   GrammarSequence after;
-  std::vector<GrammarRule> rules;  // that calls and other rules use
-  bool several = false;            // more than one call may stand in the reply
+  std::vector<GrammarRule> rules;      // that calls and other rules use
+  std::vector<std::string> documents;  // JSON schemas, parts of which they use
+  bool several = false;                // more than one call may stand in the reply
 };
 
 struct ToolGrammarOptions {
@@ -45,12 +29,12 @@ struct ToolGrammarOptions {
   bool parallel = false;  // several calls in one reply, where the form has room for them
 };
 
-// Throws Error where there is no tool (of that name), where no form of calls is known, and for
-// names that the form cannot spell. What it describes is what ReplyParser reads as calls with
-// arguments of the schemas' types; a tool's name is spelled as JSON where it stands in JSON. Forms
-// that write arguments one by one have those that the schema names, in its order, the required ones
-// always; what they write as plain text is any text, whatever the schema says of its length or
-// pattern.
+// Throws Error where there is no tool (of that name), where no form of calls is known, for names
+// that the form cannot spell, and for schemas that a form with single arguments cannot keep to.
+// What it describes is what ReplyParser reads as calls with arguments of the schemas' types; a
+// tool's name is spelled as JSON where it stands in JSON. Forms that write arguments one by one
+// have those that `properties` and `required` name, in their order, the required ones always; what
+// they write as plain text is any text, whatever the schema says of its length or pattern.
 ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
                               const ToolGrammarOptions& options = {});
 
@@ -58,7 +42,9 @@ ToolGrammar make_tool_grammar(const ReplyFormat& format, const ToolSet& tools,
 // and does not define: for Grammar::from_gbnf.
 struct Gbnf {
   std::string text;
-  std::vector<GrammarSchema> schemas = {};  // `arguments-0`, `arguments-1`, ... in their order
+  // `arguments-0`, `arguments-1`, ... in their order, and then the documents that are used, each
+  // with its parts (`value-0`, `value-1`, ...).
+  std::vector<GrammarSchema> schemas = {};
 };
 Gbnf gbnf_of(const ToolGrammar& grammar);
 

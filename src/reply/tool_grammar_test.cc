@@ -42,7 +42,7 @@ std::string spelled(const GrammarSequence& sequence) {
 TEST(ToolGrammar, DescribesWhatTheParserReads) {
   for (const char* name :
        {"hermes", "smollm", "llama", "mistral", "mistral-named", "deepseek", "deepseek-plain",
-        "granite", "phi", "command", "functionary", "firefunction"}) {
+        "granite", "phi", "command", "functionary", "firefunction", "nemotron"}) {
     const ReplyFormat format = format_named(name);
     const ToolGrammar grammar = make_tool_grammar(format, tools(), {.parallel = true});
     ASSERT_EQ(grammar.calls.size(), 2U);
@@ -222,8 +222,8 @@ TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
         "<parameter=places>\n[\"a\", \"b\"]\n</parameter>\n</function>\n</tool_call>",
         "<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=note>\n"
         "<parameter=text>\n</par\n</parameter>\n</function>\n</tool_call>"},
-       {"<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n"
-        "</tool_call>",
+       {("<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n"
+         "</tool_call>"),
         "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n"
         "soon\n</parameter>\n</function>\n</tool_call>",
         "<tool_call>\n<function=other>\n</function>\n</tool_call>",
@@ -234,15 +234,23 @@ TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
        {"<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
         "<arg_key>days</arg_key>\n<arg_value>-3</arg_value>\n<arg_key>node</arg_key>\n"
         "<arg_value>{\"v\": 1, \"next\": {\"v\": 2}}</arg_value>\n</tool_call>",
-        "<tool_call>now\n</tool_call>\n<tool_call>now\n</tool_call>"},
-       {"<tool_call>weather\n</tool_call>",
-        "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
-        "<arg_key>days</arg_key>\n<arg_value>\"3\"</arg_value>\n</tool_call>",
+        "<tool_call>now\n</tool_call>\n<tool_call>now\n</tool_call>",
+        // GLM 4.7's.
+        "<tool_call>weather<arg_key>city</arg_key><arg_value>Rome</arg_value><arg_key>days"
+        "</arg_key><arg_value>-3</arg_value></tool_call><tool_call>now</tool_call>"},
+       {"<tool_call>weather\n</tool_call>", "<tool_call>weather</tool_call>",
+        "<tool_call>now\n\n</tool_call>",
+        ("<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
+         "<arg_key>days</arg_key>\n<arg_value>\"3\"</arg_value>\n</tool_call>"),
         "<tool_call>now"}},
       {"lfm2",
        {R"(<|tool_call_start|>[weather(exact=true, city="Rome", days=3, range={"from": 1.5})]<|tool_call_end|>)",
+        R"(<|tool_call_start|>[weather(exact=True, city="Rome", days=3, limit=None)]<|tool_call_end|>)",
+        R"(<|tool_call_start|>[now(), note(any=False), note(any=None, maybe=None)]<|tool_call_end|>)",
         R"(<|tool_call_start|>[now(), note(), note(any=[1], maybe=null)]<|tool_call_end|>)"},
        {R"(<|tool_call_start|>[weather(city="Rome")]<|tool_call_end|>)",
+        R"(<|tool_call_start|>[weather(city=None, days=3)]<|tool_call_end|>)",
+        R"(<|tool_call_start|>[weather(city="Rome", days=True)]<|tool_call_end|>)",
         R"(<|tool_call_start|>[weather(, city="Rome", days=3)]<|tool_call_end|>)",
         R"(<|tool_call_start|>[weather(city="Rome" days=3)]<|tool_call_end|>)",
         R"(<|tool_call_start|>[]<|tool_call_end|>)"}},
@@ -268,6 +276,144 @@ TEST(ToolGrammar, HasTheCallsThatTemplatesWrite) {
         expect_of_kind(call.name, Json::parse(call.arguments));
     }
     for (const std::string& text : sample.bad) EXPECT_FALSE(texts.has(text)) << text;
+  }
+}
+
+// Whether a form's grammar for one tool `f` with these parameters has a text; what the parser makes
+// of the text goes to `arguments`.
+bool has_call(const char* format_name, const std::string& parameters, const std::string& text,
+              std::string* arguments = nullptr) {
+  const ToolSet tools("[{\"name\": \"f\", \"parameters\": " + parameters + "}]");
+  const ReplyFormat format = format_named(format_name);
+  const TextsOf texts(*grammar_of(format, tools, {})->compiled());
+  const ReplyTrace trace =
+      trace_reply(format, {.tools = std::make_shared<const ToolSet>(tools)}, text);
+  if (arguments != nullptr) *arguments = trace.calls.empty() ? "" : trace.calls[0].arguments;
+  return texts.has(text);
+}
+
+// References of an argument's schema are looked up in the tool's.
+TEST(ToolGrammar, LooksReferencesUpInTheWholeSchema) {
+  const std::string parameters = R"({"type": "object", "required": ["n"],
+      "$defs": {"w": {"enum": ["a"]}}, "properties": {"n": {"type": "integer"},
+      "same": {"$ref": "#/properties/n"}, "self": {"$ref": "#"},
+      "list": {"type": "array", "items": {"$ref": "#/$defs/w"}, "$defs": {"x": {}}}}})";
+  const auto lfm2 = [](const std::string& words) {
+    return "<|tool_call_start|>[f(" + words + ")]<|tool_call_end|>";
+  };
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("n=1")));
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("n=1, same=2")));
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("n=1, same=\"x\"")));
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("n=1, self={\"n\": 2, \"same\": 3}")));
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("n=1, self={}")));
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("n=1, list=[\"a\"]")));
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("n=1, list=[\"b\"]")));
+  const auto gemma4 = [](const std::string& words) {
+    return "<|tool_call>call:f{" + words + "}<tool_call|>";
+  };
+  EXPECT_TRUE(has_call("gemma4", parameters, gemma4("n:1,self:{\"n\": 2}")));
+  EXPECT_FALSE(has_call("gemma4", parameters, gemma4("n:1,list:[\"b\"]")));
+  // The whole schema may be a reference.
+  const std::string referred = R"({"$ref": "#/$defs/P", "$defs": {"P": {"type": "object",
+      "required": ["s"], "properties": {"s": {"type": "string"}}}}})";
+  std::string arguments;
+  EXPECT_TRUE(has_call("glm", referred,
+                       "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
+                       &arguments));
+  EXPECT_EQ(arguments, R"({"s": "5"})");
+  EXPECT_FALSE(has_call("glm", referred, "<tool_call>f\n</tool_call>"));
+}
+
+// Arguments that are required and not described, where the schema leaves room for others.
+TEST(ToolGrammar, HasWhatIsRequiredBesideProperties) {
+  const std::string open = R"({"required": ["x"], "properties": {"a": {"type": "integer"}}})";
+  const auto glm = [](const std::string& text) {
+    return "<tool_call>f<arg_key>x</arg_key><arg_value>" + text + "</arg_value></tool_call>";
+  };
+  EXPECT_TRUE(has_call("glm", open, glm("any")));
+  EXPECT_FALSE(has_call("glm", open, "<tool_call>f</tool_call>"));
+  const std::string texts = R"({"required": ["x"], "additionalProperties": {"type": "string"}})";
+  std::string arguments;
+  EXPECT_TRUE(has_call("glm", texts, glm("5"), &arguments));
+  EXPECT_EQ(arguments, R"({"x": "5"})");
+  EXPECT_FALSE(has_call("lfm2", texts, "<|tool_call_start|>[f(x=5)]<|tool_call_end|>"));
+  EXPECT_TRUE(has_call("lfm2", texts, "<|tool_call_start|>[f(x=\"5\")]<|tool_call_end|>"));
+  EXPECT_TRUE(has_call("lfm2", open, "<|tool_call_start|>[f(x=[5])]<|tool_call_end|>"));
+  EXPECT_TRUE(has_call("gemma4", open, "<|tool_call>call:f{x:{\"b\": 1}}<tool_call|>"));
+  // In an object within, too, which is then JSON.
+  const std::string inner = R"({"required": ["o"], "properties": {"o": {"type": "object",
+      "required": ["x"], "properties": {"a": {"type": "integer"}}}}})";
+  EXPECT_TRUE(has_call("gemma4", inner, "<|tool_call>call:f{o:{\"x\": 1}}<tool_call|>"));
+  EXPECT_FALSE(has_call("gemma4", inner, "<|tool_call>call:f{o:{}}<tool_call|>"));
+}
+
+// Listed values that are texts and others: each is read back as what is listed.
+TEST(ToolGrammar, ListedValuesAreReadAsWhatIsListed) {
+  const std::string parameters = R"({"properties": {"v": {"enum": ["1", 2, "a", null, "null"]},
+      "w": {"type": ["string", "integer"], "enum": ["1", "2"]}}})";
+  const auto qwen = [](const std::string& key, const std::string& text) {
+    return "<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + text +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  for (const auto& [text, value] :
+       std::vector<std::pair<std::string, std::string>>{{"1", R"({"v": "1"})"},
+                                                        {"2", R"({"v": 2})"},
+                                                        {"a", R"({"v": "a"})"},
+                                                        {"null", R"({"v": "null"})"}}) {
+    std::string arguments;
+    EXPECT_TRUE(has_call("qwen3-coder", parameters, qwen("v", text), &arguments)) << text;
+    EXPECT_EQ(arguments, value);
+  }
+  EXPECT_FALSE(has_call("qwen3-coder", parameters, qwen("v", "3")));
+  std::string arguments;
+  EXPECT_TRUE(has_call("qwen3-coder", parameters, qwen("w", "1"), &arguments));
+  EXPECT_EQ(arguments, R"({"w": "1"})");
+}
+
+// Python's words stand for whole arguments of these kinds, and for those that are listed.
+TEST(ToolGrammar, TakesPythonsConstants) {
+  const std::string parameters =
+      R"({"properties": {"yes": {"enum": [true, "x"]}, "none": {"enum": [null, 1]},
+      "object": {"properties": {}}, "list": {"type": "array", "items": {"type": "boolean"}}}})";
+  const auto lfm2 = [](const std::string& words) {
+    return "<|tool_call_start|>[f(" + words + ")]<|tool_call_end|>";
+  };
+  std::string arguments;
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("yes=True"), &arguments));
+  EXPECT_EQ(arguments, R"({"yes": true})");
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("yes=true")));
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("yes=False")));
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("none=None"), &arguments));
+  EXPECT_EQ(arguments, R"({"none": null})");
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("yes=None")));
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("object=True")));
+  EXPECT_TRUE(has_call("lfm2", parameters, lfm2("list=[true]")));
+  EXPECT_FALSE(has_call("lfm2", parameters, lfm2("list=[True]")));
+}
+
+// The model's quotes within JSON, which stands where an argument may be a text or something else.
+TEST(ToolGrammar, OfBarewordsHasJsonWithTheModelsQuotes) {
+  const std::string parameters = R"({"properties": {"a": {"type": ["string", "null"]}}})";
+  std::string arguments;
+  EXPECT_TRUE(has_call("functiongemma", parameters,
+                       R"(<start_function_call>call:f{a:"a <escape> b"}<end_function_call>)",
+                       &arguments));
+  EXPECT_EQ(arguments, R"({"a": "a <escape> b"})");
+}
+
+// A call's identifier has a number, which is any.
+TEST(ToolGrammar, OfKimiHasIdentifiers) {
+  const auto kimi = [](const std::string& id) {
+    return "<|tool_calls_section_begin|><|tool_call_begin|>" + id +
+           "<|tool_call_argument_begin|>{\"x\": 1}<|tool_call_end|><|tool_calls_section_end|>";
+  };
+  std::string arguments;
+  const std::string any = R"({"type": "object"})";
+  EXPECT_TRUE(has_call("kimi", any, kimi("functions.f:0"), &arguments));
+  EXPECT_EQ(arguments, R"({"x": 1})");
+  EXPECT_TRUE(has_call("kimi", any, kimi("functions.f:12")));
+  for (const char* const id : {"f:0", "functions.f", "functions.f:", "functions.g:0"}) {
+    EXPECT_FALSE(has_call("kimi", any, kimi(id))) << id;
   }
 }
 
@@ -333,6 +479,27 @@ TEST(ToolGrammar, SaysWhatItCannot) {
   }
   EXPECT_NE(error_of("glm", R"([{"name": "a", "parameters": {"properties": {"x":
                                  {"enum": ["</arg_value>"]}}}}])"),
+            "");
+  // What could require arguments that a form with single arguments would leave out.
+  const auto with = [](const std::string& parameters) {
+    return R"([{"name": "a", "parameters": )" + parameters + "}]";
+  };
+  EXPECT_EQ(error_of("lfm2", with(R"({"anyOf": [{"required": ["x"]}]})")),
+            "[tool choice] a: expected parameters by properties, required and additionalProperties "
+            "alone, for the model's form of calls writes arguments one by one, got 'anyOf'");
+  for (const char* const keyword : {"oneOf", "allOf", "patternProperties", "not"}) {
+    const std::string tool = with(R"({"properties": {}, ")" + std::string(keyword) + R"(": {}})");
+    EXPECT_NE(error_of("glm", tool), "") << keyword;
+    EXPECT_EQ(error_of("hermes", tool), "") << keyword;  // the reader of the schema refuses it
+  }
+  EXPECT_NE(error_of("glm", with(R"({"$ref": "#/$defs/P", "required": ["x"], "$defs": {"P":
+                                    {"properties": {"x": {}}}}})")),
+            "");
+  EXPECT_EQ(error_of("gemma4", with(R"({"required": ["x"], "properties": {"y": {}},
+                                       "additionalProperties": false})")),
+            "[tool choice] a: expected required arguments that its properties name, got 'x'");
+  EXPECT_EQ(error_of("gemma4", with(R"({"title": "T", "$schema": "s", "x-y": 1, "type": "object",
+                                       "properties": {"y": {}}, "additionalProperties": false})")),
             "");
   EXPECT_THROW(make_tool_grammar(format_named("hermes"), tools(), {.name = "c"}), Error);
   EXPECT_THROW(make_tool_grammar(format_named("hermes"), ToolSet(), {}), Error);

@@ -102,8 +102,9 @@ ChatPrompt render(const ServedModel& model, const Conversation& conversation) {
   if (with_tools) options.tools = dumped(conversation.tools);
   if (!conversation.variables.empty()) options.variables = dumped(conversation.variables);
   const ChatTemplate& chat_template = model.chat_template(with_tools);
-  const FittedMessages fit = fitted(conversation.messages, conversation.tools,
-                                    model.history_form(with_tools), model.reply_format());
+  const FittedMessages fit =
+      fitted(conversation.messages, conversation.tools, conversation.variables,
+             model.history_form(with_tools), model.reply_format());
   const MessageGuard guard = model.options().guard;
   ChatPrompt prompt =
       render_chat_json(chat_template, model.tokenizer(), dumped(fit.messages), guard, options);

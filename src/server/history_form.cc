@@ -1,9 +1,15 @@
 #include "server/history_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "outrider/error.h"
@@ -18,8 +24,10 @@ constexpr const char* kName = "outrider_tool";
 constexpr const char* kKey = "outrider_key";
 constexpr const char* kValue = "outrider_value";
 constexpr const char* kResult = "outrider_result";
+constexpr const char* kOtherResult = "outrider_other";
 constexpr const char* kThought = "outrider_thought";
 constexpr const char* kId = "outrider1";
+constexpr const char* kOtherId = "outrider2";
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -50,8 +58,8 @@ Json call(bool arguments_as_text, bool null_content) {
   return message;
 }
 
-Json result(const std::string& role) {
-  return {{"role", role}, {"content", kResult}, {"name", kName}, {"tool_call_id", kId}};
+Json result(const std::string& role, const std::string& content = kResult, const char* id = kId) {
+  return {{"role", role}, {"content", content}, {"name", kName}, {"tool_call_id", id}};
 }
 
 class Probe {
@@ -114,8 +122,26 @@ void try_results(const Probe& probe, HistoryForm& form) {
     const Json messages = Json::array({user("q"), calls_of_form(form), result(role)});
     if (!contains(probe.shown(messages), kResult)) continue;
     form.result_role = role;
+    break;
+  }
+  if (form.result_role == "user") {
+    form.joins_results = true;
     return;
   }
+  const auto shows_both = [&](Json messages) {
+    Json calls = calls_of_form(form);
+    if (calls.contains("tool_calls")) {
+      calls["tool_calls"].push_back(calls["tool_calls"][0]);
+      calls["tool_calls"][1]["id"] = kOtherId;
+    }
+    messages.insert(messages.begin(), {user("q"), calls});
+    const std::string prompt = probe.shown(messages);
+    return contains(prompt, kResult) && contains(prompt, kOtherResult);
+  };
+  const std::string& role = form.result_role;
+  form.joins_results =
+      !shows_both(Json::array({result(role), result(role, kOtherResult, kOtherId)})) &&
+      shows_both(Json::array({result(role, std::string(kResult) + "\n\n" + kOtherResult)}));
 }
 
 // Some templates show the reasoning of calls that an answer is still to come to, some that of
@@ -182,23 +208,25 @@ Json arguments_as_text(const Json& arguments) {
 // Words of messages, fitted one by one.
 class Fitting {
  public:
-  Fitting(const HistoryForm& form, const ReplyFormat& format, const Json& messages)
-      : form_(form), format_(format), sign_(free_sign(dumped(messages))) {}
+  // `texts`: all that the template is given.
+  Fitting(const HistoryForm& form, const ReplyFormat& format, std::string_view texts)
+      : form_(form), format_(format), placed_{.sign = free_sign(texts)} {}
 
-  void fit(Json& message) {
+  // `path` names the message to the client.
+  void fit(Json& message, const std::string& path) {
     fit_reasoning(message);
-    if (has_calls(message)) fit_calls(message);
+    if (has_calls(message)) fit_calls(message, path);
   }
-  std::vector<PlacedCalls> take_placed() { return std::move(placed_); }
+  PlacedCalls take_placed() { return std::move(placed_); }
 
  private:
-  // A noncharacter that no message holds (of U+FDD0 to U+FDEF, from the end on: the guard of
-  // messages takes them from the beginning on); "" if they hold all.
-  static std::string free_sign(std::string_view messages) {
+  // A noncharacter that no text holds (of U+FDD0 to U+FDEF, from the end on: the guard of messages
+  // takes them from the beginning on); "" if they hold all.
+  static std::string free_sign(std::string_view texts) {
     constexpr int kSigns = 32;
     for (int i = kSigns; i-- > 0;) {
       const std::string sign = {'\xEF', '\xB7', static_cast<char>(0x90 + i)};
-      if (!contains(messages, sign)) return sign;
+      if (!contains(texts, sign)) return sign;
     }
     return "";
   }
@@ -208,33 +236,43 @@ class Fitting {
     return calls != message.end() && calls->is_array() && !calls->empty();
   }
 
-  // A place for the calls into the content, behind what it says. They stay where they are if one of
-  // them has no arguments that could be spelled.
-  void place_calls(Json& message) {
-    std::vector<SpelledCall> calls;
-    for (const Json& each : message["tool_calls"]) {
-      const Json& function = each["function"];
-      Json arguments = arguments_as_object(function.value("arguments", Json::object()));
-      if (!arguments.is_object()) return;
-      calls.push_back({text_of(function, "name"), std::move(arguments)});
-    }
-    std::optional<SpelledCalls> spelled;
-    try {
-      spelled = spelled_calls(format_, calls);
-    } catch (const Error&) {  // a call without a name
-    }
-    if (!spelled || sign_.empty()) return;
-    std::string place = sign_ + std::to_string(placed_.size()) + sign_;
-    message["content"] = text_of(message, "content") + place;
-    message.erase("tool_calls");
-    placed_.push_back({std::move(place), *std::move(spelled)});
+  // A call that the model's form spells: with its arguments, or with what stands in their place.
+  SpelledCall spellable(const Json& function, const std::string& path) const {
+    Json arguments = arguments_as_object(function.value("arguments", Json()));
+    if (arguments.is_null()) arguments = Json::object();
+    SpelledCall call{text_of(function, "name"), std::move(arguments)};
+    const std::span<const SpelledCall> one(&call, 1);
+    if (call.arguments.is_object() && spelled_calls(format_, one)) return call;
+    if (!call.arguments.is_string()) call.arguments = dumped(call.arguments);
+    if (spelled_calls(format_, one)) return call;
+    throw ApiError(
+        400,
+        fmt::format("{}.tool_calls: expected calls that the model's form ({}) can spell, since its "
+                    "chat template shows none, got a call of '{}'",
+                    path, format_.name, call.name),
+        path);
   }
 
-  void fit_calls(Json& message) {
+  // A place for the calls into the content, behind what it says.
+  void place_calls(Json& message, const std::string& path) {
+    std::vector<SpelledCall> calls;
+    for (const Json& each : message["tool_calls"]) {
+      calls.push_back(spellable(each.value("function", Json::object()), path));
+    }
+    if (placed_.sign.empty()) {
+      throw ApiError(400, "messages: expected texts without one of U+FDD0 to U+FDEF, got all",
+                     "messages");
+    }
+    const std::string place = placed_.sign + std::to_string(placed_.calls.size()) + placed_.sign;
+    message["content"] = text_of(message, "content") + place;
+    message.erase("tool_calls");
+    placed_.calls.push_back(spelled_calls(format_, calls).value());
+  }
+
+  void fit_calls(Json& message, const std::string& path) {
     // A template that wants null as the content of calls leaves them out beside any other.
     const bool says = !text_of(message, "content").empty();
-    if (form_.calls_in_content || (form_.null_content && says)) place_calls(message);
-    if (!has_calls(message)) return;
+    if (form_.calls_in_content || (form_.null_content && says)) return place_calls(message, path);
     for (Json& each : message["tool_calls"]) {
       Json& function = each["function"];
       const auto arguments = function.find("arguments");
@@ -242,11 +280,14 @@ class Fitting {
       *arguments =
           form_.arguments_as_text ? arguments_as_text(*arguments) : arguments_as_object(*arguments);
     }
-    if (form_.null_content && !says) message["content"] = nullptr;
+    if (form_.null_content) message["content"] = nullptr;
   }
 
-  // Clients call it `reasoning_content` (as the server does) or `reasoning`.
-  void fit_reasoning(Json& message) {
+  // Clients call it `reasoning_content` (as the server does) or `reasoning`, and may send null.
+  void fit_reasoning(Json& message) const {
+    for (const std::string member : {"reasoning_content", "reasoning", "thinking"}) {
+      if (message.contains(member) && message[member].is_null()) message.erase(member);
+    }
     for (const char* const member : {"reasoning_content", "reasoning"}) {
       const auto found = message.find(member);
       if (found == message.end() || !found->is_string() || message.contains(form_.reasoning_member))
@@ -255,7 +296,7 @@ class Fitting {
       message.erase(member);
       message[form_.reasoning_member] = std::move(reasoning);
     }
-    // gpt-oss' template refuses a message that thinks, speaks and calls: what it says is thought.
+    // gpt-oss' template refuses calls beside both content and reasoning: the content is reasoning.
     if (format_.channels.empty() || !has_calls(message)) return;
     const std::string thought = text_of(message, form_.reasoning_member);
     const std::string said = text_of(message, "content");
@@ -266,9 +307,143 @@ class Fitting {
 
   const HistoryForm& form_;
   const ReplyFormat& format_;
-  std::string sign_;
-  std::vector<PlacedCalls> placed_;
+  PlacedCalls placed_;
 };
+
+// Gathers messages, results of tools in the role that the template takes, and joined where it takes
+// no two of them.
+class Turns {
+ public:
+  explicit Turns(const HistoryForm& form) : form_(form) {}
+
+  // Before the message is fitted, which may take its calls away.
+  void note_calls(const Json& message) {
+    const auto calls = message.find("tool_calls");
+    if (calls == message.end() || !calls->is_array()) return;
+    for (const Json& call : *calls) {
+      const std::string id = text_of(call, "id");
+      if (!id.empty()) names_[id] = text_of(call.value("function", Json::object()), "name");
+    }
+  }
+
+  void add(Json message) {
+    std::string role = text_of(message, "role");
+    const bool is_result = role == "tool";
+    const std::string label = is_result ? label_of(message) : "";
+    if (is_result) role = form_.result_role;
+    const bool joins = form_.joins_results && !messages_.empty() && role == last_role_ &&
+                       (is_result || last_has_result_);
+    if (!joins) {
+      if (is_result) message["role"] = role;
+      messages_.push_back(std::move(message));
+      last_role_ = role;
+      last_has_result_ = is_result;
+      last_label_ = label;
+      if (is_result && role == "user") put_label();
+      return;
+    }
+    put_label();
+    Json& last = messages_.back();
+    last["content"] = text_of(last, "content") + "\n\n" + label + text_of(message, "content");
+    last_has_result_ = true;
+  }
+
+  Json take() { return std::move(messages_); }
+
+ private:
+  // The tool's name, which the message or the call has; "" where neither does.
+  std::string label_of(const Json& result) const {
+    std::string name = text_of(result, "name");
+    if (name.empty()) {
+      const auto found = names_.find(text_of(result, "tool_call_id"));
+      if (found != names_.end()) name = found->second;
+    }
+    return name.empty() ? "" : name + ": ";
+  }
+
+  // Before the first result of the last message, which until then may have stood alone.
+  void put_label() {
+    Json& content = messages_.back()["content"];
+    if (content.is_string()) content = last_label_ + content.get<std::string>();
+    last_label_.clear();
+  }
+
+  const HistoryForm& form_;
+  Json messages_ = Json::array();
+  std::map<std::string, std::string> names_;  // of tools, by the identifiers of calls
+  std::string last_role_;
+  bool last_has_result_ = false;
+  std::string last_label_;  // that is not written yet
+};
+
+// Writes a prompt anew, with calls in their places.
+class PromptWriter {
+ public:
+  explicit PromptWriter(const ChatPrompt& prompt) : prompt_(prompt) {}
+
+  // The prompt's own words up to there.
+  void copy_up_to(std::size_t end) {
+    for (; n_ranges_ < prompt_.literals.size() && prompt_.literals[n_ranges_].begin < end;
+         ++n_ranges_) {
+      add_literal(prompt_.literals[n_ranges_], out_.text.size() - from_);
+    }
+    out_.text.append(prompt_.text, from_, end - from_);
+    from_ = end;
+  }
+
+  // `literals`: what in the calls is text.
+  void put(const SpelledCalls& calls, const std::vector<TextRange>& literals, std::size_t behind) {
+    for (const TextRange& range : literals) add_literal(range, out_.text.size());
+    out_.text += calls.text;
+    from_ = behind;
+  }
+
+  ChatPrompt take() {
+    copy_up_to(prompt_.text.size());
+    return std::move(out_);
+  }
+
+ private:
+  // Sums of std::size_t wrap back where a place was longer than its calls.
+  void add_literal(const TextRange& range, std::size_t shift) {
+    out_.literals.push_back({range.begin + shift, range.end + shift});
+  }
+
+  const ChatPrompt& prompt_;
+  ChatPrompt out_;
+  std::size_t from_ = 0;
+  std::size_t n_ranges_ = 0;
+};
+
+// Which calls stand at a place that begins at `at`, and where it ends.
+struct FoundPlace {
+  std::size_t calls = 0;
+  std::size_t end = 0;
+};
+std::optional<FoundPlace> place_at(const std::string& text, std::size_t at,
+                                   const PlacedCalls& placed) {
+  const std::size_t first = at + placed.sign.size();
+  const std::size_t last = text.find(placed.sign, first);
+  if (last == std::string::npos) return std::nullopt;
+  FoundPlace found{.end = last + placed.sign.size()};
+  const char* const end = text.data() + last;
+  const auto [stop, error] = std::from_chars(text.data() + first, end, found.calls);
+  if (error != std::errc() || stop != end || found.calls >= placed.calls.size()) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+// Special tokens that calls spell and that are no markers.
+std::vector<TextRange> literals_of(const SpelledCalls& calls, const Tokenizer& tokenizer) {
+  std::vector<TextRange> literals = tokenizer.added_tokens_in(calls.text);
+  std::erase_if(literals, [&](const TextRange& range) {
+    return std::any_of(calls.markers.begin(), calls.markers.end(), [&](const TextRange& each) {
+      return each.begin == range.begin && each.end == range.end;
+    });
+  });
+  return literals;
+}
 
 }  // namespace
 
@@ -282,44 +457,41 @@ HistoryForm find_history_form(const ChatTemplate& chat_template, const Tokenizer
   return form;
 }
 
-FittedMessages fitted(Json messages, const Json& tools, const HistoryForm& form,
-                      const ReplyFormat& format) {
-  Fitting fitting(form, format, messages);
-  for (Json& message : messages) {
-    const std::string role = text_of(message, "role");
-    if (role == "tool") message["role"] = form.result_role;
-    if (role == "assistant") fitting.fit(message);
+FittedMessages fitted(Json messages, const Json& tools, const Json& variables,
+                      const HistoryForm& form, const ReplyFormat& format) {
+  Fitting fitting(form, format, dumped(messages) + dumped(tools) + dumped(variables));
+  Turns turns(form);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    turns.note_calls(messages[i]);
+    if (text_of(messages[i], "role") == "assistant") {
+      fitting.fit(messages[i], fmt::format("messages[{}]", i));
+    }
+    turns.add(std::move(messages[i]));
   }
+  messages = turns.take();
   if (form.tools_in_system && !tools.empty()) put_into_system(tools, messages);
   return {std::move(messages), fitting.take_placed()};
 }
 
-void put_calls(const std::vector<PlacedCalls>& placed, const Tokenizer* tokenizer,
-               MessageGuard guard, ChatPrompt& prompt) {
-  for (const auto& [place, calls] : placed) {
-    for (std::size_t at = 0; (at = prompt.text.find(place, at)) != std::string::npos;) {
-      prompt.text.replace(at, place.size(), calls.text);
-      const auto behind = std::find_if(prompt.literals.begin(), prompt.literals.end(),
-                                       [at](const TextRange& range) { return range.begin >= at; });
-      for (auto range = behind; range != prompt.literals.end(); ++range) {
-        range->begin += calls.text.size() - place.size();
-        range->end += calls.text.size() - place.size();
-      }
-      std::vector<TextRange> literals;
-      if (guard != MessageGuard::none) literals = tokenizer->added_tokens_in(calls.text);
-      std::erase_if(literals, [&](const TextRange& range) {
-        return std::any_of(calls.markers.begin(), calls.markers.end(), [&](const TextRange& each) {
-          return each.begin == range.begin && each.end == range.end;
-        });
-      });
-      for (TextRange& range : literals) {
-        range.begin += at;
-        range.end += at;
-      }
-      prompt.literals.insert(behind, literals.begin(), literals.end());
-      at += calls.text.size();
+void put_calls(const PlacedCalls& placed, const Tokenizer* tokenizer, MessageGuard guard,
+               ChatPrompt& prompt) {
+  if (placed.calls.empty()) return;
+  PromptWriter writer(prompt);
+  std::size_t at = 0;
+  while ((at = prompt.text.find(placed.sign, at)) != std::string::npos) {
+    const std::optional<FoundPlace> found = place_at(prompt.text, at, placed);
+    if (!found) {
+      at += placed.sign.size();
+      continue;
     }
+    const SpelledCalls& calls = placed.calls[found->calls];
+    writer.copy_up_to(at);
+    std::vector<TextRange> literals;
+    if (guard != MessageGuard::none) literals = literals_of(calls, *tokenizer);
+    writer.put(calls, literals, found->end);
+    at = found->end;
   }
+  prompt = writer.take();
 }
 
 }  // namespace outrider::server

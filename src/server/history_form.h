@@ -26,6 +26,9 @@ struct HistoryForm {
   bool calls_in_content = false;
   // The role of a message with a tool's result.
   std::string result_role = "tool";
+  // Results that follow each other, and what a user says behind them where that is the role of
+  // both, are one message: the template takes turns.
+  bool joins_results = false;
   // The member of an assistant's message that holds reasoning.
   std::string reasoning_member = "reasoning_content";
   // The template reads tools from the first system message, as a text, and not from a variable.
@@ -33,32 +36,37 @@ struct HistoryForm {
 };
 
 // Never throws: of a template that shows nothing the form is the first that is tried. `tokenizer`
-// may be null (no special tokens). Takes some twenty renderings.
+// may be null (no special tokens). Takes at most some thirty
+// renderings.
 HistoryForm find_history_form(const ChatTemplate& chat_template, const Tokenizer* tokenizer);
 
-// Calls that stand in a message's content, which holds a place for them: their markers are the
-// template's words, so to speak, and not the message's.
+// Calls that stand in messages' contents, which hold places for them until the prompt is rendered:
+// the calls' markers are special tokens, and what else they spell is text.
 struct PlacedCalls {
-  std::string place;
-  SpelledCalls calls;
+  std::string sign = {};  // the place of calls[i] is: sign, i, sign
+  std::vector<SpelledCalls> calls = {};
 };
 
 struct FittedMessages {
   Json messages = Json::array();
-  std::vector<PlacedCalls> placed = {};
+  PlacedCalls placed = {};
 };
 
 // Messages (in OpenAI's form, arguments as objects or as texts) as that form has them. `tools` (in
-// OpenAI's form) go into the system message where they belong there. Arguments that are no JSON,
-// which a model made up, stay texts.
-FittedMessages fitted(Json messages, const Json& tools, const HistoryForm& form,
-                      const ReplyFormat& format);
+// OpenAI's form) go into the system message where they belong there; `variables` are the further
+// ones of the template. Arguments that are no JSON object, which a model made up, stay the text
+// that they are, in calls that stand in the content, too. A result that goes to the role `user`, or
+// is joined with others, has its tool's name before it.
+// Throws ApiError (400) for a call that has to stand in the content and cannot be spelled: the
+// model's form of calls is not known or not one that is spelled, or the tool's name is none of its.
+FittedMessages fitted(Json messages, const Json& tools, const Json& variables,
+                      const HistoryForm& form, const ReplyFormat& format);
 
 // Puts calls into a prompt that was rendered of fitted messages. Where messages are guarded,
 // special tokens that the calls spell besides their markers are text. `tokenizer` may be null where
 // they are not.
-void put_calls(const std::vector<PlacedCalls>& placed, const Tokenizer* tokenizer,
-               MessageGuard guard, ChatPrompt& prompt);
+void put_calls(const PlacedCalls& placed, const Tokenizer* tokenizer, MessageGuard guard,
+               ChatPrompt& prompt);
 
 }  // namespace outrider::server
 

@@ -16,6 +16,7 @@
 
 #include "outrider/chat.h"
 #include "server/answer_json.h"
+#include "server/api_error.h"
 
 namespace outrider::server {
 namespace {
@@ -33,8 +34,8 @@ std::string prompt_of(const std::string& text, const std::string& messages,
   const ChatTemplate chat_template(text);
   const Json given = Json::parse(tools);
   const FittedMessages fit =
-      fitted(Json::parse(messages), given, find_history_form(chat_template, nullptr),
-             reply_format_named(format).value());
+      fitted(Json::parse(messages), given, Json::object(),
+             find_history_form(chat_template, nullptr), reply_format_named(format).value());
   ChatOptions options;
   options.add_generation_prompt = false;
   if (!given.empty()) options.tools = tools;
@@ -142,26 +143,114 @@ TEST(HistoryForm, ShowsCallsAsTheTemplateWantsThem) {
             "[user]Q[assistant]f(a=[1.0, true, null]b=\"x\")[environment]R");
 }
 
+// A message of calls; `calls` are the members of their functions.
+std::string calls_of(const std::vector<std::string>& calls) {
+  std::string list;
+  for (const std::string& call : calls) {
+    list += (list.empty() ? "" : ", ") + ("{\"function\": {" + call + "}}");
+  }
+  return R"([{"role": "assistant", "content": "c", "tool_calls": [)" + list + "]}]";
+}
+
 TEST(HistoryForm, SpellsCallsThatTheTemplateLeavesOut) {
   EXPECT_EQ(prompt_of(kNone, kTalk, "[]", "lfm2"),
             "[user]Q[assistant]<|tool_call_start|>[f(a=[1.0, True, None], b=\"x\")]"
             "<|tool_call_end|>[tool]R");
   EXPECT_EQ(prompt_of(kNone, kTalk, "[]", "smollm"),
             "[user]Q[assistant]<tool_call>[{\"name\": \"f\", \"arguments\": "
-            "{\"a\":[1.0,true,null],\"b\":\"x\"}}]</tool_call>[tool]R");
-  // No form of calls is known, or arguments are none: as before.
-  EXPECT_EQ(prompt_of(kNone, kTalk), "[user]Q[assistant][tool]R");
-  const std::string broken = R"([{"role": "assistant", "content": "c", "tool_calls":
-      [{"function": {"name": "f", "arguments": "no JSON"}}]}])";
-  EXPECT_EQ(prompt_of(kNone, broken, "[]", "lfm2"), "[assistant]c");
-  EXPECT_EQ(prompt_of(kObjects, broken), "[assistant]c<call>f \"no JSON\"");
+            "{\"a\": [1.0, true, null], \"b\": \"x\"}}]</tool_call>[tool]R");
+  EXPECT_EQ(prompt_of(kNone, calls_of({R"("name": "f")", R"("name": "g")"}), "[]", "kimi"),
+            "[assistant]c<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0"
+            "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_call_begin|>functions.g:1"
+            "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>");
   // What is said beside a call, where the template has room for one of the two.
   const std::string both = R"([{"role": "assistant", "content": "c", "tool_calls":
       [{"function": {"name": "f", "arguments": {"a": 1}}}, {"function": {"name": "g"}}]}])";
   EXPECT_EQ(prompt_of(kNull, both, "[]", "deepseek-plain"),
-            "[assistant]c<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\":1}"
+            "[assistant]c<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}"
             "<｜tool▁call▁end｜><｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
             "<｜tool▁calls▁end｜>");
+}
+
+// What a model made up in the place of arguments stays, and takes no other call with it.
+TEST(HistoryForm, SpellsCallsWithBrokenArguments) {
+  const std::string good = R"("name": "g", "arguments": "{\"b\": 1}")";
+  const auto spelled = [&](const std::string& call, const char* format) {
+    return prompt_of(kNone, calls_of({call, good}), "[]", format);
+  };
+  EXPECT_EQ(spelled(R"("name": "f", "arguments": "{\"a\":")", "lfm2"),
+            "[assistant]c<|tool_call_start|>[f({\"a\":), g(b=1)]<|tool_call_end|>");
+  EXPECT_EQ(spelled(R"("name": "f", "arguments": "{\"a\":")", "smollm"),
+            "[assistant]c<tool_call>[{\"name\": \"f\", \"arguments\": {\"a\":}, "
+            "{\"name\": \"g\", \"arguments\": {\"b\": 1}}]</tool_call>");
+  EXPECT_EQ(spelled(R"("name": "f", "arguments": [1])", "lfm2"),
+            "[assistant]c<|tool_call_start|>[f([1]), g(b=1)]<|tool_call_end|>");
+  EXPECT_EQ(spelled(R"("name": "f", "arguments": null)", "lfm2"),
+            "[assistant]c<|tool_call_start|>[f(), g(b=1)]<|tool_call_end|>");
+  // A name that Python cannot spell.
+  EXPECT_EQ(spelled(R"("name": "f", "arguments": {"a b": true})", "lfm2"),
+            "[assistant]c<|tool_call_start|>[f({\"a b\":true}), g(b=1)]<|tool_call_end|>");
+  EXPECT_EQ(prompt_of(kObjects, calls_of({R"("name": "f", "arguments": "no JSON")"})),
+            "[assistant]c<call>f \"no JSON\"");
+}
+
+std::string refusal_of(const std::string& messages, const char* format) {
+  try {
+    prompt_of(kNone, messages, "[]", format);
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status(), 400);
+    return error.what();
+  }
+  return "";
+}
+
+// A call is never left out without a word.
+TEST(HistoryForm, RefusesCallsThatCannotBeSpelled) {
+  EXPECT_EQ(refusal_of(kTalk, "none"),
+            "messages[1].tool_calls: expected calls that the model's form (none) can spell, since "
+            "its chat template shows none, got a call of 'f'");
+  EXPECT_THAT(refusal_of(kTalk, "glm"), HasSubstr("(glm)"));
+  EXPECT_THAT(refusal_of(calls_of({R"("arguments": {})"}), "smollm"), HasSubstr("a call of ''"));
+  EXPECT_THAT(refusal_of(calls_of({R"("name": "a b")"}), "lfm2"), HasSubstr("a call of 'a b'"));
+}
+
+// A template that takes turns: what follows each other in one role is one message.
+TEST(HistoryForm, JoinsResultsWhereTurnsAlternate) {
+  const std::string gemma =
+      "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+      "{{ raise_exception('Conversation roles must alternate') }}{% endif %}"
+      "[{{ m.role }}]{{ m.content }}{% endfor %}";
+  EXPECT_EQ(form_of(gemma).result_role, "user");
+  EXPECT_TRUE(form_of(gemma).joins_results);
+  const std::string calls = R"({"role": "user", "content": "Q"}, {"role": "assistant",
+      "content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {}}},
+      {"id": "2", "function": {"name": "g", "arguments": {}}}]},
+      {"role": "tool", "content": "R", "tool_call_id": "1"})";
+  const std::string more = R"(, {"role": "tool", "content": "S", "tool_call_id": "2"})";
+  const std::string asked = R"(, {"role": "user", "content": "T"})";
+  const std::string begin = "[user]Q[assistant][f(), g()][user]f: R";
+  EXPECT_EQ(prompt_of(gemma, "[" + calls + "]", "[]", "gemma"), begin);
+  EXPECT_EQ(prompt_of(gemma, "[" + calls + more + "]", "[]", "gemma"), begin + "\n\ng: S");
+  EXPECT_EQ(prompt_of(gemma, "[" + calls + asked + "]", "[]", "gemma"), begin + "\n\nT");
+  EXPECT_EQ(prompt_of(gemma, "[" + calls + more + asked + "]", "[]", "gemma"),
+            begin + "\n\ng: S\n\nT");
+  // Of a role of its own: results are joined and named where there are several.
+  const std::string paired =
+      "{% for m in messages %}{% if (m.role == 'assistant') != (loop.index0 % 2 == 1) %}"
+      "{{ raise_exception('Conversation roles must alternate') }}{% endif %}"
+      "[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name }} "
+      "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+  EXPECT_EQ(form_of(paired).result_role, "tool");
+  EXPECT_TRUE(form_of(paired).joins_results);
+  const std::string shown = "[user]Q[assistant]<call>f {}<call>g {}[tool]";
+  EXPECT_EQ(prompt_of(paired, "[" + calls + "]"), shown + "R");
+  EXPECT_EQ(prompt_of(paired, "[" + calls + more + "]"), shown + "f: R\n\ng: S");
+  // Most templates take each by itself.
+  EXPECT_FALSE(form_of(kObjects).joins_results);
+  EXPECT_EQ(prompt_of(kObjects, "[" + calls + more + asked + "]"), shown + "R[tool]S[user]T");
+  for (const char* text : {kMembers, kTexts, kPrinted, kNull, kNone, kPhi, kEnvironment}) {
+    EXPECT_FALSE(form_of(text).joins_results) << text;
+  }
 }
 
 // A tokenizer with two special tokens, <A> and <B>, and nothing else that is asked for.
@@ -224,8 +313,8 @@ TEST(HistoryForm, OfPublishedTemplates) {
 
 // Special tokens that arguments spell are text, those that mark calls are not; ranges behind move.
 TEST(HistoryForm, GuardsWhatCallsSay) {
-  const std::vector<PlacedCalls> placed = {{"#0#", {"<A>f(<B>)<A>", {{0, 3}, {9, 12}}}},
-                                           {"#1#", {"<A>g()<A>", {{0, 3}, {6, 9}}}}};
+  const PlacedCalls placed = {
+      "#", {{"<A>f(<B>)<A>", {{0, 3}, {9, 12}}}, {"<A>g()<A>", {{0, 3}, {6, 9}}}}};
   ChatPrompt prompt{.text = "<B> #0# <B> #1#<B>", .literals = {{0, 3}, {8, 11}, {15, 18}}};
   put_calls(placed, nullptr, MessageGuard::none, prompt);
   EXPECT_EQ(prompt.text, "<B> <A>f(<B>)<A> <B> <A>g()<A><B>");
@@ -238,6 +327,29 @@ TEST(HistoryForm, GuardsWhatCallsSay) {
     begins.push_back(range.begin);
   }
   EXPECT_THAT(begins, ::testing::ElementsAre(0, 9, 17, 30));
+}
+
+// Signs that are no place stay, and so does what calls spell that looks like one.
+TEST(HistoryForm, PutsCallsIntoTheirPlacesAlone) {
+  const PlacedCalls placed = {"#", {{"f(#1#)"}, {"g()"}}};
+  ChatPrompt prompt{.text = "# #2# ##0#1##x#1#0#"};
+  put_calls(placed, nullptr, MessageGuard::none, prompt);
+  EXPECT_EQ(prompt.text, "# #2# #f(#1#)1##xg()0#");
+}
+
+// The sign of places is one that neither messages nor tools nor variables hold.
+TEST(HistoryForm, TakesASignThatNothingHolds) {
+  const std::string last = "\uFDEF";
+  const std::string before = "\uFDEE";
+  const auto sign = [](const Json& tools, const Json& variables) {
+    const Json messages = Json::parse(kTalk);
+    return fitted(messages, tools, variables, {.calls_in_content = true},
+                  reply_format_named("lfm2").value())
+        .placed.sign;
+  };
+  EXPECT_EQ(sign(Json::array(), Json::object()), last);
+  EXPECT_EQ(sign(Json::array({{{"name", last}}}), Json::object()), before);
+  EXPECT_EQ(sign(Json::array(), {{"v", last}}), before);
 }
 
 TEST(HistoryForm, PutsToolsWhereTheTemplateReadsThem) {
@@ -259,6 +371,16 @@ TEST(HistoryForm, NamesReasoningAsTheTemplateDoes) {
   const std::string named = R"([{"role": "user", "content": "Q"},
       {"role": "assistant", "content": "A", "reasoning": "T"}])";
   EXPECT_EQ(prompt_of(kObjects, named), "[user]Q[assistant]<think>T</think>A");
+  // A member that is null says nothing.
+  const std::string null = R"([{"role": "user", "content": "Q"}, {"role": "assistant",
+      "content": "A", "reasoning_content": null, "reasoning": "T", "thinking": null}])";
+  EXPECT_EQ(prompt_of(kObjects, null), "[user]Q[assistant]<think>T</think>A");
+  const std::string printed =
+      "{% for m in messages %}{% if m.reasoning_content is defined %}<{{ m.reasoning_content }}>"
+      "{% endif %}{{ m.content }}{% endfor %}";
+  EXPECT_EQ(prompt_of(printed, R"([{"role": "assistant", "content": "A",
+      "reasoning_content": null}])"),
+            "A");
   const std::string thinking =
       "{% for m in messages %}[{{ m.role }}]{% if m.thinking %}<think>{{ m.thinking }}</think>"
       "{% endif %}{{ m.content }}{% endfor %}";
