@@ -118,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_next_plain", "qwen3_5_plain",
                                          "qwen3_5_moe_plain", "granite_hybrid_plain",
                                          "granite_hybrid_moe", "qwen3_moe_plain", "gpt_oss_plain",
-                                         "deepseek_v2_plain", "deepseek_v3_plain"),
+                                         "deepseek_v2_plain", "deepseek_v3_plain", "kimi_k2_plain",
+                                         "glm4_moe_plain", "glm4_moe_lite_plain"),
                        ::testing::Values("f32", "bf16", "int8", "int4")),
     [](const auto& info) {
       return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param));

@@ -1,6 +1,6 @@
-// Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, Qwen3.5,
-// Qwen3-Next) have the bits of plain ones, in chains and trees, and drafts are those of the golden
-// program.
+// Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, GLM-4.5,
+// Qwen3.5, Qwen3-Next) have the bits of plain ones, in chains and trees, and drafts are those of
+// the golden program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

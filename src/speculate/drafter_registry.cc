@@ -221,12 +221,13 @@ DrafterKind mtp_kind() {
                .form = "mtp[:PATH]",
                .summary = "multi-token prediction modules",
                .needs = "heads",
-               .about = "The modules that DeepSeek-V3, Qwen3-Next and Qwen3.5 were published with, "
-                        "or those of outrider train mtp. They stand in the target's own directory "
-                        "or .gguf file, or else in PATH. A single module runs on from what it "
-                        "gave, as deep as is asked. Of several, module k drafts the k-th token "
-                        "from what the module before it gave, and no draft is deeper than there "
-                        "are modules.",
+               .about =
+                   "The modules that DeepSeek-V3, GLM-4.5, Qwen3-Next and Qwen3.5 were published "
+                   "with, or those of outrider train mtp. They stand in the target's own directory "
+                   "or .gguf file, or else in PATH. A single module runs on from what it "
+                   "gave, as deep as is asked. Of several, module k drafts the k-th token "
+                   "from what the module before it gave, and no draft is deeper than there "
+                   "are modules.",
                .keys = {confidence_key("mtp:PATH,confidence=0.3"), weights_key("mtp:weights=int8")},
                .source = "DeepSeek-AI, DeepSeek-V3 Technical Report (arXiv 2412.19437).",
                .pays = "Where the target was trained with such modules: nothing else is to be "

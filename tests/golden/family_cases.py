@@ -1,12 +1,14 @@
 """The tiny models of make_family_models.py: what their configurations say. Those of families that
 have a file of their own stand there."""
+import glm_models
 import hybrid_models
 import latent_models
 import mamba_models
 
 # `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
 # hub are written. `n` is the prompt's length. Windows are shorter than every prompt. `stacked`: the
-# experts of a layer are one tensor in the file. `mxfp4`: they are blocks of MXFP4 there.
+# experts of a layer are one tensor in the file. `mxfp4`: they are blocks of MXFP4 there. `renamed`:
+# the model_type that the file has in the end, where transformers knows the model by another.
 CASES = {
     # As Llama 2 and 3, in the old spelling.
     "llama_plain": dict(
@@ -412,4 +414,5 @@ CASES |= {
                              original_max_position_embeddings=64)),
 }
 
-CASES |= hybrid_models.CASES | mamba_models.CASES | latent_models.CASES
+CASES |= (hybrid_models.CASES | mamba_models.CASES | latent_models.CASES
+          | glm_models.CASES)

@@ -4,6 +4,7 @@ import sys
 
 import torch
 
+import glm_models
 import hybrid_models
 import latent_models
 import mamba_models
@@ -456,6 +457,8 @@ WRONG = {
 def wrong_cases(config):
     if latent_models.is_latent(config):
         return latent_models.mistakes(config)
+    if glm_models.is_glm(config):
+        return glm_models.mistakes(config)
     cases = dict(hybrid_models.mistakes(config) if hybrid_models.is_hybrid(config) else
                  mamba_models.mistakes(config) if mamba_models.is_mamba(config) else
                  WRONG[config.model_type])

@@ -1,5 +1,5 @@
-"""DeepSeek-V2 and V3 for make_family_models.py: their cases (family_cases.py), weights and GGUF files,
-and what a reader of them may get wrong."""
+"""DeepSeek-V2 and V3, Kimi K2 and GLM-4.7-Flash for make_family_models.py: their cases
+(family_cases.py), weights and GGUF files, and what a reader of them may get wrong."""
 import math
 
 import gguf
@@ -7,7 +7,7 @@ import torch
 
 from changes import change, next_row, set_config, set_rope, zero
 
-TYPES = ("deepseek_v2", "deepseek_v3")
+TYPES = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 
 CASES = {
     # As DeepSeek-V2-Lite but for the scaling of its context, in the spelling of its file.
@@ -73,11 +73,62 @@ CASES = {
         tie_word_embeddings=False, stacked=True,
         rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, mscale=1.0,
                              mscale_all_dim=0.4, original_max_position_embeddings=64)),
+    # DeepSeek-V3 by another name, in the spelling of its file; YaRN's bounds are one.
+    "kimi_k2_plain": dict(
+        model_type="deepseek_v3", renamed="kimi_k2", hidden_size=24, intermediate_size=32,
+        moe_intermediate_size=8, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3,
+        q_lora_rank=12, kv_lora_rank=16, qk_nope_head_dim=10, qk_rope_head_dim=12, v_head_dim=10,
+        n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, first_k_dense_replace=1,
+        routed_scaling_factor=2.827, n_group=1, topk_group=1, norm_topk_prob=True,
+        tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="yarn", rope_theta=5e4, factor=4.0, beta_fast=1.0,
+                             beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+                             original_max_position_embeddings=64), gguf=True,
+        old=dict(rope_theta=5e4, rope_scaling=dict(
+            type="yarn", factor=4.0, beta_fast=1.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+            original_max_position_embeddings=64), topk_method="noaux_tc", scoring_func="sigmoid",
+            moe_layer_freq=1, ep_size=1, seq_aux=True, aux_loss_alpha=0.001, pretraining_tp=1,
+            num_nextn_predict_layers=0)),
+    # As GLM-4.7-Flash, in the spelling of its file.
+    "glm4_moe_lite_plain": dict(
+        model_type="glm4_moe_lite", hidden_size=24, intermediate_size=32, moe_intermediate_size=8,
+        num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, rms_norm_eps=1e-5,
+        q_lora_rank=12, kv_lora_rank=16, qk_nope_head_dim=10, qk_rope_head_dim=6, v_head_dim=14,
+        n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1, n_group=1, topk_group=1,
+        routed_scaling_factor=1.8, norm_topk_prob=True, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=1e6), gguf=True,
+        old=dict(rope_theta=1e6, rope_scaling=None, partial_rotary_factor=1.0,
+                 topk_method="noaux_tc", first_k_dense_replace=1, mlp_layer_types=None,
+                 num_nextn_predict_layers=1)),
+    # Dense layers by a list, queries by one product, groups, weights that do not add up to 1; an
+    # epsilon that tells the norms of latents from the others.
+    "glm4_moe_lite_listed": dict(
+        model_type="glm4_moe_lite", hidden_size=24, intermediate_size=28, moe_intermediate_size=10,
+        num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2, rms_norm_eps=1e-2,
+        q_lora_rank=None, kv_lora_rank=14, qk_nope_head_dim=8, qk_rope_head_dim=10, v_head_dim=12,
+        n_routed_experts=6, num_experts_per_tok=3, n_shared_experts=2, n_group=3, topk_group=2,
+        mlp_layer_types=["dense", "dense", "sparse"], routed_scaling_factor=1.3,
+        norm_topk_prob=False, tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+    # Experts in all layers, as transformers 5 holds them; factors of YaRN that do not cancel.
+    "glm4_moe_lite_stacked": dict(
+        model_type="glm4_moe_lite", hidden_size=20, intermediate_size=24, moe_intermediate_size=8,
+        num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=5, q_lora_rank=10,
+        kv_lora_rank=12, qk_nope_head_dim=6, qk_rope_head_dim=8, v_head_dim=6, n_routed_experts=5,
+        num_experts_per_tok=2, n_shared_experts=1, n_group=1, topk_group=1,
+        mlp_layer_types=["sparse", "sparse"], routed_scaling_factor=1.0, norm_topk_prob=True,
+        tie_word_embeddings=False, stacked=True,
+        rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, mscale=1.0,
+                             mscale_all_dim=0.4, original_max_position_embeddings=64)),
 }
 
 
 def is_latent(config):
     return config.model_type in TYPES
+
+
+def by_sigmoid(config):
+    return config.model_type != "deepseek_v2"
 
 
 def attentions(model):
@@ -128,7 +179,9 @@ def write_keys(writer, config, joined):
         writer.add_key_length_mla(head_dim)
         writer.add_value_length_mla(config.v_head_dim)
     writer.add_vocab_size(config.vocab_size)
-    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    is_lite = config.model_type == "glm4_moe_lite"
+    writer.add_leading_dense_block_count(
+        config.mlp_layer_types.count("dense") if is_lite else config.first_k_dense_replace)
     if config.q_lora_rank is not None:
         writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
@@ -136,12 +189,12 @@ def write_keys(writer, config, joined):
     writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     writer.add_expert_shared_count(config.n_shared_experts)
     writer.add_expert_weights_scale(config.routed_scaling_factor)
-    is_v3 = config.model_type == "deepseek_v3"
-    if is_v3:
+    if by_sigmoid(config):
         writer.add_expert_weights_norm(config.norm_topk_prob)
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
-        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        if not is_lite:  # whose file does not name the function
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     rope = config.rope_parameters
     if rope.get("mscale_all_dim"):
         writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
@@ -195,6 +248,13 @@ def set_scaling(function):
     return wrong
 
 
+def norms_by_the_models_epsilon(model):
+    for attention in attentions(model):
+        for name in ("q_a_layernorm", "kv_a_layernorm"):
+            if hasattr(attention, name):
+                getattr(attention, name).variance_epsilon = model.config.rms_norm_eps
+
+
 def weights_of_biased(logits, weights, ids, mixture):
     biased = logits.float().sigmoid() + mixture.gate.e_score_correction_bias
     chosen = biased.gather(-1, ids)
@@ -237,19 +297,9 @@ def worth_by_best(model):
         mixture.route_tokens_to_experts = route
 
 
-def mistakes(config):
-    is_v3 = config.model_type == "deepseek_v3"
-    rope = config.rope_parameters
-    head_dim = config.qk_nope_head_dim + config.qk_rope_head_dim
+def mistakes_of_routing(config):
+    """Of experts in groups, by sigmoids or a softmax."""
     cases = {
-        "another rope base": (set_rope(rope_theta=2e3), None),
-        "pairs not side by side": (pairs_not_side_by_side, None),
-        "no norm of latents": (None, without("kv_a_layernorm")),
-        "scaled by the latent's width": (None, set_scaling(
-            lambda a: (config.kv_lora_rank + config.qk_rope_head_dim) ** -0.5)),
-        "heads of latents in another order": (
-            change("kv_b_proj.weight", lambda c, v: v.roll(v.shape[0] // c.num_attention_heads,
-                                                           0)), None),
         "no shared experts": (change("shared_experts.down_proj.weight", zero), None),
         "experts in another order": (
             change("experts.down_proj", next_row), None),
@@ -261,21 +311,12 @@ def mistakes(config):
     }
     if config.routed_scaling_factor != 1:
         cases["no scale of weights"] = (set_config(routed_scaling_factor=1.0), None)
-    if config.q_lora_rank is not None:
-        cases["no norm of queries"] = (None, without("q_a_layernorm"))
-    if mscale(rope) != 1:
-        cases["no mscale"] = (None, set_scaling(lambda a: head_dim ** -0.5))
-        cases["mscale once"] = (None, set_scaling(lambda a: head_dim ** -0.5 * mscale(rope)))
-    if rope["rope_type"] == "yarn":
-        cases["no yarn"] = (set_rope(rope_type="default"), None)
-    if rope.get("mscale_all_dim", 0) != rope.get("mscale", 0):
-        cases["no factor of what turns"] = (set_rope(attention_factor=1.0), None)
     n_groups = config.n_group or 1
-    has_groups = n_groups > 1 and (is_v3 or config.topk_method != "greedy")
+    has_groups = n_groups > 1 and (by_sigmoid(config) or config.topk_method != "greedy")
     if has_groups and config.topk_group < n_groups:
         cases["no groups"] = (set_config(topk_group=n_groups), None)
         cases["groups by another worth"] = (None, worth_by_best)
-    if is_v3:
+    if by_sigmoid(config):
         cases["no bias of choices"] = (
             change("e_score_correction_bias", zero), None)
         cases["the bias in weights, too"] = (None, change_weights(weights_of_biased))
@@ -283,4 +324,34 @@ def mistakes(config):
             lambda logits, w, ids, m: logits.float().softmax(-1).gather(-1, ids)
             * m.routed_scaling_factor))
         cases["the other sum"] = (set_config(norm_topk_prob=not config.norm_topk_prob), None)
+    return cases
+
+
+def mistakes(config):
+    rope = config.rope_parameters
+    head_dim = config.qk_nope_head_dim + config.qk_rope_head_dim
+    cases = {
+        "another rope base": (set_rope(rope_theta=2e3), None),
+        "pairs not side by side": (pairs_not_side_by_side, None),
+        "no norm of latents": (None, without("kv_a_layernorm")),
+        "scaled by the latent's width": (None, set_scaling(
+            lambda a: (config.kv_lora_rank + config.qk_rope_head_dim) ** -0.5)),
+        "heads of latents in another order": (
+            change("kv_b_proj.weight", lambda c, v: v.roll(v.shape[0] // c.num_attention_heads,
+                                                           0)), None),
+        **mistakes_of_routing(config),
+    }
+    if config.q_lora_rank is not None:
+        cases["no norm of queries"] = (None, without("q_a_layernorm"))
+    if config.rms_norm_eps > 1e-3:
+        cases["norms of latents by the model's epsilon"] = (None, norms_by_the_models_epsilon)
+    if mscale(rope) != 1:
+        cases["no mscale"] = (None, set_scaling(lambda a: head_dim ** -0.5))
+        cases["mscale once"] = (None, set_scaling(lambda a: head_dim ** -0.5 * mscale(rope)))
+    if rope["rope_type"] == "yarn":
+        cases["no yarn"] = (set_rope(rope_type="default"), None)
+    if rope.get("beta_fast", 32) != 32:
+        cases["the usual bounds of yarn"] = (set_rope(beta_fast=32.0), None)
+    if rope.get("mscale_all_dim", 0) != rope.get("mscale", 0):
+        cases["no factor of what turns"] = (set_rope(attention_factor=1.0), None)
     return cases

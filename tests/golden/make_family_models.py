@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
 gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
-granite_hybrid,deepseek_v2,deepseek_v3}_*: tiny
-random models of these families, with logits and greedy continuations from Hugging Face
-transformers.
+granite_hybrid,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random models of these
+families, with logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
 cases (those named, or all). Each folder is what save_pretrained writes, and beside it
@@ -37,6 +36,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
+import glm_models
 import hybrid_models
 import latent_models
 import mamba_models
@@ -170,7 +170,7 @@ def make_case(options):
     n = options.get("n", 64)
     mxfp4 = options.get("mxfp4", False)
     options = {key: value for key, value in options.items()
-               if key not in ("old", "gguf", "n", "stacked", "mxfp4", "joined")}
+               if key not in ("old", "gguf", "n", "stacked", "mxfp4", "joined", "renamed")}
     shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256),
              "lfm2": dict(max_position_embeddings=256, norm_eps=1e-6)}.get(
         options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
@@ -242,6 +242,13 @@ def write_old_spelling(directory, keys):
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+def rename_type(directory, name):
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    config["model_type"] = name
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
 def pieces():
     """Printable characters, blank and line end in the byte-level alphabet; three that end a text or
     fill it; a merge, since a reader may want one."""
@@ -298,7 +305,9 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         "qwen3_5_text": ("qwen35", gguf.MODEL_ARCH.QWEN35),
         "qwen3_5_moe_text": ("qwen35moe", gguf.MODEL_ARCH.QWEN35MOE),
         "deepseek_v2": ("deepseek2", gguf.MODEL_ARCH.DEEPSEEK2),
-        "deepseek_v3": ("deepseek2", gguf.MODEL_ARCH.DEEPSEEK2)}[config.model_type]
+        "deepseek_v3": ("deepseek2", gguf.MODEL_ARCH.DEEPSEEK2),
+        "glm4_moe_lite": ("deepseek2", gguf.MODEL_ARCH.DEEPSEEK2),
+        "glm4_moe": ("glm4moe", gguf.MODEL_ARCH.GLM4_MOE)}[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
@@ -352,6 +361,10 @@ def write_gguf(model, path, mxfp4=False, joined=False):
             writer.add_rope_scaling_yarn_truncate(rope["truncate"])
             writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
             writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+        elif rope.get("beta_fast", 32) != 32 and architecture == "deepseek2":
+            # New converters write what is usual, too.
+            writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+            writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
     elif rope["rope_type"] == "longrope":
         original = rope["original_max_position_embeddings"]
         ratio = config.max_position_embeddings / original
@@ -376,6 +389,8 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         hybrid_models.write_keys(writer, config)
     if latent_models.is_latent(config):
         latent_models.write_keys(writer, config, joined)
+    if glm_models.is_glm(config):
+        glm_models.write_keys(writer, config)
     if architecture == "granite":
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -427,6 +442,9 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     if latent_models.is_latent(config):
         state = dict(part for name, value in state.items()
                      for part in latent_models.tensors_of(config, name, value, joined))
+    if glm_models.is_glm(config):
+        state = dict(part for name, value in state.items()
+                     for part in glm_models.tensors_of(name, value))
     for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -485,6 +503,8 @@ def main():
         limit_experts(loaded)
         latent_models.finish(loaded)
         assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
+        if "renamed" in options:  # which transformers does not know
+            rename_type(directory, options["renamed"])
         if options.get("mxfp4"):  # what is behind them is checked there
             write_experts_as_blocks(directory)
         save_file({"logits": logits.contiguous()}, directory / "golden.safetensors")

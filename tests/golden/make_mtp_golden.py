@@ -50,6 +50,8 @@ CASES = {
     # The directory's file repeats the embedding and the output matrix, as DeepSeek's do.
     "deepseek_v3": dict(base="deepseek_v3_plain", names=BEHIND, copies=True,
                         config=dict(num_nextn_predict_layers=1)),
+    "glm4_moe": dict(base="glm4_moe_plain", names=BEHIND, copies=True,
+                     config=dict(num_nextn_predict_layers=1)),
     "qwen3_5": dict(base="qwen3_5_plain", names=APART,
                     config=dict(mtp_num_hidden_layers=1, mtp_use_dedicated_embeddings=False)),
     "qwen3_next": dict(base="qwen3_next_plain", names=APART, config={}),

@@ -13,7 +13,8 @@
 namespace outrider::testing {
 
 inline const std::vector<std::string>& golden_modules() {
-  static const std::vector<std::string> names = {"deepseek_v3", "qwen3_5", "qwen3_next"};
+  static const std::vector<std::string> names = {"deepseek_v3", "glm4_moe", "qwen3_5",
+                                                 "qwen3_next"};
   return names;
 }
 

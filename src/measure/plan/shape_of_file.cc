@@ -39,6 +39,10 @@ ModelShape shape_of(const ModelConfig& config) {
   shape.hidden_dim = config.hidden_dim;
   shape.vocabulary_size = config.vocabulary_size;
   shape.tied_head = config.tied_head;
+  if (config.architecture == "glm4_moe") {
+    throw Error(kOperation, config.architecture, "experts that rows choose alone",
+                "one that every row uses beside them");
+  }
   if (config.n_experts > 0) {
     if (config.n_expert_layers != config.n_layers) {
       throw Error(kOperation, config.architecture, "experts in all layers or in none",

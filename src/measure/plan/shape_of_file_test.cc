@@ -56,6 +56,16 @@ TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
                     ThrowsMessage<Error>(HasSubstr("keys and values of their own")));
         continue;
       }
+      if (name.starts_with("kimi_k2_") || name.starts_with("glm4_moe_lite_")) {
+        EXPECT_THAT([&] { shape_of_file(path); },
+                    ThrowsMessage<Error>(HasSubstr("keys and values of their own")));
+        continue;
+      }
+      if (name.starts_with("glm4_moe_")) {
+        EXPECT_THAT([&] { shape_of_file(path); },
+                    ThrowsMessage<Error>(HasSubstr("experts that rows choose alone")));
+        continue;
+      }
       const ModelShape shape = shape_of_file(path);
       const Footprint loaded = testing::load_f32(path)->footprint();
       double n_loaded = 0;

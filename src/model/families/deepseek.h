@@ -1,5 +1,6 @@
-// DeepSeek-V2 and V3 (DeepSeek-AI 2024, arXiv 2405.04434 and 2412.19437): latent attention, dense
-// layers first, then layers of many small experts beside one that every row uses.
+// DeepSeek-V2 and V3 (DeepSeek-AI 2024, arXiv 2405.04434 and 2412.19437) and models of their form:
+// latent attention, dense layers first, then layers of many small experts beside one that every row
+// uses.
 #ifndef OUTRIDER_MODEL_FAMILIES_DEEPSEEK_H_
 #define OUTRIDER_MODEL_FAMILIES_DEEPSEEK_H_
 
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "model/families/family.h"
+#include "model/families/routed.h"
 #include "model/load/config_source.h"
 
 namespace outrider {
@@ -18,12 +20,7 @@ struct DeepSeekConfig {
   int plain_dim = 0;      // of a query head, what RoPE does not turn
   int value_dim = 0;      // of a head
   float score_scale = 0;  // of attention
-  int n_dense = 0;        // layers without experts, the first ones
-  ExpertWeights weights = ExpertWeights::softmax;
-  ExpertGroups groups = {};
-  float expert_scale = 1;        // of the weights of a row's experts
-  bool has_choice_bias = false;  // of directories; GGUF has a tensor or none
-  int shared_dim = 0;            // width of all shared experts together; 0: none
+  RoutedConfig routed;
 };
 
 class DeepSeek : public Family {
@@ -33,21 +30,23 @@ class DeepSeek : public Family {
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  protected:
-  explicit DeepSeek(DeepSeekConfig config) : Family(config.decoder), own_(std::move(config)) {}
+  DeepSeek(const ConfigSource& source, const RoutedForm& form);
 
  private:
+  explicit DeepSeek(DeepSeekConfig config) : Family(config.decoder), own_(std::move(config)) {}
   LatentAttention load_attention(LayerLoader& from) const;
-  Experts load_own_experts(LayerLoader& from) const;
 
   DeepSeekConfig own_;
 };
 
-// V2 and V2-Lite; all GGUF files, those of V3, too, which call themselves deepseek2.
+// V2 and V2-Lite; all GGUF files, those of models of V3's form, too, which call themselves
+// deepseek2.
 class DeepSeekV2 final : public DeepSeek {
  public:
   explicit DeepSeekV2(const ConfigSource& source);
 };
 
+// V3, R1, Moonlight; Kimi K2 (Moonshot AI 2025, arXiv 2507.20534).
 class DeepSeekV3 final : public DeepSeek {
  public:
   explicit DeepSeekV3(const ConfigSource& source);

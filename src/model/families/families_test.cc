@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
                           "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
                           "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
                           "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
-                          "deepseek_v3_plain", "deepseek_v3_stacked"),
+                          "deepseek_v3_plain", "deepseek_v3_stacked", "glm4_moe_plain",
+                          "glm4_moe_air", "glm4_moe_lite_listed"),
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -212,7 +213,7 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "granite_tied",      "gpt_neox_parallel", "phi3_crossing",        "ministral3_scaled",
     "mixtral_plain",     "qwen3_moe_plain",   "olmoe_plain",          "lfm2_tied",
     "gpt_oss_plain",     "qwen3_next_plain",  "granite_hybrid_plain", "deepseek_v2_plain",
-    "deepseek_v3_plain"};
+    "deepseek_v3_plain", "kimi_k2_plain",     "glm4_moe_plain",       "glm4_moe_lite_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
@@ -307,6 +308,9 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"deepseek_v2_plain"},
         Change{"deepseek_v3_plain"},
         Change{"deepseek_v3_plain", "expert_group_count", "expert_groud_count"},
+        Change{"kimi_k2_plain", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_fasd"},
+        Change{"glm4_moe_plain"},
+        Change{"glm4_moe_lite_plain"},
         Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
         Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);
@@ -339,6 +343,28 @@ TEST(Families, UnknownOnesAreNamedBesideTheKnownOnes) {
       EXPECT_NE(message.find(named), std::string::npos) << message;
     }
   }
+}
+
+// One class may stand under several model types; the type decides, and the class alone where there
+// is none.
+TEST(Families, AreKnownByTypeAndClassTogether) {
+  const auto refusal = [](const char* golden, const nlohmann::json& changes) {
+    return testing::read_changed(golden, changes).refusal;
+  };
+  EXPECT_EQ(refusal("kimi_k2_plain", nlohmann::json::object()), "");
+  EXPECT_EQ(refusal("kimi_k2_plain", {{"model_type", testing::kNoKey}}), "");
+  EXPECT_EQ(refusal("kimi_k2_plain", {{"model_type", "deepseek_v3"}}), "");
+  EXPECT_EQ(refusal("kimi_k2_plain", {{"architectures", testing::kNoKey}}), "");
+  EXPECT_EQ(
+      refusal("kimi_k2_plain", {{"architectures", {"KimiForCausalLM", "DeepseekV3ForCausalLM"}}}),
+      "");
+  for (const char* wrong : {"Glm4MoeForCausalLM", "DeepseekV2ForCausalLM", "KimiForCausalLM"}) {
+    const std::string error = refusal("kimi_k2_plain", {{"architectures", {wrong}}});
+    EXPECT_NE(error.find("architectures to be DeepseekV3ForCausalLM"), std::string::npos) << error;
+  }
+  const std::string error =
+      refusal("glm4_moe_plain", {{"architectures", {"DeepseekV3ForCausalLM"}}});
+  EXPECT_NE(error.find("architectures to be Glm4MoeForCausalLM"), std::string::npos) << error;
 }
 
 }  // namespace

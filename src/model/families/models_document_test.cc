@@ -31,32 +31,35 @@ using testing::golden_directory;
 using testing::golden_names;
 using testing::json_of;
 
-// What people call the models of a family, by its class.
+// What people call the models of a family, by its model_type.
 const std::map<std::string_view, const char*> kModels = {
-    {"LlamaForCausalLM", "Llama 2, 3, 3.1; SmolLM2 and other models of that form"},
-    {"Qwen2ForCausalLM", "Qwen2, Qwen2.5"},
-    {"Qwen3ForCausalLM", "Qwen3, dense"},
-    {"Qwen3MoeForCausalLM", "Qwen3, mixtures of experts (30B-A3B and others)"},
-    {"Qwen3NextForCausalLM", "Qwen3-Next"},
-    {"Qwen3_5ForCausalLM", "Qwen3.5, Qwen3.6, dense (text)"},
-    {"Qwen3_5MoeForCausalLM", "Qwen3.5, Qwen3.6, mixtures of experts (text)"},
-    {"Gemma2ForCausalLM", "Gemma 2"},
-    {"Gemma3ForCausalLM", "Gemma 3, text"},
-    {"MistralForCausalLM", "Mistral 7B, NeMo, Small; Small 3's text"},
-    {"MixtralForCausalLM", "Mixtral"},
-    {"Ministral3ForCausalLM", "Ministral 3, text"},
-    {"SmolLM3ForCausalLM", "SmolLM3"},
-    {"Olmo2ForCausalLM", "OLMo 2"},
-    {"OlmoeForCausalLM", "OLMoE"},
-    {"Phi3ForCausalLM", "Phi-3, Phi-3.5, Phi-4, Phi-4-mini (text)"},
-    {"GraniteForCausalLM", "Granite 3, dense"},
-    {"GraniteMoeHybridForCausalLM", "Granite 4: H (Mamba-2 and attention), and dense"},
-    {"GptOssForCausalLM", "gpt-oss (20b, 120b)"},
-    {"Lfm2ForCausalLM", "LFM2, LFM2.5, dense (text)"},
-    {"DeepseekV2ForCausalLM", "DeepSeek-V2, V2.5, V2-Lite"},
-    {"DeepseekV3ForCausalLM", "DeepSeek-V3, V3.1, R1; Moonlight"},
-    {"GPT2LMHeadModel", "GPT-2"},
-    {"GPTNeoXForCausalLM", "GPT-NeoX, Pythia"},
+    {"llama", "Llama 2, 3, 3.1; SmolLM2 and other models of that form"},
+    {"qwen2", "Qwen2, Qwen2.5"},
+    {"qwen3", "Qwen3, dense"},
+    {"qwen3_moe", "Qwen3, mixtures of experts (30B-A3B and others)"},
+    {"qwen3_next", "Qwen3-Next"},
+    {"qwen3_5_text", "Qwen3.5, Qwen3.6, dense (text)"},
+    {"qwen3_5_moe_text", "Qwen3.5, Qwen3.6, mixtures of experts (text)"},
+    {"gemma2", "Gemma 2"},
+    {"gemma3_text", "Gemma 3, text"},
+    {"mistral", "Mistral 7B, NeMo, Small; Small 3's text"},
+    {"mixtral", "Mixtral"},
+    {"ministral3", "Ministral 3, text"},
+    {"smollm3", "SmolLM3"},
+    {"olmo2", "OLMo 2"},
+    {"olmoe", "OLMoE"},
+    {"phi3", "Phi-3, Phi-3.5, Phi-4, Phi-4-mini (text)"},
+    {"granite", "Granite 3, dense"},
+    {"granitemoehybrid", "Granite 4: H (Mamba-2 and attention), and dense"},
+    {"gpt_oss", "gpt-oss (20b, 120b)"},
+    {"lfm2", "LFM2, LFM2.5, dense (text)"},
+    {"deepseek_v2", "DeepSeek-V2, V2.5, V2-Lite"},
+    {"deepseek_v3", "DeepSeek-V3, V3.1, R1; Moonlight"},
+    {"kimi_k2", "Kimi K2"},
+    {"glm4_moe", "GLM-4.5, 4.6, 4.7, Air"},
+    {"glm4_moe_lite", "GLM-4.7-Flash"},
+    {"gpt2", "GPT-2"},
+    {"gpt_neox", "GPT-NeoX, Pythia"},
 };
 
 // Between "<!-- name -->" and "<!-- end of name -->".
@@ -98,8 +101,8 @@ TEST(ModelsDocument, HasTheFamilies) {
     const std::vector<std::string> goldens = of_family(golden_names());
     const std::vector<std::string> as_gguf = of_family(golden_names("model.gguf"));
     EXPECT_FALSE(goldens.empty()) << family.model_type << " has no golden model";
-    ASSERT_TRUE(kModels.contains(family.class_name)) << family.class_name << " has no title here";
-    table += fmt::format("| {} | `{}` | {} | {} | {} |\n", kModels.at(family.class_name),
+    ASSERT_TRUE(kModels.contains(family.model_type)) << family.model_type << " has no title here";
+    table += fmt::format("| {} | `{}` | {} | {} | {} |\n", kModels.at(family.model_type),
                          family.model_type,
                          family.gguf == nullptr ? "" : fmt::format("`{}`", family.gguf),
                          quoted(goldens), quoted(as_gguf));

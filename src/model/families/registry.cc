@@ -1,17 +1,20 @@
 #include "model/families/registry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "model/config_section.h"
 #include "model/families/deepseek.h"
 #include "model/families/gemma2.h"
 #include "model/families/gemma3.h"
+#include "model/families/glm4_moe.h"
 #include "model/families/gpt2.h"
 #include "model/families/gpt_neox.h"
 #include "model/families/gpt_oss.h"
@@ -72,18 +75,23 @@ constexpr FamilyEntry kFamilies[] = {
     {"GptOssForCausalLM", "gpt_oss", "gpt-oss", read<GptOss>},
     {"DeepseekV2ForCausalLM", "deepseek_v2", "deepseek2", read<DeepSeekV2>},
     {"DeepseekV3ForCausalLM", "deepseek_v3", nullptr, read<DeepSeekV3>},
+    {"DeepseekV3ForCausalLM", "kimi_k2", nullptr, read<DeepSeekV3>},
+    {"Glm4MoeForCausalLM", "glm4_moe", "glm4moe", read<Glm4Moe>},
+    {"Glm4MoeLiteForCausalLM", "glm4_moe_lite", nullptr, read<Glm4MoeLite>},
     {"Lfm2ForCausalLM", "lfm2", "lfm2", read<Lfm2>},
     {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},
     {"GPTNeoXForCausalLM", "gpt_neox", "gptneox", read<GptNeoX>},
 };
 
+// Each once, in the order of the table.
 std::string names(const char* FamilyEntry::*name) {
-  std::string all;
+  std::vector<std::string_view> all;
   for (const FamilyEntry& family : kFamilies) {
     if (family.*name == nullptr) continue;
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", family.*name);
+    if (std::find(all.begin(), all.end(), family.*name) == all.end())
+      all.emplace_back(family.*name);
   }
-  return all;
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 const FamilyEntry* find(const char* FamilyEntry::*name, std::string_view wanted) {
@@ -93,7 +101,8 @@ const FamilyEntry* find(const char* FamilyEntry::*name, std::string_view wanted)
   return found == std::end(kFamilies) ? nullptr : found;
 }
 
-// By model_type, and by the classes that the file names, which must be the same family's.
+// By model_type, and by the first known of the classes that the file names, which must be the
+// family's; two model types may have one class. Without a model_type, the class alone decides.
 const FamilyEntry& entry_of(const ConfigSection& config) {
   const std::string type = config.text_or("model_type", "");
   const FamilyEntry* family = find(&FamilyEntry::model_type, type);
@@ -109,14 +118,17 @@ const FamilyEntry& entry_of(const ConfigSection& config) {
         }
       }
     }
-    if (by_class == nullptr || (family != nullptr && by_class != family)) {
+    const bool fits =
+        by_class != nullptr &&
+        (family == nullptr || std::string_view(by_class->class_name) == family->class_name);
+    if (!fits) {
       config.fail("architectures",
                   family != nullptr
                       ? std::string(family->class_name)
                       : fmt::format("one this build knows ({})", names(&FamilyEntry::class_name)),
                   ConfigSection::shown(*classes));
     }
-    family = by_class;
+    if (family == nullptr) family = by_class;
   }
   if (family == nullptr) config.fail("model_type", "there", "no such key");
   return *family;

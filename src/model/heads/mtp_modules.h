@@ -17,8 +17,8 @@ namespace outrider {
 // (a directory, or a GGUF file), in another form of them, or in a directory that holds them alone.
 //
 // Those of published checkpoints have a layer of the target's own family and the names that this
-// gives them (Family::module_names): DeepSeek-V3's "model.layers.{n + k}.*", Qwen3-Next's and
-// Qwen3.5's "mtp.*", GGUF's "blk.{n + k}.*" with parts below "nextn.". In other families a
+// gives them (Family::module_names): DeepSeek-V3's and GLM's "model.layers.{n + k}.*", Qwen3-Next's
+// and Qwen3.5's "mtp.*", GGUF's "blk.{n + k}.*" with parts below "nextn.". In other families a
 // directory has what `outrider train mtp` and `train lm --mtp` write: DeepSeek-V3's names and a
 // Llama's layers, "num_nextn_predict_layers" of them. What published files repeat of the target's
 // embedding and output matrix is not read.

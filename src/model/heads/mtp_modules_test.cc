@@ -247,6 +247,7 @@ TEST(MtpModules, AreMissedByName) {
   for (const auto& [base, missing] :
        {std::pair{"deepseek_v3_plain", "modules (model.layers.2.eh_proj.weight), got none"},
         std::pair{"qwen3_5_plain", "modules (mtp.fc.weight), got none"},
+        std::pair{"glm4_moe_plain", "modules (model.layers.2.eh_proj.weight), got none"},
         std::pair{"deepseek_v3_plain/model.gguf", "modules (blk.2.nextn.eh_proj.weight), got none"},
         std::pair{"qwen3_next_plain/model.gguf", "modules (blk.4.nextn.eh_proj.weight), got none"},
         std::pair{"llama_plain/model.gguf", "modules, which files of llama do not have, got none"},

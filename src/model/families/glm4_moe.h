@@ -1,0 +1,45 @@
+// GLM-4.5, 4.6 and 4.7 (Zeng et al. 2025, arXiv 2508.06471): attention of which a part of each head
+// turns, with biases and, in the large models, norms of heads; experts as DeepSeek-V3 has them. And
+// GLM-4.7-Flash, which has DeepSeek's attention, too.
+#ifndef OUTRIDER_MODEL_FAMILIES_GLM4_MOE_H_
+#define OUTRIDER_MODEL_FAMILIES_GLM4_MOE_H_
+
+#include <optional>
+#include <utility>
+
+#include "model/families/deepseek.h"
+#include "model/families/family.h"
+#include "model/families/routed.h"
+#include "model/load/config_source.h"
+
+namespace outrider {
+
+// What these models say beside what all decoders do.
+struct Glm4MoeConfig {
+  ModelConfig decoder;
+  bool has_head_norms = false;  // of directories; GGUF has the tensors or none
+  RoutedConfig routed;
+};
+
+class Glm4Moe final : public Family {
+ public:
+  explicit Glm4Moe(const ConfigSource& source);
+  DecoderLayer load_layer(LayerLoader& from, int layer) const override;
+  std::optional<ModuleNames> module_names() const override { return ModuleNames{}; }
+  void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
+
+ private:
+  explicit Glm4Moe(Glm4MoeConfig config) : Family(config.decoder), own_(std::move(config)) {}
+
+  Glm4MoeConfig own_;
+};
+
+// Directories; GGUF files call themselves deepseek2.
+class Glm4MoeLite final : public DeepSeek {
+ public:
+  explicit Glm4MoeLite(const ConfigSource& source);
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_FAMILIES_GLM4_MOE_H_
