@@ -69,6 +69,9 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
     bounded("rope attention_factor", rope.attention_factor, 1e-3, 1e3);
     if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
   }
+  if (rope.scaling == RopeConfig::Scaling::proportional) {
+    bounded("rope pairs that turn", rope.n_turning, 1, config.rotated_dim() / 2);
+  }
   if (rope.query_beta != 0) {
     bounded("rope scale of queries", rope.query_beta, 0, 1e3);
     bounded("rope original context", rope.original_context, 1, 1 << 24);

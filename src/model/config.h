@@ -16,10 +16,10 @@ namespace outrider {
 
 // Rotary position embedding: angle = position * frequency, frequencies fixed at load.
 struct RopeConfig {
-  enum class Scaling { none, linear, llama3, yarn, longrope };
+  enum class Scaling { none, linear, llama3, yarn, longrope, proportional };
   double theta = 10000;
   Scaling scaling = Scaling::none;
-  double factor = 1;                // linear, llama3, yarn
+  double factor = 1;                // linear, llama3, yarn, proportional
   double low_frequency_factor = 1;  // llama3
   double high_frequency_factor = 4;
   double original_context = 8192;  // llama3, yarn, longrope
@@ -36,6 +36,9 @@ struct RopeConfig {
   std::vector<float> divisors;
   std::vector<float> long_divisors;  // longrope: those of longer texts
   float magnitude = 1;               // cosines and sines are multiplied by it
+  // proportional (Gemma 4): pairs that turn, the first of them, by the frequencies that they have
+  // among all pairs; the others stand still.
+  int n_turning = 0;
   // Turned queries are multiplied by 1 + query_beta log(1 + floor(position / original_context)),
   // which has to be a whole number then. 0: they are not.
   double query_beta = 0;
@@ -57,6 +60,12 @@ struct ModelConfig {
   // Of latent attention, whose heads share one key: a latent of so many elements, their value, too,
   // and rotary_dim more. 0: heads have keys and values of their own.
   int latent_dim = 0;
+  // Gemma 4's layers without a window have heads of their own: so many of keys and values, so wide.
+  // 0: all layers have the same.
+  int whole_n_kv_heads = 0;
+  int whole_head_dim = 0;
+  int n_borrowing_layers = 0;  // the last ones, which read the keys and values of earlier ones
+  int layer_input_dim = 0;     // width of each layer's part of a second embedding; 0: there is none
   // Of mixtures of experts; 0: no layer has any.
   int n_experts = 0;        // of a layer that has them
   int n_experts_used = 0;   // by each row

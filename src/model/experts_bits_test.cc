@@ -128,6 +128,9 @@ const std::vector<Case> kCases = {
     {"deepseek_v3_f32", WeightKind::f32, {}, "deepseek_v3_plain", 97, 8, 3},
     {"deepseek_v3_bf16", WeightKind::bf16, {}, "deepseek_v3_plain", 97, 8, 3},
     {"deepseek_v3_int4", WeightKind::int4, {}, "deepseek_v3_stacked", 97, 9, 4},
+    // Beside an MLP, read by another norm than the router's, each with a scale of its own.
+    {"gemma4_f32", WeightKind::f32, {}, "gemma4_moe", 97, 6, 2},
+    {"gemma4_int8", WeightKind::int8, {}, "gemma4_moe", 97, 6, 2},
     // Mapped: two matrices of a size at a time; six of twenty-one; four of twenty-four.
     {"f32_mapped", WeightKind::f32, {}, nullptr, kVocabulary, 7, 3, 71'000},
     {"q4_0_mapped", {}, ElementType::q4_0, nullptr, kVocabulary, 7, 3, 300'000},

@@ -4,6 +4,7 @@ import sys
 
 import torch
 
+import gemma4_models
 import hybrid_models
 import latent_models
 import mamba_models
@@ -35,7 +36,8 @@ def interleave(config, state):
 
 
 def is_gemma(config):
-    return config.model_type.startswith("gemma")
+    """Gemma 2 and 3, whose norms are offsets from 1."""
+    return config.model_type in ("gemma2", "gemma3_text")
 
 
 def head_dim_of(config):
@@ -454,6 +456,8 @@ WRONG = {
 
 
 def wrong_cases(config):
+    if gemma4_models.is_gemma4(config):
+        return gemma4_models.mistakes(config)
     if latent_models.is_latent(config):
         return latent_models.mistakes(config)
     cases = dict(hybrid_models.mistakes(config) if hybrid_models.is_hybrid(config) else

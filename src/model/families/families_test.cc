@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
                           "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
                           "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
                           "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
-                          "deepseek_v3_plain", "deepseek_v3_stacked"),
+                          "deepseek_v3_plain", "deepseek_v3_stacked", "gemma4_shared", "gemma4_keys",
+                          "gemma4_moe"),
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -215,7 +216,8 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "deepseek_v3_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
+// Without RoPE, or with one of a kind of its own.
+INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField, ::testing::Values("gpt2_plain", "gemma4_shared"),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
@@ -289,6 +291,8 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"qwen3_tied"},
         Change{"gemma2_capped", "attention.sliding_window", "attention.sliding_windox"},
         Change{"gemma3_scaled"},
+        Change{"gemma4_shared"},
+        Change{"gemma4_moe", "attention.sliding_window", "attention.sliding_windox"},
         Change{"smollm3_fourth"},
         Change{"olmo2_plain"},
         Change{"granite_tied"},

@@ -42,6 +42,7 @@ const std::map<std::string_view, const char*> kModels = {
     {"Qwen3_5MoeForCausalLM", "Qwen3.5, Qwen3.6, mixtures of experts (text)"},
     {"Gemma2ForCausalLM", "Gemma 2"},
     {"Gemma3ForCausalLM", "Gemma 3, text"},
+    {"Gemma4ForCausalLM", "Gemma 4 (E2B, E4B, 31B, 26B-A4B; text)"},
     {"MistralForCausalLM", "Mistral 7B, NeMo, Small; Small 3's text"},
     {"MixtralForCausalLM", "Mixtral"},
     {"Ministral3ForCausalLM", "Ministral 3, text"},
