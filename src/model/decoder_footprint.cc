@@ -56,8 +56,7 @@ Footprint DecoderModel::footprint() const {
     for_each_matrix(layer.experts, add_matrix);
     for (const auto* biases :
          {&layer.experts.router_bias, &layer.experts.choice_bias, &layer.experts.scales,
-          &layer.experts.gate_bias,
-          &layer.experts.up_bias, &layer.experts.down_bias}) {
+          &layer.experts.gate_bias, &layer.experts.up_bias, &layer.experts.down_bias}) {
       add_vector(*biases);
     }
     add_vector(layer.attention.sinks);

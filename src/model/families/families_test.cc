@@ -143,8 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
                           "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
                           "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
                           "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
-                          "deepseek_v3_plain", "deepseek_v3_stacked", "gemma4_shared", "gemma4_keys",
-                          "gemma4_moe"),
+                          "deepseek_v3_plain", "deepseek_v3_stacked", "gemma4_shared",
+                          "gemma4_keys", "gemma4_moe"),
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {

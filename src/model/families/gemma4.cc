@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <optional>
 #include <string>
-#include <tuple>
 
 #include "model/config_section.h"
 #include "model/families/gemma.h"
@@ -99,15 +96,15 @@ void read_heads(const ConfigSource& source, Gemma4Config& config) {
   constexpr ConfigKey kHeads = {nullptr, "attention.head_count_kv"};
   constexpr int kTransformers = 512;  // where config.json does not say
   ModelConfig& decoder = config.decoder;
-  const int said = source.is_gguf() ? source.required_whole(kWholeHeadDim)
-                                    : source.whole(kWholeHeadDim).value_or(
-                                          source.has(kWholeHeadDim) ? 0 : kTransformers);
+  const int said =
+      source.is_gguf()
+          ? source.required_whole(kWholeHeadDim)
+          : source.whole(kWholeHeadDim).value_or(source.has(kWholeHeadDim) ? 0 : kTransformers);
   decoder.whole_head_dim = said == 0 ? decoder.head_dim : said;
   if (source.is_gguf()) {
     const auto heads = source.of_layers(kHeads, decoder.n_layers);
     if (!heads) source.fail(kHeads, "there", "no such key");
-    decoder.n_kv_heads =
-        of_kind(source, kHeads, *heads, config.windows, false, decoder.n_kv_heads);
+    decoder.n_kv_heads = of_kind(source, kHeads, *heads, config.windows, false, decoder.n_kv_heads);
     decoder.whole_n_kv_heads =
         of_kind(source, kHeads, *heads, config.windows, true, decoder.n_kv_heads);
     require_same(source, {nullptr, "attention.value_length"}, decoder.whole_head_dim);
@@ -161,8 +158,7 @@ void read_lenders(const ConfigSource& source, Gemma4Config& config) {
   for (int i = n_lenders; i < n_layers; ++i) {
     const bool is_whole = config.windows[static_cast<std::size_t>(i)] == 0;
     int lender = n_lenders - 1;
-    while (lender >= 0 &&
-           (config.windows[static_cast<std::size_t>(lender)] == 0) != is_whole) {
+    while (lender >= 0 && (config.windows[static_cast<std::size_t>(lender)] == 0) != is_whole) {
       --lender;
     }
     if (lender < 0) {
@@ -197,8 +193,8 @@ void read_layer_inputs(const ConfigSource& source, ModelConfig& decoder) {
   constexpr ConfigKey kWidth = {"hidden_size_per_layer_input", "embedding_length_per_layer_input"};
   constexpr ConfigKey kVocabulary = {"vocab_size_per_layer_input", nullptr};
   constexpr int kTransformers = 256;  // where config.json does not say
-  decoder.layer_input_dim = source.whole(kWidth).value_or(
-      source.is_gguf() || source.has(kWidth) ? 0 : kTransformers);
+  decoder.layer_input_dim =
+      source.whole(kWidth).value_or(source.is_gguf() || source.has(kWidth) ? 0 : kTransformers);
   require_range(source, kWidth, decoder.layer_input_dim, 0, kMostInputDim);
   const int n_tokens = source.whole(kVocabulary).value_or(decoder.vocabulary_size);
   if (decoder.layer_input_dim > 0 && n_tokens != decoder.vocabulary_size) {

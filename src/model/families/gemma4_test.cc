@@ -58,7 +58,8 @@ Rows logits_of(const fs::path& path, const std::vector<TokenId>& ids) {
 
 TEST(Gemma4Config, HasTheShapesOfBothFormats) {
   for (const char* file : {"", "model.gguf"}) {
-    const ModelConfig shared = testing::load_f32(golden_directory("gemma4_shared") / file)->config();
+    const ModelConfig shared =
+        testing::load_f32(golden_directory("gemma4_shared") / file)->config();
     EXPECT_EQ(shared.head_dim, 8);
     EXPECT_EQ(shared.n_kv_heads, 1);
     EXPECT_EQ(shared.whole_head_dim, 16);
@@ -222,17 +223,17 @@ TEST(Gemma4Config, RefusesWhatIsNotDone) {
                    "proportional"},
         std::tuple{"gemma4_shared", json{{"rope_parameters", {{"sliding_attention", linear}}}},
                    "sliding_attention"},
-        std::tuple{"gemma4_shared",
-                   json{{"rope_parameters",
-                         {{"sliding_attention", {{"partial_rotary_factor", 0.5}}}}}},
-                   "partial_rotary_factor"},
+        std::tuple{
+            "gemma4_shared",
+            json{{"rope_parameters", {{"sliding_attention", {{"partial_rotary_factor", 0.5}}}}}},
+            "partial_rotary_factor"},
         std::tuple{"gemma4_shared",
                    json{{"rope_parameters", {{"full_attention", {{"partial_rotary_factor", 0}}}}}},
                    "partial_rotary_factor"},
-        std::tuple{"gemma4_shared",
-                   json{{"rope_parameters",
-                         {{"full_attention", {{"partial_rotary_factor", 0.05}}}}}},
-                   "pairs that turn"},
+        std::tuple{
+            "gemma4_shared",
+            json{{"rope_parameters", {{"full_attention", {{"partial_rotary_factor", 0.05}}}}}},
+            "pairs that turn"},
         std::tuple{"gemma4_shared", json{{"rope_scaling", linear}}, "proportional"},
         std::tuple{"gemma4_keys", json{{"num_global_key_value_heads", nullptr}},
                    "num_global_key_value_heads"},

@@ -33,8 +33,8 @@ struct RopeKeys {
   // scaled by their positions, and a file that says so is refused.
   ConfigKey query_beta = {nullptr, nullptr};
   double default_theta = 10000;
-  // The scaling is "proportional" (RopeConfig) and no other: a file's share of a head is that of its
-  // pairs. What the file does not say is default_share.
+  // The scaling is "proportional" (RopeConfig) and no other: a file's share of a head is that of
+  // its pairs. What the file does not say is default_share.
   bool proportional = false;
   // Pairs of a head turn by different positions of images (M-RoPE). Those of text are alike, so
   // that such a file's sections change nothing; other families' files must not have any.

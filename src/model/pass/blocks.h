@@ -58,14 +58,14 @@ struct Attention {
   // The earlier layer whose keys and values it reads from the cache: it has none of its own then,
   // and n_kv_heads and head_dim are that layer's. kOwnKeys: its own.
   int reads_layer = kOwnKeys;
-  Linear query;        // (n_heads * head_dim, width of what attention reads)
-  Linear key;          // (n_kv_heads * head_dim, likewise), or empty: another layer's are read
-  Linear value;        // as key; empty beside keys: values are what the key product gives
-  Linear gate;         // as query, or empty: what attention gives is multiplied by its sigmoid
-  Linear output;       // (dim, n_heads * head_dim)
-  Norm query_norm;     // before RoPE, of every head, (head_dim), or of all heads together,
-                       // (n_heads * head_dim); or empty
-  Norm key_norm;       // likewise, (n_kv_heads * head_dim)
+  Linear query;     // (n_heads * head_dim, width of what attention reads)
+  Linear key;       // (n_kv_heads * head_dim, likewise), or empty: another layer's are read
+  Linear value;     // as key; empty beside keys: values are what the key product gives
+  Linear gate;      // as query, or empty: what attention gives is multiplied by its sigmoid
+  Linear output;    // (dim, n_heads * head_dim)
+  Norm query_norm;  // before RoPE, of every head, (head_dim), or of all heads together,
+                    // (n_heads * head_dim); or empty
+  Norm key_norm;    // likewise, (n_kv_heads * head_dim)
   bool norms_all_heads = false;  // which of the two the norms are
   Norm value_norm = {};          // of every head of values, (head_dim); or empty
   // Of each query head a logit that joins the softmax and brings no value, (n_heads); or empty.
@@ -247,8 +247,8 @@ struct SharedExpert {
 // gets norm(projection e)_i + table_scale * table[token]_i of the first embedding e, scaled as the
 // stream is; the norm is of each layer's part by itself.
 struct LayerInputs {
-  int width = 0;           // of one layer's part; 0: there are none
-  TensorView table = {};   // (vocabulary_size, n_layers * width), as stored
+  int width = 0;          // of one layer's part; 0: there are none
+  TensorView table = {};  // (vocabulary_size, n_layers * width), as stored
   float table_scale = 1;
   Linear projection = {};  // (n_layers * width, dim)
   Norm norm = {};          // (width)

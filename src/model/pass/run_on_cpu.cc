@@ -105,10 +105,10 @@ void CpuPass::require_lenders(std::span<const int> skip_layers) const {
   };
   for (const auto& [layer, lender] : borrowed_) {
     if (!is_skipped(lender) || is_skipped(layer)) continue;
-    throw Error("forward", "layers to skip",
-                fmt::format("layer {} only with layer {}, which reads its keys and values", lender,
-                            layer),
-                fmt::format("{} alone", lender));
+    throw Error(
+        "forward", "layers to skip",
+        fmt::format("layer {} only with layer {}, which reads its keys and values", lender, layer),
+        fmt::format("{} alone", lender));
   }
 }
 
