@@ -30,14 +30,14 @@ CASES = {
             full_attention=dict(rope_type="proportional", rope_theta=1e6,
                                 partial_rotary_factor=0.5, factor=2.0),
             sliding_attention=dict(rope_type="default", rope_theta=1e4))),
-    # As Gemma 4 26B-A4B: experts beside each MLP.
+    # As Gemma 4 26B-A4B but for an output matrix of its own: experts beside each MLP.
     "gemma4_moe": dict(
         model_type="gemma4_text", hidden_size=24, intermediate_size=20, num_hidden_layers=3,
         num_attention_heads=4, num_key_value_heads=2, num_global_key_value_heads=1, head_dim=8,
         global_head_dim=12, attention_k_eq_v=True, sliding_window=16, enable_moe_block=True,
         num_experts=6, top_k_experts=2, moe_intermediate_size=12,
         layer_types=["sliding_attention", "sliding_attention", "full_attention"],
-        hidden_size_per_layer_input=0, final_logit_softcapping=3.0,
+        hidden_size_per_layer_input=0, final_logit_softcapping=3.0, tie_word_embeddings=False,
         rope_parameters=dict(
             full_attention=dict(rope_type="proportional", rope_theta=1e6,
                                 partial_rotary_factor=0.5),
