@@ -215,15 +215,6 @@ def no_embedding_scale(model):
     model.model.embed_tokens.embed_scale = torch.tensor(1.0)
 
 
-def weights_of_all(model):
-    """Weights of experts that do not add up to 1."""
-    for router in modules_of(model, "router"):
-        def forward(x, inner=router.forward, router=router):
-            probs, _, ids = inner(x)
-            return probs, probs.gather(-1, ids) * router.per_expert_scale[ids], ids
-        router.forward = forward
-
-
 def mistakes(config):
     window = config.sliding_window
     cases = {
@@ -277,7 +268,6 @@ def mistakes(config):
             "no scale of the router": (reset("router.scale", 1), None),
             "no norm of the router": (None, without("router.norm")),
             "an expert less": (set_config(top_k_experts=config.top_k_experts - 1), None),
-            "weights of all experts": (None, weights_of_all),
             "no norm before experts": (None, without("pre_feedforward_layernorm_2")),
             "no norm behind the MLP": (None, without("post_feedforward_layernorm_1")),
             "no norm behind experts": (None, without("post_feedforward_layernorm_2")),
