@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -104,6 +106,19 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
   const int last_token = config.vocabulary_size - 1;
   if (config.bos_token != kNoToken) bounded("begin token", config.bos_token, 0, last_token);
   for (const TokenId token : config.end_tokens) bounded("end token", token, 0, last_token);
+}
+
+std::optional<UnreadableKeys> unreadable_keys(const ModelConfig& config,
+                                              std::span<const int> skip_layers) {
+  const auto is_skipped = [&](int layer) {
+    return std::binary_search(skip_layers.begin(), skip_layers.end(), layer);
+  };
+  for (std::size_t layer = 0; layer < config.lenders.size(); ++layer) {
+    const int lender = config.lenders[layer];
+    if (lender < 0 || !is_skipped(lender) || is_skipped(static_cast<int>(layer))) continue;
+    return UnreadableKeys{.layer = static_cast<int>(layer), .lender = lender};
+  }
+  return std::nullopt;
 }
 
 }  // namespace outrider

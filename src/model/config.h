@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,8 +65,10 @@ struct ModelConfig {
   // 0: all layers have the same.
   int whole_n_kv_heads = 0;
   int whole_head_dim = 0;
-  int n_borrowing_layers = 0;  // the last ones, which read the keys and values of earlier ones
-  int layer_input_dim = 0;     // width of each layer's part of a second embedding; 0: there is none
+  // (n_layers) the earlier layer whose keys and values a layer reads, or -1: its own. Empty: all have
+  // their own.
+  std::vector<int> lenders = {};
+  int layer_input_dim = 0;  // width of each layer's part of a second embedding; 0: there is none
   // Of mixtures of experts; 0: no layer has any.
   int n_experts = 0;        // of a layer that has them
   int n_experts_used = 0;   // by each row
@@ -97,6 +100,15 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
 
 // The same from GGUF metadata (and, for what it leaves out, the tensors' shapes).
 ModelConfig read_config_gguf(const GgufFile& file);
+
+// A layer that would run and read the keys and values of one that is left out, which has written
+// none; or nothing. skip_layers: ascending.
+struct UnreadableKeys {
+  int layer = 0;
+  int lender = 0;
+};
+std::optional<UnreadableKeys> unreadable_keys(const ModelConfig& config,
+                                              std::span<const int> skip_layers);
 
 // (rotated_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation
 // between kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071,

@@ -3,6 +3,8 @@ reader of them may get wrong."""
 import numpy
 import torch
 
+from changes import change, next_row, set_config, set_rope
+
 CASES = {
     # As Gemma 4 E2B: an input of each layer's own; the last layers, whose MLPs are twice as wide,
     # read the keys and values of earlier ones.
@@ -133,30 +135,8 @@ def tensors_of(name, value):
 # --- mistakes ---
 
 
-def change(ending, function):
-    def wrong(_, state):
-        found = [key for key in state if key.endswith(ending)]
-        assert found, ending
-        for key in found:
-            state[key] = function(state[key]).contiguous()
-    return wrong
-
-
 def reset(ending, value):
-    return change(ending, lambda v: torch.full_like(v, value))
-
-
-def set_config(**changes):
-    def wrong(config, _):
-        for key, value in changes.items():
-            setattr(config, key, value)
-    return wrong
-
-
-def set_rope(kind, **changes):
-    def wrong(config, _):
-        config.rope_parameters[kind].update(changes)
-    return wrong
+    return change(ending, lambda _, v: torch.full_like(v, value))
 
 
 def modules_of(model, name):
@@ -225,7 +205,7 @@ def mistakes(config):
         "gelu by erf": (set_config(hidden_activation="gelu"), None),
         "no norm behind attention": (None, without("post_attention_layernorm")),
         "no norm behind the feed-forward layer": (None, without("post_feedforward_layernorm")),
-        "norms of one more": (change("layernorm.weight", lambda v: v + 1), None),
+        "norms of one more": (change("layernorm.weight", lambda _, v: v + 1), None),
         "no query norm": (None, without("q_norm")),
         "no key norm": (None, without("k_norm")),
         "no value norm": (None, without("v_norm")),
@@ -247,9 +227,9 @@ def mistakes(config):
     if width := config.hidden_size_per_layer_input:
         cases |= {
             "tokens' part of another layer": (
-                change("embed_tokens_per_layer.weight", lambda v: v.roll(width, 1)), None),
+                change("embed_tokens_per_layer.weight", lambda _, v: v.roll(width, 1)), None),
             "the stream's part of another layer": (
-                change("per_layer_model_projection.weight", lambda v: v.roll(width, 0)), None),
+                change("per_layer_model_projection.weight", lambda _, v: v.roll(width, 0)), None),
             "tokens' part not scaled": (
                 None, set_attribute("embed_tokens_per_layer", embed_scale=torch.tensor(1.0))),
             "no norm of the stream's part": (None, without("per_layer_projection_norm")),
@@ -260,10 +240,10 @@ def mistakes(config):
     if config.enable_moe_block:
         cases |= {
             "experts in another order": (
-                change("experts.down_proj", lambda v: v.roll(1, 0)), None),
+                change("experts.down_proj", next_row), None),
             "gate and up of experts the other way round": (
                 change("experts.gate_up_proj",
-                       lambda v: torch.cat(v.chunk(2, dim=1)[::-1], dim=1)), None),
+                       lambda _, v: torch.cat(v.chunk(2, dim=1)[::-1], dim=1)), None),
             "no scale of experts": (reset("router.per_expert_scale", 1), None),
             "no scale of the router": (reset("router.scale", 1), None),
             "no norm of the router": (None, without("router.norm")),

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,gemma4,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
-granite_hybrid,deepseek_v2,deepseek_v3}_*: tiny
-random models of these families, with logits and greedy continuations from Hugging Face
-transformers.
+"""Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,gemma4,mistral,ministral3,smollm3,olmo2,
+granite,gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
+granite_hybrid,deepseek_v2,deepseek_v3}_*: tiny random models of these families, with logits and
+greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
 cases (those named, or all). Each folder is what save_pretrained writes, and beside it

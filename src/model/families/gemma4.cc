@@ -10,7 +10,9 @@
 #include "model/config_section.h"
 #include "model/families/gemma.h"
 #include "model/families/llama.h"
+#include "model/load/expert_loader.h"
 #include "model/load/layer_windows.h"
+#include "model/load/read_size.h"
 
 namespace outrider {
 namespace {
@@ -19,12 +21,6 @@ constexpr ConfigKey kWholeHeadDim = {"global_head_dim", "attention.key_length"};
 constexpr ConfigKey kBorrowing = {"num_kv_shared_layers", "attention.shared_kv_layers"};
 // Far above any model's: n_layers of it are the width of a table's rows.
 constexpr int kMostInputDim = 1 << 12;
-
-void require_range(const ConfigSource& source, const ConfigKey& key, int value, int least,
-                   int most) {
-  if (value >= least && value <= most) return;
-  source.fail(key, fmt::format("{} to {}", least, most), fmt::format("{}", value));
-}
 
 // A number that GGUF repeats for a value, and for what turns of a head.
 void require_same(const ConfigSource& source, const ConfigKey& key, int right) {
@@ -151,10 +147,10 @@ void read_ropes(const ConfigSource& source, Gemma4Config& config) {
 void read_lenders(const ConfigSource& source, Gemma4Config& config) {
   ModelConfig& decoder = config.decoder;
   const int n_layers = decoder.n_layers;
-  decoder.n_borrowing_layers = source.whole(kBorrowing).value_or(0);
-  require_range(source, kBorrowing, decoder.n_borrowing_layers, 0, n_layers - 1);
-  const int n_lenders = n_layers - decoder.n_borrowing_layers;
-  config.lenders.assign(static_cast<std::size_t>(n_layers), kOwnKeys);
+  const int n_borrowing = source.whole(kBorrowing).value_or(0);
+  require_range(source, kBorrowing, n_borrowing, 0, n_layers - 1);
+  const int n_lenders = n_layers - n_borrowing;
+  decoder.lenders.assign(static_cast<std::size_t>(n_layers), kOwnKeys);
   for (int i = n_lenders; i < n_layers; ++i) {
     const bool is_whole = config.windows[static_cast<std::size_t>(i)] == 0;
     int lender = n_lenders - 1;
@@ -164,9 +160,9 @@ void read_lenders(const ConfigSource& source, Gemma4Config& config) {
     if (lender < 0) {
       source.fail(kBorrowing,
                   fmt::format("few enough that a layer of layer {}'s kind stands before", i),
-                  fmt::format("{} of {}", decoder.n_borrowing_layers, n_layers));
+                  fmt::format("{} of {}", n_borrowing, n_layers));
     }
-    config.lenders[static_cast<std::size_t>(i)] = lender;
+    decoder.lenders[static_cast<std::size_t>(i)] = lender;
   }
 }
 
@@ -184,7 +180,7 @@ void read_hidden_dims(const ConfigSource& source, Gemma4Config& config) {
     return;
   }
   const int factor = source.flag(kDouble).value_or(false) ? 2 : 1;
-  for (const int lender : config.lenders) {
+  for (const int lender : decoder.lenders) {
     config.hidden_dims.push_back(decoder.hidden_dim * (lender == kOwnKeys ? 1 : factor));
   }
 }
@@ -203,7 +199,7 @@ void read_layer_inputs(const ConfigSource& source, ModelConfig& decoder) {
   }
 }
 
-void read_experts(const ConfigSource& source, ModelConfig& decoder) {
+void read_mixture(const ConfigSource& source, ModelConfig& decoder) {
   constexpr ConfigKey kEnabled = {"enable_moe_block", nullptr};
   constexpr ConfigKey kCount = {"num_experts", "expert_count"};
   constexpr ConfigKey kUsed = {"top_k_experts", "expert_used_count"};
@@ -239,7 +235,7 @@ Gemma4Config read_gemma4(const ConfigSource& source) {
   read_lenders(source, config);
   read_hidden_dims(source, config);
   read_layer_inputs(source, config.decoder);
-  read_experts(source, config.decoder);
+  read_mixture(source, config.decoder);
   read_ropes(source, config);
   config.logit_cap =
       read_soft_cap(source, {"final_logit_softcapping", "final_logit_softcapping"}, 0);
@@ -296,7 +292,7 @@ Attention Gemma4::load_attention(LayerLoader& from, int layer) const {
   loaded.scale = kScoreScale;
   loaded.window = own_.windows[place];
   loaded.rope = is_whole ? kWhole : kLocal;
-  loaded.reads_layer = own_.lenders[place];
+  loaded.reads_layer = config().lenders[place];
   loaded.query = from.linear({"self_attn.q_proj", "attn_q"}, n_queries, dim, Bias::never);
   loaded.query_norm = load_norm(from, {"self_attn.q_norm", "attn_q_norm"}, heads.head_dim);
   loaded.output = from.linear({"self_attn.o_proj", "attn_output"}, dim, n_queries, Bias::never);
@@ -319,28 +315,14 @@ Attention Gemma4::load_attention(LayerLoader& from, int layer) const {
 // a norm of its own. The router's has a weight that the file stores without the 1 / sqrt(dim).
 void Gemma4::load_experts(LayerLoader& from, DecoderLayer& layer) const {
   const ModelConfig& config = this->config();
-  const int n = config.n_experts;
   const int dim = config.dim;
-  const int width = config.expert_dim;
-  Experts& experts = layer.experts;
-  experts.weights = ExpertWeights::softmax_used;
-  experts.n_used = config.n_experts_used;
-  experts.activation = Activation::gelu_tanh;
-  experts.router = from.f32_matrix({"router.proj", "ffn_gate_inp"}, n, dim);
-  experts.scales = from.plain_vector({"router.per_expert_scale", "ffn_down_exps.scale"}, n);
-  constexpr TensorName kJoined = {"experts.gate_up_proj", "ffn_gate_up_exps"};
-  const char* const ending = from.is_gguf() ? ".weight" : "";
-  if (from.is_gguf() && !from.has(kJoined)) {
-    experts.gate = from.stacked({nullptr, "ffn_gate_exps"}, ending, n, width, dim);
-    experts.up = from.stacked({nullptr, "ffn_up_exps"}, ending, n, width, dim);
-  } else {
-    const auto half = [&](int first) {
-      return from.stacked(kJoined, ending, n, 2 * width, dim, {.first = first, .n = width});
-    };
-    experts.gate = half(0);
-    experts.up = half(width);
-  }
-  experts.down = from.stacked({"experts.down_proj", "ffn_down_exps"}, ending, n, dim, width);
+  layer.experts = load_stacked_experts(from, config, ExpertWeights::softmax_used,
+                                       {.router = "router.proj",
+                                        .gate_and_up = "experts.gate_up_proj",
+                                        .down = "experts.down_proj"});
+  layer.experts.activation = Activation::gelu_tanh;
+  layer.experts.scales =
+      from.plain_vector({"router.per_expert_scale", "ffn_down_exps.scale"}, config.n_experts);
   layer.before_router = {.weight = from.plain_vector({"router.scale", "ffn_gate_inp.scale"}, dim),
                          .epsilon = config.norm_epsilon};
   const auto root = static_cast<float>(1 / std::sqrt(static_cast<double>(dim)));

@@ -19,7 +19,6 @@ struct Gemma4Config {
   ModelConfig decoder;           // of layers with a window
   ModelConfig whole;             // of the others: their heads and their RoPE
   std::vector<int> windows;      // (n_layers) tokens; 0: all
-  std::vector<int> lenders;      // (n_layers) whose keys and values it reads, or kOwnKeys
   std::vector<int> hidden_dims;  // (n_layers)
   bool values_are_keys = false;  // in layers without a window
   float logit_cap = 0;           // 0: none

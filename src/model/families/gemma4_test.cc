@@ -11,7 +11,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -19,11 +18,11 @@
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
 #include "model/decoder_model.h"
-#include "model/families/registry.h"
+#include "model/pass/blocks.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
-#include "tests/support/identity_model.h"
 #include "tests/support/temporary_directory.h"
 
 namespace outrider {
@@ -34,26 +33,15 @@ using nlohmann::json;
 using testing::golden_directory;
 using testing::GoldenModel;
 using testing::json_of;
-using testing::Rows;
+using testing::kNoKey;
+using testing::logits_of;
+using testing::read_changed;
 
-// The error of reading the configuration changed by a patch (RFC 7386: null takes a key out).
-std::string refusal(const char* name, const json& patch) {
-  const testing::TemporaryDirectory directory;
-  json config = json_of(golden_directory(name) / "config.json");
-  config.merge_patch(patch);
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  try {
-    (void)read_family(directory.path());
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-Rows logits_of(const fs::path& path, const std::vector<TokenId>& ids) {
-  const auto model = testing::load_f32(path);
-  const auto sequence = model->open({});
-  return testing::run_block(*model, *sequence, ids);
+// rope_parameters of the golden with these changes of one kind of layers.
+json rope_of(const char* golden, const char* layers, const json& changes) {
+  json rope = json_of(golden_directory(golden) / "config.json")["rope_parameters"];
+  rope[layers].update(changes);
+  return rope;
 }
 
 TEST(Gemma4Config, HasTheShapesOfBothFormats) {
@@ -65,7 +53,8 @@ TEST(Gemma4Config, HasTheShapesOfBothFormats) {
     EXPECT_EQ(shared.whole_head_dim, 16);
     EXPECT_EQ(shared.whole_n_kv_heads, 1);
     EXPECT_EQ(shared.hidden_dim, 28);
-    EXPECT_EQ(shared.n_borrowing_layers, 3);
+    EXPECT_EQ(shared.lenders,
+              (std::vector<int>{kOwnKeys, kOwnKeys, kOwnKeys, kOwnKeys, 2, 2, 3}));
     EXPECT_EQ(shared.layer_input_dim, 6);
     EXPECT_EQ(shared.n_experts, 0);
     const ModelConfig moe = testing::load_f32(golden_directory("gemma4_moe") / file)->config();
@@ -177,20 +166,19 @@ TEST(Gemma4Weights, LeaveOutKeysThatNobodyReads) {
 
 // What a file leaves out is what transformers takes.
 TEST(Gemma4Config, HasTheDefaultsOfTransformers) {
-  const testing::TemporaryDirectory directory;
-  json config = json_of(golden_directory("gemma4_keys") / "config.json");
+  json changes = {{"num_hidden_layers", 14}};
   for (const char* key : {"layer_types", "rope_parameters", "global_head_dim", "attention_k_eq_v",
                           "num_global_key_value_heads", "hidden_size_per_layer_input",
                           "vocab_size_per_layer_input"}) {
-    config.erase(key);
+    changes[key] = kNoKey;
   }
-  config["num_hidden_layers"] = 14;
-  std::ofstream(directory.path() / "config.json") << config.dump();
-  const auto family = read_family(directory.path());
-  EXPECT_EQ(family->config().whole_head_dim, 512);
-  EXPECT_EQ(family->config().whole_n_kv_heads, family->config().n_kv_heads);
-  EXPECT_EQ(family->config().layer_input_dim, 256);
-  const std::vector<double> whole = family->ropes()[0].frequencies;
+  const testing::ReadConfig read = read_changed("gemma4_keys", changes);
+  ASSERT_NE(read.family, nullptr) << read.refusal;
+  const ModelConfig& config = read.family->config();
+  EXPECT_EQ(config.whole_head_dim, 512);
+  EXPECT_EQ(config.whole_n_kv_heads, config.n_kv_heads);
+  EXPECT_EQ(config.layer_input_dim, 256);
+  const std::vector<double> whole = read.family->ropes()[0].frequencies;
   ASSERT_EQ(whole.size(), 256U);
   EXPECT_GT(whole[63], 0);
   EXPECT_EQ(whole[64], 0);
@@ -198,56 +186,51 @@ TEST(Gemma4Config, HasTheDefaultsOfTransformers) {
 
 TEST(Gemma4Config, RefusesWhatIsNotDone) {
   const json linear = {{"rope_type", "linear"}, {"factor", 2.0}};
-  for (const auto& [name, patch, named] :
-       {std::tuple{"gemma4_shared", json{{"attention_bias", true}}, "attention_bias"},
-        std::tuple{"gemma4_shared", json{{"use_bidirectional_attention", "all"}},
-                   "use_bidirectional_attention"},
-        std::tuple{"gemma4_shared", json{{"hidden_activation", "silu"}}, "hidden_activation"},
-        std::tuple{"gemma4_shared", json{{"num_kv_shared_layers", 7}}, "num_kv_shared_layers"},
-        std::tuple{"gemma4_shared", json{{"num_kv_shared_layers", -1}}, "num_kv_shared_layers"},
-        std::tuple{"gemma4_shared", json{{"num_kv_shared_layers", 6}}, "num_kv_shared_layers"},
-        std::tuple{"gemma4_shared", json{{"vocab_size_per_layer_input", 96}},
-                   "vocab_size_per_layer_input"},
-        std::tuple{"gemma4_shared", json{{"hidden_size_per_layer_input", -1}},
-                   "hidden_size_per_layer_input"},
-        std::tuple{"gemma4_shared", json{{"hidden_size_per_layer_input", 5000}},
-                   "hidden_size_per_layer_input"},
-        std::tuple{"gemma4_shared", json{{"global_head_dim", 15}}, "head dimension"},
-        std::tuple{"gemma4_shared", json{{"sliding_window", 0}}, "sliding_window"},
-        std::tuple{"gemma4_shared", json{{"layer_types", {"full_attention"}}}, "layer_types"},
-        std::tuple{"gemma4_shared", json{{"final_logit_softcapping", -1.0}},
-                   "final_logit_softcapping"},
-        std::tuple{"gemma4_shared", json{{"per_layer_config", {{"0", {{"head_dim", 8}}}}}},
-                   "per_layer_config"},
-        std::tuple{"gemma4_shared", json{{"rope_parameters", {{"full_attention", linear}}}},
-                   "proportional"},
-        std::tuple{"gemma4_shared", json{{"rope_parameters", {{"sliding_attention", linear}}}},
-                   "sliding_attention"},
-        std::tuple{
-            "gemma4_shared",
-            json{{"rope_parameters", {{"sliding_attention", {{"partial_rotary_factor", 0.5}}}}}},
-            "partial_rotary_factor"},
-        std::tuple{"gemma4_shared",
-                   json{{"rope_parameters", {{"full_attention", {{"partial_rotary_factor", 0}}}}}},
-                   "partial_rotary_factor"},
-        std::tuple{
-            "gemma4_shared",
-            json{{"rope_parameters", {{"full_attention", {{"partial_rotary_factor", 0.05}}}}}},
-            "pairs that turn"},
-        std::tuple{"gemma4_shared", json{{"rope_scaling", linear}}, "proportional"},
-        std::tuple{"gemma4_keys", json{{"num_global_key_value_heads", nullptr}},
-                   "num_global_key_value_heads"},
-        std::tuple{"gemma4_keys", json{{"num_global_key_value_heads", 3}}, "key-value heads"},
-        std::tuple{"gemma4_moe", json{{"top_k_experts", 7}}, "top_k_experts"},
-        std::tuple{"gemma4_moe", json{{"top_k_experts", nullptr}}, "top_k_experts"},
-        std::tuple{"gemma4_moe", json{{"num_experts", 5000}}, "num_experts"},
-        std::tuple{"gemma4_moe", json{{"moe_intermediate_size", 0}}, "moe_intermediate_size"}}) {
-    const std::string error = refusal(name, patch);
-    EXPECT_NE(error.find(named), std::string::npos) << patch << ": " << error;
-    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  const auto whole = [](const json& changes) -> json {
+    return {{"rope_parameters", rope_of("gemma4_shared", "full_attention", changes)}};
+  };
+  const auto local = [](const json& changes) -> json {
+    return {{"rope_parameters", rope_of("gemma4_shared", "sliding_attention", changes)}};
+  };
+  struct Case {
+    const char* golden;
+    json changes;
+    const char* named;
+  };
+  const std::vector<Case> cases = {
+      {"gemma4_shared", {{"attention_bias", true}}, "attention_bias"},
+      {"gemma4_shared", {{"use_bidirectional_attention", "all"}}, "use_bidirectional_attention"},
+      {"gemma4_shared", {{"hidden_activation", "silu"}}, "hidden_activation"},
+      {"gemma4_shared", {{"num_kv_shared_layers", 7}}, "num_kv_shared_layers"},
+      {"gemma4_shared", {{"num_kv_shared_layers", -1}}, "num_kv_shared_layers"},
+      {"gemma4_shared", {{"num_kv_shared_layers", 6}}, "num_kv_shared_layers"},
+      {"gemma4_shared", {{"vocab_size_per_layer_input", 96}}, "vocab_size_per_layer_input"},
+      {"gemma4_shared", {{"hidden_size_per_layer_input", -1}}, "hidden_size_per_layer_input"},
+      {"gemma4_shared", {{"hidden_size_per_layer_input", 5000}}, "hidden_size_per_layer_input"},
+      {"gemma4_shared", {{"global_head_dim", 15}}, "head dimension"},
+      {"gemma4_shared", {{"sliding_window", 0}}, "sliding_window"},
+      {"gemma4_shared", {{"layer_types", {"full_attention"}}}, "layer_types"},
+      {"gemma4_shared", {{"final_logit_softcapping", -1.0}}, "final_logit_softcapping"},
+      {"gemma4_shared", {{"per_layer_config", {{"0", {{"head_dim", 8}}}}}}, "per_layer_config"},
+      {"gemma4_shared", whole(linear), "proportional"},
+      {"gemma4_shared", local(linear), "sliding_attention"},
+      {"gemma4_shared", local({{"partial_rotary_factor", 0.5}}), "partial_rotary_factor"},
+      {"gemma4_shared", whole({{"partial_rotary_factor", 0}}), "partial_rotary_factor"},
+      {"gemma4_shared", whole({{"partial_rotary_factor", 0.05}}), "pairs that turn"},
+      {"gemma4_shared", {{"rope_scaling", linear}}, "proportional"},
+      {"gemma4_keys", {{"num_global_key_value_heads", kNoKey}}, "num_global_key_value_heads"},
+      {"gemma4_keys", {{"num_global_key_value_heads", 3}}, "key-value heads"},
+      {"gemma4_moe", {{"top_k_experts", 7}}, "top_k_experts"},
+      {"gemma4_moe", {{"top_k_experts", kNoKey}}, "top_k_experts"},
+      {"gemma4_moe", {{"num_experts", 5000}}, "num_experts"},
+      {"gemma4_moe", {{"moe_intermediate_size", 0}}, "moe_intermediate_size"}};
+  for (const auto& [golden, changes, named] : cases) {
+    const std::string refusal = read_changed(golden, changes).refusal;
+    EXPECT_NE(refusal.find(named), std::string::npos) << changes << ": " << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
   }
-  EXPECT_EQ(refusal("gemma4_shared", {{"use_bidirectional_attention", "vision"}}), "");
-  EXPECT_EQ(refusal("gemma4_moe", {{"enable_moe_block", false}}), "");
+  EXPECT_EQ(read_changed("gemma4_shared", {{"use_bidirectional_attention", "vision"}}).refusal, "");
+  EXPECT_EQ(read_changed("gemma4_moe", {{"enable_moe_block", false}}).refusal, "");
 }
 
 }  // namespace

@@ -84,7 +84,6 @@ void CpuPass::make_attention() {
                        fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
                        fmt::format("{}", shape.head_dim));
     }
-    if (!attention.has_own_keys()) borrowed_.emplace_back(op.layer, attention.reads_layer);
     const auto known = std::find_if(attention_.begin(), attention_.end(), [&](const auto& work) {
       return work->is_for(attention.n_heads, shape);
     });
@@ -96,19 +95,6 @@ void CpuPass::make_attention() {
     attention_.push_back(std::make_unique<AttentionWork>(attention.n_heads, *machine_.table, shape,
                                                          machine_.n_threads));
     its = attention_.back().get();
-  }
-}
-
-void CpuPass::require_lenders(std::span<const int> skip_layers) const {
-  const auto is_skipped = [&](int layer) {
-    return std::binary_search(skip_layers.begin(), skip_layers.end(), layer);
-  };
-  for (const auto& [layer, lender] : borrowed_) {
-    if (!is_skipped(lender) || is_skipped(layer)) continue;
-    throw Error(
-        "forward", "layers to skip",
-        fmt::format("layer {} only with layer {}, which reads its keys and values", lender, layer),
-        fmt::format("{} alone", lender));
   }
 }
 
@@ -204,7 +190,12 @@ std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
 
 void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                       std::span<const int> skip_layers) {
-  require_lenders(skip_layers);
+  if (const auto keys = unreadable_keys(*config_, skip_layers)) {
+    throw Error("forward", "layers to skip",
+                fmt::format("layer {} only with layer {}, which reads its keys and values",
+                            keys->lender, keys->layer),
+                fmt::format("{} alone", keys->lender));
+  }
   plan_.lay_out(blocks, logits, skip_layers, *config_, *cache_);
   steps_ = &schedules_.of(skip_layers, plan_.n_asked() == 0);
   make_room();

@@ -128,8 +128,6 @@ class CpuPass {
           const CpuPass* with_cache);
   void measure_work();
   void make_attention();
-  // Throws Error where a layer would read what another one, left out, has not written.
-  void require_lenders(std::span<const int> skip_layers) const;
   void make_room();
   int n_threads() const;
 
@@ -141,8 +139,6 @@ class CpuPass {
   // One for each form of heads, and whose each layer of the cache is; null: no op reads it.
   std::vector<std::unique_ptr<AttentionWork>> attention_;
   std::vector<AttentionWork*> attention_of_;  // (n_layers of the cache)
-  // Layers that read the keys and values of others, and which: neither runs without the other.
-  std::vector<std::pair<int, int>> borrowed_;
   // Of one layer on average; without layers, of the list. Of experts, those of one row.
   std::int64_t weight_bytes_ = 0;
   std::int64_t products_per_row_ = 0;
