@@ -166,6 +166,23 @@ void read_lenders(const ConfigSource& source, Gemma4Config& config) {
   }
 }
 
+void lend(const ConfigSource& source, const LentLayers& lent, Gemma4Config& config) {
+  const int n_layers = config.decoder.n_layers;
+  const int n_borrowing = source.whole(kBorrowing).value_or(0);
+  if (n_borrowing != 0 && n_borrowing != n_layers) {
+    source.fail(kBorrowing, fmt::format("all {} layers of an assistant", n_layers),
+                fmt::format("{}", n_borrowing));
+  }
+  for (const int window : config.windows) {
+    const int lender = window == 0 ? lent.whole : lent.windowed;
+    if (lender < 0) {
+      source.fail({"layer_types", nullptr}, "of kinds of which the target has a layer",
+                  window == 0 ? "full_attention" : "sliding_attention");
+    }
+    config.decoder.lenders.push_back(lender);
+  }
+}
+
 void read_hidden_dims(const ConfigSource& source, Gemma4Config& config) {
   constexpr ConfigKey kDouble = {"use_double_wide_mlp", nullptr};
   constexpr ConfigKey kWidths = {nullptr, "feed_forward_length"};
@@ -185,13 +202,14 @@ void read_hidden_dims(const ConfigSource& source, Gemma4Config& config) {
   }
 }
 
-void read_layer_inputs(const ConfigSource& source, ModelConfig& decoder) {
+// is_assistant: of layers that never have any.
+void read_layer_inputs(const ConfigSource& source, bool is_assistant, ModelConfig& decoder) {
   constexpr ConfigKey kWidth = {"hidden_size_per_layer_input", "embedding_length_per_layer_input"};
   constexpr ConfigKey kVocabulary = {"vocab_size_per_layer_input", nullptr};
   constexpr int kTransformers = 256;  // where config.json does not say
   decoder.layer_input_dim =
       source.whole(kWidth).value_or(source.is_gguf() || source.has(kWidth) ? 0 : kTransformers);
-  require_range(source, kWidth, decoder.layer_input_dim, 0, kMostInputDim);
+  require_range(source, kWidth, decoder.layer_input_dim, 0, is_assistant ? 0 : kMostInputDim);
   const int n_tokens = source.whole(kVocabulary).value_or(decoder.vocabulary_size);
   if (decoder.layer_input_dim > 0 && n_tokens != decoder.vocabulary_size) {
     source.fail(kVocabulary, fmt::format("vocab_size, {}", decoder.vocabulary_size),
@@ -226,20 +244,32 @@ void require_causal(const ConfigSource& source) {
   if (both_ways != "vision") source.fail(kBothWays, "null or vision", both_ways);
 }
 
-Gemma4Config read_gemma4(const ConfigSource& source) {
+// What assistants never have.
+void require_plain_layers(const ConfigSource& source, const Gemma4Config& config) {
+  if (config.decoder.n_experts != 0) {
+    source.fail({"enable_moe_block", nullptr}, "false in an assistant", "true");
+  }
+  if (config.hidden_dims.front() != config.decoder.hidden_dim) {
+    source.fail({"use_double_wide_mlp", nullptr}, "false in an assistant", "true");
+  }
+}
+
+// lent: of an assistant; else null.
+Gemma4Config read_gemma4(const ConfigSource& source, const LentLayers* lent) {
   Gemma4Config config;
   config.decoder = read_decoder(source);
   require_causal(source);
   config.windows = read_windows(source, config.decoder.n_layers);
   read_heads(source, config);
-  read_lenders(source, config);
+  lent == nullptr ? read_lenders(source, config) : lend(source, *lent, config);
   read_hidden_dims(source, config);
-  read_layer_inputs(source, config.decoder);
+  read_layer_inputs(source, lent != nullptr, config.decoder);
   read_mixture(source, config.decoder);
   read_ropes(source, config);
   config.logit_cap =
       read_soft_cap(source, {"final_logit_softcapping", "final_logit_softcapping"}, 0);
   check_config(config.decoder, kReadConfig, source.description());
+  if (lent != nullptr) require_plain_layers(source, config);
   return config;
 }
 
@@ -248,7 +278,10 @@ constexpr float kScoreScale = 1;
 
 }  // namespace
 
-Gemma4::Gemma4(const ConfigSource& source) : Gemma4(read_gemma4(source)) {}
+Gemma4::Gemma4(const ConfigSource& source) : Gemma4(read_gemma4(source, nullptr)) {}
+
+Gemma4::Gemma4(const ConfigSource& source, const LentLayers& lent)
+    : Gemma4(read_gemma4(source, &lent)) {}
 
 std::vector<RopeTable> Gemma4::ropes() const {
   return {rope_table(own_.whole), rope_table(config())};

@@ -24,9 +24,19 @@ struct Gemma4Config {
   float logit_cap = 0;           // 0: none
 };
 
+// Of another model's layers those whose keys and values an assistant's layers read: with a window,
+// and without one. -1: there is none.
+struct LentLayers {
+  int windowed = -1;
+  int whole = -1;
+};
+
 class Gemma4 final : public Family {
  public:
   explicit Gemma4(const ConfigSource& source);
+  // The layers of an assistant, none of which has keys and values of its own
+  // (heads/gemma4_assistant.h): reads_layer is a layer of the target.
+  Gemma4(const ConfigSource& source, const LentLayers& lent);
   std::vector<RopeTable> ropes() const override;
   float embedding_scale() const override;
   LogitForm logit_form() const override { return {.softcap = own_.logit_cap}; }

@@ -83,7 +83,7 @@ class AttentionWork {
   int last_read(int i, const Layer& layer) const {
     return layer.reads_whole_block ? whereabouts_[static_cast<std::size_t>(i)].last_of_block : i;
   }
-  int n_keys(int i, const Layer& layer) const { return row(last_read(i, layer)).position + 1; }
+  int n_keys(int i, const Layer& layer) const { return row(last_read(i, layer)).n_keys; }
   // Queries that one call takes at most.
   std::size_t most_walks() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;

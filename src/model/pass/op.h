@@ -259,6 +259,7 @@ struct PassList {
   std::vector<RopeTable> ropes;
   // Of each attention with keys and values of its own and each recurrent layer, in order.
   std::vector<LayerCache> caches;
+  std::vector<int> cache_of_layer;  // of layers that attend their place in `caches`, or -1
   int n_layers = 0;
 };
 

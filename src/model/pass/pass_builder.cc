@@ -86,6 +86,11 @@ void PassBuilder::add_positions(const TensorView& table) {
   add(positions);
 }
 
+void PassBuilder::read_caches_of(const PassList& lender) {
+  list_.caches = lender.caches;
+  list_.cache_of_layer = lender.cache_of_layer;
+}
+
 void PassBuilder::layer_inputs(const LayerInputs& inputs, int n_layers) {
   const Rows all = scratch(kLayerInputs, n_layers * inputs.width);
   const Rows of_tokens = scratch(kOfTokens, all.width);
@@ -171,8 +176,8 @@ int PassBuilder::add_cache(const Attention& attention) {
   const int place = static_cast<int>(list_.caches.size()) - 1;
   if (layer_ >= 0) {
     const auto layer = static_cast<std::size_t>(layer_);
-    if (layer_caches_.size() <= layer) layer_caches_.resize(layer + 1, -1);
-    layer_caches_[layer] = place;
+    if (list_.cache_of_layer.size() <= layer) list_.cache_of_layer.resize(layer + 1, -1);
+    list_.cache_of_layer[layer] = place;
   }
   return place;
 }
@@ -185,7 +190,8 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   const Rows value = own_keys ? scratch(kValue, kv_width) : Rows{};
   const Rows attended = scratch(kAttended, query.width);
   const int cache_layer = own_keys ? add_cache(attention)
-                                   : layer_caches_[static_cast<std::size_t>(attention.reads_layer)];
+                                   : list_.cache_of_layer.at(
+                                         static_cast<std::size_t>(attention.reads_layer));
   const bool is_gated = !attention.gate.empty();
   Rows gate;
   if (is_gated) gate = scratch(kAttentionGate, query.width);

@@ -37,6 +37,9 @@ class PassBuilder {
   void embed(const TensorView& table, float scale);
   // stream += table[position].
   void add_positions(const TensorView& table);
+  // Layers are those of another model's list: attentions that read the keys of its layers. Before any
+  // op, for passes over its sequences (CpuPass).
+  void read_caches_of(const PassList& lender);
   // What layers read with layer_input(), of the stream as it is now: the embedding.
   void layer_inputs(const LayerInputs& inputs, int n_layers);
   // Ops from here on belong to decoder layer `layer`, until end_layers().
@@ -121,7 +124,6 @@ class PassBuilder {
   };
   PassList list_;
   std::vector<Scratch> scratch_;
-  std::vector<int> layer_caches_;  // of each layer so far its place in list_.caches, or -1
   Rows stream_;
   Rows layer_inputs_;
   int layer_ = -1;

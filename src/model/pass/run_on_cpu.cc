@@ -202,6 +202,13 @@ void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   for (const auto& work : attention_) work->make_room(plan_);
 }
 
+void CpuPass::lay_out_readers(std::span<const KeyReaders> readers) {
+  plan_.lay_out_readers(readers, *config_, *cache_);
+  steps_ = &schedules_.of({}, plan_.n_rows() == 0);
+  make_room();
+  for (const auto& work : attention_) work->make_room(plan_);
+}
+
 void CpuPass::lay_out_rows(int n_rows) {
   plan_.lay_out_rows(n_rows);
   steps_ = &schedules_.of({}, n_rows == 0);

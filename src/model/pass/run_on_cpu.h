@@ -73,6 +73,9 @@ class CpuPass {
   // ops are left out. Throws Error (or std::bad_alloc); no sequence has changed then.
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
+  // Rows that attend to sequences of this cache and leave nothing there (PassPlan). For lists whose
+  // attentions all read the keys of other layers.
+  void lay_out_readers(std::span<const KeyReaders> readers);
   // n_rows rows of no sequence, all of them asked for.
   void lay_out_rows(int n_rows);
   const PassPlan& plan() const { return plan_; }
