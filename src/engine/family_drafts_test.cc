@@ -1,5 +1,6 @@
-// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4), experts
-// or latent attention have the bits of plain ones, whatever drafts and whatever shape a draft has.
+// Drafted texts of a target with recurrent layers (LFM2, Qwen3-Next, Qwen3.5, Granite 4), experts,
+// latent attention or layers that read the keys of others (Gemma 4) have the bits of plain ones,
+// whatever drafts and whatever shape a draft has.
 // Of recurrent targets also in whatever batch; so have texts that such a model drafts for another,
 // and texts that gave up their memory and were run again.
 #include <fmt/format.h>
@@ -119,7 +120,9 @@ INSTANTIATE_TEST_SUITE_P(
                                          "qwen3_5_moe_plain", "granite_hybrid_plain",
                                          "granite_hybrid_moe", "qwen3_moe_plain", "gpt_oss_plain",
                                          "deepseek_v2_plain", "deepseek_v3_plain", "kimi_k2_plain",
-                                         "glm4_moe_plain", "glm4_moe_lite_plain"),
+                                         "glm4_moe_plain", "glm4_moe_lite_plain", "gemma4_shared",
+                                         "gemma4_moe"),
+
                        ::testing::Values("f32", "bf16", "int8", "int4")),
     [](const auto& info) {
       return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param));

@@ -187,7 +187,8 @@ TEST_P(KeptWindow, GoesOnWhereItsPagesAreThere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, KeptWindow, ::testing::Values("gemma3_scaled", "gemma2_capped"),
+INSTANTIATE_TEST_SUITE_P(, KeptWindow,
+                         ::testing::Values("gemma3_scaled", "gemma2_capped", "gemma4_shared"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Recurrent layers go back to borders of pages of 64 tokens alone, the target's and a drafter's.

@@ -162,9 +162,10 @@ TEST_P(SavedTextOfFamily, GoesOnWithTheBitsOfANewOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, SavedTextOfFamily,
-                         ::testing::Values("gemma3_scaled", "gemma2_capped", "phi3_crossing",
-                                           "qwen3_tied", "lfm2_tied", "qwen3_next_plain",
-                                           "granite_hybrid_moe", "deepseek_v3_plain"),
+                         ::testing::Values("gemma3_scaled", "gemma2_capped", "gemma4_shared",
+                                           "phi3_crossing", "qwen3_tied", "lfm2_tied",
+                                           "qwen3_next_plain", "granite_hybrid_moe",
+                                           "deepseek_v3_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 class RefusedText : public SavedText {

@@ -14,8 +14,11 @@
 
 #include "measure/skip_search.h"
 #include "measure/text_beginnings.h"
+#include "model/config.h"
+#include "model/language_model.h"
 #include "outrider/error.h"
 #include "outrider/tune.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_pair.h"
@@ -204,6 +207,20 @@ TEST_F(SearchLayers, TriesTheSameSetsAgain) {
     ASSERT_NE(at, second.end());
     EXPECT_EQ(at->acceptance, set.acceptance);
   }
+}
+
+// Layers whose keys others read are left out with all of these, or stay.
+TEST_F(SearchLayers, LeavesNoKeysUnwrittenThatAreRead) {
+  const auto model =
+      Model::load(testing::golden_directory("gemma4_shared") / "model.gguf", {.threads = 1});
+  const ModelConfig& config = model->language_model().config();
+  LayerSearchOptions options = quick();
+  options.trials = 126;  // all there are
+  const std::vector<SkippedLayers> sets = search_layers(model, options);
+  // Of seven layers 4 and 5 read the keys of 2, and 6 those of 3. 2 stays, or goes with two; of 3
+  // and 6 both stay, both go or 6 goes. The other two go as they like; neither none nor all go.
+  EXPECT_THAT(sets, SizeIs((4 + 1) * 3 * 4 - 2));
+  for (const SkippedLayers& set : sets) EXPECT_FALSE(unreadable_keys(config, set.layers));
 }
 
 TEST_F(SearchLayers, RefusesWhatCannotBeMeant) {

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -69,6 +71,9 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
     bounded("rope attention_factor", rope.attention_factor, 1e-3, 1e3);
     if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
   }
+  if (rope.scaling == RopeConfig::Scaling::proportional) {
+    bounded("rope pairs that turn", rope.n_turning, 1, config.rotated_dim() / 2);
+  }
   if (rope.query_beta != 0) {
     bounded("rope scale of queries", rope.query_beta, 0, 1e3);
     bounded("rope original context", rope.original_context, 1, 1 << 24);
@@ -101,6 +106,19 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
   const int last_token = config.vocabulary_size - 1;
   if (config.bos_token != kNoToken) bounded("begin token", config.bos_token, 0, last_token);
   for (const TokenId token : config.end_tokens) bounded("end token", token, 0, last_token);
+}
+
+std::optional<UnreadableKeys> unreadable_keys(const ModelConfig& config,
+                                              std::span<const int> skip_layers) {
+  const auto is_skipped = [&](int layer) {
+    return std::binary_search(skip_layers.begin(), skip_layers.end(), layer);
+  };
+  for (std::size_t layer = 0; layer < config.lenders.size(); ++layer) {
+    const int lender = config.lenders[layer];
+    if (lender < 0 || !is_skipped(lender) || is_skipped(static_cast<int>(layer))) continue;
+    return UnreadableKeys{.layer = static_cast<int>(layer), .lender = lender};
+  }
+  return std::nullopt;
 }
 
 }  // namespace outrider

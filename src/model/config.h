@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,10 @@ namespace outrider {
 
 // Rotary position embedding: angle = position * frequency, frequencies fixed at load.
 struct RopeConfig {
-  enum class Scaling { none, linear, llama3, yarn, longrope };
+  enum class Scaling { none, linear, llama3, yarn, longrope, proportional };
   double theta = 10000;
   Scaling scaling = Scaling::none;
-  double factor = 1;                // linear, llama3, yarn
+  double factor = 1;                // linear, llama3, yarn, proportional
   double low_frequency_factor = 1;  // llama3
   double high_frequency_factor = 4;
   double original_context = 8192;  // llama3, yarn, longrope
@@ -36,6 +37,9 @@ struct RopeConfig {
   std::vector<float> divisors;
   std::vector<float> long_divisors;  // longrope: those of longer texts
   float magnitude = 1;               // cosines and sines are multiplied by it
+  // proportional (Gemma 4): pairs that turn, the first of them, by the frequencies that they have
+  // among all pairs; the others stand still.
+  int n_turning = 0;
   // Turned queries are multiplied by 1 + query_beta log(1 + floor(position / original_context)),
   // which has to be a whole number then. 0: they are not.
   double query_beta = 0;
@@ -57,6 +61,14 @@ struct ModelConfig {
   // Of latent attention, whose heads share one key: a latent of so many elements, their value, too,
   // and rotary_dim more. 0: heads have keys and values of their own.
   int latent_dim = 0;
+  // Gemma 4's layers without a window have heads of their own: so many of keys and values, so wide.
+  // 0: all layers have the same.
+  int whole_n_kv_heads = 0;
+  int whole_head_dim = 0;
+  // (n_layers) the earlier layer whose keys and values a layer reads, or -1: its own. Empty: all
+  // have their own.
+  std::vector<int> lenders = {};
+  int layer_input_dim = 0;  // width of each layer's part of a second embedding; 0: there is none
   // Of mixtures of experts; 0: no layer has any.
   int n_experts = 0;        // of a layer that has them
   int n_experts_used = 0;   // by each row
@@ -88,6 +100,15 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
 
 // The same from GGUF metadata (and, for what it leaves out, the tensors' shapes).
 ModelConfig read_config_gguf(const GgufFile& file);
+
+// A layer that would run and read the keys and values of one that is left out, which has written
+// none; or nothing. skip_layers: ascending.
+struct UnreadableKeys {
+  int layer = 0;
+  int lender = 0;
+};
+std::optional<UnreadableKeys> unreadable_keys(const ModelConfig& config,
+                                              std::span<const int> skip_layers);
 
 // (rotated_dim / 2) radians per position, scaling applied. (llama3: the smooth interpolation
 // between kept and divided frequencies of Llama 3.1. yarn: Peng et al., "YaRN", arXiv 2309.00071,

@@ -55,8 +55,8 @@ Footprint DecoderModel::footprint() const {
     for_each_matrix(layer.latent, add_matrix);
     for_each_matrix(layer.experts, add_matrix);
     for (const auto* biases :
-         {&layer.experts.router_bias, &layer.experts.choice_bias, &layer.experts.gate_bias,
-          &layer.experts.up_bias, &layer.experts.down_bias}) {
+         {&layer.experts.router_bias, &layer.experts.choice_bias, &layer.experts.scales,
+          &layer.experts.gate_bias, &layer.experts.up_bias, &layer.experts.down_bias}) {
       add_vector(*biases);
     }
     add_vector(layer.attention.sinks);
@@ -72,6 +72,12 @@ Footprint DecoderModel::footprint() const {
       add_vector(*vector);
     }
     footprint.windows.push_back(layer.attention.window);
+  }
+  const LayerInputs& inputs = parts_.weights.layer_inputs;
+  if (!inputs.empty()) {
+    add_matrix(inputs.projection.matrix);
+    add_norm(inputs.norm);
+    footprint.n_parameters += inputs.table.n_elements();
   }
   add_norm(parts_.weights.final_norm);
   add_matrix(parts_.weights.head);

@@ -17,6 +17,7 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
   PassBuilder pass(config.dim);
   pass.embed(weights.embedding, family.embedding_scale());
   if (!weights.positions.shape.empty()) pass.add_positions(weights.positions);
+  if (!weights.layer_inputs.empty()) pass.layer_inputs(weights.layer_inputs, config.n_layers);
   for (RopeTable& table : family.ropes()) pass.rope(std::move(table));
   pass.leave_feature(0, nullptr);
   for (int i = 0; i < config.n_layers; ++i) {

@@ -55,6 +55,7 @@ class DecoderModel final : public LanguageModel {
   void project(std::span<const float> features, ForwardOutput& output) override;
   std::optional<Matrix> narrower_output(WeightKind kind) const override;
   LogitForm logit_form() const override { return parts_.family->logit_form(); }
+  const CpuPass* key_writer() const override { return &pass_; }
 
   // As in CpuPass.
   void set_least_share_ns(std::int64_t share_ns) { pass_.set_least_share_ns(share_ns); }

@@ -131,6 +131,9 @@ const std::vector<Case> kCases = {
     // Two dense layers, groups.
     {"glm4_moe_f32", WeightKind::f32, {}, "glm4_moe_air", 97, 8, 3},
     {"glm4_moe_int8", WeightKind::int8, {}, "glm4_moe_air", 97, 8, 3},
+    // Beside an MLP, read by another norm than the router's, each with a scale of its own.
+    {"gemma4_f32", WeightKind::f32, {}, "gemma4_moe", 97, 6, 2},
+    {"gemma4_int8", WeightKind::int8, {}, "gemma4_moe", 97, 6, 2},
     // Mapped: two matrices of a size at a time; six of twenty-one; four of twenty-four.
     {"f32_mapped", WeightKind::f32, {}, nullptr, kVocabulary, 7, 3, 71'000},
     {"q4_0_mapped", {}, ElementType::q4_0, nullptr, kVocabulary, 7, 3, 300'000},

@@ -21,6 +21,8 @@
 
 namespace outrider {
 
+class CpuPass;
+
 // What a sequence starts from.
 struct Prompt {
   std::span<const TokenId> encoder_tokens = {};  // of encoder-decoder models; decoders refuse them
@@ -207,6 +209,9 @@ class LanguageModel {
   // fewer bytes than the one that project() reads; made anew from what was stored. None otherwise,
   // and where a model lends nothing (the default).
   virtual std::optional<Matrix> narrower_output(WeightKind kind) const;
+  // For heads that read the keys and values of this model's sequences: the pass that writes them.
+  // Null where they are not to be had (the default).
+  virtual const CpuPass* key_writer() const { return nullptr; }
   // What project() makes of the products with the output matrix.
   virtual LogitForm logit_form() const { return {}; }
 };

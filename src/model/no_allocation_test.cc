@@ -108,7 +108,7 @@ TEST(DecoderModel, AllocatesForNewPagesAlone) {
 
 // Recurrent layers as well: inputs of pending nodes and states take pages that are there, and
 // states of nodes the room of earlier passes. And latents, whose chunks become values in room that
-// is there.
+// is there; and heads of two widths.
 class FurtherModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FurtherModel, AllocatesNothing) {
@@ -139,7 +139,7 @@ TEST_P(FurtherModel, AllocatesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, FurtherModel,
                          ::testing::Values("lfm2_long", "qwen3_5_long", "granite_hybrid_long",
-                                           "deepseek_v3_plain"),
+                                           "deepseek_v3_plain", "gemma4_shared", "gemma4_moe"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Splits of a context that two threads share: the prompt's passes, too wide to share them, have

@@ -67,6 +67,9 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
       case RopeConfig::Scaling::yarn:
         frequency = yarn_scaled(frequency, static_cast<int>(i), rope, width);
         break;
+      case RopeConfig::Scaling::proportional:
+        frequency = static_cast<int>(i) < rope.n_turning ? frequency / rope.factor : 0;
+        break;
     }
     if (!rope.divisors.empty()) frequency /= static_cast<double>(rope.divisors[i]);
     frequencies[i] = frequency;

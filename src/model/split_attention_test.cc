@@ -144,6 +144,11 @@ TEST_P(SplitAttention, LatentsAreSummedUpByWhomever) {
   expect_bits_of_one_thread("deepseek_v3_stacked");
 }
 
+// Layers with other heads than those before them, and layers that read the keys of others.
+TEST_P(SplitAttention, HeadsOfTwoWidthsAreSharedOutEachByThemselves) {
+  expect_bits_of_one_thread("gemma4_shared");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, SplitAttention,
     ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),

@@ -227,7 +227,8 @@ DrafterKind mtp_kind() {
                    "or .gguf file, or else in PATH. A single module runs on from what it "
                    "gave, as deep as is asked. Of several, module k drafts the k-th token "
                    "from what the module before it gave, and no draft is deeper than there "
-                   "are modules.",
+                   "are modules. PATH may also be an assistant of Gemma 4, which reads the "
+                   "target's own keys and values.",
                .keys = {confidence_key("mtp:PATH,confidence=0.3"), weights_key("mtp:weights=int8")},
                .source = "DeepSeek-AI, DeepSeek-V3 Technical Report (arXiv 2412.19437).",
                .pays = "Where the target was trained with such modules: nothing else is to be "

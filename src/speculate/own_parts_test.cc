@@ -80,6 +80,14 @@ TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
   EXPECT_THAT(own_parts(place("without")), ElementsAre("suffix"));
 }
 
+TEST_F(OwnParts, AssistantsAreModulesInFoldersOfTheirOwn) {
+  write("config.json", "{}");
+  write("a/config.json", R"({"model_type": "gemma4_assistant"})");
+  write("b/config.json", R"({"model_type": "gemma4_text"})");
+  write("c/config.json", R"({"model_type": 4})");
+  EXPECT_THAT(own_parts(directory_.path()), ElementsAre("suffix", "mtp:" + place("a")));
+}
+
 // Published modules, in both forms of file.
 TEST_F(OwnParts, ModulesOfPublishedModelsAreFound) {
   for (const std::string& name : testing::golden_modules()) {

@@ -15,6 +15,7 @@
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/enumerated_process.h"
 #include "tests/support/exactness.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/table_model.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_model.h"
@@ -164,6 +165,22 @@ TEST(LayerskipSpec, NamesLayersToKeepOrToSkip) {
   for (const char* wrong : {"layerskip:layers=5", "layerskip:layers=6", "layerskip:skip=5",
                             "layerskip:skip=0+1+2+3+4"}) {
     EXPECT_THROW(skipped_by(wrong), UsageError) << wrong;
+  }
+}
+
+// Gemma 4's last layers read the keys of earlier ones.
+TEST(LayerskipSpec, KeepsLayersWhoseKeysAreRead) {
+  const auto target = testing::load_f32(testing::golden_directory("gemma4_shared"));
+  const auto make = [&](const char* spec) {
+    return read_drafter(spec).make(
+        {.target = target.get(), .vocabulary_size = target->config().vocabulary_size});
+  };
+  for (const char* wrong : {"layerskip:skip=2", "layerskip:skip=2+5", "layerskip:skip=1+3"}) {
+    EXPECT_THROW(make(wrong), UsageError) << wrong;
+  }
+  for (const char* right :
+       {"layerskip:skip=2+4+5", "layerskip:skip=3+6", "layerskip:skip=0+6", "layerskip:layers=2"}) {
+    EXPECT_EQ(make(right)->name(), "layerskip") << right;
   }
 }
 

@@ -1,5 +1,6 @@
 """The tiny models of make_family_models.py: what their configurations say. Those of families that
 have a file of their own stand there."""
+import gemma4_models
 import glm_models
 import hybrid_models
 import latent_models
@@ -414,5 +415,5 @@ CASES |= {
                              original_max_position_embeddings=64)),
 }
 
-CASES |= (hybrid_models.CASES | mamba_models.CASES | latent_models.CASES
+CASES |= (gemma4_models.CASES | hybrid_models.CASES | mamba_models.CASES | latent_models.CASES
           | glm_models.CASES)

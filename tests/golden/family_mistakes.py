@@ -4,6 +4,7 @@ import sys
 
 import torch
 
+import gemma4_models
 import glm_models
 import hybrid_models
 import latent_models
@@ -36,7 +37,8 @@ def interleave(config, state):
 
 
 def is_gemma(config):
-    return config.model_type.startswith("gemma")
+    """Gemma 2 and 3, whose norms are offsets from 1."""
+    return config.model_type in ("gemma2", "gemma3_text")
 
 
 def head_dim_of(config):
@@ -455,6 +457,8 @@ WRONG = {
 
 
 def wrong_cases(config):
+    if gemma4_models.is_gemma4(config):
+        return gemma4_models.mistakes(config)
     if latent_models.is_latent(config):
         return latent_models.mistakes(config)
     if glm_models.is_glm(config):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,mistral,ministral3,smollm3,olmo2,granite,
-gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
+"""Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,gemma4,mistral,ministral3,smollm3,olmo2,
+granite,gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
 granite_hybrid,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random models of these
 families, with logits and greedy continuations from Hugging Face transformers.
 
@@ -36,6 +36,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
+import gemma4_models
 import glm_models
 import hybrid_models
 import latent_models
@@ -112,7 +113,8 @@ HEAD_NORMS = ("q_norm.weight", "k_norm.weight", "q_layernorm.weight", "k_layerno
 def fill(model, generator, mxfp4):
     config = model.config
     for name, parameter in model.named_parameters():
-        if spread := mamba_models.spread_of(name) or hybrid_models.spread_of(name):
+        if spread := (mamba_models.spread_of(name) or hybrid_models.spread_of(name)
+                      or gemma4_models.spread_of(config, name)):
             mean, deviation = spread
         elif parameter.dim() == 2 and name.endswith(CONV1D):
             mean, deviation = 0, parameter.shape[0] ** -0.5
@@ -183,6 +185,7 @@ def make_case(options):
         with torch.no_grad():
             fill(model, generator, mxfp4)
             latent_models.fill_buffers(model, generator)
+            gemma4_models.fill_buffers(model, generator)
         ids = torch.randint(3, VOCABULARY, (n,), generator=generator).tolist()
         behind = greedy(model, ids)
         if behind is not None and len(set(behind)) >= 8 - seed // 20:
@@ -288,6 +291,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
         "gemma2": ("gemma2", gguf.MODEL_ARCH.GEMMA2),
         "gemma3_text": ("gemma3", gguf.MODEL_ARCH.GEMMA3),
+        "gemma4_text": ("gemma4", gguf.MODEL_ARCH.GEMMA4),
         "ministral3": ("mistral3", gguf.MODEL_ARCH.MISTRAL3),
         "smollm3": ("smollm3", gguf.MODEL_ARCH.SMOLLM3),
         "olmo2": ("olmo2", gguf.MODEL_ARCH.OLMO2),
@@ -312,12 +316,13 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    if architecture != "qwen35moe":
+    is_gemma4 = gemma4_models.is_gemma4(config)
+    if architecture != "qwen35moe" and not is_gemma4:
         writer.add_feed_forward_length(
             4 * config.n_embd if architecture == "gpt2" else
             model.model.layers[0].feed_forward.w1.out_features if architecture == "lfm2" else
             config.intermediate_size)
-    if n_experts_of(config):
+    if n_experts_of(config) and not is_gemma4:
         writer.add_expert_count(n_experts_of(config))
         writer.add_expert_used_count(config.num_experts_per_tok)
     if architecture == "qwen3moe":
@@ -333,6 +338,8 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         writer.add_shortconv_l_cache(config.conv_L_cache)
     elif architecture == "granitehybrid":
         mamba_models.write_keys(writer, config)
+    elif is_gemma4:
+        gemma4_models.write_keys(writer, config)
     elif architecture not in LAYER_NORMED:
         # Latent attention is one of a single key head there, but in the first files.
         is_one = latent_models.is_latent(config) and not joined
@@ -349,7 +356,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         writer.add_layer_norm_eps(config.layer_norm_eps)
     else:
         rope = config.rope_parameters
-        rope = rope["full_attention"] if architecture == "gemma3" else rope
+        rope = rope["full_attention"] if architecture in ("gemma3", "gemma4") else rope
     if rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -445,6 +452,9 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     if glm_models.is_glm(config):
         state = dict(part for name, value in state.items()
                      for part in glm_models.tensors_of(name, value))
+    if is_gemma4:
+        state = dict(part for name, value in state.items()
+                     for part in gemma4_models.tensors_of(name, value))
     for name, value in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue

@@ -9,7 +9,7 @@ struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
   // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
   // vocabulary, {text} for a text file, {store} for a datastore, and {eagle}, {eagle3}, {peagle},
-  // {medusa}, {dflash}, {dspark} and {module} for heads on the target.
+  // {medusa}, {dflash}, {dspark}, {module} and {assistant} for heads on the target.
   const char* spec;
   // It reads the target's layers: proofs by enumeration run it on a model in files instead of one
   // that is a table of logits.
@@ -39,6 +39,7 @@ inline constexpr DrafterCase kDrafterCases[] = {
     {"dspark", "dspark:{dspark},accept=0.3", /*reads_target=*/true},  // ends some paths, not all
     {"mtp", "mtp", /*reads_target=*/true},
     {"module", "mtp:{module}", /*reads_target=*/true},  // one, which runs on by itself
+    {"assistant", "mtp:{assistant}", /*reads_target=*/true},
     {"ngram", "ngram:min=1,max=3,length=8"},
     {"reference", "reference:file={text},min=1"},
     {"suffix", "suffix:length=8,total=12"},

@@ -56,6 +56,7 @@ class StoredModel final : public PrefixModel {
   void project(std::span<const float> features, ForwardOutput& output) override {
     model_->project(features, output);
   }
+  const CpuPass* key_writer() const override { return model_->key_writer(); }
   const std::vector<float>& logits(const std::vector<TokenId>& prefix) override {
     auto [at, is_new] = rows_.try_emplace(prefix);
     if (is_new) {
@@ -110,6 +111,7 @@ class DrafterFiles {
                        fmt::arg("dflash", (directory_.path() / "dflash").string()),
                        fmt::arg("dspark", (directory_.path() / "dspark").string()),
                        fmt::arg("module", (directory_.path() / "module").string()),
+                       fmt::arg("assistant", (directory_.path() / "assistant").string()),
                        fmt::arg("text", (directory_.path() / "text.txt").string()),
                        fmt::arg("store", (directory_.path() / "store").string()));
   }
@@ -139,6 +141,7 @@ class DrafterFiles {
     write_medusa_heads(shape, 3, /*own_output=*/true, directory_.path() / "medusa");
     write_dflash_head(shape, {}, directory_.path() / "dflash");
     write_dflash_head(shape, {.markov = "rnn"}, directory_.path() / "dspark");
+    write_assistant(shape, directory_.path() / "assistant");
     tokenizer_ = Tokenizer::load(target());
     // What the target itself goes on to write, and noise.
     std::ofstream text(directory_.path() / "text.txt");

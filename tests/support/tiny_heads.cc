@@ -263,6 +263,60 @@ void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
   write(directory, "medusa_lm_head.safetensors", tensors);
 }
 
+void write_assistant(const TinyShape& target, const fs::path& directory) {
+  constexpr int kLayers = 2;
+  constexpr int kDim = 24;
+  constexpr int kHidden = 36;
+  const std::int64_t n_heads = 2 * target.n_kv_heads;
+  const std::int64_t queries = n_heads * target.head_dim;
+  Tensors tensors = {{"pre_projection.weight", {kDim, 2 * target.dim}},
+                     {"post_projection.weight", {target.dim, kDim}},
+                     {"model.embed_tokens.weight", {target.vocabulary_size, kDim}},
+                     {"model.norm.weight", {kDim}}};
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+    for (const char* norm : {"input_layernorm", "post_attention_layernorm",
+                             "pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
+      tensors.push_back({prefix + norm + ".weight", {kDim}});
+    }
+    tensors.push_back({prefix + "self_attn.q_proj.weight", {queries, kDim}});
+    tensors.push_back({prefix + "self_attn.q_norm.weight", {target.head_dim}});
+    tensors.push_back({prefix + "self_attn.o_proj.weight", {kDim, queries}});
+    tensors.push_back({prefix + "mlp.gate_proj.weight", {kHidden, kDim}});
+    tensors.push_back({prefix + "mlp.up_proj.weight", {kHidden, kDim}});
+    tensors.push_back({prefix + "mlp.down_proj.weight", {kDim, kHidden}});
+  }
+  write(directory, "model.safetensors", tensors);
+  const Json rope = {
+      {"full_attention",
+       {{"rope_type", "proportional"}, {"rope_theta", 1e6}, {"partial_rotary_factor", 0.5}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 1e4}}}};
+  const Json text = {{"model_type", "gemma4_text"},
+                     {"vocab_size", target.vocabulary_size},
+                     {"hidden_size", kDim},
+                     {"intermediate_size", kHidden},
+                     {"num_hidden_layers", kLayers},
+                     {"num_attention_heads", n_heads},
+                     {"num_key_value_heads", target.n_kv_heads},
+                     {"head_dim", target.head_dim},
+                     {"global_head_dim", target.head_dim},
+                     {"layer_types", {"full_attention", "full_attention"}},
+                     {"sliding_window", 16},
+                     {"max_position_embeddings", target.context_length},
+                     {"rms_norm_eps", 1e-6},
+                     {"num_kv_shared_layers", kLayers},
+                     {"hidden_size_per_layer_input", 0},
+                     {"vocab_size_per_layer_input", 0},
+                     {"rope_parameters", rope}};
+  std::ofstream(directory / "config.json") << Json{{"model_type", "gemma4_assistant"},
+                                                   {"backbone_hidden_size", target.dim},
+                                                   {"use_ordered_embeddings", false},
+                                                   {"tie_word_embeddings", true},
+                                                   {"text_config", text}}
+                                                  .dump(1)
+                                           << "\n";
+}
+
 void write_mtp_modules(const TinyShape& target, int n_modules, const fs::path& directory) {
   Tensors tensors;
   for (int k = 0; k < n_modules; ++k) {

@@ -82,6 +82,10 @@ void write_dflash_head(const TinyShape& layers, const DflashForm& form,
 void write_medusa_heads(const TinyShape& target, int n_heads, bool own_output,
                         const std::filesystem::path& directory);
 
+// An assistant as Gemma 4's (model/heads/gemma4_assistant.h), of two layers that read the keys of
+// the target's last layer.
+void write_assistant(const TinyShape& target, const std::filesystem::path& directory);
+
 // Adds modules to a target that write_hugging_face has written there: a second shard, an index, and
 // the number of modules in config.json. Their chirps are those of the trainer's names, "0.enorm..."
 void write_mtp_modules(const TinyShape& target, int n_modules,

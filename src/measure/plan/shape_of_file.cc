@@ -62,6 +62,10 @@ void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
     throw Error(kOperation, config.architecture, "heads with keys and values of their own",
                 "latent attention");
   }
+  if (config.whole_head_dim > 0) {
+    throw Error(kOperation, config.architecture, "layers of one shape",
+                "heads of two kinds, and layers that read the keys of others");
+  }
   if (!has_recurrent_layers) return;
   throw Error(kOperation, config.architecture, "layers that all attend", "recurrent layers");
 }

@@ -66,6 +66,11 @@ TEST(ShapeOfFile, HasTheMatricesThatAreLoaded) {
                     ThrowsMessage<Error>(HasSubstr("experts that rows choose alone")));
         continue;
       }
+      if (name.starts_with("gemma4_")) {
+        EXPECT_THAT([&] { shape_of_file(path); },
+                    ThrowsMessage<Error>(HasSubstr("layers of one shape")));
+        continue;
+      }
       const ModelShape shape = shape_of_file(path);
       const Footprint loaded = testing::load_f32(path)->footprint();
       double n_loaded = 0;

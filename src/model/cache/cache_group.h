@@ -76,6 +76,7 @@ struct KvShape {
   std::size_t values_at(int head) const { return keys_at(n_heads + head); }
   std::size_t layer_bytes() const { return keys_at(has_values() ? 2 * n_heads : n_heads); }
   std::size_t block_bytes() const { return keys_at(1); }
+  bool operator==(const KvShape&) const = default;
 };
 
 // What the layers of a group keep. Full: keys and values of all positions. Window: of the last ones

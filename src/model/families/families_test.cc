@@ -144,7 +144,9 @@ INSTANTIATE_TEST_SUITE_P(
                           "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
                           "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
                           "deepseek_v3_plain", "deepseek_v3_stacked", "glm4_moe_plain",
-                          "glm4_moe_air", "glm4_moe_lite_listed"),
+                          "glm4_moe_air", "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys",
+                          "gemma4_moe"),
+
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
@@ -216,7 +218,8 @@ const std::vector<std::string> kOneOfEachWithRope = {
     "deepseek_v3_plain", "kimi_k2_plain",     "glm4_moe_plain",       "glm4_moe_lite_plain"};
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(WithoutRope, UnknownField, ::testing::Values("gpt2_plain"),
+// Without RoPE, or with one of a kind of its own.
+INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField, ::testing::Values("gpt2_plain", "gemma4_shared"),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
@@ -290,6 +293,8 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"qwen3_tied"},
         Change{"gemma2_capped", "attention.sliding_window", "attention.sliding_windox"},
         Change{"gemma3_scaled"},
+        Change{"gemma4_shared"},
+        Change{"gemma4_moe", "attention.sliding_window", "attention.sliding_windox"},
         Change{"smollm3_fourth"},
         Change{"olmo2_plain"},
         Change{"granite_tied"},

@@ -75,6 +75,8 @@ class Family {
   virtual DecoderLayer load_module_layer(LayerLoader& from) const {
     return load_layer(from, config_.n_layers - 1);
   }
+  // The second embedding, where there is one: the tensors of the whole model.
+  virtual LayerInputs load_layer_inputs(LayerLoader&) const { return {}; }
   // The ops of one layer.
   virtual void compose(PassBuilder& pass, const DecoderLayer& layer) const = 0;
 

@@ -60,8 +60,9 @@ double read_query_scalar(const ConfigSource& source, const GemmaForm& form,
   return scalar;
 }
 
-// null is none, where a file says so, and so is 0, as in llama.cpp.
-float read_cap(const ConfigSource& source, const ConfigKey& key, double otherwise) {
+}  // namespace
+
+float read_soft_cap(const ConfigSource& source, const ConfigKey& key, double otherwise) {
   const double cap = source.real(key).value_or(source.has(key) ? 0 : otherwise);
   // Far beyond any there is, and far from where the cap or its inverse leaves f32's range.
   if (cap != 0 && !(cap >= 1e-3 && cap <= 1e6)) {
@@ -70,16 +71,14 @@ float read_cap(const ConfigSource& source, const ConfigKey& key, double otherwis
   return static_cast<float>(cap);
 }
 
-}  // namespace
-
 Gemma::Gemma(const ConfigSource& source, const GemmaForm& form)
     : Family(read_gemma(source, form)),
       windows_(read_windows(source, form, config().n_layers)),
       query_scalar_(read_query_scalar(source, form, config())),
-      score_cap_(read_cap(source, {"attn_logit_softcapping", "attn_logit_softcapping"},
-                          form.default_score_cap)),
-      logit_cap_(read_cap(source, {"final_logit_softcapping", "final_logit_softcapping"},
-                          form.default_logit_cap)) {}
+      score_cap_(read_soft_cap(source, {"attn_logit_softcapping", "attn_logit_softcapping"},
+                               form.default_score_cap)),
+      logit_cap_(read_soft_cap(source, {"final_logit_softcapping", "final_logit_softcapping"},
+                               form.default_logit_cap)) {}
 
 float Gemma::embedding_scale() const {
   return static_cast<float>(std::sqrt(static_cast<double>(config().dim)));

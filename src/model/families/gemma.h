@@ -22,6 +22,10 @@ struct GemmaForm {
   double default_logit_cap = 0;
 };
 
+// The cap at that key; `otherwise` where the file has none. null is none, where a file says so, and
+// so is 0, as in llama.cpp. Throws Error on other numbers outside of 1e-3 to 1e6.
+float read_soft_cap(const ConfigSource& source, const ConfigKey& key, double otherwise);
+
 class Gemma : public Family {
  public:
   float embedding_scale() const override;

@@ -42,6 +42,7 @@ const std::map<std::string_view, const char*> kModels = {
     {"qwen3_5_moe_text", "Qwen3.5, Qwen3.6, mixtures of experts (text)"},
     {"gemma2", "Gemma 2"},
     {"gemma3_text", "Gemma 3, text"},
+    {"gemma4_text", "Gemma 4 (E2B, E4B, 31B, 26B-A4B; text)"},
     {"mistral", "Mistral 7B, NeMo, Small; Small 3's text"},
     {"mixtral", "Mixtral"},
     {"ministral3", "Ministral 3, text"},

@@ -14,6 +14,7 @@
 #include "model/families/deepseek.h"
 #include "model/families/gemma2.h"
 #include "model/families/gemma3.h"
+#include "model/families/gemma4.h"
 #include "model/families/glm4_moe.h"
 #include "model/families/gpt2.h"
 #include "model/families/gpt_neox.h"
@@ -63,6 +64,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", "qwen35moe", read<Qwen35Moe>},
     {"Gemma2ForCausalLM", "gemma2", "gemma2", read<Gemma2>},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", read<Gemma3>},
+    {"Gemma4ForCausalLM", "gemma4_text", "gemma4", read<Gemma4>},
     {"MistralForCausalLM", "mistral", nullptr, read<Mistral>},
     {"MixtralForCausalLM", "mixtral", nullptr, read<Mixtral>},
     {"Ministral3ForCausalLM", "ministral3", "mistral3", read<Ministral3>},

@@ -33,6 +33,9 @@ struct RopeKeys {
   // scaled by their positions, and a file that says so is refused.
   ConfigKey query_beta = {nullptr, nullptr};
   double default_theta = 10000;
+  // The scaling is "proportional" (RopeConfig) and no other: a file's share of a head is that of
+  // its pairs. What the file does not say is default_share.
+  bool proportional = false;
   // Pairs of a head turn by different positions of images (M-RoPE). Those of text are alike, so
   // that such a file's sections change nothing; other families' files must not have any.
   bool has_sections = false;
@@ -51,6 +54,8 @@ class ConfigSource {
   virtual std::optional<std::string> text(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<std::string>> texts(const ConfigKey& key) const = 0;
   virtual std::optional<std::vector<int>> wholes(const ConfigKey& key) const = 0;
+  // (n_layers): a number for each, or one for all. Throws Error on another number of numbers.
+  virtual std::optional<std::vector<int>> of_layers(const ConfigKey& key, int n_layers) const = 0;
   virtual std::optional<std::vector<bool>> flags(const ConfigKey& key) const = 0;
   // Infinities, too.
   virtual std::optional<std::vector<double>> reals(const ConfigKey& key) const = 0;

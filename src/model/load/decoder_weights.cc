@@ -63,6 +63,8 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
     DecoderWeights read;
     read.embedding = stored(names.embedding(), config.vocabulary_size);
     if (names.has_positions()) read.positions = stored(names.positions(), config.context_length);
+    LayerLoader of_model(walk, "");
+    read.layer_inputs = family.load_layer_inputs(of_model);
     for (int i = 0; i < config.n_layers; ++i) {
       const std::string prefix = fmt::format("{}{}.", layers, i);
       LayerLoader from(walk, prefix);

@@ -16,8 +16,9 @@ namespace outrider {
 
 // Immutable once loaded.
 struct DecoderWeights {
-  TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
-  TensorView positions;  // (context_length, dim), likewise, where they are learned
+  TensorView embedding;      // (vocabulary_size, dim), as stored; lives as long as the source
+  TensorView positions;      // (context_length, dim), likewise, where they are learned
+  LayerInputs layer_inputs;  // its table as long as the source lives
   std::vector<DecoderLayer> layers;
   Norm final_norm;                  // (dim)
   Matrix head;                      // (vocabulary_size, dim)

@@ -97,20 +97,21 @@ Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, Exper
   const int n = config.n_experts;
   const int dim = config.dim;
   const int hidden_dim = config.expert_dim;
+  const TensorName joined = {names.gate_and_up, "ffn_gate_up_exps"};
+  const char* const ending = from.is_gguf() ? ".weight" : "";
   Experts experts = load_router(from, config, weights, names.router);
-  if (from.is_gguf()) {
-    experts.gate = from.stacked({nullptr, "ffn_gate_exps"}, ".weight", n, hidden_dim, dim);
-    experts.up = from.stacked({nullptr, "ffn_up_exps"}, ".weight", n, hidden_dim, dim);
-    experts.down = from.stacked({nullptr, "ffn_down_exps"}, ".weight", n, dim, hidden_dim);
-    return experts;
+  if (from.is_gguf() && !from.has(joined)) {
+    experts.gate = from.stacked({nullptr, "ffn_gate_exps"}, ending, n, hidden_dim, dim);
+    experts.up = from.stacked({nullptr, "ffn_up_exps"}, ending, n, hidden_dim, dim);
+  } else {
+    const auto half = [&](int first) {
+      return from.stacked(joined, ending, n, 2 * hidden_dim, dim,
+                          {.first = first, .n = hidden_dim});
+    };
+    experts.gate = half(0);
+    experts.up = half(hidden_dim);
   }
-  const auto half = [&](int first) {
-    return from.stacked({names.gate_and_up, nullptr}, "", n, 2 * hidden_dim, dim,
-                        {.first = first, .n = hidden_dim});
-  };
-  experts.gate = half(0);
-  experts.up = half(hidden_dim);
-  experts.down = from.stacked({names.down, nullptr}, "", n, dim, hidden_dim);
+  experts.down = from.stacked({names.down, "ffn_down_exps"}, ending, n, dim, hidden_dim);
   return experts;
 }
 

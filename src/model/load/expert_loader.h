@@ -46,7 +46,8 @@ struct StackedExpertNames {
   const char* down;
 };
 
-// Of a file that has them so; GGUF has the three apart, by names of its own.
+// Of a file that has them so. GGUF has names of its own, and gates and ups as directories do (Gemma
+// 4's) or each alone.
 Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
                              const StackedExpertNames& names);
 

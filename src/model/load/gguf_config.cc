@@ -103,6 +103,18 @@ std::optional<std::vector<int>> GgufConfig::wholes(const ConfigKey& key) const {
   return numbers;
 }
 
+std::optional<std::vector<int>> GgufConfig::of_layers(const ConfigKey& key, int n_layers) const {
+  const auto n = static_cast<std::size_t>(n_layers);
+  const GgufValue* const value = key.gguf == nullptr ? nullptr : file_.find_metadata(full(key));
+  if (value == nullptr) return std::nullopt;
+  if (std::holds_alternative<std::int64_t>(*value)) return std::vector<int>(n, *whole(key));
+  auto numbers = wholes(key);
+  if (numbers->size() != n) {
+    fail(key, fmt::format("{} numbers", n), fmt::format("{}", numbers->size()));
+  }
+  return numbers;
+}
+
 std::optional<std::vector<bool>> GgufConfig::flags(const ConfigKey& key) const {
   const GgufValue* const value = key.gguf == nullptr ? nullptr : file_.find_metadata(full(key));
   if (value == nullptr) return std::nullopt;
@@ -163,6 +175,25 @@ std::optional<RopeConfig> GgufConfig::read_longrope(RopeConfig rope, int rotated
   return rope;
 }
 
+// The converter says which pairs stand still by divisors that leave them no turn: 1e30.
+RopeConfig GgufConfig::read_proportional(RopeConfig rope, int rotated_dim) const {
+  constexpr const char* kDivisors = "rope_freqs.weight";
+  constexpr float kStill = 1e20F;
+  const std::vector<float> divisors = read_divisors(kDivisors, rotated_dim);
+  if (divisors.empty()) fail_at(file_, kDivisors, "there as a vector", "no such tensor");
+  const auto still = std::find_if(divisors.begin(), divisors.end(),
+                                  [](float divisor) { return divisor >= kStill; });
+  const bool is_right =
+      std::all_of(divisors.begin(), still, [](float divisor) { return divisor == 1; }) &&
+      std::all_of(still, divisors.end(), [](float divisor) { return divisor >= kStill; });
+  if (!is_right) {
+    fail_at(file_, kDivisors, fmt::format("ones, then numbers of at least {}", kStill), "others");
+  }
+  rope.scaling = RopeConfig::Scaling::proportional;
+  rope.n_turning = static_cast<int>(still - divisors.begin());
+  return rope;
+}
+
 int GgufConfig::original_context() const {
   return whole({nullptr, "rope.scaling.original_context_length"})
       .value_or(required_whole({nullptr, "context_length"}));
@@ -207,6 +238,7 @@ RopeConfig GgufConfig::read_scaling(const RopeKeys& keys, int rotated_dim) const
   constexpr ConfigKey kFactor = {nullptr, "rope.scaling.factor"};
   RopeConfig rope;
   rope.theta = real(keys.theta).value_or(keys.default_theta);
+  if (keys.proportional) return read_proportional(rope, rotated_dim);
   const std::optional<std::string> kind = text(kKind);
   // A factor alone means linear scaling; older files have another name for it.
   const std::optional<double> factor = real(kFactor);

@@ -25,6 +25,7 @@ class GgufConfig final : public ConfigSource {
   std::optional<std::string> text(const ConfigKey& key) const override;
   std::optional<std::vector<std::string>> texts(const ConfigKey& key) const override;
   std::optional<std::vector<int>> wholes(const ConfigKey& key) const override;
+  std::optional<std::vector<int>> of_layers(const ConfigKey& key, int n_layers) const override;
   std::optional<std::vector<bool>> flags(const ConfigKey& key) const override;
   std::optional<std::vector<double>> reals(const ConfigKey& key) const override;
   bool has(const ConfigKey& key) const override;
@@ -47,6 +48,7 @@ class GgufConfig final : public ConfigSource {
   // Tokens that the model was trained on before its context was stretched.
   int original_context() const;
   RopeConfig read_scaling(const RopeKeys& keys, int rotated_dim) const;
+  RopeConfig read_proportional(RopeConfig rope, int rotated_dim) const;
   RopeConfig read_yarn(RopeConfig rope, std::optional<double> factor) const;
 
   const GgufFile& file_;

@@ -197,6 +197,24 @@ RopeConfig read_scaling(const Section& scaling, double context, RopeConfig rope)
   return rope;
 }
 
+// Of a head of so many elements. scaling: null where the file has none.
+void read_proportional(const Section* scaling, const RopeKeys& keys, int width, RopeConfig& rope) {
+  constexpr const char* kShare = "partial_rotary_factor";
+  double share = keys.default_share;
+  rope.scaling = RopeConfig::Scaling::proportional;
+  if (scaling != nullptr) {
+    const std::string kind = scaling->text_or("rope_type", "default");
+    if (kind != "proportional") scaling->fail("rope_type", "proportional", kind);
+    rope.theta = scaling->real_or("rope_theta", rope.theta);
+    rope.factor = scaling->real_or("factor", 1);
+    share = scaling->real_or(kShare, 1);
+    if (!(share > 0 && share <= 1)) {
+      scaling->fail(kShare, "above 0, at most 1", fmt::format("{}", share));
+    }
+  }
+  rope.n_turning = static_cast<int>(share * width / 2);  // as transformers rounds it
+}
+
 // eos_token_id is an id or a list of ids.
 std::vector<TokenId> read_end_tokens(const Section& section) {
   std::vector<TokenId> tokens;
@@ -305,6 +323,12 @@ std::optional<std::vector<int>> JsonConfig::wholes(const ConfigKey& key) const {
   return numbers;
 }
 
+std::optional<std::vector<int>> JsonConfig::of_layers(const ConfigKey& key, int n_layers) const {
+  const std::optional<int> value = whole(key);
+  if (!value) return std::nullopt;
+  return std::vector<int>(static_cast<std::size_t>(n_layers), *value);
+}
+
 std::optional<std::vector<bool>> JsonConfig::flags(const ConfigKey& key) const {
   return array_of<bool>(key, "an array of true and false", [](const Json& entry) {
     return entry.is_boolean() ? std::optional(entry.get<bool>()) : std::nullopt;
@@ -357,7 +381,7 @@ int JsonConfig::rotary_dim(const RopeKeys& keys, int head_dim) const {
   return rotated == head_dim ? 0 : std::max(rotated, 1);
 }
 
-RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
+RopeConfig JsonConfig::rope(const RopeKeys& keys, int rotated_dim) const {
   RopeConfig rope;
   rope.theta = real(keys.theta).value_or(keys.default_theta);
   asked_.insert({"rope_scaling", "rope_parameters"});
@@ -380,6 +404,10 @@ RopeConfig JsonConfig::rope(const RopeKeys& keys, int) const {
     require_known(*parameters, *json, keys);
     rope.theta = parameters->real_or("rope_theta", rope.theta);
     if (!scaling) scaling = parameters;
+  }
+  if (keys.proportional) {
+    read_proportional(scaling ? &*scaling : nullptr, keys, rotated_dim, rope);
+    return rope;
   }
   const int context = required_whole({"max_position_embeddings", nullptr});
   // Phi-3's files name it beside the scaling, and where there is none.

@@ -27,6 +27,7 @@ class JsonConfig final : public ConfigSource {
   std::optional<std::string> text(const ConfigKey& key) const override;
   std::optional<std::vector<std::string>> texts(const ConfigKey& key) const override;
   std::optional<std::vector<int>> wholes(const ConfigKey& key) const override;
+  std::optional<std::vector<int>> of_layers(const ConfigKey& key, int n_layers) const override;
   std::optional<std::vector<bool>> flags(const ConfigKey& key) const override;
   std::optional<std::vector<double>> reals(const ConfigKey& key) const override;
   bool has(const ConfigKey& key) const override;

@@ -33,6 +33,12 @@ class LayerLoader {
   bool has(const TensorName& name, const char* ending = ".weight") const {
     return loader_.has(full(name) + ending);
   }
+  // As it is stored, (n_rows, width): a table that rows are looked up in.
+  TensorView table(const TensorName& name, int n_rows, int width) {
+    return loader_.tensor(full(name) + ".weight", {n_rows, width});
+  }
+  // Counts as read.
+  void ignore(const TensorName& name) { loader_.ignore(full(name) + ".weight"); }
   // In f32, whatever kind is asked for.
   Matrix f32_matrix(const TensorName& name, int n_columns, int k) {
     return loader_.f32_matrix(full(name), n_columns, k);

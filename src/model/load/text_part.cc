@@ -28,6 +28,7 @@ struct Class {
 };
 constexpr Class kClasses[] = {
     {"Gemma3ForConditionalGeneration", "gemma3_text"},
+    {"Gemma4ForConditionalGeneration", "gemma4_text"},
     {"Mistral3ForConditionalGeneration", "mistral"},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},
     {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", false},
@@ -66,11 +67,17 @@ constexpr Prefix kPrefixes[] = {{"language_model.model.", "model."},
                                 {"mtp.", "mtp."}};  // Qwen3.5's module
 
 // text_config names what is not transformers' default alone: those of Gemma3TextConfig,
-// MistralConfig, Ministral3Config, Qwen3_5TextConfig and Qwen3_5MoeTextConfig (5.12.1). What is not
+// Gemma4TextConfig, MistralConfig, Ministral3Config, Qwen3_5TextConfig and Qwen3_5MoeTextConfig
+// (5.12.1). What is not
 // here is the family's own default.
 const Json& defaults_of(const std::string& model_type) {
   static const Json of_gemma3 = {{"vocab_size", 262208},      {"hidden_size", 2304},
                                  {"intermediate_size", 9216}, {"num_hidden_layers", 26},
+                                 {"num_attention_heads", 8},  {"num_key_value_heads", 4},
+                                 {"head_dim", 256},           {"max_position_embeddings", 131072},
+                                 {"rms_norm_eps", 1e-6}};
+  static const Json of_gemma4 = {{"vocab_size", 262144},      {"hidden_size", 2304},
+                                 {"intermediate_size", 9216}, {"num_hidden_layers", 30},
                                  {"num_attention_heads", 8},  {"num_key_value_heads", 4},
                                  {"head_dim", 256},           {"max_position_embeddings", 131072},
                                  {"rms_norm_eps", 1e-6}};
@@ -119,6 +126,7 @@ const Json& defaults_of(const std::string& model_type) {
       {"rms_norm_eps", 1e-6}};
   static const Json none = Json::object();
   if (model_type == "gemma3_text") return of_gemma3;
+  if (model_type == "gemma4_text") return of_gemma4;
   if (model_type == "mistral") return of_mistral;
   if (model_type == "qwen3_5_text") return of_qwen3_5;
   if (model_type == "qwen3_5_moe_text") return of_qwen3_5_moe;

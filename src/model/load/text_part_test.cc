@@ -116,6 +116,7 @@ TEST_P(TextPart, HasTheBitsOfThePlainDirectory) {
 INSTANTIATE_TEST_SUITE_P(
     All, TextPart,
     ::testing::Values(Whole{"gemma3_one_in_three", "Gemma3ForConditionalGeneration", "gemma3"},
+                      Whole{"gemma4_shared", "Gemma4ForConditionalGeneration", "gemma4"},
                       Whole{"ministral3_scaled", "Mistral3ForConditionalGeneration", "mistral3"},
                       Whole{"ministral3_tied", "Mistral3ForConditionalGeneration", "mistral3"},
                       Whole{"mistral_whole", "Mistral3ForConditionalGeneration", "mistral3"},

@@ -52,7 +52,7 @@ void AttentionWork::make_room(const PassPlan& plan) {
   std::size_t n_slots = 0;
   for (const PassRow& row : plan.rows()) {
     const int depth = row.position - row.sequence->n_kept();
-    if (row.node != depth) n_slots += static_cast<std::size_t>(depth) + 1;
+    if (row.node >= 0 && row.node != depth) n_slots += static_cast<std::size_t>(depth) + 1;
   }
   grow_ahead(slots_, n_slots);
   grow_ahead(chunks_, chunks_per_thread(plan) * static_cast<std::size_t>(most_threads_));
@@ -81,10 +81,12 @@ void AttentionWork::find_whereabouts() {
   int n_slots = 0;
   for (int i = 0; i < plan_->n_rows(); ++i) {
     const PassRow& its = row(i);
-    const int n_in_place = its.sequence->n_in_place(its.node);
+    // A reader's keys are all of kept tokens.
+    const int n_in_place = its.node < 0 ? its.n_keys : its.sequence->n_in_place(its.node);
     whereabouts_[static_cast<std::size_t>(i)] = {
         .n_in_place = n_in_place, .first_slot = n_slots, .last_of_block = i};
-    const int n_others = its.position + 1 - n_in_place;
+    const int n_others = its.n_keys - n_in_place;
+    if (n_others == 0) continue;
     its.sequence->others(its.node, std::span(slots_).subspan(static_cast<std::size_t>(n_slots),
                                                              static_cast<std::size_t>(n_others)));
     n_slots += n_others;
@@ -103,16 +105,15 @@ void AttentionWork::share_out(int n_threads) {
   constexpr int kPartsPerThread = 4;
   const int n_rows = plan_->n_rows();
   const bool evenly = heads_share_out_evenly(n_threads);
-  int last = 0;
-  for (const PassRow& its : plan_->rows()) last = std::max(last, its.position);
-  n_shared_splits_ = evenly || n_rows > kMostSharedRows ? 1 : kernels::splits_of(last + 1);
+  int most_keys = 1;
+  for (const PassRow& its : plan_->rows()) most_keys = std::max(most_keys, its.n_keys);
+  n_shared_splits_ = evenly || n_rows > kMostSharedRows ? 1 : kernels::splits_of(most_keys);
   int together = kernels::kMostAttendRows;
   if (!evenly) {
     const int n_parts = kPartsPerThread * n_threads;
     int n_least = 0;  // parts, if each row attended by itself
     for (const PassRow& its : plan_->rows()) {
-      n_least +=
-          n_head_units() * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.position + 1));
+      n_least += n_head_units() * (n_shared_splits_ == 1 ? 1 : kernels::splits_of(its.n_keys));
     }
     together = std::clamp((n_least + n_parts - 1) / n_parts, 1, kernels::kMostAttendRows);
   }

@@ -38,6 +38,10 @@ class AttentionWork {
   // The table outlives it. n_heads: of queries.
   AttentionWork(int n_heads, const KernelTable& table, const KvShape& shape, int most_threads);
 
+  // Whether layers of such heads can attend with it.
+  bool is_for(int n_heads, const KvShape& shape) const {
+    return n_heads == n_heads_ && shape == shape_;
+  }
   // A sequence of at most so many tokens will attend: the next make_room has room for it.
   void expect(int n_tokens) { longest_expected_ = std::max(longest_expected_, n_tokens); }
   // Room for a pass of that plan's size, and for drafts behind it. Throws std::bad_alloc.
@@ -79,7 +83,7 @@ class AttentionWork {
   int last_read(int i, const Layer& layer) const {
     return layer.reads_whole_block ? whereabouts_[static_cast<std::size_t>(i)].last_of_block : i;
   }
-  int n_keys(int i, const Layer& layer) const { return row(last_read(i, layer)).position + 1; }
+  int n_keys(int i, const Layer& layer) const { return row(last_read(i, layer)).n_keys; }
   // Queries that one call takes at most.
   std::size_t most_walks() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;

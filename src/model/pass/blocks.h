@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "io/tensor_source.h"
 #include "model/cache/delta_shape.h"
 #include "tensor/matrix.h"
 
@@ -41,6 +42,8 @@ enum class Activation {
   clamped_swish,
 };
 
+inline constexpr int kOwnKeys = -1;
+
 // Grouped-query attention (Ainslie et al. 2023). Query and key rows are in the half-split order:
 // pair i of a head's rotation is (i, i + head_dim / 2).
 struct Attention {
@@ -52,15 +55,19 @@ struct Attention {
                        // the softmax; 0: they stay
   int window = 0;      // a query reads that many tokens back, its own included; 0: all
   int rope = 0;        // which of the model's RoPE tables turns queries and keys, or kNoRope
-  Linear query;        // (n_heads * head_dim, width of what attention reads)
-  Linear key;          // (n_kv_heads * head_dim, likewise)
-  Linear value;        // as key
-  Linear gate;         // as query, or empty: what attention gives is multiplied by its sigmoid
-  Linear output;       // (dim, n_heads * head_dim)
-  Norm query_norm;     // before RoPE, of every head, (head_dim), or of all heads together,
-                       // (n_heads * head_dim); or empty
-  Norm key_norm;       // likewise, (n_kv_heads * head_dim)
+  // The earlier layer whose keys and values it reads from the cache: it has none of its own then,
+  // and n_kv_heads and head_dim are that layer's. kOwnKeys: its own.
+  int reads_layer = kOwnKeys;
+  Linear query;     // (n_heads * head_dim, width of what attention reads)
+  Linear key;       // (n_kv_heads * head_dim, likewise), or empty: another layer's are read
+  Linear value;     // as key; empty beside keys: values are what the key product gives
+  Linear gate;      // as query, or empty: what attention gives is multiplied by its sigmoid
+  Linear output;    // (dim, n_heads * head_dim)
+  Norm query_norm;  // before RoPE, of every head, (head_dim), or of all heads together,
+                    // (n_heads * head_dim); or empty
+  Norm key_norm;    // likewise, (n_kv_heads * head_dim)
   bool norms_all_heads = false;  // which of the two the norms are
+  Norm value_norm = {};          // of every head of values, (head_dim); or empty
   // Of each query head a logit that joins the softmax and brings no value, (n_heads); or empty.
   std::vector<float> sinks = {};
   // A row reads all rows of its block in the pass, those behind it too: for heads that draft a
@@ -68,6 +75,8 @@ struct Attention {
   bool reads_whole_block = false;
   // Above 0: keys hold their values, as LayerCache has it; what attention gives is so wide a head.
   int values_in_keys = 0;
+  bool has_own_keys() const { return reads_layer < 0; }
+  bool values_are_keys() const { return value.empty() && !key.empty(); }
 };
 inline constexpr int kNoRope = -1;
 
@@ -210,6 +219,7 @@ struct Experts {
   int n_used = 0;  // of each row, at most n(), and at most what its groups have
   ExpertGroups groups = {};
   float scale = 1;                      // weights are multiplied by it
+  std::vector<float> scales = {};       // (n), and each by its expert's; or empty
   std::vector<float> choice_bias = {};  // (n), added to what chooses, not to what weighs; or empty
   Activation activation = Activation::silu;
   float limit = 0;           // above 0, of clamped_swish
@@ -233,6 +243,28 @@ struct SharedExpert {
   Linear gate;  // (1, dim), f32, as routers are; or empty
   bool empty() const { return mlp.gate.empty(); }
 };
+// A second embedding of tokens, which gives each layer a part of its own (Gemma 3n and 4). Layer i
+// gets norm(projection e)_i + table_scale * table[token]_i of the first embedding e, scaled as the
+// stream is; the norm is of each layer's part by itself.
+struct LayerInputs {
+  int width = 0;          // of one layer's part; 0: there are none
+  TensorView table = {};  // (vocabulary_size, n_layers * width), as stored
+  float table_scale = 1;
+  Linear projection = {};  // (n_layers * width, dim)
+  Norm norm = {};          // (width)
+  bool empty() const { return width == 0; }
+};
+
+// What a layer makes of its part x: norm(output (activation(gate stream) * x)) is added to the
+// stream.
+struct LayerInput {
+  Activation activation = Activation::gelu_tanh;
+  Linear gate = {};    // (width, dim)
+  Linear output = {};  // (dim, width)
+  Norm after = {};     // (dim)
+  bool empty() const { return gate.empty(); }
+};
+
 // Twice as many as any model has.
 inline constexpr int kMostExperts = 1024;
 
@@ -252,6 +284,14 @@ struct DecoderLayer {
   Experts experts;
   SharedExpert shared_expert;
   Norm after_mlp;  // of what the MLP adds
+  // Of layers whose experts stand beside their MLP, and read the stream by norms of their own: what
+  // the router reads, what experts read, and what each of the two gives before both are added.
+  Norm before_router;
+  Norm before_experts;
+  Norm after_dense;
+  Norm after_experts;
+  LayerInput input;
+  float stream_scale = 1;  // the stream is multiplied by it behind the layer
 };
 
 // use(linear) for the products that the layer has, but for those of experts.
@@ -289,7 +329,9 @@ void for_each_linear(Layer& layer, const Use& use) {
                        &layer.shared_expert.mlp.gate,
                        &layer.shared_expert.mlp.up,
                        &layer.shared_expert.mlp.down,
-                       &layer.shared_expert.gate}) {
+                       &layer.shared_expert.gate,
+                       &layer.input.gate,
+                       &layer.input.output}) {
     if (!linear->empty()) use(*linear);
   }
 }
@@ -318,7 +360,8 @@ void for_each_norm(const DecoderLayer& layer, const Use& use) {
   for (const Norm* norm :
        {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
         &layer.latent.query_norm, &layer.latent.latent_norm, &layer.delta.norm, &layer.mamba.norm,
-        &layer.after_attention, &layer.before_mlp, &layer.after_mlp}) {
+        &layer.after_attention, &layer.before_mlp, &layer.after_mlp, &layer.before_router,
+        &layer.before_experts, &layer.after_dense, &layer.after_experts, &layer.input.after}) {
     if (!norm->empty()) use(*norm);
   }
 }

@@ -96,7 +96,7 @@ float* CpuOps::row(const Rows& rows, std::int64_t i) const {
     return pass.outputs_.logits +
            static_cast<std::size_t>(i) * static_cast<std::size_t>(rows.width);
   }
-  return buffer(rows).row(static_cast<int>(i));
+  return buffer(rows).row(static_cast<int>(i)) + rows.first;
 }
 
 void CpuOps::add_bias(const Rows& rows, std::int64_t i) const {
@@ -156,7 +156,7 @@ void CpuOps::operator()(const op::Normalise& op) const {
       const float* x = row(rows, from);
       if (norm != nullptr && !norm->empty()) {
         normalise(table, *norm, x, rows.width, to);
-      } else {
+      } else if (x != to) {
         std::copy_n(x, rows.width, to);
       }
       if (op.scale != 1) scale_by(op.scale, to, rows.width);
@@ -216,10 +216,20 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
         x, head_dim, at.sequence->layer(slot, op.cache_layer) + block_at, slot % kPageTokens);
   };
 
+  const auto store_values = [&](int head) {
+    for_rows(op.value, attention.value.bias, nullptr, head, [&](int i, float* value) {
+      if (!attention.value_norm.empty()) {
+        normalise(table, attention.value_norm, value, head_dim, value);
+      }
+      store(i, value, table.store_value, shape.values_at(head));
+    });
+  };
+
   // Of each head of keys and values its queries, its keys, its values: to store, a cache line an
-  // element, is dearer than to rotate, and so is every thread's work.
+  // element, is dearer than to rotate, and so is every thread's work. Values that are made of what
+  // keys are made of have the same thread, before the keys turn.
   const int group = op.query.buffer < 0 ? 0 : attention.n_heads / attention.n_kv_heads;
-  const int n_units = group + 2;
+  const int n_units = group + (op.key.buffer < 0 ? 0 : 2);
   const Range mine = team.share(std::int64_t{attention.n_kv_heads} * n_units);
   for (std::int64_t at = mine.begin; at < mine.end; ++at) {
     const int head = static_cast<int>(at) / n_units;
@@ -228,29 +238,35 @@ void CpuOps::operator()(const op::PlaceHeads& op) const {
       for_rows(op.query, attention.query.bias, &attention.query_norm, head * group + unit,
                rotate_query);
     } else if (unit == group) {
+      if (attention.values_are_keys()) {
+        for (int i = 0; i < n_rows; ++i) {
+          std::copy_n(row(op.key, i) + head * head_dim, head_dim,
+                      row(op.value, i) + head * head_dim);
+        }
+        store_values(head);
+      }
       for_rows(op.key, attention.key.bias, &attention.key_norm, head, [&](int i, float* key) {
         rotate(i, key);
         store(i, key, table.store_key, shape.keys_at(head));
       });
-    } else {
-      for_rows(op.value, attention.value.bias, nullptr, head, [&](int i, const float* value) {
-        store(i, value, table.store_value, shape.values_at(head));
-      });
+    } else if (!attention.values_are_keys()) {
+      store_values(head);
     }
   }
 }
 
 void CpuOps::operator()(const op::Attend& op) const {
   const Attention& attention = *op.attention;
-  pass.attention_->attend(team,
-                          {.attend = attend_of(*pass.machine_.table, attention, pass.machine_.kv),
-                           .layer = op.cache_layer,
-                           .scale = attention.scale,
-                           .softcap = attention.softcap,
-                           .window = attention.window,
-                           .sinks = attention.sinks.empty() ? nullptr : attention.sinks.data(),
-                           .reads_whole_block = attention.reads_whole_block},
-                          row(op.query, 0), buffer(op.to));
+  AttentionWork& work = *pass.attention_of_[static_cast<std::size_t>(op.cache_layer)];
+  work.attend(team,
+              {.attend = attend_of(*pass.machine_.table, attention, pass.machine_.kv),
+               .layer = op.cache_layer,
+               .scale = attention.scale,
+               .softcap = attention.softcap,
+               .window = attention.window,
+               .sinks = attention.sinks.empty() ? nullptr : attention.sinks.data(),
+               .reads_whole_block = attention.reads_whole_block},
+              row(op.query, 0), buffer(op.to));
 }
 
 void CpuOps::operator()(const op::Prepare& op) const {

@@ -22,11 +22,12 @@
 
 namespace outrider {
 
-// A buffer of the pass, (n_rows, width) f32.
+// A buffer of the pass, (n_rows, width) f32, or some of its columns.
 struct Rows {
   int buffer = -1;
   int width = 0;
   const std::vector<float>* bias = nullptr;  // (width), still to be added by the reader; or null
+  int first = 0;                             // column of the buffer where they begin
 };
 
 // How the work of an op is shared out over the threads of a team.
@@ -116,8 +117,8 @@ struct SumExperts {
 // before), RoPE, of queries the scale of their position; then keys and values into the KV cache,
 // rounded to its type. Every reader, the row itself included, reads them rounded. By heads.
 struct PlaceHeads {
-  Rows query;  // or none
-  Rows key, value;
+  Rows query;       // or none
+  Rows key, value;  // or none of both: another layer's are read
   const Attention* attention = nullptr;
   int cache_layer = 0;
 };
@@ -256,7 +257,9 @@ struct PassList {
   std::vector<Op> ops;
   std::vector<Buffer> buffers;
   std::vector<RopeTable> ropes;
-  std::vector<LayerCache> caches;  // of each attention and each recurrent layer, in order
+  // Of each attention with keys and values of its own and each recurrent layer, in order.
+  std::vector<LayerCache> caches;
+  std::vector<int> cache_of_layer;  // of layers that attend their place in `caches`, or -1
   int n_layers = 0;
 };
 
@@ -322,6 +325,7 @@ void for_each_access(const Op& op, const Use& use) {
     void operator()(const op::PlaceHeads& op) const {
       use(kAnglesBuffer, Sharing::heads, false);
       if (op.query.buffer >= 0) write(op.query, Sharing::heads);
+      if (op.key.buffer < 0) return;
       write(op.key, Sharing::heads);
       write(op.value, Sharing::heads);
       use(kCacheBuffer, Sharing::heads, true);

@@ -38,7 +38,9 @@ enum Role {
   kScores,
   kShare,
   kGathered,
-  kOfExperts
+  kOfExperts,
+  kOfTokens,
+  kLayerInputs
 };
 
 }  // namespace
@@ -84,6 +86,29 @@ void PassBuilder::add_positions(const TensorView& table) {
   add(positions);
 }
 
+void PassBuilder::read_caches_of(const PassList& lender) {
+  list_.caches = lender.caches;
+  list_.cache_of_layer = lender.cache_of_layer;
+}
+
+void PassBuilder::layer_inputs(const LayerInputs& inputs, int n_layers) {
+  const Rows all = scratch(kLayerInputs, n_layers * inputs.width);
+  const Rows of_tokens = scratch(kOfTokens, all.width);
+  append(op::Embed{.by = op::Embed::By::token,
+                   .table = &inputs.table,
+                   .scale = inputs.table_scale,
+                   .to = of_tokens});
+  const op::Normalise::Part stream{stream_, nullptr};
+  multiply(join({&stream, 1}), {{&inputs.projection.matrix, all}});
+  layer_inputs_ = {.buffer = all.buffer, .width = inputs.width};
+  Rows its = layer_inputs_;
+  for (int layer = 0; layer < n_layers; ++layer) {
+    its.first = layer * inputs.width;
+    append(op::Normalise{.parts = {{{its, &inputs.norm}, {}}}, .n_parts = 1, .to = its});
+  }
+  add_to(all, of_tokens);
+}
+
 void PassBuilder::begin_layer(int layer) {
   layer_ = layer;
   if (layer >= list_.n_layers) list_.n_layers = layer + 1;
@@ -95,6 +120,7 @@ void PassBuilder::multiply(const Rows& read,
                            std::initializer_list<op::Multiply::Product> products) {
   op::Multiply what{.from = read, .products = {}, .n_products = 0};
   for (const op::Multiply::Product& product : products) {
+    if (product.matrix->n_columns() == 0) continue;
     what.products[static_cast<std::size_t>(what.n_products++)] = product;
     list_.buffers[static_cast<std::size_t>(read.buffer)].forms |= product.matrix->reads();
   }
@@ -113,6 +139,12 @@ Rows PassBuilder::norm(const Rows& rows, const Norm& norm) {
 Rows PassBuilder::norm_aside(const Norm& norm) {
   const Rows to = scratch(kAside, stream_.width);
   append(op::Normalise{.parts = {{{stream_, &norm}, {}}}, .n_parts = 1, .to = to});
+  return to;
+}
+
+Rows PassBuilder::norm_aside(const Rows& rows, const Norm& norm) {
+  const Rows to = scratch(kAside, rows.width);
+  append(op::Normalise{.parts = {{{rows, &norm}, {}}}, .n_parts = 1, .to = to});
   return to;
 }
 
@@ -141,30 +173,33 @@ int PassBuilder::add_cache(const Attention& attention) {
                           .window = attention.window,
                           .recurrent = {},
                           .values_in_keys = attention.values_in_keys});
-  return static_cast<int>(list_.caches.size()) - 1;
+  const int place = static_cast<int>(list_.caches.size()) - 1;
+  if (layer_ >= 0) {
+    const auto layer = static_cast<std::size_t>(layer_);
+    if (list_.cache_of_layer.size() <= layer) list_.cache_of_layer.resize(layer + 1, -1);
+    list_.cache_of_layer[layer] = place;
+  }
+  return place;
 }
 
 Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   const int kv_width = attention.n_kv_heads * attention.head_dim;
+  const bool own_keys = attention.has_own_keys();
   const Rows query = scratch(kQuery, attention.n_heads * attention.head_dim);
-  const Rows key = scratch(kKey, kv_width);
-  const Rows value = scratch(kValue, kv_width);
+  const Rows key = own_keys ? scratch(kKey, kv_width) : Rows{};
+  const Rows value = own_keys ? scratch(kValue, kv_width) : Rows{};
   const Rows attended = scratch(kAttended, query.width);
-  const int cache_layer = add_cache(attention);
+  const int cache_layer =
+      own_keys ? add_cache(attention)
+               : list_.cache_of_layer.at(static_cast<std::size_t>(attention.reads_layer));
   const bool is_gated = !attention.gate.empty();
   Rows gate;
-  if (is_gated) {
-    gate = scratch(kAttentionGate, query.width);
-    multiply(read, {{&attention.query.matrix, query},
-                    {&attention.key.matrix, key},
-                    {&attention.value.matrix, value},
-                    {&attention.gate.matrix, gate}});
-    gate.bias = &attention.gate.bias;
-  } else {
-    multiply(read, {{&attention.query.matrix, query},
-                    {&attention.key.matrix, key},
-                    {&attention.value.matrix, value}});
-  }
+  if (is_gated) gate = scratch(kAttentionGate, query.width);
+  multiply(read, {{&attention.query.matrix, query},
+                  {&attention.key.matrix, key},
+                  {&attention.value.matrix, value},
+                  {&attention.gate.matrix, gate}});
+  if (is_gated) gate.bias = &attention.gate.bias;
   if (attention.norms_all_heads) {
     norm_in_place(query, attention.query.bias, attention.query_norm);
     norm_in_place(key, attention.key.bias, attention.key_norm);
@@ -338,21 +373,24 @@ void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
   append(what);
 }
 
-Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
+void PassBuilder::route(const Rows& read, const Experts& experts) {
+  Rows scores = scratch(kScores, experts.n());
+  multiply(read, {{&experts.router, scores}});
+  if (!experts.router_bias.empty()) scores.bias = &experts.router_bias;
+  append(op::Route{.scores = scores, .experts = &experts});
+}
+
+Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
   const int hidden_dim = experts.gate.front().n_columns();
   const auto gathered = [&](int role, int width) {
     return scratch(role, width, false, experts.n_used);
   };
-  Rows scores = scratch(kScores, experts.n());
   const Rows rows = gathered(kGathered, read.width);
   const Rows gate = gathered(kGate, hidden_dim);
   const Rows up = gathered(kUp, hidden_dim);
   const Rows hidden = gathered(kHidden, hidden_dim);
   const Rows down = gathered(kOfExperts, read.width);
   const Rows sum = scratch(kBranch, read.width);
-  multiply(read, {{&experts.router, scores}});
-  if (!experts.router_bias.empty()) scores.bias = &experts.router_bias;
-  append(op::Route{.scores = scores, .experts = &experts});
   append(op::Normalise{.parts = {{{read, nullptr}, {}}},
                        .n_parts = 1,
                        .to = rows,
@@ -376,6 +414,24 @@ void PassBuilder::add_shared_expert(const Rows& read, const SharedExpert& expert
   multiply(read, {{&expert.gate.matrix, share}});
   const Rows out = gated_mlp(read, expert.mlp);
   append(op::Add{.to = stream_, .from = out, .scale = 1, .gate = share});
+}
+
+Rows PassBuilder::layer_input(const LayerInput& input) {
+  const int width = layer_inputs_.width;
+  const Rows gate = scratch(kGate, width);
+  const Rows hidden = scratch(kHidden, width);
+  Rows its = layer_inputs_;
+  its.first = layer_ * width;
+  const op::Normalise::Part stream{stream_, nullptr};
+  multiply(join({&stream, 1}), {{&input.gate.matrix, gate}});
+  append(op::Gate{.gate = gate, .up = its, .to = hidden, .activation = input.activation});
+  return linear(hidden, input.output);
+}
+
+void PassBuilder::scale(float factor) {
+  if (factor == 1) return;
+  append(op::Normalise{
+      .parts = {{{stream_, nullptr}, {}}}, .n_parts = 1, .to = stream_, .scale = factor});
 }
 
 Rows PassBuilder::linear(const Rows& read, const Linear& linear) {

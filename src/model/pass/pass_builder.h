@@ -37,6 +37,11 @@ class PassBuilder {
   void embed(const TensorView& table, float scale);
   // stream += table[position].
   void add_positions(const TensorView& table);
+  // Layers are those of another model's list: attentions that read the keys of its layers. Before
+  // any op, for passes over its sequences (CpuPass).
+  void read_caches_of(const PassList& lender);
+  // What layers read with layer_input(), of the stream as it is now: the embedding.
+  void layer_inputs(const LayerInputs& inputs, int n_layers);
   // Ops from here on belong to decoder layer `layer`, until end_layers().
   void begin_layer(int layer);
   void end_layers();
@@ -47,6 +52,8 @@ class PassBuilder {
   // Of the stream as it is now, kept while blocks read what norm() makes: for a second branch that
   // does not read what the first one adds.
   Rows norm_aside(const Norm& norm);
+  // The same of what a block returned.
+  Rows norm_aside(const Rows& rows, const Norm& norm);
   // norm(from) of one or two parts side by side, for products to read.
   Rows join(std::span<const op::Normalise::Part> parts);
   // What is added to the stream.
@@ -59,9 +66,19 @@ class PassBuilder {
   Rows mamba(const Rows& read, const Mamba2& mamba);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
-  Rows experts(const Rows& read, const Experts& experts);
+  Rows experts(const Rows& read, const Experts& experts) {
+    route(read, experts);
+    return routed(read, experts);
+  }
+  // The two halves of it, for experts that read something else than their router.
+  void route(const Rows& read, const Experts& experts);
+  Rows routed(const Rows& read, const Experts& experts);
   // stream += sigmoid(gate read) * mlp(read), or mlp(read) where there is no gate.
   void add_shared_expert(const Rows& read, const SharedExpert& expert);
+  // What the layer makes of its part of layer_inputs().
+  Rows layer_input(const LayerInput& input);
+  // stream = factor * stream.
+  void scale(float factor);
   // W read (+ bias, added by whoever reads it) and activation(W read + bias).
   Rows linear(const Rows& read, const Linear& linear);
   Rows activated(const Rows& read, const Linear& linear, Activation activation);
@@ -93,6 +110,7 @@ class PassBuilder {
   void append(What what);
   void norm_in_place(const Rows& rows, const std::vector<float>& bias, const Norm& norm);
   int add_cache(const Attention& attention);
+  // Those of `products` that are no empty ones.
   void multiply(const Rows& read, std::initializer_list<op::Multiply::Product> products);
   // to's heads, stride apart, of slots by head.
   void multiply_heads(const Rows& slots, const std::vector<Matrix>& matrices, const Rows& to,
@@ -107,6 +125,7 @@ class PassBuilder {
   PassList list_;
   std::vector<Scratch> scratch_;
   Rows stream_;
+  Rows layer_inputs_;
   int layer_ = -1;
   bool output_ = false;
 };

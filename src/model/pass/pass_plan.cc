@@ -31,12 +31,12 @@ void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   }
   rows_.clear();
   asked_.clear();
+  reservations_.clear();
   n_slots_ = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     add_block(blocks[i], static_cast<int>(i), skip_layers, config, cache);
   }
   choose_rows(blocks, logits);
-  reservations_.clear();
   for (const TokenBlock& block : blocks) {
     reservations_.push_back(
         {static_cast<KvSequence*>(block.sequence), static_cast<int>(block.tokens.size())});
@@ -47,16 +47,50 @@ void PassPlan::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   }
 }
 
+void PassPlan::lay_out_readers(std::span<const KeyReaders> readers, const ModelConfig& config,
+                               const KvCache& cache) {
+  rows_.clear();
+  reservations_.clear();
+  n_slots_ = 0;
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const auto index = static_cast<int>(i);
+    const auto* sequence = dynamic_cast<const KvSequence*>(readers[i].sequence);
+    if (sequence == nullptr || sequence->cache() != &cache) {
+      fail(index, "a sequence that the target opened",
+           readers[i].sequence == nullptr ? "none" : "another model's");
+    }
+    if (!sequence->skipped_layers().empty()) {
+      fail(index, "a sequence run with all layers", "one run without some");
+    }
+    const int n_kept = sequence->n_kept();
+    if (n_kept == 0 || n_kept >= config.context_length || sequence->n_pending() > 0) {
+      fail(index,
+           fmt::format("1 to {} kept tokens and none that is pending", config.context_length - 1),
+           fmt::format("{} and {}", n_kept, sequence->n_pending()));
+    }
+    rows_.insert(rows_.end(), static_cast<std::size_t>(readers[i].n_rows),
+                 {.sequence = sequence, .node = -1, .position = n_kept, .n_keys = n_kept});
+    n_slots_ = std::max(n_slots_, n_kept);
+  }
+  ask_for_all();
+}
+
 void PassPlan::lay_out_rows(int n_rows) {
   rows_.assign(static_cast<std::size_t>(n_rows), PassRow{});
-  asked_.resize(static_cast<std::size_t>(n_rows));
-  std::iota(asked_.begin(), asked_.end(), 0);
+  reservations_.clear();
   n_slots_ = 0;
+  ask_for_all();
+}
+
+void PassPlan::ask_for_all() {
+  asked_.resize(rows_.size());
+  std::iota(asked_.begin(), asked_.end(), 0);
 }
 
 void PassPlan::append_nodes() {
-  for (const PassRow& row : rows_) {
-    if (row.sequence != nullptr) row.sequence->append(row.parent);
+  auto row = rows_.begin();
+  for (const auto& [sequence, n_new] : reservations_) {
+    for (int i = 0; i < n_new; ++i, ++row) sequence->append(row->parent);
   }
 }
 
@@ -111,6 +145,7 @@ void PassPlan::add_block(const TokenBlock& block, int index, std::span<const int
       fail(index, fmt::format("positions below the context length {}", config.context_length),
            fmt::format("{}", row.position));
     }
+    row.n_keys = row.position + 1;
     n_slots_ = std::max(n_slots_, sequence->n_kept() + row.node + 1);
     rows_.push_back(row);
   }
@@ -121,7 +156,7 @@ void PassPlan::choose_rows(std::span<const TokenBlock> blocks, const RowSet& log
     case RowSet::Kind::none:
       break;
     case RowSet::Kind::all:
-      for (int row = 0; row < n_rows(); ++row) asked_.push_back(row);
+      ask_for_all();
       break;
     case RowSet::Kind::last_of_each_block: {
       int row = -1;

@@ -10,13 +10,20 @@
 
 namespace outrider {
 
-// One new token of the pass.
+// One new token of the pass; or a reader (PassPlan::lay_out_readers).
 struct PassRow {
-  KvSequence* sequence = nullptr;
-  int node = 0;      // among the sequence's pending nodes
+  const KvSequence* sequence = nullptr;
+  int node = 0;      // among the sequence's pending nodes; -1: a reader
   int parent = -1;   // a pending node before it, or -1: the last kept token
-  int position = 0;  // n_kept + depth: what RoPE turns by; it attends to position + 1 keys
+  int position = 0;  // n_kept + depth: what RoPE turns by
+  int n_keys = 0;    // that it attends to: position + 1, its own the last; a reader: n_kept
   TokenId token = 0;
+};
+
+// So many rows of a head that has no keys of its own, behind what this sequence has kept.
+struct KeyReaders {
+  const Sequence* sequence = nullptr;
+  int n_rows = 0;
 };
 
 // Reused from pass to pass: allocates only while passes grow. Not thread-safe.
@@ -26,9 +33,15 @@ class PassPlan {
   // room in the sequences. Throws Error (or std::bad_alloc); no sequence has changed then.
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers, const ModelConfig& config, const KvCache& cache);
+  // Rows that leave nothing in their sequences and do not see each other: each attends to the kept
+  // tokens, from the place behind them. All are asked for. Throws Error where a sequence is another
+  // model's, has kept nothing, has pending nodes, was run without some layers, or has no place left
+  // in the context.
+  void lay_out_readers(std::span<const KeyReaders> readers, const ModelConfig& config,
+                       const KvCache& cache);
   // n_rows rows of no sequence and no token, all of them asked for.
   void lay_out_rows(int n_rows);
-  // Makes the rows pending nodes of their sequences. Does not throw.
+  // Makes the rows pending nodes of their sequences, but readers. Does not throw.
   void append_nodes();
 
   const std::vector<PassRow>& rows() const { return rows_; }
@@ -41,10 +54,11 @@ class PassPlan {
   void add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,
                  const ModelConfig& config, const KvCache& cache);
   void choose_rows(std::span<const TokenBlock> blocks, const RowSet& logits);
+  void ask_for_all();
 
   std::vector<PassRow> rows_;
   std::vector<int> asked_;
-  std::vector<KvSequence::Reservation> reservations_;
+  std::vector<KvSequence::Reservation> reservations_;  // of the rows' sequences, in their order
   int n_slots_ = 0;
 };
 

@@ -57,6 +57,7 @@ void weigh_by_sigmoids(const Experts& experts, const float* sigmoids, std::span<
     weights[i] = experts.weights == ExpertWeights::sigmoid
                      ? sigmoid * experts.scale
                      : static_cast<float>(double{sigmoid} / (sum + kLeastSum)) * experts.scale;
+    if (!experts.scales.empty()) weights[i] *= experts.scales[static_cast<std::size_t>(used[i])];
   }
 }
 
@@ -142,6 +143,9 @@ void Routing::choose(const Experts& experts, int row, const float* scores) {
   for (std::size_t i = 0; i < used.size(); ++i) {
     const auto share = static_cast<float>(portable_exp(double{scores[used[i]]} - largest) / total);
     weights_[at + i] = share * experts.scale;
+    if (!experts.scales.empty()) {
+      weights_[at + i] *= experts.scales[static_cast<std::size_t>(used[i])];
+    }
   }
 }
 

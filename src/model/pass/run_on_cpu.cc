@@ -15,13 +15,6 @@
 namespace outrider {
 namespace {
 
-const op::Attend* first_attention(const PassList& list) {
-  for (const Op& op : list.ops) {
-    if (const auto* attend = std::get_if<op::Attend>(&op.what)) return attend;
-  }
-  return nullptr;
-}
-
 // Of an op that has a state of its own for each node; else null.
 const DeltaShape* shape_of_states(const Op& op) {
   const auto* const recur = std::get_if<op::Recur>(&op.what);
@@ -33,19 +26,6 @@ const DeltaShape* shape_of_states(const Op& op) {
 
 std::shared_ptr<KvCache> make_cache(const PassList& list, const CpuPass::Machine& machine) {
   if (list.caches.empty()) return nullptr;
-  // AttentionWork has room for one form of heads.
-  const LayerCache* first = nullptr;
-  for (const LayerCache& cache : list.caches) {
-    if (cache.is_recurrent()) continue;
-    if (first == nullptr) first = &cache;
-    if (cache.n_heads == first->n_heads && cache.head_dim == first->head_dim &&
-        cache.values_in_keys == first->values_in_keys) {
-      continue;
-    }
-    throw Error("load model", "layers", "key-value heads of one number and size in all layers",
-                fmt::format("{} of {} beside {} of {}", cache.n_heads, cache.head_dim,
-                            first->n_heads, first->head_dim));
-  }
   return std::make_shared<KvCache>(list.caches, machine.kv, machine.most_cache_bytes);
 }
 
@@ -69,16 +49,7 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
       cache_(with_cache != nullptr ? with_cache->cache_ : make_cache(list_, machine)),
       least_share_ns_(kLeastShare_ns),
       buffers_(list_.buffers.size()) {
-  if (const op::Attend* attend = first_attention(list_)) {
-    const KvShape& shape = cache_->shape(attend->cache_layer);
-    if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
-      throw UsageError("load model", "kv int8",
-                       fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
-                       fmt::format("{}", shape.head_dim));
-    }
-    attention_ = std::make_unique<AttentionWork>(attend->attention->n_heads, *machine_.table, shape,
-                                                 machine_.n_threads);
-  }
+  make_attention();
   for (const RopeTable& rope : list_.ropes) {
     angles_.push_back({.half = static_cast<int>(rope.frequencies.size()),
                        .cosines = {},
@@ -99,6 +70,32 @@ CpuPass::CpuPass(PassList list, const ModelConfig* config, const Machine& machin
   }
   ones_.assign(static_cast<std::size_t>(widest), 1.0F);
   measure_work();
+}
+
+void CpuPass::make_attention() {
+  attention_of_.resize(list_.caches.size());
+  for (const Op& op : list_.ops) {
+    const auto* const attend = std::get_if<op::Attend>(&op.what);
+    if (attend == nullptr) continue;
+    const Attention& attention = *attend->attention;
+    const KvShape& shape = cache_->shape(attend->cache_layer);
+    if (machine_.kv == kernels::KvKind::int8 && shape.head_dim > kernels::kMostRoundedHeadDim) {
+      throw UsageError("load model", "kv int8",
+                       fmt::format("heads of at most {} elements", kernels::kMostRoundedHeadDim),
+                       fmt::format("{}", shape.head_dim));
+    }
+    const auto known = std::find_if(attention_.begin(), attention_.end(), [&](const auto& work) {
+      return work->is_for(attention.n_heads, shape);
+    });
+    AttentionWork*& its = attention_of_[static_cast<std::size_t>(attend->cache_layer)];
+    if (known != attention_.end()) {
+      its = known->get();
+      continue;
+    }
+    attention_.push_back(std::make_unique<AttentionWork>(attention.n_heads, *machine_.table, shape,
+                                                         machine_.n_threads));
+    its = attention_.back().get();
+  }
 }
 
 void CpuPass::measure_work() {
@@ -135,7 +132,7 @@ std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
   }
   auto sequence = std::make_unique<KvSequence>(cache_);
   const int n_reserved = std::min(prompt.n_reserved, config_->context_length + kPrefillRows);
-  if (attention_ != nullptr) attention_->expect(n_reserved);
+  for (const auto& work : attention_) work->expect(n_reserved);
   sequence->expect(n_reserved);
   sequence->set_prompt_length(prompt.n_tokens);
   return sequence;
@@ -193,10 +190,23 @@ std::unique_ptr<Sequence> CpuPass::fork_without(const Sequence& whole,
 
 void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                       std::span<const int> skip_layers) {
+  if (const auto keys = unreadable_keys(*config_, skip_layers)) {
+    throw Error("forward", "layers to skip",
+                fmt::format("layer {} only with layer {}, which reads its keys and values",
+                            keys->lender, keys->layer),
+                fmt::format("{} alone", keys->lender));
+  }
   plan_.lay_out(blocks, logits, skip_layers, *config_, *cache_);
   steps_ = &schedules_.of(skip_layers, plan_.n_asked() == 0);
   make_room();
-  if (attention_ != nullptr) attention_->make_room(plan_);
+  for (const auto& work : attention_) work->make_room(plan_);
+}
+
+void CpuPass::lay_out_readers(std::span<const KeyReaders> readers) {
+  plan_.lay_out_readers(readers, *config_, *cache_);
+  steps_ = &schedules_.of({}, plan_.n_rows() == 0);
+  make_room();
+  for (const auto& work : attention_) work->make_room(plan_);
 }
 
 void CpuPass::lay_out_rows(int n_rows) {
@@ -249,7 +259,7 @@ void CpuPass::run(const Outputs& outputs) {
   routing_.start_pass();
   plan_.append_nodes();
   const int n_threads = this->n_threads();
-  if (attention_ != nullptr) attention_->begin(plan_, n_threads);
+  for (const auto& work : attention_) work->begin(plan_, n_threads);
   if (plan_.n_rows() == 0) return;
   run_team(n_threads, [this](const Team& team) {
     const CpuOps run_op{*this, team};

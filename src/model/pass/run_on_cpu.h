@@ -73,6 +73,9 @@ class CpuPass {
   // ops are left out. Throws Error (or std::bad_alloc); no sequence has changed then.
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
+  // Rows that attend to sequences of this cache and leave nothing there (PassPlan). For lists whose
+  // attentions all read the keys of other layers.
+  void lay_out_readers(std::span<const KeyReaders> readers);
   // n_rows rows of no sequence, all of them asked for.
   void lay_out_rows(int n_rows);
   const PassPlan& plan() const { return plan_; }
@@ -127,6 +130,7 @@ class CpuPass {
   CpuPass(PassList list, const ModelConfig* config, const Machine& machine,
           const CpuPass* with_cache);
   void measure_work();
+  void make_attention();
   void make_room();
   int n_threads() const;
 
@@ -134,8 +138,10 @@ class CpuPass {
   const ModelConfig* config_;  // null: rows of no sequence
   Machine machine_;
   Schedules schedules_;
-  std::shared_ptr<KvCache> cache_;            // none where no op attends
-  std::unique_ptr<AttentionWork> attention_;  // likewise
+  std::shared_ptr<KvCache> cache_;  // none where no op attends
+  // One for each form of heads, and whose each layer of the cache is; null: no op reads it.
+  std::vector<std::unique_ptr<AttentionWork>> attention_;
+  std::vector<AttentionWork*> attention_of_;  // (n_layers of the cache)
   // Of one layer on average; without layers, of the list. Of experts, those of one row.
   std::int64_t weight_bytes_ = 0;
   std::int64_t products_per_row_ = 0;

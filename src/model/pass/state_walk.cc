@@ -23,7 +23,7 @@ StateWalks::Walk StateWalks::walk(int index) const {
 }
 
 void StateWalks::add(std::span<const PassRow> rows, int first_row) {
-  KvSequence* const sequence = rows.front().sequence;
+  const KvSequence* const sequence = rows.front().sequence;
   const int first_node = rows.front().node;
   const int n_nodes = first_node + static_cast<int>(rows.size());
   nodes_.assign(static_cast<std::size_t>(n_nodes) + 1, Node{});

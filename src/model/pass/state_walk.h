@@ -28,7 +28,7 @@ class StateWalks {
   };
   static constexpr int kKept = -1;
   struct Walk {
-    KvSequence* sequence;
+    const KvSequence* sequence;
     std::span<const Visit> visits;
   };
 
@@ -44,7 +44,7 @@ class StateWalks {
   void visit_all(int first_node, int first_row);
 
   struct Part {
-    KvSequence* sequence;
+    const KvSequence* sequence;
     std::size_t first_visit;
     std::size_t n_visits;
   };

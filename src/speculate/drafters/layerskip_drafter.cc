@@ -76,6 +76,12 @@ DrafterPlan read_layerskip_drafter(const Spec& spec) {
                        n_first ? fmt::format("layers={}", *n_first)
                                : fmt::format("skip={}", fmt::join(skip_layers, "+")));
     }
+    if (const auto keys = unreadable_keys(materials.target->config(), skip_layers)) {
+      throw UsageError("make drafter", "layerskip",
+                       fmt::format("layer {} left out only with layer {}, which reads its keys",
+                                   keys->lender, keys->layer),
+                       fmt::format("skip={}", fmt::join(skip_layers, "+")));
+    }
     // An early exit goes on from the target's own keys and values, and never runs a prompt.
     const bool exits_early = skip_layers.front() == n_layers - n_skipped;
     FollowSequence follow;

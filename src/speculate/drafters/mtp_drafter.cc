@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <utility>
 
+#include "model/heads/gemma4_assistant.h"
 #include "model/heads/mtp_modules.h"
 #include "model/prefill.h"
 #include "speculate/drafter_weights.h"
+#include "speculate/drafters/assistant_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 
@@ -262,6 +264,10 @@ DrafterPlan read_mtp_drafter(const Spec& spec) {
       .confidence = spec.number("confidence", 0, 1).value_or(0),
       .make = [path = std::filesystem::path(spec.value()), weights = DrafterWeights::read(spec)](
                   const DrafterMaterials& materials) -> std::unique_ptr<Drafter> {
+        if (!path.empty() && is_gemma4_assistant(path)) {
+          return std::make_unique<AssistantDrafter>(
+              load_gemma4_assistant(path, *materials.target, weights.options(materials.load)));
+        }
         auto modules = load_mtp_modules(path.empty() ? materials.target_path : path,
                                         *materials.target, weights.options(materials.load));
         if (modules.size() > 1) return std::make_unique<MtpDrafter>(std::move(modules));

@@ -95,6 +95,7 @@ class MtpDrafter final : public LevelwiseDrafter {
 
 // "mtp[:PATH][,confidence=C,weights=W]": the modules in PATH, or else in the target's own files. A
 // single module drafts as an EAGLE head does, from the states that it gives, as deep as is asked.
+// PATH may be an assistant of Gemma 4, too (assistant_drafter.h).
 DrafterPlan read_mtp_drafter(const Spec& spec);
 
 }  // namespace outrider

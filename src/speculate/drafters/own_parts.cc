@@ -8,6 +8,7 @@
 
 #include "base/hub_cache.h"
 #include "model/config_section.h"
+#include "model/heads/gemma4_assistant.h"
 #include "model/heads/mtp_modules.h"
 #include "outrider/error.h"
 #include "outrider/spec_description.h"
@@ -48,6 +49,7 @@ std::string head_in(const fs::path& folder) {
     return {};  // of something else
   }
   if (config.contains("medusa_num_heads")) return "medusa";
+  if (is_gemma4_assistant(folder)) return kModules;
   const auto kind = config.find("speculators_model_type");
   if (kind != config.end() && *kind == "dspark") return "dspark";
   if (config.contains("dflash_config") || has_architecture(config, "DFlash") ||

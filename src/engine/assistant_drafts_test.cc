@@ -1,0 +1,189 @@
+// Texts drafted by an assistant of Gemma 4, which reads the target's own keys, have the bits of
+// plain ones, in chains and trees, in batches and behind kept texts; and drafts are those of
+// transformers.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/load_model.h"
+#include "outrider/batch.h"
+#include "outrider/generate.h"
+#include "outrider/model.h"
+#include "sampling/counter_chance.h"
+#include "speculate/decoder.h"
+#include "speculate/drafter_registry.h"
+#include "speculate/tree_shapes/fixed_shape.h"
+#include "tests/support/drafted_text.h"
+#include "tests/support/golden_assistants.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/tiny_tokenizer.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::draft_text;
+using testing::GoldenAssistant;
+
+// The target's directory with a tokenizer, which a Model needs: some bytes. And the assistant in a
+// folder of it.
+void write_target(const GoldenAssistant& golden, const fs::path& directory) {
+  constexpr int kBytes = 258;
+  fs::copy(golden.target, directory, fs::copy_options::recursive);
+  fs::copy(golden.folder, directory / "assistant");
+  testing::TinyVocabulary vocabulary = testing::make_tiny_vocabulary(kBytes);
+  vocabulary.tokens.resize(golden.logits.front().size());
+  vocabulary.merges.clear();
+  std::ofstream(directory / "tokenizer.json") << testing::tokenizer_json(vocabulary);
+}
+
+std::string spec_of(const GoldenAssistant& golden) { return "mtp:" + golden.folder.string(); }
+
+class AssistantDrafts : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {};
+
+TEST_P(AssistantDrafts, HaveTheBitsOfPlainTexts) {
+  const auto& [name, weights] = GetParam();
+  const GoldenAssistant golden(name);
+  const testing::TemporaryDirectory directory;
+  write_target(golden, directory.path() / "target");
+  const auto target = Model::load(directory.path() / "target", {.weights = weights, .threads = 2});
+  std::vector<std::string> trees = {"", "static:eagle1", "dynamic:total=25,depth=6,topk=5",
+                                    "best:nodes=25,depth=6", "widths:4,3,1"};
+  for (int length = 1; length <= 8; ++length) {
+    trees.push_back(fmt::format("chain:length={}", length));
+  }
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateResult plain = draft_text(target, golden.text(), temperature, {});
+    std::int64_t n_accepted = 0;
+    for (const std::string& tree : trees) {
+      for (const char* held : {"", ",weights=int4"}) {
+        SCOPED_TRACE(tree + held);
+        const GenerateResult drafted = draft_text(target, golden.text(), temperature,
+                                                  {.drafter = spec_of(golden) + held,
+                                                   .tree = tree,
+                                                   .verify = temperature == 0 ? "exact" : "coupled",
+                                                   .adaptive = false});
+        EXPECT_EQ(drafted.ids, plain.ids);
+        EXPECT_EQ(drafted.logits, plain.logits);
+        EXPECT_GT(drafted.statistics.drafted, 0);
+        n_accepted += drafted.statistics.accepted;
+      }
+    }
+    EXPECT_GT(n_accepted, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AssistantDrafts,
+                         ::testing::Combine(::testing::ValuesIn(testing::golden_assistants()),
+                                            ::testing::Values("f32", "int8")),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                         });
+
+class AssistantDraftsGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(AssistantDraftsGolden, AreTheTokensOfTransformers) {
+  const GoldenAssistant golden(GetParam());
+  const auto target = testing::load_f32(golden.target);
+  const auto drafter =
+      read_drafter(spec_of(golden))
+          .make({.target = target.get(),
+                 .target_path = golden.target,
+                 .vocabulary_size = target->config().vocabulary_size,
+                 .load = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2}});
+  EXPECT_EQ(drafter->name(), "mtp");
+  const auto n_drafted = static_cast<int>(golden.logits.size());
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  Decoder decoder(*target, drafter.get(), *acceptance, chain_shape(n_drafted), nullptr);
+  CounterChance chance(1);
+  Stream stream(1, golden.text(), Transform({.temperature = 0}, target->config().vocabulary_size),
+                chance);
+  stream.max_total = target->config().context_length;
+  decoder.begin(stream);
+  Stream* const streams[] = {&stream};
+  decoder.round(streams, [](Stream&, const Committed&) { return false; });
+  ASSERT_EQ(stream.tree.n_drafted(), n_drafted);
+  for (int i = 0; i < n_drafted; ++i) {
+    EXPECT_EQ(stream.tree.node(i + 1).token,
+              golden.tokens[golden.n_text + static_cast<std::size_t>(i)]);
+  }
+  EXPECT_EQ(drafter->n_passes(), n_drafted);
+  decoder.end(stream);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden,
+                         ::testing::ValuesIn(testing::golden_assistants()),
+                         [](const auto& info) { return info.param; });
+
+// Eight texts that begin alike and end at different places, drafted for together, twice: the second
+// time behind texts that were kept.
+TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
+  const GoldenAssistant golden("whole");
+  const testing::TemporaryDirectory directory;
+  write_target(golden, directory.path() / "target");
+  const auto target = Model::load(directory.path() / "target", {.threads = 2});
+  std::vector<std::vector<TokenId>> prompts;
+  std::vector<GenerateResult> plain;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<TokenId> prompt = golden.text();
+    prompt.resize(static_cast<std::size_t>(60 + 11 * i));
+    if (i % 2 == 1) prompt.push_back(i + 3);
+    plain.push_back(draft_text(target, prompt, 0, {}));
+    prompts.push_back(std::move(prompt));
+  }
+  const std::vector<std::string> drafters = {spec_of(golden)};
+  Batch batch(target, drafters, {.threads = 2},
+              {.most_running = 8, .prompt_rows = 30, .most_kept = 4});
+  std::int64_t n_reused = 0;
+  for (const bool again : {false, true}) {
+    std::vector<GenerateResult> results(prompts.size());
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const GenerateRequest request = {
+          .prompt = prompts[i],
+          .options = {.max_tokens = 60, .ignore_eos = true, .keep_logits = true}};
+      batch.submit(request,
+                   {.drafter = i == 5 ? "none" : spec_of(golden),
+                    .tree = i % 3 == 0 ? "chain:length=4" : "widths:3,2,1"},
+                   [&results, i](GenerateResult result, std::exception_ptr error) {
+                     if (error) std::rethrow_exception(error);
+                     results[i] = std::move(result);
+                   });
+    }
+    while (batch.step()) {
+    }
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_EQ(results[i].ids, plain[i].ids);
+      EXPECT_EQ(results[i].logits, plain[i].logits);
+      if (i != 5) {
+        EXPECT_GT(results[i].statistics.drafted, 0);
+      }
+      if (again) n_reused += results[i].statistics.reused;
+    }
+  }
+  EXPECT_GT(n_reused, 0);
+}
+
+// "auto" finds it in a folder of the target's.
+TEST(AssistantDrafts, AreFoundByAuto) {
+  const GoldenAssistant golden("ordered");
+  const testing::TemporaryDirectory directory;
+  write_target(golden, directory.path() / "target");
+  const auto target = Model::load(directory.path() / "target", {.threads = 2});
+  const GenerateResult plain = draft_text(target, golden.text(), 0, {});
+  const GenerateResult drafted = draft_text(target, golden.text(), 0, {.drafter = "auto"});
+  EXPECT_EQ(drafted.ids, plain.ids);
+  EXPECT_EQ(drafted.logits, plain.logits);
+}
+
+}  // namespace
+}  // namespace outrider

@@ -1,0 +1,385 @@
+// Assistants of Gemma 4 against transformers (tests/golden/make_assistant_golden.py): what their
+// rows say and give; that rows leave the target's sequence as it is, and see nothing of each other;
+// and files and targets that are refused.
+#include "model/heads/gemma4_assistant.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "outrider/error.h"
+#include "tests/support/changed_golden.h"
+#include "tests/support/golden_assistants.h"
+#include "tests/support/kernel_tables.h"
+#include "tests/support/temporary_directory.h"
+
+namespace outrider {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::GoldenAssistant;
+using ::testing::HasSubstr;
+using testing::kNoKey;
+using testing::Row;
+using testing::Rows;
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+const LoadOptions kF32 = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2};
+
+// A target that has run a text but for its last token.
+struct Loaded {
+  std::unique_ptr<LanguageModel> target;
+  std::unique_ptr<Gemma4Assistant> assistant;
+  std::unique_ptr<Sequence> sequence;
+  std::vector<float> states;  // (n, dim): behind each place that was run
+};
+
+Loaded load(const GoldenAssistant& golden, const LoadOptions& options = kF32) {
+  Loaded loaded;
+  loaded.target = load_model(golden.target, options);
+  loaded.assistant = load_gemma4_assistant(golden.folder, *loaded.target, options);
+  loaded.sequence = loaded.target->open({});
+  const TokenBlock block{.sequence = loaded.sequence.get(),
+                         .tokens = std::span(golden.tokens).first(golden.n_text - 1),
+                         .parents = {}};
+  ForwardOutput output;
+  loaded.target->forward({&block, 1}, {.feature_layers = loaded.assistant->feature_layers()},
+                         output);
+  loaded.states.assign(
+      output.features.begin(),
+      output.features.begin() +
+          static_cast<std::ptrdiff_t>(block.tokens.size() *
+                                      static_cast<std::size_t>(output.feature_width)));
+  testing::keep_first(*loaded.sequence, static_cast<int>(golden.n_text) - 1);
+  return loaded;
+}
+
+struct Given {
+  Rows logits;
+  Rows states;
+};
+
+Given run(Loaded& loaded, std::span<const TokenId> tokens, std::span<const float> states) {
+  const KeyReaders reader{.sequence = loaded.sequence.get(),
+                          .n_rows = static_cast<int>(tokens.size())};
+  ForwardOutput output;
+  loaded.assistant->forward({&reader, 1}, tokens, states, output);
+  Given given{.logits = testing::rows_of(output), .states = {}};
+  for (int row = 0; row < reader.n_rows; ++row) {
+    const std::span<const float> state = output.feature_row(row);
+    given.states.emplace_back(state.begin(), state.end());
+  }
+  return given;
+}
+
+std::span<const float> last_state(const Loaded& loaded) {
+  return std::span<const float>(loaded.states)
+      .last(static_cast<std::size_t>(loaded.assistant->state_dim()));
+}
+
+// The golden's rows: each a pass, behind what the one before gave.
+Given draft(Loaded& loaded, const GoldenAssistant& golden) {
+  Given all;
+  const std::span<const float> last = last_state(loaded);
+  Row state(last.begin(), last.end());
+  for (std::size_t i = 0; i < golden.logits.size(); ++i) {
+    const Given given =
+        run(loaded, std::span(golden.tokens).subspan(golden.n_text - 1 + i, 1), state);
+    state = given.states.front();
+    all.logits.push_back(given.logits.front());
+    all.states.push_back(state);
+  }
+  return all;
+}
+
+class Gemma4AssistantGolden : public ::testing::TestWithParam<std::string> {};
+
+// As families_test.cc has the bound; the script asserts that mistakes move logits by 0.3 and more.
+// Tokens of clusters that are not read have there what is 1 below the least that is.
+TEST_P(Gemma4AssistantGolden, HasTheLogitsOfTransformers) {
+  const GoldenAssistant golden(GetParam());
+  Loaded loaded = load(golden);
+  const Given given = draft(loaded, golden);
+  ASSERT_EQ(given.logits.size(), golden.logits.size());
+  for (std::size_t i = 0; i < given.logits.size(); ++i) {
+    const Row& row = given.logits[i];
+    const Row& expected = golden.logits[i];
+    const float masked = *std::min_element(expected.begin(), expected.end());
+    double largest = 0;
+    std::size_t n_masked = 0;
+    for (std::size_t token = 0; token < row.size(); ++token) {
+      if (row[token] == kNever) {
+        EXPECT_EQ(expected[token], masked) << token;
+        ++n_masked;
+        continue;
+      }
+      const double difference = std::fabs(row[token] - expected[token]);
+      if (!(difference <= largest)) largest = difference;  // NaN stays
+    }
+    EXPECT_LE(largest, 2e-4);
+    // Seven of twelve clusters of eight tokens each.
+    EXPECT_EQ(n_masked, GetParam() == "ordered" ? 56U : 0U);
+    EXPECT_EQ(std::max_element(row.begin(), row.end()) - row.begin(),
+              golden.tokens[golden.n_text + i]);
+  }
+}
+
+// On every table: in whatever pass, beside whatever rows, on however many threads; and the target's
+// next pass has the bits that it has without the head.
+TEST_P(Gemma4AssistantGolden, RowsAreTheirOwnAndLeaveNothing) {
+  const GoldenAssistant golden(GetParam());
+  const std::span<const TokenId> next = std::span(golden.tokens).subspan(golden.n_text - 1, 3);
+  for (const test_support::NamedTable& table : test_support::runnable_tables()) {
+    for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
+      for (const kernels::KvKind kv : {kernels::KvKind::f32, kernels::KvKind::int8}) {
+        SCOPED_TRACE(table.name);
+        LoadOptions options = {.weights = weights, .kv = kv, .table = table.table, .n_threads = 1};
+        Loaded one = load(golden, options);
+        options.n_threads = 2;
+        Loaded two = load(golden, options);
+        const std::vector<TokenId> tokens = {golden.tokens[golden.n_text - 1], 5, 9, 5, 33};
+        std::vector<float> states;
+        const auto dim = static_cast<std::size_t>(one.assistant->state_dim());
+        for (const std::size_t place : {1, 2, 2, 3, 4}) {
+          const auto state =
+              std::span<const float>(one.states).subspan(one.states.size() - place * dim, dim);
+          states.insert(states.end(), state.begin(), state.end());
+        }
+        const Given together = run(two, tokens, states);
+        ASSERT_FALSE(testing::same_bits(together.logits[1], together.logits[3]));
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+          const Given alone = run(one, std::span(tokens).subspan(i, 1),
+                                  std::span<const float>(states).subspan(i * dim, dim));
+          EXPECT_TRUE(testing::same_bits(together.logits[i], alone.logits[0])) << i;
+          EXPECT_TRUE(testing::same_bits(together.states[i], alone.states[0])) << i;
+        }
+        EXPECT_EQ(two.sequence->n_kept(), static_cast<int>(golden.n_text) - 1);
+        EXPECT_EQ(two.sequence->n_pending(), 0);
+        const auto plain = two.target->open({});
+        testing::run_and_keep(*two.target, *plain,
+                              std::span(golden.tokens).first(golden.n_text - 1));
+        testing::expect_same_bits(testing::run_block(*two.target, *plain, next), 0,
+                                  testing::run_block(*two.target, *two.sequence, next));
+      }
+    }
+  }
+}
+
+// Rejected nodes leave nothing that a row reads: they stand in the same pages for a while.
+TEST_P(Gemma4AssistantGolden, ReadsNothingOfRejectedNodes) {
+  const GoldenAssistant golden(GetParam());
+  Loaded loaded = load(golden);
+  const Given before = draft(loaded, golden);
+  testing::run_block(*loaded.target, *loaded.sequence, std::vector<TokenId>{7, 8, 9});
+  loaded.sequence->keep({});
+  const Given behind = draft(loaded, golden);
+  testing::expect_same_bits(before.logits, 0, behind.logits);
+  testing::expect_same_bits(before.states, 0, behind.states);
+}
+
+// Sequences of other lengths in one pass.
+TEST_P(Gemma4AssistantGolden, ReadsEachTextsOwnKeys) {
+  const GoldenAssistant golden(GetParam());
+  Loaded loaded = load(golden);
+  const auto shorter = loaded.target->open({});
+  testing::run_and_keep(*loaded.target, *shorter, std::span(golden.tokens).first(9));
+  const std::vector<TokenId> tokens = {11, 12, 13};
+  std::vector<float> states;
+  for (int i = 0; i < 3; ++i) {
+    const std::span<const float> last = last_state(loaded);
+    states.insert(states.end(), last.begin(), last.end());
+  }
+  const KeyReaders readers[] = {{.sequence = shorter.get(), .n_rows = 1},
+                                {.sequence = loaded.sequence.get(), .n_rows = 2}};
+  ForwardOutput output;
+  loaded.assistant->forward(readers, tokens, states, output);
+  const Rows rows = testing::rows_of(output);
+  const Given alone =
+      run(loaded, std::span(tokens).subspan(1), std::span(states).subspan(states.size() / 3));
+  testing::expect_same_bits(alone.logits, 0, {rows[1], rows[2]});
+  const Given other = run(loaded, std::span(tokens).first(1), last_state(loaded));
+  EXPECT_FALSE(testing::same_bits(rows[0], other.logits[0]));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Gemma4AssistantGolden,
+                         ::testing::ValuesIn(testing::golden_assistants()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Gemma4Assistant, RefusesSequencesThatItCannotRead) {
+  const GoldenAssistant golden("whole");
+  Loaded loaded = load(golden);
+  Loaded other = load(golden);
+  const auto refusal = [&](const Sequence* sequence) -> std::string {
+    const KeyReaders reader{.sequence = sequence, .n_rows = 1};
+    ForwardOutput output;
+    try {
+      loaded.assistant->forward({&reader, 1}, std::vector<TokenId>{5}, last_state(loaded), output);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(nullptr), HasSubstr("a sequence that the target opened, got none"));
+  EXPECT_THAT(refusal(other.sequence.get()), HasSubstr("got another model's"));
+  EXPECT_THAT(refusal(loaded.target->open({}).get()), HasSubstr("got 0 and 0"));
+  testing::run_block(*loaded.target, *loaded.sequence, std::vector<TokenId>{7, 8});
+  EXPECT_THAT(refusal(loaded.sequence.get()), HasSubstr("and 2"));
+  loaded.sequence->keep({});
+  EXPECT_EQ(refusal(loaded.sequence.get()), "");
+  const auto shortened = loaded.target->fork_without(*loaded.sequence, std::vector<int>{3});
+  EXPECT_THAT(refusal(shortened.get()), HasSubstr("run with all layers"));
+  ForwardOutput output;
+  const KeyReaders reader{.sequence = loaded.sequence.get(), .n_rows = 2};
+  EXPECT_THROW(
+      loaded.assistant->forward({&reader, 1}, std::vector<TokenId>{5}, last_state(loaded), output),
+      Error);
+}
+
+// The golden's files with config.json changed: of the whole, and of its text_config.
+std::string refusal_of(const char* name, const json& changes, const json& of_text = json::object(),
+                       const fs::path& target = {}) {
+  const GoldenAssistant golden(name);
+  const testing::TemporaryDirectory directory;
+  json config = testing::json_of(golden.folder / "config.json");
+  const auto change = [](json& of, const json& with) {
+    for (const auto& [key, value] : with.items()) {
+      if (value == kNoKey) {
+        of.erase(key);
+      } else {
+        of[key] = value;
+      }
+    }
+  };
+  change(config["text_config"], of_text);
+  change(config, changes);
+  fs::copy_file(golden.folder / "model.safetensors", directory.path() / "model.safetensors");
+  std::ofstream(directory.path() / "config.json") << config.dump();
+  const auto model = load_model(target.empty() ? golden.target : target, {.n_threads = 1});
+  try {
+    (void)load_gemma4_assistant(directory.path(), *model, {.n_threads = 1});
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Gemma4Assistant, RefusesWhatIsNotDone) {
+  EXPECT_EQ(refusal_of("ordered", json::object()), "");
+  struct Case {
+    json changes;
+    json of_text;
+    const char* named;
+  };
+  const std::vector<Case> cases = {
+      {{{"model_type", "gemma4_unified_assistant"}}, json::object(), "gemma4_unified_assistant"},
+      {{{"text_config", kNoKey}}, json::object(), "text_config"},
+      {{{"backbone_hidden_size", 32}}, json::object(), "the target's width of 24, got 32"},
+      {{{"backbone_hidden_size", kNoKey}}, json::object(), "got 1536"},
+      {{{"tie_word_embeddings", false}}, json::object(), "tie_word_embeddings"},
+      {{{"num_centroids", 11}}, json::object(), "num_centroids"},
+      {{{"num_centroids", 0}}, json::object(), "num_centroids"},
+      {{{"centroid_intermediate_top_k", 13}}, json::object(), "centroid_intermediate_top_k"},
+      {{{"centroid_intermediate_top_k", 0}}, json::object(), "centroid_intermediate_top_k"},
+      {{{"num_tails", 2}}, json::object(), "num_tails"},
+      {json::object(), {{"num_tails", 2}}, "num_tails"},
+      {json::object(), {{"model_type", "gemma3_text"}}, "gemma3_text"},
+      {json::object(), {{"num_kv_shared_layers", 2}}, "num_kv_shared_layers"},
+      {json::object(), {{"hidden_size_per_layer_input", 4}}, "hidden_size_per_layer_input"},
+      {json::object(), {{"hidden_size_per_layer_input", kNoKey}}, "hidden_size_per_layer_input"},
+      {json::object(), {{"use_double_wide_mlp", true}}, "use_double_wide_mlp"},
+      {json::object(), {{"sliding_window", 15}}, "a window of 16, got"},
+      {json::object(),
+       {{"enable_moe_block", true},
+        {"num_experts", 4},
+        {"top_k_experts", 2},
+        {"moe_intermediate_size", 8}},
+       "enable_moe_block"},
+      {json::object(), {{"vocab_size", 108}}, "vocabulary of 96, got 108"}};
+  for (const auto& [changes, of_text, named] : cases) {
+    EXPECT_THAT(refusal_of("ordered", changes, of_text), HasSubstr(named)) << changes << of_text;
+  }
+  // 0, as the configuration has it before transformers looks at it.
+  EXPECT_EQ(refusal_of("ordered", json::object(), {{"num_kv_shared_layers", 0}}), "");
+}
+
+TEST(Gemma4Assistant, RefusesTargetsThatItDoesNotFit) {
+  EXPECT_THAT(refusal_of("whole", json::object(), json::object(),
+                         testing::golden_directory("gemma4_shared")),
+              HasSubstr("the target's width of 24, got 32"));
+  // Of that width and vocabulary, without a window.
+  EXPECT_THAT(
+      refusal_of("whole", json::object(), json::object(), testing::golden_directory("llama_plain")),
+      HasSubstr("layer_types to be of kinds of which the target has a layer, got sliding"));
+}
+
+// A tensor that is missing, and an order of tokens that is none.
+TEST(Gemma4Assistant, RefusesOtherTensors) {
+  const GoldenAssistant golden("ordered");
+  const auto target = load_model(golden.target, {.n_threads = 1});
+  const auto refusal = [&](const auto& change) -> std::string {
+    const testing::TemporaryDirectory directory;
+    fs::copy_file(golden.folder / "config.json", directory.path() / "config.json");
+    std::ifstream file(golden.folder / "model.safetensors", std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    change(bytes);
+    std::ofstream(directory.path() / "model.safetensors", std::ios::binary) << bytes;
+    try {
+      (void)load_gemma4_assistant(directory.path(), *target, {.n_threads = 1});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto rename = [](const std::string& from, const std::string& to) {
+    return [from, to](std::string& bytes) {
+      ASSERT_EQ(from.size(), to.size());
+      bytes.replace(bytes.find(from), from.size(), to);
+    };
+  };
+  EXPECT_THAT(refusal(rename("post_projection.weight", "past_projection.weight")),
+              HasSubstr("post_projection.weight"));
+  EXPECT_THAT(
+      refusal(rename("masked_embedding.centroids.weight", "masked_embedding.centroidz.weight")),
+      HasSubstr("masked_embedding.centroids.weight"));
+  EXPECT_THAT(refusal(rename("masked_embedding.token_ordering", "masked_embedding.token_orderinx")),
+              HasSubstr("token_ordering of 96 i64 numbers, got none"));
+  EXPECT_THAT(refusal(rename("layers.1.mlp.up_proj.weight", "layers.4.mlp.up_proj.weight")),
+              HasSubstr("up_proj.weight"));
+  // The first token of the order twice.
+  const auto source = open_safetensors(golden.folder / "model.safetensors");
+  const TensorView* const order = source->find("masked_embedding.token_ordering");
+  ASSERT_NE(order, nullptr);
+  const std::string stored(reinterpret_cast<const char*>(order->data.data()), order->data.size());
+  EXPECT_THAT(refusal([&](std::string& bytes) {
+                const std::size_t at = bytes.find(stored);
+                ASSERT_NE(at, std::string::npos);
+                bytes.replace(at + 8, 8, stored.substr(0, 8));
+              }),
+              HasSubstr("to name each token below 96 once"));
+}
+
+TEST(Gemma4Assistant, IsKnownByItsConfiguration) {
+  EXPECT_TRUE(is_gemma4_assistant(GoldenAssistant("whole").folder));
+  EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("gemma4_keys")));
+  EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("gemma4_moe") / "model.gguf"));
+  EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("none")));
+}
+
+}  // namespace
+}  // namespace outrider
