@@ -57,6 +57,7 @@ const std::map<std::string_view, const char*> kModels = {
     {"DeepseekV3ForCausalLM", "DeepSeek-V3, V3.1, R1; Moonlight"},
     {"GPT2LMHeadModel", "GPT-2"},
     {"GPTNeoXForCausalLM", "GPT-NeoX, Pythia"},
+    {"T5ForConditionalGeneration", "T5, T5 v1.1, Flan-T5 (encoder-decoder)"},
 };
 
 // Between "<!-- name -->" and "<!-- end of name -->".

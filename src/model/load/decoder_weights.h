@@ -19,6 +19,8 @@ struct DecoderWeights {
   TensorView embedding;  // (vocabulary_size, dim), as stored; lives as long as the source
   TensorView positions;  // (context_length, dim), likewise, where they are learned
   std::vector<DecoderLayer> layers;
+  std::vector<DecoderLayer> encoder_layers;  // of an encoder-decoder
+  Norm encoder_norm;                         // (dim), behind them
   Norm final_norm;                  // (dim)
   Matrix head;                      // (vocabulary_size, dim)
   TensorView head_as_stored;        // the same, as long as the source lives

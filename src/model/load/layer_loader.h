@@ -64,6 +64,8 @@ class LayerLoader {
                                      int n_stored, const StoredRows& rows = {}) const {
     return loader_.stacked_vectors(full(name) + ending, n, n_stored, rows);
   }
+  // Nothing is made of it.
+  void ignore(const TensorName& name) { loader_.ignore(full(name) + ".weight"); }
   std::vector<float> bias(const TensorName& name, int n) const {
     return loader_.vector(full(name) + ".bias", n);
   }
