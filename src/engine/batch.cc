@@ -70,6 +70,7 @@ RequestId Batch::submit(GenerateRequest request, const SpeculationOptions& specu
                              .request = std::move(request),
                              .speculation = state.speculation_of(speculation),
                              .on_end = std::move(on_end)};
+  part_encoder_prompt(submitted.request, *state.model);
   check_request(submitted.request, *state.model, *submitted.speculation);
   state.submitted.push_back(std::move(submitted));
   ++state.load.n_waiting;

@@ -21,8 +21,9 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 void Decoder::open_sequence(Stream& stream) const {
   stream.sequence.reset();  // gives its pages back first
-  stream.sequence = target_->open(
-      {.n_reserved = stream.n_reserved, .n_tokens = static_cast<int>(stream.tokens.size())});
+  stream.sequence = target_->open({.encoder_tokens = stream.encoder_tokens,
+                                   .n_reserved = stream.n_reserved,
+                                   .n_tokens = static_cast<int>(stream.tokens.size())});
 }
 
 void Decoder::open(Stream& stream) const {
@@ -43,6 +44,11 @@ void Decoder::open_target(Stream& stream, const KeptText* earlier) const {
 }
 
 void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
+  if (!stream.encoder_tokens.empty()) {
+    const Clock::time_point began = Clock::now();
+    target_->encode(*stream.sequence);
+    stream.encoder_seconds += seconds_between(began, Clock::now());
+  }
   Drafter* const drafter = stream.drafting.drafter;
   if (drafter == nullptr) return;
   const Context context = stream.context();
