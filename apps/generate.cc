@@ -212,9 +212,10 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
           ->group(kPrompt)
           ->excludes(prompt);
   CLI::Option* encoder_prompt =
-      add_text(*app, "--encoder-prompt", flags->encoder_prompt, "TEXT",
-               "What an encoder-decoder's encoder reads; the prompt is then the answer's beginning, "
-               "and may be left out (without this flag the encoder reads the prompt)")
+      add_text(
+          *app, "--encoder-prompt", flags->encoder_prompt, "TEXT",
+          "What an encoder-decoder's encoder reads; the prompt is then the answer's beginning, "
+          "and may be left out (without this flag the encoder reads the prompt)")
           ->group(kPrompt);
   CLI::Option* raw =
       app->add_flag("--raw", flags->raw, "The prompt is the text's beginning (default)")
@@ -261,7 +262,8 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       "      --json-schema person.json --prompt \"Describe Ada Lovelace in JSON.\"\n"
       "  outrider generate --cascade \"spec:SMALL>MIDDLE>LARGE\" --rule token-v3:alpha=0.3 \\\n"
       "      --prompt \"Once upon a time\"\n"
-      "  outrider generate --model flan-t5-base --prompt \"translate English to German: Good day.\"\n");
+      "  outrider generate --model flan-t5-base --prompt \"translate English to German: Good "
+      "day.\"\n");
 
   run_command = [flags, app, prompt, prompt_file, encoder_prompt] {
     flags->has_encoder_prompt = encoder_prompt->count() > 0;

@@ -139,8 +139,7 @@ TEST(EncoderDecoder, RefusesWhatDoesNotFit) {
             std::string::npos);
   const auto decoder =
       Model::load(testing::golden_directory("llama_plain") / "model.gguf", {.threads = 1});
-  const GenerateRequest for_two{
-      .prompt = {3}, .options = {}, .encoder_prompt = golden.encoder_ids};
+  const GenerateRequest for_two{.prompt = {3}, .options = {}, .encoder_prompt = golden.encoder_ids};
   EXPECT_NE(message_of([&] {
               (void)Generator(decoder).generate({&for_two, 1});
             }).find("the model is a decoder"),

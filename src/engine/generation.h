@@ -26,8 +26,8 @@ namespace outrider {
 // with the start token (GenerateRequest::encoder_prompt).
 void part_encoder_prompt(GenerateRequest& request, const Model& model);
 
-// After part_encoder_prompt(). Throws Error or UsageError where the request cannot be run by the model under the speculation's
-// rule. Thread-safe.
+// After part_encoder_prompt(). Throws Error or UsageError where the request cannot be run by the
+// model under the speculation's rule. Thread-safe.
 void check_request(const GenerateRequest& request, const Model& model,
                    const Speculation& speculation);
 

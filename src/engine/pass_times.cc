@@ -123,8 +123,8 @@ PassTimes measure_passes(LanguageModel& model) {
   for (TokenId& token : tokens) token %= model.config().vocabulary_size;
   ForwardOutput output;
   const std::vector<TokenId> encoder_tokens = any_encoder_tokens(model.config());
-  const auto sequence = model.open(
-      {.encoder_tokens = encoder_tokens, .n_tokens = kContext + std::max(most, 0)});
+  const auto sequence =
+      model.open({.encoder_tokens = encoder_tokens, .n_tokens = kContext + std::max(most, 0)});
   const auto began = Clock::now();
   std::vector<int> widths;
   std::vector<std::vector<double>> seconds;

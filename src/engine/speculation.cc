@@ -66,7 +66,9 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
 // A drafter of an encoder-decoder reads what that does.
 void require_fitting_encoder(const Model& target, const LanguageModel& drafter,
                              const std::filesystem::path& path) {
-  const auto named = [](bool has_encoder) { return has_encoder ? "an encoder-decoder" : "a decoder"; };
+  const auto named = [](bool has_encoder) {
+    return has_encoder ? "an encoder-decoder" : "a decoder";
+  };
   const bool expected = target.summary().n_encoder_layers > 0;
   const bool got = drafter.config().has_encoder();
   if (expected == got) return;

@@ -196,9 +196,9 @@ struct AttendArgs {
   std::size_t query_stride;
   std::size_t out_stride;
   int head_dim;
-  int split;                  // positions kSplitKeys * split and on
-  float scale;                // 1 / sqrt(head_dim) as a rule
-  float softcap = 0;          // scores become softcap * tanh(score / softcap); 0: they stay
+  int split;                    // positions kSplitKeys * split and on
+  float scale;                  // 1 / sqrt(head_dim) as a rule
+  float softcap = 0;            // scores become softcap * tanh(score / softcap); 0: they stay
   std::size_t bias_stride = 0;  // AttendRow::bias, which is added before that
   const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
                               // positions take, wherever they stand

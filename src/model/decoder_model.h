@@ -67,9 +67,9 @@ class DecoderModel final : public LanguageModel {
 
  private:
   Parts parts_;
-  CpuPass pass_;           // looks into parts_
+  CpuPass pass_;                           // looks into parts_
   std::unique_ptr<CpuPass> encoder_pass_;  // likewise, over pass_'s cache; null of decoders
-  Projection projection_;  // likewise
+  Projection projection_;                  // likewise
 };
 
 }  // namespace outrider

@@ -62,9 +62,9 @@ struct GoldenModel {
 
   std::filesystem::path directory;
   std::vector<TokenId> encoder_ids;  // of an encoder-decoder
-  std::vector<TokenId> ids;     // longer than the window, where there is one
-  std::vector<TokenId> greedy;  // behind them
-  Rows logits;                  // (ids.size(), vocabulary_size)
+  std::vector<TokenId> ids;          // longer than the window, where there is one
+  std::vector<TokenId> greedy;       // behind them
+  Rows logits;                       // (ids.size(), vocabulary_size)
 };
 
 inline std::unique_ptr<LanguageModel> load_f32(const std::filesystem::path& path) {

@@ -10,9 +10,9 @@
 //
 // Invariants: every page from which the sequence will read or write slots is in its tables; pages
 // holding pending nodes may be shared only as far as their kept slots are read; all tables that are
-// not empty have the same number of pages, those that are gone among them. Nothing here is thread-safe,
-// except that slots may be read and (different ones) written from many threads while no page
-// changes hands.
+// not empty have the same number of pages, those that are gone among them. Nothing here is
+// thread-safe, except that slots may be read and (different ones) written from many threads while
+// no page changes hands.
 #ifndef OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 #define OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 

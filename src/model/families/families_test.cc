@@ -136,18 +136,19 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyBits,
-    ::testing::Combine(
-        ::testing::Values("qwen2_tied", "qwen3_untied", "gemma2_capped", "gemma3_one_in_three",
-                          "smollm3_window", "olmo2_grouped", "granite_biased", "gpt2_odd",
-                          "gpt_neox_parallel", "gpt_neox_sequential", "phi3_crossing",
-                          "ministral3_tied", "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
-                          "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
-                          "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
-                          "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
-                          "deepseek_v3_plain", "deepseek_v3_stacked", "t5_plain", "t5_tied",
-                          "t5_far"),
-        ::testing::ValuesIn(test_support::runnable_tables()),
-        ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
+    ::testing::Combine(::testing::Values("qwen2_tied", "qwen3_untied", "gemma2_capped",
+                                         "gemma3_one_in_three", "smollm3_window", "olmo2_grouped",
+                                         "granite_biased", "gpt2_odd", "gpt_neox_parallel",
+                                         "gpt_neox_sequential", "phi3_crossing", "ministral3_tied",
+                                         "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
+                                         "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4",
+                                         "qwen3_next_mixed", "qwen3_5_grouped",
+                                         "qwen3_5_moe_grouped", "qwen3_5_wide",
+                                         "granite_hybrid_mixed", "deepseek_v2_grouped",
+                                         "deepseek_v2_yarn", "deepseek_v3_plain",
+                                         "deepseek_v3_stacked", "t5_plain", "t5_tied", "t5_far"),
+                       ::testing::ValuesIn(test_support::runnable_tables()),
+                       ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
     [](const auto& info) {
       std::string name =
           fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param).name,
@@ -311,7 +312,8 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"deepseek_v3_plain", "expert_group_count", "expert_groud_count"},
         Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
         Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"},
-        Change{"t5_plain", "attention.relative_buckets_count", "attention.relative_buckets_cound"}}) {
+        Change{"t5_plain", "attention.relative_buckets_count",
+               "attention.relative_buckets_cound"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(stream)), {});
     ASSERT_EQ(known.size(), unknown.size());

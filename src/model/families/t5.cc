@@ -83,8 +83,9 @@ bool read_is_gated(const ConfigSource& source) {
 
 // Files of transformers 5 say it; earlier ones tie the output matrix where it is scaled.
 bool read_scales_output(const ConfigSource& source) {
-  const bool is_tied = source.is_gguf() ? source.has_tied_head(true)
-                                        : source.flag({"tie_word_embeddings", nullptr}).value_or(true);
+  const bool is_tied = source.is_gguf()
+                           ? source.has_tied_head(true)
+                           : source.flag({"tie_word_embeddings", nullptr}).value_or(true);
   return source.flag({"scale_decoder_outputs", nullptr}).value_or(is_tied);
 }
 
@@ -115,8 +116,8 @@ int bucket_of(int distance, const RelativeBuckets& buckets) {
   const int n_exact = n / 2;  // one distance each; the others by their logarithm
   if (away < n_exact) return first + away;
   const float ratio = static_cast<float>(away) / static_cast<float>(n_exact);
-  const auto whole = static_cast<float>(
-      portable_log(static_cast<double>(buckets.most_distance) / n_exact));
+  const auto whole =
+      static_cast<float>(portable_log(static_cast<double>(buckets.most_distance) / n_exact));
   const float share = static_cast<float>(portable_log(static_cast<double>(ratio))) / whole;
   const int beyond = static_cast<int>(share * static_cast<float>(n - n_exact));
   return first + std::min(n_exact + beyond, n - 1);
@@ -166,9 +167,9 @@ Attention T5::load_attention(LayerLoader& from, const AttentionNames& names) con
 std::shared_ptr<const PositionBias> T5::load_position_bias(const LayerLoader& from,
                                                            bool both_sides) const {
   const int n_heads = config().n_heads;
-  const std::vector<float> stored = from.stacked_vectors(
-      {"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"}, ".weight", buckets_.n,
-      n_heads);
+  const std::vector<float> stored =
+      from.stacked_vectors({"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"},
+                           ".weight", buckets_.n, n_heads);
   auto bias = std::make_shared<PositionBias>();
   if (stored.empty()) return bias;  // the walk that checks
   bias->first = 1 - config().context_length;

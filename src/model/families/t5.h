@@ -1,7 +1,7 @@
-// T5 (Raffel et al. 2020, arXiv 1910.10683), T5 v1.1 and Flan-T5: an encoder and a decoder of pre-norm
-// layers without biases. Scores are not scaled; they get a bias by distance, in buckets, that all
-// layers of a stack share. The first T5 ties its output matrix and scales what that reads by
-// dim^-0.5; its feed-forward layer is a ReLU's, v1.1's a gated GELU's.
+// T5 (Raffel et al. 2020, arXiv 1910.10683), T5 v1.1 and Flan-T5: an encoder and a decoder of
+// pre-norm layers without biases. Scores are not scaled; they get a bias by distance, in buckets,
+// that all layers of a stack share. The first T5 ties its output matrix and scales what that reads
+// by dim^-0.5; its feed-forward layer is a ReLU's, v1.1's a gated GELU's.
 #ifndef OUTRIDER_MODEL_FAMILIES_T5_H_
 #define OUTRIDER_MODEL_FAMILIES_T5_H_
 

@@ -73,8 +73,8 @@ TEST(RelativeBuckets, AreThoseOfTransformers) {
 
 class T5Bits : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, KvKind>> {};
 
-// Eight texts of different lengths behind different encoder prompts in one pass, some with a tree of
-// 25 nodes; forks and what is taken back: rows have the bits of one token a pass, alone.
+// Eight texts of different lengths behind different encoder prompts in one pass, some with a tree
+// of 25 nodes; forks and what is taken back: rows have the bits of one token a pass, alone.
 TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
   const auto& [table, kv] = GetParam();
   const auto directory = golden_directory("t5_far");
@@ -148,16 +148,16 @@ TEST_P(T5Bits, OfRaggedBatchesTreesAndForks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, T5Bits,
-    ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
-                       ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
-    [](const auto& info) {
-      std::string name =
-          fmt::format("{}_{}", std::get<0>(info.param).name, name_of(std::get<1>(info.param)));
-      std::replace(name.begin(), name.end(), ' ', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, T5Bits,
+                         ::testing::Combine(::testing::ValuesIn(test_support::runnable_tables()),
+                                            ::testing::Values(KvKind::f32, KvKind::bf16,
+                                                              KvKind::int8)),
+                         [](const auto& info) {
+                           std::string name = fmt::format("{}_{}", std::get<0>(info.param).name,
+                                                          name_of(std::get<1>(info.param)));
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
 
 // Quantised products are exact, and attention with its biases has one order of sums.
 TEST(T5AcrossTables, QuantisedModelsHaveOneLogit) {
@@ -181,8 +181,7 @@ TEST(T5Memory, HoldsWhatTheEncoderRead) {
   LoadOptions options{.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 1};
   const auto unbounded = load_model(golden.directory, options);
   // A page of text for each layer is as large as one of cross keys; the encoder's go when it ran.
-  const auto token_bytes =
-      static_cast<std::uint64_t>(unbounded->footprint().kv_bytes_per_token);
+  const auto token_bytes = static_cast<std::uint64_t>(unbounded->footprint().kv_bytes_per_token);
   const std::uint64_t page = token_bytes * kPageTokens;
   options.kv_memory_bytes = 3 * page;
   const auto model = load_model(golden.directory, options);
@@ -229,14 +228,13 @@ TEST(T5, RefusesWhatItCannotRead) {
             }).find("this model is a decoder"),
             std::string::npos);
 
-  for (const auto& [key, value] :
-       {std::pair{"feed_forward_proj", nlohmann::json("gated-silu")},
-        std::pair{"dense_act_fn", nlohmann::json("relu")},
-        std::pair{"relative_attention_num_buckets", nlohmann::json(7)},
-        std::pair{"relative_attention_max_distance", nlohmann::json(16)},
-        std::pair{"is_encoder_decoder", nlohmann::json(false)},
-        std::pair{"decoder_start_token_id", nlohmann::json(97)},
-        std::pair{"model_type", nlohmann::json("umt5")}}) {
+  for (const auto& [key, value] : {std::pair{"feed_forward_proj", nlohmann::json("gated-silu")},
+                                   std::pair{"dense_act_fn", nlohmann::json("relu")},
+                                   std::pair{"relative_attention_num_buckets", nlohmann::json(7)},
+                                   std::pair{"relative_attention_max_distance", nlohmann::json(16)},
+                                   std::pair{"is_encoder_decoder", nlohmann::json(false)},
+                                   std::pair{"decoder_start_token_id", nlohmann::json(97)},
+                                   std::pair{"model_type", nlohmann::json("umt5")}}) {
     const testing::TemporaryDirectory directory;
     nlohmann::json json = json_of(golden.directory / "config.json");
     json[key] = value;

@@ -112,8 +112,8 @@ struct DecoderDefaults {
   const char* activation = "silu";  // the one that the family computes with; null: it reads its own
   int widening = 0;                 // hidden_dim where the file has none: so many dim; 0: it must
   int context_length = 0;  // of positions without an end, whatever the file says; 0: the file's
-  bool tied_head = false;           // where config.json does not say
-  bool has_special_tokens = true;   // false: of a head, whose tokens are its target's
+  bool tied_head = false;  // where config.json does not say
+  bool has_special_tokens = true;  // false: of a head, whose tokens are its target's
   bool has_rope = true;
   RopeKeys rope = {};
 };

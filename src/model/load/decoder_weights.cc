@@ -91,9 +91,8 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
       });
     }
     for (int i = 0; i < config.n_layers; ++i) {
-      add_layer(layers, read.layers, [&](LayerLoader& from, int layer) {
-        return family.load_layer(from, layer);
-      });
+      add_layer(layers, read.layers,
+                [&](LayerLoader& from, int layer) { return family.load_layer(from, layer); });
     }
     const LayerLoader outside(walk, "");
     if (config.has_encoder()) {

@@ -21,10 +21,10 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;
   std::vector<DecoderLayer> encoder_layers;  // of an encoder-decoder
   Norm encoder_norm;                         // (dim), behind them
-  Norm final_norm;                  // (dim)
-  Matrix head;                      // (vocabulary_size, dim)
-  TensorView head_as_stored;        // the same, as long as the source lives
-  bool all_f32 = false;             // every matrix is f32
+  Norm final_norm;                           // (dim)
+  Matrix head;                               // (vocabulary_size, dim)
+  TensorView head_as_stored;                 // the same, as long as the source lives
+  bool all_f32 = false;                      // every matrix is f32
   std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
 };
 

@@ -56,8 +56,8 @@ struct PositionBias {
   int n_distances() const { return last - first + 1; }
   // Head by head, the number of distance d stands d from here.
   const float* of(int head) const {
-    return values.data() + static_cast<std::size_t>(head) *
-                               static_cast<std::size_t>(n_distances()) - first;
+    return values.data() +
+           static_cast<std::size_t>(head) * static_cast<std::size_t>(n_distances()) - first;
   }
 };
 

@@ -138,7 +138,8 @@ void check_encoder_tokens(std::span<const TokenId> tokens, const ModelConfig& co
   };
   const auto most = static_cast<std::size_t>(config.context_length);
   if (tokens.empty() || tokens.size() > most) {
-    refuse(fmt::format("1 to {} tokens for the encoder (this is an encoder-decoder)", most), fmt::format("{}", tokens.size()));
+    refuse(fmt::format("1 to {} tokens for the encoder (this is an encoder-decoder)", most),
+           fmt::format("{}", tokens.size()));
   }
   for (const TokenId token : tokens) {
     if (token >= 0 && token < config.vocabulary_size) continue;
