@@ -131,6 +131,9 @@ SavedText Batch::load_text(const std::filesystem::path& path) {
     throw Error("load text", "kept texts", "room for one or more (most_kept)", "0");
   }
   LanguageModel& target = state.model->language_model();
+  if (target.config().has_encoder()) {
+    throw Error("load text", "model", "a decoder", "an encoder-decoder");
+  }
   const auto make_room = [&](int n_tokens) {
     const auto sequence = target.open({.n_tokens = n_tokens});
     const SequenceGrowth growth{.sequence = sequence.get(), .n_tokens = n_tokens};

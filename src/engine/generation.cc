@@ -17,8 +17,6 @@ void part_encoder_prompt(GenerateRequest& request, const Model& model) {
   request.prompt.insert(request.prompt.begin(), model.summary().start_token);
 }
 
-namespace {
-
 void check_encoder_prompt(const GenerateRequest& request, const Model& model) {
   constexpr const char* kOperation = "generate";
   const std::size_t n_tokens = request.encoder_prompt.size();
@@ -43,8 +41,6 @@ void check_encoder_prompt(const GenerateRequest& request, const Model& model) {
     throw UsageError(kOperation, "verdict_log", "a decoder's texts", "an encoder-decoder's");
   }
 }
-
-}  // namespace
 
 void check_request(const GenerateRequest& request, const Model& model,
                    const Speculation& speculation) {

@@ -241,6 +241,7 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                      "vocabulary=" + *vocabulary);
   }
   auto model = load_model(path, load);
+  require_fitting_encoder(target, *model, path);
   require_fitting_vocabulary(target, *model, path);
   return model;
 }

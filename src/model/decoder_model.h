@@ -64,6 +64,7 @@ class DecoderModel final : public LanguageModel {
     if (encoder_pass_ != nullptr) encoder_pass_->set_least_share_ns(share_ns);
   }
   const CpuPass& pass() const { return pass_; }
+  const CpuPass* encoder_pass() const { return encoder_pass_.get(); }  // null of decoders
 
  private:
   Parts parts_;

@@ -46,7 +46,7 @@ ModelConfig read_t5(const ConfigSource& source) {
   }
   constexpr ConfigKey kStart = {"decoder_start_token_id", "decoder_start_token_id"};
   const int pad = source.whole({"pad_token_id", nullptr}).value_or(0);
-  config.start_token = source.whole(kStart).value_or(pad);
+  config.start_token = source.start_token().value_or(pad);
   if (config.start_token < 0 || config.start_token >= config.vocabulary_size) {
     source.fail(kStart, fmt::format("0 to {}", config.vocabulary_size - 1),
                 fmt::format("{}", config.start_token));
