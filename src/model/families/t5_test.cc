@@ -19,6 +19,7 @@
 
 #include "model/families/registry.h"
 #include "outrider/error.h"
+#include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/identity_model.h"
 #include "tests/support/kernel_tables.h"
@@ -31,7 +32,6 @@ namespace {
 using kernels::KvKind;
 using testing::golden_directory;
 using testing::GoldenModel;
-using testing::json_of;
 using testing::Row;
 using testing::Rows;
 
@@ -211,6 +211,30 @@ std::string message_of(const std::function<void()>& act) {
   return "";
 }
 
+// generation_config.json's counts, as in Hugging Face's generate(); GGUF has a key of its own.
+TEST(T5, TextsBeginWithTheStartTokenThatTheFilesName) {
+  const auto start_of = [](const nlohmann::json& changes, const char* generation) {
+    const testing::TemporaryDirectory directory;
+    testing::write_changed_config("t5_plain", changes, directory.path());
+    if (generation != nullptr) {
+      std::ofstream(directory.path() / "generation_config.json") << generation;
+    }
+    return read_family(directory.path())->config().start_token;
+  };
+  EXPECT_EQ(start_of({{"decoder_start_token_id", 5}}, nullptr), 5);
+  EXPECT_EQ(start_of({{"decoder_start_token_id", 5}}, R"({"decoder_start_token_id": 7})"), 7);
+  EXPECT_EQ(start_of({{"decoder_start_token_id", 5}}, R"({"eos_token_id": 1})"), 5);
+  const nlohmann::json none = {{"decoder_start_token_id", testing::kNoKey}, {"pad_token_id", 3}};
+  EXPECT_EQ(start_of(none, nullptr), 3);
+  EXPECT_EQ(start_of(none, R"({"decoder_start_token_id": 7})"), 7);
+  EXPECT_NE(testing::read_changed("t5_plain", {{"decoder_start_token_id", -1}})
+                .refusal.find("decoder_start_token_id"),
+            std::string::npos);
+  const auto file = testing::load_f32(golden_directory("t5_plain") / "model.gguf");
+  EXPECT_EQ(file->config().start_token, 0);
+  EXPECT_EQ(file->config().end_tokens, std::vector<TokenId>{1});
+}
+
 TEST(T5, RefusesWhatItCannotRead) {
   const GoldenModel golden("t5_plain");
   const auto model = testing::load_f32(golden.directory);
@@ -235,11 +259,7 @@ TEST(T5, RefusesWhatItCannotRead) {
                                    std::pair{"is_encoder_decoder", nlohmann::json(false)},
                                    std::pair{"decoder_start_token_id", nlohmann::json(97)},
                                    std::pair{"model_type", nlohmann::json("umt5")}}) {
-    const testing::TemporaryDirectory directory;
-    nlohmann::json json = json_of(golden.directory / "config.json");
-    json[key] = value;
-    std::ofstream(directory.path() / "config.json") << json.dump();
-    const std::string error = message_of([&] { (void)read_family(directory.path()); });
+    const std::string error = testing::read_changed("t5_plain", {{key, value}}).refusal;
     EXPECT_NE(error.find(key), std::string::npos) << key << ": " << error;
   }
 }
