@@ -102,7 +102,8 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       "      --data test.en test.de --out frontier\n"
       "  outrider eval --frontier --task multi30k-en-de --data test.en test.de --model LARGE \\\n"
       "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n"
-      "  outrider eval --frontier --task multi30k-de-en --data test.en test.de --model T5-LARGE \\\n"
+      "  outrider eval --frontier --task multi30k-de-en --data test.en test.de --model T5-LARGE "
+      "\\\n"
       "      --draft T5-SMALL --encoder-prompt \"{de}\" --rules exact,token-v3 --out frontier\n");
 
   run_command = [flags, app] {

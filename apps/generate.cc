@@ -212,8 +212,8 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
           ->group(kPrompt)
           ->excludes(prompt);
   CLI::Option* encoder_prompt =
-      add_text(
-          *app, "--encoder-prompt", flags->encoder_prompt, "TEXT",
+      add_filled_text(
+          *app, "--encoder-prompt", flags->encoder_prompt, "TEXT", "a text",
           "What an encoder-decoder's encoder reads; the prompt is then the answer's beginning, "
           "and may be left out (without this flag the encoder reads the prompt)")
           ->group(kPrompt);

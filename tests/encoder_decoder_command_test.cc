@@ -36,8 +36,8 @@ class EncoderDecoderCommand : public ::testing::Test {
     return (golden_directory(name) / "model.gguf").string();
   }
   static ProgramRun generate(const Words& more) {
-    Words words = {"generate", "--model",      model("t5_plain"), "--threads", "1",
-                   "--max-tokens", "20", "--ignore-eos", "--json"};
+    Words words = {"generate",     "--model", model("t5_plain"), "--threads", "1",
+                   "--max-tokens", "20",      "--ignore-eos",    "--json"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -47,8 +47,8 @@ class EncoderDecoderCommand : public ::testing::Test {
     return json::parse(run.out);
   }
   ProgramRun eval(const Words& more, const char* name = "t5_plain") const {
-    Words words = {"eval",   "--model", model(name), "--threads", "1", "--task", at("task.json"),
-                   "--data", at("en"),  at("de"),    "--json"};
+    Words words = {"eval",          "--model", model(name), "--threads", "1",     "--task",
+                   at("task.json"), "--data",  at("en"),    at("de"),    "--json"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program(words);
   }
@@ -69,8 +69,8 @@ TEST_F(EncoderDecoderCommand, GenerateHasAPromptForTheEncoder) {
   EXPECT_NE(answer({"--encoder-prompt", "to the"})["ids"], plain["ids"]);
   EXPECT_NE(answer({"--encoder-prompt", "the other", "--prompt", "to"})["ids"], plain["ids"]);
   // A drafter of the same kind reads it, too.
-  const json drafted = answer({"--encoder-prompt", "the other", "--draft", model("t5_plain"),
-                               "--tree", "chain:length=4"});
+  const json drafted = answer(
+      {"--encoder-prompt", "the other", "--draft", model("t5_plain"), "--tree", "chain:length=4"});
   EXPECT_EQ(drafted["ids"], plain["ids"]);
   EXPECT_EQ(drafted["stats"]["acceptance_rate"], 1);
 }

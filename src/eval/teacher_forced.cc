@@ -22,8 +22,7 @@ constexpr const char* kOperation = "measure rules";
 // The first tokens of a window as one pass of a new sequence; a row of logits for each.
 void run(LanguageModel& model, const Window& window, int n_tokens, ForwardOutput& output) {
   const auto tokens = std::span(window.tokens).first(static_cast<std::size_t>(n_tokens));
-  const auto sequence =
-      model.open({.encoder_tokens = window.encoder_tokens, .n_tokens = n_tokens});
+  const auto sequence = model.open({.encoder_tokens = window.encoder_tokens, .n_tokens = n_tokens});
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   model.forward({&block, 1}, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output);
 }

@@ -136,8 +136,8 @@ TEST(Attend, SinksKeepTheBitsOfSingleQueries) {
   }
 }
 
-// Of each query, its own number for each position: added behind the scale and before the cap, within
-// the window, in every split.
+// Of each query, its own number for each position: added behind the scale and before the cap,
+// within the window, in every split.
 TEST(Attend, ABiasIsAddedToItsScores) {
   constexpr int kDim = 24;
   constexpr int kQueries = 3;
@@ -166,7 +166,8 @@ TEST(Attend, ABiasIsAddedToItsScores) {
           call.run(kScalarTable);
           for (std::size_t q = 0; q < kQueries; ++q) {
             const auto at = [&](const std::vector<float>& rows, int key, int d) {
-              return double{rows[static_cast<std::size_t>(key) * kDim + static_cast<std::size_t>(d)]};
+              return double{
+                  rows[static_cast<std::size_t>(key) * kDim + static_cast<std::size_t>(d)]};
             };
             std::vector<double> scores;
             for (int key = first_key; key < n_keys; ++key) {
@@ -204,8 +205,8 @@ TEST(Attend, ABiasIsAddedToItsScores) {
   }
 }
 
-// Queries that go together, rows of a tree among them: the bits of each alone with its own biases, on
-// every table and by every arithmetic.
+// Queries that go together, rows of a tree among them: the bits of each alone with its own biases,
+// on every table and by every arithmetic.
 TEST(Attend, BiasesKeepTheBitsOfSingleQueries) {
   constexpr int kDim = 20;
   constexpr int kQueries = 5;

@@ -84,7 +84,7 @@ struct Stream {
   SequenceId id;
   Drafting drafting;
   std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder, set before the text is opened
-  double encoder_seconds = 0;                // what its encoder took for them
+  double encoder_seconds = 0;                // what encoders took for them, a drafter's, too
   std::vector<TokenId> tokens;               // prompt and committed tokens
   std::size_t n_run = 0;  // of them, by the target and, as far as it reads them, the drafter
   std::int64_t n_prompt;

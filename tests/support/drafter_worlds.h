@@ -37,8 +37,8 @@
 
 namespace outrider::testing {
 
-// A model in files, asked for what follows a prefix as well; of an encoder-decoder, where its encoder
-// read these tokens.
+// A model in files, asked for what follows a prefix as well; of an encoder-decoder, where its
+// encoder read these tokens.
 class StoredModel final : public PrefixModel {
  public:
   explicit StoredModel(const std::filesystem::path& path, std::vector<TokenId> encoder_tokens = {})

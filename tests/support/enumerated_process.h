@@ -29,7 +29,7 @@ struct Trial {
   SamplingParams sampling = {};
   std::vector<TokenId> prompt = {0};
   std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder
-  int n_tokens = 3;  // emitted, over as many rounds as it takes
+  int n_tokens = 3;                          // emitted, over as many rounds as it takes
   // What the first round leaves of them is the target's own process: larger trees can be walked so,
   // and a round that is exact in front of an exact process is all that there is to show, except
   // that rounds are independent.

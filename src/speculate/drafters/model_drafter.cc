@@ -36,6 +36,11 @@ void ModelDrafter::begin(const Context& context) {
                                 .n_tokens = static_cast<int>(context.tokens.size())}),
       .pending = {},
       .length = drafting_.length.first};
+  if (context.encoder_tokens.empty() || drafting_.follow) return;
+  // Now, as a prompt is read. Where memory does not hold it propose() does not draft.
+  Sequence& sequence = *states_[context.id].sequence;
+  const SequenceGrowth growth{&sequence, 1};
+  if (model_->fits({&growth, 1})) model_->encode(sequence);
 }
 
 // The committed tokens that a text's sequence has not seen, the last of the context among them.

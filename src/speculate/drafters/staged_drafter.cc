@@ -48,6 +48,7 @@ void StagedDrafter::begin(const Context& context) {
   text.stream->encoder_tokens.assign(context.encoder_tokens.begin(), context.encoder_tokens.end());
   text.stream->sequence = model_->open({.encoder_tokens = context.encoder_tokens,
                                         .n_tokens = static_cast<int>(context.tokens.size())});
+  if (!context.encoder_tokens.empty()) model_->encode(*text.stream->sequence);
   cheaper_.drafter->begin(text.stream->context());
 }
 
