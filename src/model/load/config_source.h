@@ -73,8 +73,8 @@ class ConfigSource {
   // bos_token, end_tokens and mask_token, of a config whose shape is right. Throws Error on ids
   // that are no numbers.
   virtual void read_special_tokens(ModelConfig& config) const = 0;
-  // Of encoder-decoders, the token that the decoder's texts begin with, as generation_config.json has
-  // it, else the file itself; nothing where neither says.
+  // Of encoder-decoders, the token that the decoder's texts begin with, as generation_config.json
+  // has it, else the file itself; nothing where neither says.
   virtual std::optional<TokenId> start_token() const = 0;
   // The file, for error messages.
   virtual std::string description() const = 0;
