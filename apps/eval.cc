@@ -36,7 +36,7 @@ const Names kText = {"--text", "--separator", "--texts", "--window"};
 const Names kPerplexity = {"--perplexity", "--tokens",  "--text",    "--window",
                            "--json",       "--model",   "--weights", "--kv",
                            "--kv-memory",  "--threads", "--experts", "--experts-memory"};
-const Names kQuestions = {"--task", "--data", "--examples", "--limit"};
+const Names kQuestions = {"--task", "--data", "--examples", "--limit", "--encoder-prompt"};
 const Names kGrid = {"--rules",  "--alphas",  "--temperatures", "--top-ps",
                      "--top-ks", "--lengths", "--plot"};
 const Names kSingleSetting = {"--rule", "--tree", "--temperature", "--top-k", "--top-p"};
@@ -101,7 +101,10 @@ CLI::App* add_eval(CLI::App& program, Run& run_command) {
       "  outrider eval --teacher-forced --model LARGE --draft SMALL --task multi30k-en-de \\\n"
       "      --data test.en test.de --out frontier\n"
       "  outrider eval --frontier --task multi30k-en-de --data test.en test.de --model LARGE \\\n"
-      "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n");
+      "      --draft SMALL --rules exact,token-v3,lossy --cascades token:chow --out frontier\n"
+      "  outrider eval --frontier --task multi30k-de-en --data test.en test.de --model T5-LARGE "
+      "\\\n"
+      "      --draft T5-SMALL --encoder-prompt \"{de}\" --rules exact,token-v3 --out frontier\n");
 
   run_command = [flags, app] {
     if (flags->task.list) {

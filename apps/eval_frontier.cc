@@ -252,6 +252,7 @@ int run_frontier(const CLI::App& app, const ModelFlags& model_flags, const GridF
   prepared.options.cancel = interrupt.flag();
   const auto n_questions = prepared.set.questions.size();
   const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
+  check_encoder_prompt(task_flags, *model);
   const ModelFlags plain_flags = without_drafter(model_flags);
   Generator plain = make_generator(model, plain_flags, interrupt);
   const Asking asking{

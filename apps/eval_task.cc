@@ -135,10 +135,18 @@ void add_task_flags(CLI::App& app, TaskFlags& flags) {
   add_integer(app, "--samples", flags.samples, 1,
               "Answers to each item, for pass@K; other metrics judge the first (default: 1)")
       ->group(kTask);
-  app.add_flag("--chat", flags.chat,
-               "Prompts are messages: the model's chat template wraps them, and its end of turn "
-               "replaces the task's stop texts")
-      ->group(kTask);
+  CLI::Option* chat =
+      app.add_flag("--chat", flags.chat,
+                   "Prompts are messages: the model's chat template wraps them, and its end of "
+                   "turn replaces the task's stop texts")
+          ->group(kTask);
+  add_filled_text(app, "--encoder-prompt", flags.encoder_prompt, "TEMPLATE", "a template ({de})",
+                  "What an encoder-decoder's encoder reads of an item, in place of the task's "
+                  "instruction, examples and prompt: \"{de}\", \"translate German to English: "
+                  "{de}\"")
+      ->group(kTask)
+      ->excludes(chat)
+      ->excludes(app.get_option("--examples"));
   app.add_flag("--allow-network", flags.allow_network,
                "Run generated programs even where they cannot be kept off the network")
       ->group(kTask);
@@ -211,7 +219,14 @@ nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const Tas
       std::min<std::int64_t>(flags.examples < 0 ? std::numeric_limits<int>::max() : flags.examples,
                              static_cast<std::int64_t>(task.examples.size()));
   run["chat"] = flags.chat;
+  if (!flags.encoder_prompt.empty()) run["encoder_prompt"] = flags.encoder_prompt;
   return run;
+}
+
+void check_encoder_prompt(const TaskFlags& flags, const Model& model) {
+  if (flags.encoder_prompt.empty() || model.summary().n_encoder_layers > 0) return;
+  throw UsageError("read flags", "--encoder-prompt", "an encoder-decoder (T5)",
+                   fmt::format("{}, a decoder", model.summary().architecture));
 }
 
 bool reads_likelihood(const eval::Metrics& metrics) {
@@ -220,6 +235,7 @@ bool reads_likelihood(const eval::Metrics& metrics) {
 
 eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
                            const GenerateOptions& options) {
+  check_encoder_prompt(flags, model);
   eval::AskOptions asking{.generate = options, .n_samples = flags.samples, .request = {}};
   if (flags.chat) {
     const ChatTemplate chat_template = chat_template_of(model.tokenizer());
@@ -239,6 +255,11 @@ PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags) {
                         .metrics = {},
                         .data = {},
                         .set = {}};
+  if (!flags.encoder_prompt.empty()) {
+    prepared.task.instruction = {};
+    prepared.task.examples.clear();
+    prepared.task.prompt = eval::Template::parse(flags.encoder_prompt, "--encoder-prompt");
+  }
   const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
   if (!given("--max-tokens")) prepared.options.max_tokens = prepared.task.max_tokens;
   // Stop texts are for base models, which would go on with a next example.

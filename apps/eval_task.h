@@ -25,6 +25,7 @@ struct TaskFlags {
   int examples = -1;  // all
   int samples = 1;
   bool chat = false;
+  std::string encoder_prompt;  // a template; empty: the task's prompt
   bool allow_network = false;
   GenerateOptions options;
   VerdictLogFlags verdict_log;
@@ -46,7 +47,10 @@ PreparedTask prepare_task(const CLI::App& app, const TaskFlags& flags);
 nlohmann::ordered_json configuration_of(const ModelFlags& model_flags, const TaskFlags& flags,
                                         const PreparedTask& prepared);
 
-// How questions are asked of this model. It outlives what is returned.
+// Throws UsageError where a decoder is to have an encoder's prompt.
+void check_encoder_prompt(const TaskFlags& flags, const Model& model);
+
+// How questions are asked of this model. It outlives what is returned. Throws as that does.
 eval::AskOptions asking_of(const TaskFlags& flags, const Model& model,
                            const GenerateOptions& options);
 

@@ -111,6 +111,7 @@ int run_teacher_forced(const CLI::App& app, const ModelFlags& model_flags, const
 
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(model_flags, interrupt);
+  check_encoder_prompt(task, *model);
   StateLine state;
   auto measured =
       eval::run_teacher_forced(*model, speculation, request, [&](const eval::ForcedProgress& done) {

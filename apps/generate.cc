@@ -39,6 +39,8 @@ struct GenerateFlags {
   std::string prompt;
   std::string prompt_file;
   bool has_prompt_file = false;
+  std::string encoder_prompt;
+  bool has_encoder_prompt = false;
   bool raw = false;
   bool chat = false;
   ConversationFlags conversation;
@@ -96,6 +98,14 @@ std::string to_json(const GenerateResult& result, RuleScope scope) {
 
 GenerateResult generate(Generator& generator, const Model& model, const GenerateFlags& flags,
                         const GenerateOptions& options, const std::string& text) {
+  if (flags.has_encoder_prompt) {
+    const Tokenizer& tokenizer = model.tokenizer();
+    const GenerateRequest request{
+        .prompt = tokenizer.encode(text, false),
+        .options = options,
+        .encoder_prompt = tokenizer.encode(flags.encoder_prompt, options.add_special)};
+    return std::move(generator.generate({&request, 1}).front());
+  }
   if (!flags.chat) return generator.generate(text, options);
   const ChatTemplate chat_template = chat_template_of(model.tokenizer(), flags.conversation);
   std::vector<ChatMessage> messages;
@@ -122,6 +132,7 @@ int run(const GenerateFlags& flags) {
   // Everything that can be refused is refused before the model is loaded.
   const std::string text = flags.has_prompt_file ? read_text(flags.prompt_file) : flags.prompt;
   if (!flags.has_prompt_file) require_text(text, "--prompt");
+  require_text(flags.encoder_prompt, "--encoder-prompt");
   const std::shared_ptr<const Grammar> grammar = read_grammar(flags.grammar);
   std::optional<LogitsFile> logits_file;
   if (!flags.logits.empty()) {
@@ -133,6 +144,10 @@ int run(const GenerateFlags& flags) {
 
   Interrupt interrupt;
   const std::shared_ptr<const Model> model = load_model(flags.model, interrupt);
+  if (flags.has_encoder_prompt && model->summary().n_encoder_layers == 0) {
+    throw UsageError("read flags", "--encoder-prompt", "an encoder-decoder (T5)",
+                     fmt::format("{}, a decoder", model->summary().architecture));
+  }
   Generator generator = make_generator(model, flags.model, interrupt);
   generator.observe_rounds(trace.observer(flags.model.model));
   update_drafter(generator);
@@ -196,13 +211,20 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
                "A file with that text (UTF-8), taken as it is; - is standard input")
           ->group(kPrompt)
           ->excludes(prompt);
+  CLI::Option* encoder_prompt =
+      add_filled_text(
+          *app, "--encoder-prompt", flags->encoder_prompt, "TEXT", "a text",
+          "What an encoder-decoder's encoder reads; the prompt is then the answer's beginning, "
+          "and may be left out (without this flag the encoder reads the prompt)")
+          ->group(kPrompt);
   CLI::Option* raw =
       app->add_flag("--raw", flags->raw, "The prompt is the text's beginning (default)")
           ->group(kPrompt);
   CLI::Option* chat = app->add_flag("--chat", flags->chat,
                                     "The prompt is a message; the model's chat template wraps it")
                           ->group(kPrompt)
-                          ->excludes(raw);
+                          ->excludes(raw)
+                          ->excludes(encoder_prompt);
   add_conversation_flags(*app, flags->conversation, "Conversation (with --chat)", chat);
 
   add_model_flags(*app, flags->model);
@@ -239,10 +261,13 @@ CLI::App* add_generate(CLI::App& program, Run& run_command) {
       "  outrider generate --model model.gguf --drafter first:grammar,suffix --chat \\\n"
       "      --json-schema person.json --prompt \"Describe Ada Lovelace in JSON.\"\n"
       "  outrider generate --cascade \"spec:SMALL>MIDDLE>LARGE\" --rule token-v3:alpha=0.3 \\\n"
-      "      --prompt \"Once upon a time\"\n");
+      "      --prompt \"Once upon a time\"\n"
+      "  outrider generate --model flan-t5-base --prompt \"translate English to German: Good "
+      "day.\"\n");
 
-  run_command = [flags, app, prompt, prompt_file] {
-    if (prompt->count() + prompt_file->count() == 0) {
+  run_command = [flags, app, prompt, prompt_file, encoder_prompt] {
+    flags->has_encoder_prompt = encoder_prompt->count() > 0;
+    if (prompt->count() + prompt_file->count() == 0 && !flags->has_encoder_prompt) {
       throw UsageError("read flags", "prompt", "--prompt TEXT or --prompt-file FILE", "neither");
     }
     flags->has_prompt_file = prompt_file->count() > 0;

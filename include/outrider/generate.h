@@ -200,7 +200,7 @@ struct GenerateStatistics {
   double rule_tv = 0;
   double deferral_rate = 0;    // share of the drafter's mass that a cascade rule left to the target
   std::int64_t reused = 0;     // tokens of the prompt that did not have to be run (keep_last_text)
-  double prefill_seconds = 0;  // the prompt, before the first round that drafts
+  double prefill_seconds = 0;  // the prompt (an encoder's, too), before the first round that drafts
   double decode_seconds = 0;   // from there on
   double draft_seconds = 0;    // part of decode_seconds: of the rounds the text took part in
   double target_seconds = 0;   // likewise: the target's passes
@@ -236,6 +236,11 @@ struct GenerateResult {
 struct GenerateRequest {
   std::vector<TokenId> prompt = {};  // at least one token, fewer than the model's context
   GenerateOptions options;
+  // Of an encoder-decoder (ModelSummary::n_encoder_layers): what its encoder reads, at most as many
+  // tokens as the context; the text then begins with the model's start token and `prompt`, which
+  // may be empty. Where this is empty, the encoder reads `prompt` and the text begins with the
+  // start token alone. Of a decoder: empty.
+  std::vector<TokenId> encoder_prompt = {};
 };
 
 // Generates with one target and one drafter. Not thread-safe; deterministic given the options.
@@ -249,6 +254,7 @@ class Generator {
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
 
+  // The prompt of an encoder-decoder is what its encoder reads.
   GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
 
   // Several texts at once, one target pass a round for all of them. Each text is the same as if it

@@ -58,6 +58,10 @@ struct ModelSummary {
   int n_kv_heads = 0;
   int head_dim = 0;
   int hidden_dim = 0;
+  // Of encoder-decoders: layers of the encoder, n_layers being the decoder's, and the token that
+  // the decoder's texts begin with. 0: a decoder.
+  int n_encoder_layers = 0;
+  TokenId start_token = kNoToken;
   std::string weights = {};       // kind(s) of the packed matrices, for example "int4 int8"
   std::string kv = {};            // cache type
   std::int64_t weight_bytes = 0;  // packed matrices

@@ -70,6 +70,7 @@ RequestId Batch::submit(GenerateRequest request, const SpeculationOptions& specu
                              .request = std::move(request),
                              .speculation = state.speculation_of(speculation),
                              .on_end = std::move(on_end)};
+  part_encoder_prompt(submitted.request, *state.model);
   check_request(submitted.request, *state.model, *submitted.speculation);
   state.submitted.push_back(std::move(submitted));
   ++state.load.n_waiting;
@@ -130,6 +131,9 @@ SavedText Batch::load_text(const std::filesystem::path& path) {
     throw Error("load text", "kept texts", "room for one or more (most_kept)", "0");
   }
   LanguageModel& target = state.model->language_model();
+  if (target.config().has_encoder()) {
+    throw Error("load text", "model", "a decoder", "an encoder-decoder");
+  }
   const auto make_room = [&](int n_tokens) {
     const auto sequence = target.open({.n_tokens = n_tokens});
     const SequenceGrowth growth{.sequence = sequence.get(), .n_tokens = n_tokens};

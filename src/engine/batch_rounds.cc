@@ -264,7 +264,8 @@ void Batch::State::deliver_finished() {
       kept.add({.id = stream.id,
                 .drafter = text->generation.drafter(),
                 .tokens = stream.tokens,
-                .sequence = std::move(stream.sequence)});
+                .sequence = std::move(stream.sequence),
+                .encoder_tokens = stream.encoder_tokens});
     } else if (text->is_open) {
       decoder.end(stream);
       stream.sequence.reset();

@@ -73,6 +73,11 @@ const std::vector<BlockWorld> kWorlds = {
      {R"({"routed_scaling_factor": 1})", R"({"topk_group": 4})",
       R"({"rope_scaling": {"original_max_position_embeddings": 16}})"}},
     {"Mamba", "granite_hybrid_plain", 62, {R"({"time_step_limit": [0, 0.2]})"}},
+    // An encoder behind the text, and biases by distance; another last distance moves the buckets.
+    {"CrossAttention",
+     "t5_plain",
+     24,
+     {R"({"relative_attention_max_distance": 24})", R"({"scale_decoder_outputs": true})"}},
 };
 
 // What drafts: the target's weights in four bits, which are often right and not always; its first
@@ -96,7 +101,8 @@ std::vector<std::string> drafters(const fs::path& target, const ModelConfig& con
 World world_of(const BlockWorld& block) {
   const testing::GoldenModel golden(block.golden);
   World world;
-  world.target = std::make_unique<StoredModel>(golden.directory);
+  world.encoder_tokens = golden.encoder_ids;
+  world.target = std::make_unique<StoredModel>(golden.directory, golden.encoder_ids);
   world.materials.target = world.target.get();
   world.materials.target_path = golden.directory;
   world.materials.vocabulary_size = world.target->config().vocabulary_size;
@@ -184,7 +190,8 @@ TEST_P(BlockRuleExactness, HoldsForEveryVerification) {
 // A target whose passes are another model's than what its logits are compared with.
 class Impostor final : public testing::PrefixModel {
  public:
-  Impostor(const fs::path& right, const fs::path& runs) : right_(right), runs_(runs) {}
+  Impostor(const fs::path& right, const fs::path& runs, const std::vector<TokenId>& encoder_tokens)
+      : right_(right, encoder_tokens), runs_(runs) {}
   const ModelConfig& config() const override { return runs_.config(); }
   Footprint footprint() const override { return runs_.footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return runs_.open(prompt); }
@@ -202,7 +209,7 @@ class Impostor final : public testing::PrefixModel {
 };
 
 double largest_error(World& world, const fs::path& right, const fs::path& runs) {
-  world.target = std::make_unique<Impostor>(right, runs);
+  world.target = std::make_unique<Impostor>(right, runs, world.encoder_tokens);
   world.materials.target = world.target.get();
   const std::string drafter = "model:" + world.materials.target_path.string() + ",weights=int4";
   double largest = 0;
@@ -227,9 +234,25 @@ TEST_P(BlockExactness, NoticesTheBlockChanged) {
   }
 }
 
+// The same passes behind what another text's encoder read.
+TEST(BlockExactnessOfEncoders, NoticesWhatAnotherEncoderRead) {
+  const auto& block = kWorlds.back();
+  ASSERT_STREQ(block.golden, "t5_plain");
+  World world = world_of(block);
+  const fs::path golden = testing::golden_directory(block.golden);
+  EXPECT_LT(largest_error(world, golden, golden), kExact);
+  std::vector<TokenId> other = world.encoder_tokens;
+  std::reverse(other.begin(), other.end());
+  world.target = std::make_unique<StoredModel>(golden, other);
+  world.materials.target = world.target.get();
+  const std::string drafter = "model:" + golden.string() + ",weights=int4";
+  EXPECT_GT(prove_in(world, drafter, "chain:length=2", "exact", world.few_outcomes[0]).error,
+            kCaught);
+}
+
 INSTANTIATE_TEST_SUITE_P(, BlockRuleExactness,
                          ::testing::Values("ShortConvolution", "DeltaNet", "Experts", "Sinks",
-                                           "Latent", "Mamba"),
+                                           "Latent", "Mamba", "CrossAttention"),
                          [](const auto& info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(, BlockExactness, ::testing::ValuesIn(kWorlds),
                          [](const auto& info) { return std::string(info.param.block); });

@@ -11,8 +11,40 @@
 
 namespace outrider {
 
+void part_encoder_prompt(GenerateRequest& request, const Model& model) {
+  if (model.summary().n_encoder_layers == 0) return;
+  if (request.encoder_prompt.empty()) request.encoder_prompt = std::exchange(request.prompt, {});
+  request.prompt.insert(request.prompt.begin(), model.summary().start_token);
+}
+
+void check_encoder_prompt(const GenerateRequest& request, const Model& model) {
+  constexpr const char* kOperation = "generate";
+  const std::size_t n_tokens = request.encoder_prompt.size();
+  if (model.summary().n_encoder_layers == 0) {
+    if (n_tokens == 0) return;
+    throw UsageError(kOperation, "encoder prompt", "none (the model is a decoder)",
+                     fmt::format("{} tokens", n_tokens));
+  }
+  const int context = model.summary().context_length;
+  if (n_tokens == 0 || n_tokens > static_cast<std::size_t>(context)) {
+    throw Error(kOperation, "encoder prompt",
+                fmt::format("1 to {} tokens, the model's context", context),
+                fmt::format("{}", n_tokens));
+  }
+  const int vocabulary = model.summary().vocabulary_size;
+  for (const TokenId id : request.encoder_prompt) {
+    if (id >= 0 && id < vocabulary) continue;
+    throw Error(kOperation, "encoder prompt", fmt::format("token ids below {}", vocabulary),
+                fmt::format("{}", id));
+  }
+  if (request.options.verdict_log != nullptr) {
+    throw UsageError(kOperation, "verdict_log", "a decoder's texts", "an encoder-decoder's");
+  }
+}
+
 void check_request(const GenerateRequest& request, const Model& model,
                    const Speculation& speculation) {
+  check_encoder_prompt(request, model);
   constexpr const char* kOperation = "generate";
   const int context = model.summary().context_length;
   const int vocabulary = model.summary().vocabulary_size;
@@ -82,6 +114,7 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
         options.grammar != nullptr ? options.grammar->compiled() : nullptr, model.token_trie(),
         spelled_tokens(), MatchedOpening{options.opening_end, options.most_opening}));
   }
+  stream_.encoder_tokens = request_.encoder_prompt;
   decode_prompt(request_.prompt);
   stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + request_.options.max_tokens,
                                              model.summary().context_length);
@@ -206,6 +239,7 @@ GenerateResult Generation::finish() {
     return std::chrono::duration<double>(end - begin).count();
   };
   if (began_) statistics.prefill_seconds = seconds(*began_, drafting_.value_or(now));
+  statistics.prefill_seconds += stream_.encoder_seconds;
   if (drafting_) statistics.decode_seconds = seconds(*drafting_, now);
   if (recorder_) request_.options.verdict_log->append(recorder_->text());
   return std::move(result_);

@@ -22,8 +22,16 @@
 
 namespace outrider {
 
-// Throws Error or UsageError where the request cannot be run by the model under the speculation's
-// rule. Thread-safe.
+// Of an encoder-decoder's request: what the encoder reads stands apart from the text, which begins
+// with the start token (GenerateRequest::encoder_prompt).
+void part_encoder_prompt(GenerateRequest& request, const Model& model);
+
+// After that. Throws Error or UsageError where there is what the model has no encoder for, or an
+// encoder has nothing to read, too much or none of its tokens.
+void check_encoder_prompt(const GenerateRequest& request, const Model& model);
+
+// After part_encoder_prompt(). Throws Error or UsageError where the request cannot be run by the
+// model under the speculation's rule. Thread-safe.
 void check_request(const GenerateRequest& request, const Model& model,
                    const Speculation& speculation);
 

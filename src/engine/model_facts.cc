@@ -50,6 +50,10 @@ void add_shape(const ModelConfig& config, Facts& facts) {
                      fmt::format("{} of width {}; {} heads of {}, {} of keys and values; {} hidden",
                                  config.n_layers, config.dim, config.n_heads, config.head_dim,
                                  config.n_kv_heads, config.hidden_dim));
+  if (config.has_encoder()) {
+    facts.emplace_back("encoder", fmt::format("{} layers of the same form; a text begins with {}",
+                                              config.n_encoder_layers, config.start_token));
+  }
   facts.emplace_back("context", fmt::format("{} tokens", config.context_length));
   facts.emplace_back("vocabulary", fmt::format("{} tokens", config.vocabulary_size));
 }

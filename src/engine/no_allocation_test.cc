@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/decoder_model.h"
 #include "outrider/generate.h"
 #include "tests/support/counted_allocations.h"
+#include "tests/support/golden_models.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_pair.h"
 
@@ -98,6 +100,39 @@ TEST_F(NoAllocation, ChainsOfAModel) {
     }
     // Two threads meet at ten barriers a layer, which takes its time on a busy machine: once each.
     expect_none("model:" + draft(), verify, samplings()[1], 2);
+  }
+}
+
+// Of an encoder-decoder: passes that read what its encoder left, and biases by distance.
+TEST(NoAllocationOfEncoderDecoders, PlainDecodingAndChains) {
+  if (!testing::kCountsAllocations) GTEST_SKIP() << testing::kWhyNotCounted;
+  const testing::GoldenModel golden("t5_plain");
+  const std::string path = (golden.directory / "model.gguf").string();
+  for (const bool drafts : {false, true}) {
+    const auto model = Model::load(path, {.threads = 2});
+    dynamic_cast<DecoderModel&>(model->language_model()).set_least_share_ns(0);
+    SpeculationOptions speculation{.verify = "coupled", .drafter_options = {.threads = 2}};
+    if (drafts) {
+      speculation.drafter = "model:" + path + ",weights=int8";
+      speculation.tree = "chain:length=" + std::to_string(kDraftLength);
+    }
+    long before = -1;
+    long after = -1;
+    int n_tokens = 0;
+    Generator generator(model, speculation);
+    GenerateRequest request{
+        .prompt = golden.encoder_ids,
+        .options = {.max_tokens = kTokens, .sampling = {.temperature = 1}, .ignore_eos = true}};
+    const std::vector<TokenId> ids = generator.generate({&request, 1}).front().ids;
+    request.options.on_token = [&](const TokenEvent&) {
+      ++n_tokens;
+      if (n_tokens == kWarmUpTokens + 1) before = testing::n_allocations;
+      if (n_tokens == kTokens) after = testing::n_allocations;
+    };
+    const GenerateResult result = std::move(generator.generate({&request, 1}).front());
+    EXPECT_EQ(result.ids, ids);
+    EXPECT_EQ(result.statistics.accepted > 0, drafts);
+    EXPECT_EQ(after - before, 0) << drafts;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/any_encoder_tokens.h"
 #include "model/prefill.h"
 
 namespace outrider {
@@ -121,7 +122,9 @@ PassTimes measure_passes(LanguageModel& model) {
   std::iota(tokens.begin(), tokens.end(), 0);
   for (TokenId& token : tokens) token %= model.config().vocabulary_size;
   ForwardOutput output;
-  const auto sequence = model.open({.n_tokens = kContext + std::max(most, 0)});
+  const std::vector<TokenId> encoder_tokens = any_encoder_tokens(model.config());
+  const auto sequence =
+      model.open({.encoder_tokens = encoder_tokens, .n_tokens = kContext + std::max(most, 0)});
   const auto began = Clock::now();
   std::vector<int> widths;
   std::vector<std::vector<double>> seconds;

@@ -168,6 +168,26 @@ INSTANTIATE_TEST_SUITE_P(, SavedTextOfFamily,
                                            "deepseek_v3_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
+// What an encoder read stands in a sequence of its own, which no file has.
+TEST_F(SavedText, IsRefusedOfEncoderDecoders) {
+  const testing::GoldenModel golden("t5_plain");
+  const auto model = Model::load(golden.directory / "model.gguf", {.threads = 1});
+  Batch batch(model, {}, {}, {.most_kept = 1});
+  const Ended ended = run(batch, {.prompt = golden.encoder_ids, .options = {.max_tokens = 3}}, {});
+  const auto refusal = [](const auto& act) -> std::string {
+    try {
+      act();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal([&] { batch.save_text(ended.id, path_); }), HasSubstr("expected a decoder"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  std::ofstream(path_, std::ios::binary) << "a text";
+  EXPECT_THAT(refusal([&] { batch.load_text(path_); }), HasSubstr("expected a decoder"));
+}
+
 class RefusedText : public SavedText {
  protected:
   RefusedText() {

@@ -63,6 +63,19 @@ void require_fitting_vocabulary(const Model& target, const LanguageModel& drafte
       fmt::format(" (model:{},vocabulary=shared drafts what both have)", path.string()));
 }
 
+// A drafter of an encoder-decoder reads what that does.
+void require_fitting_encoder(const Model& target, const LanguageModel& drafter,
+                             const std::filesystem::path& path) {
+  const auto named = [](bool has_encoder) {
+    return has_encoder ? "an encoder-decoder" : "a decoder";
+  };
+  const bool expected = target.summary().n_encoder_layers > 0;
+  const bool got = drafter.config().has_encoder();
+  if (expected == got) return;
+  throw Error("load drafter", path.string(), fmt::format("{}, as the target is", named(expected)),
+              named(got));
+}
+
 // A model that need not share the target's vocabulary.
 ForeignModel load_foreign(const Model& target, const LoadOptions& load,
                           const std::filesystem::path& path) {
@@ -76,6 +89,10 @@ ForeignModel load_foreign(const Model& target, const LoadOptions& load,
   };
   ForeignModel foreign;
   foreign.model = load_model(path, load);
+  if (target.summary().n_encoder_layers > 0 || foreign.model->config().has_encoder()) {
+    throw Error("load drafter", path.string(), "decoders, where vocabularies differ",
+                "an encoder-decoder");
+  }
   // The target's own, which outlives its drafter.
   const std::shared_ptr<const Tokenizer> lent(std::shared_ptr<void>(), &target.tokenizer());
   const VocabularySide said = side_of(lent, target.language_model().config());
@@ -187,6 +204,7 @@ DrafterMaterials drafter_materials(const Model& target, const LoadOptions& load)
   materials.load = load;
   materials.load_model = [&target](const std::filesystem::path& path, const LoadOptions& as) {
     auto model = load_model(path, as);
+    require_fitting_encoder(target, *model, path);
     require_fitting_vocabulary(target, *model, path);
     return model;
   };
@@ -223,6 +241,7 @@ std::unique_ptr<LanguageModel> load_drafter_model(const Model& target,
                      "vocabulary=" + *vocabulary);
   }
   auto model = load_model(path, load);
+  require_fitting_encoder(target, *model, path);
   require_fitting_vocabulary(target, *model, path);
   return model;
 }

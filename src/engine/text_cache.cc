@@ -20,7 +20,9 @@ void TextCache::limit(std::size_t n_most) {
 
 void TextCache::add(KeptText text) {
   drop_if([&text](const KeptText& other) {
-    const bool goes = other.drafter == text.drafter && other.tokens.size() <= text.tokens.size() &&
+    const bool goes = other.drafter == text.drafter &&
+                      other.encoder_tokens == text.encoder_tokens &&
+                      other.tokens.size() <= text.tokens.size() &&
                       other.sequence->n_kept() <= text.sequence->n_kept() &&
                       std::equal(other.tokens.begin(), other.tokens.end(), text.tokens.begin());
     if (goes) {
@@ -45,6 +47,8 @@ const KeptText* TextCache::find(const Stream& stream) {
   for (auto text = texts_.begin(); text != texts_.end(); ++text) {
     const bool is_other = stream.has_other_drafter(*text);
     if (is_other && reads_features) continue;
+    // The same tokens have other keys and values behind another encoder's prompt.
+    if (text->encoder_tokens != stream.encoder_tokens) continue;
     const auto differ = std::mismatch(text->tokens.begin(), text->tokens.end(),
                                       stream.tokens.begin(), stream.tokens.end())
                             .first;

@@ -24,7 +24,8 @@ class TextCache {
   void limit(std::size_t n_most);
   // Takes the place of texts of the same drafter that it begins with, and their names.
   void add(KeptText text);
-  // The text that saves the stream most, by the tokens that both begin with: those of the stream's
+  // The text that saves the stream most, of those whose encoder read the same, by the tokens that
+  // both begin with: those of the stream's
   // drafter save the drafter's work, too. A drafter that reads features has no use for texts of
   // others. It is of use now. Null where none has a token in common. Valid until the next call.
   const KeptText* find(const Stream& stream);

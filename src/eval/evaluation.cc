@@ -150,7 +150,10 @@ std::optional<Record> ask(const Answerer& answerer, const Model& model, const Qu
                                             .options = generate};
       const GenerateResult result = answerer(request);
       if (result.finish_reason == FinishReason::cancelled) return std::nullopt;
-      record.texts.push_back(behind_prompt(model.tokenizer(), request.prompt, result));
+      // An encoder-decoder's text goes on from nothing.
+      record.texts.push_back(model.summary().n_encoder_layers > 0
+                                 ? result.text
+                                 : behind_prompt(model.tokenizer(), request.prompt, result));
       record.finishes.emplace_back(result.finish_reason == FinishReason::stop ? "stop" : "length");
       record.effort.add(result.statistics, request.prompt.size());
     }

@@ -45,8 +45,13 @@ ForcedMeasurement run_teacher_forced(const Model& target, const SpeculationOptio
   const auto tell = [&] {
     if (progress) progress(done);
   };
+  const auto windows_of_passage = [&](const Passage& passage) {
+    return target.summary().n_encoder_layers == 0
+               ? windows_of(passage, target.tokenizer(), run.window)
+               : windows_behind_encoder(passage, target.tokenizer(), target.summary().start_token);
+  };
   for (const Passage& passage : request.passages) {
-    const std::vector<Window> windows = windows_of(passage, target.tokenizer(), run.window);
+    const std::vector<Window> windows = windows_of_passage(passage);
     if (!windows.empty()) {
       done.n_all_tokens = 0;
       for (const Window& window : windows) {

@@ -64,12 +64,15 @@ void check_cascade(const std::string& spec) { (void)parse(spec); }
 // A model behind one text: which of its tokens it has run, and how many passes that took.
 class SequentialCascade::Reader {
  public:
-  // Runs the prompt but its last token. shared_vocabulary: ids that both models know.
-  Reader(LanguageModel& model, int shared_vocabulary, std::span<const TokenId> prompt)
+  // Runs the encoder, where there is one, and the prompt but its last token. The job's prompts
+  // outlive this. shared_vocabulary: ids that both models know.
+  Reader(LanguageModel& model, int shared_vocabulary, const SequentialJob& job)
       : model_(&model),
         shared_(shared_vocabulary),
-        sequence_(model.open({.n_tokens = static_cast<int>(prompt.size())})) {
-    const auto before = prompt.first(prompt.size() - 1);
+        encoder_prompt_(job.encoder_prompt),
+        sequence_(opened(static_cast<int>(job.prompt.size()))) {
+    model.encode(*sequence_);
+    const auto before = job.prompt.first(job.prompt.size() - 1);
     if (!can_run(before)) return;
     prefill(model, *sequence_, before, output_);
   }
@@ -79,7 +82,7 @@ class SequentialCascade::Reader {
   LogitRow logits(std::span<const TokenId> tokens) {
     const auto n_tokens = static_cast<int>(tokens.size());
     if (n_tokens > model_->context_of(*sequence_)) {
-      sequence_ = model_->open({.n_tokens = n_tokens});
+      sequence_ = opened(n_tokens);
     }
     const auto rest = tokens.subspan(static_cast<std::size_t>(sequence_->n_kept()));
     if (!can_run(rest)) return {};
@@ -96,6 +99,9 @@ class SequentialCascade::Reader {
   std::int64_t n_passes() const { return n_passes_; }
 
  private:
+  std::unique_ptr<Sequence> opened(int n_tokens) const {
+    return model_->open({.encoder_tokens = encoder_prompt_, .n_tokens = n_tokens});
+  }
   bool can_run(std::span<const TokenId> tokens) const {
     const auto n_after = static_cast<std::size_t>(sequence_->n_kept()) + tokens.size();
     return n_after <= static_cast<std::size_t>(model_->config().context_length) &&
@@ -105,6 +111,7 @@ class SequentialCascade::Reader {
 
   LanguageModel* model_;
   int shared_;
+  std::span<const TokenId> encoder_prompt_;
   std::unique_ptr<Sequence> sequence_;
   ForwardOutput output_;
   std::vector<int> path_;
@@ -235,8 +242,8 @@ SequentialText SequentialCascade::generate(const SequentialJob& job) {
 SequentialText SequentialCascade::write_together(const SequentialJob& job) {
   const int vocabulary = target_->config().vocabulary_size;
   const int shared = std::min(vocabulary, drafter_->config().vocabulary_size);
-  Reader target(*target_, vocabulary, job.prompt);
-  Reader drafter(*drafter_, shared, job.prompt);
+  Reader target(*target_, vocabulary, job);
+  Reader drafter(*drafter_, shared, job);
   Writing writing(job, target_->config().context_length);
   SequentialText text;
   Distribution law;
@@ -269,7 +276,7 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
   const int shared = std::min(vocabulary, drafter_->config().vocabulary_size);
   SequentialText text;
   const auto cancelled = [&] { return text.cancelled = job.cancelled && job.cancelled(); };
-  Reader drafter(*drafter_, shared, job.prompt);
+  Reader drafter(*drafter_, shared, job);
   Writing drafted(job, target_->config().context_length);
   double doubt = 0;
   bool given_up = false;
@@ -300,7 +307,7 @@ SequentialText SequentialCascade::write_in_turn(const SequentialJob& job) {
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point started = Clock::now();
-  Reader target(*target_, vocabulary, job.prompt);
+  Reader target(*target_, vocabulary, job);
   text.second_prompt_seconds = std::chrono::duration<double>(Clock::now() - started).count();
   Writing written(job, target_->config().context_length);
   while (written.goes_on() && !cancelled()) {

@@ -49,6 +49,7 @@ struct SequentialText {
 // What a text needs besides its prompt.
 struct SequentialJob {
   std::span<const TokenId> prompt;  // at least one token, fewer than the target's context
+  std::span<const TokenId> encoder_prompt = {};  // of encoder-decoders: what both encoders read
   int max_tokens = 0;
   const Transform* transform = nullptr;
   Chance* chance = nullptr;

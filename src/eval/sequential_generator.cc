@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/generation.h"
 #include "engine/speculation.h"
 #include "engine/stop_strings.h"
 #include "outrider/error.h"
@@ -55,6 +56,7 @@ class Ending {
 
 void check(const GenerateRequest& request, const Model& model, const Transform& transform,
            bool greedy) {
+  check_encoder_prompt(request, model);
   constexpr const char* kOperation = "generate";
   const int context = model.summary().context_length;
   if (request.prompt.empty() || request.prompt.size() >= static_cast<std::size_t>(context)) {
@@ -84,7 +86,9 @@ SequentialGenerator::SequentialGenerator(std::shared_ptr<const Model> model,
       drafter_(load_drafter_model(*model_, speculation)),
       cascade_(model_->language_model(), *drafter_, cascade) {}
 
-GenerateResult SequentialGenerator::generate(const GenerateRequest& request) {
+GenerateResult SequentialGenerator::generate(const GenerateRequest& given) {
+  GenerateRequest request = given;
+  part_encoder_prompt(request, *model_);
   const GenerateOptions& options = request.options;
   const Transform transform(options.sampling, model_->summary().vocabulary_size);
   check(request, *model_, transform, cascade_.greedy());
@@ -97,6 +101,7 @@ GenerateResult SequentialGenerator::generate(const GenerateRequest& request) {
   bool read_prompt = false;
   const SequentialText written = cascade_.generate(
       {.prompt = request.prompt,
+       .encoder_prompt = request.encoder_prompt,
        .max_tokens = options.max_tokens,
        .transform = &transform,
        .chance = &chance,

@@ -19,9 +19,10 @@ namespace {
 
 constexpr const char* kOperation = "measure rules";
 
-// All tokens of a window as one pass of a new sequence; a row of logits for each.
-void run(LanguageModel& model, std::span<const TokenId> tokens, ForwardOutput& output) {
-  const auto sequence = model.open({.n_tokens = static_cast<int>(tokens.size())});
+// The first tokens of a window as one pass of a new sequence; a row of logits for each.
+void run(LanguageModel& model, const Window& window, int n_tokens, ForwardOutput& output) {
+  const auto tokens = std::span(window.tokens).first(static_cast<std::size_t>(n_tokens));
+  const auto sequence = model.open({.encoder_tokens = window.encoder_tokens, .n_tokens = n_tokens});
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens, .parents = {}};
   model.forward({&block, 1}, {.logits = {.kind = RowSet::Kind::all, .rows = {}}}, output);
 }
@@ -141,14 +142,12 @@ void TeacherForced::run_window(const Window& window, const std::function<void(in
   // Nothing is predicted behind the last token.
   const std::span<const TokenId> read = std::span(window.tokens).first(window.tokens.size() - 1);
   if (n_tokens - window.n_given < 1) return;
-  run(*target_, read, laws_->target_output);
+  run(*target_, window, n_tokens - 1, laws_->target_output);
   add_done(0);
   const int shared =
       std::min(target_->config().vocabulary_size, drafter_->config().vocabulary_size);
   n_drafted_ = n_known(*drafter_, shared, read);
-  if (n_drafted_ > 0) {
-    run(*drafter_, read.first(static_cast<std::size_t>(n_drafted_)), laws_->draft_output);
-  }
+  if (n_drafted_ > 0) run(*drafter_, window, n_drafted_, laws_->draft_output);
   const int n_at_once = static_cast<int>(laws_->positions.size());
   for (int first = window.n_given - 1; first + 1 < n_tokens; first += n_at_once) {
     const int n = std::min(n_at_once, n_tokens - 1 - first);

@@ -84,4 +84,20 @@ std::vector<Window> windows_of(const Passage& passage, const Tokenizer& tokenize
   return windows;
 }
 
+std::vector<Window> windows_behind_encoder(const Passage& passage, const Tokenizer& tokenizer,
+                                           TokenId start_token) {
+  Window window{.tokens = {start_token},
+                .n_given = 1,
+                .encoder_tokens = tokenizer.encode(passage.given, true)};
+  if (passage.given.empty() || window.encoder_tokens.empty()) {
+    throw Error("measure rules", "texts", "something that the model's encoder reads (--task)",
+                "nothing");
+  }
+  const std::size_t begin = std::min(passage.text.find_first_not_of(' '), passage.text.size());
+  const std::vector<TokenId> tokens = tokenizer.encode(passage.text.substr(begin), false);
+  if (tokens.empty()) return {};
+  window.tokens.insert(window.tokens.end(), tokens.begin(), tokens.end());
+  return {std::move(window)};
+}
+
 }  // namespace outrider::eval

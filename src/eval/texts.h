@@ -28,7 +28,8 @@ struct Passage {
 // Tokens that one pass can see.
 struct Window {
   std::vector<TokenId> tokens;
-  int n_given = 0;  // the first of them, which are only read; >= 1
+  int n_given = 0;                           // the first of them, which are only read; >= 1
+  std::vector<TokenId> encoder_tokens = {};  // of encoder-decoders: what the encoder reads
 };
 
 // A text of any length as windows of at most `n_tokens` tokens, so that every token of it, but
@@ -39,6 +40,12 @@ struct Window {
 // the text's beginning share is predicted, too. n_tokens >= 2. No window for a text of no token to
 // predict.
 std::vector<Window> windows_of(const Passage& passage, const Tokenizer& tokenizer, int n_tokens);
+
+// Of an encoder-decoder: its encoder reads what is given, and the text, without blanks before it,
+// is predicted behind the start token, all in one window; none where the text has no token. Throws
+// Error where nothing is given.
+std::vector<Window> windows_behind_encoder(const Passage& passage, const Tokenizer& tokenizer,
+                                           TokenId start_token);
 
 }  // namespace outrider::eval
 

@@ -367,6 +367,7 @@ class Attention {
     const Cells key_cells{keys_at, kKeyRowBytes, keys(next)};
     for_walks<Products::kRows>(walk, n_walks, [&]<int R>(int at) {
       at == walk ? score<R, true>(key_cells, at, n) : score<R, false>(key_cells, at, n);
+      if (args_.rows[0].bias != nullptr) add_bias(at, R, chunk, n);
       if (args_.softcap > 0) cap_scores(at, R, n);
       if (has_window_) {
         for (int r = at; r < at + R; ++r) mask_before_window(r, chunk, n);
@@ -394,6 +395,21 @@ class Attention {
       for (int i = 0; i < n; i += kLanes) {
         float* at = weights_[walk] + i;
         capped.of(V::load(at)).store(at);
+      }
+    }
+  }
+
+  // Likewise.
+  [[gnu::noinline]] void add_bias(int first_walk, int n_walks, int chunk, int n) {
+    for (int walk = first_walk; walk < first_walk + n_walks; ++walk) {
+      const int row = walks_.row_of(walk);
+      const int query = first_query_ + walk - walks_.first_of(row);
+      const float* const bias = args_.rows[row].bias +
+                                static_cast<std::size_t>(query) * args_.bias_stride +
+                                chunk * kChunkKeys;
+      for (int i = 0; i < n; i += kLanes) {
+        float* at = weights_[walk] + i;
+        (V::load(at) + load_at<V>(bias, i, n)).store(at);
       }
     }
   }

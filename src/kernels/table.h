@@ -182,6 +182,9 @@ struct AttendRow {
   int first_key;         // keys before it weigh nothing and are not read; below n_keys
   int n_in_place;        // the first so many positions, at most n_keys, are slots of that number
   const int* slots;      // (n_keys - n_in_place): where the others stand
+  // (n_queries), rows bias_stride apart: what is added to the query's score of the key at that
+  // position; null: nothing. Of all rows of a call or of none.
+  const float* bias = nullptr;
 };
 
 // Attention of the query heads that share one key-value head, for several tokens of one sequence,
@@ -193,9 +196,10 @@ struct AttendArgs {
   std::size_t query_stride;
   std::size_t out_stride;
   int head_dim;
-  int split;                  // positions kSplitKeys * split and on
-  float scale;                // 1 / sqrt(head_dim) as a rule
-  float softcap = 0;          // scores become softcap * tanh(score / softcap); 0: they stay
+  int split;                    // positions kSplitKeys * split and on
+  float scale;                  // 1 / sqrt(head_dim) as a rule
+  float softcap = 0;            // scores become softcap * tanh(score / softcap); 0: they stay
+  std::size_t bias_stride = 0;  // AttendRow::bias, which is added before that
   const void* const* chunks;  // of each kChunkKeys slots, an address: as many as the longest row's
                               // positions take, wherever they stand
   std::size_t keys_at;        // bytes from there to the head's block of keys (kv_layout.h)

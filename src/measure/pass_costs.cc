@@ -13,6 +13,7 @@
 #include "measure/arbitrary_tokens.h"
 #include "measure/spread.h"
 #include "measure/stream_read.h"
+#include "model/any_encoder_tokens.h"
 #include "model/language_model.h"
 #include "model/prefill.h"
 #include "outrider/error.h"
@@ -79,7 +80,8 @@ class TreePass {
 // A prompt from nothing to the logits of its last token.
 double prefill_seconds(LanguageModel& model, std::span<const TokenId> tokens,
                        ForwardOutput& output) {
-  const std::unique_ptr<Sequence> sequence = model.open({});
+  const std::vector<TokenId> encoder_tokens = any_encoder_tokens(model.config());
+  const std::unique_ptr<Sequence> sequence = model.open({.encoder_tokens = encoder_tokens});
   // What generation does, but for the last token, which there roots the first round.
   const std::size_t n_last = (tokens.size() - 1) % kPrefillRows + 1;
   const auto begin = Clock::now();
@@ -176,7 +178,9 @@ PassCosts measure_passes(const Model& model, const PassOptions& options) {
   };
 
   const int vocabulary_size = model.summary().vocabulary_size;
-  const std::unique_ptr<Sequence> sequence = language_model.open({});
+  const std::vector<TokenId> encoder_tokens = any_encoder_tokens(language_model.config());
+  const std::unique_ptr<Sequence> sequence =
+      language_model.open({.encoder_tokens = encoder_tokens});
   ForwardOutput output;
   for (int n_kept = 0; n_kept < options.context; n_kept = sequence->n_kept()) {
     if (options.progress) options.progress(fmt::format("context, {} tokens", n_kept), 0);

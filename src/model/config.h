@@ -76,6 +76,10 @@ struct ModelConfig {
   int n_expert_layers = 0;  // the others have one feed-forward layer, of hidden_dim
   float norm_epsilon = 1e-5F;
   RopeConfig rope;
+  // Of an encoder-decoder: layers of its encoder (n_layers: of its decoder), and the token that its
+  // decoder's texts begin with. 0: a decoder.
+  int n_encoder_layers = 0;
+  TokenId start_token = kNoToken;
   bool tied_head = false;       // the output matrix is the embedding
   bool attention_bias = false;  // query, key and value products have biases (output too if stored)
   bool mlp_bias = false;
@@ -86,6 +90,7 @@ struct ModelConfig {
   // What was doubtful about the files and was read all the same, a sentence each.
   std::vector<std::string> warnings;
 
+  bool has_encoder() const { return n_encoder_layers > 0; }
   // Elements of a head that RoPE turns: its first ones.
   int rotated_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
 };

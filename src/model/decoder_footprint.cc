@@ -46,12 +46,17 @@ Footprint DecoderModel::footprint() const {
     add_vector(norm.weight);
     add_vector(norm.bias);
   };
-  for (const DecoderLayer& layer : parts_.weights.layers) {
+  const auto add_products_and_norms = [&](const DecoderLayer& layer) {
     for_each_linear(layer, [&](const Linear& linear) {
       add_matrix(linear.matrix);
       add_vector(linear.bias);
     });
     for_each_norm(layer, add_norm);
+  };
+  for (const DecoderLayer& layer : parts_.weights.encoder_layers) add_products_and_norms(layer);
+  add_norm(parts_.weights.encoder_norm);
+  for (const DecoderLayer& layer : parts_.weights.layers) {
+    add_products_and_norms(layer);
     for_each_matrix(layer.latent, add_matrix);
     for_each_matrix(layer.experts, add_matrix);
     for (const auto* biases :

@@ -11,10 +11,21 @@
 namespace outrider {
 namespace {
 
+// What the encoder makes of its tokens: keys and values that the decoder's layers read.
+PassList compose_encoder(const Family& family, const DecoderWeights& weights) {
+  PassBuilder pass(family.config().dim);
+  pass.embed(weights.embedding, family.embedding_scale());
+  for (const DecoderLayer& layer : weights.encoder_layers) family.compose_encoder(pass, layer);
+  const Rows read = pass.norm(pass.stream(), weights.encoder_norm);
+  for (const DecoderLayer& layer : weights.layers) pass.keys_and_values(read, layer.cross);
+  return pass.take();
+}
+
 // The whole forward pass.
 PassList compose(const Family& family, const DecoderWeights& weights) {
   const ModelConfig& config = family.config();
-  PassBuilder pass(config.dim);
+  PassBuilder pass(config.dim, config.has_encoder() ? compose_encoder(family, weights).caches
+                                                    : std::vector<LayerCache>{});
   pass.embed(weights.embedding, family.embedding_scale());
   if (!weights.positions.shape.empty()) pass.add_positions(weights.positions);
   if (!weights.layer_inputs.empty()) pass.layer_inputs(weights.layer_inputs, config.n_layers);
@@ -36,7 +47,23 @@ PassList compose(const Family& family, const DecoderWeights& weights) {
 DecoderModel::DecoderModel(Parts parts)
     : parts_(std::move(parts)),
       pass_(compose(*parts_.family, parts_.weights), parts_.family->config(), parts_.machine),
-      projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine) {}
+      projection_(parts_.weights.head, parts_.family->logit_form(), parts_.machine) {
+  if (config().has_encoder()) {
+    encoder_pass_ =
+        std::make_unique<CpuPass>(compose_encoder(*parts_.family, parts_.weights), pass_);
+  }
+}
+
+// One that is no sequence of this model is for lay_out to refuse.
+void DecoderModel::encode(Sequence& sequence) {
+  auto* const text = dynamic_cast<KvSequence*>(&sequence);
+  KvSequence* const encoder = text == nullptr ? nullptr : text->encoder();
+  if (encoder_pass_ == nullptr || encoder == nullptr || !encoder->empty()) return;
+  const TokenBlock block{.sequence = encoder, .tokens = encoder->input(), .parents = {}};
+  encoder_pass_->lay_out({&block, 1}, {.kind = RowSet::Kind::none});
+  encoder_pass_->run({});
+  encoder->finish_encoder();
+}
 
 std::vector<std::string> DecoderModel::warnings() const {
   std::vector<std::string> warnings = config().warnings;
@@ -62,6 +89,9 @@ void DecoderModel::forward(std::span<const TokenBlock> blocks, const ForwardRequ
     if (!block.features.empty()) {
       throw Error("forward", "block", "no features (this model reads tokens alone)", "some");
     }
+  }
+  for (const TokenBlock& block : blocks) {
+    if (block.sequence != nullptr) encode(*block.sequence);
   }
   pass_.lay_out(blocks, request.logits, request.skip_layers);
   const PassPlan& plan = pass_.plan();

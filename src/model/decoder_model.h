@@ -1,4 +1,5 @@
-// A decoder of any family: its weights, and its forward pass as a list of ops.
+// A decoder of any family: its weights, and its forward pass as a list of ops. Of an
+// encoder-decoder its encoder, too: a second list, run once over what a text was opened with.
 #ifndef OUTRIDER_MODEL_DECODER_MODEL_H_
 #define OUTRIDER_MODEL_DECODER_MODEL_H_
 
@@ -37,6 +38,7 @@ class DecoderModel final : public LanguageModel {
   Footprint footprint() const override;
   std::vector<std::string> warnings() const override;
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return pass_.open(prompt); }
+  void encode(Sequence& sequence) override;
   int context_of(const Sequence& sequence) const override { return pass_.context_of(sequence); }
   bool fits(std::span<const SequenceGrowth> growths) const override { return pass_.fits(growths); }
   std::unique_ptr<Sequence> fork_without(const Sequence& whole,
@@ -58,13 +60,18 @@ class DecoderModel final : public LanguageModel {
   const CpuPass* key_writer() const override { return &pass_; }
 
   // As in CpuPass.
-  void set_least_share_ns(std::int64_t share_ns) { pass_.set_least_share_ns(share_ns); }
+  void set_least_share_ns(std::int64_t share_ns) {
+    pass_.set_least_share_ns(share_ns);
+    if (encoder_pass_ != nullptr) encoder_pass_->set_least_share_ns(share_ns);
+  }
   const CpuPass& pass() const { return pass_; }
+  const CpuPass* encoder_pass() const { return encoder_pass_.get(); }  // null of decoders
 
  private:
   Parts parts_;
-  CpuPass pass_;           // looks into parts_
-  Projection projection_;  // likewise
+  CpuPass pass_;                           // looks into parts_
+  std::unique_ptr<CpuPass> encoder_pass_;  // likewise, over pass_'s cache; null of decoders
+  Projection projection_;                  // likewise
 };
 
 }  // namespace outrider

@@ -25,7 +25,8 @@ class CpuPass;
 
 // What a sequence starts from.
 struct Prompt {
-  std::span<const TokenId> encoder_tokens = {};  // of encoder-decoder models; decoders refuse them
+  // What an encoder-decoder's encoder reads, 1 to context_length tokens; decoders refuse them.
+  std::span<const TokenId> encoder_tokens = {};
   // Tokens, kept and pending, that the sequence is expected to have: lists that grow with it get
   // room for so many at once. A hint: it takes no memory of the cache and limits nothing.
   int n_reserved = 0;
@@ -159,6 +160,10 @@ class LanguageModel {
   // What its files say that is not followed, a line each, for people to read.
   virtual std::vector<std::string> warnings() const { return config().warnings; }
   virtual std::unique_ptr<Sequence> open(const Prompt& prompt) = 0;
+  // Runs the encoder over what the sequence was opened with, where that is not done: forward() does
+  // it for those that nobody asked this for. Throws Error where the cache's memory does not hold
+  // it; nothing has changed then. Of decoders: nothing.
+  virtual void encode(Sequence& /*sequence*/) {}
 
   // Throws Error if a token is outside the vocabulary, a parent out of place, a position beyond the
   // context, a feature layer or a layer to skip beyond the model, or if a sequence has been run

@@ -60,8 +60,9 @@ std::vector<TokenId> some_tokens(std::size_t n, unsigned start) {
 
 // The first n tokens in passes of more rows than share splits.
 std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<TokenId>& tokens,
-                                    std::size_t n) {
-  auto sequence = model.open({});
+                                    std::size_t n,
+                                    const std::vector<TokenId>& encoder_tokens = {}) {
+  auto sequence = model.open({.encoder_tokens = encoder_tokens});
   for (std::size_t done = 0; done < n;) {
     const std::size_t rows = std::min<std::size_t>(n - done, 300);
     testing::run_and_keep(model, *sequence, part(tokens, done, rows));
@@ -73,21 +74,22 @@ std::unique_ptr<Sequence> prefilled(LanguageModel& model, const std::vector<Toke
 class SplitAttention
     : public ::testing::TestWithParam<std::tuple<test_support::NamedTable, WeightKind, KvKind>> {};
 
-// load(n_threads): a model of that vocabulary.
+// load(n_threads): a model of that vocabulary, whose encoder, where it has one, reads those tokens.
 template <typename Load>
-void expect_bits_of_one_thread(const Load& load, int vocabulary) {
+void expect_bits_of_one_thread(const Load& load, int vocabulary,
+                               const std::vector<TokenId>& encoder_tokens = {}) {
   // Rows end before the second split and within it.
   constexpr std::size_t kBefore = kSplit - 9;
   const std::vector<TokenId> tokens = testing::tokens_without_pattern(kBefore + 40, 1, vocabulary);
   const auto one = load(1);
-  const auto alone = prefilled(*one, tokens, kBefore);
+  const auto alone = prefilled(*one, tokens, kBefore, encoder_tokens);
   const Rows expected = testing::decode_one_by_one(*one, *alone, part(tokens, kBefore, 40));
   ASSERT_FALSE(testing::same_bits(expected[0], expected[20]));
 
   for (const int n_threads : {2, 4}) {
     SCOPED_TRACE(n_threads);
     const auto model = load(n_threads);
-    const auto sequence = prefilled(*model, tokens, kBefore);
+    const auto sequence = prefilled(*model, tokens, kBefore, encoder_tokens);
     testing::expect_same_bits(
         expected, 0, testing::decode_one_by_one(*model, *sequence, part(tokens, kBefore, 12)));
     sequence->truncate(static_cast<int>(kBefore));
@@ -147,6 +149,17 @@ TEST_P(SplitAttention, LatentsAreSummedUpByWhomever) {
 // Layers with other heads than those before them, and layers that read the keys of others.
 TEST_P(SplitAttention, HeadsOfTwoWidthsAreSharedOutEachByThemselves) {
   expect_bits_of_one_thread("gemma4_shared");
+}
+
+// Biases by distance beyond a split, and an encoder that read more than one.
+TEST_P(SplitAttention, BiasesByDistanceReachOverSplits) {
+  expect_bits_of_one_thread(
+      [](int n_threads) {
+        const auto& [table, weights, kv] = GetParam();
+        return testing::load_on(testing::golden_directory("t5_plain"), *table.table, weights, kv,
+                                n_threads);
+      },
+      97, testing::tokens_without_pattern(kSplit + 70, 3, 97));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -21,8 +21,9 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 void Decoder::open_sequence(Stream& stream) const {
   stream.sequence.reset();  // gives its pages back first
-  stream.sequence = target_->open(
-      {.n_reserved = stream.n_reserved, .n_tokens = static_cast<int>(stream.tokens.size())});
+  stream.sequence = target_->open({.encoder_tokens = stream.encoder_tokens,
+                                   .n_reserved = stream.n_reserved,
+                                   .n_tokens = static_cast<int>(stream.tokens.size())});
 }
 
 void Decoder::open(Stream& stream) const {
@@ -42,7 +43,9 @@ void Decoder::open_target(Stream& stream, const KeptText* earlier) const {
   stream.n_reused = std::min(static_cast<std::int64_t>(stream.n_run), stream.n_prompt);
 }
 
-void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
+namespace {
+
+void begin_its_drafter(Stream& stream, const KeptText* earlier) {
   Drafter* const drafter = stream.drafting.drafter;
   if (drafter == nullptr) return;
   const Context context = stream.context();
@@ -58,6 +61,16 @@ void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
     drafter->end(stream.id);
     throw;
   }
+}
+
+}  // namespace
+
+void Decoder::begin_drafter(Stream& stream, const KeptText* earlier) const {
+  const bool has_encoder = !stream.encoder_tokens.empty();
+  const Clock::time_point began = Clock::now();
+  if (has_encoder) target_->encode(*stream.sequence);
+  begin_its_drafter(stream, earlier);
+  if (has_encoder) stream.encoder_seconds += seconds_between(began, Clock::now());
 }
 
 void Decoder::close(Stream& stream) const {

@@ -81,8 +81,8 @@ class Decoder {
   // nothing is shared.
   void open_behind(Stream& stream, const KeptText& earlier) const;
   // open() and open_behind() in two steps, for callers that look at the KV cache's memory between
-  // them: the target's sequence, and the drafter. Where the second does not follow, the stream's
-  // sequence is to be dropped.
+  // them: the target's sequence, and the target's encoder, where it has one, and the drafter. Where
+  // the second does not follow, the stream's sequence is to be dropped.
   void open_target(Stream& stream, const KeptText* earlier) const;
   void begin_drafter(Stream& stream, const KeptText* earlier) const;
   // Gives back the stream's pages and what its drafter has of it; open() begins it again, all of

@@ -31,6 +31,8 @@ struct Context {
   // How many tokens, drafted ones included, lists that grow with the text may get room for when it
   // begins (0: nothing is known).
   int n_reserved = 0;
+  // Of an encoder-decoder: what its encoder read (Prompt).
+  std::span<const TokenId> encoder_tokens = {};
 };
 
 // How much to draft this time at most, whatever the shape asks for.

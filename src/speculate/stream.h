@@ -63,7 +63,8 @@ struct Stream {
             .tokens = tokens,
             .history = &history,
             .transform = &transform,
-            .n_reserved = n_reserved};
+            .n_reserved = n_reserved,
+            .encoder_tokens = encoder_tokens};
   }
 
   // What n_tokens more take of the target's KV cache, a drafter's own sequence there included.
@@ -82,8 +83,10 @@ struct Stream {
 
   SequenceId id;
   Drafting drafting;
-  std::vector<TokenId> tokens;  // prompt and committed tokens
-  std::size_t n_run = 0;        // of them, by the target and, as far as it reads them, the drafter
+  std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder, set before the text is opened
+  double encoder_seconds = 0;                // what encoders took for them, a drafter's, too
+  std::vector<TokenId> tokens;               // prompt and committed tokens
+  std::size_t n_run = 0;  // of them, by the target and, as far as it reads them, the drafter
   std::int64_t n_prompt;
   std::int64_t n_reused = 0;   // of the prompt, taken over from an earlier text
   std::int64_t max_total = 0;  // no round commits beyond this many tokens
@@ -106,10 +109,11 @@ struct Stream {
 // and values that are there of it.
 struct KeptText {
   SequenceId id = 0;
-  std::shared_ptr<Drafter> drafter;         // which knows it; may be null
-  std::vector<TokenId> tokens;              // those of its stream
-  std::unique_ptr<Sequence> sequence;       // likewise
-  std::vector<SequenceId> stands_for = {};  // texts that it begins with, the last ones first
+  std::shared_ptr<Drafter> drafter;          // which knows it; may be null
+  std::vector<TokenId> tokens;               // those of its stream
+  std::unique_ptr<Sequence> sequence;        // likewise
+  std::vector<SequenceId> stands_for = {};   // texts that it begins with, the last ones first
+  std::vector<TokenId> encoder_tokens = {};  // those of its stream
 
   bool is_named(SequenceId text) const {
     return text == id || std::find(stands_for.begin(), stands_for.end(), text) != stands_for.end();

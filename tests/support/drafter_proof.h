@@ -55,6 +55,7 @@ inline Proven prove(const Proof& proof) {
                                   .stop = proof.stop,
                                   .sampling = proof.sampling,
                                   .prompt = world.prompt,
+                                  .encoder_tokens = world.encoder_tokens,
                                   .n_tokens = proof.n_tokens},
                         .views =
                             [&](const std::vector<TokenId>& emitted) {

@@ -37,11 +37,12 @@
 
 namespace outrider::testing {
 
-// A model in files, asked for what follows a prefix as well.
+// A model in files, asked for what follows a prefix as well; of an encoder-decoder, where its
+// encoder read these tokens.
 class StoredModel final : public PrefixModel {
  public:
-  explicit StoredModel(const std::filesystem::path& path)
-      : model_(load_model(path, {.n_threads = 1})) {}
+  explicit StoredModel(const std::filesystem::path& path, std::vector<TokenId> encoder_tokens = {})
+      : model_(load_model(path, {.n_threads = 1})), encoder_tokens_(std::move(encoder_tokens)) {}
 
   const ModelConfig& config() const override { return model_->config(); }
   Footprint footprint() const override { return model_->footprint(); }
@@ -60,7 +61,7 @@ class StoredModel final : public PrefixModel {
   const std::vector<float>& logits(const std::vector<TokenId>& prefix) override {
     auto [at, is_new] = rows_.try_emplace(prefix);
     if (is_new) {
-      const auto sequence = model_->open({});
+      const auto sequence = model_->open({.encoder_tokens = encoder_tokens_});
       const TokenBlock block{.sequence = sequence.get(), .tokens = prefix, .parents = {}};
       ForwardOutput output;
       model_->forward({&block, 1},
@@ -72,6 +73,7 @@ class StoredModel final : public PrefixModel {
 
  private:
   std::unique_ptr<LanguageModel> model_;
+  std::vector<TokenId> encoder_tokens_;
   std::map<std::vector<TokenId>, std::vector<float>> rows_;
 };
 
@@ -202,6 +204,7 @@ struct World {
   std::unique_ptr<PrefixModel> target;
   DrafterMaterials materials;
   std::vector<TokenId> prompt;
+  std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder
   // Transforms that leave so few tokens that every outcome can be walked; the last is greedy.
   std::vector<SamplingParams> few_outcomes;
 

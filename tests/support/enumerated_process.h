@@ -28,7 +28,8 @@ struct Trial {
   const StopRule* stop = nullptr;
   SamplingParams sampling = {};
   std::vector<TokenId> prompt = {0};
-  int n_tokens = 3;  // emitted, over as many rounds as it takes
+  std::vector<TokenId> encoder_tokens = {};  // of an encoder-decoder
+  int n_tokens = 3;                          // emitted, over as many rounds as it takes
   // What the first round leaves of them is the target's own process: larger trees can be walked so,
   // and a round that is exact in front of an exact process is all that there is to show, except
   // that rounds are independent.
@@ -87,6 +88,7 @@ inline Enumerated enumerate(const Trial& trial) {
   chance.for_each_path([&] {
     Stream stream(0, trial.prompt,
                   Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
+    stream.encoder_tokens = trial.encoder_tokens;
     stream.max_total = stream.n_prompt + trial.n_tokens;
     if (trial.matcher) stream.history.constrain(trial.matcher());
     decoder.begin(stream);

@@ -55,14 +55,16 @@ struct GoldenModel {
   explicit GoldenModel(const std::string& name) : directory(golden_directory(name)) {
     const nlohmann::json json = json_of(directory / "golden.json");
     ids = json["ids"].get<std::vector<TokenId>>();
+    encoder_ids = json.value("encoder_ids", std::vector<TokenId>{});
     greedy = json["greedy"].get<std::vector<TokenId>>();
     logits = golden_logits(directory);
   }
 
   std::filesystem::path directory;
-  std::vector<TokenId> ids;     // longer than the window, where there is one
-  std::vector<TokenId> greedy;  // behind them
-  Rows logits;                  // (ids.size(), vocabulary_size)
+  std::vector<TokenId> encoder_ids;  // of an encoder-decoder
+  std::vector<TokenId> ids;          // longer than the window, where there is one
+  std::vector<TokenId> greedy;       // behind them
+  Rows logits;                       // (ids.size(), vocabulary_size)
 };
 
 inline std::unique_ptr<LanguageModel> load_f32(const std::filesystem::path& path) {

@@ -97,6 +97,7 @@ inline RuleOutcome enumerate_rule(const RuleTrial& rule_trial) {
   chance.for_each_path([&] {
     Stream stream(0, trial.prompt,
                   Transform(trial.sampling, trial.target->config().vocabulary_size), chance);
+    stream.encoder_tokens = trial.encoder_tokens;
     stream.max_total = stream.n_prompt + trial.n_tokens;
     decoder.begin(stream);
     Stream* const streams[] = {&stream};

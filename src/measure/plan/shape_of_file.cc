@@ -58,6 +58,9 @@ ModelShape shape_of(const ModelConfig& config) {
 
 // The plan's formulas know attention alone.
 void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
+  if (config.has_encoder()) {
+    throw Error(kOperation, config.architecture, "a decoder", "an encoder-decoder");
+  }
   if (config.latent_dim > 0) {
     throw Error(kOperation, config.architecture, "heads with keys and values of their own",
                 "latent attention");

@@ -87,7 +87,8 @@ std::vector<CacheGroup> make_cache_groups(std::span<const LayerCache> layers,
                                 .kind = kind,
                                 .values_in_keys = layer.values_in_keys},
                       .window = layer.window,
-                      .recurrent = {}});
+                      .recurrent = {},
+                      .side = layer.side});
   }
   groups.insert(groups.end(), recurrent.begin(), recurrent.end());
   return groups;

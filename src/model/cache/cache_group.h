@@ -47,6 +47,11 @@ struct RecurrentShape {
   bool operator==(const RecurrentShape&) const = default;
 };
 
+// Whose tokens a layer keeps. In an encoder-decoder, those that the encoder reads stand in a
+// sequence of their own: its layers' keys and values, which go when it has run, and those that
+// layers of the decoder read of what it made.
+enum class CacheSide { text, encoder, cross };
+
 // What one layer keeps, as a model says it: keys and values of n_heads heads of head_dim elements,
 // or what a recurrent layer does.
 struct LayerCache {
@@ -56,6 +61,7 @@ struct LayerCache {
   RecurrentShape recurrent = {};
   // Above 0: a key's first so many elements are its value (AttendArgs), which is not kept again.
   int values_in_keys = 0;
+  CacheSide side = CacheSide::text;
 
   bool is_recurrent() const { return recurrent.recurrence != Recurrence::none; }
   bool operator==(const LayerCache&) const = default;
@@ -98,6 +104,7 @@ struct CacheGroup {
   KvShape shape;             // of each layer that has keys
   int window = 0;            // positions; 0 unless kind is window
   RecurrentShape recurrent;  // of each recurrent layer
+  CacheSide side = CacheSide::text;
 
   // Tokens (of inputs: pending nodes) in a page.
   int page_slots() const {

@@ -53,9 +53,14 @@ KvCache::KvCache(std::span<const LayerCache> layers, kernels::KvKind kind, std::
 std::size_t KvCache::token_bytes() const {
   std::size_t bytes = 0;
   for (const CacheGroup& group : groups_) {
-    if (has_keys(group.kind)) bytes += group.page_bytes();
+    if (has_keys(group.kind) && group.side == CacheSide::text) bytes += group.page_bytes();
   }
   return bytes / kPageTokens;
+}
+
+bool KvCache::has_encoder() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const CacheGroup& group) { return group.side == CacheSide::cross; });
 }
 
 std::size_t KvCache::state_bytes() const {

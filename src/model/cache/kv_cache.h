@@ -37,12 +37,14 @@ class KvCache {
   const CacheGroup& group_of(int layer) const {
     return groups_[static_cast<std::size_t>(place(layer).group)];
   }
-  // Keys and values of one token in all layers, with what blocks are padded with.
+  // Keys and values of one token of a text in all layers, with what blocks are padded with.
   std::size_t token_bytes() const;
   // Of recurrent layers, all of them: the state of a sequence at one token, and the inputs of one
   // pending node. 0 where there are none.
   std::size_t state_bytes() const;
   std::size_t input_bytes() const;
+  // Whether texts read what an encoder made (CacheSide::cross).
+  bool has_encoder() const;
   // The group of states, or -1; that of inputs is the next one.
   int state_group() const { return state_group_; }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "base/bytes_of.h"
 #include "model/prefill.h"
@@ -21,7 +22,8 @@ int first_read(int n, int window) { return std::max(n - window + 1, 0); }
 
 }  // namespace
 
-KvSequence::KvSequence(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)) {
+KvSequence::KvSequence(std::shared_ptr<KvCache> cache, Role role)
+    : cache_(std::move(cache)), role_(role) {
   tables_.reserve(cache_->groups().size());
   for (const CacheGroup& group : cache_->groups()) {
     if (!has_keys(group.kind)) break;
@@ -31,7 +33,24 @@ KvSequence::KvSequence(std::shared_ptr<KvCache> cache) : cache_(std::move(cache)
 }
 
 void KvSequence::expect(int n_slots) {
-  for (PageTable& table : tables_) table.reserve(pages_of(n_slots));
+  for (PageTable& table : tables_) {
+    if (fills(table)) table.reserve(pages_of(n_slots));
+  }
+}
+
+void KvSequence::set_encoder_input(std::span<const TokenId> tokens) {
+  encoder_ = std::make_shared<KvSequence>(cache_, Role::encoder);
+  encoder_->input_.assign(tokens.begin(), tokens.end());
+}
+
+void KvSequence::finish_encoder() {
+  std::vector<int> all(input_.size());
+  std::iota(all.begin(), all.end(), 0);
+  keep(all);
+  for (PageTable& table : tables_) {
+    const CacheGroup& group = cache_->groups()[static_cast<std::size_t>(table.group())];
+    if (group.side == CacheSide::encoder) table.drop_beyond(0);
+  }
 }
 
 void KvSequence::reserve(int n_new) {
@@ -48,6 +67,7 @@ void KvSequence::reserve(std::span<const Reservation> reservations) {
     sequence->tree_.reserve(n_new);
     const int n_slots = sequence->tree_.n_slots();
     for (PageTable& table : sequence->tables_) {
+      if (!sequence->fills(table)) continue;
       ranges.push_back({&table, n_slots, n_slots + n_new, n_slots});
     }
     if (sequence->recurrent_) {
@@ -81,9 +101,16 @@ bool KvSequence::fit(KvCache& cache, std::span<const SequenceGrowth> growths) {
   for (const SequenceGrowth& growth : growths) {
     const auto& sequence = static_cast<const KvSequence&>(*growth.sequence);
     const int n_slots = sequence.tree_.n_slots();
-    for (const PageTable& table : sequence.tables_) {
-      n_needed[static_cast<std::size_t>(table.group())] +=
-          cache.n_pages_to_own(table, n_slots, n_slots + growth.n_tokens);
+    const auto add = [&](const KvSequence& of, int first, int end) {
+      for (const PageTable& table : of.tables_) {
+        if (!of.fills(table)) continue;
+        n_needed[static_cast<std::size_t>(table.group())] +=
+            cache.n_pages_to_own(table, first, end);
+      }
+    };
+    add(sequence, n_slots, n_slots + growth.n_tokens);
+    if (const KvSequence* const encoder = sequence.encoder(); encoder && encoder->empty()) {
+      add(*encoder, 0, static_cast<int>(encoder->input_.size()));
     }
     if (!sequence.recurrent_) continue;
     sequence.recurrent_->count_pages(sequence.n_pending(), std::min(growth.n_tokens, kMostPending),
@@ -109,6 +136,7 @@ void KvSequence::keep(std::span<const int> path) {
   ranges.clear();
   if (!moves.empty()) {
     for (PageTable& table : tables_) {
+      if (!fills(table)) continue;
       ranges.push_back({&table, moves.front().to, n_kept, tree_.n_slots()});
     }
   }
@@ -116,7 +144,9 @@ void KvSequence::keep(std::span<const int> path) {
   if (!ranges.empty()) {
     const Reservation self{this, 0};
     own(*cache_, {&self, 1}, "keep");
-    for (const PageTable& table : tables_) cache_->store().move_slots(table, moves);
+    for (const PageTable& table : tables_) {
+      if (fills(table)) cache_->store().move_slots(table, moves);
+    }
   }
   if (recurrent_) recurrent_->keep(path, tree_.n_kept());
   tree_.keep(static_cast<int>(path.size()));
@@ -146,11 +176,19 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
   auto copy = std::make_unique<KvSequence>(cache_);
   copy->tree_ = tree_.fork();
   copy->tables_.clear();
-  for (const PageTable& table : tables_) copy->tables_.push_back(table.fork(n_kept()));
+  for (const PageTable& table : tables_) {
+    copy->tables_.push_back(table.fork(fills(table) ? n_kept() : 0));
+  }
   copy->recurrent_.reset();
   if (recurrent_) copy->recurrent_.emplace(recurrent_->fork());
   copy->skipped_layers_ = skipped_layers_;
   copy->prompt_length_ = prompt_length_;
+  // One that has not run would be two sequences' to run.
+  if (encoder_ != nullptr && encoder_->empty()) {
+    copy->set_encoder_input(encoder_->input_);
+  } else {
+    copy->encoder_ = encoder_;
+  }
   return copy;
 }
 
@@ -179,6 +217,9 @@ struct SavedHead {
 // A head; for each group with keys its number of pages that are gone, and its pages; what recurrent
 // layers keep.
 void KvSequence::save(const ByteSink& write) const {
+  if (encoder_ != nullptr) {
+    throw Error("save sequence", "model", "a decoder", "one with an encoder");
+  }
   if (n_pending() > 0 || !skipped_layers_.empty()) {
     throw Error("save sequence", "tokens", "kept ones of the whole model",
                 n_pending() > 0 ? "pending ones" : "some without all layers");
@@ -200,6 +241,9 @@ void KvSequence::save(const ByteSink& write) const {
 }
 
 void KvSequence::load(int n_tokens, const ByteSource& read) {
+  if (cache_->has_encoder()) {
+    throw Error("load sequence", "model", "a decoder", "one with an encoder");
+  }
   SavedHead head;
   read(bytes_of(head));
   if (head.n_kept != n_tokens || head.prompt_length < 0) {

@@ -5,11 +5,14 @@
 // page takes a copy of it first. Pages are taken when slots are reserved, and given up when no
 // token stands in them, or when a window has left them behind.
 //
+// In an encoder-decoder a text's sequence points to that of what its encoder reads; each has empty
+// tables for the other's groups.
+//
 // Invariants: every page from which the sequence will read or write slots is in its tables; pages
-// holding pending nodes may be shared only as far as their kept slots are read; all groups' tables
-// have the same number of pages, those that are gone among them. Nothing here is thread-safe,
-// except that slots may be read and (different ones) written from many threads while no page
-// changes hands.
+// holding pending nodes may be shared only as far as their kept slots are read; all tables that are
+// not empty have the same number of pages, those that are gone among them. Nothing here is
+// thread-safe, except that slots may be read and (different ones) written from many threads while
+// no page changes hands.
 #ifndef OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 #define OUTRIDER_MODEL_CACHE_KV_SEQUENCE_H_
 
@@ -36,7 +39,9 @@ inline constexpr int kRewindTokens = kPageTokens;
 
 class KvSequence final : public Sequence {
  public:
-  explicit KvSequence(std::shared_ptr<KvCache> cache);
+  // Of an encoder-decoder, what the encoder reads is a sequence of its own.
+  enum class Role { text, encoder };
+  explicit KvSequence(std::shared_ptr<KvCache> cache, Role role = Role::text);
 
   int n_kept() const override { return tree_.n_kept(); }
   int n_pending() const override { return tree_.n_pending(); }
@@ -48,7 +53,7 @@ class KvSequence final : public Sequence {
 
   // The kept tokens' keys, values and states as bytes, in pieces: what is undefined in memory is 0
   // there, so that equal sequences have equal bytes. Throws Error where a node is pending or layers
-  // were skipped, and what `write` throws.
+  // were skipped or read what an encoder made, and what `write` throws.
   void save(const ByteSink& write) const;
   // Of a sequence that is empty: `read` fills each piece. Throws Error where these cannot be a
   // sequence of so many tokens of this cache, or where its memory is used up, and what `read`
@@ -74,6 +79,16 @@ class KvSequence final : public Sequence {
   // Tokens of the text that it began with (Prompt).
   int prompt_length() const { return prompt_length_; }
   void set_prompt_length(int n_tokens) { prompt_length_ = n_tokens; }
+
+  // Of a new text of an encoder-decoder: what its encoder reads, before its first token is run.
+  void set_encoder_input(std::span<const TokenId> tokens);
+  // The encoder's sequence, empty until the encoder has run; null of decoders. Forks share it: it
+  // does not change once it has run.
+  KvSequence* encoder() const { return encoder_.get(); }
+  // Of an encoder's sequence: what it reads. It has run once that is kept.
+  std::span<const TokenId> input() const { return input_; }
+  // All of it is pending: it is kept, and the encoder's own keys and values are given up.
+  void finish_encoder();
 
   // Its lists have room for so many slots: a hint, which takes no page. May throw std::bad_alloc.
   void expect(int n_slots);
@@ -115,6 +130,10 @@ class KvSequence final : public Sequence {
   // that a window has left behind.
   void chunks(int layer, std::span<const void*> chunks) const;
   std::size_t n_pages() const { return tables_.front().n_pages(); }
+  // Of the group that the layer is in.
+  std::size_t n_pages(int layer) const {
+    return tables_[static_cast<std::size_t>(cache_->place(layer).group)].n_pages();
+  }
 
   // In a recurrent layer, the inputs of a pending node (input_width) and the state at the last kept
   // token (state_width).
@@ -122,6 +141,11 @@ class KvSequence final : public Sequence {
   const float* state(int layer) const { return recurrent_->state(layer); }
 
  private:
+  // Whether tokens of this sequence stand in pages of that table.
+  bool fills(const PageTable& table) const {
+    const CacheSide side = cache_->groups()[static_cast<std::size_t>(table.group())].side;
+    return (side == CacheSide::text) == (role_ == Role::text);
+  }
   void drop_unread_pages();
   // own() of the cache's ranges; where memory is used up, without these sequences' snapshots.
   static void own(KvCache& cache, std::span<const Reservation> sequences, const char* operation);
@@ -135,6 +159,9 @@ class KvSequence final : public Sequence {
   std::optional<RecurrentPart> recurrent_;
   std::vector<int> skipped_layers_;
   int prompt_length_ = 0;
+  Role role_;
+  std::shared_ptr<KvSequence> encoder_;
+  std::vector<TokenId> input_;
 };
 
 }  // namespace outrider

@@ -42,7 +42,8 @@ class FamilyGolden : public ::testing::TestWithParam<std::string> {};
 TEST_P(FamilyGolden, HasTheLogitsOfTransformers) {
   const GoldenModel golden(GetParam());
   const auto model = testing::load_f32(golden.directory);
-  const auto sequence = model->open({.n_tokens = static_cast<int>(golden.ids.size())});
+  const auto sequence = model->open(
+      {.encoder_tokens = golden.encoder_ids, .n_tokens = static_cast<int>(golden.ids.size())});
   const Rows rows = testing::run_block(*model, *sequence, golden.ids);
   ASSERT_EQ(rows.size(), golden.logits.size());
   double largest = 0;
@@ -63,7 +64,7 @@ TEST_P(FamilyGolden, ChoosesTheTokensOfTransformers) {
   for (std::size_t step = 0; step < golden.greedy.size(); ++step) {
     const auto n_tokens = static_cast<int>(text.size());
     if (sequence == nullptr || n_tokens > model->context_of(*sequence)) {
-      sequence = model->open({.n_tokens = n_tokens});
+      sequence = model->open({.encoder_tokens = golden.encoder_ids, .n_tokens = n_tokens});
     }
     const auto n_kept = static_cast<std::size_t>(sequence->n_kept());
     const Row row =
@@ -85,8 +86,8 @@ TEST_P(FamilyGguf, HasTheBitsOfTheDirectory) {
   const auto file = testing::load_f32(golden.directory / "model.gguf");
   const auto directory = testing::load_f32(golden.directory);
   EXPECT_EQ(file->config().architecture, directory->config().architecture);
-  const auto left = file->open({});
-  const auto right = directory->open({});
+  const auto left = file->open({.encoder_tokens = golden.encoder_ids});
+  const auto right = directory->open({.encoder_tokens = golden.encoder_ids});
   testing::expect_same_bits(testing::run_block(*directory, *right, golden.ids), 0,
                             testing::run_block(*file, *left, golden.ids));
 }
@@ -110,13 +111,13 @@ TEST_P(FamilyBits, AreThoseOfOneTokenAPass) {
   for (const WeightKind weights : {WeightKind::int8, WeightKind::bf16}) {
     const auto one = testing::load_on(golden.directory, *table.table, weights, kv, 1);
     const auto two = testing::load_on(golden.directory, *table.table, weights, kv, 2);
-    const auto slow = one->open({});
+    const auto slow = one->open({.encoder_tokens = golden.encoder_ids});
     const Rows expected = testing::decode_one_by_one(*one, *slow, tokens);
     ASSERT_FALSE(testing::same_bits(expected[0], expected[1]));
-    const auto fast = two->open({});
+    const auto fast = two->open({.encoder_tokens = golden.encoder_ids});
     testing::expect_same_bits(expected, 0, testing::run_block(*two, *fast, tokens));
     // A tree behind a prefix that ends within a chunk: wrong siblings, then the right path.
-    const auto drafted = two->open({});
+    const auto drafted = two->open({.encoder_tokens = golden.encoder_ids});
     constexpr std::size_t kStart = 75;
     testing::run_and_keep(*two, *drafted, testing::part(tokens, 0, kStart));
     const std::vector<TokenId> nodes = {1, tokens[kStart], 2, tokens[kStart + 1],
@@ -145,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
                           "deepseek_v3_plain", "deepseek_v3_stacked", "glm4_moe_plain",
                           "glm4_moe_air", "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys",
-                          "gemma4_moe"),
+                          "gemma4_moe", "t5_plain", "t5_tied", "t5_far"),
 
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
@@ -219,7 +220,8 @@ const std::vector<std::string> kOneOfEachWithRope = {
 INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
 // Without RoPE, or with one of a kind of its own.
-INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField, ::testing::Values("gpt2_plain", "gemma4_shared"),
+INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField,
+                         ::testing::Values("gpt2_plain", "gemma4_shared", "t5_plain"),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
@@ -317,7 +319,9 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"glm4_moe_plain"},
         Change{"glm4_moe_lite_plain"},
         Change{"gpt2_plain", token, "gpt2.attention.clamp_kqvmax"},
-        Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"}}) {
+        Change{"gpt_neox_parallel", token, "gptneox.attention.max_alibi"},
+        Change{"t5_plain", "attention.relative_buckets_count",
+               "attention.relative_buckets_cound"}}) {
     std::ifstream stream(golden_directory(name) / "model.gguf", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(stream)), {});
     ASSERT_EQ(known.size(), unknown.size());

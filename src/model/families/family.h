@@ -24,6 +24,9 @@ struct DecoderNames {
   TensorName layers = {"model.layers.", "blk."};  // what stands before a layer's number
   // Of Hugging Face's names, which some checkpoints leave out throughout; or null.
   const char* optional_prefix = nullptr;
+  // Of an encoder-decoder; null: none.
+  TensorName encoder_layers = {nullptr, nullptr};
+  TensorName encoder_norm = {nullptr, nullptr};
 };
 
 // What a family calls the parts of a multi-token prediction module beside its layer
@@ -79,6 +82,9 @@ class Family {
   virtual LayerInputs load_layer_inputs(LayerLoader&) const { return {}; }
   // The ops of one layer.
   virtual void compose(PassBuilder& pass, const DecoderLayer& layer) const = 0;
+  // The same of an encoder-decoder's encoder.
+  virtual DecoderLayer load_encoder_layer(LayerLoader& /*from*/, int /*layer*/) const { return {}; }
+  virtual void compose_encoder(PassBuilder& /*pass*/, const DecoderLayer& /*layer*/) const {}
 
  private:
   ModelConfig config_;

@@ -61,6 +61,7 @@ const std::map<std::string_view, const char*> kModels = {
     {"glm4_moe_lite", "GLM-4.7-Flash"},
     {"gpt2", "GPT-2"},
     {"gpt_neox", "GPT-NeoX, Pythia"},
+    {"t5", "T5, T5 v1.1, Flan-T5 (encoder-decoder)"},
 };
 
 // Between "<!-- name -->" and "<!-- end of name -->".

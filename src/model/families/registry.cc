@@ -34,6 +34,7 @@
 #include "model/families/qwen3_moe.h"
 #include "model/families/qwen_hybrid.h"
 #include "model/families/smollm3.h"
+#include "model/families/t5.h"
 #include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
 #include "model/load/layer_windows.h"
@@ -83,6 +84,7 @@ constexpr FamilyEntry kFamilies[] = {
     {"Lfm2ForCausalLM", "lfm2", "lfm2", read<Lfm2>},
     {"GPT2LMHeadModel", "gpt2", "gpt2", read<Gpt2>},
     {"GPTNeoXForCausalLM", "gpt_neox", "gptneox", read<GptNeoX>},
+    {"T5ForConditionalGeneration", "t5", "t5", read<T5>},
 };
 
 // Each once, in the order of the table.

@@ -78,6 +78,9 @@ class ConfigSource {
   // bos_token, end_tokens and mask_token, of a config whose shape is right. Throws Error on ids
   // that are no numbers.
   virtual void read_special_tokens(ModelConfig& config) const = 0;
+  // Of encoder-decoders, the token that the decoder's texts begin with, as generation_config.json
+  // has it, else the file itself; nothing where neither says.
+  virtual std::optional<TokenId> start_token() const = 0;
   // The file, for error messages.
   virtual std::string description() const = 0;
 
@@ -116,8 +119,9 @@ struct DecoderDefaults {
   const char* activation_key = "hidden_act";
   const char* activation = "silu";  // the one that the family computes with; null: it reads its own
   int widening = 0;                 // hidden_dim where the file has none: so many dim; 0: it must
-  bool tied_head = false;           // where config.json does not say
-  bool has_special_tokens = true;   // false: of a head, whose tokens are its target's
+  int context_length = 0;  // of positions without an end, whatever the file says; 0: the file's
+  bool tied_head = false;  // where config.json does not say
+  bool has_special_tokens = true;  // false: of a head, whose tokens are its target's
   bool has_rope = true;
   RopeKeys rope = {};
 };

@@ -18,6 +18,19 @@ bool is_of_module(const TensorSource& source, std::string_view name, std::string
   return source.find(fmt::format("{}.{}eh_proj.weight", layer, gguf ? "nextn." : "")) != nullptr;
 }
 
+bool is_copy(const TensorView& left, const TensorView& right) {
+  return left.type == right.type && left.data.size() == right.data.size() &&
+         std::memcmp(left.data.data(), right.data.data(), left.data.size()) == 0;
+}
+
+// T5's files may have the embedding once more for each stack.
+bool is_embedding_again(const TensorSource& source, const NamesInFile& names,
+                        std::string_view name) {
+  if (name != "encoder.embed_tokens.weight" && name != "decoder.embed_tokens.weight") return false;
+  const TensorView* const embedding = source.find(fmt::format("{}.weight", names.embedding()));
+  return embedding != nullptr && is_copy(*source.find(std::string(name)), *embedding);
+}
+
 // The weights that nothing reads and that have no meaning elsewhere either: in multi-token
 // prediction, as an output matrix that is the embedding, in GGUF's configuration.
 std::vector<std::string> without_meaning(const TensorSource& source, const NamesInFile& names,
@@ -26,7 +39,8 @@ std::vector<std::string> without_meaning(const TensorSource& source, const Names
   const std::string layers = names.layers();
   std::erase_if(unread, [&](const std::string& name) {
     const bool is_of_rope = gguf && name.starts_with("rope_f");  // rope_freqs, rope_factors_long
-    return (tied && name == head) || is_of_rope || is_of_module(source, name, layers, gguf);
+    return (tied && name == head) || is_of_rope || is_of_module(source, name, layers, gguf) ||
+           is_embedding_again(source, names, name);
   });
   return unread;
 }
@@ -38,9 +52,7 @@ bool has_tied_head(const TensorSource& source, const ModelConfig& config,
   if (!config.tied_head) return false;
   const TensorView* const own = source.find(fmt::format("{}.weight", names.head()));
   const TensorView* const tied = source.find(fmt::format("{}.weight", names.embedding()));
-  if (own == nullptr || tied == nullptr) return true;
-  return own->type == tied->type && own->data.size() == tied->data.size() &&
-         std::memcmp(own->data.data(), tied->data.data(), own->data.size()) == 0;
+  return own == nullptr || tied == nullptr || is_copy(*own, *tied);
 }
 
 bool has_tied_head(const TensorSource& source, const ModelConfig& config) {
@@ -63,15 +75,31 @@ DecoderWeights load_decoder_weights(const TensorSource& source, const Family& fa
     DecoderWeights read;
     read.embedding = stored(names.embedding(), config.vocabulary_size);
     if (names.has_positions()) read.positions = stored(names.positions(), config.context_length);
-    LayerLoader of_model(walk, "");
-    read.layer_inputs = family.load_layer_inputs(of_model);
-    for (int i = 0; i < config.n_layers; ++i) {
-      const std::string prefix = fmt::format("{}{}.", layers, i);
+    LayerLoader outside(walk, "");
+    read.layer_inputs = family.load_layer_inputs(outside);
+    const auto add_layer = [&](const std::string& before, std::vector<DecoderLayer>& stack,
+                               const auto& load_layer) {
+      const auto i = static_cast<int>(stack.size());
+      const std::string prefix = fmt::format("{}{}.", before, i);
       LayerLoader from(walk, prefix);
-      read.layers.push_back(family.load_layer(from, i));
+      stack.push_back(load_layer(from, i));
       walk.require_all_read_below(prefix);
+      // Where the first layer has one, it is the whole stack's.
+      stack.back().attention.position_bias = stack.front().attention.position_bias;
+    };
+    for (int i = 0; i < config.n_encoder_layers; ++i) {
+      add_layer(names.encoder_layers(), read.encoder_layers, [&](LayerLoader& from, int layer) {
+        return family.load_encoder_layer(from, layer);
+      });
     }
-    read.final_norm = family.load_norm(LayerLoader(walk, ""), names.final_norm(), config.dim);
+    for (int i = 0; i < config.n_layers; ++i) {
+      add_layer(layers, read.layers,
+                [&](LayerLoader& from, int layer) { return family.load_layer(from, layer); });
+    }
+    if (config.has_encoder()) {
+      read.encoder_norm = family.load_norm(outside, names.encoder_norm(), config.dim);
+    }
+    read.final_norm = family.load_norm(outside, names.final_norm(), config.dim);
     read.head = walk.linear(head, config.vocabulary_size, config.dim, Bias::never).matrix;
     read.head_as_stored = stored(head, config.vocabulary_size);
     return read;

@@ -20,10 +20,12 @@ struct DecoderWeights {
   TensorView positions;      // (context_length, dim), likewise, where they are learned
   LayerInputs layer_inputs;  // its table as long as the source lives
   std::vector<DecoderLayer> layers;
-  Norm final_norm;                  // (dim)
-  Matrix head;                      // (vocabulary_size, dim)
-  TensorView head_as_stored;        // the same, as long as the source lives
-  bool all_f32 = false;             // every matrix is f32
+  std::vector<DecoderLayer> encoder_layers;  // of an encoder-decoder
+  Norm encoder_norm;                         // (dim), behind them
+  Norm final_norm;                           // (dim)
+  Matrix head;                               // (vocabulary_size, dim)
+  TensorView head_as_stored;                 // the same, as long as the source lives
+  bool all_f32 = false;                      // every matrix is f32
   std::vector<std::string> unread;  // names of weights outside of its layers that nothing reads
 };
 

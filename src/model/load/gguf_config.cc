@@ -281,6 +281,10 @@ void GgufConfig::read_special_tokens(ModelConfig& config) const {
   }
 }
 
+std::optional<TokenId> GgufConfig::start_token() const {
+  return whole({nullptr, "decoder_start_token_id"});
+}
+
 std::string GgufConfig::description() const { return file_.description(); }
 
 void GgufConfig::refuse_unread() const {

@@ -37,6 +37,7 @@ class GgufConfig final : public ConfigSource {
   bool has_tied_head(bool otherwise) const override;
   bool has_bias(const char* hugging_face_key, const char* gguf_tensor) const override;
   void read_special_tokens(ModelConfig& config) const override;
+  std::optional<TokenId> start_token() const override;
   std::string description() const override;
   void refuse_unread() const override;
 

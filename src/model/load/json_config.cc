@@ -476,6 +476,16 @@ void JsonConfig::read_special_tokens(ModelConfig& config) const {
   read(Section(json, file.string()), file.string());
 }
 
+std::optional<TokenId> JsonConfig::start_token() const {
+  constexpr const char* kKey = "decoder_start_token_id";
+  const std::optional<TokenId> own = whole({kKey, nullptr});
+  const std::filesystem::path file = file_.parent_path() / "generation_config.json";
+  if (!is_named(file)) return own;
+  const Json json = parse_config(file);
+  const Section section(json, file.string());
+  return section.find(kKey) == nullptr ? own : section.whole(kKey);
+}
+
 std::string JsonConfig::description() const { return file_.string(); }
 
 void JsonConfig::refuse_unread() const {

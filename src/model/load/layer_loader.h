@@ -37,8 +37,6 @@ class LayerLoader {
   TensorView table(const TensorName& name, int n_rows, int width) {
     return loader_.tensor(full(name) + ".weight", {n_rows, width});
   }
-  // Counts as read.
-  void ignore(const TensorName& name) { loader_.ignore(full(name) + ".weight"); }
   // In f32, whatever kind is asked for.
   Matrix f32_matrix(const TensorName& name, int n_columns, int k) {
     return loader_.f32_matrix(full(name), n_columns, k);
@@ -70,6 +68,8 @@ class LayerLoader {
                                      int n_stored, const StoredRows& rows = {}) const {
     return loader_.stacked_vectors(full(name) + ending, n, n_stored, rows);
   }
+  // Counts as read; nothing is made of it.
+  void ignore(const TensorName& name) { loader_.ignore(full(name) + ".weight"); }
   std::vector<float> bias(const TensorName& name, int n) const {
     return loader_.vector(full(name) + ".bias", n);
   }

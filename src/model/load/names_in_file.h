@@ -32,6 +32,8 @@ class NamesInFile {
   std::string positions() const { return of(names_.positions); }
   std::string head() const { return of(names_.head); }
   std::string layers() const { return of(names_.layers); }
+  std::string encoder_layers() const { return of(names_.encoder_layers); }
+  TensorName encoder_norm() const { return names_.encoder_norm; }
   // As LayerLoader takes it.
   TensorName final_norm() const {
     TensorName name = names_.final_norm;

@@ -144,6 +144,9 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
   args.values_in_keys = shape_.values_in_keys;
   args.scale = layer.scale;
   args.softcap = layer.softcap;
+  if (layer.position_bias != nullptr) {
+    args.bias_stride = static_cast<std::size_t>(layer.position_bias->n_distances());
+  }
   args.chunks = chunks.data();
   args.room = room_.get() + thread * 2 * shape_.block_bytes();
 
@@ -153,8 +156,8 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
 
   const KvSequence* gathered = nullptr;
   // A head's splits one behind the other: each calls for what the next one reads first.
-  // A window is a split or two, which one thread takes.
-  const int n_shared_splits = layer.window == 0 ? n_shared_splits_ : 1;
+  // A window is a split or two, which one thread takes; what an encoder read is, as a rule.
+  const int n_shared_splits = layer.window == 0 && !layer.reads_encoder ? n_shared_splits_ : 1;
   const std::int64_t n_block_units = std::int64_t{n_head_units()} * n_shared_splits;
   const std::int64_t n_units = static_cast<std::int64_t>(blocks_.size()) * n_block_units;
   team.deal(n_units, 1, [&](const Range& part) {
@@ -177,13 +180,17 @@ void AttentionWork::attend(const Team& team, const Layer& layer, const float* qu
             .states = nullptr,
             .n_keys = n_keys(i, layer),
             .first_key = layer.window == 0 ? 0 : std::max(row(i).position + 1 - layer.window, 0),
-            .n_in_place = where.n_in_place,
-            .slots = slots_.data() + where.first_slot};
+            .n_in_place = layer.reads_encoder ? n_keys(i, layer) : where.n_in_place,
+            .slots = slots_.data() + where.first_slot,
+            .bias = layer.position_bias == nullptr
+                        ? nullptr
+                        : layer.position_bias->of(first_head) - row(i).position};
       }
       const KvSequence* sequence = row(block.first_row).sequence;
+      if (layer.reads_encoder) sequence = sequence->encoder();
       if (gathered != sequence) {
-        sequence->chunks(layer.layer,
-                         chunks.subspan(0, std::min(chunks.size(), sequence->n_pages())));
+        const std::size_t n_pages = sequence->n_pages(layer.layer);
+        sequence->chunks(layer.layer, chunks.subspan(0, std::min(chunks.size(), n_pages)));
       }
       gathered = sequence;
       if (n_shared_splits == 1) {

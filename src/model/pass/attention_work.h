@@ -11,6 +11,7 @@
 #include "kernels/table.h"
 #include "kernels/whole_attention.h"
 #include "model/cache/kv_sequence.h"
+#include "model/pass/blocks.h"
 #include "model/pass/pass_plan.h"
 #include "tensor/matrix.h"
 #include "tensor/team.h"
@@ -33,6 +34,8 @@ class AttentionWork {
     int window = 0;                    // tokens that a query reads, its own included; 0: all
     const float* sinks = nullptr;      // (n_heads), Attention::sinks; null: none
     bool reads_whole_block = false;    // Attention::reads_whole_block
+    bool reads_encoder = false;        // every token of the encoder's sequence
+    const PositionBias* position_bias = nullptr;  // null: none
   };
 
   // The table outlives it. n_heads: of queries.
@@ -50,8 +53,8 @@ class AttentionWork {
   // until they have.
   void begin(const PassPlan& plan, int n_threads);
 
-  // softmax(scale * q k^T) v for every row and head, over the window, scores capped before the
-  // softmax. queries: (n_rows, n_heads * head_dim); attended: (n_rows, n_heads * value_dim),
+  // softmax(scale * q k^T + bias) v for every row and head, over the window, scores capped before
+  // the softmax. queries: (n_rows, n_heads * head_dim); attended: (n_rows, n_heads * value_dim),
   // complete after a barrier.
   void attend(const Team& team, const Layer& layer, const float* queries, Activations& attended);
 
@@ -83,7 +86,10 @@ class AttentionWork {
   int last_read(int i, const Layer& layer) const {
     return layer.reads_whole_block ? whereabouts_[static_cast<std::size_t>(i)].last_of_block : i;
   }
-  int n_keys(int i, const Layer& layer) const { return row(last_read(i, layer)).n_keys; }
+  int n_keys(int i, const Layer& layer) const {
+    return layer.reads_encoder ? row(i).sequence->encoder()->n_kept()
+                               : row(last_read(i, layer)).n_keys;
+  }
   // Queries that one call takes at most.
   std::size_t most_walks() const;
   std::size_t chunks_per_thread(const PassPlan& plan) const;

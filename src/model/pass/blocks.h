@@ -3,10 +3,13 @@
 #ifndef OUTRIDER_MODEL_PASS_BLOCKS_H_
 #define OUTRIDER_MODEL_PASS_BLOCKS_H_
 
+#include <cstddef>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "io/tensor_source.h"
+#include "model/cache/cache_group.h"
 #include "model/cache/delta_shape.h"
 #include "tensor/matrix.h"
 
@@ -40,6 +43,23 @@ enum class Activation {
   // Of experts alone, gate and up together: g / (1 + e^(-1.702 g)) * (u + 1) of a clamped gate g
   // and a clamped up u (kernels/table.h).
   clamped_swish,
+  relu,  // max(0, x)
+};
+
+// What scores get added by how far a key stands from its query (Raffel et al. 2020, arXiv
+// 1910.10683, section 2.1): a number for each head and distance, first to last, behind the query
+// above 0.
+struct PositionBias {
+  int first = 0;
+  int last = 0;
+  std::vector<float> values;  // (n_heads, n_distances())
+
+  int n_distances() const { return last - first + 1; }
+  // Head by head, the number of distance d stands d from here.
+  const float* of(int head) const {
+    return values.data() +
+           static_cast<std::size_t>(head) * static_cast<std::size_t>(n_distances()) - first;
+  }
 };
 
 inline constexpr int kOwnKeys = -1;
@@ -77,6 +97,11 @@ struct Attention {
   int values_in_keys = 0;
   bool has_own_keys() const { return reads_layer < 0; }
   bool values_are_keys() const { return value.empty() && !key.empty(); }
+  // Whose keys and values it reads. encoder: in a block whose rows all read one another. cross: of
+  // every token that the encoder read; its own text's tokens leave none.
+  CacheSide side = CacheSide::text;
+  // Of all distances that queries read; or null.
+  std::shared_ptr<const PositionBias> position_bias = nullptr;
 };
 inline constexpr int kNoRope = -1;
 
@@ -278,6 +303,8 @@ struct DecoderLayer {
   DeltaNet delta;
   Mamba2 mamba;
   Norm after_attention;  // of what attention adds to the stream
+  Norm before_cross;
+  Attention cross;  // to what an encoder read; of an encoder-decoder's decoder
   Norm before_mlp;
   GatedMlp mlp;
   PlainMlp plain_mlp;
@@ -302,6 +329,10 @@ void for_each_linear(Layer& layer, const Use& use) {
                        &layer.attention.value,
                        &layer.attention.gate,
                        &layer.attention.output,
+                       &layer.cross.query,
+                       &layer.cross.key,
+                       &layer.cross.value,
+                       &layer.cross.output,
                        &layer.latent.attention.query,
                        &layer.latent.attention.output,
                        &layer.latent.query_down,
@@ -360,8 +391,9 @@ void for_each_norm(const DecoderLayer& layer, const Use& use) {
   for (const Norm* norm :
        {&layer.before_attention, &layer.attention.query_norm, &layer.attention.key_norm,
         &layer.latent.query_norm, &layer.latent.latent_norm, &layer.delta.norm, &layer.mamba.norm,
-        &layer.after_attention, &layer.before_mlp, &layer.after_mlp, &layer.before_router,
-        &layer.before_experts, &layer.after_dense, &layer.after_experts, &layer.input.after}) {
+        &layer.after_attention, &layer.before_cross, &layer.before_mlp, &layer.after_mlp,
+        &layer.before_router, &layer.before_experts, &layer.after_dense, &layer.after_experts,
+        &layer.input.after}) {
     if (!norm->empty()) use(*norm);
   }
 }

@@ -73,6 +73,9 @@ void activate(const KernelTable& table, const op::Gate& op, const float* gate, c
       return table.sigmoid_multiply(gate, up, n, out);
     case Activation::clamped_swish:
       return table.clamped_swish_multiply(gate, up, n, op.limit, out);
+    case Activation::relu:  // NaN stays
+      for (int i = 0; i < n; ++i) out[i] = (gate[i] < 0 ? 0.0F : gate[i]) * up[i];
+      return;
   }
 }
 
@@ -265,7 +268,9 @@ void CpuOps::operator()(const op::Attend& op) const {
                .softcap = attention.softcap,
                .window = attention.window,
                .sinks = attention.sinks.empty() ? nullptr : attention.sinks.data(),
-               .reads_whole_block = attention.reads_whole_block},
+               .reads_whole_block = attention.reads_whole_block,
+               .reads_encoder = attention.side == CacheSide::cross,
+               .position_bias = attention.position_bias.get()},
               row(op.query, 0), buffer(op.to));
 }
 

@@ -151,8 +151,9 @@ struct MultiplyHeads {
   int stride = 0;
 };
 
-// to = softmax(scale * query keys^T) values, causal but for attention that reads whole blocks,
-// within the window, scores capped and sinks joined where the attention has them. By heads.
+// to = softmax(scale * query keys^T + position bias) values, causal but for attention that reads
+// whole blocks or what an encoder read, within the window, scores capped and sinks joined where the
+// attention has them. By heads.
 struct Attend {
   Rows query, to;
   const Attention* attention = nullptr;

@@ -45,7 +45,10 @@ enum Role {
 
 }  // namespace
 
-PassBuilder::PassBuilder(int dim) { stream_ = {.buffer = add_buffer(dim, false), .width = dim}; }
+PassBuilder::PassBuilder(int dim, std::vector<LayerCache> encoder_caches) {
+  stream_ = {.buffer = add_buffer(dim, false), .width = dim};
+  list_.caches = std::move(encoder_caches);
+}
 
 int PassBuilder::add_buffer(int width, bool asked, int n_slots) {
   list_.buffers.push_back({.width = width, .asked = asked, .n_slots = n_slots, .forms = {}});
@@ -172,9 +175,10 @@ int PassBuilder::add_cache(const Attention& attention) {
                           .head_dim = attention.head_dim,
                           .window = attention.window,
                           .recurrent = {},
-                          .values_in_keys = attention.values_in_keys});
+                          .values_in_keys = attention.values_in_keys,
+                          .side = attention.side});
   const int place = static_cast<int>(list_.caches.size()) - 1;
-  if (layer_ >= 0) {
+  if (layer_ >= 0 && attention.side == CacheSide::text) {
     const auto layer = static_cast<std::size_t>(layer_);
     if (list_.cache_of_layer.size() <= layer) list_.cache_of_layer.resize(layer + 1, -1);
     list_.cache_of_layer[layer] = place;
@@ -217,6 +221,19 @@ Rows PassBuilder::attention(const Rows& read, const Attention& attention) {
   } else if (attention.output.matrix.reads().any()) {
     append(op::Prepare{.rows = attended});
   }
+  return linear(attended, attention.output);
+}
+
+Rows PassBuilder::cross_attention(const Rows& read, const Attention& attention) {
+  const Rows query = scratch(kQuery, attention.n_heads * attention.head_dim);
+  const Rows attended = scratch(kAttended, query.width);
+  while (list_.caches[static_cast<std::size_t>(next_cross_)].side != CacheSide::cross) {
+    ++next_cross_;
+  }
+  multiply(read, {{&attention.query.matrix, query}});
+  append(op::Attend{
+      .query = query, .to = attended, .attention = &attention, .cache_layer = next_cross_++});
+  if (attention.output.matrix.reads().any()) append(op::Prepare{.rows = attended});
   return linear(attended, attention.output);
 }
 

@@ -21,8 +21,9 @@ namespace outrider {
 // next block begins. Weights are referenced, not copied. Not thread-safe.
 class PassBuilder {
  public:
-  // dim: width of the residual stream.
-  explicit PassBuilder(int dim);
+  // dim: width of the residual stream. encoder_caches: of an encoder-decoder's decoder, those of
+  // the encoder's list, behind which its own stand.
+  explicit PassBuilder(int dim, std::vector<LayerCache> encoder_caches = {});
 
   // The residual stream.
   Rows stream() const { return stream_; }
@@ -58,6 +59,9 @@ class PassBuilder {
   Rows join(std::span<const op::Normalise::Part> parts);
   // What is added to the stream.
   Rows attention(const Rows& read, const Attention& attention);
+  // To what the encoder read: its n-th call reads what the encoder's list left by its n-th
+  // keys_and_values().
+  Rows cross_attention(const Rows& read, const Attention& attention);
   Rows latent_attention(const Rows& read, const LatentAttention& latent);
   // The keys and values of such a layer alone, into the KV cache: rows that later ones read.
   void keys_and_values(const Rows& read, const Attention& attention);
@@ -127,6 +131,7 @@ class PassBuilder {
   Rows stream_;
   Rows layer_inputs_;
   int layer_ = -1;
+  int next_cross_ = 0;  // cache layer to look for the next one from
   bool output_ = false;
 };
 

@@ -149,6 +149,9 @@ void PassPlan::add_block(const TokenBlock& block, int index, std::span<const int
     n_slots_ = std::max(n_slots_, sequence->n_kept() + row.node + 1);
     rows_.push_back(row);
   }
+  if (const KvSequence* const encoder = sequence->encoder()) {
+    n_slots_ = std::max(n_slots_, encoder->n_kept());
+  }
 }
 
 void PassPlan::choose_rows(std::span<const TokenBlock> blocks, const RowSet& logits) {

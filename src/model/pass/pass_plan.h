@@ -48,7 +48,8 @@ class PassPlan {
   int n_rows() const { return static_cast<int>(rows_.size()); }
   const std::vector<int>& asked() const { return asked_; }  // rows that get logits, ascending
   int n_asked() const { return static_cast<int>(asked_.size()); }
-  int n_slots() const { return n_slots_; }  // of the longest sequence, with the pass's rows
+  // Of the longest sequence, with the pass's rows, what an encoder read included.
+  int n_slots() const { return n_slots_; }
 
  private:
   void add_block(const TokenBlock& block, int index, std::span<const int> skip_layers,

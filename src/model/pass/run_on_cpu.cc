@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -126,11 +127,36 @@ void CpuPass::measure_work() {
   products_per_row_ /= std::max(list_.n_layers, 1);
 }
 
+namespace {
+
+void check_encoder_tokens(std::span<const TokenId> tokens, const ModelConfig& config) {
+  const auto refuse = [](const std::string& expected, const std::string& got) {
+    throw Error("open sequence", "prompt", expected, got);
+  };
+  const auto most = static_cast<std::size_t>(config.context_length);
+  if (tokens.empty() || tokens.size() > most) {
+    refuse(fmt::format("1 to {} tokens for the encoder (this is an encoder-decoder)", most),
+           fmt::format("{}", tokens.size()));
+  }
+  for (const TokenId token : tokens) {
+    if (token >= 0 && token < config.vocabulary_size) continue;
+    refuse(fmt::format("encoder tokens 0 to {}", config.vocabulary_size - 1),
+           fmt::format("{}", token));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
-  if (!prompt.encoder_tokens.empty()) {
+  const bool has_encoder = cache_ != nullptr && cache_->has_encoder();
+  if (!has_encoder && !prompt.encoder_tokens.empty()) {
     throw Error("open sequence", "prompt", "no encoder tokens (this model is a decoder)", "some");
   }
   auto sequence = std::make_unique<KvSequence>(cache_);
+  if (has_encoder) {
+    check_encoder_tokens(prompt.encoder_tokens, *config_);
+    sequence->set_encoder_input(prompt.encoder_tokens);
+  }
   const int n_reserved = std::min(prompt.n_reserved, config_->context_length + kPrefillRows);
   for (const auto& work : attention_) work->expect(n_reserved);
   sequence->expect(n_reserved);

@@ -59,7 +59,8 @@ class CpuPass {
   CpuPass(const CpuPass&) = delete;
   CpuPass& operator=(const CpuPass&) = delete;
 
-  // An empty sequence. Throws Error on encoder tokens.
+  // An empty sequence. Throws Error on encoder tokens of a decoder; of an encoder-decoder where
+  // there are none, or more than the context, or some outside of the vocabulary.
   std::unique_ptr<Sequence> open(const Prompt& prompt);
   // As LanguageModel has them.
   int context_of(const Sequence& sequence) const;

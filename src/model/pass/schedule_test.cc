@@ -94,8 +94,7 @@ bool is_safe(const std::vector<Step>& steps) {
   return true;
 }
 
-void expect_needed_barriers(const LanguageModel& model) {
-  const PassList& list = dynamic_cast<const DecoderModel&>(model).pass().list();
+void expect_needed_barriers(const PassList& list) {
   for (const std::vector<int>& skipped :
        {std::vector<int>{}, std::vector<int>{1}, std::vector<int>{0, 1, 2}}) {
     for (const bool without_output : {false, true}) {
@@ -112,18 +111,25 @@ void expect_needed_barriers(const LanguageModel& model) {
 }
 
 TEST(Schedule, EveryBarrierIsNeededAndNoneIsMissing) {
-  expect_needed_barriers(*tiny_model(3, WeightKind::int8));
+  const auto list_of = [](const LanguageModel& model) -> const PassList& {
+    return dynamic_cast<const DecoderModel&>(model).pass().list();
+  };
+  expect_needed_barriers(list_of(*tiny_model(3, WeightKind::int8)));
   // Positions that are added, a plain MLP; a norm that is kept aside; experts in some layers;
   // recurrent layers; experts with biases; a shared expert; Mamba-2; latent attention, with queries
   // of one product and of two; layers that read the keys of others, and inputs of their own;
-  // experts that read something else than their router.
+  // experts that read something else than their router; attention to what an encoder read.
   for (const char* name :
        {"gpt2_plain", "gpt_neox_parallel", "qwen3_moe_mixed", "lfm2_untied", "gpt_oss_plain",
         "qwen3_next_mixed", "granite_hybrid_mixed", "deepseek_v2_plain", "deepseek_v3_plain",
-        "gemma4_shared", "gemma4_moe"}) {
+        "gemma4_shared", "gemma4_moe", "t5_plain", "t5_tied"}) {
     SCOPED_TRACE(name);
     const auto path = std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
-    expect_needed_barriers(*load_model(path, {.weights = WeightKind::int8, .n_threads = 1}));
+    const auto model = load_model(path, {.weights = WeightKind::int8, .n_threads = 1});
+    expect_needed_barriers(list_of(*model));
+    const CpuPass* const encoder = dynamic_cast<const DecoderModel&>(*model).encoder_pass();
+    EXPECT_EQ(encoder != nullptr, model->config().has_encoder());
+    if (encoder != nullptr) expect_needed_barriers(encoder->list());
   }
 }
 

@@ -31,11 +31,16 @@ bool ModelDrafter::can_run(std::span<const TokenId> tokens) const {
 void ModelDrafter::begin(const Context& context) {
   const int n_reserved = drafting_.follow ? 0 : context.n_reserved;
   states_[context.id] = {
-      .sequence = model_->open({.encoder_tokens = {},
+      .sequence = model_->open({.encoder_tokens = context.encoder_tokens,
                                 .n_reserved = n_reserved,
                                 .n_tokens = static_cast<int>(context.tokens.size())}),
       .pending = {},
       .length = drafting_.length.first};
+  if (context.encoder_tokens.empty() || drafting_.follow) return;
+  // Now, as a prompt is read. Where memory does not hold it propose() does not draft.
+  Sequence& sequence = *states_[context.id].sequence;
+  const SequenceGrowth growth{&sequence, 1};
+  if (model_->fits({&growth, 1})) model_->encode(sequence);
 }
 
 // The committed tokens that a text's sequence has not seen, the last of the context among them.
@@ -81,6 +86,7 @@ std::size_t ModelDrafter::n_behind_recent(const Context& context) const {
 
 std::optional<double> ModelDrafter::foreseen(const Context& context, std::size_t n_tokens) {
   if (drafting_.follow || !drafting_.prefix_determined) return std::nullopt;
+  if (!context.encoder_tokens.empty()) return std::nullopt;  // an encoder's run is no cheap look
   const auto tokens = context.tokens.last(std::min(n_tokens, context.tokens.size()));
   if (tokens.size() < 2 || !can_run(tokens)) return std::nullopt;
   const auto n_run = static_cast<int>(tokens.size()) - 1;
@@ -155,7 +161,9 @@ int ModelDrafter::room_for(const DraftJob& job) {
   const int context = model_->config().context_length;
   const int n_of_sequence = n_tokens - static_cast<int>(state.n_skipped);
   if (n_of_sequence > model_->context_of(*state.sequence) && n_tokens <= context) {
-    state.sequence = model_->open({.n_reserved = job.context->n_reserved, .n_tokens = n_tokens});
+    state.sequence = model_->open({.encoder_tokens = job.context->encoder_tokens,
+                                   .n_reserved = job.context->n_reserved,
+                                   .n_tokens = n_tokens});
   }
   const std::span<const TokenId> feed = unseen(*job.context, state);
   if (!can_run(feed)) return 0;

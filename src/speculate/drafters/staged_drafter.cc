@@ -45,7 +45,10 @@ void StagedDrafter::begin(const Context& context) {
   text.stream =
       std::make_unique<Stream>(context.id, context.tokens, *context.transform, text.chance);
   text.stream->history = *context.history;
-  text.stream->sequence = model_->open({.n_tokens = static_cast<int>(context.tokens.size())});
+  text.stream->encoder_tokens.assign(context.encoder_tokens.begin(), context.encoder_tokens.end());
+  text.stream->sequence = model_->open({.encoder_tokens = context.encoder_tokens,
+                                        .n_tokens = static_cast<int>(context.tokens.size())});
+  if (!context.encoder_tokens.empty()) model_->encode(*text.stream->sequence);
   cheaper_.drafter->begin(text.stream->context());
 }
 

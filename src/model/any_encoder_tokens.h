@@ -1,0 +1,21 @@
+// Something for an encoder to read where times alone count. Thread-safe.
+#ifndef OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_
+#define OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "model/config.h"
+#include "outrider/types.h"
+
+namespace outrider {
+
+// As long as a sentence or two, what translations and questions have; nothing for decoders.
+inline std::vector<TokenId> any_encoder_tokens(const ModelConfig& config) {
+  constexpr std::size_t kLength_tokens = 64;
+  return std::vector<TokenId>(config.has_encoder() ? kLength_tokens : 0, 0);
+}
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_MODEL_ANY_ENCODER_TOKENS_H_
