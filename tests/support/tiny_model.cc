@@ -175,6 +175,8 @@ std::string config_json(const TinyShape& shape, ElementType type) {
                                 {"attention_factor", shape.rope.magnitude},
                                 {"original_max_position_embeddings", shape.rope.original_context}};
       break;
+    case RopeConfig::Scaling::proportional:  // of no Llama
+      throw std::logic_error("proportional");
   }
   return config.dump(1) + "\n";
 }
