@@ -12,6 +12,7 @@ namespace {
 std::int64_t idle_bytes_of(const Experts& experts) {
   std::int64_t n_bytes = 0;
   for (const auto* matrices : {&experts.gate, &experts.up, &experts.down}) {
+    if (matrices->empty()) continue;  // no gate
     n_bytes += static_cast<std::int64_t>(matrices->front().packed_bytes());
   }
   return n_bytes * (experts.n() - experts.n_used);

@@ -90,8 +90,9 @@ std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
                                                  const LoadOptions& options, int n_threads) {
   std::vector<const ExpertMemory::Matrices*> all;
   for (const DecoderLayer& layer : weights.layers) {
-    if (layer.experts.empty()) continue;
-    all.insert(all.end(), {&layer.experts.gate, &layer.experts.up, &layer.experts.down});
+    for (const auto* matrices : {&layer.experts.gate, &layer.experts.up, &layer.experts.down}) {
+      if (!matrices->empty()) all.push_back(matrices);
+    }
   }
   if (!options.experts_in_file || all.empty()) return nullptr;
   const std::uint64_t most_bytes =

@@ -5,6 +5,7 @@ import glm_models
 import hybrid_models
 import latent_models
 import mamba_models
+import nemotron_models
 
 # `old` replaces keys of config.json by the spelling of transformers 4, in which most models of the
 # hub are written. `n` is the prompt's length. Windows are shorter than every prompt. `stacked`: the
@@ -416,4 +417,4 @@ CASES |= {
 }
 
 CASES |= (gemma4_models.CASES | hybrid_models.CASES | mamba_models.CASES | latent_models.CASES
-          | glm_models.CASES)
+          | glm_models.CASES | nemotron_models.CASES)

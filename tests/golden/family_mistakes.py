@@ -9,6 +9,7 @@ import glm_models
 import hybrid_models
 import latent_models
 import mamba_models
+import nemotron_models
 from changes import change, next_row, set_config, set_rope
 
 
@@ -463,6 +464,8 @@ def wrong_cases(config):
         return latent_models.mistakes(config)
     if glm_models.is_glm(config):
         return glm_models.mistakes(config)
+    if nemotron_models.is_nemotron(config):
+        return nemotron_models.mistakes(config)
     cases = dict(hybrid_models.mistakes(config) if hybrid_models.is_hybrid(config) else
                  mamba_models.mistakes(config) if mamba_models.is_mamba(config) else
                  WRONG[config.model_type])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/golden/{llama,qwen2,qwen3,gemma2,gemma3,gemma4,mistral,ministral3,smollm3,olmo2,
 granite,gpt2,gpt_neox,phi3,mixtral,qwen3_moe,olmoe,lfm2,gpt_oss,qwen3_next,qwen3_5,qwen3_5_moe,
-granite_hybrid,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random models of these
+granite_hybrid,nemotron_h,deepseek_v2,deepseek_v3,kimi_k2,glm4_moe,glm4_moe_lite}_*: tiny random models of these
 families, with logits and greedy continuations from Hugging Face transformers.
 
 Needs torch, transformers, safetensors, gguf. Writes beside itself; run it again only to change the
@@ -41,6 +41,7 @@ import glm_models
 import hybrid_models
 import latent_models
 import mamba_models
+import nemotron_models
 from family_cases import CASES
 from family_mistakes import (head_dim_of, interleave, is_gemma, n_experts_of, parts_together,
                              wrong_cases)
@@ -75,6 +76,7 @@ def make_model(config, state=None):
     limit_experts(model)
     if latent_models.is_latent(config):
         latent_models.finish(model)
+    nemotron_models.finish(model)
     if state is not None:
         model.load_state_dict(state)
     return model
@@ -113,7 +115,8 @@ HEAD_NORMS = ("q_norm.weight", "k_norm.weight", "q_layernorm.weight", "k_layerno
 def fill(model, generator, mxfp4):
     config = model.config
     for name, parameter in model.named_parameters():
-        if spread := (mamba_models.spread_of(name) or hybrid_models.spread_of(name)
+        if spread := (nemotron_models.spread_of(name) if nemotron_models.is_nemotron(config) else
+                      mamba_models.spread_of(name) or hybrid_models.spread_of(name)
                       or gemma4_models.spread_of(config, name)):
             mean, deviation = spread
         elif parameter.dim() == 2 and name.endswith(CONV1D):
@@ -174,7 +177,8 @@ def make_case(options):
     options = {key: value for key, value in options.items()
                if key not in ("old", "gguf", "n", "stacked", "mxfp4", "joined", "renamed")}
     shape = {"gpt2": dict(n_positions=256), "gpt_neox": dict(max_position_embeddings=256),
-             "lfm2": dict(max_position_embeddings=256, norm_eps=1e-6)}.get(
+             "lfm2": dict(max_position_embeddings=256, norm_eps=1e-6),
+             "nemotron_h": dict(max_position_embeddings=256, layer_norm_epsilon=1e-6)}.get(
         options["model_type"], dict(max_position_embeddings=256, rms_norm_eps=1e-6))
     config = AutoConfig.for_model(
         **{**shape, **options}, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2,
@@ -242,6 +246,7 @@ def write_old_spelling(directory, keys):
     if "num_experts" in keys:
         config.pop("num_local_experts", None)
     config.update(keys)
+    config = {key: value for key, value in config.items() if value is not ...}
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
@@ -286,6 +291,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     Granite and Ministral 3 the rows of queries and keys interleaved; GPT-2's matrices turned;
     GPT-NeoX's queries, keys and values one behind the other; of the others no rows moved."""
     config = model.config
+    is_nemotron = nemotron_models.is_nemotron(config)
     architecture, arch = {
         "llama": ("llama", gguf.MODEL_ARCH.LLAMA),
         "qwen2": ("qwen2", gguf.MODEL_ARCH.QWEN2), "qwen3": ("qwen3", gguf.MODEL_ARCH.QWEN3),
@@ -304,6 +310,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         "olmoe": ("olmoe", gguf.MODEL_ARCH.OLMOE),
         "lfm2": ("lfm2", gguf.MODEL_ARCH.LFM2),
         "granitemoehybrid": ("granitehybrid", gguf.MODEL_ARCH.GRANITE_HYBRID),
+        "nemotron_h": nemotron_models.architecture(config) if is_nemotron else None,
         "gpt_oss": ("gpt-oss", gguf.MODEL_ARCH.GPT_OSS),
         "qwen3_next": ("qwen3next", gguf.MODEL_ARCH.QWEN3NEXT),
         "qwen3_5_text": ("qwen35", gguf.MODEL_ARCH.QWEN35),
@@ -317,12 +324,12 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     is_gemma4 = gemma4_models.is_gemma4(config)
-    if architecture != "qwen35moe" and not is_gemma4:
+    if architecture != "qwen35moe" and not is_gemma4 and not is_nemotron:
         writer.add_feed_forward_length(
             4 * config.n_embd if architecture == "gpt2" else
             model.model.layers[0].feed_forward.w1.out_features if architecture == "lfm2" else
             config.intermediate_size)
-    if n_experts_of(config) and not is_gemma4:
+    if n_experts_of(config) and not is_gemma4 and not is_nemotron:
         writer.add_expert_count(n_experts_of(config))
         writer.add_expert_used_count(config.num_experts_per_tok)
     if architecture == "qwen3moe":
@@ -340,12 +347,16 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         mamba_models.write_keys(writer, config)
     elif is_gemma4:
         gemma4_models.write_keys(writer, config)
+    elif is_nemotron:
+        nemotron_models.write_keys(writer, config)
     elif architecture not in LAYER_NORMED:
         # Latent attention is one of a single key head there, but in the first files.
         is_one = latent_models.is_latent(config) and not joined
         writer.add_head_count_kv(1 if is_one else config.num_key_value_heads)
     if architecture == "gpt2":
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
+        rope = dict(rope_type="none")
+    elif is_nemotron:
         rope = dict(rope_type="none")
     elif architecture == "gptneox":
         # The converter writes no base, and readers take 10000.
@@ -407,9 +418,9 @@ def write_gguf(model, path, mxfp4=False, joined=False):
         assert rope == dict(rope_type="default", rope_theta=1e4)
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    elif architecture not in LAYER_NORMED:
+    elif architecture not in LAYER_NORMED and not is_nemotron:
         writer.add_rope_freq_base(rope["rope_theta"])
-    if architecture not in LAYER_NORMED:
+    if architecture not in LAYER_NORMED and not is_nemotron:
         writer.add_layer_norm_rms_eps(
             config.norm_eps if architecture == "lfm2" else config.rms_norm_eps)
     if architecture in ("llama", "qwen3", "qwen3moe", "mistral3", "gemma2", "gemma3", "gpt-oss",
@@ -438,7 +449,7 @@ def write_gguf(model, path, mxfp4=False, joined=False):
 
     names = gguf.get_tensor_name_map(arch, config.num_hidden_layers)
     state = dict(model.state_dict())
-    if architecture in ("llama", "mistral3", "smollm3", "granite", "granitehybrid"):
+    if architecture in ("llama", "mistral3", "smollm3", "granite", "granitehybrid") or is_nemotron:
         interleave(config, state)
     if mamba_models.is_mamba(config):
         state = dict(part for name, value in state.items()
@@ -452,6 +463,9 @@ def write_gguf(model, path, mxfp4=False, joined=False):
     if glm_models.is_glm(config):
         state = dict(part for name, value in state.items()
                      for part in glm_models.tensors_of(name, value))
+    if is_nemotron:
+        state = dict(part for name, value in state.items()
+                     for part in nemotron_models.tensors_of(config, name, value))
     if is_gemma4:
         state = dict(part for name, value in state.items()
                      for part in gemma4_models.tensors_of(name, value))
@@ -508,10 +522,13 @@ def main():
             directory, save_original_format=not options.get("stacked"))
         if "old" in options:
             write_old_spelling(directory, options["old"])
+            if nemotron_models.is_nemotron(model.config):
+                nemotron_models.write_names_of_hub(directory)
         loaded = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32,
                                                       **eager(model.config)).eval()
         limit_experts(loaded)
         latent_models.finish(loaded)
+        nemotron_models.finish(loaded)
         assert torch.equal(logits_of(loaded, ids), logits), "the files say something else"
         if "renamed" in options:  # which transformers does not know
             rename_type(directory, options["renamed"])

@@ -69,6 +69,9 @@ void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
     throw Error(kOperation, config.architecture, "layers of one shape",
                 "heads of two kinds, and layers that read the keys of others");
   }
+  if (config.architecture == "nemotron_h") {
+    throw Error(kOperation, config.architecture, "layers of one shape", "layers of one block each");
+  }
   if (!has_recurrent_layers) return;
   throw Error(kOperation, config.architecture, "layers that all attend", "recurrent layers");
 }

@@ -24,6 +24,10 @@ struct DecoderNames {
   TensorName layers = {"model.layers.", "blk."};  // what stands before a layer's number
   // Of Hugging Face's names, which some checkpoints leave out throughout; or null.
   const char* optional_prefix = nullptr;
+  // What those have in its place; "": nothing.
+  const char* other_prefix = "";
+  // Hugging Face's other name of the embedding; or null.
+  const char* other_embedding = nullptr;
   // Of an encoder-decoder; null: none.
   TensorName encoder_layers = {nullptr, nullptr};
   TensorName encoder_norm = {nullptr, nullptr};

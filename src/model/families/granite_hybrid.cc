@@ -4,19 +4,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
-#include "base/elementary.h"
 #include "model/config_section.h"
 #include "model/families/llama.h"
 #include "model/load/attending_layers.h"
 #include "model/load/expert_loader.h"
 #include "model/load/read_size.h"
-#include "outrider/error.h"
 
 namespace outrider {
 namespace {
@@ -76,24 +72,13 @@ ModelConfig read_granite_hybrid(const ConfigSource& source) {
   return config;
 }
 
-// Far beyond any model's.
-constexpr int kMostHeads = 1024;
-constexpr int kMostDim = 512;
-
 // The width of a head: of so many heads that together have that width.
 int read_head_width(const ConfigSource& source, const ModelConfig& config, int n_heads) {
   constexpr ConfigKey kExpand = {"mamba_expand", nullptr};
-  constexpr ConfigKey kWidth = {"mamba_d_head", "ssm.inner_size"};
-  if (source.is_gguf()) {
-    const int width = read_size(source, kWidth, 0, n_heads, n_heads * kMostDim);
-    if (width % n_heads != 0) {
-      source.fail(kWidth, fmt::format("a multiple of the heads, {}", n_heads),
-                  fmt::format("{}", width));
-    }
-    return width / n_heads;
-  }
+  constexpr ConfigKey kWidth = {"mamba_d_head", nullptr};
+  if (source.is_gguf()) return read_mamba_head_dim(source, n_heads);
   const int width = read_size(source, kExpand, 2, 1, 64) * config.dim;
-  const int of_head = read_size(source, kWidth, width / n_heads, 1, kMostDim);
+  const int of_head = read_size(source, kWidth, width / n_heads, 1, kMostMambaDim);
   if (of_head * n_heads != width) {
     source.fail(kWidth,
                 fmt::format("mamba_expand * hidden_size / mamba_n_heads, {} / {}", width, n_heads),
@@ -108,17 +93,11 @@ DeltaShape read_shape(const ConfigSource& source, const ModelConfig& config) {
   constexpr ConfigKey kHeads = {"mamba_n_heads", "ssm.time_step_rank"};
   DeltaShape shape;
   shape.n_taps = read_size(source, {"mamba_d_conv", "ssm.conv_kernel"}, 4, 2, kMostTaps);
-  shape.n_key_heads = read_size(source, kGroups, 1, 1, kMostHeads);
-  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMostHeads);
-  shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMostDim);
+  shape.n_key_heads = read_size(source, kGroups, 1, 1, kMostMambaHeads);
+  shape.n_value_heads = read_size(source, kHeads, 128, 1, kMostMambaHeads);
+  shape.key_dim = read_size(source, {"mamba_d_state", "ssm.state_size"}, 256, 1, kMostMambaDim);
   shape.value_dim = read_head_width(source, config, shape.n_value_heads);
-  if (shape.n_value_heads % shape.n_key_heads != 0) {
-    source.fail(
-        kHeads,
-        fmt::format("a multiple of {}, {}", source.is_gguf() ? kGroups.gguf : kGroups.hugging_face,
-                    shape.n_key_heads),
-        fmt::format("{}", shape.n_value_heads));
-  }
+  require_whole_groups(source, kHeads, kGroups, shape);
   // transformers has one norm of all channels then, llama.cpp one for each group.
   if (source.is_gguf() && shape.n_key_heads > 1) {
     source.fail(kGroups, "1 (readers of such files differ on norms of groups)",
@@ -139,53 +118,23 @@ void read_other_keys(const ConfigSource& source) {
   (void)source.real({"time_step_max", nullptr});
 }
 
-std::pair<float, float> read_step_limits(const ConfigSource& source) {
-  constexpr ConfigKey kLimit = {"time_step_limit", nullptr};
-  const auto limits = source.reals(kLimit);
-  if (!limits) return {0.0F, std::numeric_limits<float>::infinity()};
-  if (limits->size() != 2 || !((*limits)[0] >= 0 && (*limits)[0] <= (*limits)[1])) {
-    source.fail(kLimit, "two numbers from 0 on, the first at most the second",
-                fmt::format("{}", fmt::join(*limits, ", ")));
-  }
-  return {static_cast<float>((*limits)[0]), static_cast<float>((*limits)[1])};
-}
-
-// Stored x, B, C, of each of n rows; here C, B, x.
-std::vector<float> in_order_of_channels(const DeltaShape& shape, int n,
-                                        const std::vector<float>& stored) {
-  if (stored.empty()) return {};  // on the walk that checks
-  const auto keys = shape.keys_width();
-  const auto values = shape.values_width();
-  std::vector<float> ordered;
-  ordered.reserve(stored.size());
-  for (int i = 0; i < n; ++i) {
-    const auto x = stored.begin() + static_cast<std::ptrdiff_t>(i) * shape.convolved_width();
-    const auto b = x + values;
-    const auto c = b + keys;
-    ordered.insert(ordered.end(), c, c + keys);
-    ordered.insert(ordered.end(), b, b + keys);
-    ordered.insert(ordered.end(), x, x + values);
-  }
-  return ordered;
-}
-
 }  // namespace
 
 GraniteHybrid::GraniteHybrid(const ConfigSource& source)
     : Family(read_granite_hybrid(source)),
       attends_(read_attends(source, config().n_layers)),
       has_rope_(read_has_rope(source)),
-      multipliers_(read_granite_multipliers(source, config())),
-      shape_(read_shape(source, config())) {
+      multipliers_(read_granite_multipliers(source, config())) {
   const auto first = std::find(attends_.begin(), attends_.end(), false) - attends_.begin();
   constexpr ConfigKey kFilterBias = {"mamba_conv_bias", nullptr};
-  filter_bias_ =
+  form_.shape = read_shape(source, config());
+  form_.filter_bias =
       source.is_gguf()
           ? source.has_bias(nullptr, fmt::format("blk.{}.ssm_conv1d.bias", first).c_str())
           : source.flag(kFilterBias).value_or(true);
-  product_bias_ =
+  form_.product_bias =
       source.has_bias("mamba_proj_bias", fmt::format("blk.{}.ssm_in.bias", first).c_str());
-  std::tie(least_step_, most_step_) = read_step_limits(source);
+  read_step_limits(source, form_);
   read_other_keys(source);
 }
 
@@ -195,55 +144,7 @@ std::vector<RopeTable> GraniteHybrid::ropes() const {
 
 RecurrentLayers GraniteHybrid::recurrent_layers() const {
   return {.n = static_cast<int>(std::count(attends_.begin(), attends_.end(), false)),
-          .shape = shape_of_mamba(shape_)};
-}
-
-Mamba2 GraniteHybrid::load_mamba(LayerLoader& from) const {
-  constexpr TensorName kInput = {"mamba.in_proj", "ssm_in"};
-  constexpr TensorName kFilter = {"mamba.conv1d", "ssm_conv1d"};
-  const int dim = config().dim;
-  const int keys = shape_.keys_width();
-  const int values = shape_.values_width();
-  const int n_heads = shape_.n_value_heads;
-  const int n_taps = shape_.n_taps;
-  const Bias bias = product_bias_ ? Bias::always : Bias::never;
-  Mamba2 loaded;
-  loaded.shape = shape_;
-  int first = 0;
-  const auto next_rows = [&](int n) {
-    const int at = std::exchange(first, first + n);
-    return from.linear_rows(kInput, 2 * (values + keys) + n_heads, at, n, dim, bias);
-  };
-  loaded.gate = next_rows(values);
-  loaded.value = next_rows(values);
-  loaded.key = next_rows(keys);
-  loaded.query = next_rows(keys);
-  loaded.step = next_rows(n_heads);
-  const int width = shape_.convolved_width();
-  loaded.filter = in_order_of_channels(shape_, n_taps, from.filter(kFilter, width, n_taps));
-  if (filter_bias_) loaded.filter_bias = in_order_of_channels(shape_, 1, from.bias(kFilter, width));
-  // GGUF has a column in place of a vector.
-  const auto of_heads = [&](const TensorName& name) {
-    return from.is_gguf() ? from.stacked_vectors(name, "", n_heads, 1)
-                          : from.plain_vector(name, n_heads);
-  };
-  loaded.step_bias = from.plain_vector({"mamba.dt_bias", "ssm_dt.bias"}, n_heads);
-  loaded.skip = of_heads({"mamba.D", "ssm_d"});
-  loaded.decay_rates = of_heads({"mamba.A_log", "ssm_a"});
-  for (float& rate : loaded.decay_rates) {
-    if (!from.is_gguf()) rate = static_cast<float>(-portable_exp(rate));
-    if (!(rate <= 0)) {  // a state that grows with every token
-      throw Error("load model", "ssm_a", "numbers of at most 0", fmt::format("{}", rate));
-    }
-  }
-  loaded.least_step = least_step_;
-  loaded.most_step = most_step_;
-  constexpr TensorName kNorm = {"mamba.norm", "ssm_norm"};
-  loaded.norm = {.weight = from.is_gguf() ? from.stacked_vectors(kNorm, ".weight", 1, values)
-                                          : from.vector(kNorm, values),
-                 .epsilon = config().norm_epsilon};
-  loaded.output = from.linear({"mamba.out_proj", "ssm_out"}, dim, values, bias);
-  return loaded;
+          .shape = shape_of_mamba(form_.shape)};
 }
 
 // GGUF calls it a shared expert where there are others.
@@ -282,7 +183,8 @@ DecoderLayer GraniteHybrid::load_layer(LayerLoader& from, int layer) const {
   } else {
     loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, config().dim);
     loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "ffn_norm"}, config().dim);
-    loaded.mamba = load_mamba(from);
+    loaded.mamba =
+        load_mamba(from, form_, "mamba.", config().dim, config().norm_epsilon);
   }
   loaded.mlp = load_mlp(from);
   if (config().n_experts > 0) {

@@ -7,6 +7,7 @@
 
 #include "model/families/family.h"
 #include "model/families/granite.h"
+#include "model/families/mamba.h"
 #include "model/load/config_source.h"
 
 namespace outrider {
@@ -22,17 +23,12 @@ class GraniteHybrid final : public Family {
   void compose(PassBuilder& pass, const DecoderLayer& layer) const override;
 
  private:
-  Mamba2 load_mamba(LayerLoader& from) const;
   GatedMlp load_mlp(LayerLoader& from) const;
 
   std::vector<bool> attends_;  // (n_layers)
   bool has_rope_;
   GraniteMultipliers multipliers_;
-  DeltaShape shape_;
-  bool filter_bias_;
-  bool product_bias_;
-  float least_step_ = 0;
-  float most_step_ = 0;
+  MambaForm form_;
 };
 
 }  // namespace outrider

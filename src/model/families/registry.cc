@@ -26,6 +26,7 @@
 #include "model/families/ministral3.h"
 #include "model/families/mistral.h"
 #include "model/families/mixtral.h"
+#include "model/families/nemotron_h.h"
 #include "model/families/olmo2.h"
 #include "model/families/olmoe.h"
 #include "model/families/phi3.h"
@@ -75,6 +76,8 @@ constexpr FamilyEntry kFamilies[] = {
     {"Phi3ForCausalLM", "phi3", "phi3", read<Phi3>},
     {"GraniteForCausalLM", "granite", "granite", read<Granite>},
     {"GraniteMoeHybridForCausalLM", "granitemoehybrid", "granitehybrid", read<GraniteHybrid>},
+    {"NemotronHForCausalLM", "nemotron_h", "nemotron_h", read<NemotronH>},
+    {"NemotronHForCausalLM", "nemotron_h", "nemotron_h_moe", read<NemotronH>},
     {"GptOssForCausalLM", "gpt_oss", "gpt-oss", read<GptOss>},
     {"DeepseekV2ForCausalLM", "deepseek_v2", "deepseek2", read<DeepSeekV2>},
     {"DeepseekV3ForCausalLM", "deepseek_v3", nullptr, read<DeepSeekV3>},

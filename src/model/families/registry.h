@@ -14,7 +14,8 @@
 
 namespace outrider {
 
-// What a family is called, and how it reads a configuration.
+// What a family is called, and how it reads a configuration. One that GGUF has two names for has an
+// entry for each.
 struct FamilyEntry {
   const char* class_name;  // config.json: architectures
   const char* model_type;  // config.json: model_type

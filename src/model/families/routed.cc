@@ -126,13 +126,13 @@ int read_n_dense(const ConfigSource& source, const RoutedForm& form, int n_layer
 // Of all shared experts together.
 int read_shared_dim(const ConfigSource& source, const RoutedForm& form, int expert_dim) {
   constexpr ConfigKey kShared = {"n_shared_experts", "expert_shared_count"};
-  constexpr ConfigKey kWidth = {nullptr, "expert_shared_feed_forward_length"};
+  const ConfigKey width_key = {form.shared_width, "expert_shared_feed_forward_length"};
   const int n_shared = source.whole(kShared).value_or(source.is_gguf() ? 0 : form.n_shared);
   require_range(source, kShared, n_shared, 0, kMostExperts);
-  const std::optional<int> width = source.whole(kWidth);
+  const std::optional<int> width = source.whole(width_key);
   const std::int64_t dim = width ? *width : std::int64_t{expert_dim} * n_shared;
   if (dim < 0 || dim > kMostSharedWidth) {
-    source.fail(width ? kWidth : kShared,
+    source.fail(width ? width_key : kShared,
                 fmt::format("experts of together 0 to {} elements", kMostSharedWidth),
                 fmt::format("{}", dim));
   }

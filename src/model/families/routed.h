@@ -32,6 +32,8 @@ struct RoutedForm {
   bool by_sigmoid_in_gguf = false;
   // config.json may list the layers that have experts (mlp_layer_types): all behind the dense ones.
   bool has_layer_list = false;
+  // config.json's key of the width of all shared experts together; null: their number says it.
+  const char* shared_width = nullptr;
 };
 
 // Reads what n_experts and the following of `decoder` are, and all of the above. n_layers is right

@@ -45,7 +45,8 @@ ModelConfig read_decoder_config(const ConfigSource& source, const DecoderDefault
   config.vocabulary_size = source.vocabulary_size();
   config.context_length = defaults.context_length > 0 ? defaults.context_length
                                                       : source.required_whole(keys.context_length);
-  config.n_layers = source.required_whole(keys.n_layers);
+  config.n_layers =
+      defaults.n_layers > 0 ? defaults.n_layers : source.required_whole(keys.n_layers);
   config.dim = source.required_whole(keys.dim);
   config.n_heads = source.required_whole(keys.n_heads);
   config.n_kv_heads = source.whole(keys.n_kv_heads).value_or(config.n_heads);

@@ -135,6 +135,25 @@ Experts load_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights
   return experts;
 }
 
+Experts load_plain_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
+                           const char* block, int width) {
+  const int n = config.n_experts;
+  Experts experts = load_router(from, config, weights, fmt::format("{}gate", block).c_str());
+  const auto load = [&](const char* name, const char* gguf, int n_columns, int k) {
+    const std::string all = fmt::format("{}experts.{}", block, name);
+    const TensorName stacked = {all.c_str(), gguf};
+    const char* const ending = from.is_gguf() ? ".weight" : "";
+    if (from.is_gguf() || from.has(stacked, ending)) {
+      return from.stacked(stacked, ending, n, n_columns, k);
+    }
+    const ExpertNames names = {.block = block, .gate = nullptr, .up = nullptr, .down = nullptr};
+    return load_each(from, names, name, gguf, n, n_columns, k);
+  };
+  experts.up = load("up_proj", "ffn_up_exps", config.expert_dim, width);
+  experts.down = load("down_proj", "ffn_down_exps", width, config.expert_dim);
+  return experts;
+}
+
 bool is_of_expert(std::string_view name) {
   for (const std::string_view block :
        {".experts.", ".block_sparse_moe.input_linear.", ".block_sparse_moe.output_linear."}) {

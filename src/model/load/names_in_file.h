@@ -17,14 +17,9 @@ class NamesInFile {
  public:
   NamesInFile(const TensorSource& source, const DecoderNames& names, bool gguf)
       : names_(names), gguf_(gguf) {
-    if (gguf || names.optional_prefix == nullptr) return;
-    const auto weight = [](std::string_view name) { return fmt::format("{}.weight", name); };
-    const std::string_view embedding = names.embedding.hugging_face;
-    const std::string_view prefix = names.optional_prefix;
-    if (source.find(weight(embedding)) == nullptr &&
-        source.find(weight(embedding.substr(prefix.size()))) != nullptr) {
-      left_out_ = prefix;
-    }
+    if (gguf) return;
+    choose_spelling(source);
+    final_norm_ = spelled(names.final_norm.hugging_face);
   }
 
   std::string embedding() const { return of(names_.embedding); }
@@ -34,25 +29,39 @@ class NamesInFile {
   std::string layers() const { return of(names_.layers); }
   std::string encoder_layers() const { return of(names_.encoder_layers); }
   TensorName encoder_norm() const { return names_.encoder_norm; }
-  // As LayerLoader takes it.
+  // As LayerLoader takes it; lives as long as this.
   TensorName final_norm() const {
-    TensorName name = names_.final_norm;
-    if (is_shortened(name)) name.hugging_face += left_out_.size();
-    return name;
+    return {gguf_ ? nullptr : final_norm_.c_str(), names_.final_norm.gguf};
   }
 
  private:
-  bool is_shortened(const TensorName& name) const {
-    return !left_out_.empty() && std::string_view(name.hugging_face).starts_with(left_out_);
+  // The first of the embedding's names that the file has tells what all others are.
+  void choose_spelling(const TensorSource& source) {
+    for (const char* embedding : {names_.embedding.hugging_face, names_.other_embedding}) {
+      for (const bool replaces : {false, true}) {
+        if (embedding == nullptr || (replaces && names_.optional_prefix == nullptr)) continue;
+        replaces_prefix_ = replaces;
+        if (source.find(fmt::format("{}.weight", spelled(embedding))) == nullptr) continue;
+        names_.embedding.hugging_face = embedding;
+        return;
+      }
+    }
+    replaces_prefix_ = false;  // of none: the first ones are missed by name
+  }
+  // Hugging Face's name, as this file has it.
+  std::string spelled(std::string_view name) const {
+    const std::string_view prefix = names_.optional_prefix == nullptr ? "" : names_.optional_prefix;
+    if (!replaces_prefix_ || !name.starts_with(prefix)) return std::string(name);
+    return fmt::format("{}{}", names_.other_prefix, name.substr(prefix.size()));
   }
   std::string of(const TensorName& name) const {
-    if (gguf_) return name.gguf;
-    return name.hugging_face + (is_shortened(name) ? left_out_.size() : 0);
+    return gguf_ ? name.gguf : spelled(name.hugging_face);
   }
 
   DecoderNames names_;
   bool gguf_;
-  std::string_view left_out_;  // empty: nothing
+  bool replaces_prefix_ = false;
+  std::string final_norm_;
 };
 
 }  // namespace outrider

@@ -26,12 +26,14 @@ struct Linear {
 
 // y = weight * x / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich 2019) or, where it removes the
 // mean, weight * c / sqrt(mean(c^2) + epsilon) + bias of c = x - mean(x) (Ba et al. 2016). Families
-// that store a norm as an offset from 1 have 1 added at load.
+// that store a norm as an offset from 1 have 1 added at load. Where it keeps the mean it may be of
+// groups: so many equal parts of the row, one behind the other, each with a mean of its own.
 struct Norm {
   std::vector<float> weight;  // (width); empty: no norm
   float epsilon = 0;
   bool removes_mean = false;
   std::vector<float> bias = {};  // (width), or empty; of those that remove the mean
+  int n_groups = 1;              // divides the width
   bool empty() const { return weight.empty(); }
 };
 
@@ -43,7 +45,8 @@ enum class Activation {
   // Of experts alone, gate and up together: g / (1 + e^(-1.702 g)) * (u + 1) of a clamped gate g
   // and a clamped up u (kernels/table.h).
   clamped_swish,
-  relu,  // max(0, x)
+  relu,          // max(0, x)
+  relu_squared,  // max(0, x)^2 (So et al. 2021, arXiv 2109.08668, section 4.2)
 };
 
 // What scores get added by how far a key stands from its query (Raffel et al. 2020, arXiv
@@ -172,14 +175,14 @@ struct DeltaNet {
   Linear output;                   // (dim, n_value_heads * value_dim)
 };
 
-// A layer of Mamba-2 (Dao and Gu 2024, arXiv 2405.21060), as Granite 4 has it. x, B and C go
-// through silu of a convolution over the last tokens, channel by channel, with its bias; heads of a
-// group share B and C. By head, with the state S (key_dim, value_dim), 0 before the text:
+// A layer of Mamba-2 (Dao and Gu 2024, arXiv 2405.21060), as Granite 4 and Nemotron-H have it. x, B
+// and C go through silu of a convolution over the last tokens, channel by channel, with its bias;
+// heads of a group share B and C. By head, with the state S (key_dim, value_dim), 0 before the text:
 //
 //   dt = softplus(step product + step_bias), between least_step and most_step
 //   S = exp(rate dt) S + B (dt x)^T;  y = S^T C + skip x;  out = norm(y * silu(gate product))
 //
-// with one norm of all heads, and Wout out is what the layer adds.
+// with one norm of all heads or one of each group's, and Wout out is what the layer adds.
 struct Mamba2 {
   DeltaShape shape;
   std::vector<float> filter;       // (n_taps, convolved_width), of the oldest token first
@@ -238,7 +241,8 @@ struct ExpertGroups {
 // router scores highest (Shazeer et al. 2017, arXiv 1701.06538; Jiang et al. 2024, arXiv
 // 2401.04088), each product with its bias where there are any. Of equal scores the lowest ids
 // count, of equal groups too; the sum is in the order of ids. By sigmoid, it is what that gives
-// that chooses.
+// that chooses. Without a gate: Wdown activation(Wup x). Experts may read a narrower row than their
+// router does (Nemotron 3 Super): x is narrow read, and widen of the sum is what comes of it.
 struct Experts {
   ExpertWeights weights = ExpertWeights::softmax_used;
   int n_used = 0;  // of each row, at most n(), and at most what its groups have
@@ -249,17 +253,19 @@ struct Experts {
   Activation activation = Activation::silu;
   float limit = 0;           // above 0, of clamped_swish
   Matrix router;             // (n, dim), f32: which experts a row uses must not hang on a rounding
-  std::vector<Matrix> gate;  // (n) times (hidden_dim, dim)
-  std::vector<Matrix> up;    // likewise
-  std::vector<Matrix> down;  // (n) times (dim, hidden_dim)
+  std::vector<Matrix> gate;  // (n) times (hidden_dim, width of x), or empty
+  std::vector<Matrix> up;    // (n) times the same
+  std::vector<Matrix> down;  // (n) times (width of x, hidden_dim)
+  Linear narrow = {};        // (width of x, dim), less than dim; or empty: x is what is read
+  Linear widen = {};         // (dim, width of x), with `narrow` or not at all
   // Biases, or empty.
   std::vector<float> router_bias = {};  // (n), of scores: they choose and weigh
   std::vector<float> gate_bias = {};    // (n, hidden_dim); with up_bias or not at all
   std::vector<float> up_bias = {};      // likewise
   std::vector<float> down_bias = {};    // (n, dim), weighed like the product
   ExpertMemory* memory = nullptr;       // of gate, up and down where these stay in their file
-  int n() const { return static_cast<int>(gate.size()); }
-  bool empty() const { return gate.empty(); }
+  int n() const { return static_cast<int>(up.size()); }
+  bool empty() const { return up.empty(); }
 };
 // An expert that every row uses beside its own: times the sigmoid of one number a row, where it has
 // a gate. Several of DeepSeek's are one that is as wide as all of them.
@@ -321,7 +327,7 @@ struct DecoderLayer {
   float stream_scale = 1;  // the stream is multiplied by it behind the layer
 };
 
-// use(linear) for the products that the layer has, but for those of experts.
+// use(linear) for the products that the layer has, but for those of single experts.
 template <typename Layer, typename Use>
 void for_each_linear(Layer& layer, const Use& use) {
   for (auto* linear : {&layer.attention.query,
@@ -357,6 +363,8 @@ void for_each_linear(Layer& layer, const Use& use) {
                        &layer.mlp.down,
                        &layer.plain_mlp.up,
                        &layer.plain_mlp.down,
+                       &layer.experts.narrow,
+                       &layer.experts.widen,
                        &layer.shared_expert.mlp.gate,
                        &layer.shared_expert.mlp.up,
                        &layer.shared_expert.mlp.down,

@@ -50,7 +50,10 @@ void normalise(const KernelTable& table, const Norm& norm, const float* x, int n
     const float* const bias = norm.bias.empty() ? nullptr : norm.bias.data();
     table.layer_norm(x, norm.weight.data(), bias, n, norm.epsilon, y);
   } else {
-    table.rms_norm(x, norm.weight.data(), n, norm.epsilon, y);
+    const int width = n / norm.n_groups;
+    for (int at = 0; at < n; at += width) {
+      table.rms_norm(x + at, norm.weight.data() + at, width, norm.epsilon, y + at);
+    }
   }
 }
 
@@ -75,6 +78,12 @@ void activate(const KernelTable& table, const op::Gate& op, const float* gate, c
       return table.clamped_swish_multiply(gate, up, n, op.limit, out);
     case Activation::relu:  // NaN stays
       for (int i = 0; i < n; ++i) out[i] = (gate[i] < 0 ? 0.0F : gate[i]) * up[i];
+      return;
+    case Activation::relu_squared:  // likewise
+      for (int i = 0; i < n; ++i) {
+        const float positive = gate[i] < 0 ? 0.0F : gate[i];
+        out[i] = positive * positive * up[i];
+      }
       return;
   }
 }

@@ -37,6 +37,7 @@ enum Role {
   kPart,
   kScores,
   kShare,
+  kNarrowed,
   kGathered,
   kOfExperts,
   kOfTokens,
@@ -390,6 +391,17 @@ void PassBuilder::multiply_experts(const Experts& experts, const Rows& read,
   append(what);
 }
 
+Rows PassBuilder::experts(const Rows& read, const Experts& experts) {
+  route(read, experts);
+  if (experts.narrow.empty()) return routed(read, experts);
+  // With its bias: several slots read a row.
+  const Rows narrowed = scratch(kNarrowed, experts.narrow.matrix.n_columns());
+  linear_into(narrowed, read, experts.narrow);
+  const Rows sum = routed(narrowed, experts);
+  if (experts.widen.matrix.reads().any()) append(op::Prepare{.rows = sum});
+  return linear(sum, experts.widen);
+}
+
 void PassBuilder::route(const Rows& read, const Experts& experts) {
   Rows scores = scratch(kScores, experts.n());
   multiply(read, {{&experts.router, scores}});
@@ -398,13 +410,11 @@ void PassBuilder::route(const Rows& read, const Experts& experts) {
 }
 
 Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
-  const int hidden_dim = experts.gate.front().n_columns();
+  const int hidden_dim = experts.up.front().n_columns();
   const auto gathered = [&](int role, int width) {
     return scratch(role, width, false, experts.n_used);
   };
   const Rows rows = gathered(kGathered, read.width);
-  const Rows gate = gathered(kGate, hidden_dim);
-  const Rows up = gathered(kUp, hidden_dim);
   const Rows hidden = gathered(kHidden, hidden_dim);
   const Rows down = gathered(kOfExperts, read.width);
   const Rows sum = scratch(kBranch, read.width);
@@ -413,13 +423,20 @@ Rows PassBuilder::routed(const Rows& read, const Experts& experts) {
                        .to = rows,
                        .takes = op::Normalise::Takes::routed,
                        .experts = &experts});
-  multiply_experts(experts, rows, {{&experts.gate, gate}, {&experts.up, up}});
-  append(op::Gate{.gate = gate,
-                  .up = up,
-                  .to = hidden,
-                  .activation = experts.activation,
-                  .limit = experts.limit,
-                  .experts = experts.gate_bias.empty() ? nullptr : &experts});
+  if (experts.gate.empty()) {
+    multiply_experts(experts, rows, {{&experts.up, hidden}});
+    append(op::Gate{.gate = hidden, .up = {}, .to = hidden, .activation = experts.activation});
+  } else {
+    const Rows gate = gathered(kGate, hidden_dim);
+    const Rows up = gathered(kUp, hidden_dim);
+    multiply_experts(experts, rows, {{&experts.gate, gate}, {&experts.up, up}});
+    append(op::Gate{.gate = gate,
+                    .up = up,
+                    .to = hidden,
+                    .activation = experts.activation,
+                    .limit = experts.limit,
+                    .experts = experts.gate_bias.empty() ? nullptr : &experts});
+  }
   multiply_experts(experts, hidden, {{&experts.down, down}});
   append(op::SumExperts{.from = down, .to = sum, .experts = &experts});
   return sum;

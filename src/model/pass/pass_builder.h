@@ -70,11 +70,9 @@ class PassBuilder {
   Rows mamba(const Rows& read, const Mamba2& mamba);
   Rows gated_mlp(const Rows& read, const GatedMlp& mlp);
   Rows plain_mlp(const Rows& read, const PlainMlp& mlp);
-  Rows experts(const Rows& read, const Experts& experts) {
-    route(read, experts);
-    return routed(read, experts);
-  }
-  // The two halves of it, for experts that read something else than their router.
+  Rows experts(const Rows& read, const Experts& experts);
+  // The two halves of it, for experts that read something else than their router; the second one
+  // without Experts::narrow and widen.
   void route(const Rows& read, const Experts& experts);
   Rows routed(const Rows& read, const Experts& experts);
   // stream += sigmoid(gate read) * mlp(read), or mlp(read) where there is no gate.

@@ -155,7 +155,7 @@ void Routing::place(const Team& team, const Experts& experts, const Range& slots
   std::array<int, kMostExperts + 1> next;  // slot of each expert's next row
   std::fill_n(next.begin(), experts.n() + 1, 0);
   for (std::size_t i = 0; i < n; ++i) ++next[static_cast<std::size_t>(ids_[i]) + 1];
-  for (std::size_t id = 0; id < experts.gate.size(); ++id) next[id + 1] += next[id];
+  for (std::size_t id = 0; id < experts.up.size(); ++id) next[id + 1] += next[id];
   if (team.index() == 0) {
     std::copy_n(next.begin(), experts.n() + 1, first_slots_.begin());
     n_touched_ = 0;

@@ -21,7 +21,7 @@ Experts experts_of(int n, int n_used, ExpertWeights weights) {
   Experts experts;
   experts.weights = weights;
   experts.n_used = n_used;
-  experts.gate.resize(static_cast<std::size_t>(n));
+  experts.up.resize(static_cast<std::size_t>(n));
   return experts;
 }
 
