@@ -123,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, FamilyDrafts,
     ::testing::Combine(::testing::Values("lfm2_tied", "qwen3_next_plain", "qwen3_5_plain",
                                          "qwen3_5_moe_plain", "granite_hybrid_plain",
-                                         "granite_hybrid_moe", "qwen3_moe_plain", "gpt_oss_plain",
+                                         "granite_hybrid_moe", "nemotron_h_plain", "nemotron_h_moe",
+                                         "nemotron_h_latent", "qwen3_moe_plain", "gpt_oss_plain",
                                          "deepseek_v2_plain", "deepseek_v3_plain", "kimi_k2_plain",
                                          "glm4_moe_plain", "glm4_moe_lite_plain", "gemma4_shared",
                                          "gemma4_moe", "t5_plain"),
@@ -229,7 +230,8 @@ TEST_P(RecurrentModel, TextsOfABatchShareAndGiveWay) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RecurrentModel,
-                         ::testing::Values("lfm2_tied", "qwen3_5_plain", "granite_hybrid_plain"),
+                         ::testing::Values("lfm2_tied", "qwen3_5_plain", "granite_hybrid_plain",
+                                           "nemotron_h_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -212,7 +212,8 @@ TEST_P(KeptStates, GoesOnWhereAStateIsThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, KeptStates,
-                         ::testing::Values("lfm2_tied", "qwen3_5_plain", "granite_hybrid_plain"),
+                         ::testing::Values("lfm2_tied", "qwen3_5_plain", "granite_hybrid_plain",
+                                           "nemotron_h_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Beyond its original context (48 tokens) a text of longrope has other keys from the first token

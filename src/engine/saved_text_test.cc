@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(, SavedTextOfFamily,
                          ::testing::Values("gemma3_scaled", "gemma2_capped", "gemma4_shared",
                                            "phi3_crossing", "qwen3_tied", "lfm2_tied",
                                            "qwen3_next_plain", "granite_hybrid_moe",
-                                           "deepseek_v3_plain"),
+                                           "nemotron_h_moe", "deepseek_v3_plain"),
                          [](const auto& info) { return std::string(info.param); });
 
 // What an encoder read stands in a sequence of its own, which no file has.

@@ -134,6 +134,11 @@ const std::vector<Case> kCases = {
     // Beside an MLP, read by another norm than the router's, each with a scale of its own.
     {"gemma4_f32", WeightKind::f32, {}, "gemma4_moe", 97, 6, 2},
     {"gemma4_int8", WeightKind::int8, {}, "gemma4_moe", 97, 6, 2},
+    // Without a gate, beside an MLP; of a narrower row, in groups, with biases around them.
+    {"nemotron_h_f32", WeightKind::f32, {}, "nemotron_h_moe", 97, 6, 2},
+    {"nemotron_h_bf16", WeightKind::bf16, {}, "nemotron_h_moe", 97, 6, 2},
+    {"nemotron_h_mixed_f32", WeightKind::f32, {}, "nemotron_h_mixed", 97, 8, 3},
+    {"nemotron_h_mixed_int4", WeightKind::int4, {}, "nemotron_h_mixed", 97, 8, 3},
     // Mapped: two matrices of a size at a time; six of twenty-one; four of twenty-four.
     {"f32_mapped", WeightKind::f32, {}, nullptr, kVocabulary, 7, 3, 71'000},
     {"q4_0_mapped", {}, ElementType::q4_0, nullptr, kVocabulary, 7, 3, 300'000},

@@ -139,6 +139,7 @@ TEST_P(FurtherModel, AllocatesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, FurtherModel,
                          ::testing::Values("lfm2_long", "qwen3_5_long", "granite_hybrid_long",
+                                           "nemotron_h_long", "nemotron_h_latent",
                                            "deepseek_v3_plain", "gemma4_shared", "gemma4_moe"),
                          [](const auto& info) { return std::string(info.param); });
 

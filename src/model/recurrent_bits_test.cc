@@ -282,7 +282,8 @@ INSTANTIATE_TEST_SUITE_P(
         ::testing::Values("lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain",
                           "qwen3_next_mixed", "qwen3_5_grouped", "qwen3_5_grouped/tiled.gguf",
                           "qwen3_5_long", "qwen3_5_moe_stacked", "qwen3_5_wide",
-                          "granite_hybrid_plain", "granite_hybrid_mixed", "granite_hybrid_long"),
+                          "granite_hybrid_plain", "granite_hybrid_mixed", "granite_hybrid_long",
+                          "nemotron_h_mixed", "nemotron_h_long"),
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(WeightKind::f32, WeightKind::bf16, WeightKind::int8, WeightKind::int4)),
     [](const auto& info) {
@@ -299,7 +300,8 @@ TEST(RecurrentBitsAcrossTables, QuantisedModels) {
   const std::vector<TokenId> tokens = some_tokens(100, 9);
   for (const char* name :
        {"lfm2_tied", "lfm2_long", "lfm2_untied", "qwen3_next_plain", "qwen3_next_mixed",
-        "qwen3_5_grouped", "qwen3_5_moe_stacked", "granite_hybrid_moe", "granite_hybrid_mixed"}) {
+        "qwen3_5_grouped", "qwen3_5_moe_stacked", "granite_hybrid_moe", "granite_hybrid_mixed",
+        "nemotron_h_moe", "nemotron_h_mixed"}) {
     for (const WeightKind kind : {WeightKind::int8, WeightKind::int4}) {
       Rows expected;
       for (const auto& [table_name, table] : test_support::runnable_tables()) {

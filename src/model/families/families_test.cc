@@ -145,10 +145,11 @@ INSTANTIATE_TEST_SUITE_P(
                           "ministral3_tied", "mixtral_window", "qwen3_moe_mixed", "olmoe_grouped",
                           "lfm2_tied", "gpt_oss_plain", "gpt_oss_mxfp4", "qwen3_next_mixed",
                           "qwen3_5_grouped", "qwen3_5_moe_grouped", "qwen3_5_wide",
-                          "granite_hybrid_mixed", "deepseek_v2_grouped", "deepseek_v2_yarn",
-                          "deepseek_v3_plain", "deepseek_v3_stacked", "glm4_moe_plain",
-                          "glm4_moe_air", "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys",
-                          "gemma4_moe", "t5_plain", "t5_tied", "t5_far"),
+                          "granite_hybrid_mixed", "nemotron_h_moe", "nemotron_h_mixed",
+                          "deepseek_v2_grouped", "deepseek_v2_yarn", "deepseek_v3_plain",
+                          "deepseek_v3_stacked", "glm4_moe_plain", "glm4_moe_air",
+                          "glm4_moe_lite_listed", "gemma4_shared", "gemma4_keys", "gemma4_moe",
+                          "t5_plain", "t5_tied", "t5_far"),
 
         ::testing::ValuesIn(test_support::runnable_tables()),
         ::testing::Values(KvKind::f32, KvKind::bf16, KvKind::int8)),
@@ -223,7 +224,8 @@ INSTANTIATE_TEST_SUITE_P(All, UnknownField, ::testing::ValuesIn(kOneOfEachWithRo
                          [](const auto& info) { return info.param; });
 // Without RoPE, or with one of a kind of its own.
 INSTANTIATE_TEST_SUITE_P(OtherRope, UnknownField,
-                         ::testing::Values("gpt2_plain", "gemma4_shared", "t5_plain"),
+                         ::testing::Values("gpt2_plain", "gemma4_shared", "t5_plain",
+                                           "nemotron_h_plain", "nemotron_h_moe"),
                          [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(All, UnknownRope, ::testing::ValuesIn(kOneOfEachWithRope),
                          [](const auto& info) { return info.param; });
@@ -314,6 +316,9 @@ TEST(UnknownField, IsNamedInGguf) {
         Change{"qwen3_5_plain"},
         Change{"qwen3_5_moe_plain"},
         Change{"granite_hybrid_plain"},
+        Change{"nemotron_h_plain"},
+        Change{"nemotron_h_moe"},
+        Change{"nemotron_h_latent", "moe_latent_size", "moe_latent_sizf"},
         Change{"deepseek_v2_plain"},
         Change{"deepseek_v3_plain"},
         Change{"deepseek_v3_plain", "expert_group_count", "expert_groud_count"},

@@ -183,8 +183,7 @@ DecoderLayer GraniteHybrid::load_layer(LayerLoader& from, int layer) const {
   } else {
     loaded.before_attention = load_norm(from, {"input_layernorm", "attn_norm"}, config().dim);
     loaded.before_mlp = load_norm(from, {"post_attention_layernorm", "ffn_norm"}, config().dim);
-    loaded.mamba =
-        load_mamba(from, form_, "mamba.", config().dim, config().norm_epsilon);
+    loaded.mamba = load_mamba(from, form_, "mamba.", config().dim, config().norm_epsilon);
   }
   loaded.mlp = load_mlp(from);
   if (config().n_experts > 0) {

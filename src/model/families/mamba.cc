@@ -60,11 +60,11 @@ int read_mamba_head_dim(const ConfigSource& source, int n_heads) {
 void require_whole_groups(const ConfigSource& source, const ConfigKey& n_heads,
                           const ConfigKey& n_groups, const DeltaShape& shape) {
   if (shape.n_value_heads % shape.n_key_heads == 0) return;
-  source.fail(n_heads,
-              fmt::format("a multiple of {}, {}",
-                          source.is_gguf() ? n_groups.gguf : n_groups.hugging_face,
-                          shape.n_key_heads),
-              fmt::format("{}", shape.n_value_heads));
+  source.fail(
+      n_heads,
+      fmt::format("a multiple of {}, {}", source.is_gguf() ? n_groups.gguf : n_groups.hugging_face,
+                  shape.n_key_heads),
+      fmt::format("{}", shape.n_value_heads));
 }
 
 void read_step_limits(const ConfigSource& source, MambaForm& form) {
@@ -129,10 +129,10 @@ Mamba2 load_mamba(LayerLoader& from, const MambaForm& form, const char* block, i
   const int n_groups = shape.n_key_heads;
   loaded.norm = {.weight = named("norm", "ssm_norm",
                                  [&](const TensorName& name) {
-                                   return from.is_gguf() ? from.stacked_vectors(
-                                                               name, ".weight", n_groups,
-                                                               values / n_groups)
-                                                         : from.vector(name, values);
+                                   return from.is_gguf()
+                                              ? from.stacked_vectors(name, ".weight", n_groups,
+                                                                     values / n_groups)
+                                              : from.vector(name, values);
                                  }),
                  .epsilon = epsilon,
                  .n_groups = form.norms_groups ? n_groups : 1};

@@ -105,10 +105,10 @@ std::vector<Block> read_blocks_of_gguf(const ConfigSource& source, int n_modules
     }
     if (n_heads != 0) note(kHeads, n_heads, n_kv_heads);
     if (width != 0) note(kWidths, width, hidden_dim);
-    blocks.push_back(n_heads != 0   ? Block::attention
-                     : width == 0   ? Block::mamba
+    blocks.push_back(n_heads != 0  ? Block::attention
+                     : width == 0  ? Block::mamba
                      : has_experts ? Block::experts
-                                    : Block::mlp);
+                                   : Block::mlp);
   }
   config.n_kv_heads = n_kv_heads.value_or(config.n_heads);
   config.hidden_dim = hidden_dim.value_or(config.dim);
@@ -202,12 +202,16 @@ void read_mixture(const ConfigSource& source, NemotronHConfig& config) {
   constexpr ConfigKey kSharedWidth = {"moe_shared_expert_intermediate_size",
                                       "expert_shared_feed_forward_length"};
   constexpr ConfigKey kLatent = {"moe_latent_size", "moe_latent_size"};
+  constexpr ConfigKey kScores = {nullptr, "expert_gating_func"};
+  constexpr ConfigKey kDense = {"first_k_dense_replace", "leading_dense_block_count"};
   ModelConfig& decoder = config.decoder;
-  config.routed = read_routed(source,
-                              {.n_dense = 0,
-                               .by_sigmoid_in_gguf = true,
-                               .shared_width = kSharedWidth.hugging_face},
-                              decoder);
+  config.routed = read_routed(
+      source, {.n_dense = 0, .by_sigmoid_in_gguf = true, .shared_width = kSharedWidth.hugging_face},
+      decoder);
+  if (config.routed.n_dense != 0) {  // layers are what their list says
+    source.fail(kDense, "0", fmt::format("{}", config.routed.n_dense));
+  }
+  if (config.routed.weights == ExpertWeights::softmax) source.fail(kScores, "2 (sigmoid)", "1");
   // One, as wide as it says: another number of them would change nothing in transformers.
   if (const int n_shared = source.whole(kShared).value_or(1); n_shared != 1) {
     source.fail(kShared, "1", fmt::format("{}", n_shared));
@@ -217,8 +221,8 @@ void read_mixture(const ConfigSource& source, NemotronHConfig& config) {
   }
   config.latent_dim = source.whole(kLatent).value_or(0);
   require_range(source, kLatent, config.latent_dim, 0, decoder.dim - 1);
-  decoder.n_expert_layers = static_cast<int>(
-      std::count(config.blocks.begin(), config.blocks.end(), Block::experts));
+  decoder.n_expert_layers =
+      static_cast<int>(std::count(config.blocks.begin(), config.blocks.end(), Block::experts));
 }
 
 // Directories have keys of experts where no layer has any, too.
@@ -307,8 +311,7 @@ Attention NemotronH::load_attention(LayerLoader& from) const {
   const int interleaved = from.is_gguf() ? config().head_dim : 0;
   Attention loaded = attention_of(config());
   loaded.rope = kNoRope;
-  loaded.query =
-      from.linear({"mixer.q_proj", "attn_q"}, n_queries, dim, Bias::never, interleaved);
+  loaded.query = from.linear({"mixer.q_proj", "attn_q"}, n_queries, dim, Bias::never, interleaved);
   loaded.key = from.linear({"mixer.k_proj", "attn_k"}, n_keys, dim, Bias::never, interleaved);
   loaded.value = from.linear({"mixer.v_proj", "attn_v"}, n_keys, dim, Bias::never);
   loaded.output = from.linear({"mixer.o_proj", "attn_output"}, dim, n_queries, Bias::never);
@@ -323,8 +326,8 @@ Experts NemotronH::load_experts(LayerLoader& from) const {
   loaded.activation = Activation::relu_squared;
   loaded.groups = own_.routed.groups;
   loaded.scale = own_.routed.scale;
-  loaded.choice_bias = from.plain_vector(
-      {"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"}, config().n_experts);
+  loaded.choice_bias = from.plain_vector({"mixer.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                                         config().n_experts);
   if (latent_dim == 0) return loaded;
   const Bias bias = config().mlp_bias ? Bias::always : Bias::never;
   loaded.narrow = from.linear({"mixer.fc1_latent_proj", "ffn_latent_down"}, latent_dim, dim, bias);
@@ -355,9 +358,9 @@ DecoderLayer NemotronH::load_layer(LayerLoader& from, int layer) const {
       break;
     case Block::experts:
       loaded.experts = load_experts(from);
-      loaded.plain_mlp = load_mlp({"mixer.shared_experts.up_proj", "ffn_up_shexp"},
-                                  {"mixer.shared_experts.down_proj", "ffn_down_shexp"},
-                                  own_.routed.shared_dim);
+      loaded.plain_mlp =
+          load_mlp({"mixer.shared_experts.up_proj", "ffn_up_shexp"},
+                   {"mixer.shared_experts.down_proj", "ffn_down_shexp"}, own_.routed.shared_dim);
       break;
   }
   return loaded;

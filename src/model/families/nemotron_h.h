@@ -1,6 +1,6 @@
 // Nemotron-H, Nemotron Nano 2 and Nemotron 3 (NVIDIA 2025, arXiv 2504.03624, 2508.14444): layers of
-// one block each behind one norm, which is Mamba-2, attention without RoPE, an MLP of squared ReLUs,
-// or a mixture of experts of that form.
+// one block each behind one norm, which is Mamba-2, attention without RoPE, an MLP of squared
+// ReLUs, or a mixture of experts of that form.
 #ifndef OUTRIDER_MODEL_FAMILIES_NEMOTRON_H_H_
 #define OUTRIDER_MODEL_FAMILIES_NEMOTRON_H_H_
 

@@ -251,6 +251,7 @@ TEST(MtpModules, AreMissedByName) {
         std::pair{"deepseek_v3_plain/model.gguf", "modules (blk.2.nextn.eh_proj.weight), got none"},
         std::pair{"qwen3_next_plain/model.gguf", "modules (blk.4.nextn.eh_proj.weight), got none"},
         std::pair{"llama_plain/model.gguf", "modules, which files of llama do not have, got none"},
+        std::pair{"nemotron_h_latent/model.gguf", "modules, which files of nemotron_h do not have"},
         std::pair{"llama_plain",
                   "(num_nextn_predict_layers in config.json; modules in a folder"}}) {
     const fs::path path = testing::golden_directory(base);

@@ -118,8 +118,8 @@ struct DecoderDefaults {
   DecoderKeys keys = {};
   const char* activation_key = "hidden_act";
   const char* activation = "silu";  // the one that the family computes with; null: it reads its own
-  int n_layers = 0;    // of files that list layers and need not count them; 0: the file's
-  int widening = 0;                 // hidden_dim where the file has none: so many dim; 0: it must
+  int n_layers = 0;        // of files that list layers and need not count them; 0: the file's
+  int widening = 0;        // hidden_dim where the file has none: so many dim; 0: it must
   int context_length = 0;  // of positions without an end, whatever the file says; 0: the file's
   bool tied_head = false;  // where config.json does not say
   bool has_special_tokens = true;  // false: of a head, whose tokens are its target's

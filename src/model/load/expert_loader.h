@@ -51,9 +51,10 @@ struct StackedExpertNames {
 Experts load_stacked_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
                              const StackedExpertNames& names);
 
-// Experts without a gate, of rows so wide: a tensor for each matrix ("experts.N.up_proj.weight"), or
-// one for all (experts.up_proj (n, hidden_dim, width), experts.down_proj (n, width, hidden_dim)), as
-// GGUF has them. The router's is "gate". block: what stands before these names in directories.
+// Experts without a gate, of rows so wide: a tensor for each matrix ("experts.N.up_proj.weight"),
+// or one for all (experts.up_proj (n, hidden_dim, width), experts.down_proj (n, width,
+// hidden_dim)), as GGUF has them. The router's is "gate". block: what stands before these names in
+// directories.
 Experts load_plain_experts(LayerLoader& from, const ModelConfig& config, ExpertWeights weights,
                            const char* block, int width);
 

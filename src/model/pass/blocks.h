@@ -177,7 +177,8 @@ struct DeltaNet {
 
 // A layer of Mamba-2 (Dao and Gu 2024, arXiv 2405.21060), as Granite 4 and Nemotron-H have it. x, B
 // and C go through silu of a convolution over the last tokens, channel by channel, with its bias;
-// heads of a group share B and C. By head, with the state S (key_dim, value_dim), 0 before the text:
+// heads of a group share B and C. By head, with the state S (key_dim, value_dim), 0 before the
+// text:
 //
 //   dt = softplus(step product + step_bias), between least_step and most_step
 //   S = exp(rate dt) S + B (dt x)^T;  y = S^T C + skip x;  out = norm(y * silu(gate product))
