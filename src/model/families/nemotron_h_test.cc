@@ -21,6 +21,7 @@
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/map_gguf.h"
+#include "io/safetensors.h"
 #include "model/families/registry.h"
 #include "outrider/error.h"
 #include "tests/support/changed_golden.h"
@@ -192,6 +193,20 @@ TEST(NemotronHWeights, AreThoseOfTheConfiguration) {
         std::tuple{"nemotron_h_moe", json{{"moe_shared_expert_intermediate_size", 21}},
                    "mixer.shared_experts.up_proj"}}) {
     EXPECT_THAT(testing::refusal_to_load(golden, changes), HasSubstr(named)) << changes;
+  }
+}
+
+// Every number of the file is one that the model has.
+TEST(NemotronHWeights, AreAllCounted) {
+  for (const char* name : {"nemotron_h_moe", "nemotron_h_mixed"}) {
+    const fs::path directory = golden_directory(name);
+    std::int64_t n_stored = 0;
+    for (const TensorView& tensor : open_safetensors(directory / "model.safetensors")->tensors()) {
+      n_stored += tensor.n_elements();
+    }
+    const Footprint footprint = testing::load_f32(directory)->footprint();
+    EXPECT_EQ(footprint.n_parameters, n_stored) << name;
+    EXPECT_GT(footprint.idle_bytes, 0) << name;
   }
 }
 
