@@ -89,17 +89,14 @@ INSTANTIATE_TEST_SUITE_P(All, AssistantDrafts,
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
                          });
 
-class AssistantDraftsGolden : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(AssistantDraftsGolden, AreTheTokensOfTransformers) {
-  const GoldenAssistant golden(GetParam());
+void expect_drafts_of(const GoldenAssistant& golden, const std::string& spec) {
+  SCOPED_TRACE(spec);
   const auto target = testing::load_f32(golden.target);
-  const auto drafter =
-      read_drafter(spec_of(golden))
-          .make({.target = target.get(),
-                 .target_path = golden.target,
-                 .vocabulary_size = target->config().vocabulary_size,
-                 .load = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2}});
+  const auto drafter = read_drafter(spec).make(
+      {.target = target.get(),
+       .target_path = golden.target,
+       .vocabulary_size = target->config().vocabulary_size,
+       .load = {.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 2}});
   EXPECT_EQ(drafter->name(), "mtp");
   const auto n_drafted = static_cast<int>(golden.logits.size());
   const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
@@ -118,6 +115,19 @@ TEST_P(AssistantDraftsGolden, AreTheTokensOfTransformers) {
   }
   EXPECT_EQ(drafter->n_passes(), n_drafted);
   decoder.end(stream);
+}
+
+class AssistantDraftsGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(AssistantDraftsGolden, AreTheTokensOfTransformers) {
+  const GoldenAssistant golden(GetParam());
+  expect_drafts_of(golden, spec_of(golden));
+}
+
+// Its file of GGUF, which has no clusters, has the same drafts where there are none.
+TEST(AssistantDraftsGguf, AreTheTokensOfTransformers) {
+  const GoldenAssistant golden("whole");
+  expect_drafts_of(golden, spec_of(golden) + "/model.gguf");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden,

@@ -8,6 +8,8 @@ Needs torch, transformers (5.12.1), safetensors, gguf. For each case it writes
     drafts.json                      base (the target's folder below tests/golden), tokens (the text and
                                      what is drafted behind it, greedily)
     golden.safetensors               logits (N_DRAFTED, vocabulary), f32
+    model.gguf                       the assistant as llama.cpp's converter names and leaves out what
+                                     it has, f32; without a tokenizer
     target/                          the target, where no golden model is it
 
 The target has run the text but its last token, so that each drafted row reads the keys and values of
@@ -24,8 +26,10 @@ import pathlib
 import shutil
 import sys
 
+import gguf
+import numpy
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, Gemma4AssistantConfig, Gemma4TextConfig
 
 import gemma4_models
@@ -204,6 +208,34 @@ def make_case(options):
     raise AssertionError("no clear drafts in 200 assistants")
 
 
+def write_gguf(directory):
+    """As convert_hf_to_gguf.py --outtype f32, which leaves the clusters out."""
+    config = Gemma4AssistantConfig.from_pretrained(directory)
+    text = config.text_config
+    writer = gguf.GGUFWriter(directory / "model.gguf", "gemma4-assistant")
+    writer.add_block_count(text.num_hidden_layers)
+    writer.add_context_length(text.max_position_embeddings)
+    writer.add_embedding_length(text.hidden_size)
+    writer.add_head_count(text.num_attention_heads)
+    gemma4_models.write_keys(writer, text)
+    writer.add_rope_freq_base(text.rope_parameters["full_attention"]["rope_theta"])
+    writer.add_layer_norm_rms_eps(text.rms_norm_eps)
+    writer.add_embedding_length_out(config.backbone_hidden_size)
+    writer.add_nextn_predict_layers(text.num_hidden_layers)
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.GEMMA4_ASSISTANT, text.num_hidden_layers)
+    for name, value in load_file(directory / "model.safetensors").items():
+        if name == "lm_head.weight" or "masked_embedding" in name:
+            continue
+        for its, numbers in gemma4_models.tensors_of(name, value.float()):
+            writer.add_tensor(names.get_name(its, try_suffixes=(".weight", ".bias")),
+                              numpy.ascontiguousarray(numbers.numpy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent
     for name, options in CASES.items():
@@ -222,6 +254,7 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         copy.deepcopy(assistant).to(torch.bfloat16).save_pretrained(directory)
+        write_gguf(directory)
         base = options["base"]
         if base is None:
             base = f"assistant/{name}/target"

@@ -176,7 +176,8 @@ void lend(const ConfigSource& source, const LentLayers& lent, Gemma4Config& conf
   for (const int window : config.windows) {
     const int lender = window == 0 ? lent.whole : lent.windowed;
     if (lender < 0) {
-      source.fail({"layer_types", nullptr}, "of kinds of which the target has a layer",
+      source.fail({"layer_types", "attention.sliding_window_pattern"},
+                  "of kinds of which the target has a layer",
                   window == 0 ? "full_attention" : "sliding_attention");
     }
     config.decoder.lenders.push_back(lender);
@@ -247,7 +248,9 @@ void require_causal(const ConfigSource& source) {
 // What assistants never have.
 void require_plain_layers(const ConfigSource& source, const Gemma4Config& config) {
   if (config.decoder.n_experts != 0) {
-    source.fail({"enable_moe_block", nullptr}, "false in an assistant", "true");
+    source.fail({"enable_moe_block", "expert_count"},
+                source.is_gguf() ? "0 in an assistant" : "false in an assistant",
+                source.is_gguf() ? fmt::format("{}", config.decoder.n_experts) : "true");
   }
   if (config.hidden_dims.front() != config.decoder.hidden_dim) {
     source.fail({"use_double_wide_mlp", nullptr}, "false in an assistant", "true");

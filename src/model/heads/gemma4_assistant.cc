@@ -11,13 +11,16 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
 
 #include "base/hub_cache.h"
+#include "io/gguf.h"
 #include "io/safetensors.h"
 #include "model/config_section.h"
+#include "model/load/gguf_config.h"
 #include "model/load/json_config.h"
 #include "model/load/layer_loader.h"
 #include "model/load/read_size.h"
@@ -30,6 +33,7 @@ namespace {
 
 constexpr const char* kOperation = "load assistant";
 constexpr const char* kModelType = "gemma4_assistant";
+constexpr std::string_view kGgufArchitecture = "gemma4-assistant";
 // transformers' mask lets a row of a layer with a window of w tokens read the last w + 1 tokens
 // that the target has run, which all stand before the row's own place. Windows here count that
 // place.
@@ -82,6 +86,31 @@ struct Config {
   int n_read = 0;
 };
 
+// Bounds of state_dim, as check_config has a stream's.
+constexpr int kMostStateDim = 1 << 20;
+
+// llama.cpp's converter leaves the clusters out, so that a row has all tokens.
+Config read_config(const GgufFile& file, const LentLayers& lent) {
+  constexpr ConfigKey kStateDim = {nullptr, "embedding_length_out"};
+  constexpr ConfigKey kModules = {nullptr, "nextn_predict_layers"};
+  const GgufConfig source(file);
+  if (source.architecture() != kGgufArchitecture) {
+    throw Error(kOperation, file.description(),
+                fmt::format("general.architecture to be {}", kGgufArchitecture),
+                source.architecture());
+  }
+  Config config;
+  config.family = std::make_unique<Gemma4>(source, lent);
+  config.state_dim = source.required_whole(kStateDim);
+  require_range(source, kStateDim, config.state_dim, 1, kMostStateDim);
+  const int n_layers = config.family->config().n_layers;
+  if (const int n = source.whole(kModules).value_or(n_layers); n != n_layers) {
+    source.fail(kModules, fmt::format("all layers, {}", n_layers), fmt::format("{}", n));
+  }
+  source.refuse_unread();
+  return config;
+}
+
 Config read_config(const std::filesystem::path& file, const LentLayers& lent) {
   nlohmann::json json = parse_config(file);
   const ConfigSection section(json, file.string());
@@ -99,8 +128,8 @@ Config read_config(const std::filesystem::path& file, const LentLayers& lent) {
   layers.refuse_unread();
   json.erase("text_config");
   const JsonConfig whole(json, file);
-  // Bounds as check_config has them; what files leave out is transformers'.
-  config.state_dim = read_size(whole, {"backbone_hidden_size", nullptr}, 1536, 1, 1 << 20);
+  // What files leave out is transformers'.
+  config.state_dim = read_size(whole, {"backbone_hidden_size", nullptr}, 1536, 1, kMostStateDim);
   constexpr ConfigKey kTied = {"tie_word_embeddings", nullptr};
   if (!whole.flag(kTied).value_or(true)) {
     whole.fail(kTied, "true (an assistant's output matrix is its embedding)", "false");
@@ -163,18 +192,21 @@ Gemma4Assistant::Parts read_weights(WeightLoader& walk, const Config& config) {
   const int dim = family.config().dim;
   LayerLoader from(walk, "");
   Gemma4Assistant::Parts parts;
-  parts.before = from.linear({"pre_projection", nullptr}, dim, 2 * config.state_dim, Bias::never);
-  parts.after = from.linear({"post_projection", nullptr}, config.state_dim, dim, Bias::never);
+  parts.before = from.linear({"pre_projection", "nextn.pre_projection"}, dim, 2 * config.state_dim,
+                             Bias::never);
+  parts.after =
+      from.linear({"post_projection", "nextn.post_projection"}, config.state_dim, dim, Bias::never);
   for (int i = 0; i < family.config().n_layers; ++i) {
-    const std::string prefix = fmt::format("model.layers.{}.", i);
+    const std::string prefix = fmt::format("{}{}.", from.is_gguf() ? "blk." : "model.layers.", i);
     LayerLoader layer(walk, prefix);
     parts.layers.push_back(family.load_layer(layer, i));
   }
-  parts.final_norm = family.load_norm(from, {"model.norm", nullptr}, dim);
-  parts.head = from.linear({"model.embed_tokens", nullptr}, family.config().vocabulary_size, dim,
-                           Bias::never)
+  parts.final_norm = family.load_norm(from, {"model.norm", "output_norm"}, dim);
+  parts.head = from.linear({"model.embed_tokens", "token_embd"}, family.config().vocabulary_size,
+                           dim, Bias::never)
                    .matrix;
-  walk.ignore("lm_head.weight");  // the embedding again, where a file has it
+  walk.ignore("lm_head.weight");     // the embedding again, where a file has it
+  walk.ignore("rope_freqs.weight");  // GGUF's configuration of RoPE
   if (config.n_clusters > 0) {
     parts.clusters = Gemma4Assistant::Clusters{
         .scores = {.matrix = from.f32_matrix({"masked_embedding.centroids", nullptr},
@@ -269,8 +301,15 @@ void Gemma4Assistant::keep_best_clusters(const float* scores, std::span<float> l
 }
 
 bool is_gemma4_assistant(const std::filesystem::path& given) {
-  const std::filesystem::path file = without_hub_cache(given) / "config.json";
+  const std::filesystem::path path = without_hub_cache(given);
   std::error_code unknown;
+  if (std::filesystem::is_regular_file(path, unknown)) {
+    if (!is_gguf(path)) return false;
+    const auto gguf = open_gguf(path);
+    const std::string* const architecture = gguf->string("general.architecture");
+    return architecture != nullptr && *architecture == kGgufArchitecture;
+  }
+  const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::is_regular_file(file, unknown)) return false;
   const nlohmann::json json = parse_config(file);
   const auto type = json.find("model_type");
@@ -289,13 +328,24 @@ std::unique_ptr<Gemma4Assistant> load_gemma4_assistant(const std::filesystem::pa
                 "another kind of model");
   }
   const Lenders lenders = lenders_of(writer->list());
-  Config config = read_config(path / "config.json",
-                              {.windowed = lenders.windowed.layer, .whole = lenders.whole.layer});
+  const LentLayers lent = {.windowed = lenders.windowed.layer, .whole = lenders.whole.layer};
+  std::unique_ptr<TensorSource> source;
+  Config config;
+  std::error_code unknown;
+  const bool is_file = std::filesystem::is_regular_file(path, unknown);
+  if (is_file) {
+    std::unique_ptr<GgufFile> file = open_gguf(path);
+    config = read_config(*file, lent);
+    source = std::move(file);
+  } else {
+    config = read_config(path / "config.json", lent);
+  }
   const ModelConfig& layers = config.family->config();
   require_same(path, "width", config.state_dim, target.config().dim);
   require_same(path, "vocabulary", layers.vocabulary_size, target.config().vocabulary_size);
-  const auto source = open_safetensors_directory(path);
+  if (!is_file) source = open_safetensors_directory(path);
   WeightOptions weight_options = make_weight_options(options);
+  weight_options.names = is_file ? NamingScheme::gguf : NamingScheme::hugging_face;
   weight_options.table = &writer->table();  // one pass has one
   WeightLoader loader(*source, weight_options);
   Gemma4Assistant::Parts parts =

@@ -82,12 +82,13 @@ class Gemma4Assistant {
   std::vector<char> is_read_;      // (vocabulary size)
 };
 
-// Whether a directory's config.json speaks of such a head. false where there is none.
+// Whether a directory's config.json speaks of such a head, or a GGUF file is one. false where there
+// is neither. Throws Error on a malformed one.
 bool is_gemma4_assistant(const std::filesystem::path& path);
 
-// PATH: a directory with config.json and safetensors. Throws Error naming the file, tensor or key,
-// what was expected and what came, also where the target is not one that the head can read: another
-// width, vocabulary, heads or window.
+// PATH: a directory with config.json and safetensors, or a GGUF file (gemma4-assistant), which has
+// no clusters. Throws Error naming the file, tensor or key, what was expected and what came, also
+// where the target is not one that the head can read: another width, vocabulary, heads or window.
 std::unique_ptr<Gemma4Assistant> load_gemma4_assistant(const std::filesystem::path& path,
                                                        LanguageModel& target,
                                                        const LoadOptions& options = {});

@@ -49,10 +49,13 @@ struct Loaded {
   std::vector<float> states;  // (n, dim): behind each place that was run
 };
 
-Loaded load(const GoldenAssistant& golden, const LoadOptions& options = kF32) {
+// path: of the assistant; empty: the golden's directory.
+Loaded load(const GoldenAssistant& golden, const LoadOptions& options = kF32,
+            const fs::path& path = {}) {
   Loaded loaded;
   loaded.target = load_model(golden.target, options);
-  loaded.assistant = load_gemma4_assistant(golden.folder, *loaded.target, options);
+  loaded.assistant =
+      load_gemma4_assistant(path.empty() ? golden.folder : path, *loaded.target, options);
   loaded.sequence = loaded.target->open({});
   const TokenBlock block{.sequence = loaded.sequence.get(),
                          .tokens = std::span(golden.tokens).first(golden.n_text - 1),
@@ -374,8 +377,63 @@ TEST(Gemma4Assistant, RefusesOtherTensors) {
               HasSubstr("to name each token below 96 once"));
 }
 
+// A file of llama.cpp's converter has no clusters, so that every token has its logit.
+TEST_P(Gemma4AssistantGolden, HasTheBitsOfTheDirectoryFromGguf) {
+  const GoldenAssistant golden(GetParam());
+  Loaded of_directory = load(golden);
+  Loaded of_file = load(golden, kF32, golden.folder / "model.gguf");
+  const Given left = draft(of_directory, golden);
+  const Given right = draft(of_file, golden);
+  testing::expect_same_bits(left.states, 0, right.states);
+  for (std::size_t i = 0; i < left.logits.size(); ++i) {
+    Row masked = right.logits[i];
+    for (std::size_t token = 0; token < masked.size(); ++token) {
+      EXPECT_NE(masked[token], kNever) << token;
+      if (left.logits[i][token] == kNever) masked[token] = kNever;
+    }
+    EXPECT_TRUE(testing::same_bits(left.logits[i], masked)) << i;
+  }
+}
+
+TEST(Gemma4Assistant, RefusesOtherGgufFiles) {
+  const GoldenAssistant golden("whole");
+  const auto target = load_model(golden.target, {.n_threads = 1});
+  const auto refusal = [&](const fs::path& path) -> std::string {
+    try {
+      (void)load_gemma4_assistant(path, *target, {.n_threads = 1});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(golden.folder / "model.gguf"), "");
+  EXPECT_THAT(refusal(testing::golden_directory("gemma4_moe") / "model.gguf"),
+              HasSubstr("general.architecture to be gemma4-assistant, got gemma4"));
+  std::ifstream file(golden.folder / "model.gguf", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  struct Case {
+    std::string from, to, named;
+  };
+  for (const auto& [from, to, named] :
+       {Case{"embedding_length_out", "embedding_length_ouu", "embedding_length_out to be there"},
+        Case{"nextn_predict_layers", "nextn_predict_layert", "nextn_predict_layert"},
+        Case{"nextn.post_projection", "nextn.past_projection", "nextn.post_projection.weight"},
+        Case{"blk.1.attn_q.weight", "blk.2.attn_q.weight", "blk.1.attn_q.weight"}}) {
+    const testing::TemporaryDirectory directory;
+    std::string changed = bytes;
+    ASSERT_NE(changed.find(from), std::string::npos) << from;
+    changed.replace(changed.find(from), from.size(), to);
+    const fs::path path = directory.path() / "model.gguf";
+    std::ofstream(path, std::ios::binary) << changed;
+    EXPECT_THAT(refusal(path), HasSubstr(named));
+  }
+}
+
 TEST(Gemma4Assistant, IsKnownByItsConfiguration) {
   EXPECT_TRUE(is_gemma4_assistant(GoldenAssistant("whole").folder));
+  EXPECT_TRUE(is_gemma4_assistant(GoldenAssistant("whole").folder / "model.gguf"));
+  EXPECT_FALSE(is_gemma4_assistant(GoldenAssistant("whole").folder / "model.safetensors"));
   EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("gemma4_keys")));
   EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("gemma4_moe") / "model.gguf"));
   EXPECT_FALSE(is_gemma4_assistant(testing::golden_directory("none")));
