@@ -82,7 +82,7 @@ def mixers(model, kind):
 
 def finish(model):
     """transformers 5.12.1 clamps steps by time_step_min, a number of training, where it runs without
-    mamba_ssm's kernels; with them, as NVIDIA's own code, by time_step_limit."""
+    mamba_ssm's kernels; with them, those of a prompt by time_step_limit."""
     if is_nemotron(model.config):
         for mixer in mixers(model, "mamba"):
             mixer.time_step_min = model.config.time_step_limit[0]
