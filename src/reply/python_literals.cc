@@ -4,31 +4,13 @@
 #include <cctype>
 #include <iterator>
 
+#include "grammar/code_points.h"
 #include "reply/argument_schema.h"
 #include "reply/json_scanner.h"
 #include "reply/json_words.h"
 
 namespace outrider {
 namespace {
-
-void append_utf8(unsigned code, std::string& out) {
-  const auto put = [&](unsigned byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | code >> 6);
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3F));
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
-}
 
 // Reads literals and writes JSON, from the text's beginning on.
 class PythonReader {
@@ -259,7 +241,7 @@ class PythonReader {
       low = hex(4);
     }
     if (low && *high >= 0xD800 && *high < 0xDC00 && *low >= 0xDC00 && *low < 0xE000) {
-      append_utf8(0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00), out);
+      append_character(0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00), out);
       return true;
     }
     at_ = begin;
@@ -271,7 +253,7 @@ class PythonReader {
     if (!read) return false;
     const unsigned value = *read;
     if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return false;
-    append_utf8(value, out);
+    append_character(value, out);
     return true;
   }
 

@@ -58,6 +58,17 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
   return mix_bits(mix_bits(mix_bits(seed + kMixIncrement) + a + kMixIncrement) + b + kMixIncrement);
 }
 
+void order_epoch(std::uint64_t seed, std::int64_t epoch,
+                 const std::function<bool(std::int32_t, std::int32_t)>& is_before,
+                 std::vector<std::int32_t>& texts, std::vector<std::int32_t>& batches) {
+  const std::uint64_t drawn = mix(seed, static_cast<std::uint64_t>(epoch));
+  std::iota(texts.begin(), texts.end(), 0);
+  shuffle(texts, mix(drawn, 1));
+  std::stable_sort(texts.begin(), texts.end(), is_before);
+  std::iota(batches.begin(), batches.end(), 0);
+  shuffle(batches, mix(drawn, 2));
+}
+
 std::vector<TokenId> encode_text_files(std::span<const std::filesystem::path> files,
                                        const Tokenizer& tokenizer, std::string_view separator) {
   std::vector<TokenId> stream;
@@ -221,18 +232,13 @@ ExampleSource::ExampleSource(std::vector<Example> examples, const BatchShape& sh
 void ExampleSource::start_epoch(std::int64_t epoch) {
   if (epoch == epoch_) return;
   epoch_ = epoch;
-  const std::uint64_t seed = mix(shape_.seed, static_cast<std::uint64_t>(epoch));
-  order_.resize(examples_.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  shuffle(order_, mix(seed, 1));
-  // Neighbours of like length share a batch, and little of it is padding.
-  std::stable_sort(order_.begin(), order_.end(), [this](std::int32_t left, std::int32_t right) {
+  const auto is_shorter = [this](std::int32_t left, std::int32_t right) {
     return examples_[static_cast<std::size_t>(left)].tokens.size() <
            examples_[static_cast<std::size_t>(right)].tokens.size();
-  });
+  };
+  order_.resize(examples_.size());
   batches_.resize(static_cast<std::size_t>(batches_per_epoch_));
-  std::iota(batches_.begin(), batches_.end(), 0);
-  shuffle(batches_, mix(seed, 2));
+  order_epoch(shape_.seed, epoch, is_shorter, order_, batches_);
 }
 
 std::uint64_t ExampleSource::fingerprint() const {
