@@ -48,7 +48,7 @@ void attend(benchmark::State& state, const kernels::KernelTable& table, kernels:
   constexpr std::size_t kQueries = std::size_t{kQueriesPerHead} * kHeadDim;
   const auto sequence = make_sequence(kv, n_keys);
   const KvShape& shape = sequence->cache()->shape(0);
-  std::vector<const void*> chunks(sequence->n_pages());
+  std::vector<const void*> chunks(sequence->n_pages(0));
   const std::vector<float> queries(n_rows * kQueries, 0.5F);
   std::vector<float> out(queries.size());
   std::vector<float> sums(queries.size());

@@ -21,6 +21,7 @@
 #include "sampling/counter_chance.h"
 #include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/drafters/own_parts.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/drafted_text.h"
 #include "tests/support/golden_assistants.h"
@@ -183,16 +184,64 @@ TEST(AssistantDrafts, GoTogetherAndBehindKeptTexts) {
   EXPECT_GT(n_reused, 0);
 }
 
-// "auto" finds it in a folder of the target's.
-TEST(AssistantDrafts, AreFoundByAuto) {
+// A window of an assistant is longer than the target's: where a kept text is rewound to the first
+// place that the target's allows, keys of the assistant's are gone, and the first round drafts
+// nothing.
+TEST(AssistantDrafts, DraftNothingWhereKeysOfTheirWindowAreGone) {
   const GoldenAssistant golden("ordered");
   const testing::TemporaryDirectory directory;
   write_target(golden, directory.path() / "target");
-  const auto target = Model::load(directory.path() / "target", {.threads = 2});
+  const auto target = Model::load(directory.path() / "target", {.threads = 1});
+  constexpr int kWindow = 16;  // its config.json's
+  std::vector<TokenId> first;
+  for (int i = 0; i < 140; ++i) first.push_back(static_cast<TokenId>(2 + (i * 37 + i / 7) % 94));
+  // So many slots of the first text are gone when it is kept: its window is, and what a rewinding
+  // by a page may ask for.
+  const int n_gone = (140 + 40 - 63 - kWindow) / 64 * 64;
+  ASSERT_GT(n_gone, 0);
+  for (int n_common = n_gone + kWindow - 2; n_common <= n_gone + kWindow + 3; ++n_common) {
+    SCOPED_TRACE(n_common);
+    std::vector<TokenId> second(first.begin(), first.begin() + n_common);
+    second.push_back(static_cast<TokenId>(2 + (first[second.size()] - 1) % 94));
+    const GenerateResult plain = draft_text(target, second, 0, {});
+    const std::vector<std::string> drafters = {spec_of(golden)};
+    Batch batch(target, drafters, {.threads = 1}, {.most_kept = 2});
+    GenerateResult drafted;
+    const auto run = [&](const std::vector<TokenId>& prompt, int n_tokens) {
+      batch.submit({.prompt = prompt,
+                    .options = {.max_tokens = n_tokens, .ignore_eos = true, .keep_logits = true}},
+                   {.drafter = spec_of(golden), .tree = "chain:length=4", .adaptive = false},
+                   [&drafted](GenerateResult result, std::exception_ptr error) {
+                     if (error) std::rethrow_exception(error);
+                     drafted = std::move(result);
+                   });
+      while (batch.step()) {
+      }
+    };
+    run(first, 40);
+    run(second, static_cast<int>(plain.ids.size()));
+    EXPECT_EQ(drafted.ids, plain.ids);
+    EXPECT_EQ(drafted.logits, plain.logits);
+    EXPECT_GT(drafted.statistics.drafted, 0);
+    // One token is left to be run, which shows the state behind it.
+    EXPECT_EQ(drafted.statistics.reused, n_common < n_gone + kWindow ? 0 : n_common - 1);
+  }
+}
+
+// "auto" finds it in a folder of the target's, and drafts by it.
+TEST(AssistantDrafts, AreFoundByAuto) {
+  const GoldenAssistant golden("ordered");
+  const testing::TemporaryDirectory directory;
+  const fs::path path = directory.path() / "target";
+  write_target(golden, path);
+  EXPECT_EQ(own_parts(path).back(), "mtp:" + (path / "assistant").string());
+  const auto target = Model::load(path, {.threads = 2});
   const GenerateResult plain = draft_text(target, golden.text(), 0, {});
-  const GenerateResult drafted = draft_text(target, golden.text(), 0, {.drafter = "auto"});
+  const GenerateResult drafted =
+      draft_text(target, golden.text(), 0, {.drafter = "auto", .adaptive = false});
   EXPECT_EQ(drafted.ids, plain.ids);
   EXPECT_EQ(drafted.logits, plain.logits);
+  EXPECT_GT(drafted.statistics.drafter_passes, 0);  // "suffix" runs none
 }
 
 }  // namespace

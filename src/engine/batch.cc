@@ -13,6 +13,7 @@
 #include "engine/batch_state.h"
 #include "engine/drafting_profile.h"
 #include "engine/saved_text.h"
+#include "model/require_decoder.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -131,9 +132,7 @@ SavedText Batch::load_text(const std::filesystem::path& path) {
     throw Error("load text", "kept texts", "room for one or more (most_kept)", "0");
   }
   LanguageModel& target = state.model->language_model();
-  if (target.config().has_encoder()) {
-    throw Error("load text", "model", "a decoder", "an encoder-decoder");
-  }
+  require_decoder(target.config(), "load text");
   const auto make_room = [&](int n_tokens) {
     const auto sequence = target.open({.n_tokens = n_tokens});
     const SequenceGrowth growth{.sequence = sequence.get(), .n_tokens = n_tokens};

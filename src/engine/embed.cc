@@ -11,6 +11,7 @@
 
 #include "model/language_model.h"
 #include "model/prefill.h"
+#include "model/require_decoder.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -30,6 +31,7 @@ Embedding::Embedding(std::shared_ptr<const Model> model, std::vector<TokenId> id
     : state_(std::make_unique<State>()) {
   const ModelConfig& config = model->language_model().config();
   constexpr const char* kOperation = "embed text";
+  require_decoder(config, kOperation);
   if (ids.empty()) throw Error(kOperation, "text", "at least one token", "none");
   if (ids.size() > static_cast<std::size_t>(config.context_length)) {
     throw Error(kOperation, "text", fmt::format("at most {} tokens", config.context_length),

@@ -25,9 +25,9 @@ class TextCache {
   // Takes the place of texts of the same drafter that it begins with, and their names.
   void add(KeptText text);
   // The text that saves the stream most, of those whose encoder read the same, by the tokens that
-  // both begin with: those of the stream's
-  // drafter save the drafter's work, too. A drafter that reads features has no use for texts of
-  // others. It is of use now. Null where none has a token in common. Valid until the next call.
+  // both begin with: those of the stream's drafter save the drafter's work, too. A drafter that
+  // reads features has no use for texts of others. It is of use now. Null where none has a token in
+  // common. Valid until the next call.
   const KeptText* find(const Stream& stream);
   // That text, or one that took its place; null where neither is there any more.
   const KeptText* find(SequenceId id) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/language_model.h"
+#include "model/require_decoder.h"
 #include "outrider/error.h"
 
 namespace outrider::eval {
@@ -92,6 +93,7 @@ double WindowLikelihood::standard_error() const {
 
 WindowLikelihood score_windows(const Model& model, std::span<const TokenId> ids, int window,
                                const std::function<void(std::size_t)>& progress) {
+  require_decoder(model.language_model().config(), "score text");
   const int context = model.summary().context_length;
   if (window < 4 || window > context) {
     throw UsageError("score text", "window", fmt::format("4 to the model's context, {}", context),

@@ -15,6 +15,7 @@
 #include "measure/text_beginnings.h"
 #include "model/language_model.h"
 #include "model/prefill.h"
+#include "model/require_decoder.h"
 #include "outrider/error.h"
 #include "outrider/tune.h"
 #include "sampling/distribution.h"
@@ -40,6 +41,7 @@ void check(const Model& model, const LayerSearchOptions& options) {
     if (value >= least) return;
     throw UsageError(kOperation, what, fmt::format("{} or more", least), fmt::format("{}", value));
   };
+  require_decoder(model.language_model().config(), kOperation);
   check_texts(model, options.texts, 1, kLongestChain + 1, kOperation);
   require("trials", options.trials, 1);
   require("rounds", options.rounds, 1);

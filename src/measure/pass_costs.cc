@@ -84,6 +84,7 @@ double prefill_seconds(LanguageModel& model, std::span<const TokenId> tokens,
   const std::unique_ptr<Sequence> sequence = model.open({.encoder_tokens = encoder_tokens});
   // What generation does, but for the last token, which there roots the first round.
   const std::size_t n_last = (tokens.size() - 1) % kPrefillRows + 1;
+  model.encode(*sequence);  // the prompt here is the decoder's
   const auto begin = Clock::now();
   prefill(model, *sequence, tokens.first(tokens.size() - n_last), output);
   const TokenBlock block{.sequence = sequence.get(), .tokens = tokens.last(n_last), .parents = {}};

@@ -138,13 +138,18 @@ void run_texts(const std::shared_ptr<const ServedModel>& model, AskedTexts texts
 std::vector<GenerateRequest> requests_of(const ServedModel& model, std::vector<TokenId> prompt,
                                          GenerateOptions options, int n_choices) {
   const int context = model.context();
-  if (static_cast<std::int64_t>(prompt.size()) >= context) {
+  // An encoder reads the prompt apart: the text begins with one token.
+  const bool has_encoder = model.model().summary().n_encoder_layers > 0;
+  const auto n_prompt = static_cast<std::int64_t>(prompt.size());
+  const std::int64_t most = has_encoder ? context : context - 1;
+  if (n_prompt > most) {
     throw ApiError(400,
-                   fmt::format("the prompt has {} tokens: expected fewer than the context of {}",
-                               prompt.size(), context),
+                   fmt::format("the prompt has {} tokens: expected at most {} (the context has {})",
+                               n_prompt, most, context),
                    "messages", "context_length_exceeded");
   }
-  options.max_tokens = std::min(options.max_tokens, context - static_cast<int>(prompt.size()));
+  const int n_before = has_encoder ? 1 : static_cast<int>(n_prompt);
+  options.max_tokens = std::min(options.max_tokens, context - n_before);
   std::vector<GenerateRequest> requests;
   requests.reserve(static_cast<std::size_t>(n_choices));
   for (int i = 0; i < n_choices; ++i) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "model/load_model.h"
+#include "model/require_decoder.h"
 #include "outrider/error.h"
 
 namespace outrider::train {
@@ -16,7 +17,9 @@ namespace {
 std::unique_ptr<LanguageModel> load_frozen(const std::filesystem::path& path, int n_threads) {
   LoadOptions options;
   options.n_threads = n_threads;
-  return load_model(path, options);
+  auto model = load_model(path, options);
+  require_decoder(model->config(), "load target");
+  return model;
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ struct Arithmetic {
 constexpr Arithmetic kArithmetics[] = {
     {KvKind::f32}, {KvKind::bf16}, {KvKind::int8}, {KvKind::bf16, true}};
 
-bool takes(const Arithmetic& arithmetic, int head_dim) {
+// Not every test asks.
+inline bool takes(const Arithmetic& arithmetic, int head_dim) {
   return head_dim <= kMostRoundedHeadDim || (arithmetic.kv != KvKind::int8 && !arithmetic.pairs);
 }
 

@@ -77,7 +77,7 @@ inline std::vector<int> slots_read(const KvSequence& sequence, int node) {
 
 // The part of every page that belongs to a layer; null where a page is gone.
 inline std::vector<const void*> chunks(const KvSequence& sequence, int layer) {
-  std::vector<const void*> pages(sequence.n_pages());
+  std::vector<const void*> pages(sequence.n_pages(layer));
   sequence.chunks(layer, pages);
   return pages;
 }

@@ -21,6 +21,7 @@
 #include "model/load/names_in_file.h"
 #include "model/load/text_part.h"
 #include "model/load_model.h"
+#include "model/require_decoder.h"
 #include "model/stored_weights.h"
 #include "outrider/error.h"
 
@@ -58,9 +59,7 @@ ModelShape shape_of(const ModelConfig& config) {
 
 // The plan's formulas know attention alone.
 void require_attention(const ModelConfig& config, bool has_recurrent_layers) {
-  if (config.has_encoder()) {
-    throw Error(kOperation, config.architecture, "a decoder", "an encoder-decoder");
-  }
+  require_decoder(config, kOperation);
   if (config.latent_dim > 0) {
     throw Error(kOperation, config.architecture, "heads with keys and values of their own",
                 "latent attention");

@@ -38,9 +38,11 @@ void KvSequence::expect(int n_slots) {
   }
 }
 
-void KvSequence::set_encoder_input(std::span<const TokenId> tokens) {
-  encoder_ = std::make_shared<KvSequence>(cache_, Role::encoder);
-  encoder_->input_.assign(tokens.begin(), tokens.end());
+std::shared_ptr<KvSequence> KvSequence::open_encoder(std::shared_ptr<KvCache> cache,
+                                                     std::span<const TokenId> tokens) {
+  auto encoder = std::make_shared<KvSequence>(std::move(cache), Role::encoder);
+  encoder->input_.assign(tokens.begin(), tokens.end());
+  return encoder;
 }
 
 void KvSequence::finish_encoder() {
@@ -183,12 +185,7 @@ std::unique_ptr<Sequence> KvSequence::fork() const {
   if (recurrent_) copy->recurrent_.emplace(recurrent_->fork());
   copy->skipped_layers_ = skipped_layers_;
   copy->prompt_length_ = prompt_length_;
-  // One that has not run would be two sequences' to run.
-  if (encoder_ != nullptr && encoder_->empty()) {
-    copy->set_encoder_input(encoder_->input_);
-  } else {
-    copy->encoder_ = encoder_;
-  }
+  copy->encoder_ = encoder_;
   return copy;
 }
 

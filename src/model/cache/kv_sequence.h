@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/cache/cache_group.h"
@@ -80,10 +81,13 @@ class KvSequence final : public Sequence {
   int prompt_length() const { return prompt_length_; }
   void set_prompt_length(int n_tokens) { prompt_length_ = n_tokens; }
 
-  // Of a new text of an encoder-decoder: what its encoder reads, before its first token is run.
-  void set_encoder_input(std::span<const TokenId> tokens);
-  // The encoder's sequence, empty until the encoder has run; null of decoders. Forks share it: it
-  // does not change once it has run.
+  // An encoder's sequence that is to read these tokens.
+  static std::shared_ptr<KvSequence> open_encoder(std::shared_ptr<KvCache> cache,
+                                                  std::span<const TokenId> tokens);
+  // Of a new text of an encoder-decoder, before its first token is run.
+  void set_encoder(std::shared_ptr<KvSequence> encoder) { encoder_ = std::move(encoder); }
+  // The encoder's sequence, empty until the encoder has run; null of decoders. Forks share it, and
+  // so may other texts: it does not change once it has run.
   KvSequence* encoder() const { return encoder_.get(); }
   // Of an encoder's sequence: what it reads. It has run once that is kept.
   std::span<const TokenId> input() const { return input_; }
@@ -126,13 +130,14 @@ class KvSequence final : public Sequence {
     const PageTable& table = tables_[static_cast<std::size_t>(place.group)];
     return cache_->store().bytes(table.page_of(slot)) + place.at_bytes;
   }
-  // The same of its first pages, as many as chunks has entries (n_pages() at most); null for pages
-  // that a window has left behind.
+  // The same of its first pages, as many as chunks has entries (n_pages(layer) at most); null for
+  // pages that a window has left behind.
   void chunks(int layer, std::span<const void*> chunks) const;
-  std::size_t n_pages() const { return tables_.front().n_pages(); }
-  // Of the group that the layer is in.
-  std::size_t n_pages(int layer) const {
-    return tables_[static_cast<std::size_t>(cache_->place(layer).group)].n_pages();
+  std::size_t n_pages(int layer) const { return table_of(layer).n_pages(); }
+  // Whether its last n_tokens kept tokens, or all where there are fewer, have their pages there:
+  // rewind() may leave a few less than a window.
+  bool holds_last(int n_tokens, int layer) const {
+    return table_of(layer).first_slot() <= std::max(n_kept() - n_tokens, 0);
   }
 
   // In a recurrent layer, the inputs of a pending node (input_width) and the state at the last kept
@@ -141,6 +146,9 @@ class KvSequence final : public Sequence {
   const float* state(int layer) const { return recurrent_->state(layer); }
 
  private:
+  const PageTable& table_of(int layer) const {
+    return tables_[static_cast<std::size_t>(cache_->place(layer).group)];
+  }
   // Whether tokens of this sequence stand in pages of that table.
   bool fills(const PageTable& table) const {
     const CacheSide side = cache_->groups()[static_cast<std::size_t>(table.group())].side;

@@ -167,7 +167,7 @@ TEST(KvSequence, AWindowGivesItsPagesBack) {
   EXPECT_NE(chunks(sequence, 1)[0], nullptr);
   add_kept(sequence, 1, static_cast<float>(n_last - 1));
   const std::vector<const void*> pages = chunks(sequence, 1);
-  EXPECT_EQ(pages.size(), sequence.n_pages());
+  EXPECT_EQ(pages.size(), sequence.n_pages(0));
   EXPECT_EQ(pages[0], nullptr);
   EXPECT_NE(pages[1], nullptr);
   EXPECT_NE(chunks(sequence, 0)[0], nullptr);
@@ -239,8 +239,8 @@ TEST(KvSequence, AnExhaustedPoolChangesNothing) {
     }
   }
   EXPECT_EQ(cache->pool().used_bytes(), used);
-  EXPECT_EQ(one.n_pages(), 1u);
-  EXPECT_EQ(two.n_pages(), 1u);
+  EXPECT_EQ(one.n_pages(0), 1u);
+  EXPECT_EQ(two.n_pages(0), 1u);
   // With one page less they fit.
   const KvSequence::Reservation fewer[] = {{&one, kPageTokens}, {&two, 1}};
   KvSequence::reserve(fewer);

@@ -15,8 +15,8 @@
 namespace outrider {
 namespace {
 
-// Distances have no end. What ends is the table of biases: of T5 11B's 64 heads the encoder's takes
-// 4 MB then.
+// Distances have no end. What ends is the table of biases: of 128 heads (T5 11B's) the encoder's
+// takes 8 MB then.
 constexpr int kContext_tokens = 8192;
 
 ModelConfig read_t5(const ConfigSource& source) {

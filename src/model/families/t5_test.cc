@@ -175,22 +175,28 @@ TEST(T5AcrossTables, QuantisedModelsHaveOneLogit) {
   }
 }
 
+// A page of text for each layer is as large as one of cross keys; the encoder's go when it ran.
+std::unique_ptr<LanguageModel> load_for_pages(const GoldenModel& golden, int n_pages) {
+  LoadOptions options{.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 1};
+  const auto token_bytes = static_cast<std::uint64_t>(
+      load_model(golden.directory, options)->footprint().kv_bytes_per_token);
+  options.kv_memory_bytes = static_cast<std::uint64_t>(n_pages) * token_bytes * kPageTokens;
+  return load_model(golden.directory, options);
+}
+
 // What the encoder leaves counts, once for all forks, and is given back with the last of them.
 TEST(T5Memory, HoldsWhatTheEncoderRead) {
   const GoldenModel golden("t5_plain");
-  LoadOptions options{.weights = WeightKind::f32, .kv = KvKind::f32, .n_threads = 1};
-  const auto unbounded = load_model(golden.directory, options);
-  // A page of text for each layer is as large as one of cross keys; the encoder's go when it ran.
-  const auto token_bytes = static_cast<std::uint64_t>(unbounded->footprint().kv_bytes_per_token);
-  const std::uint64_t page = token_bytes * kPageTokens;
-  options.kv_memory_bytes = 3 * page;
-  const auto model = load_model(golden.directory, options);
+  const auto model = load_for_pages(golden, 3);
   const std::vector<TokenId> start = {0};
+  const std::vector<TokenId> other(golden.encoder_ids.rbegin(), golden.encoder_ids.rend());
+  const auto alone = testing::load_f32(golden.directory);
+  const Rows rows = testing::run_block(*alone, *alone->open({.encoder_tokens = other}), start);
   auto first = model->open({.encoder_tokens = golden.encoder_ids});
   SequenceGrowth growth{.sequence = first.get(), .n_tokens = 1};
   EXPECT_TRUE(model->fits({&growth, 1}));
-  const Rows rows = testing::run_and_keep(*model, *first, start);
-  auto second = model->open({.encoder_tokens = golden.encoder_ids});
+  (void)testing::run_and_keep(*model, *first, start);
+  auto second = model->open({.encoder_tokens = other});
   growth.sequence = second.get();
   EXPECT_FALSE(model->fits({&growth, 1}));  // two pages are in use, and it takes three
   EXPECT_THROW(testing::run_block(*model, *second, start), Error);
@@ -200,6 +206,32 @@ TEST(T5Memory, HoldsWhatTheEncoderRead) {
   fork.reset();
   EXPECT_TRUE(model->fits({&growth, 1}));
   testing::expect_same_bits(rows, 0, testing::run_block(*model, *second, start));
+}
+
+// Once for all texts whose encoder reads the same, too, as long as one of them is there.
+TEST(T5Memory, TextsWhoseEncoderReadsTheSameShareIt) {
+  const GoldenModel golden("t5_plain");
+  const auto model = load_for_pages(golden, 3);
+  const auto encoder_of = [](Sequence& sequence) {
+    return dynamic_cast<KvSequence&>(sequence).encoder();
+  };
+  const std::vector<TokenId> start = {0};
+  auto first = model->open({.encoder_tokens = golden.encoder_ids});
+  const auto before = model->open({.encoder_tokens = golden.encoder_ids});  // it has not run
+  const Rows rows = testing::run_and_keep(*model, *first, start);
+  auto behind = model->open({.encoder_tokens = golden.encoder_ids});
+  EXPECT_EQ(encoder_of(*before), encoder_of(*first));
+  EXPECT_EQ(encoder_of(*behind), encoder_of(*first));
+  first.reset();
+  for (Sequence* sequence : {before.get(), behind.get()}) {
+    const SequenceGrowth growth{.sequence = sequence, .n_tokens = 1};
+    EXPECT_TRUE(model->fits({&growth, 1}));
+    testing::expect_same_bits(rows, 0, testing::run_block(*model, *sequence, start));
+  }
+  std::vector<TokenId> shorter = golden.encoder_ids;
+  shorter.pop_back();
+  const auto other = model->open({.encoder_tokens = shorter});
+  EXPECT_NE(encoder_of(*other), encoder_of(*behind));
 }
 
 std::string message_of(const std::function<void()>& act) {

@@ -61,10 +61,14 @@ class Gemma4Assistant {
   // Which of the target's hidden states is a text's first state (ForwardRequest::feature_layers).
   std::span<const int> feature_layers() const { return feature_layers_; }
 
+  // Whether rows may stand behind that sequence of the target: where it was just rewound as far as
+  // its windows allow, keys that a row reads may be gone.
+  bool can_read(const Sequence& sequence) const { return pass_->has_keys_for_readers(sequence); }
+
   // Rows behind the target's sequences, which stay as they are: tokens (n), states (n, state_dim)
   // of the readers' rows, one reader after the other. Leaves in output their logits (n, vocabulary
   // size) and, as features, the states that they give (n, state_dim). Throws Error on sizes that do
-  // not fit, and as PassPlan::lay_out_readers does.
+  // not fit, and as CpuPass::lay_out_readers does.
   void forward(std::span<const KeyReaders> readers, std::span<const TokenId> tokens,
                std::span<const float> states, ForwardOutput& output);
 

@@ -147,6 +147,19 @@ void check_encoder_tokens(std::span<const TokenId> tokens, const ModelConfig& co
 
 }  // namespace
 
+// What an encoder makes depends on its tokens alone.
+std::shared_ptr<KvSequence> CpuPass::encoder_of(std::span<const TokenId> tokens) {
+  std::erase_if(encoders_, [](const auto& known) { return known.expired(); });
+  for (const std::weak_ptr<KvSequence>& known : encoders_) {
+    auto encoder = known.lock();
+    const std::span<const TokenId> input = encoder->input();
+    if (std::equal(input.begin(), input.end(), tokens.begin(), tokens.end())) return encoder;
+  }
+  auto encoder = KvSequence::open_encoder(cache_, tokens);
+  encoders_.push_back(encoder);
+  return encoder;
+}
+
 std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
   const bool has_encoder = cache_ != nullptr && cache_->has_encoder();
   if (!has_encoder && !prompt.encoder_tokens.empty()) {
@@ -155,7 +168,7 @@ std::unique_ptr<Sequence> CpuPass::open(const Prompt& prompt) {
   auto sequence = std::make_unique<KvSequence>(cache_);
   if (has_encoder) {
     check_encoder_tokens(prompt.encoder_tokens, *config_);
-    sequence->set_encoder_input(prompt.encoder_tokens);
+    sequence->set_encoder(encoder_of(prompt.encoder_tokens));
   }
   const int n_reserved = std::min(prompt.n_reserved, config_->context_length + kPrefillRows);
   for (const auto& work : attention_) work->expect(n_reserved);
@@ -228,8 +241,25 @@ void CpuPass::lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
   for (const auto& work : attention_) work->make_room(plan_);
 }
 
+bool CpuPass::has_keys_for_readers(const Sequence& sequence) const {
+  const auto* const of_text = dynamic_cast<const KvSequence*>(&sequence);
+  if (of_text == nullptr || of_text->cache() != cache_.get()) return false;
+  for (const Op& op : list_.ops) {
+    const auto* const attend = std::get_if<op::Attend>(&op.what);
+    if (attend == nullptr || attend->attention->window == 0) continue;
+    // The window counts the row's own place, which is behind the kept tokens.
+    if (!of_text->holds_last(attend->attention->window - 1, attend->cache_layer)) return false;
+  }
+  return true;
+}
+
 void CpuPass::lay_out_readers(std::span<const KeyReaders> readers) {
   plan_.lay_out_readers(readers, *config_, *cache_);
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    if (has_keys_for_readers(*readers[i].sequence)) continue;
+    throw Error("forward", fmt::format("block {}", i), "a sequence with the keys of its windows",
+                "one that was rewound to where they are gone in part");
+  }
   steps_ = &schedules_.of({}, plan_.n_rows() == 0);
   make_room();
   for (const auto& work : attention_) work->make_room(plan_);

@@ -59,7 +59,8 @@ class CpuPass {
   CpuPass(const CpuPass&) = delete;
   CpuPass& operator=(const CpuPass&) = delete;
 
-  // An empty sequence. Throws Error on encoder tokens of a decoder; of an encoder-decoder where
+  // An empty sequence; of an encoder-decoder with the encoder's sequence of any other that is there
+  // and reads the same. Throws Error on encoder tokens of a decoder; of an encoder-decoder where
   // there are none, or more than the context, or some outside of the vocabulary.
   std::unique_ptr<Sequence> open(const Prompt& prompt);
   // As LanguageModel has them.
@@ -75,8 +76,13 @@ class CpuPass {
   void lay_out(std::span<const TokenBlock> blocks, const RowSet& logits,
                std::span<const int> skip_layers = {});
   // Rows that attend to sequences of this cache and leave nothing there (PassPlan). For lists whose
-  // attentions all read the keys of other layers.
+  // attentions all read the keys of other layers. Throws Error, too, where has_keys_for_readers()
+  // says no.
   void lay_out_readers(std::span<const KeyReaders> readers);
+  // Whether it is a sequence of this cache and has the keys that such rows read. A window of the
+  // list may be longer than that of the layer whose keys it reads: these are gone in part where the
+  // sequence was rewound as far as its own windows allow.
+  bool has_keys_for_readers(const Sequence& sequence) const;
   // n_rows rows of no sequence, all of them asked for.
   void lay_out_rows(int n_rows);
   const PassPlan& plan() const { return plan_; }
@@ -130,6 +136,7 @@ class CpuPass {
 
   CpuPass(PassList list, const ModelConfig* config, const Machine& machine,
           const CpuPass* with_cache);
+  std::shared_ptr<KvSequence> encoder_of(std::span<const TokenId> tokens);
   void measure_work();
   void make_attention();
   void make_room();
@@ -139,7 +146,8 @@ class CpuPass {
   const ModelConfig* config_;  // null: rows of no sequence
   Machine machine_;
   Schedules schedules_;
-  std::shared_ptr<KvCache> cache_;  // none where no op attends
+  std::shared_ptr<KvCache> cache_;                   // none where no op attends
+  std::vector<std::weak_ptr<KvSequence>> encoders_;  // what open() may share; some may be gone
   // One for each form of heads, and whose each layer of the cache is; null: no op reads it.
   std::vector<std::unique_ptr<AttentionWork>> attention_;
   std::vector<AttentionWork*> attention_of_;  // (n_layers of the cache)

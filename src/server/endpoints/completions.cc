@@ -66,6 +66,9 @@ void completions(const Call& call) {
     if (style.streams || style.log_probs >= 0) {
       body.refuse("echo", "false with stream or logprobs", "true");
     }
+    if (model.model().summary().n_encoder_layers > 0) {
+      body.refuse("echo", "false where an encoder reads the prompt", "true");
+    }
     echo = std::move(text);
   }
   if (const auto best = body.integer("best_of", 1, kMostChoices);

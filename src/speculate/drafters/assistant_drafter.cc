@@ -50,6 +50,7 @@ int AssistantDrafter::prepare(const DraftJob& job) {
   const auto n_run = static_cast<int>(job.context->tokens.size()) - 1;
   if (state.last.empty() || state.n_run != n_run) return 0;
   if (job.judged == nullptr || job.judged->n_kept() != n_run) return 0;
+  if (!assistant_->can_read(*job.judged)) return 0;
   state.judged = job.judged;
   if (job.budget.depth > 0 && job.budget.n_nodes > 0) return job.budget.depth;
   if (job.asks_at_leaves) run_leaves(state, *job.tree);
@@ -138,6 +139,9 @@ bool AssistantDrafter::run_node(const Context& context, const DraftTree& /*tree*
 void AssistantDrafter::observe(std::span<const RoundResult> results) {
   for (const RoundResult& result : results) {
     State& state = states_.at(result.context->id);
+    state.judged = nullptr;
+    state.leaves.clear();  // another text's from here on
+    state.leaf_logits.clear();
     // The root and the accepted tokens, as far as they were committed. Where features were left out
     // before, the place of these is not known.
     const int n_new = static_cast<int>(result.context->tokens.size()) - 1 - state.n_run;

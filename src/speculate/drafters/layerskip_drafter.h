@@ -31,6 +31,7 @@ class ShortenedModel final : public LanguageModel {
   const ModelConfig& config() const override { return model_->config(); }
   Footprint footprint() const override { return model_->footprint(); }
   std::unique_ptr<Sequence> open(const Prompt& prompt) override { return model_->open(prompt); }
+  void encode(Sequence& sequence) override { model_->encode(sequence); }
   int context_of(const Sequence& sequence) const override { return model_->context_of(sequence); }
   bool fits(std::span<const SequenceGrowth> growths) const override {
     return model_->fits(growths);

@@ -48,7 +48,11 @@ void StagedDrafter::begin(const Context& context) {
   text.stream->encoder_tokens.assign(context.encoder_tokens.begin(), context.encoder_tokens.end());
   text.stream->sequence = model_->open({.encoder_tokens = context.encoder_tokens,
                                         .n_tokens = static_cast<int>(context.tokens.size())});
-  if (!context.encoder_tokens.empty()) model_->encode(*text.stream->sequence);
+  // Where memory does not hold it, propose() does not draft.
+  const SequenceGrowth growth{text.stream->sequence.get(), 1};
+  if (!context.encoder_tokens.empty() && model_->fits({&growth, 1})) {
+    model_->encode(*text.stream->sequence);
+  }
   cheaper_.drafter->begin(text.stream->context());
 }
 
