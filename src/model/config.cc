@@ -72,7 +72,8 @@ void check_config(const ModelConfig& config, std::string_view operation, std::st
     if (rope.theta == 1) fail("rope theta", "above 1", "1");  // its logarithm divides
   }
   if (rope.scaling == RopeConfig::Scaling::proportional) {
-    bounded("rope pairs that turn", rope.n_turning, 1, config.rotated_dim() / 2);
+    const int n_pairs = config.rotated_dim() / 2;
+    bounded("rope pairs that turn", rope.n_turning, 1, n_pairs);
   }
   if (rope.query_beta != 0) {
     bounded("rope scale of queries", rope.query_beta, 0, 1e3);
