@@ -73,6 +73,8 @@ const std::vector<BlockWorld> kWorlds = {
      {R"({"routed_scaling_factor": 1})", R"({"topk_group": 4})",
       R"({"rope_scaling": {"original_max_position_embeddings": 16}})"}},
     {"Mamba", "granite_hybrid_plain", 62, {R"({"time_step_limit": [0, 0.2]})"}},
+    // Experts without a gate that read a narrower row, behind Mamba-2.
+    {"NarrowExperts", "nemotron_h_latent", 62, {R"({"num_experts_per_tok": 1})"}},
     // An encoder behind the text, and biases by distance; another last distance moves the buckets.
     {"CrossAttention",
      "t5_plain",

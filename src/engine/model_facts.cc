@@ -13,6 +13,7 @@
 #include "model/families/registry.h"
 #include "model/heads/mtp_modules.h"
 #include "model/load/expert_loader.h"
+#include "model/load/names_in_file.h"
 #include "outrider/error.h"
 #include "outrider/tokenizer.h"
 
@@ -59,8 +60,12 @@ void add_shape(const ModelConfig& config, Facts& facts) {
 }
 
 // How many there are, and what a token needs of the file's bytes. Experts are alike.
-void add_experts(const ModelConfig& config, const TensorSource& source, Facts& facts) {
+void add_experts(const Family& family, const TensorSource& source, Facts& facts) {
+  const ModelConfig& config = family.config();
   if (config.n_experts == 0) return;
+  const bool is_gguf = source.find("token_embd.weight") != nullptr;
+  const std::string embedding =
+      fmt::format("{}.weight", NamesInFile(source, family.names(), is_gguf).embedding());
   facts.emplace_back(
       "experts", fmt::format("{} in {} of the layers, {} hidden; a token uses {}", config.n_experts,
                              config.n_expert_layers, config.expert_dim, config.n_experts_used));
@@ -68,11 +73,9 @@ void add_experts(const ModelConfig& config, const TensorSource& source, Facts& f
   double n_read = 0;
   for (const TensorView& tensor : source.tensors()) {
     const auto size = static_cast<double>(tensor.data.size());
-    const bool is_embedding =
-        tensor.name == "token_embd.weight" || tensor.name.ends_with("embed_tokens.weight");
     n_bytes += size;
     // Of an embedding that is no output matrix, one row.
-    if (is_embedding && !config.tied_head) continue;
+    if (tensor.name == embedding && !config.tied_head) continue;
     n_read += is_of_expert(tensor.name) ? size * config.n_experts_used / config.n_experts : size;
   }
   facts.emplace_back("a token reads",
@@ -123,7 +126,7 @@ Facts model_facts(const fs::path& path, const TensorSource& tensors) {
   try {
     family = read_family_of(path);
     add_shape(family->config(), facts);
-    add_experts(family->config(), tensors, facts);
+    add_experts(*family, tensors, facts);
     add_states(*family, facts);
   } catch (const Error&) {
   }
@@ -139,7 +142,9 @@ Facts model_facts(const fs::path& path, const TensorSource& tensors) {
   if (config->n_layers > 1) {
     drafters += fmt::format(", layerskip:layers=N (1 to {})", config->n_layers - 1);
   }
-  if (const int n = count_mtp_modules(tensors); n > 0) {
+  // Those that `outrider train` wrote stand in a directory of any family.
+  const bool has_modules = family->module_names() || fs::is_directory(path);
+  if (const int n = count_mtp_modules(tensors); n > 0 && has_modules) {
     drafters += fmt::format(", mtp ({} module{})", n, n == 1 ? "" : "s");
   }
   facts.emplace_back("drafters without files", drafters);

@@ -1,12 +1,48 @@
 #include "model/config_section.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 #include "base/mapped_file.h"
 
 namespace outrider {
 
 using Json = nlohmann::json;
+
+namespace {
+
+// Python writes infinities and NaN as bare words, which JSON does not have: here they are what
+// transformers 5 writes for them, {"__float__": "Infinity"}.
+std::string without_bare_floats(std::string_view text) {
+  constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+  std::string json;
+  json.reserve(text.size());
+  bool is_quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (!is_quoted) {
+      const auto* const word =
+          std::find_if(std::begin(kWords), std::end(kWords),
+                       [&](std::string_view one) { return text.substr(i).starts_with(one); });
+      if (word != std::end(kWords)) {
+        json += fmt::format(R"({{"__float__": "{}"}})", *word);
+        i += word->size();
+        continue;
+      }
+    }
+    if (text[i] == '"') is_quoted = !is_quoted;
+    const std::size_t n = is_quoted && text[i] == '\\' && i + 1 < text.size() ? 2 : 1;
+    json += text.substr(i, n);
+    i += n;
+  }
+  return json;
+}
+
+}  // namespace
 
 nlohmann::json parse_config(const std::filesystem::path& file) {
   // A model's config is a few kilobytes; what is larger is none, and parsing it would cost memory.
@@ -16,7 +52,8 @@ nlohmann::json parse_config(const std::filesystem::path& file) {
     throw Error(kReadConfig, file.string(), "at most 1 MiB",
                 fmt::format("{} bytes", mapped.bytes().size()));
   }
-  const auto* text = reinterpret_cast<const char*>(mapped.bytes().data());
+  const std::string text = without_bare_floats(
+      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()});
   // Nothing real nests deeper; what does could exhaust the stack of whoever shows it in a message.
   static constexpr int kDeepest = 32;
   const auto check_depth = [&file](int depth, Json::parse_event_t, Json&) {
@@ -28,7 +65,7 @@ nlohmann::json parse_config(const std::filesystem::path& file) {
   };
   Json json;
   try {
-    json = Json::parse(text, text + mapped.bytes().size(), check_depth);
+    json = Json::parse(text, check_depth);
   } catch (const Json::parse_error& error) {
     throw Error(kReadConfig, file.string(), "JSON text",
                 fmt::format("a syntax error at byte {}", error.byte));

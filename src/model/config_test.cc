@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/test_files.h"
+#include "model/config_section.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
 #include "tests/support/temporary_directory.h"
@@ -34,6 +35,18 @@ ModelConfig read(const Json& config) {
   const testing::TemporaryDirectory directory;
   write(directory.path() / "config.json", config.dump());
   return read_config_json(directory.path());
+}
+
+// As Python writes them, bare, outside of texts alone; transformers 5 writes the object.
+TEST(ParseConfig, KnowsNumbersThatJsonDoesNotHave) {
+  const testing::TemporaryDirectory directory;
+  const std::filesystem::path file = directory.path() / "config.json";
+  write(file, R"({"a": [0.0, Infinity, -Infinity, NaN], "say \"NaN": "Infinity", "b\\": NaN})");
+  const auto number = [](const char* name) { return Json{{"__float__", name}}; };
+  const Json expected = {{"a", {0.0, number("Infinity"), number("-Infinity"), number("NaN")}},
+                         {"say \"NaN", "Infinity"},
+                         {"b\\", number("NaN")}};
+  EXPECT_EQ(parse_config(file), expected);
 }
 
 TEST(ReadConfigJson, ReadsOldSpellings) {

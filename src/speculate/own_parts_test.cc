@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "io/safetensors_writer.h"
 #include "outrider/error.h"
 #include "tests/support/golden_drafts.h"
 #include "tests/support/golden_modules.h"
@@ -77,6 +79,12 @@ TEST_F(OwnParts, ModulesThatAreAnnouncedHaveTensors) {
   std::string config;
   std::getline(std::ifstream(directory_.path() / "config.json"), config, '\0');
   write("without/config.json", config);
+  EXPECT_THAT(own_parts(place("without")), ElementsAre("suffix"));
+  // One with modules that are not read (Nemotron 3's).
+  const std::vector<float> zero = {0};
+  const NamedValues module{.name = "mtp.layers.0.eh_proj.weight", .shape = {1, 1}, .values = zero};
+  std::filesystem::remove(place("without") + "/model.safetensors");
+  write_safetensors(place("without") + "/model.safetensors", {&module, 1}, ElementType::f32);
   EXPECT_THAT(own_parts(place("without")), ElementsAre("suffix"));
 }
 

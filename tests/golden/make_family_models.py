@@ -288,8 +288,9 @@ def add_experts(writer, name, value, mxfp4):
 
 def write_gguf(model, path, mxfp4=False, joined=False):
     """As convert_hf_to_gguf.py --outtype f32: Gemma's norms as 1 + weight; of Llama, SmolLM3,
-    Granite and Ministral 3 the rows of queries and keys interleaved; GPT-2's matrices turned;
-    GPT-NeoX's queries, keys and values one behind the other; of the others no rows moved."""
+    Granite, Ministral 3 and Nemotron-H the rows of queries and keys interleaved; GPT-2's matrices
+    turned; GPT-NeoX's queries, keys and values one behind the other; of the others no rows
+    moved."""
     config = model.config
     is_nemotron = nemotron_models.is_nemotron(config)
     architecture, arch = {

@@ -11,7 +11,7 @@ from mamba_models import gated, rms
 
 # Keys of config.json that the hub's files have in place of transformers 5's list of layers; `...`
 # takes a key out.
-HUB = dict(layers_block_type=..., mtp_layers_block_type=..., time_step_limit=...,
+HUB = dict(layers_block_type=..., mtp_layers_block_type=..., time_step_limit=[0.0, float("inf")],
            use_mamba_kernels=True, num_logits_to_keep=1, time_step_floor=1e-4, time_step_max=0.1,
            time_step_min=0.001, rescale_prenorm_residual=True)
 

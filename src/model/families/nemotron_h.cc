@@ -219,8 +219,11 @@ void read_mixture(const ConfigSource& source, NemotronHConfig& config) {
   if (const int width = source.required_whole(kSharedWidth); width < 1) {
     source.fail(kSharedWidth, "at least 1", fmt::format("{}", width));
   }
-  config.latent_dim = source.whole(kLatent).value_or(0);
-  require_range(source, kLatent, config.latent_dim, 0, decoder.dim - 1);
+  const std::optional<int> latent_dim = source.whole(kLatent);
+  config.latent_dim = latent_dim.value_or(0);
+  // GGUF files may say 0 for none; to transformers that is a width.
+  const int least = latent_dim && !source.is_gguf() ? 1 : 0;
+  require_range(source, kLatent, config.latent_dim, least, decoder.dim - 1);
   decoder.n_expert_layers =
       static_cast<int>(std::count(config.blocks.begin(), config.blocks.end(), Block::experts));
 }
@@ -280,6 +283,13 @@ NemotronHConfig read_nemotron_h(const ConfigSource& source) {
     note_keys_of_experts(source);
   }
   note_other_keys(source);
+  // As others read it; here it would be passed over.
+  constexpr ConfigKey kOtherBias = {"mamba_conv_bias", nullptr};
+  if (source.has(kOtherBias)) source.fail(kOtherBias, "use_conv_bias in its place", "both or none");
+  if (count(Block::mamba) + count(Block::attention) == 0) {
+    source.fail({"hybrid_override_pattern", "attention.head_count_kv"},
+                "a layer of Mamba-2 or attention", "none");
+  }
   check_config(config.decoder, kReadConfig, source.description());
   return config;
 }

@@ -4,6 +4,7 @@
 #ifndef OUTRIDER_MODEL_FAMILIES_NEMOTRON_H_H_
 #define OUTRIDER_MODEL_FAMILIES_NEMOTRON_H_H_
 
+#include <utility>
 #include <vector>
 
 #include "model/families/family.h"

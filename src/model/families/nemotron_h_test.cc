@@ -23,6 +23,7 @@
 #include "io/map_gguf.h"
 #include "io/safetensors.h"
 #include "model/families/registry.h"
+#include "model/heads/mtp_modules.h"
 #include "outrider/error.h"
 #include "tests/support/changed_golden.h"
 #include "tests/support/golden_models.h"
@@ -138,14 +139,18 @@ TEST(NemotronHConfig, RefusesWhatIsAnotherModel) {
         std::tuple{"nemotron_h_plain", "mamba_head_dim", json(0)},
         std::tuple{"nemotron_h_plain", "time_step_limit", json({0.5, 0.2})},
         std::tuple{"nemotron_h_plain", "mamba_d_conv", json(4)},
+        std::tuple{"nemotron_h_plain", "mamba_conv_bias", json(false)},
+        std::tuple{"nemotron_h_plain", "hybrid_override_pattern", json("------")},
         std::tuple{"nemotron_h_moe", "norm_eps", json(1e-5)},
         std::tuple{"nemotron_h_moe", "n_shared_experts", json(2)},
         std::tuple{"nemotron_h_moe", "moe_shared_expert_intermediate_size", json(kNoKey)},
         std::tuple{"nemotron_h_moe", "moe_shared_expert_intermediate_size", json(0)},
         std::tuple{"nemotron_h_moe", "moe_latent_size", json(24)},
         std::tuple{"nemotron_h_moe", "moe_latent_size", json(-1)},
+        std::tuple{"nemotron_h_moe", "moe_latent_size", json(0)},
         std::tuple{"nemotron_h_moe", "n_routed_experts", json(kNoKey)},
         std::tuple{"nemotron_h_moe", "n_group", json(4)},
+        std::tuple{"nemotron_h_moe", "n_group", json(0)},
         std::tuple{"nemotron_h_moe", "num_experts_per_tok", json(7)},
         std::tuple{"nemotron_h_moe", "topk_method", json("greedy")},
         std::tuple{"nemotron_h_moe", "first_k_dense_replace", json(1)}}) {
@@ -285,6 +290,7 @@ TEST(NemotronHGguf, LeavesOutTheModuleBehindTheLayers) {
   testing::expect_same_bits(testing::logits_of(golden.directory / "model.gguf", golden.ids), 0,
                             testing::logits_of(path, golden.ids));
   EXPECT_TRUE(testing::load_f32(path)->warnings().empty());
+  EXPECT_FALSE(has_mtp_modules(path));  // "auto" would ask for them
 }
 
 TEST(NemotronHGguf, RefusesListsOfAnotherModel) {

@@ -23,7 +23,9 @@ void read_groups(const ConfigSource& source, const ModelConfig& decoder, const R
   constexpr ConfigKey kGroups = {"n_group", "expert_group_count"};
   constexpr ConfigKey kUsed = {"topk_group", "expert_group_used_count"};
   const bool is_gguf = source.is_gguf();
-  groups.n = std::max(source.whole(kGroups).value_or(is_gguf ? 1 : form.n_groups), 1);
+  groups.n = source.whole(kGroups).value_or(is_gguf ? 1 : form.n_groups);
+  if (is_gguf && groups.n == 0) groups.n = 1;  // of none
+  require_range(source, kGroups, groups.n, 1, decoder.n_experts);
   groups.n_used = source.whole(kUsed).value_or(is_gguf ? 1 : form.n_groups_used);
   if (groups.n == 1) groups.n_used = 1;
   const int least = groups.worth == ExpertGroups::Worth::best_two ? 2 : 1;

@@ -15,6 +15,7 @@
 #include "io/safetensors.h"
 #include "model/config_section.h"
 #include "model/families/llama.h"
+#include "model/families/registry.h"
 #include "model/heads/layered_head.h"
 #include "model/load/open_model.h"
 #include "model/shared_output.h"
@@ -225,12 +226,19 @@ int count_mtp_modules(const TensorSource& source) {
   const std::span<const TensorView> tensors = source.tensors();
   return static_cast<int>(
       std::count_if(tensors.begin(), tensors.end(), [](const TensorView& tensor) {
-        return tensor.name.ends_with(".eh_proj.weight") || tensor.name == "mtp.fc.weight";
+        const bool is_behind_layers =
+            tensor.name.starts_with("model.layers.") || tensor.name.starts_with("blk.");
+        return tensor.name == "mtp.fc.weight" ||
+               (is_behind_layers && tensor.name.ends_with(".eh_proj.weight"));
       }));
 }
 
 bool has_mtp_modules(const std::filesystem::path& path) {
-  if (!is_folder(path)) return count_mtp_modules(*open_gguf(path)) > 0;
+  if (!is_folder(path)) {
+    // GGUF has a family's own modules alone.
+    const auto file = open_gguf(path);
+    return count_mtp_modules(*file) > 0 && read_family(*file)->module_names().has_value();
+  }
   const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::exists(file)) return false;
   const nlohmann::json json = parse_config(file);

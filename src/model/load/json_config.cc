@@ -335,7 +335,8 @@ std::optional<std::vector<bool>> JsonConfig::flags(const ConfigKey& key) const {
   });
 }
 
-// JSON has no infinities: transformers 5 writes {"__float__": "Infinity"}.
+// JSON has no infinities: transformers 5 writes {"__float__": "Infinity"}, and parse_config() makes
+// that of the bare word.
 std::optional<std::vector<double>> JsonConfig::reals(const ConfigKey& key) const {
   return array_of<double>(
       key, "an array of numbers", [](const Json& entry) -> std::optional<double> {

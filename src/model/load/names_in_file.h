@@ -21,6 +21,8 @@ class NamesInFile {
     choose_spelling(source);
     final_norm_ = spelled(names.final_norm.hugging_face);
   }
+  NamesInFile(const NamesInFile&) = delete;  // final_norm() points into it
+  NamesInFile& operator=(const NamesInFile&) = delete;
 
   std::string embedding() const { return of(names_.embedding); }
   bool has_positions() const { return names_.positions.gguf != nullptr; }

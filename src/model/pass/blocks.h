@@ -243,7 +243,8 @@ struct ExpertGroups {
 // 2401.04088), each product with its bias where there are any. Of equal scores the lowest ids
 // count, of equal groups too; the sum is in the order of ids. By sigmoid, it is what that gives
 // that chooses. Without a gate: Wdown activation(Wup x). Experts may read a narrower row than their
-// router does (Nemotron 3 Super): x is narrow read, and widen of the sum is what comes of it.
+// router does (Nemotron 3 Super): x is narrow(read), and the layer adds
+// widen(sum).
 struct Experts {
   ExpertWeights weights = ExpertWeights::softmax_used;
   int n_used = 0;  // of each row, at most n(), and at most what its groups have

@@ -1,6 +1,6 @@
 // What op::Recur does of Mamba-2 on the CPU: one thread's share of it.
 //
-// The heads of a group share B and C, and a published model has one group. So two ops do it. The
+// The heads of a group share B and C, and Granite 4 has one group of all. So two ops do it. The
 // first convolves, a thread some channels of all rows. Behind a barrier the second has the states
 // go over the pass's nodes, a thread some heads.
 #include <algorithm>
