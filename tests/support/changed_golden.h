@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "model/config_section.h"
 #include "model/families/registry.h"
 #include "outrider/error.h"
 #include "tests/support/golden_models.h"
@@ -24,7 +23,7 @@ inline constexpr const char* kNoKey = "(none)";
 // The golden's config.json with these keys set, into the directory.
 inline void write_changed_config(const std::string& golden, const nlohmann::json& changes,
                                  const std::filesystem::path& directory) {
-  nlohmann::json config = parse_config(golden_directory(golden) / "config.json");
+  nlohmann::json config = json_of(golden_directory(golden) / "config.json");
   for (const auto& [key, value] : changes.items()) {
     if (value == kNoKey) {
       config.erase(key);

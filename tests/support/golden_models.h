@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
+#include "model/config_section.h"
 #include "model/load_model.h"
 #include "tests/support/run_model.h"
 
@@ -23,9 +24,7 @@ inline std::filesystem::path golden_directory(const std::string& name) {
   return std::filesystem::path(OUTRIDER_SOURCE_DIR) / "tests" / "golden" / name;
 }
 
-inline nlohmann::json json_of(const std::filesystem::path& file) {
-  return nlohmann::json::parse(std::ifstream(file));
-}
+inline nlohmann::json json_of(const std::filesystem::path& file) { return parse_config(file); }
 
 // Their names, ascending: of those that have such a file beside them ("model.gguf"), or all.
 inline std::vector<std::string> golden_names(const char* file = "golden.json") {

@@ -206,7 +206,8 @@ TEST(NemotronHWeights, AreAllCounted) {
   for (const char* name : {"nemotron_h_moe", "nemotron_h_mixed"}) {
     const fs::path directory = golden_directory(name);
     std::int64_t n_stored = 0;
-    for (const TensorView& tensor : open_safetensors(directory / "model.safetensors")->tensors()) {
+    const auto source = open_safetensors(directory / "model.safetensors");
+    for (const TensorView& tensor : source->tensors()) {
       n_stored += tensor.n_elements();
     }
     const Footprint footprint = testing::load_f32(directory)->footprint();
