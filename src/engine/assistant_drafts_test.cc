@@ -127,9 +127,9 @@ INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden,
                          ::testing::ValuesIn(testing::golden_assistants()),
                          [](const auto& info) { return info.param; });
 
-// Of a tree whose nodes were numbered anew: behind a leaf stands what rows along its path alone
-// say.
-TEST_P(AssistantDraftsGolden, LeavesHaveTheLawsOfTheirPaths) {
+// Of a tree whose nodes were numbered anew: behind each node, in the tree or asked for, stands what
+// rows along its path alone say.
+TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
   const GoldenAssistant golden(GetParam());
   const LoadOptions options{.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 1};
   const auto target = load_model(golden.target, options);
@@ -140,26 +140,12 @@ TEST_P(AssistantDraftsGolden, LeavesHaveTheLawsOfTheirPaths) {
                                   .vocabulary_size = n_tokens,
                                   .load = options});
   const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
-  const auto shape =
-      std::make_shared<DynamicShape>(DynamicShape::Limits{.total = 9, .depth = 4, .top_k = 3});
-  Decoder decoder(*target, drafter.get(), *acceptance, shape, nullptr);
+  Decoder decoder(*target, drafter.get(), *acceptance, chain_shape(1), nullptr);
   CounterChance chance(1);
   Stream stream(1, golden.text(), Transform({.temperature = 1}, n_tokens), chance);
   stream.max_total = target->config().context_length;
   decoder.begin(stream);
   const Context context = stream.context();
-  DraftTree tree;
-  tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
-  DraftJob job{.context = &context,
-               .budget = {.depth = 4, .n_nodes = 9},
-               .shape = shape.get(),
-               .chance = &chance,
-               .tree = &tree,
-               .judged = stream.sequence.get(),
-               .asks_at_leaves = true};
-  drafter->propose({&job, 1});
-  ASSERT_EQ(tree.n_drafted(), 9);
-
   const auto assistant = load_gemma4_assistant(golden.folder, *target, options);
   const auto before = target->open({});
   const TokenBlock block{
@@ -170,28 +156,43 @@ TEST_P(AssistantDraftsGolden, LeavesHaveTheLawsOfTheirPaths) {
   target->forward({&block, 1}, {.feature_layers = assistant->feature_layers()}, of_target);
   const std::span<const float> state =
       of_target.feature_row(static_cast<int>(block.tokens.size()) - 1);
-  int n_leaves = 0;
-  for (int node = 1; node < tree.n_nodes(); ++node) {
-    Distribution law;
-    if (!drafter->draft_at(context, tree, node, law, nullptr)) continue;
-    ++n_leaves;
-    std::vector<int> path;
-    for (int at = node; at >= 0; at = tree.node(at).parent) path.insert(path.begin(), at);
-    std::vector<float> given(state.begin(), state.end());
-    ForwardOutput rows;
-    for (const int at : path) {
-      const KeyReaders reader{.sequence = stream.sequence.get(), .n_rows = 1};
-      const TokenId token = tree.node(at).token;
-      assistant->forward({&reader, 1}, {&token, 1}, given, rows);
-      given.assign(rows.feature_row(0).begin(), rows.feature_row(0).end());
-    }
-    Distribution expected;
-    stream.transform.distribution(rows.logits_row(0), expected);
-    for (TokenId token = 0; token < n_tokens; ++token) {
-      ASSERT_EQ(law.prob(token), expected.prob(token)) << "node " << node;
+  for (const int total : {4, 6, 9, 13, 20, 27}) {
+    const DynamicShape shape({.total = total, .depth = 4, .top_k = 3});
+    DraftTree tree;
+    tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
+    DraftJob job{.context = &context,
+                 .budget = {.depth = 4, .n_nodes = 60},  // more than stay
+                 .shape = &shape,
+                 .chance = &chance,
+                 .tree = &tree,
+                 .judged = stream.sequence.get(),
+                 .asks_at_leaves = true};
+    drafter->propose({&job, 1});
+    ASSERT_EQ(tree.n_drafted(), total);
+    for (int node = 0; node < tree.n_nodes(); ++node) {
+      Distribution asked;
+      const int known = tree.node(node).draft_prob;
+      if (known < 0) {
+        ASSERT_TRUE(drafter->draft_at(context, tree, node, asked, nullptr)) << "node " << node;
+      }
+      const Distribution& law = known < 0 ? asked : tree.distribution(known);
+      std::vector<int> path;
+      for (int at = node; at >= 0; at = tree.node(at).parent) path.insert(path.begin(), at);
+      std::vector<float> given(state.begin(), state.end());
+      ForwardOutput rows;
+      for (const int at : path) {
+        const KeyReaders reader{.sequence = stream.sequence.get(), .n_rows = 1};
+        const TokenId token = tree.node(at).token;
+        assistant->forward({&reader, 1}, {&token, 1}, given, rows);
+        given.assign(rows.feature_row(0).begin(), rows.feature_row(0).end());
+      }
+      Distribution expected;
+      stream.transform.distribution(rows.logits_row(0), expected);
+      for (TokenId token = 0; token < n_tokens; ++token) {
+        ASSERT_EQ(law.prob(token), expected.prob(token)) << "node " << node;
+      }
     }
   }
-  EXPECT_GT(n_leaves, 2);
   decoder.end(stream);
 }
 
