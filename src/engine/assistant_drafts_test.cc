@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/heads/gemma4_assistant.h"
 #include "model/load_model.h"
 #include "outrider/batch.h"
 #include "outrider/generate.h"
@@ -22,6 +23,7 @@
 #include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/drafters/own_parts.h"
+#include "speculate/tree_shapes/dynamic_shape.h"
 #include "speculate/tree_shapes/fixed_shape.h"
 #include "tests/support/drafted_text.h"
 #include "tests/support/golden_assistants.h"
@@ -134,6 +136,75 @@ TEST(AssistantDraftsGguf, AreTheTokensOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(All, AssistantDraftsGolden,
                          ::testing::ValuesIn(testing::golden_assistants()),
                          [](const auto& info) { return info.param; });
+
+// Of a tree whose nodes were numbered anew: behind each node, in the tree or asked for, stands what
+// rows along its path alone say.
+TEST_P(AssistantDraftsGolden, NodesHaveTheLawsOfTheirPaths) {
+  const GoldenAssistant golden(GetParam());
+  const LoadOptions options{.weights = WeightKind::f32, .kv = kernels::KvKind::f32, .n_threads = 1};
+  const auto target = load_model(golden.target, options);
+  const int n_tokens = target->config().vocabulary_size;
+  const auto drafter = read_drafter(spec_of(golden))
+                           .make({.target = target.get(),
+                                  .target_path = golden.target,
+                                  .vocabulary_size = n_tokens,
+                                  .load = options});
+  const auto acceptance = make_multi_round(std::make_shared<ExactRule>());
+  Decoder decoder(*target, drafter.get(), *acceptance, chain_shape(1), nullptr);
+  CounterChance chance(1);
+  Stream stream(1, golden.text(), Transform({.temperature = 1}, n_tokens), chance);
+  stream.max_total = target->config().context_length;
+  decoder.begin(stream);
+  const Context context = stream.context();
+  const auto assistant = load_gemma4_assistant(golden.folder, *target, options);
+  const auto before = target->open({});
+  const TokenBlock block{
+      .sequence = before.get(),
+      .tokens = std::span<const TokenId>(stream.tokens).first(stream.tokens.size() - 1),
+      .parents = {}};
+  ForwardOutput of_target;
+  target->forward({&block, 1}, {.feature_layers = assistant->feature_layers()}, of_target);
+  const std::span<const float> state =
+      of_target.feature_row(static_cast<int>(block.tokens.size()) - 1);
+  for (const int total : {4, 6, 9, 13, 20, 27}) {
+    const DynamicShape shape({.total = total, .depth = 4, .top_k = 3});
+    DraftTree tree;
+    tree.reset(stream.tokens.back(), static_cast<std::int64_t>(stream.tokens.size()));
+    DraftJob job{.context = &context,
+                 .budget = {.depth = 4, .n_nodes = 60},  // more than stay
+                 .shape = &shape,
+                 .chance = &chance,
+                 .tree = &tree,
+                 .judged = stream.sequence.get(),
+                 .asks_at_leaves = true};
+    drafter->propose({&job, 1});
+    ASSERT_EQ(tree.n_drafted(), total);
+    for (int node = 0; node < tree.n_nodes(); ++node) {
+      Distribution asked;
+      const int known = tree.node(node).draft_prob;
+      if (known < 0) {
+        ASSERT_TRUE(drafter->draft_at(context, tree, node, asked, nullptr)) << "node " << node;
+      }
+      const Distribution& law = known < 0 ? asked : tree.distribution(known);
+      std::vector<int> path;
+      for (int at = node; at >= 0; at = tree.node(at).parent) path.insert(path.begin(), at);
+      std::vector<float> given(state.begin(), state.end());
+      ForwardOutput rows;
+      for (const int at : path) {
+        const KeyReaders reader{.sequence = stream.sequence.get(), .n_rows = 1};
+        const TokenId token = tree.node(at).token;
+        assistant->forward({&reader, 1}, {&token, 1}, given, rows);
+        given.assign(rows.feature_row(0).begin(), rows.feature_row(0).end());
+      }
+      Distribution expected;
+      stream.transform.distribution(rows.logits_row(0), expected);
+      for (TokenId token = 0; token < n_tokens; ++token) {
+        ASSERT_EQ(law.prob(token), expected.prob(token)) << "node " << node;
+      }
+    }
+  }
+  decoder.end(stream);
+}
 
 // Eight texts that begin alike and end at different places, drafted for together, twice: the second
 // time behind texts that were kept.
