@@ -1,7 +1,6 @@
 // Texts drafted by an assistant of Gemma 4, which reads the target's own keys, have the bits of
 // plain ones, in chains and trees, in batches and behind kept texts; and drafts are those of
 // transformers.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -59,30 +58,8 @@ TEST_P(AssistantDrafts, HaveTheBitsOfPlainTexts) {
   const testing::TemporaryDirectory directory;
   write_target(golden, directory.path() / "target");
   const auto target = Model::load(directory.path() / "target", {.weights = weights, .threads = 2});
-  std::vector<std::string> trees = {"", "static:eagle1", "dynamic:total=25,depth=6,topk=5",
-                                    "best:nodes=25,depth=6", "widths:4,3,1"};
-  for (int length = 1; length <= 8; ++length) {
-    trees.push_back(fmt::format("chain:length={}", length));
-  }
-  for (const double temperature : {0.0, 1.0}) {
-    const GenerateResult plain = draft_text(target, golden.text(), temperature, {});
-    std::int64_t n_accepted = 0;
-    for (const std::string& tree : trees) {
-      for (const char* held : {"", ",weights=int4"}) {
-        SCOPED_TRACE(tree + held);
-        const GenerateResult drafted = draft_text(target, golden.text(), temperature,
-                                                  {.drafter = spec_of(golden) + held,
-                                                   .tree = tree,
-                                                   .verify = temperature == 0 ? "exact" : "coupled",
-                                                   .adaptive = false});
-        EXPECT_EQ(drafted.ids, plain.ids);
-        EXPECT_EQ(drafted.logits, plain.logits);
-        EXPECT_GT(drafted.statistics.drafted, 0);
-        n_accepted += drafted.statistics.accepted;
-      }
-    }
-    EXPECT_GT(n_accepted, 0);
-  }
+  testing::expect_bits_of_plain_texts(target, golden.text(),
+                                      {spec_of(golden), spec_of(golden) + ",weights=int4"});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AssistantDrafts,

@@ -1,10 +1,8 @@
 // Texts drafted by the target's own multi-token prediction module (DeepSeek-V3, GLM-4.5,
 // Qwen3.5, Qwen3-Next) have the bits of plain ones, in chains and trees, and drafts are those of
 // the golden program.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -38,31 +36,8 @@ TEST_P(ModuleDrafts, HaveTheBitsOfPlainTexts) {
   const auto& [name, weights] = GetParam();
   const GoldenModule golden(name);
   const std::vector<TokenId> prompt = testing::GoldenModel(golden.base).ids;
-  std::vector<std::string> trees = {"", "static:eagle1", "dynamic:total=25,depth=6,topk=5",
-                                    "best:nodes=25,depth=6", "widths:4,3,1"};
-  for (int length = 1; length <= 8; ++length) {
-    trees.push_back(fmt::format("chain:length={}", length));
-  }
   const auto target = Model::load(golden.gguf(), {.weights = weights, .threads = 2});
-  for (const double temperature : {0.0, 1.0}) {
-    const GenerateResult plain = draft_text(target, prompt, temperature, {});
-    std::int64_t n_accepted = 0;
-    for (const std::string& tree : trees) {
-      for (const char* drafter : {"mtp", "mtp:weights=int4"}) {
-        SCOPED_TRACE(tree + " " + drafter);
-        const GenerateResult drafted = draft_text(target, prompt, temperature,
-                                                  {.drafter = drafter,
-                                                   .tree = tree,
-                                                   .verify = temperature == 0 ? "exact" : "coupled",
-                                                   .adaptive = false});
-        EXPECT_EQ(drafted.ids, plain.ids);
-        EXPECT_EQ(drafted.logits, plain.logits);
-        EXPECT_GT(drafted.statistics.drafted, 0);
-        n_accepted += drafted.statistics.accepted;
-      }
-    }
-    EXPECT_GT(n_accepted, 0);
-  }
+  testing::expect_bits_of_plain_texts(target, prompt, {"mtp", "mtp:weights=int4"});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModuleDrafts,

@@ -119,11 +119,19 @@ def mamba_layers(model):
     return [layer.mamba for layer in model.model.layers if layer.mamba is not None]
 
 
+def sizes(config):
+    """Heads, their width, groups and the state's size, by Granite 4's names or Nemotron-H's."""
+    if hasattr(config, "mamba_n_heads"):
+        return (config.mamba_n_heads, config.mamba_d_head, config.mamba_n_groups,
+                config.mamba_d_state)
+    return config.mamba_num_heads, config.mamba_head_dim, config.n_groups, config.ssm_state_size
+
+
 def parts(config, value):
     """Of in_proj's rows: z, x, B, C, dt."""
-    inner = config.mamba_n_heads * config.mamba_d_head
-    keys = config.mamba_n_groups * config.mamba_d_state
-    return list(value.split([inner, inner, keys, keys, config.mamba_n_heads]))
+    n_heads, head_dim, n_groups, n_states = sizes(config)
+    inner, keys = n_heads * head_dim, n_groups * n_states
+    return list(value.split([inner, inner, keys, keys, n_heads]))
 
 
 def reordered(order):
@@ -134,7 +142,7 @@ def heads_in_turns(config, value):
     """x of heads whose groups are taken in turns."""
     rows = parts(config, value)
     for i in (0, 1):
-        heads = rows[i].unflatten(0, (config.mamba_n_groups, -1, config.mamba_d_head))
+        heads = rows[i].unflatten(0, (sizes(config)[2], -1, sizes(config)[1]))
         rows[i] = heads.transpose(0, 1).flatten(0, 2)
     return torch.cat(rows)
 

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from changes import backwards, change, next_row, one_token_early, set_config, zero
-from mamba_models import gated, rms
+from mamba_models import gated, heads_in_turns, reordered, rms
 
 # Keys of config.json that the hub's files have in place of transformers 5's list of layers; `...`
 # takes a key out.
@@ -170,26 +170,6 @@ def tensors_of(config, name, value):
 
 
 # --- mistakes ---
-
-
-def parts(config, value):
-    """Of in_proj's rows: z, x, B, C, dt."""
-    inner = config.mamba_num_heads * config.mamba_head_dim
-    keys = config.n_groups * config.ssm_state_size
-    return list(value.split([inner, inner, keys, keys, config.mamba_num_heads]))
-
-
-def reordered(order):
-    return lambda config, value: torch.cat([parts(config, value)[i] for i in order])
-
-
-def heads_in_turns(config, value):
-    """x of heads whose groups are taken in turns."""
-    rows = parts(config, value)
-    for i in (0, 1):
-        heads = rows[i].unflatten(0, (config.n_groups, -1, config.mamba_head_dim))
-        rows[i] = heads.transpose(0, 1).flatten(0, 2)
-    return torch.cat(rows)
 
 
 def norm(forward):

@@ -2,7 +2,12 @@
 #ifndef OUTRIDER_TESTS_SUPPORT_DRAFTED_TEXT_H_
 #define OUTRIDER_TESTS_SUPPORT_DRAFTED_TEXT_H_
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +31,37 @@ inline GenerateResult draft_text(const std::shared_ptr<const Model>& target,
                              .encoder_prompt = encoder_prompt};
   if (!encoder_prompt.empty()) request.prompt.erase(request.prompt.begin());
   return std::move(generator.generate({&request, 1}).at(0));
+}
+
+// Texts drafted by each of these, in chains of 1 to 8 and trees, have the bits of the plain one,
+// without sampling and with it; some drafts stand.
+inline void expect_bits_of_plain_texts(const std::shared_ptr<const Model>& target,
+                                       const std::vector<TokenId>& prompt,
+                                       const std::vector<std::string>& drafters) {
+  std::vector<std::string> trees = {"", "static:eagle1", "dynamic:total=25,depth=6,topk=5",
+                                    "best:nodes=25,depth=6", "widths:4,3,1"};
+  for (int length = 1; length <= 8; ++length) {
+    trees.push_back(fmt::format("chain:length={}", length));
+  }
+  for (const double temperature : {0.0, 1.0}) {
+    const GenerateResult plain = draft_text(target, prompt, temperature, {});
+    std::int64_t n_accepted = 0;
+    for (const std::string& tree : trees) {
+      for (const std::string& drafter : drafters) {
+        SCOPED_TRACE(tree + " " + drafter);
+        const GenerateResult drafted = draft_text(target, prompt, temperature,
+                                                  {.drafter = drafter,
+                                                   .tree = tree,
+                                                   .verify = temperature == 0 ? "exact" : "coupled",
+                                                   .adaptive = false});
+        EXPECT_EQ(drafted.ids, plain.ids);
+        EXPECT_EQ(drafted.logits, plain.logits);
+        EXPECT_GT(drafted.statistics.drafted, 0);
+        n_accepted += drafted.statistics.accepted;
+      }
+    }
+    EXPECT_GT(n_accepted, 0);
+  }
 }
 
 }  // namespace outrider::testing

@@ -202,16 +202,22 @@ void T5::load_mlp(LayerLoader& from, const MlpNames& names, DecoderLayer& layer)
   }
 }
 
-DecoderLayer T5::load_encoder_layer(LayerLoader& from, int layer) const {
+// A layer's first block. Biases stand in the first layer of a stack.
+DecoderLayer T5::load_self_attention(LayerLoader& from, int layer, bool is_encoder) const {
   DecoderLayer loaded;
   loaded.before_attention = load_norm(from, {"layer.0.layer_norm", "attn_norm"}, config().dim);
   loaded.attention = load_attention(from, {.query = {"layer.0.SelfAttention.q", "attn_q"},
                                            .key = {"layer.0.SelfAttention.k", "attn_k"},
                                            .value = {"layer.0.SelfAttention.v", "attn_v"},
                                            .output = {"layer.0.SelfAttention.o", "attn_o"}});
+  if (layer == 0) loaded.attention.position_bias = load_position_bias(from, is_encoder);
+  return loaded;
+}
+
+DecoderLayer T5::load_encoder_layer(LayerLoader& from, int layer) const {
+  DecoderLayer loaded = load_self_attention(from, layer, true);
   loaded.attention.side = CacheSide::encoder;
   loaded.attention.reads_whole_block = true;
-  if (layer == 0) loaded.attention.position_bias = load_position_bias(from, true);
   loaded.before_mlp = load_norm(from, {"layer.1.layer_norm", "ffn_norm"}, config().dim);
   load_mlp(from,
            {.gate = {"layer.1.DenseReluDense.wi_0", "ffn_gate"},
@@ -223,13 +229,7 @@ DecoderLayer T5::load_encoder_layer(LayerLoader& from, int layer) const {
 }
 
 DecoderLayer T5::load_layer(LayerLoader& from, int layer) const {
-  DecoderLayer loaded;
-  loaded.before_attention = load_norm(from, {"layer.0.layer_norm", "attn_norm"}, config().dim);
-  loaded.attention = load_attention(from, {.query = {"layer.0.SelfAttention.q", "attn_q"},
-                                           .key = {"layer.0.SelfAttention.k", "attn_k"},
-                                           .value = {"layer.0.SelfAttention.v", "attn_v"},
-                                           .output = {"layer.0.SelfAttention.o", "attn_o"}});
-  if (layer == 0) loaded.attention.position_bias = load_position_bias(from, false);
+  DecoderLayer loaded = load_self_attention(from, layer, false);
   loaded.before_cross = load_norm(from, {"layer.1.layer_norm", "cross_attn_norm"}, config().dim);
   loaded.cross = load_attention(from, {.query = {"layer.1.EncDecAttention.q", "cross_attn_q"},
                                        .key = {"layer.1.EncDecAttention.k", "cross_attn_k"},

@@ -37,6 +37,7 @@ class T5 final : public Family {
   struct AttentionNames;
   struct MlpNames;
   Attention load_attention(LayerLoader& from, const AttentionNames& names) const;
+  DecoderLayer load_self_attention(LayerLoader& from, int layer, bool is_encoder) const;
   std::shared_ptr<const PositionBias> load_position_bias(const LayerLoader& from,
                                                          bool both_sides) const;
   void load_mlp(LayerLoader& from, const MlpNames& names, DecoderLayer& layer) const;
