@@ -91,10 +91,11 @@ ModelOptions read_model_options(const py::dict& keywords) {
 
 void bind_model(py::module_& module) {
   bind_summary(module);
-  py::class_<SharedModel, std::shared_ptr<SharedModel>>(
+  py::class_<SharedModel, std::shared_ptr<SharedModel>> model(
       module, "Model",
       "A model ready to run: weights and tokenizer. Any number of generators, on any threads, may "
-      "have it; their passes take turns.")
+      "have it; their passes take turns.");
+  model
       .def(py::init(&load), py::arg("path"), py::kw_only(), py::arg("progress") = py::none(),
            "path: a Hugging Face folder, a model's folder in the hub's cache, or a GGUF file.\n\n"
            "weights: \"f32\", \"bf16\", \"int8\" or \"int4\"; empty: as the file stores them.\n"
@@ -121,6 +122,7 @@ void bind_model(py::module_& module) {
       .def_property_readonly(
           "warnings", [](const SharedModel& self) { return self.model->warnings(); },
           "What was doubtful about the files and was read all the same.");
+  bind_score(model);
   module.def("kernel_tables", &kernel_tables,
              "The kernel tables of this build: a list of (name, whether this machine can run it).");
 }

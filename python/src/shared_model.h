@@ -42,6 +42,9 @@ struct SharedModel {
   Turn turn;
 };
 
+// Adds logits() and features().
+void bind_score(py::class_<SharedModel, std::shared_ptr<SharedModel>>& model);
+
 // The options that Model's keywords say, from a dict of these. Throws UsageError for other keys.
 ModelOptions read_model_options(const py::dict& keywords);
 
