@@ -10,6 +10,7 @@ from ._outrider import (
     Grammar,
     Model,
     ModelSummary,
+    Reply,
     Result,
     SamplingParams,
     Statistics,
@@ -18,8 +19,11 @@ from ._outrider import (
     Tokenizer,
     TokenLogProb,
     UsageError,
+    escape_spec_value,
     kernel_tables,
 )
+from .one_call import generate
+from .serving import Server, serve
 
 __all__ = [
     "Error",
@@ -27,13 +31,18 @@ __all__ = [
     "Grammar",
     "Model",
     "ModelSummary",
+    "Reply",
     "Result",
     "SamplingParams",
+    "Server",
     "Statistics",
     "Stream",
     "Token",
     "TokenLogProb",
     "Tokenizer",
     "UsageError",
+    "escape_spec_value",
+    "generate",
     "kernel_tables",
+    "serve",
 ]
