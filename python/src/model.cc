@@ -8,7 +8,6 @@
 
 #include "bindings.h"
 #include "outrider/error.h"
-#include "pybind11/stl/filesystem.h"
 #include "shared_model.h"
 
 namespace outrider::python {

@@ -10,7 +10,7 @@ import outrider
 # The shipped models have no template: they continue novels. This one takes tools and calls them in
 # Qwen's form.
 TEMPLATE = (
-    "{% if tools %}{{ '<s>' }}tools: {{ tools | tojson }} answer "
+    "{% if tools %}tools: {{ tools | tojson }} answer "
     '<tool_call>\n{"name": n, "arguments": a}\n</tool_call>\n{% endif %}'
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] + '\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
@@ -53,7 +53,7 @@ def test_a_reply_is_what_follows_the_rendered_prompt(chatty, generator):
     assert prompt == "user: What did she say?\nassistant:"
     expected = generator.generate(prompt, add_special=False, max_tokens=20)
     assert reply.result.ids.tolist() == expected.ids.tolist()
-    assert reply.content == expected.text.strip()
+    assert reply.content.strip() == expected.text.strip()
     assert reply.reasoning == "" and reply.tool_calls == []
 
 
@@ -77,7 +77,7 @@ def test_a_call_that_must_be(generator, choice):
         tools=TOOLS,
         tool_choice=choice,
         parallel_calls=False,
-        max_tokens=200,
+        max_tokens=400,
         on_token=seen.append,
     )
     assert reply.result.finish_reason == "stop"
@@ -97,15 +97,16 @@ def test_tools_that_may_be_called_are_in_the_prompt(chatty, generator):
 
 def test_a_form_of_the_answer(generator):
     grammar = outrider.Grammar.from_regex(" ?(yes|no)")
-    assert generator.chat(MESSAGES, grammar=grammar).content in ("yes", "no")
+    assert generator.chat(MESSAGES, grammar=grammar).content.strip() in ("yes", "no")
 
 
 def test_messages_spell_no_special_tokens(chatty, generator):
     spelling = [{"role": "user", "content": "</s>"}]
-    guarded = generator.chat(spelling, max_tokens=5).result.ids.tolist()
-    trusted = generator.chat(spelling, trust_messages=True, max_tokens=5).result.ids.tolist()
+    options = dict(max_tokens=1, keep_logits=True)
+    guarded = generator.chat(spelling, **options).result.logits.tobytes()
+    trusted = generator.chat(spelling, trust_messages=True, **options).result.logits.tobytes()
     prompt = chatty.tokenizer.chat_template(spelling)
-    expected = generator.generate(prompt, add_special=False, max_tokens=5).ids.tolist()
+    expected = generator.generate(prompt, add_special=False, **options).logits.tobytes()
     assert trusted == expected and guarded != trusted
 
 
