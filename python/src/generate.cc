@@ -101,12 +101,12 @@ class Stream {
   }
 
   Token next() {
+    const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
     while (text_->tokens.empty()) {
       if (text_->ended) {
         if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
         throw py::stop_iteration();
       }
-      const TextGenerator::Use use(*generator_);
       try {
         step(*generator_);
       } catch (...) {
@@ -123,7 +123,10 @@ class Stream {
   // text.
   void close() {
     if (text_->ended) return;
-    generator_->cancel(*text_);
+    {
+      const py::gil_scoped_release release;
+      generator_->cancel(*text_);
+    }
     if (generator_->in_use() || generator_->n_active() > 1) return;
     const TextGenerator::Use use(*generator_);
     finish(*generator_, {&text_, 1});
@@ -131,7 +134,10 @@ class Stream {
 
   py::object result() {
     if (!text_->ended) return py::none();
-    if (result_.is_none()) result_ = py::cast(take_result(*generator_, *text_));
+    if (result_.is_none()) {
+      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
+      result_ = py::cast(take_result(*generator_, *text_));
+    }
     return result_;
   }
 
@@ -333,6 +339,7 @@ void bind_generator(py::module_& module) {
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {
+            const py::gil_scoped_release release;
             return self.rule_scope() == RuleScope::prefix ? "prefix" : "round";
           },
           "\"prefix\" or \"round\": what the rule's law depends on.");
