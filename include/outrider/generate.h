@@ -23,6 +23,7 @@
 #include "outrider/model.h"
 #include "outrider/own_drafter.h"
 #include "outrider/sampling.h"
+#include "outrider/token_mask.h"
 #include "outrider/types.h"
 #include "outrider/verdict_log.h"
 
@@ -151,6 +152,10 @@ struct GenerateOptions {
   // tokens than those that may follow; where none may, the request ends with an Error. A text that
   // max_tokens, a stop token or a stop string cuts off may be unfinished.
   std::shared_ptr<const Grammar> grammar = nullptr;
+  // Which tokens may follow, asked at every node of every draft (token_mask.h); none: any. Beside a
+  // grammar both count. Where no token may follow what was generated, and where it throws, the
+  // request ends with that error. An end token ends the text as ever: the mask has to allow one.
+  TokenMask mask = {};
   // What the text begins with: any tokens up to this one, such as the marker that ends reasoning.
   // The grammar, where there is one, is read behind it. kNoToken: nothing of the kind.
   TokenId opening_end = kNoToken;
