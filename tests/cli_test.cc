@@ -93,6 +93,8 @@ TEST(CommandLine, EveryUsageErrorIsOneLineAndStatus2) {
       {with({"--draft", ""}), "--draft"},
       {with({"--logits", ""}), "--logits"},
       {with({"--drafter", "oracle"}), "oracle"},
+      {with({"--drafter", "own"}), "expected a program that brings the drafter"},
+      {with({"--drafter", "first:own,suffix"}), "expected a program that brings the drafter"},
       {with({"--rule", "whatever"}), "exact, chow, diff, opt, token-v1"},
       {with({"--rule", "chow:alpha=0.1"}), "model:PATH"},
       {with({"--draft", CliModels::get().draft(), "--rule", "chow:alpha=2"}), "from -1 to 1"},

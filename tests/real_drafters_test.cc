@@ -18,8 +18,10 @@
 #include "outrider/tokenizer.h"
 #include "speculate/decoder.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/drafters/own_drafter.h"
 #include "speculate/make_rule.h"
 #include "tests/support/drafter_cases.h"
+#include "tests/support/own_drafters.h"
 #include "tests/support/real_pair.h"
 #include "tests/support/temporary_directory.h"
 #include "tokenizer/same_vocabulary.h"
@@ -82,7 +84,10 @@ TEST_P(DraftersOnRealPair, EmittedTokensFollowTheTarget) {
       .tokenize = [&](std::string_view text,
                       std::string_view) { return files.tokenizer().encode(text, false); },
       .vocabulary_id = [&] { return vocabulary_id(files.tokenizer()); }};
-  const DrafterPlan plan = read_drafter(spec);
+  const DrafterPlan plan =
+      GetParam().own == testing::Own::none
+          ? read_drafter(spec)
+          : read_own_drafter(Spec::parse("drafter", spec), testing::make_own(GetParam().own));
   const std::size_t n_tokens = nightly() ? 1'000'000 : 10'000;
   std::uint64_t seed = 100;
   for (const std::string verify : {"exact", "traversal"}) {

@@ -81,9 +81,15 @@ class Batch {
         const ModelOptions& drafter_options = {}, const BatchOptions& options = {});
   ~Batch();
 
+  // A drafter that the program brings (own_drafter.h): requests name it by this spec, "own" or
+  // "own:NAME", with its keys. Throws UsageError for another spec, and for one that a drafter of
+  // the batch has already.
+  void add_drafter(const std::string& spec, std::shared_ptr<OwnDrafter> drafter);
+
   // Throws Error or UsageError for a request that cannot be run, a drafter that is not one of the
   // batch's and other specs that cannot be meant: it has not been submitted then. The options'
-  // callbacks, and on_end, are called in step(). `speculation.drafter_options` is not read.
+  // callbacks, and on_end, are called in step(). `speculation.drafter_options` and own_drafter are
+  // not read.
   RequestId submit(GenerateRequest request, const SpeculationOptions& speculation, OnEnd on_end);
   // Ends a request after the pass in progress: its result is what it has by then
   // (FinishReason::cancelled). Does nothing for one that has ended.

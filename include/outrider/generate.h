@@ -21,7 +21,9 @@
 
 #include "outrider/grammar.h"
 #include "outrider/model.h"
+#include "outrider/own_drafter.h"
 #include "outrider/sampling.h"
+#include "outrider/token_mask.h"
 #include "outrider/types.h"
 #include "outrider/verdict_log.h"
 
@@ -34,7 +36,9 @@ class RoundObserver;
 struct SpeculationOptions {
   // "none": plain decoding. known_drafters() lists the others, docs/drafters.md describes them.
   // Those made of others take their specs whole: "first:ngram:min=2,max=4,model:PATH"; a backslash
-  // before a comma or a plus sign takes it literally.
+  // before a comma or a plus sign takes it literally. "own[:NAME][,length=K,total=N]" is
+  // own_drafter, whose drafts are K tokens deep (16) and have N tokens (64) at most; it is no part
+  // of others.
   std::string drafter = "none";
   // What stands. "exact": the target's own distribution. Others trade quality for speed and need a
   // drafter with distributions; docs/cascades.md describes each:
@@ -73,6 +77,9 @@ struct SpeculationOptions {
   bool adaptive = false;
   // How a drafter's model is loaded.
   ModelOptions drafter_options = {};
+  // A drafter that the program brings, for drafter = "own" (own_drafter.h). Of a Batch's requests
+  // it is not read: Batch::add_drafter().
+  std::shared_ptr<OwnDrafter> own_drafter = nullptr;
 };
 
 // Three models in a row: what to load as the target, and the drafter to run before it.
@@ -145,6 +152,10 @@ struct GenerateOptions {
   // tokens than those that may follow; where none may, the request ends with an Error. A text that
   // max_tokens, a stop token or a stop string cuts off may be unfinished.
   std::shared_ptr<const Grammar> grammar = nullptr;
+  // Which tokens may follow, asked at every node of every draft (token_mask.h); none: any. Beside a
+  // grammar both count. Where no token may follow what was generated, and where it throws, the
+  // request ends with that error. An end token ends the text as ever: the mask has to allow one.
+  TokenMask mask = {};
   // What the text begins with: any tokens up to this one, such as the marker that ends reasoning.
   // The grammar, where there is one, is read behind it. kNoToken: nothing of the kind.
   TokenId opening_end = kNoToken;

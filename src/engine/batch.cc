@@ -60,6 +60,22 @@ Batch::Batch(std::shared_ptr<const Model> model, std::span<const std::string> dr
   }
 }
 
+void Batch::add_drafter(const std::string& spec, std::shared_ptr<OwnDrafter> drafter) {
+  constexpr const char* kOperation = "add drafter";
+  if (drafter == nullptr) throw UsageError(kOperation, spec, "a drafter", "none");
+  Speculation made = make_speculation(*state_->model, {.drafter = spec, .own_drafter = drafter});
+  const std::lock_guard lock(state_->mutex);
+  if (state_->find_drafter(spec) != nullptr) {
+    throw UsageError(kOperation, spec, "a spec that no drafter of the batch has",
+                     "one that is taken");
+  }
+  state_->drafters.push_back({.spec = spec,
+                              .drafter = std::move(made.drafter),
+                              .shape = std::move(made.shape),
+                              .updates = std::nullopt,
+                              .own = std::move(drafter)});
+}
+
 // Drafters forget the texts that are cut off here with the batch itself.
 Batch::~Batch() = default;
 
@@ -252,9 +268,11 @@ std::shared_ptr<const Speculation> Batch::State::speculation_of(const Speculatio
     return same_specs(one.options, asked) && one.speculation->drafter == drafter;
   });
   if (at != known.end()) return at->speculation;
+  SpeculationOptions options_asked = asked;
+  options_asked.own_drafter = named == nullptr ? nullptr : named->own;
   auto speculation = std::make_shared<const Speculation>(make_speculation(
-      model->tokenizer(), asked, drafter, named == nullptr ? nullptr : named->shape));
-  known.push_front({asked, speculation});
+      model->tokenizer(), options_asked, drafter, named == nullptr ? nullptr : named->shape));
+  known.push_front({std::move(options_asked), speculation});
   if (known.size() > kMostKnown) known.pop_back();
   return speculation;
 }

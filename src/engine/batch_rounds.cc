@@ -208,6 +208,7 @@ void Batch::State::run_round() {
     });
     Running& text = *sharing[static_cast<std::size_t>(at - shares.begin())];
     try {
+      text.rethrow_of_drafter();
       return text.generation.commit(committed);
     } catch (...) {
       text.fail(std::current_exception());
@@ -221,7 +222,15 @@ void Batch::State::run_round() {
       ++n_expert_passes;
     }
     if (is_observed) tell_of_round(times);
-    for (Running* const text : sharing) text->generation.end_round(times);
+    for (Running* const text : sharing) {
+      text->generation.end_round(times);
+      if (text->error) continue;
+      try {
+        text->rethrow_of_drafter();  // of what it learnt
+      } catch (...) {
+        text->fail(std::current_exception());
+      }
+    }
     planner.learn(planned, times,
                   [this](const Drafter* drafter) { return decoder.draft_seconds(drafter); });
   } catch (...) {

@@ -49,6 +49,13 @@ struct Batch::State {
       generation.fail();
     }
 
+    // Throws what went wrong with the text in a drafter of the program's.
+    void rethrow_of_drafter() const {
+      const std::shared_ptr<Drafter>& drafter = generation.drafter();
+      const std::exception_ptr what = drafter != nullptr ? drafter->failure(id) : nullptr;
+      if (what) std::rethrow_exception(what);
+    }
+
     RequestId id;
     Generation generation;
     Batch::OnEnd on_end;
@@ -63,6 +70,7 @@ struct Batch::State {
     std::shared_ptr<Drafter> drafter;
     std::shared_ptr<const TreeShape> shape;  // without a tree
     std::optional<DrafterUpdates> updates;
+    std::shared_ptr<OwnDrafter> own = nullptr;  // that the program brings
   };
 
   // A speculation as requests spell it.

@@ -89,8 +89,14 @@ class BatchOfTexts : public ::testing::Test {
 TEST_F(BatchOfTexts, EachIsTheOneAloneUnderRandomArrivals) {
   const auto model = load();
   std::vector<std::string> drafters;
-  for (const auto& drafter : kDrafterCases) drafters.push_back(DrafterFiles::get().spec(drafter));
+  for (const auto& drafter : kDrafterCases) {
+    const std::vector<std::string> made = testing::made_with(drafter);
+    drafters.insert(drafters.end(), made.begin(), made.end());
+  }
   Batch batch(model, drafters, {.threads = 1}, {.most_running = 5, .prompt_rows = 7});
+  for (const auto& drafter : kDrafterCases) {
+    if (drafter.own != testing::Own::none) drafters.push_back(testing::add_to(batch, drafter));
+  }
   batch.measure_passes();
   const std::vector<Tokens> prompts = {
       encode(DrafterFiles::kFewPrompt), encode("Quick!"),

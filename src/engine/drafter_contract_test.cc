@@ -63,11 +63,11 @@ std::vector<Way> ways() {
 }
 
 Generator generator_of(const DrafterCase& drafter, const Way& way) {
-  Generator generator(target(), {.drafter = DrafterFiles::get().spec(drafter),
-                                 .tree = way.tree,
-                                 .verify = way.verify,
-                                 .adaptive = way.is_planned,
-                                 .drafter_options = {.threads = 1}});
+  SpeculationOptions options = testing::speculation_of(drafter);
+  options.tree = way.tree;
+  options.verify = way.verify;
+  options.adaptive = way.is_planned;
+  Generator generator(target(), options);
   if (way.is_planned) generator.measure_passes();  // or else nothing is planned
   return generator;
 }

@@ -264,10 +264,11 @@ std::string section_of(const DrafterCase& drafter_case) {
       table += fmt::format("| {} | {} |", tree.kind, verify);
       for (const std::string_view rule : rule_names()) {
         try {
-          check_speculation({.drafter = testing::DrafterFiles::get().spec(drafter_case),
-                             .rule = spec_of(rule),
-                             .tree = tree.spec,
-                             .verify = verify});
+          SpeculationOptions options = testing::speculation_of(drafter_case);
+          options.rule = spec_of(rule);
+          options.tree = tree.spec;
+          options.verify = verify;
+          check_speculation(options);
         } catch (const UsageError& error) {
           const std::string reason = with_public_name(error.what(), tree);
           auto at = std::find(reasons.begin(), reasons.end(), reason);

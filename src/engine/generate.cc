@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,11 @@ struct Generator::State {
   State(std::shared_ptr<const Model> target, const SpeculationOptions& options)
       : model(std::move(target)),
         speculation((check_speculation(options), options)),
-        batch(model, {&speculation.drafter, 1}, options.drafter_options) {
+        batch(model, std::span(&speculation.drafter, speculation.own_drafter == nullptr ? 1 : 0),
+              options.drafter_options) {
+    if (speculation.own_drafter != nullptr) {
+      batch.add_drafter(speculation.drafter, speculation.own_drafter);
+    }
     batch.rule_scope(speculation);  // a rule that does not take the drafter is refused here
   }
 

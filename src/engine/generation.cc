@@ -114,6 +114,11 @@ Generation::Generation(SequenceId id, GenerateRequest request, const Model& mode
         options.grammar != nullptr ? options.grammar->compiled() : nullptr, model.token_trie(),
         spelled_tokens(), MatchedOpening{options.opening_end, options.most_opening}));
   }
+  if (options.mask) {
+    masks_ =
+        std::make_shared<TextMasks>(options.mask, request_.prompt, model.summary().vocabulary_size);
+    stream_.history.mask_by(masks_);
+  }
   stream_.encoder_tokens = request_.encoder_prompt;
   decode_prompt(request_.prompt);
   stream_.max_total = std::min<std::int64_t>(stream_.n_prompt + request_.options.max_tokens,
@@ -131,8 +136,11 @@ bool Generation::commit(const Committed& committed) {
   if (std::isnan(logits.at(committed.id))) {
     throw Error("generate", "logits", "numbers", "NaN (the model's weights may be broken)");
   }
+  if (masks_ != nullptr) follow_mask(committed.id);
   if (std::exchange(owes_draft_, false)) show_draft();
-  const bool is_complete = stream_.history.is_constrained() && follow_grammar(committed.id);
+  const bool is_constrained = stream_.history.is_constrained();
+  if (masks_ != nullptr || is_constrained) of_round_.push_back(committed.id);
+  const bool is_complete = is_constrained && follow_grammar();
   result_.ids.push_back(committed.id);
   if (recorder_) recorder_->add(committed.id, logits.values());
   if (request_.options.keep_logits) {
@@ -163,10 +171,19 @@ bool Generation::commit(const Committed& committed) {
   return stops;
 }
 
-// Throws Error for a token that the grammar does not let follow: there was none, then. True where
-// nothing can follow it either, and the text is one of the grammar.
-bool Generation::follow_grammar(TokenId id) {
-  of_round_.push_back(id);
+// Throws what the mask has thrown, anywhere in the round, and Error for a token that it does not
+// let follow: there was none, then.
+void Generation::follow_mask(TokenId id) {
+  const bool is_allowed = masks_->is_allowed(stream_.history.generated(), of_round_, id);
+  if (masks_->failure()) std::rethrow_exception(masks_->failure());
+  if (is_allowed) return;
+  throw Error("follow mask", "next token", "one that the mask lets follow",
+              "none in the vocabulary with a probability");
+}
+
+// Throws Error where the grammar does not let the round's last token follow: there was none, then.
+// True where nothing can follow it either, and the text is one of the grammar.
+bool Generation::follow_grammar() {
   GrammarMatcher& matcher = stream_.history.matcher();
   const int state = stream_.history.state_behind(of_round_);
   if (state == GrammarMatcher::kNotAllowed) {
@@ -182,6 +199,7 @@ bool Generation::follow_grammar(TokenId id) {
 
 void Generation::begin_round() {
   of_round_.clear();
+  if (masks_ != nullptr) masks_->settle(stream_.history.generated());
   const auto now = Clock::now();
   if (!began_) began_ = now;
   drafts_now_ = stream_.n_to_run() == 0;

@@ -18,6 +18,7 @@
 #include "outrider/generate.h"
 #include "outrider/tokenizer.h"
 #include "sampling/counter_chance.h"
+#include "sampling/text_masks.h"
 #include "speculate/decoder.h"
 
 namespace outrider {
@@ -82,7 +83,8 @@ class Generation {
   using Clock = std::chrono::steady_clock;
 
   bool ends_text(TokenId id) const;
-  bool follow_grammar(TokenId id);
+  void follow_mask(TokenId id);
+  bool follow_grammar();
   bool is_text(TokenId id) const;
   std::vector<SpelledToken> spelled_tokens() const;
   std::vector<std::string> stops_in_text(const std::vector<std::string>& stops);
@@ -103,7 +105,8 @@ class Generation {
   std::string held_of_prompt_;        // text of the prompt that decoding_ has not given out yet
   std::vector<TokenId> stop_tokens_;  // of stop strings
   StopStrings stop_strings_;
-  std::vector<TokenId> of_round_;  // tokens of this round that the grammar has seen
+  std::vector<TokenId> of_round_;     // of a text with a grammar or a mask: tokens of this round
+  std::shared_ptr<TextMasks> masks_;  // null: it has none
   bool released_ = false;
   std::vector<TokenLogProb> top_;             // at the last token
   std::int64_t accepted_before_ = 0;          // when the round began

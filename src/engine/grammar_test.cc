@@ -96,14 +96,15 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
       SCOPED_TRACE(drafter + " " + verify);
       std::unique_ptr<Generator> generator;
       try {
-        generator = std::make_unique<Generator>(
-            target(), SpeculationOptions{
-                          .drafter = drafter, .verify = verify, .drafter_options = {.threads = 1}});
+        SpeculationOptions options = testing::speculation_of(GetParam());
+        options.drafter = drafter;
+        options.verify = verify;
+        generator = std::make_unique<Generator>(target(), options);
       } catch (const UsageError&) {
         ASSERT_NE(drafter, spec);
-        // Joined by commas, too: whose parts would the last ones be.
+        // Joined by commas, too: whose parts would the last ones be. Or no part of others.
         const std::string name = spec.substr(0, spec.find(':'));
-        ASSERT_TRUE(name == "first" || name == "auto") << spec;
+        ASSERT_TRUE(name == "first" || name == "auto" || name == "own") << spec;
         continue;
       }
       const std::vector<GenerateResult> together = generator->generate(requests);
@@ -122,7 +123,6 @@ TEST_P(GrammarOfDrafts, GreedyAndCoupledTextsArePlainOnesBitForBit) {
 
 // A token that any tokens may come before, five at most; behind it a form, or none.
 TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
-  const std::string spec = DrafterFiles::get().spec(GetParam());
   const TokenId end = target()->tokenizer().encode("@", false).back();
   constexpr std::ptrdiff_t kMost = 5;
   for (const auto& [verify, temperature] : {std::pair{"exact", 0.0}, std::pair{"coupled", 0.8}}) {
@@ -132,9 +132,9 @@ TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
       request.options.most_opening = kMost;
     }
     const std::vector<GenerateResult> plain = Generator(target()).generate(requests);
-    const std::vector<GenerateResult> drafted =
-        Generator(target(), {.drafter = spec, .verify = verify, .drafter_options = {.threads = 1}})
-            .generate(requests);
+    SpeculationOptions options = testing::speculation_of(GetParam());
+    options.verify = verify;
+    const std::vector<GenerateResult> drafted = Generator(target(), options).generate(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       SCOPED_TRACE(i);
       expect_same(drafted[i], plain[i]);
@@ -153,9 +153,9 @@ TEST_P(GrammarOfDrafts, OpeningsArePlainOnesBitForBit) {
 
 TEST_P(GrammarOfDrafts, SampledTextsAreOfTheForm) {
   for (const char* const verify : {"exact", "traversal"}) {
-    Generator generator(target(), {.drafter = DrafterFiles::get().spec(GetParam()),
-                                   .verify = verify,
-                                   .drafter_options = {.threads = 1}});
+    SpeculationOptions options = testing::speculation_of(GetParam());
+    options.verify = verify;
+    Generator generator(target(), options);
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
       const std::vector<GenerateRequest> requests = requests_of({.temperature = 1.5}, seed);
       const std::vector<GenerateResult> results = generator.generate(requests);

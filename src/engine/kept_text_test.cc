@@ -110,9 +110,9 @@ TEST_P(KeptText, GoesOnWithTheBitsAndDraftsOfANewOne) {
   const bool reads_features = testing::plan_of(GetParam()).traits.reads_features;
   constexpr std::int64_t kMostAgain = 3 + 5;
   for (const std::string verify : {"exact", "coupled"}) {
-    Conversation conversation(model, {.drafter = DrafterFiles::get().spec(GetParam()),
-                                      .verify = verify,
-                                      .drafter_options = {.threads = 1}});
+    SpeculationOptions options = testing::speculation_of(GetParam());
+    options.verify = verify;
+    Conversation conversation(model, options);
     int n_turns = 0;
     const auto turn = [&](const Tokens& tokens, double temperature, int max_tokens) {
       SCOPED_TRACE("turn " + std::to_string(n_turns++) + " " + verify);

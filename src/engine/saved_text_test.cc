@@ -73,7 +73,8 @@ class SavedTextOfDrafter : public SavedText, public ::testing::WithParamInterfac
 TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
   const std::string spec = DrafterFiles::get().spec(GetParam());
   const bool reads_features = testing::plan_of(GetParam()).traits.reads_features;
-  const std::vector<std::string> drafters = {spec, "suffix"};
+  std::vector<std::string> drafters = testing::made_with(GetParam());
+  drafters.emplace_back("suffix");
   const auto load = [] { return Model::load(DrafterFiles::get().target(), {.threads = 1}); };
   GenerateRequest request{
       .prompt = load()->tokenizer().encode(
@@ -84,6 +85,7 @@ TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
                   .ignore_eos = true,
                   .keep_logits = true}};
   Batch first(load(), drafters, {.threads = 1}, {.most_kept = 4});
+  testing::add_to(first, GetParam());
   const Ended ended = run(first, request, {.drafter = spec});
   const ::outrider::SavedText saved = first.save_text(ended.id, path_);
   EXPECT_EQ(saved.n_bytes, static_cast<std::int64_t>(std::filesystem::file_size(path_)));
@@ -93,6 +95,7 @@ TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
     for (const std::string& drafter : {spec, std::string("none"), std::string("suffix")}) {
       SCOPED_TRACE(drafter);
       Batch second(load(), drafters, {.threads = 1}, {.most_kept = 4});
+      testing::add_to(second, GetParam());
       if (measured) second.measure_passes();
       const ::outrider::SavedText loaded = second.load_text(path_);
       EXPECT_EQ(loaded.n_tokens, saved.n_tokens);
@@ -104,6 +107,7 @@ TEST_P(SavedTextOfDrafter, GoesOnWithTheBitsOfANewOne) {
       const SpeculationOptions speculation{.drafter = drafter, .adaptive = measured};
       const Ended next = run(second, further, speculation);
       Batch alone(load(), drafters, {.threads = 1});
+      testing::add_to(alone, GetParam());
       const Ended expected = run(alone, further, speculation);
       EXPECT_EQ(next.result.ids, expected.result.ids);
       EXPECT_EQ(next.result.logits, expected.result.logits);

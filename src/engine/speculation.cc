@@ -18,6 +18,7 @@
 #include "outrider/tokenizer.h"
 #include "speculate/drafter_registry.h"
 #include "speculate/drafter_weights.h"
+#include "speculate/drafters/own_drafter.h"
 #include "speculate/make_rule.h"
 #include "tensor/kernels_in_use.h"
 #include "tokenizer/same_vocabulary.h"
@@ -113,17 +114,27 @@ std::shared_ptr<const TreeShape> own_shape(const DrafterPlan& drafter, bool adap
   return adaptive && drafter.deepest != nullptr ? drafter.deepest : drafter.shape;
 }
 
+DrafterPlan read_plan(const SpeculationOptions& options) {
+  if (options.own_drafter == nullptr) return read_drafter(options.drafter);
+  const Spec spec = Spec::parse("drafter", options.drafter);
+  if (spec.name() != "own") {
+    throw UsageError("read drafter", options.drafter, "own, for a drafter that the program brings",
+                     spec.name());
+  }
+  return read_own_drafter(spec, options.own_drafter);
+}
+
 // find: nothing where the target is not there yet.
 Plan read_speculation(const SpeculationOptions& options, const FindToken& find) {
   Plan plan;
   Speculation& speculation = plan.speculation;
   std::string drafter = options.drafter.substr(0, options.drafter.find(':'));
-  if (drafter == "none") {
+  if (drafter == "none" && options.own_drafter == nullptr) {
     const Spec spec = Spec::parse("drafter", options.drafter);
     spec.require_no_value();
     spec.require_keys({});
   } else {
-    plan.drafter = read_drafter(options.drafter);
+    plan.drafter = read_plan(options);
     if (!plan.drafter->variant.empty()) drafter += " " + plan.drafter->variant;
   }
   Judging judging = make_judging(options.rule, options.verify, find);

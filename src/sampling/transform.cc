@@ -331,6 +331,7 @@ void TokenHistory::add_prompt(std::span<const TokenId> tokens) {
 
 void TokenHistory::add_generated(TokenId token) {
   ++count_of(token).generated;
+  if (masks_ != nullptr) generated_.push_back(token);
   if (matcher_ == nullptr) return;
   state_ = matcher_->advance(state_, token);
   if (matcher_->is_full()) {
@@ -416,12 +417,17 @@ void Transform::penalise(std::span<float> logits, const TokenHistory& history,
     const auto index = static_cast<std::size_t>(id);
     if (index < logits.size()) write(id, logits[index] + bias);
   }
+  const auto allow = [&](std::span<const std::uint64_t> allowed) {
+    if (replaced != nullptr) replaced->reserve(replaced->size() + logits.size());
+    for_each_forbidden(allowed, logits.size(), [&write](TokenId id) { write(id, kMinusInfinity); });
+  };
   // Last of all, since it overrules the rest.
   const auto mask = [&] {
-    if (!history.is_constrained()) return;
-    if (replaced != nullptr) replaced->reserve(replaced->size() + logits.size());
-    for_each_forbidden(history.matcher().allowed(history.state_behind(path)), logits.size(),
-                       [&write](TokenId id) { write(id, kMinusInfinity); });
+    if (history.is_constrained()) {
+      allow(history.matcher().allowed(history.state_behind(path)));
+    }
+    if (!history.is_masked()) return;
+    if (const auto allowed = history.masks().allowed(history.generated(), path)) allow(*allowed);
   };
   if (params_.repetition_penalty == 1 && params_.presence_penalty == 0 &&
       params_.frequency_penalty == 0) {

@@ -6,20 +6,23 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/logit_row.h"
 #include "grammar/matcher.h"
 #include "outrider/sampling.h"
 #include "sampling/distribution.h"
+#include "sampling/text_masks.h"
 
 namespace outrider {
 
-// What penalties look at: the tokens seen so far, as counts; and where a request has a grammar, the
-// state that these tokens have led to. Grows as tokens are committed.
+// What penalties look at: the tokens seen so far, as counts; where a request has a grammar, the
+// state that these tokens have led to; where it has a mask of the program's, the generated tokens.
+// Grows as tokens are committed.
 //
-// A copy goes on by itself. All that have a matcher share what it remembers: one of them at a time
-// may be asked.
+// A copy goes on by itself. All that have a matcher, or masks, share what it remembers: one of them
+// at a time may be asked.
 class TokenHistory {
  public:
   // Room for n_tokens different tokens: until there are more, adding one allocates nothing.
@@ -46,6 +49,13 @@ class TokenHistory {
   // The matcher's state behind the generated tokens and those of a path.
   int state_behind(std::span<const TokenId> path) const;
 
+  // Before any token is generated: from here on they are kept for these masks.
+  void mask_by(std::shared_ptr<TextMasks> masks) { masks_ = std::move(masks); }
+  bool is_masked() const { return masks_ != nullptr; }
+  // Of a masked text.
+  TextMasks& masks() const { return *masks_; }
+  std::span<const TokenId> generated() const { return generated_; }
+
  private:
   Count& count_of(TokenId token);
   std::size_t place_of(TokenId token) const;  // the token's own, or the free one it would get
@@ -56,6 +66,8 @@ class TokenHistory {
   std::vector<std::int32_t> places_;
   std::shared_ptr<GrammarMatcher> matcher_;
   int state_ = GrammarMatcher::kNotAllowed;
+  std::shared_ptr<TextMasks> masks_;
+  std::vector<TokenId> generated_;  // of a masked text, in their order
 };
 
 // What a token's logit was, or is.
@@ -74,12 +86,12 @@ class Transform {
   // Every distribution is a point mass, for any logits.
   bool greedy() const { return params_.temperature == 0 || params_.top_k == 1; }
 
-  // Bias, penalties and the grammar's mask, in place, on logits (vocabulary): what the grammar does
-  // not let follow gets -infinity. `path` are the tokens of the node's own
-  // path below the committed ones, root excluded (they count as generated: a token twice on the
-  // path counts twice). Bias, history and path may hold ids that the logits (of a drafter with a
-  // smaller vocabulary) do not have: those are passed over. replaced, unless null, gets at its end
-  // each logit that is written, as it was before, in the order of writing.
+  // Bias, penalties and the masks of grammar and program, in place, on logits (vocabulary): what
+  // one of them does not let follow gets -infinity. `path` are the tokens of the node's own path
+  // below the committed ones, root excluded (they count as generated: a token twice on the path
+  // counts twice). Bias, history and path may hold ids that the logits (of a drafter with a smaller
+  // vocabulary) do not have: those are passed over. replaced, unless null, gets at its end each
+  // logit that is written, as it was before, in the order of writing.
   void penalise(std::span<float> logits, const TokenHistory& history, std::span<const TokenId> path,
                 std::vector<TokenLogit>* replaced = nullptr) const;
 
@@ -103,9 +115,9 @@ class Transform {
 
   // Whether penalise may change something, so that callers have to know a node's path.
   bool changes_logits(const TokenHistory& history) const {
-    return has_penalties() || history.is_constrained();
+    return has_penalties() || history.is_constrained() || history.is_masked();
   }
-  // The same, where there is no grammar.
+  // The same, where there is no mask.
   bool has_penalties() const;
 
  private:

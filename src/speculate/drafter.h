@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -197,6 +198,9 @@ class Drafter {
   // first n_common stand as before. Between observe() and the next propose(), for drafters that
   // draft for another drafter; by default the text begins anew. Not for those that read features.
   virtual void rewind(const Context& context, std::size_t n_common);
+  // What went wrong with a text in code of the program's (own_drafter.h): the text has to end by
+  // it. Null: nothing.
+  virtual std::exception_ptr failure(SequenceId /*id*/) const { return nullptr; }
 
   // Forward passes of a model so far (0 for index drafters).
   virtual std::int64_t n_passes() const = 0;

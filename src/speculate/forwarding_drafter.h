@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -52,6 +53,7 @@ class ForwardingDrafter : public Drafter {
   void rewind(const Context& context, std::size_t n_common) override {
     inner_->rewind(context, n_common);
   }
+  std::exception_ptr failure(SequenceId id) const override { return inner_->failure(id); }
   std::int64_t n_passes() const override { return inner_->n_passes(); }
 
  protected:

@@ -13,6 +13,11 @@ namespace outrider {
 
 DrafterPlan read_drafter(std::string_view text) {
   const std::string_view name = text.substr(0, text.find(':'));
+  if (name == "own") {
+    throw UsageError("read drafter", text,
+                     "a program that brings the drafter (SpeculationOptions::own_drafter)",
+                     "a spec alone");
+  }
   const std::span<const DrafterKind> kinds = drafter_kinds();
   const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const DrafterKind& known) {
     return known.description.name == name;

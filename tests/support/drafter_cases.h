@@ -5,6 +5,9 @@
 
 namespace outrider::testing {
 
+// A drafter that the program brings (own_drafters.h).
+enum class Own { none, named, drawn };
+
 struct DrafterCase {
   const char* name;  // of its tests and of its section in docs/coverage.md
   // What a user writes, with {draft} and {other} for small models, {foreign} for one of another
@@ -20,6 +23,7 @@ struct DrafterCase {
   // On random models it is right so seldom that no text of the suite need end inside a draft of
   // its.
   bool seldom_right = false;
+  Own own = Own::none;
 };
 
 inline constexpr DrafterCase kDrafterCases[] = {
@@ -65,6 +69,8 @@ inline constexpr DrafterCase kDrafterCases[] = {
      .spec = "jacobi:length=3",
      .context_determined = false,
      .seldom_right = true},
+    {.name = "own", .spec = "own:length=4,total=6", .own = Own::named},
+    {.name = "drawn", .spec = "own:drawn,length=2,total=3", .own = Own::drawn},
 };
 
 }  // namespace outrider::testing

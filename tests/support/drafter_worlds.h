@@ -21,12 +21,15 @@
 
 #include "io/datastore_writer.h"
 #include "model/load_model.h"
+#include "outrider/batch.h"
 #include "outrider/generate.h"
 #include "outrider/model.h"
 #include "outrider/sampling.h"
 #include "outrider/tokenizer.h"
 #include "speculate/drafter_registry.h"
+#include "speculate/drafters/own_drafter.h"
 #include "tests/support/drafter_cases.h"
+#include "tests/support/own_drafters.h"
 #include "tests/support/table_model.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tiny_heads.h"
@@ -212,7 +215,32 @@ struct World {
 };
 
 inline DrafterPlan plan_of(const DrafterCase& drafter) {
-  return read_drafter(DrafterFiles::get().spec(drafter));
+  const std::string spec = DrafterFiles::get().spec(drafter);
+  if (drafter.own == Own::none) return read_drafter(spec);
+  DrafterPlan plan = read_own_drafter(Spec::parse("drafter", spec), make_own(drafter.own));
+  // Each drafter that is made has a memory of its own.
+  plan.make = [own = drafter.own](const DrafterMaterials& materials) {
+    return std::make_unique<OwnDrafterAdapter>(make_own(own), materials.vocabulary_size);
+  };
+  return plan;
+}
+
+// A generator's options for it.
+inline SpeculationOptions speculation_of(const DrafterCase& drafter) {
+  return {.drafter = DrafterFiles::get().spec(drafter),
+          .drafter_options = {.threads = 1},
+          .own_drafter = make_own(drafter.own)};
+}
+// The drafter in a batch, which may have been made with others. Returns its spec.
+inline std::string add_to(Batch& batch, const DrafterCase& drafter) {
+  const SpeculationOptions options = speculation_of(drafter);
+  if (options.own_drafter) batch.add_drafter(options.drafter, options.own_drafter);
+  return options.drafter;
+}
+// Specs of drafters that a batch is made with.
+inline std::vector<std::string> made_with(const DrafterCase& drafter) {
+  if (drafter.own != Own::none) return {};
+  return {DrafterFiles::get().spec(drafter)};
 }
 
 // A target and, for drafters that ask for a model, a drafter that are tables of logits over three

@@ -38,6 +38,8 @@ struct Trial {
   // of the logits behind some emitted tokens.
   std::function<std::shared_ptr<GrammarMatcher>()> matcher = {};
   std::function<void(const std::vector<TokenId>& emitted, std::vector<float>& logits)> mask = {};
+  // Likewise where they have a mask of the program's.
+  std::function<std::shared_ptr<TextMasks>()> masks = {};
 };
 
 struct Enumerated {
@@ -91,12 +93,17 @@ inline Enumerated enumerate(const Trial& trial) {
     stream.encoder_tokens = trial.encoder_tokens;
     stream.max_total = stream.n_prompt + trial.n_tokens;
     if (trial.matcher) stream.history.constrain(trial.matcher());
+    if (trial.masks) stream.history.mask_by(trial.masks());
     decoder.begin(stream);
     Stream* const streams[] = {&stream};
     const CommitFunction go_on = [](Stream&, const Committed&) { return false; };
-    decoder.round(streams, go_on);
+    const auto round = [&] {
+      if (trial.masks) stream.history.masks().settle(stream.history.generated());
+      decoder.round(streams, go_on);
+    };
+    round();
     const auto accepted = static_cast<double>(stream.verdict.path.size());
-    while (!stream.finished && !trial.first_round_only) decoder.round(streams, go_on);
+    while (!stream.finished && !trial.first_round_only) round();
     decoder.end(stream);
     const std::vector<TokenId> emitted(stream.tokens.begin() + stream.n_prompt,
                                        stream.tokens.end());

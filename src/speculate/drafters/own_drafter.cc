@@ -1,0 +1,228 @@
+#include "speculate/drafters/own_drafter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "outrider/error.h"
+#include "speculate/tree_shapes/open_shape.h"
+
+namespace outrider {
+namespace {
+
+constexpr const char* kOperation = "own drafter";
+
+// A sum of probabilities beyond 1 by more than this is no rounding, not even of half precision.
+constexpr double kMostOverOne = 1e-3;
+
+// The law as a Distribution: ids ascending, what has no probability left out, its sum 1.
+void read_law(const TokenLaw& law, int vocabulary_size, Distribution& out) {
+  if (law.ids.size() != law.probs.size()) {
+    throw Error(kOperation, "law", fmt::format("as many probabilities as ids, {}", law.ids.size()),
+                fmt::format("{}", law.probs.size()));
+  }
+  std::vector<std::pair<TokenId, double>> entries;
+  entries.reserve(law.ids.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < law.ids.size(); ++i) {
+    const TokenId id = law.ids[i];
+    const double prob = law.probs[i];
+    if (id < 0 || id >= vocabulary_size) {
+      throw Error(kOperation, "law", fmt::format("token ids below {}", vocabulary_size),
+                  fmt::format("{}", id));
+    }
+    if (!std::isfinite(prob) || prob < 0) {
+      throw Error(kOperation, "law", "probabilities that are finite and not negative",
+                  fmt::format("{} for token {}", prob, id));
+    }
+    entries.emplace_back(id, prob);
+    sum += prob;
+  }
+  if (!(sum > 0) || sum > 1 + kMostOverOne) {
+    throw Error(kOperation, "law", "probabilities with a sum above 0 and at most 1",
+                fmt::format("{}", sum));
+  }
+  std::sort(entries.begin(), entries.end());
+  out.clear();
+  TokenId last = kNoToken;
+  for (const auto& [id, prob] : entries) {
+    if (id == last) {
+      throw Error(kOperation, "law", "each token once", fmt::format("token {} twice", id));
+    }
+    last = id;
+    if (!(prob / sum > 0)) continue;  // so small that nothing is left of it
+    out.ids.push_back(id);
+    out.probs.push_back(prob / sum);
+  }
+}
+
+class Draft final : public OwnDraft {
+ public:
+  Draft(const DraftJob& job, int vocabulary_size)
+      : job_(&job),
+        most_depth_(std::min(job.budget.depth, job.shape->depth())),
+        most_nodes_(std::min(job.budget.n_nodes, job.shape->n_nodes())),
+        vocabulary_size_(vocabulary_size) {}
+
+  int most_depth() const override { return most_depth_; }
+  int most_nodes() const override { return most_nodes_; }
+  bool is_chain() const override { return job_->shape->is_chain(); }
+  int vocabulary_size() const override { return vocabulary_size_; }
+  int n_nodes() const override { return job_->tree->n_drafted(); }
+
+  int add(int parent, TokenId token) override {
+    require_place(parent);
+    require_token(token);
+    return add_checked(parent, token, kPointMass);
+  }
+
+  int add(int parent, TokenId token, const TokenLaw& law) override {
+    require_place(parent);
+    require_token(token);
+    read_law(law, vocabulary_size_, law_);
+    if (!(law_.prob(token) > 0)) {
+      throw Error(kOperation, "law",
+                  fmt::format("a probability above 0 for the token {} that was drawn", token), "0");
+    }
+    return add_checked(parent, token, record_law());
+  }
+
+  Drawn draw(int parent, const TokenLaw& law) override {
+    require_place(parent);
+    read_law(law, vocabulary_size_, law_);
+    DraftTree& tree = *job_->tree;
+    const int root = parent + 1;
+    // As tree_growth.h draws: siblings that shared their noise would all be the same token.
+    const bool is_coupled = job_->noise == DraftNoise::coupled && tree.next_child(root, root) < 0;
+    const Draw key = is_coupled
+                         ? Draw{tree.n_committed() + tree.node(root).depth, 0, Purpose::token}
+                         : Draw{tree.n_committed(), tree.n_nodes(), Purpose::draft};
+    const TokenId token = job_->chance->categorical(law_, key);
+    return {.node = add_checked(parent, token, record_law()), .token = token};
+  }
+
+ private:
+  void require_place(int parent) const {
+    const DraftTree& tree = *job_->tree;
+    if (n_nodes() >= most_nodes_) {
+      throw Error(kOperation, "draft", fmt::format("at most {} tokens (most_nodes)", most_nodes_),
+                  "one more");
+    }
+    if (parent < -1 || parent >= n_nodes()) {
+      throw Error(kOperation, fmt::format("node {}", n_nodes()),
+                  fmt::format("a parent before it, from -1 to {}", n_nodes() - 1),
+                  fmt::format("{}", parent));
+    }
+    if (is_chain() && parent != n_nodes() - 1) {
+      throw Error(kOperation, fmt::format("node {}", n_nodes()),
+                  fmt::format("the parent {}, since the draft is a chain", n_nodes() - 1),
+                  fmt::format("{}", parent));
+    }
+    if (tree.node(parent + 1).depth >= most_depth_) {
+      throw Error(kOperation, fmt::format("node {}", n_nodes()),
+                  fmt::format("a depth of at most {} (most_depth)", most_depth_),
+                  fmt::format("{}", tree.node(parent + 1).depth + 1));
+    }
+  }
+
+  void require_token(TokenId token) const {
+    if (token >= 0 && token < vocabulary_size_) return;
+    throw Error(kOperation, fmt::format("node {}", n_nodes()),
+                fmt::format("token ids below {}", vocabulary_size_), fmt::format("{}", token));
+  }
+
+  int add_checked(int parent, TokenId token, int proposal) {
+    return job_->tree->add_child(parent + 1, token, proposal) - 1;
+  }
+
+  int record_law() {
+    if (job_->context->transform->greedy()) return kPointMass;
+    const int law = job_->tree->add_distribution();
+    job_->tree->distribution(law).become(law_);
+    return law;
+  }
+
+  const DraftJob* job_;
+  int most_depth_;
+  int most_nodes_;
+  int vocabulary_size_;
+  Distribution law_;  // of the token in hand
+};
+
+// Texts of several generators that share a drafter are told apart, too.
+std::int64_t new_id() {
+  static std::atomic<std::int64_t> next{0};
+  return next++;
+}
+
+}  // namespace
+
+OwnDrafterAdapter::OwnDrafterAdapter(std::shared_ptr<OwnDrafter> own, int vocabulary_size)
+    : own_(std::move(own)), vocabulary_size_(vocabulary_size) {}
+
+void OwnDrafterAdapter::begin(const Context& context) {
+  const std::int64_t id = new_id();
+  own_->begin({.id = id, .tokens = context.tokens});
+  texts_.insert_or_assign(context.id, Text{.id = id, .failure = nullptr});
+}
+
+void OwnDrafterAdapter::propose(std::span<DraftJob> jobs) {
+  for (const DraftJob& job : jobs) {
+    Text& text = texts_.at(job.context->id);
+    Draft draft(job, vocabulary_size_);
+    if (text.failure || draft.most_depth() < 1 || draft.most_nodes() < 1) continue;
+    try {
+      own_->propose({.id = text.id, .tokens = job.context->tokens}, draft);
+    } catch (...) {
+      text.failure = std::current_exception();
+    }
+  }
+}
+
+void OwnDrafterAdapter::observe(std::span<const RoundResult> results) {
+  for (const RoundResult& result : results) {
+    Text& text = texts_.at(result.context->id);
+    if (text.failure) continue;
+    accepted_.clear();
+    for (const int node : result.verdict->path) accepted_.push_back(node - 1);
+    try {
+      own_->observe({.id = text.id, .tokens = result.context->tokens}, accepted_);
+    } catch (...) {
+      text.failure = std::current_exception();
+    }
+  }
+}
+
+void OwnDrafterAdapter::end(SequenceId id) {
+  const auto text = texts_.find(id);
+  if (text == texts_.end()) return;  // it never began: begin() threw
+  own_->end(text->second.id);
+  texts_.erase(text);
+}
+
+std::exception_ptr OwnDrafterAdapter::failure(SequenceId id) const {
+  const auto text = texts_.find(id);
+  return text == texts_.end() ? nullptr : text->second.failure;
+}
+
+DrafterPlan read_own_drafter(const Spec& spec, const std::shared_ptr<OwnDrafter>& own) {
+  (void)spec.value();  // a name, or none
+  spec.require_keys({"length", "total"});
+  const auto total = spec.integer("total", 1, kMostDraftNodes);
+  const int length =
+      spec.integer("length", 1, kMostDraftNodes)
+          .value_or(std::min(OwnDrafterAdapter::kLength, total.value_or(kMostDraftNodes)));
+  const int n_nodes = total.value_or(std::max(OwnDrafterAdapter::kTotal, length));
+  return {.traits = {},
+          .shape = std::make_shared<OpenShape>(std::min(length, n_nodes), n_nodes),
+          .make = [own](const DrafterMaterials& materials) {
+            return std::make_unique<OwnDrafterAdapter>(own, materials.vocabulary_size);
+          }};
+}
+
+}  // namespace outrider
