@@ -242,6 +242,8 @@ class _Stream:
             self._streamer.put(_on_processor(self._read.as_given(self._read.padded)))
 
     def _put(self, token) -> None:
+        if token.id < 0:  # text that was held back when time was over
+            return
         self._streamer.put(_on_processor(self._read.as_given(numpy.array([token.id], dtype=numpy.int64))))
 
     def end(self) -> None:
