@@ -241,7 +241,7 @@ class _Stream:
         if self._streamer is not None:
             self._streamer.put(_on_processor(self._read.as_given(self._read.padded)))
 
-    def _put(self, token) -> None:
+    def _put(self, token, _row: int = 0) -> None:
         if token.id < 0:  # text that was held back when time was over
             return
         self._streamer.put(_on_processor(self._read.as_given(numpy.array([token.id], dtype=numpy.int64))))

@@ -74,9 +74,6 @@ class OutriderLM(TemplateLM):
     def _scored(self, context: List[int], continuation: List[int]) -> Scored:
         if self.backend == "seq2seq":
             return of_encoder_decoder(context, continuation, self.model.summary.start_token, self.max_length)
-        if not continuation or len(continuation) > self.max_length:
-            raise outrider.Error(f"[lm_eval] continuation: expected 1 to {self.max_length} tokens, "
-                                 f"got {len(continuation)}")
         return of_decoder(context, continuation, self.max_length)
 
     def _logits(self, ids, encoder_ids, first):

@@ -5,6 +5,8 @@ from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
 import numpy
 
+from outrider import Error
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -16,7 +18,11 @@ class Scored:
 
 
 def of_decoder(context: Sequence[int], continuation: Sequence[int], most: int) -> Scored:
-    """The last `most` tokens of what stands before the continuation's last one are read."""
+    """The last `most` tokens of what stands before the continuation's last one are read. Error: the
+    continuation alone is longer, or empty."""
+    if not 1 <= len(continuation) <= most or not context:
+        raise Error(f"[lm_eval] continuation: expected 1 to {most} tokens behind a context, "
+                    f"got {len(continuation)} behind {len(context)}")
     whole = (list(context) + list(continuation))[-(most + 1):]
     return Scored((), tuple(whole[:-1]), tuple(continuation))
 
