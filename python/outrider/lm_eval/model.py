@@ -26,7 +26,8 @@ class OutriderLM(TemplateLM):
     "exact" they decide nothing but the speed. max_length: tokens of context (the model's).
     max_gen_toks: where a task does not say. add_bos_token: whether texts get the tokenizer's special
     tokens (None: as the tokenizer has it). prefix_token_id: what stands before a text without context
-    (bos, or else eos). batch_size: texts that share passes; "auto": 32. seed: of sampling.
+    (bos, or else eos). batch_size: texts that share passes; "auto": 32. seed: of sampling. device is
+    for other models: passes run on the processor.
     """
 
     def __init__(self, pretrained, drafter: str = "none", rule: str = "exact", tree: str = "", verify: str = "exact",
@@ -35,8 +36,7 @@ class OutriderLM(TemplateLM):
                  max_batch_size: Optional[int] = None, device: Optional[str] = None,
                  add_bos_token: Optional[bool] = None, prefix_token_id: Optional[int] = None, seed: int = 0):
         super().__init__()
-        if device not in (None, "", "cpu"):
-            raise outrider.UsageError(f"[lm_eval] device: expected cpu, got {device}")
+        del device  # the harness says "cuda:0" where nobody asks for one
         self.model = pretrained if isinstance(pretrained, outrider.Model) else outrider.Model(
             pretrained, weights=weights, kv=kv, threads=int(threads), kernels=kernels, kv_memory=int(kv_memory))
         self.generator = outrider.Generator(self.model, drafter=drafter, rule=rule, tree=tree, verify=verify)
