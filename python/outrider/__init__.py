@@ -46,3 +46,20 @@ __all__ = [
     "kernel_tables",
     "serve",
 ]
+
+# What needs other packages, or costs time to import, comes when it is asked for.
+_LATER = {
+    "TransformersGenerator": "outrider.transformers",
+    "from_transformers": "outrider.transformers",
+}
+__all__ += list(_LATER)
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module 'outrider' has no attribute '{name}'")
+    import importlib
+
+    value = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value

@@ -336,6 +336,7 @@ void bind_generator(py::module_& module) {
           py::arg("keep"),
           "Whether the text that ended last is kept with its KV cache: a later prompt that "
           "begins like it does not run these tokens again. At first False.")
+      .def_property_readonly("model", &TextGenerator::model, "What it was made with.")
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {

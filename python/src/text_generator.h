@@ -84,6 +84,7 @@ class TextGenerator {
   RuleScope rule_scope() const { return batch_->rule_scope(speculation_); }
   void keep_last_text(bool keep);
   const SharedModel& shared_model() const { return *model_; }
+  std::shared_ptr<SharedModel> model() const { return model_; }
 
  private:
   std::shared_ptr<SharedModel> model_;

@@ -1,0 +1,20 @@
+"""The harness' command, with "outrider" among its models."""
+
+import sys
+
+from outrider import Error
+from outrider.lm_eval import register
+
+
+def main() -> None:
+    try:
+        register()
+    except Error as error:
+        sys.exit(f"outrider: {error}")
+    from lm_eval.__main__ import cli_evaluate
+
+    cli_evaluate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""Answers to many prompts, by workers on a Ray cluster; each prompt's once, across crashes."""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence
+
+from outrider import Error, UsageError
+from outrider.ray.answer_file import AnswerFile, Item, hash_of
+from outrider.ray.dispatch import WorkerLost, batched, collect
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """What a call of map_prompts did."""
+
+    file: Path         # answers.jsonl: all answers, of earlier calls, too
+    n_answered: int    # by this call
+    n_before: int      # that were there when it began
+    n_errors: int      # of this call's answers: those that are an error (a prompt that is too long, say)
+    n_lost: int        # workers that died meanwhile
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the answers, and is the same when a job is resumed. All of it is JSON."""
+
+    model: str
+    drafter: str = "none"
+    rule: str = "exact"
+    tree: str = ""
+    verify: str = "exact"
+    weights: str = ""
+    kv: str = ""
+    kernels: str = ""
+    sampling: Mapping = field(default_factory=dict)
+    max_tokens: int = 256
+    seed: int = 0
+    stop: Sequence[str] = ()
+    stop_tokens: Sequence[int] = ()
+    ignore_eos: bool = False
+    add_special: bool = True
+
+    def as_json(self) -> dict:
+        return {**vars(self), "sampling": dict(self.sampling), "stop": list(self.stop),
+                "stop_tokens": [int(token) for token in self.stop_tokens]}
+
+
+def seed_of(seed: int, key: str) -> int:
+    """A key's own seed: its answer does not depend on which worker and which batch it falls to."""
+    digest = hashlib.sha256(f"{seed}\0{key}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def read_items(dataset, key: Optional[str], prompt: str) -> Iterator[Item]:
+    """The prompts of whatever map_prompts takes as a dataset."""
+    rows: Iterable
+    if isinstance(dataset, (str, os.PathLike)):
+        rows = _lines(Path(dataset))
+    elif hasattr(dataset, "iter_rows"):
+        rows = dataset.iter_rows()
+    elif isinstance(dataset, Mapping):
+        rows = ({"key": name, prompt: text} for name, text in dataset.items())
+        key = key or "key"
+    else:
+        rows = dataset
+    for number, row in enumerate(rows):
+        yield _item(row, number, key, prompt)
+
+
+def _lines(file: Path) -> Iterator:
+    with open(file, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise Error(f"[map_prompts] {file}: line {number}: {error}") from None
+
+
+def _item(row, number: int, key: Optional[str], prompt: str) -> Item:
+    if not isinstance(row, Mapping):
+        row = {prompt: row}
+    if prompt not in row:
+        raise UsageError(f"[map_prompts] dataset: expected a column '{prompt}', got {', '.join(map(str, row))}")
+    if key is not None and key not in row:
+        raise UsageError(f"[map_prompts] dataset: expected a column '{key}', got {', '.join(map(str, row))}")
+    name = str(row[key]) if key is not None else str(row.get("key", number))
+    content = row[prompt]
+    if not isinstance(content, str):
+        try:
+            content = [int(token) for token in content]
+        except (TypeError, ValueError):
+            raise UsageError(f"[map_prompts] key {name!r}: expected a text or token ids, got {content!r:.80}") from None
+    for text in (name, content):
+        if isinstance(text, str) and not _is_text(text):
+            raise UsageError(f"[map_prompts] key {name!r}: expected text, got a lone surrogate")
+    return Item(name, content)
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class Worker:
+    """One process of a job: a model, and a generator on it."""
+
+    def __init__(self, settings: Mapping, threads: int):
+        # Workers share processors: those that wait must not spin. Read when the engine is loaded.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        import outrider
+
+        self._settings = Settings(**settings)
+        options = {"weights": self._settings.weights, "kv": self._settings.kv,
+                   "kernels": self._settings.kernels, "threads": threads}
+        model = outrider.Model(self._settings.model, **options)
+        self._generator = outrider.Generator(
+            model, drafter=self._settings.drafter, rule=self._settings.rule, tree=self._settings.tree,
+            verify=self._settings.verify)
+
+    def answer(self, batch: Sequence[Item]) -> list:
+        """A record for each item, in their order."""
+        import outrider
+
+        items = [Item(*item) for item in batch]
+        try:
+            return [self._record(item, result) for item, result in zip(items, self._generate(items))]
+        except outrider.Error:
+            # One of them cannot be run: which one shows by itself.
+            return [self._answer_alone(item) for item in items]
+
+    def _answer_alone(self, item: Item) -> dict:
+        import outrider
+
+        try:
+            return self._record(item, self._generate([item])[0])
+        except outrider.Error as error:
+            return {**self._head(item), "error": str(error)}
+
+    def _generate(self, items: Sequence[Item]) -> list:
+        import outrider
+
+        settings = self._settings
+        return self._generator.generate(
+            [item.prompt for item in items], outrider.SamplingParams(**settings.sampling),
+            max_tokens=settings.max_tokens, seed=[seed_of(settings.seed, item.key) for item in items],
+            stop=list(settings.stop), stop_tokens=list(settings.stop_tokens), ignore_eos=settings.ignore_eos,
+            add_special=settings.add_special)
+
+    @staticmethod
+    def _head(item: Item) -> dict:
+        return {"key": item.key, "prompt": item.prompt, "prompt_hash": hash_of(item.prompt)}
+
+    def _record(self, item: Item, result) -> dict:
+        return {**self._head(item), "text": result.text, "ids": [int(token) for token in result.ids],
+                "finish_reason": result.finish_reason}
+
+
+class RayPool:
+    """Workers as actors of a Ray cluster. They end with the driver, as Ray's actors do."""
+
+    def __init__(self, settings: Mapping, n_workers: int, threads: int, options: Mapping):
+        import ray
+
+        self._ray = ray
+        self._arguments = (dict(settings), threads)
+        # Lost ones are replaced here, where their batches are counted, and not by Ray.
+        self._actor = ray.remote(Worker).options(**{"num_cpus": threads, "max_restarts": 0, **options})
+        self._workers = [self._actor.remote(*self._arguments) for _ in range(n_workers)]
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def submit(self, worker: int, batch: list):
+        return self._workers[worker].answer.remote([tuple(item) for item in batch])
+
+    def wait(self, tickets: list):
+        return self._ray.wait(tickets, num_returns=1)[0][0]
+
+    def result(self, ticket) -> list:
+        # An actor whose constructor threw is "dead", too: that is no loss, it would be so again.
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(ticket)
+        except errors.ActorDiedError as error:
+            if "creation task" in str(error) or "__init__" in str(error):
+                raise
+            raise WorkerLost(str(error)) from error
+        except (errors.ActorUnavailableError, errors.NodeDiedError, errors.ObjectLostError,
+                errors.OutOfMemoryError, errors.WorkerCrashedError) as error:
+            raise WorkerLost(str(error)) from error
+
+    def replace(self, worker: int) -> None:
+        # One that cannot be reached may live on: its answers go nowhere.
+        self._ray.kill(self._workers[worker], no_restart=True)
+        self._workers[worker] = self._actor.remote(*self._arguments)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            self._ray.kill(worker, no_restart=True)
+
+
+def map_prompts(dataset, model, *, out, drafter: str = "none", rule: str = "exact", tree: str = "",
+                verify: str = "exact", weights: str = "", kv: str = "", kernels: str = "",
+                sampling: Optional[Mapping] = None, max_tokens: int = 256, seed: int = 0,
+                stop: Sequence[str] = (), stop_tokens: Sequence[int] = (), ignore_eos: bool = False,
+                add_special: bool = True, key: Optional[str] = None, prompt: str = "prompt",
+                workers: Optional[int] = None, threads: int = 1, batch: int = 16, attempts: int = 3,
+                actor_options: Optional[Mapping] = None,
+                on_batch: Optional[Callable[[int], None]] = None) -> MapResult:
+    """Answers every prompt of `dataset` once, and writes the answers to the folder `out`.
+
+    dataset: a ray.data.Dataset; a JSONL file; a mapping of keys to prompts; or an iterable of rows,
+    which are mappings or prompts alone. A prompt (column `prompt`) is a text or a list of token ids.
+    A row's key is its column `key`; without that argument, its column "key" if it has one, else its
+    number. Keys are compared as texts, and each may come once.
+
+    out: a folder that this process can write and lock. answers.jsonl gets a line for each prompt:
+    key, prompt, prompt_hash, and text, ids (generated ones) and finish_reason; or, for a prompt that
+    cannot be run, "error". Called again after whatever stopped it, with the same dataset and
+    settings, it answers what is missing. Other settings than the folder was begun with, and a key
+    that was answered for another prompt, are a UsageError.
+
+    model, drafter, rule, ...: as in outrider.Model and outrider.Generator; `model` is a path that
+    all machines of the cluster have. sampling: SamplingParams' fields by their names. A prompt's
+    seed is made of `seed` and its key: answers depend neither on batches nor on workers.
+
+    workers: how many processes, each with `threads` threads and as many of Ray's CPUs (None: as many
+    as the cluster's CPUs hold). batch: prompts that a worker decodes side by side. A worker that
+    dies is replaced and its batch given out again, `attempts` times in all, then it is an Error.
+    actor_options: further options of the actors, such as resources. on_batch is called with the
+    number of answers there are, after each batch.
+
+    Needs `ray`; starts or joins a cluster if that has not been done. Call it from one thread.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise Error("[map_prompts] ray: not installed (pip install 'ray[data]')") from None
+    if threads < 1 or batch < 1 or attempts < 1 or (workers is not None and workers < 1):
+        raise UsageError("[map_prompts] threads, batch, attempts, workers: expected 1 or more")
+    settings = Settings(model=os.fspath(model), drafter=drafter, rule=rule, tree=tree, verify=verify,
+                        weights=weights, kv=kv, kernels=kernels, sampling=dict(sampling or {}),
+                        max_tokens=max_tokens, seed=seed, stop=tuple([stop] if isinstance(stop, str) else stop),
+                        stop_tokens=tuple(stop_tokens), ignore_eos=ignore_eos, add_special=add_special).as_json()
+    with AnswerFile(out, settings) as answers:
+        n_before = len(answers)
+        n_errors = 0
+
+        def commit(records: list) -> None:
+            nonlocal n_errors
+            answers.append(records)
+            n_errors += sum("error" in record for record in records)
+            if on_batch is not None:
+                on_batch(len(answers))
+
+        if not ray.is_initialized():
+            ray.init()
+        n_workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)) // threads)
+        pool = RayPool(settings, n_workers, threads, actor_options or {})
+        try:
+            n_lost = collect(batched(answers.unanswered(read_items(dataset, key, prompt)), batch), pool, commit,
+                             attempts=attempts)
+        finally:
+            pool.close()
+        return MapResult(answers.folder / "answers.jsonl", len(answers) - n_before, n_before, n_errors, n_lost)

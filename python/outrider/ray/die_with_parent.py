@@ -1,0 +1,26 @@
+"""Runs a program that ends when the process which started it does: PARENT PROGRAM ARGUMENTS...
+
+A script of its own, run in a process that has done nothing else: what a replica needs between fork
+and exec, without Python code in a forked copy of a process with threads. Linux alone.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+def main() -> None:
+    parent, program = int(sys.argv[1]), sys.argv[2:]
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+    # It may have died before the call.
+    if os.getppid() != parent:
+        sys.exit(1)
+    os.execv(program[0], program)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""A stream of server-sent events that is passed on, and how it ends where its sender dies.
+
+Clients get whole events alone. A stream that stops before its last event ends in an error event in
+the form of the interface it belongs to; nothing of it is sent again. Knows neither Ray nor HTTP.
+"""
+
+import json
+import re
+from typing import List
+
+
+class EventStream:
+    """Cuts bytes into events, and knows whether the last of them has come. For one stream."""
+
+    def __init__(self, path: str):
+        self._path = path
+        self._held = b""
+        self._last = b""
+
+    def push(self, data: bytes) -> bytes:
+        """The events that are whole now, as they came."""
+        self._held += data
+        end = self._held.rfind(b"\n\n")
+        if end < 0:
+            return b""
+        whole, self._held = self._held[:end + 2], self._held[end + 2:]
+        self._last = whole[:-2].rpartition(b"\n\n")[2]
+        return whole
+
+    def is_finished(self) -> bool:
+        """Whether what came ends in the interface's last event, or in an error of the server's own."""
+        if self._held.strip():
+            return False
+        name, data = _fields(self._last)
+        if name == "error" or data.startswith('{"error"'):
+            return True
+        if _is(self._path, "/v1/messages"):
+            return name == "message_stop"
+        if _is(self._path, "/v1/responses"):
+            return name in ("response.completed", "response.incomplete", "response.failed")
+        return data == "[DONE]"
+
+    def error_event(self, message: str) -> bytes:
+        """What a client gets in the place of the rest."""
+        if _is(self._path, "/v1/messages"):
+            return _event({"type": "error", "error": {"type": "api_error", "message": message}}, "error")
+        if _is(self._path, "/v1/responses"):
+            found = re.search(r'"sequence_number":\s*(\d+)', _fields(self._last)[1])
+            return _event({"type": "error", "code": "server_error", "message": message, "param": None,
+                           "sequence_number": int(found.group(1)) + 1 if found else 0}, "error")
+        return _event(error_body(self._path, 502, message))
+
+
+def error_body(path: str, status: int, message: str) -> dict:
+    """An error in the form of the interface that `path` belongs to."""
+    if path.startswith("/v1/messages"):
+        return {"type": "error", "error": {"type": "overloaded_error" if status in (429, 503) else "api_error",
+                                           "message": message}}
+    kind = {404: "not_found_error", 429: "rate_limit_error", 503: "unavailable_error"}.get(status, "server_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def _is(path: str, name: str) -> bool:
+    return path.partition("?")[0].rstrip("/") == name
+
+
+def _event(data: dict, name: str = "") -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data)}\n\n".encode()
+
+
+def _fields(event: bytes):
+    name = ""
+    data: List[str] = []
+    for line in event.decode("utf-8", "replace").split("\n"):
+        if line.startswith("event:"):
+            name = line[6:].strip()
+        elif line.startswith("data:"):
+            data.append(line[5:].strip())
+    return name, "\n".join(data)

@@ -1,0 +1,70 @@
+"""Which replica a prompt goes to: the one whose KV cache has what it begins with.
+
+Prompts that begin alike have the same key. Replicas are ranked for a key by rendezvous hashing
+(Thaler and Ravishankar, 1998): every router ranks alike without asking another, and when a replica
+goes, only its own keys move. A replica that has more than its share of the requests that run is
+passed over, as in consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018),
+so that a beginning which all requests share does not leave the other replicas idle.
+
+Pure functions; nothing here knows Ray.
+"""
+
+import hashlib
+import json
+import math
+from typing import List, Mapping, Sequence
+
+# A replica takes a request for its key while it has at most so many times its share of all.
+MOST_OF_SHARE = 1.25
+
+
+def key_of(body: bytes, n_bytes: int) -> str:
+    """The key of a request by the first n_bytes of its prompt or its messages, tools included, as the
+    model's template would place them before these. Bodies without either have a key by themselves."""
+    return hashlib.sha256(_beginning(body, n_bytes)).hexdigest()[:32]
+
+
+def _beginning(body: bytes, n_bytes: int) -> bytes:
+    try:
+        fields = json.loads(body)
+    except ValueError:
+        return body[:n_bytes]
+    if not isinstance(fields, Mapping):
+        return body[:n_bytes]
+    if "prompt" in fields:
+        parts = [fields["prompt"]]
+    else:
+        parts = [fields.get(name) for name in ("tools", "system", "instructions", "messages", "input")]
+    whole = b""
+    for part in parts:
+        if part is not None and len(whole) < n_bytes:
+            whole += _text_of(part)
+    return whole[:n_bytes] if whole else body[:n_bytes]
+
+
+def _text_of(part) -> bytes:
+    # A list's opening bracket and a text's quotes are part of it: what matters is that beginnings agree.
+    text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def ranked(key: str, replicas: Sequence[str]) -> List[str]:
+    """All replicas, the key's own first."""
+    return sorted(replicas, key=lambda name: hashlib.sha256(f"{key}\0{name}".encode()).digest())
+
+
+def in_turn(key: str, running: Mapping[str, int], attempt: int = 0) -> List[str]:
+    """The replicas in the order in which they are to be asked.
+
+    running: of each replica, the requests that it has. Those with more than their share come behind
+    the others, the least loaded of them first. attempt: how often the request was tried before; each
+    time the order begins one further.
+    """
+    names = ranked(key, list(running))
+    if not names:
+        return []
+    shift = attempt % len(names)
+    names = names[shift:] + names[:shift]
+    most = math.ceil(MOST_OF_SHARE * (sum(running.values()) + 1) / len(names))
+    free = [name for name in names if running[name] < most]
+    return free + sorted((name for name in names if running[name] >= most), key=lambda name: running[name])

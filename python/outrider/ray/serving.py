@@ -1,0 +1,245 @@
+"""`outrider serve` as replicas of a Ray Serve application, behind one address."""
+
+import asyncio
+import logging
+import os
+import time
+from dataclasses import dataclass
+from typing import AsyncIterator, Dict, List, Mapping, Optional, Sequence
+
+import ray.exceptions
+from ray import serve
+from ray.serve.config import RequestRouterConfig
+from ray.serve.exceptions import BackPressureError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from outrider import UsageError
+from outrider.ray.event_stream import EventStream, error_body
+from outrider.ray.prefix_router import Asked, PrefixRouter
+from outrider.ray.prompt_key import key_of
+from outrider.ray.server_process import ServerProcess
+
+_log = logging.getLogger("ray.serve")
+
+# Of one hop; the next one has its own (RFC 9110, 7.6.1). Bodies come decoded and are measured anew.
+_HOP_HEADERS = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
+                "transfer-encoding", "upgrade", "host", "content-length", "expect", "accept-encoding"}
+
+# Parts of a stream wait so long for further ones: each costs a message between processes.
+_GATHER_SECONDS = 0.02
+
+# Statuses of a replica that another one may not have: it is full, or it drains.
+_ELSEWHERE = (429, 503)
+
+_ATTEMPTS_HEADER = "x-outrider-attempts"
+
+
+@dataclass
+class Head:
+    """What a replica's answer begins with; bytes follow."""
+
+    status: int
+    headers: Dict[str, str]
+
+
+class ReplicaFailed(Exception):
+    """The server behind a replica did not give its answer to the end."""
+
+
+class Replica:
+    """One server, and the requests that pass through to it."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]):
+        import aiohttp
+
+        self._aiohttp = aiohttp
+        self._session: Optional[aiohttp.ClientSession] = None
+        # One failure instead of two: without its server the replica ends, and Ray starts another.
+        self._server = ServerProcess(arguments, environment=environment, on_line=_log.info,
+                                     on_death=lambda status: os._exit(1))
+
+    def process_ids(self) -> List[int]:
+        """The replica's own, and its server's. For tests that kill them."""
+        return [os.getpid(), self._server.process.pid]
+
+    def check_health(self) -> None:
+        if not self._server.is_alive():
+            raise RuntimeError("the server has ended")
+
+    async def answer(self, asked: Asked) -> AsyncIterator:
+        """Head, then the body's bytes as they come."""
+        if self._session is None:
+            self._session = self._aiohttp.ClientSession(
+                auto_decompress=False, connector=self._aiohttp.TCPConnector(limit=0),
+                timeout=self._aiohttp.ClientTimeout(total=None))
+        try:
+            # When the caller goes away this generator is cancelled, the connection closed, and the
+            # server ends the text.
+            async with self._session.request(asked.method, self._server.url + asked.path, headers=asked.headers,
+                                             data=asked.body or None) as answer:
+                yield Head(answer.status, {name.lower(): value for name, value in answer.headers.items()
+                                           if name.lower() not in _HOP_HEADERS})
+                began = 0.0
+                while data := await answer.content.readany():
+                    yield data
+                    wait = began + _GATHER_SECONDS - time.monotonic()
+                    if wait > 0:
+                        await asyncio.sleep(wait)
+                    began = time.monotonic()
+        except (self._aiohttp.ClientError, OSError) as error:
+            raise ReplicaFailed(f"{type(error).__name__}: {error}") from None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_server"):
+            self._server.close()
+
+
+class Ingress:
+    """Takes requests, and gives each to the replica that its prompt belongs to; to another one where
+    that fails before a byte of the answer has been passed on."""
+
+    def __init__(self, replicas, prefix_bytes: int, attempts: int, most_body_bytes: int):
+        self._replicas = replicas.options(stream=True)
+        self._prefix_bytes = prefix_bytes
+        self._attempts = attempts
+        self._most_body_bytes = most_body_bytes
+
+    async def __call__(self, request: Request) -> Response:
+        path = request.url.path
+        if path.startswith("/slots"):
+            return _error(path, 404, "slots are a single server's: there are several behind this address")
+        if path == "/metrics":
+            return _error(path, 404, "metrics are a single server's: Ray has the replicas' own")
+        body = await request.body()
+        if len(body) > self._most_body_bytes:
+            return _error(path, 413, f"body: expected at most {self._most_body_bytes} bytes, got {len(body)}")
+        asked = Asked(request.method, path + (f"?{request.url.query}" if request.url.query else ""),
+                      {name: value for name, value in request.headers.items() if name not in _HOP_HEADERS},
+                      body, key_of(body, self._prefix_bytes))
+        failure = ""
+        for attempt in range(self._attempts):
+            if attempt > 0:
+                # Longer each time: a replica that was killed is missed by the router a moment later.
+                await asyncio.sleep(0.1 * 2 ** (attempt - 1))
+            asked.attempt = attempt
+            is_last = attempt + 1 == self._attempts
+            parts = self._replicas.answer.remote(asked)
+            try:
+                head = await parts.__anext__()
+                if head.status in _ELSEWHERE and not is_last:
+                    parts.cancel()
+                    failure = f"status {head.status}"
+                    continue
+                if head.headers.get("content-type", "").startswith("text/event-stream"):
+                    return await self._streamed(asked, head, parts)
+                return self._whole(head, asked, b"".join([data async for data in parts]))
+            except BackPressureError:
+                return _error(path, 429, "too many requests wait", {"retry-after": "1"})
+            except (ReplicaFailed, ray.exceptions.RayError, StopAsyncIteration) as error:
+                failure = _told(error)
+                _log.warning("%s %s: attempt %d failed: %s", request.method, path, attempt + 1, failure)
+        return _error(path, 503, f"no replica answered; the last of {self._attempts} attempts: {failure}",
+                      {"retry-after": "1", _ATTEMPTS_HEADER: str(self._attempts)})
+
+    @staticmethod
+    def _whole(head: Head, asked: Asked, body: bytes) -> Response:
+        return Response(body, head.status, {**head.headers, _ATTEMPTS_HEADER: str(asked.attempt + 1)})
+
+    async def _streamed(self, asked: Asked, head: Head, parts) -> Response:
+        """A stream, from its first event on: until then it can be asked for elsewhere."""
+        stream = EventStream(asked.path)
+        first = b""
+        while not first:
+            first = stream.push(await parts.__anext__())
+
+        async def events() -> AsyncIterator[bytes]:
+            failure = "it ended too early"
+            try:
+                yield first
+                async for data in parts:
+                    if whole := stream.push(data):
+                        yield whole
+            except (ReplicaFailed, ray.exceptions.RayError) as error:
+                failure = _told(error)
+            except BaseException:
+                # The client has gone, or this process ends.
+                parts.cancel()
+                raise
+            if not stream.is_finished():
+                _log.warning("%s: a stream broke: %s", asked.path, failure)
+                yield stream.error_event("the replica that wrote this answer failed in its middle; ask again")
+
+        return StreamingResponse(events(), head.status, {**head.headers, _ATTEMPTS_HEADER: str(asked.attempt + 1)})
+
+
+def _told(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [""])[-1][:300] or type(error).__name__
+
+
+def _error(path: str, status: int, message: str, headers: Optional[Mapping[str, str]] = None) -> Response:
+    return JSONResponse(error_body(path, status, message), status, dict(headers or {}))
+
+
+def serve_app(model, drafter: Optional[str] = None, *, replicas: int = 1, threads: int = 1, name: str = "",
+              weights: str = "", kv: str = "", parallel: int = 32, queue: int = 32, most_waiting: int = 1024,
+              prefix_bytes: int = 256, attempts: int = 4, server_arguments: Sequence[str] = (),
+              environment: Optional[Mapping[str, str]] = None, replica_options: Optional[Mapping] = None,
+              ingress_options: Optional[Mapping] = None):
+    """A Ray Serve application: serve.run(serve_app("MODEL", "suffix", replicas=4, threads=8)).
+
+    Each replica runs `outrider serve` as a child process on a loopback port of its machine, and is a
+    Ray actor with `threads` CPUs; when either is killed the other goes, too, and Ray starts another.
+    The address is Ray Serve's (http://127.0.0.1:8000 unless serve.start says otherwise), with
+    the interfaces of docs/serve.md but for /slots and /metrics, which belong to one server.
+
+    Which replica: requests go by the first `prefix_bytes` bytes of their prompt or messages, so that a
+    replica has in its KV cache what a conversation begins with; one that has more than 1.25 times its
+    share of the running requests is passed over.
+
+    Failures: a request whose replica dies, is full (429) or drains (503) is asked again of another,
+    `attempts` times in all, as long as nothing of its answer has been sent. A stream that breaks
+    later ends in an error event in the form of its interface; nothing is sent twice. Answers have a
+    header x-outrider-attempts.
+
+    model, drafter, weights, kv: as `outrider serve` takes them; paths that every machine has. name:
+    what the model is called in answers. parallel, queue: texts that a replica decodes at a time,
+    requests that wait in it; most_waiting: those that wait before all of them (one more gets 429).
+    server_arguments: further ones of `outrider serve`, such as ("--api-key-file", FILE), but for host
+    and port. environment: of the servers; OMP_WAIT_POLICY is "passive" unless said, since replicas
+    share processors. replica_options, ingress_options: for Ray Serve's deployments, such as
+    autoscaling_config or ray_actor_options.
+
+    Throws UsageError. Thread-safe.
+    """
+    for what, value, least in (("replicas", replicas, 1), ("threads", threads, 1), ("parallel", parallel, 1),
+                               ("queue", queue, 0), ("attempts", attempts, 1), ("prefix_bytes", prefix_bytes, 1)):
+        if value < least:
+            raise UsageError(f"[serve_app] {what}: expected {least} or more, got {value}")
+    for flag in ("--host", "--port", "--model", "--models"):
+        if any(argument == flag or argument.startswith(flag + "=") for argument in server_arguments):
+            raise UsageError(f"[serve_app] server_arguments: expected none of host, port and model, got {flag}")
+    arguments = ["--model", os.fspath(model), "--threads", str(threads), "--parallel", str(parallel),
+                 "--queue", str(queue)]
+    for flag, value in (("--drafter", drafter), ("--name", name), ("--weights", weights), ("--kv", kv)):
+        if value:
+            arguments += [flag, value]
+    options = {
+        "num_replicas": replicas,
+        "ray_actor_options": {"num_cpus": threads},
+        "max_ongoing_requests": parallel + queue,
+        "max_queued_requests": most_waiting,
+        "request_router_config": RequestRouterConfig(request_router_class=PrefixRouter),
+        "health_check_period_s": 2,
+        "health_check_timeout_s": 30,
+        "graceful_shutdown_timeout_s": 60,
+        **(replica_options or {}),
+    }
+    if "autoscaling_config" in options:
+        del options["num_replicas"]
+    replica = serve.deployment(name="OutriderReplica", **options)(Replica).bind(
+        [*arguments, *server_arguments], {"OMP_WAIT_POLICY": "passive", **(environment or {})})
+    # The ingress waits for others, nearly always: no processor is set aside for it.
+    ingress = serve.deployment(name="Outrider", **{"max_ongoing_requests": 10000, "ray_actor_options": {"num_cpus": 0},
+                                                   **(ingress_options or {})})(Ingress)
+    return ingress.bind(replica, prefix_bytes, attempts, 8 << 20)

@@ -1,0 +1,13 @@
+"""For those who come from Hugging Face transformers: its models, and its `generate`.
+
+    model = outrider.from_transformers(hf_model, tokenizer)
+    generator = outrider.TransformersGenerator(outrider.Generator(model, drafter="suffix"))
+    ids = generator.generate(**tokenizer(prompts, return_tensors="pt", padding=True), max_new_tokens=64)
+
+Neither transformers nor torch is imported here: what is given brings them along.
+"""
+
+from outrider._transformers_generator import GenerateOutput, TransformersGenerator
+from outrider._transformers_model import from_transformers
+
+__all__ = ["GenerateOutput", "TransformersGenerator", "from_transformers"]

@@ -1,0 +1,483 @@
+"""Answers written once, prompts and their replicas, broken streams; with Ray installed, clusters of two nodes."""
+
+import collections
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from outrider import Error, UsageError
+from outrider.ray import answer_file
+from outrider.ray.answer_file import AnswerFile, Item, hash_of, read_answers
+from outrider.ray.batch_job import Settings, read_items, seed_of
+from outrider.ray.dispatch import WorkerLost, batched, collect
+from outrider.ray.event_stream import EventStream
+from outrider.ray.prompt_key import in_turn, key_of, ranked
+from outrider.ray.server_process import ServerProcess
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+SETTINGS = {"model": "m", "seed": 1}
+
+
+def record(key, prompt="p", text="t"):
+    return {"key": key, "prompt": prompt, "prompt_hash": hash_of(prompt), "text": text}
+
+
+def keys_in(folder):
+    return [answer["key"] for answer in read_answers(folder)]
+
+
+# --- what map_prompts writes
+
+
+def test_an_answer_is_written_once(tmp_path):
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        assert answers.append([record("a"), record("b"), record("a", text="other")]) == 2
+        assert answers.append([record("b"), record("c")]) == 1
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        assert answers.append([record("c"), record("d")]) == 1
+        assert len(answers) == 4
+    assert keys_in(tmp_path) == ["a", "b", "c", "d"]
+    assert [answer["text"] for answer in read_answers(tmp_path)] == ["t"] * 4
+
+
+def test_a_broken_last_line_is_cut_off(tmp_path):
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        answers.append([record("a"), record("b")])
+    file = tmp_path / "answers.jsonl"
+    whole = file.read_bytes()
+    second = json.dumps(record("c")).encode() + b"\n"
+    for cut in range(len(second)):
+        file.write_bytes(whole + second[:cut])
+        assert keys_in(tmp_path) == ["a", "b"]
+        with AnswerFile(tmp_path, SETTINGS) as answers:
+            assert [item.key for item in answers.unanswered([Item("b", "p"), Item("c", "p")])] == ["c"]
+            answers.append([record("c")])
+        assert keys_in(tmp_path) == ["a", "b", "c"]
+
+
+def test_damage_in_the_middle_is_an_error(tmp_path):
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        answers.append([record("a"), record("b")])
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'{"key": "a"', b'{"key" "a"'))
+    with pytest.raises(Error, match="line 1"):
+        AnswerFile(tmp_path, SETTINGS)
+
+
+def test_a_key_that_stands_twice_is_an_error(tmp_path):
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        answers.append([record("a")])
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(file.read_bytes() * 2)
+    with pytest.raises(Error, match="'a' twice"):
+        AnswerFile(tmp_path, SETTINGS)
+
+
+def test_other_settings_are_refused(tmp_path):
+    AnswerFile(tmp_path, SETTINGS).close()
+    with pytest.raises(UsageError, match="seed"):
+        AnswerFile(tmp_path, {**SETTINGS, "seed": 2})
+    with pytest.raises(UsageError, match="rule"):
+        AnswerFile(tmp_path, {**SETTINGS, "rule": "chow:alpha=0.5"})
+    AnswerFile(tmp_path, SETTINGS).close()
+
+
+def test_keys_are_checked_against_their_prompts(tmp_path):
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        answers.append([record("a", "one")])
+        with pytest.raises(UsageError, match="twice"):
+            list(answers.unanswered([Item("b", "x"), Item("b", "x")]))
+        with pytest.raises(UsageError, match="another prompt"):
+            list(answers.unanswered([Item("a", "two")]))
+        assert list(answers.unanswered([Item("a", "one"), Item("b", [1, 2])])) == [Item("b", [1, 2])]
+    assert hash_of("[1, 2]") != hash_of([1, 2])
+
+
+def test_there_is_one_writer(tmp_path):
+    script = ("import sys, time\nfrom outrider.ray.answer_file import AnswerFile\n"
+              "with AnswerFile(sys.argv[1], {}) as a:\n print('open', flush=True)\n time.sleep(60)\n")
+    writer = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert writer.stdout.readline() == "open\n"
+        with pytest.raises(Error, match=f"another job.*process {writer.pid}"):
+            AnswerFile(tmp_path, {})
+    finally:
+        writer.kill()
+        writer.wait()
+    AnswerFile(tmp_path, {}).close()
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
+    with AnswerFile(tmp_path, SETTINGS) as answers:
+        answers.append([record("a")])
+        write = os.write
+
+        def fails_half_way(descriptor, data):
+            write(descriptor, bytes(data[:10]))
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(answer_file.os, "write", fails_half_way)
+        with pytest.raises(OSError):
+            answers.append([record("b")])
+        monkeypatch.undo()
+        answers.append([record("b"), record("c")])
+    assert keys_in(tmp_path) == ["a", "b", "c"]
+
+
+WRITER = """
+import sys
+from outrider.ray.answer_file import AnswerFile, Item, hash_of
+from outrider.ray.dispatch import batched
+with AnswerFile(sys.argv[1], {}) as answers:
+    print("open", flush=True)
+    items = (Item(str(number), f"prompt {number}") for number in range(400))
+    for batch in batched(answers.unanswered(items), 4):
+        # Longer than a page: a kill may come within a line.
+        answers.append([{"key": item.key, "prompt": item.prompt, "prompt_hash": hash_of(item.prompt),
+                         "text": item.key * 3000} for item in batch])
+"""
+
+
+def test_a_writer_that_is_killed_again_and_again_answers_each_once(tmp_path):
+    generator = random.Random(5)
+    kills = 0
+    for _ in range(200):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+        writer.stdout.readline()
+        time.sleep(generator.uniform(0.001, 0.02))
+        if writer.poll() is None:
+            writer.send_signal(signal.SIGKILL)
+        if writer.wait() == 0:
+            break
+        kills += 1
+        if kills == 12:
+            subprocess.run([sys.executable, "-c", WRITER, str(tmp_path)], check=True, stdout=subprocess.DEVNULL)
+            break
+    answers = list(read_answers(tmp_path))
+    assert sorted(int(answer["key"]) for answer in answers) == list(range(400))
+    assert all(answer["text"] == answer["key"] * 3000 for answer in answers)
+    assert kills > 0, "no writer was killed: this has shown nothing"
+
+
+# --- batches and workers
+
+
+class FakePool:
+    """Answers at once; loses the batches that `loses` names, so many times."""
+
+    def __init__(self, n_workers, loses):
+        self.workers = [0] * n_workers
+        self.loses = dict(loses)
+        self.batches = {}
+        self.asked = collections.Counter()
+
+    def __len__(self):
+        return len(self.workers)
+
+    def submit(self, worker, batch):
+        ticket = object()
+        self.batches[ticket] = batch
+        assert self.workers[worker] == 0, "a worker has one batch at a time"
+        self.workers[worker] += 1
+        self.ticket_worker = {**getattr(self, "ticket_worker", {}), ticket: worker}
+        return ticket
+
+    def wait(self, tickets):
+        return tickets[-1]
+
+    def result(self, ticket):
+        batch = self.batches.pop(ticket)
+        self.workers[self.ticket_worker[ticket]] -= 1
+        self.asked[tuple(batch)] += 1
+        if self.loses.get(batch[0], 0) > 0:
+            self.loses[batch[0]] -= 1
+            raise WorkerLost("killed")
+        return [item * 10 for item in batch]
+
+    def replace(self, worker):
+        self.replaced = getattr(self, "replaced", 0) + 1
+
+
+def test_a_lost_batch_is_given_out_again_and_committed_once():
+    pool = FakePool(3, {4: 2, 10: 1})
+    committed = []
+    assert collect(batched(range(20), 2), pool, committed.extend, attempts=3) == 3
+    assert sorted(committed) == [item * 10 for item in range(20)]
+    assert pool.replaced == 3
+    assert pool.asked[(4, 5)] == 3
+
+
+def test_a_batch_that_loses_all_its_workers_is_an_error():
+    committed = []
+    with pytest.raises(Error, match="2 workers"):
+        collect(batched(range(6), 1), FakePool(1, {3: 2}), committed.extend, attempts=2)
+    assert 0 in committed and 30 not in committed
+
+
+def test_datasets(tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text('{"id": 7, "prompt": "x"}\n\n{"id": 8, "prompt": [1, 2]}\n')
+    assert list(read_items(file, "id", "prompt")) == [Item("7", "x"), Item("8", [1, 2])]
+    assert list(read_items(["x", "y"], None, "prompt")) == [Item("0", "x"), Item("1", "y")]
+    assert list(read_items({"k": "x"}, None, "prompt")) == [Item("k", "x")]
+    assert list(read_items([{"key": 3, "q": "x"}], None, "q")) == [Item("3", "x")]
+    for rows in ([{"q": "x"}], [{"prompt": 3}], ["\ud800"]):
+        with pytest.raises(UsageError):
+            list(read_items(rows, None, "prompt"))
+    with pytest.raises(UsageError, match="id"):
+        list(read_items([{"prompt": "x"}], "id", "prompt"))
+
+
+def test_seeds_and_settings():
+    seeds = {seed_of(1, str(key)) for key in range(100)} | {seed_of(2, str(key)) for key in range(100)}
+    assert len(seeds) == 200 and all(0 <= seed < 2**63 for seed in seeds)
+    settings = Settings(model="m", stop=("a",), sampling={"temperature": 1.0}).as_json()
+    assert json.loads(json.dumps(settings)) == settings
+
+
+# --- replicas
+
+
+def chat(*contents, **more):
+    return json.dumps({"messages": [{"role": "user", "content": content} for content in contents], **more}).encode()
+
+
+def test_beginnings_decide_the_key():
+    long = "You are a helpful assistant. " * 20
+    assert key_of(chat(long, "one", temperature=1), 256) == key_of(chat(long, "two"), 256)
+    assert key_of(chat("a", "one"), 256) != key_of(chat("b", "one"), 256)
+    assert key_of(chat("a", tools=[{"x": 1}]), 256) != key_of(chat("a"), 256)
+    for prompt in ("text", ["text"], [1, 2, 3]):
+        body = json.dumps({"prompt": prompt, "max_tokens": 3}).encode()
+        assert key_of(body, 64) == key_of(json.dumps({"max_tokens": 4, "prompt": prompt}).encode(), 64)
+    for odd in (b"", b"\xff", b"[1]", b"{}", b'{"prompt": null}'):
+        key_of(odd, 16)
+
+
+def test_keys_are_dealt_out_and_stay():
+    names = [f"replica {number}" for number in range(4)]
+    keys = [f"key {number}" for number in range(2000)]
+    homes = {key: ranked(key, names)[0] for key in keys}
+    counts = collections.Counter(homes.values())
+    # 500 each are expected; the standard deviation is 19.4, and five of them are 97.
+    assert all(403 <= counts[name] <= 597 for name in names), counts
+    fewer = names[1:]
+    assert all(ranked(key, fewer)[0] == homes[key] for key in keys if homes[key] != names[0])
+
+
+def test_loaded_replicas_are_passed_over():
+    names = ["a", "b", "c", "d"]
+    first, second = ranked("k", names)[:2]
+    idle = dict.fromkeys(names, 0)
+    assert in_turn("k", idle)[0] == first
+    assert in_turn("k", idle, attempt=1)[0] == second
+    assert sorted(in_turn("k", idle, attempt=7)) == names
+    # 9 running: each may have ceil(1.25 * 10 / 4) = 4.
+    assert in_turn("k", {**dict.fromkeys(names, 2), first: 3})[0] == first
+    assert in_turn("k", {**dict.fromkeys(names, 2), first: 4})[0] == second
+    assert in_turn("k", {**dict.fromkeys(names, 0), first: 4})[-1] == first
+    assert in_turn("k", {}) == []
+
+
+def test_events_are_passed_on_whole():
+    events = [b'data: {"choices": [{"text": "\xc3\xa9"}]}\n\n', b'data: {"x": 1}\n\n', b"data: [DONE]\n\n"]
+    whole = b"".join(events)
+    for cut in range(len(whole)):
+        stream = EventStream("/v1/completions")
+        first = stream.push(whole[:cut])
+        assert first in (b"", events[0], events[0] + events[1])
+        assert not stream.is_finished()
+        assert first + stream.push(whole[cut:]) == whole
+        assert stream.is_finished()
+
+
+@pytest.mark.parametrize("path, last, begun", [
+    ("/v1/chat/completions", b"data: [DONE]\n\n", b'data: {"choices": []}\n\n'),
+    ("/v1/messages", b'event: message_stop\ndata: {"type": "message_stop"}\n\n', b'event: ping\ndata: {}\n\n'),
+    ("/v1/responses", b'event: response.completed\ndata: {"sequence_number": 9}\n\n',
+     b'event: response.created\ndata: {"sequence_number":0}\n\n'),
+])
+def test_ends_of_streams(path, last, begun):
+    stream = EventStream(path + "?x=1")
+    stream.push(begun)
+    assert not stream.is_finished()
+    error = stream.error_event("gone")
+    assert error.endswith(b"\n\n") and error.count(b"\n\n") == 1
+    data = json.loads(error.partition(b"data: ")[2])
+    if path == "/v1/messages":
+        assert error.startswith(b"event: error\n") and data["error"]["message"] == "gone"
+    elif path == "/v1/responses":
+        assert data["message"] == "gone" and data["sequence_number"] == 1
+    else:
+        assert data["error"]["message"] == "gone"
+    stream.push(last)
+    assert stream.is_finished()
+    stream = EventStream(path)
+    stream.push(error)
+    assert stream.is_finished(), "an error of the server's own is an end"
+
+
+FAKE_SERVER = """
+import os, sys, time
+print(f"outrider: {os.getpid()} at http://127.0.0.1:1 (Ctrl-C: no more)", file=sys.stderr, flush=True)
+time.sleep(float(sys.argv[-1]))
+"""
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(condition, seconds=20):
+    end = time.time() + seconds
+    while not condition():
+        assert time.time() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_a_server_is_started_and_closed():
+    deaths = []
+    server = ServerProcess(["60"], program=[sys.executable, "-c", FAKE_SERVER], on_death=deaths.append)
+    assert server.url == "http://127.0.0.1:1" and server.is_alive()
+    server.close()
+    assert not server.is_alive() and deaths == []
+    server = ServerProcess(["0.05"], program=[sys.executable, "-c", FAKE_SERVER], on_death=deaths.append)
+    wait_until(lambda: deaths == [0])
+    with pytest.raises(Error, match="no such model"):
+        ServerProcess([], program=[sys.executable, "-c", "import sys; sys.exit('no such model')"])
+    with pytest.raises(Error, match="within"):
+        ServerProcess([], program=[sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2)
+
+
+def test_a_server_ends_with_a_parent_that_is_killed():
+    script = ("import sys, time\nfrom outrider.ray.server_process import ServerProcess\n"
+              f"s = ServerProcess(['60'], program=[sys.executable, '-c', {FAKE_SERVER!r}])\n"
+              "print(s.process.pid, flush=True)\ntime.sleep(60)\n")
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    assert is_running(child)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not is_running(child))
+
+
+# --- on Ray
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray", reason="ray is not installed (pip install 'ray[serve,data]')")
+    pytest.importorskip("ray.serve", reason="ray's serve is not installed")
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S="60",
+                      RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S="60")
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False,
+                                                         "object_store_memory": 100 << 20})
+    nodes.add_node(num_cpus=2, object_store_memory=100 << 20)
+    ray.init(address=nodes.address, log_to_driver=False)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def test_map_prompts_gives_the_engine_s_texts(cluster, tmp_path):
+    import outrider
+    from outrider.ray import map_prompts
+
+    prompts = [f"Chapter {number}. The old house" for number in range(10)] + ["x " * 2000]
+    options = {"max_tokens": 12, "sampling": {"temperature": 1.0}, "seed": 3}
+    result = map_prompts(prompts, MODELS / "target", out=tmp_path, workers=2, batch=3, **options)
+    assert (result.n_answered, result.n_before, result.n_errors, result.n_lost) == (11, 0, 1, 0)
+    answers = {answer["key"]: answer for answer in read_answers(tmp_path)}
+    assert "at most" in answers["10"]["error"] or "context" in answers["10"]["error"]
+    generator = outrider.Generator(outrider.Model(str(MODELS / "target"), threads=1))
+    for number in range(10):
+        alone = generator.generate(prompts[number], outrider.SamplingParams(temperature=1.0), max_tokens=12,
+                                   seed=seed_of(3, str(number)))
+        assert answers[str(number)]["ids"] == alone.ids.tolist()
+        assert answers[str(number)]["text"] == alone.text
+    again = map_prompts(prompts, MODELS / "target", out=tmp_path, workers=1, **options)
+    assert (again.n_answered, again.n_before) == (0, 11)
+
+
+def test_map_prompts_survives_a_killed_worker(cluster, tmp_path):
+    import ray
+
+    import outrider.ray.batch_job as job
+
+    class Killer:
+        """Kills the process of the first worker once some answers are there."""
+
+        done = False
+
+        def __call__(self, n_answers):
+            if not Killer.done and n_answers >= 6:
+                Killer.done = True
+                os.kill(ray.get(pools[0]._workers[0].__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+
+    pools = []
+    original = job.RayPool
+
+    def remembered(*arguments):
+        pools.append(original(*arguments))
+        return pools[-1]
+
+    job.RayPool = remembered
+    try:
+        result = job.map_prompts([f"Number {number}" for number in range(60)], MODELS / "target", out=tmp_path,
+                                 workers=2, batch=3, max_tokens=60, ignore_eos=True, on_batch=Killer())
+    finally:
+        job.RayPool = original
+    assert Killer.done and result.n_lost >= 1 and result.n_answered == 60
+    assert sorted(map(int, keys_in(tmp_path))) == list(range(60))
+
+
+def test_replicas_answer_and_are_replaced(cluster):
+    import urllib.request
+
+    from ray import serve
+
+    import outrider
+    from outrider.ray import serve_app
+
+    def ask(**fields):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/completions", json.dumps({"temperature": 0, **fields}).encode(),
+            {"Content-Type": "application/json"})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=120) as answer:
+            return answer.read(), answer.headers
+
+    port = 8473
+    serve.start(proxy_location="HeadOnly", http_options={"port": port})
+    try:
+        serve.run(serve_app(MODELS / "target", "suffix", replicas=2, parallel=4), route_prefix="/")
+        alone = outrider.Generator(outrider.Model(str(MODELS / "target"), threads=1)).generate(
+            "She opened the letter, and", max_tokens=32)
+        body, headers = ask(prompt="She opened the letter, and", max_tokens=32)
+        assert json.loads(body)["choices"][0]["text"] == alone.text
+        assert headers["x-outrider-attempts"] == "1"
+        streamed, _ = ask(prompt="She opened the letter, and", max_tokens=32, stream=True)
+        events = [json.loads(line[6:]) for line in streamed.split(b"\n")
+                  if line.startswith(b"data: {")]
+        assert "".join(event["choices"][0]["text"] for event in events if event["choices"]) == alone.text
+        assert streamed.endswith(b"data: [DONE]\n\n")
+        handle = serve.get_deployment_handle("OutriderReplica", "default")
+        for _ in range(2):  # the actor, then the server of one
+            actor, server = handle.process_ids.remote().result()
+            os.kill((actor, server)[_], signal.SIGKILL)
+            wait_until(lambda: not is_running(server) and not is_running(actor))
+            assert json.loads(ask(prompt="She opened the letter, and", max_tokens=32)[0])["choices"][0]["text"] == alone.text
+    finally:
+        serve.shutdown()
