@@ -8,7 +8,7 @@ BUILD_FLAGS :=
 CTEST_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build demo goldens compare-tokenizers test test-clients format format-check lint asan tsan fuzz clean help
+.PHONY: build demo goldens compare-tokenizers test test-clients test-wheel format format-check lint asan tsan fuzz clean help
 
 build:  ## the program, build/outrider, and the library (Release)
 	@{ command -v cmake && command -v ninja; } >/dev/null || { echo "cmake or ninja is missing: run scripts/install-deps build" >&2; exit 1; }
@@ -22,7 +22,7 @@ demo:  ## install what is missing, build, and see a draft model ride ahead
 	scripts/demo
 
 test:  ## install what is missing, build and run all tests
-	$(INSTALL_DEPS) dev train
+	$(INSTALL_DEPS) dev train python
 	cmake --preset dev
 	cmake --build --preset dev --parallel $(JOBS)
 	ctest --preset dev --parallel $(JOBS) $(CTEST_FLAGS)
@@ -52,11 +52,14 @@ compare-tokenizers:  ## every tokenizer of TOKENIZERS='folder ..' against its ow
 test-clients:  ## the official clients of OpenAI and Anthropic against outrider serve (MODELS='a.gguf ..': on these)
 	scripts/test-clients build-dev/outrider $(MODELS)
 
+test-wheel:  ## the Python package by pip in a fresh virtual environment, as a wheel, and its tests (minutes)
+	scripts/test-wheel
+
 fuzz:  ## libFuzzer over the readers of outside files (FUZZ_SECONDS=60 each)
 	scripts/fuzz
 
 clean:  ## remove what was built
-	rm -rf build build-dev build-asan build-tsan build-fuzz build-neon build-neon-here
+	rm -rf build build-dev build-asan build-tsan build-fuzz build-neon build-neon-here build-python-asan build-pip
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):  ## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 27

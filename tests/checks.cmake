@@ -19,6 +19,16 @@ if(NOT OUTRIDER_SANITIZE)
   endforeach()
 endif()
 
+# The Python package's own tests, on the extension of this build; skipped, with the reason, where
+# there is none, or no NumPy or pytest. (A sanitized extension needs a runtime in front of Python:
+# scripts/test-python --asan.)
+if(NOT OUTRIDER_SANITIZE)
+  add_test(NAME check.python COMMAND ${PROJECT_SOURCE_DIR}/scripts/test-python
+           --build ${PROJECT_BINARY_DIR})
+  set_tests_properties(check.python PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2 COST 500
+                       TIMEOUT 900)
+endif()
+
 # Checks that hang on the version of a tool, or take minutes: `ctest -C Check`, as .ci/run does.
 function(outrider_add_check name)
   add_test(NAME check.${name} CONFIGURATIONS Check COMMAND ${ARGN}

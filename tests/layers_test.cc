@@ -38,12 +38,12 @@ const std::vector<Layer>& layers() {
       {"sampling", {"kernels", "grammar", "base"}},
       {"model", {"tensor", "io"}},
       {"speculate", {"sampling", "model"}},
-      {"engine", {"speculate", "tokenizer", "chat_template", "grammar"}},
+      {"reply", {"base", "grammar"}},
+      {"engine", {"speculate", "tokenizer", "chat_template", "grammar", "reply"}},
       {"vocabulary_training", {"tokenizer"}},
       {"train", {"speculate", "tokenizer"}},
       {"eval", {"engine"}},
       {"measure", {"engine"}},
-      {"reply", {"base", "grammar"}},
       {"server", {"reply"}},
   };
   return table;
@@ -146,6 +146,11 @@ std::string objection(const std::string& path, const Include& include) {
     if (path.starts_with("apps/train_tokenizer") && first_part == "vocabulary_training") return {};
     return "programs stand on the public headers";
   }
+  if (path.starts_with("python/")) {
+    if (!include.quoted) return is_device(header) ? "bindings know no device" : "";
+    const bool is_own = header.find('/') == std::string::npos;
+    return first_part == "outrider" || is_own ? "" : "bindings stand on the public headers";
+  }
 
   const std::string layer = path.substr(4, path.find('/', 4) - 4);  // behind "src/"
   if (!is_layer(layer)) return "stands in no known layer";
@@ -193,7 +198,7 @@ struct Source {
 std::vector<Source> all_sources() {
   const fs::path root = OUTRIDER_SOURCE_DIR;
   std::vector<Source> sources;
-  for (const char* folder : {"include", "src", "apps"}) {
+  for (const char* folder : {"include", "src", "apps", "python"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension();
       if (!entry.is_regular_file() || (extension != ".h" && extension != ".cc")) continue;
@@ -235,6 +240,9 @@ TEST(Layers, CatchesEveryKindOfWrongEdge) {
       {"apps/trainer/train_lm.cc", "#include \"eval/metrics/bleu.h\"", "programs stand on"},
       {"apps/serve.cc", "#include \"engine/decoder.h\"", "programs stand on"},
       {"apps/main.cc", "#include <cuda.h>", "no device"},
+      {"python/src/a.cc", "#include \"engine/batch_state.h\"", "bindings stand on"},
+      {"python/src/a.cc", "#include \"server/server.h\"", "bindings stand on"},
+      {"python/src/a.h", "#include <cuda.h>", "no device"},
       {"src/engine/a.cc", "#include \"server/server.h\"", "engine does not stand on server"},
       {"src/reply/a.cc", "#include \"server/server.h\"", "reply does not stand on server"},
       {"src/base/a.cc", "#include \"io/gguf.h\"", "base does not stand on io"},
@@ -280,6 +288,8 @@ TEST(Layers, LetsAllowedEdgesPass) {
       {"apps/eval_a.cc", "#include \"eval/task.h\"\n#include \"flags.h\"\n"},
       {"apps/trainer/answer_score.cc", "#include \"eval/metrics/bleu.h\"\n"},
       {"apps/serve.cc", "#include \"server/server.h\"\n#include \"flags.h\"\n"},
+      {"python/src/a.cc",
+       "#include <pybind11/numpy.h>\n#include \"outrider/a.h\"\n#include \"bindings.h\"\n"},
       {"src/server/http/a.cc", "#include <boost/asio/post.hpp>\n#include \"reply/a.h\"\n"},
       {"src/eval/a.cc", "#include \"engine/spec.h\"\n#include \"model/language_model.h\"\n"},
       {"src/vocabulary_training/a.cc",

@@ -1,0 +1,55 @@
+// What the files of the Python extension share. Each binds one part of the public headers by a
+// function that is named here and called in module.cc.
+//
+// The GIL: Python calls in with it. Whatever may take long (loading, a pass, waiting for a turn)
+// runs without it, and then no Python object is touched.
+#ifndef OUTRIDER_PYTHON_BINDINGS_H_
+#define OUTRIDER_PYTHON_BINDINGS_H_
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/types.h"
+
+namespace outrider::python {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& module);  // first: the others may throw while they bind
+void bind_tokenizer(py::module_& module);
+void bind_model(py::module_& module);
+void bind_sampling(py::module_& module);
+void bind_grammar(py::module_& module);
+void bind_generate(py::module_& module);
+
+// The ids of a list of ints, a tuple, or an array of integers of one dimension. Throws UsageError
+// for what is none of these, and for an id that is no 32-bit integer. The model checks the rest.
+std::vector<TokenId> read_ids(const py::handle& ids);
+// A dict or a list as JSON; None as an empty text. A text is taken to be JSON already.
+std::string to_json(const py::handle& object);
+// Whether it is one text's ids by its form: an array of one dimension, or a list whose first
+// element is an integer.
+bool is_ids(const py::handle& object);
+
+// An array that owns what the vector held: nothing is copied.
+template <typename T>
+py::array_t<T> to_array(std::vector<T> values, std::vector<py::ssize_t> shape) {
+  auto kept = std::make_unique<std::vector<T>>(std::move(values));
+  T* const data = kept->data();
+  const py::capsule owner(kept.get(),
+                          [](void* held) { delete static_cast<std::vector<T>*>(held); });
+  kept.release();
+  return py::array_t<T>(std::move(shape), data, owner);
+}
+
+}  // namespace outrider::python
+
+#endif  // OUTRIDER_PYTHON_BINDINGS_H_

@@ -1,0 +1,43 @@
+// outrider.Error and outrider.UsageError, for the exceptions of their names.
+#include "bindings.h"
+#include "outrider/error.h"
+
+namespace outrider::python {
+namespace {
+
+// Live as long as the interpreter: translators are called until its end.
+PyObject* error_type = nullptr;
+PyObject* usage_error_type = nullptr;
+
+PyObject* make_type(py::module_& module, const char* name, const char* doc,
+                    const py::object& bases) {
+  const std::string full_name = std::string("outrider.") + name;
+  PyObject* const type = PyErr_NewExceptionWithDoc(full_name.c_str(), doc, bases.ptr(), nullptr);
+  if (type == nullptr) throw py::error_already_set();
+  module.attr(name) = py::handle(type);
+  return type;
+}
+
+}  // namespace
+
+void bind_errors(py::module_& module) {
+  error_type = make_type(module, "Error",
+                         "What was given was not what it must be: a file, a prompt. The message "
+                         "is one line: \"[operation] object: expected X, got Y\".",
+                         py::reinterpret_borrow<py::object>(PyExc_RuntimeError));
+  usage_error_type =
+      make_type(module, "UsageError",
+                "A request that cannot be meant: an unknown spec, a parameter out of its range.",
+                py::make_tuple(py::handle(error_type), py::handle(PyExc_ValueError)));
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const UsageError& error) {
+      PyErr_SetString(usage_error_type, error.what());
+    } catch (const Error& error) {
+      PyErr_SetString(error_type, error.what());
+    }
+  });
+}
+
+}  // namespace outrider::python

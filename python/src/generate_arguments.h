@@ -1,0 +1,34 @@
+// What the keywords of generate(), stream() and chat() ask for.
+#ifndef OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_
+#define OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bindings.h"
+#include "outrider/generate.h"
+
+namespace outrider::python {
+
+struct GenerateArguments {
+  GenerateOptions options;           // of all texts, but for the seed
+  std::vector<std::uint64_t> seeds;  // one: of all texts; else one for each
+  py::object encoder_prompt = py::none();
+  py::object on_token = py::none();
+};
+
+// Throws UsageError for an unknown keyword and TypeError for a value of another type.
+GenerateArguments read_arguments(const py::object& sampling, const py::kwargs& keywords);
+
+// The keywords, for tests of the stubs.
+std::vector<std::string> argument_names();
+
+// One request for each prompt. `prompts` is a text, the ids of one, or a list or two-dimensional
+// array of these; is_one says that it was one prompt.
+std::vector<GenerateRequest> make_requests(const Model& model, const py::object& prompts,
+                                           const GenerateArguments& arguments, bool& is_one);
+
+}  // namespace outrider::python
+
+#endif  // OUTRIDER_PYTHON_GENERATE_ARGUMENTS_H_

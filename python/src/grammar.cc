@@ -1,0 +1,46 @@
+// outrider.Grammar.
+#include "outrider/grammar.h"
+
+#include "bindings.h"
+
+namespace outrider::python {
+namespace {
+
+// Nothing that is bound changes a grammar; pybind11 knows no pointers to const.
+using Held = std::shared_ptr<Grammar>;
+Held held(const std::shared_ptr<const Grammar>& grammar) {
+  return std::const_pointer_cast<Grammar>(grammar);
+}
+
+}  // namespace
+
+void bind_grammar(py::module_& module) {
+  py::class_<Grammar, Held>(module, "Grammar",
+                            "What a generated text has to be. Immutable; make it once and use it "
+                            "for many texts: what is found out about it is remembered.")
+      .def_static(
+          "from_gbnf", [](const std::string& text) { return held(Grammar::from_gbnf(text)); },
+          py::arg("text"), "A grammar as llama.cpp writes it; the rule root is the form.")
+      .def_static(
+          "from_json_schema",
+          [](const py::object& schema) { return held(Grammar::from_json_schema(to_json(schema))); },
+          py::arg("schema"), "JSON that is valid by a schema: its text, or what json.dumps takes.")
+      .def_static(
+          "from_regex", [](const std::string& text) { return held(Grammar::from_regex(text)); },
+          py::arg("text"), "What a regular expression of ECMA-262 matches whole.")
+      .def_static("any_json_object", [] { return held(Grammar::any_json_object()); })
+      .def_static(
+          "choice",
+          [](const Grammar& one, const Grammar& other) {
+            return held(Grammar::choice(one, other));
+          },
+          py::arg("one"), py::arg("other"), "A text of either form.")
+      .def_static(
+          "sequence",
+          [](const Grammar& first, const Grammar& second) {
+            return held(Grammar::sequence(first, second));
+          },
+          py::arg("first"), py::arg("second"), "A text of the first form, then one of the second.");
+}
+
+}  // namespace outrider::python

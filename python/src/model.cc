@@ -1,0 +1,134 @@
+// outrider.Model and outrider.ModelSummary.
+#include "outrider/model.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings.h"
+#include "outrider/error.h"
+#include "shared_model.h"
+
+namespace outrider::python {
+namespace {
+
+std::shared_ptr<SharedModel> load(const std::filesystem::path& path, const py::object& progress,
+                                  const py::kwargs& keywords) {
+  ModelOptions options = read_model_options(keywords);
+  // Also where Ctrl-C ends a load: what is thrown comes out of load().
+  options.progress = [&progress](double share) {
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none()) progress(share);
+  };
+  const py::gil_scoped_release release;
+  auto shared = std::make_shared<SharedModel>();
+  shared->model = Model::load(path, options);
+  shared->options = std::move(options);
+  shared->options.progress = {};
+  return shared;
+}
+
+void bind_summary(py::module_& module) {
+  py::class_<ModelSummary>(module, "ModelSummary",
+                           "What a model is and takes. Sizes in bytes, context_length in tokens.")
+      .def_readonly("architecture", &ModelSummary::architecture)
+      .def_readonly("kernels", &ModelSummary::kernels, "The kernel table in use.")
+      .def_readonly("threads", &ModelSummary::threads, "Of a pass, at most.")
+      .def_readonly("n_parameters", &ModelSummary::n_parameters)
+      .def_readonly("vocabulary_size", &ModelSummary::vocabulary_size, "The width of logits.")
+      .def_readonly("context_length", &ModelSummary::context_length)
+      .def_readonly("n_layers", &ModelSummary::n_layers)
+      .def_readonly("dim", &ModelSummary::dim)
+      .def_readonly("n_heads", &ModelSummary::n_heads)
+      .def_readonly("n_kv_heads", &ModelSummary::n_kv_heads)
+      .def_readonly("head_dim", &ModelSummary::head_dim)
+      .def_readonly("hidden_dim", &ModelSummary::hidden_dim)
+      .def_readonly("n_encoder_layers", &ModelSummary::n_encoder_layers, "0: a decoder.")
+      .def_readonly("start_token", &ModelSummary::start_token)
+      .def_readonly("weights", &ModelSummary::weights)
+      .def_readonly("kv", &ModelSummary::kv)
+      .def_readonly("weight_bytes", &ModelSummary::weight_bytes)
+      .def_readonly("kv_bytes_per_token", &ModelSummary::kv_bytes_per_token)
+      .def_readonly("n_experts", &ModelSummary::n_experts)
+      .def_readonly("n_experts_used", &ModelSummary::n_experts_used)
+      .def_readonly("idle_bytes", &ModelSummary::idle_bytes)
+      .def_readonly("mapped_bytes", &ModelSummary::mapped_bytes)
+      .def_readonly("expert_memory_bytes", &ModelSummary::expert_memory_bytes)
+      .def_readonly("state_bytes", &ModelSummary::state_bytes)
+      .def_readonly("state_bytes_per_node", &ModelSummary::state_bytes_per_node);
+}
+
+}  // namespace
+
+ModelOptions read_model_options(const py::dict& keywords) {
+  ModelOptions options;
+  for (const auto& [key, value] : keywords) {
+    const auto name = py::cast<std::string>(key);
+    try {
+      if (name == "weights") {
+        options.weights = py::cast<std::string>(value);
+      } else if (name == "kv") {
+        options.kv = py::cast<std::string>(value);
+      } else if (name == "kv_memory") {
+        options.kv_memory_bytes = py::cast<std::uint64_t>(value);
+      } else if (name == "experts") {
+        options.experts = py::cast<std::string>(value);
+      } else if (name == "experts_memory") {
+        options.expert_memory_bytes = py::cast<std::uint64_t>(value);
+      } else if (name == "threads") {
+        options.threads = py::cast<int>(value);
+      } else if (name == "kernels") {
+        options.kernels = py::cast<std::string>(value);
+      } else {
+        throw UsageError("load model", "keyword",
+                         "one of weights kv kv_memory experts experts_memory threads kernels",
+                         name);
+      }
+    } catch (const py::cast_error&) {
+      throw py::type_error(name + ": a value of type " + std::string(py::str(py::type::of(value))));
+    }
+  }
+  return options;
+}
+
+void bind_model(py::module_& module) {
+  bind_summary(module);
+  py::class_<SharedModel, std::shared_ptr<SharedModel>> model(
+      module, "Model",
+      "A model ready to run: weights and tokenizer. Any number of generators, on any threads, may "
+      "have it; their passes take turns.");
+  model
+      .def(py::init(&load), py::arg("path"), py::kw_only(), py::arg("progress") = py::none(),
+           "path: a Hugging Face folder, a model's folder in the hub's cache, or a GGUF file.\n\n"
+           "weights: \"f32\", \"bf16\", \"int8\" or \"int4\"; empty: as the file stores them.\n"
+           "kv: \"f32\", \"bf16\" or \"int8\"; empty: f32 for f32 weights, else bf16.\n"
+           "threads: of a pass; 0: all processors that the process may run on.\n"
+           "kernels: a kernel table by name; empty: the fastest.\n"
+           "kv_memory: most bytes of keys and values; 0: no bound.\n"
+           "experts: \"memory\" or \"mapped\"; experts_memory: bytes for those that are mapped.\n"
+           "progress: called with the share that is loaded, 0 to 1.\n\n"
+           "Raises Error for files, UsageError for options.")
+      .def_property_readonly("path",
+                             [](const SharedModel& self) { return self.model->path().string(); })
+      .def_property_readonly("tokenizer",
+                             [](const SharedModel& self) {
+                               // Held by the model, which it holds in turn.
+                               return std::shared_ptr<Tokenizer>(
+                                   self.model, const_cast<Tokenizer*>(&self.model->tokenizer()));
+                             })
+      .def_property_readonly("summary",
+                             [](const SharedModel& self) { return self.model->summary(); })
+      .def_property_readonly(
+          "end_tokens", [](const SharedModel& self) { return self.model->end_tokens(); },
+          "Ids of the tokens that end a text.")
+      .def_property_readonly(
+          "warnings", [](const SharedModel& self) { return self.model->warnings(); },
+          "What was doubtful about the files and was read all the same.");
+  bind_score(model);
+  module.def("kernel_tables", &kernel_tables,
+             "The kernel tables of this build: a list of (name, whether this machine can run it).");
+}
+
+}  // namespace outrider::python

@@ -1,0 +1,80 @@
+// Ids, conversations and schemas as Python writes them.
+#include <cstdint>
+#include <limits>
+
+#include "bindings.h"
+#include "outrider/error.h"
+
+namespace outrider::python {
+namespace {
+
+[[noreturn]] void refuse(const std::string& got) {
+  throw UsageError("read ids", "ids", "a list or an array of integers of one dimension", got);
+}
+
+TokenId to_id(std::int64_t value) {
+  if (value < std::numeric_limits<TokenId>::min() || value > std::numeric_limits<TokenId>::max()) {
+    throw UsageError("read ids", "ids", "ids of 32 bits", std::to_string(value));
+  }
+  return static_cast<TokenId>(value);
+}
+
+std::string type_name(const py::handle& object) { return py::str(py::type::of(object)); }
+
+bool is_integer(const py::handle& object) {
+  return PyIndex_Check(object.ptr()) != 0 && !PyBool_Check(object.ptr());
+}
+
+std::vector<TokenId> read_array(const py::array& array) {
+  const char kind = array.dtype().kind();
+  if (array.ndim() != 1 || (kind != 'i' && kind != 'u')) {
+    refuse(std::string("an array of ") + std::string(py::str(array.dtype())) + " of " +
+           std::to_string(array.ndim()) + " dimensions");
+  }
+  // An unsigned 64-bit number that is too large for a signed one is negative here, and refused by
+  // the model.
+  const auto values = py::array_t<std::int64_t, py::array::forcecast>(array);
+  std::vector<TokenId> ids;
+  ids.reserve(static_cast<std::size_t>(values.size()));
+  for (py::ssize_t i = 0; i < values.size(); ++i) ids.push_back(to_id(values.at(i)));
+  return ids;
+}
+
+}  // namespace
+
+std::vector<TokenId> read_ids(const py::handle& ids) {
+  if (py::isinstance<py::array>(ids)) return read_array(py::reinterpret_borrow<py::array>(ids));
+  if (!py::isinstance<py::sequence>(ids) || py::isinstance<py::str>(ids) ||
+      py::isinstance<py::bytes>(ids)) {
+    refuse(type_name(ids));
+  }
+  std::vector<TokenId> read;
+  for (const py::handle id : py::reinterpret_borrow<py::sequence>(ids)) {
+    if (!is_integer(id)) refuse("a list with " + type_name(id));
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(id.ptr()));
+    if (!number) throw py::error_already_set();
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow != 0) refuse("an integer beyond 64 bits");
+    read.push_back(to_id(value));
+  }
+  return read;
+}
+
+bool is_ids(const py::handle& object) {
+  if (py::isinstance<py::array>(object)) {
+    return py::reinterpret_borrow<py::array>(object).ndim() == 1;
+  }
+  if (!py::isinstance<py::sequence>(object) || py::isinstance<py::str>(object)) return false;
+  const auto list = py::reinterpret_borrow<py::sequence>(object);
+  return list.size() > 0 && is_integer(py::object(list[0]));
+}
+
+std::string to_json(const py::handle& object) {
+  if (object.is_none()) return "";
+  if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
+  const py::module_ json = py::module_::import("json");
+  return py::str(json.attr("dumps")(object, py::arg("ensure_ascii") = false));
+}
+
+}  // namespace outrider::python

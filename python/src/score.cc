@@ -1,0 +1,123 @@
+// Model.logits() and Model.features().
+#include "outrider/score.h"
+
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "outrider/error.h"
+#include "shared_model.h"
+
+namespace outrider::python {
+namespace {
+
+std::vector<ScoreText> read_texts(const py::object& ids, bool& is_one) {
+  is_one = is_ids(ids);
+  if (is_one) return {{.ids = read_ids(ids)}};
+  const bool is_list = py::isinstance<py::sequence>(ids) || py::isinstance<py::array>(ids);
+  if (!is_list || py::isinstance<py::str>(ids)) {
+    throw UsageError("score texts", "ids", "the ids of a text, or a list of these",
+                     std::string(py::str(py::type::of(ids))));
+  }
+  std::vector<ScoreText> texts;
+  for (const py::handle text : ids) texts.push_back({.ids = read_ids(text)});
+  return texts;
+}
+
+void read_encoder_ids(const py::object& encoder_ids, bool is_one, std::vector<ScoreText>& texts) {
+  if (encoder_ids.is_none()) return;
+  if (is_one) {
+    texts.front().encoder_ids = read_ids(encoder_ids);
+    return;
+  }
+  if (py::len(encoder_ids) != texts.size()) {
+    throw UsageError(
+        "score texts", "encoder_ids", "one for each text",
+        std::to_string(py::len(encoder_ids)) + " for " + std::to_string(texts.size()) + " texts");
+  }
+  std::size_t i = 0;
+  for (const py::handle of_text : encoder_ids) texts[i++].encoder_ids = read_ids(of_text);
+}
+
+std::vector<ScoreResult> run(SharedModel& shared, std::vector<ScoreText> texts,
+                             const ScoreOptions& options) {
+  const py::gil_scoped_release release;
+  // Made, stepped and dropped in turns: it has sequences of the model.
+  std::unique_lock turn(shared.turn);
+  Scoring scoring(shared.model, std::move(texts), options);
+  while (scoring.step()) {
+    turn.unlock();  // others come in between, and a handler of signals may want the model, too
+    std::exception_ptr interrupted;
+    {
+      const py::gil_scoped_acquire acquire;
+      if (PyErr_CheckSignals() != 0) {
+        interrupted = std::make_exception_ptr(py::error_already_set());
+      }
+    }
+    turn.lock();
+    if (interrupted) std::rethrow_exception(interrupted);
+  }
+  return std::move(scoring.results());
+}
+
+py::object logits(SharedModel& shared, const py::object& ids, const py::object& encoder_ids,
+                  std::size_t first) {
+  bool is_one = false;
+  std::vector<ScoreText> texts = read_texts(ids, is_one);
+  read_encoder_ids(encoder_ids, is_one, texts);
+  for (ScoreText& text : texts) text.first_logits = first;
+  std::vector<ScoreResult> results = run(shared, std::move(texts), {});
+  const py::ssize_t width = shared.model->summary().vocabulary_size;
+  py::list arrays;
+  for (ScoreResult& result : results) {
+    const py::ssize_t n_rows = static_cast<py::ssize_t>(result.logits.size()) / width;
+    arrays.append(to_array(std::move(result.logits), {n_rows, width}));
+  }
+  return is_one ? py::object(arrays[0]) : py::object(arrays);
+}
+
+py::object features(SharedModel& shared, const py::object& ids, const std::vector<int>& layers,
+                    const py::object& encoder_ids) {
+  bool is_one = false;
+  std::vector<ScoreText> texts = read_texts(ids, is_one);
+  read_encoder_ids(encoder_ids, is_one, texts);
+  std::vector<py::ssize_t> lengths;
+  for (const ScoreText& text : texts) {
+    lengths.push_back(static_cast<py::ssize_t>(text.ids.size()));
+  }
+  std::vector<ScoreResult> results =
+      run(shared, std::move(texts), {.logits = false, .layers = layers});
+  const auto n_layers = static_cast<py::ssize_t>(layers.size());
+  const py::ssize_t dim = shared.model->summary().dim;
+  py::list arrays;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    arrays.append(to_array(std::move(results[i].features), {lengths[i], n_layers, dim}));
+  }
+  return is_one ? py::object(arrays[0]) : py::object(arrays);
+}
+
+}  // namespace
+
+void bind_score(py::class_<SharedModel, std::shared_ptr<SharedModel>>& model) {
+  model
+      .def("logits", &logits, py::arg("ids"), py::kw_only(), py::arg("encoder_ids") = py::none(),
+           py::arg("first") = 0,
+           "float32 array (n, vocabulary): the model's raw row behind each token of ids, the bits "
+           "that generating has there. Row i says which token follows ids[:i + 1].\n\n"
+           "ids: those of a text, or a list of these: they share passes, and a list of arrays "
+           "comes back.\n"
+           "encoder_ids: of an encoder-decoder, what its encoder reads (of each text); ids are "
+           "then the decoder's, summary.start_token first.\n"
+           "first: rows behind the tokens from this one on: (n - first, vocabulary).")
+      .def("features", &features, py::arg("ids"), py::arg("layers"), py::kw_only(),
+           py::arg("encoder_ids") = py::none(),
+           "float32 array (n, len(layers), dim): hidden states at each token. Layer 0 is the "
+           "token's embedding, l the residual stream after l layers, summary.n_layers what the "
+           "output matrix reads, the final norm applied. Of a list of texts a list of arrays.");
+}
+
+}  // namespace outrider::python

@@ -1,0 +1,107 @@
+#include "text_generator.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string_view>
+
+namespace outrider::python {
+
+TextGenerator::TextGenerator(std::shared_ptr<SharedModel> model,
+                             const SpeculationOptions& speculation)
+    : model_(std::move(model)), speculation_((check_speculation(speculation), speculation)) {
+  const std::lock_guard turn(model_->turn);
+  batch_ = std::make_unique<Batch>(model_->model, std::span(&speculation_.drafter, 1),
+                                   speculation_.drafter_options);
+  batch_->rule_scope(speculation_);  // a rule that does not take the drafter is refused here
+}
+
+TextGenerator::~TextGenerator() {
+  const std::lock_guard turn(model_->turn);
+  batch_.reset();
+}
+
+std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequest> requests,
+                                                        bool keeps_tokens) {
+  const std::lock_guard turn(model_->turn);
+  BatchOptions options = batch_->options();
+  options.most_running =
+      static_cast<int>(std::max<std::size_t>(active_.size() + requests.size(), 1));
+  batch_->set_options(options);
+  const bool plans_drafts = speculation_.adaptive && speculation_.drafter != "none";
+  if (plans_drafts && active_.empty() && !batch_->has_measured_passes()) batch_->measure_passes();
+
+  std::vector<std::shared_ptr<Text>> texts;
+  try {
+    for (GenerateRequest& request : requests) {
+      auto text = std::make_shared<Text>();
+      text->keeps_tokens = keeps_tokens;
+      if (keeps_tokens) {
+        request.options.on_token = [text = text.get(),
+                                    with_log_probs =
+                                        request.options.log_probs >= 0](const TokenEvent& event) {
+          text->n_shown_bytes += event.text.size();
+          Token token{.id = event.id,
+                      .text = std::string(event.text),
+                      .origin = event.origin,
+                      .rank = event.rank,
+                      .ends = event.ends};
+          if (with_log_probs) {
+            token.log_prob = event.log_prob;
+            token.top.assign(event.top.begin(), event.top.end());
+          }
+          text->tokens.push_back(std::move(token));
+        };
+      }
+      // The batch holds the text as long as it may call back.
+      text->id = batch_->submit(std::move(request), speculation_,
+                                [text](GenerateResult result, std::exception_ptr error) {
+                                  text->result = std::move(result);
+                                  text->error = std::move(error);
+                                  text->ended = true;
+                                });
+      texts.push_back(std::move(text));
+    }
+  } catch (...) {
+    for (const auto& text : texts) batch_->cancel(text->id);
+    if (active_.empty()) {
+      while (batch_->step()) {
+      }
+    } else {  // a later step ends them
+      active_.insert(active_.end(), texts.begin(), texts.end());
+    }
+    throw;
+  }
+  active_.insert(active_.end(), texts.begin(), texts.end());
+  return texts;
+}
+
+void TextGenerator::step() {
+  const std::lock_guard turn(model_->turn);
+  batch_->step();
+  for (const auto& text : active_) {
+    if (!text->ended || !text->keeps_tokens || text->error) continue;
+    // What could still have become a stop string, or an unfinished character: certain now.
+    const std::string_view rest = std::string_view(text->result.text).substr(text->n_shown_bytes);
+    if (rest.empty()) continue;
+    if (text->tokens.empty()) text->tokens.push_back({});
+    text->tokens.back().text += rest;
+  }
+  std::erase_if(active_, [](const auto& text) { return text->ended.load(); });
+}
+
+void TextGenerator::finish(std::span<const std::shared_ptr<Text>> texts) {
+  for (const auto& text : texts) {
+    if (!text->ended) batch_->cancel(text->id);
+  }
+  const auto is_done = [](const auto& text) { return text->ended.load(); };
+  while (!std::all_of(texts.begin(), texts.end(), is_done)) step();
+}
+
+void TextGenerator::keep_last_text(bool keep) {
+  const std::lock_guard turn(model_->turn);
+  BatchOptions options = batch_->options();
+  options.most_kept = keep ? 1 : 0;
+  batch_->set_options(options);
+}
+
+}  // namespace outrider::python

@@ -1,0 +1,98 @@
+// What Python's Generator is made of: a batch of one drafter, stepped by whoever waits for a text.
+//
+// One thread at a time may call start(), step() and finish() (the Use below); the passes of all
+// generators of a model take turns besides. Called without the GIL.
+#ifndef OUTRIDER_PYTHON_TEXT_GENERATOR_H_
+#define OUTRIDER_PYTHON_TEXT_GENERATOR_H_
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outrider/batch.h"
+#include "outrider/error.h"
+#include "shared_model.h"
+
+namespace outrider::python {
+
+// A TokenEvent that outlives its call.
+struct Token {
+  TokenId id = kNoToken;
+  std::string text = {};
+  TokenOrigin origin = TokenOrigin::plain;
+  int rank = -1;
+  bool ends = false;
+  std::optional<double> log_prob = {};
+  std::vector<TokenLogProb> top = {};
+};
+
+// A request on its way, or what became of it.
+struct Text {
+  RequestId id = -1;
+  bool keeps_tokens = false;       // whether anyone wants to see them
+  std::deque<Token> tokens = {};   // that nobody has taken yet
+  std::size_t n_shown_bytes = 0;   // of all tokens' texts so far
+  std::atomic<bool> ended{false};  // all else is read by whoever uses the generator
+  GenerateResult result = {};
+  std::exception_ptr error = {};
+};
+
+class TextGenerator {
+ public:
+  // Throws Error or UsageError, as outrider::Generator does.
+  TextGenerator(std::shared_ptr<SharedModel> model, const SpeculationOptions& speculation);
+  ~TextGenerator();
+  TextGenerator(const TextGenerator&) = delete;
+  TextGenerator& operator=(const TextGenerator&) = delete;
+
+  // Held by the thread that uses the generator. Throws UsageError where another has it, or this
+  // thread does in a call farther up.
+  class Use {
+   public:
+    explicit Use(TextGenerator& generator) : generator_(&generator) {
+      if (generator.in_use_.exchange(true)) {
+        throw UsageError("generate", "generator", "one thread at a time", "a second one");
+      }
+    }
+    ~Use() { generator_->in_use_.store(false); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    TextGenerator* generator_;
+  };
+  bool in_use() const { return in_use_.load(); }
+
+  // Submits all of the requests, or throws and submits none.
+  std::vector<std::shared_ptr<Text>> start(std::vector<GenerateRequest> requests,
+                                           bool keeps_tokens);
+  // One pass for all texts that are there. A text's last token gets what of its text was held back.
+  void step();
+  // Cancels those that have not ended, and steps until they have. Others that are there go on.
+  void finish(std::span<const std::shared_ptr<Text>> texts);
+  // From any thread: the text ends in a later step.
+  void cancel(const Text& text) { batch_->cancel(text.id); }
+
+  std::size_t n_active() const { return active_.size(); }
+  RuleScope rule_scope() const { return batch_->rule_scope(speculation_); }
+  void keep_last_text(bool keep);
+  const SharedModel& shared_model() const { return *model_; }
+
+ private:
+  std::shared_ptr<SharedModel> model_;
+  SpeculationOptions speculation_;
+  std::unique_ptr<Batch> batch_;
+  std::vector<std::shared_ptr<Text>> active_;
+  std::atomic<bool> in_use_{false};
+};
+
+}  // namespace outrider::python
+
+#endif  // OUTRIDER_PYTHON_TEXT_GENERATOR_H_

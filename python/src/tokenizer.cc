@@ -1,0 +1,86 @@
+// outrider.Tokenizer.
+#include "outrider/tokenizer.h"
+
+#include <optional>
+
+#include "bindings.h"
+#include "outrider/chat.h"
+
+namespace outrider::python {
+namespace {
+
+std::string render(const Tokenizer& tokenizer, const py::object& messages, const py::object& tools,
+                   bool add_generation_prompt, const py::object& variables) {
+  const std::string conversation = to_json(messages);
+  const ChatOptions options{.add_generation_prompt = add_generation_prompt,
+                            .tools = to_json(tools),
+                            .variables = to_json(variables)};
+  const py::gil_scoped_release release;
+  const ChatTemplate chat_template = chat_template_of(tokenizer, !options.tools.empty());
+  return render_chat_json(chat_template, tokenizer, conversation, MessageGuard::none, options).text;
+}
+
+}  // namespace
+
+void bind_tokenizer(py::module_& module) {
+  py::class_<Tokenizer, std::shared_ptr<Tokenizer>>(
+      module, "Tokenizer", "Text to ids and back. Immutable; any number of threads may use it.")
+      .def_static(
+          "load",
+          [](const std::filesystem::path& path) {
+            const py::gil_scoped_release release;
+            // Nothing that is bound changes it.
+            return std::const_pointer_cast<Tokenizer>(Tokenizer::load(path));
+          },
+          py::arg("path"),
+          "path: a Hugging Face folder, a tokenizer.json, a SentencePiece model or a GGUF file.")
+      .def(
+          "encode",
+          [](const Tokenizer& self, const std::string& text, bool add_special) {
+            std::vector<TokenId> ids;
+            {
+              const py::gil_scoped_release release;
+              ids = self.encode(text, add_special);
+            }
+            const auto n_ids = static_cast<py::ssize_t>(ids.size());
+            return to_array(std::move(ids), {n_ids});
+          },
+          py::arg("text"), py::arg("add_special") = true,
+          "int32 array (n): the ids of the text, with the special tokens that the model's files "
+          "put around it unless add_special is False. Special tokens that the text spells are "
+          "these tokens either way.")
+      .def(
+          "decode",
+          [](const Tokenizer& self, const py::object& ids, bool keep_special) {
+            return self.decode(read_ids(ids), keep_special);
+          },
+          py::arg("ids"), py::arg("keep_special") = false,
+          "The text of ids. Special tokens are left out unless keep_special.")
+      .def(
+          "piece",
+          [](const Tokenizer& self, TokenId id) {
+            return py::bytes(std::string(self.piece(id))).attr("decode")("utf-8", "replace");
+          },
+          py::arg("id"), "How the vocabulary file spells one token.")
+      .def(
+          "find", [](const Tokenizer& self, const std::string& piece) { return self.find(piece); },
+          py::arg("piece"), "The id of a token by its spelling in the vocabulary file, or None.")
+      .def(
+          "bytes", [](const Tokenizer& self, TokenId id) { return py::bytes(self.bytes(id)); },
+          py::arg("id"), "The bytes that one token adds within a text; none for special tokens.")
+      .def("is_special", &Tokenizer::is_special, py::arg("id"))
+      .def("chat_template", &render, py::arg("messages"), py::arg("tools") = py::none(),
+           py::arg("add_generation_prompt") = true, py::arg("variables") = py::none(),
+           "The prompt of a conversation by the model's template: a text with special tokens "
+           "spelled out. Encode it with add_special=False.\n\n"
+           "messages: a list of dicts with role and content, and all else that the template "
+           "reads. tools: a list of dicts, the functions that the model may call. variables: a "
+           "dict of further variables of the template.")
+      .def_property_readonly("vocabulary_size", &Tokenizer::vocabulary_size,
+                             "Ids are below this number. A model may have more rows of logits.")
+      .def_property_readonly("bos_token", &Tokenizer::bos_token, "Its id; -1: the files name none.")
+      .def_property_readonly("eos_token", &Tokenizer::eos_token, "Its id; -1: the files name none.")
+      .def_property_readonly("warnings", &Tokenizer::warnings);
+}
+
+}  // namespace outrider::python
