@@ -17,6 +17,8 @@ namespace outrider {
 
 class LanguageModel;
 class TokenTrie;
+struct LoadOptions;
+struct ModelInMemory;
 
 struct ModelOptions {
   // "f32", "bf16", "int8" or "int4" (groups of 32); empty keeps what the file stores, with f16
@@ -88,9 +90,16 @@ class Model {
   // a GGUF file, whatever its name. Throws Error (files) or UsageError (options).
   static std::shared_ptr<const Model> load(const std::filesystem::path& path,
                                            const ModelOptions& options = {});
+  // The same of a model in memory (model_in_memory.h): the bits are those of a directory of the
+  // same contents. What is used of it is copied or packed, so that its bytes need to be there for
+  // the call alone. Throws as load() does, with "memory" in the place of a path; UsageError for
+  // ModelOptions::experts = "mapped". A drafter that is looked for beside the target ("mtp" without
+  // a path) is not to be had.
+  static std::shared_ptr<const Model> from_memory(const ModelInMemory& model,
+                                                  const ModelOptions& options = {});
   ~Model();
 
-  // What it was loaded from.
+  // What it was loaded from; empty for one from memory.
   const std::filesystem::path& path() const { return path_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ModelSummary& summary() const { return summary_; }
@@ -108,6 +117,10 @@ class Model {
 
  private:
   Model();
+  static std::shared_ptr<const Model> of_parts(std::filesystem::path path,
+                                               std::shared_ptr<const Tokenizer> tokenizer,
+                                               std::unique_ptr<LanguageModel> language_model,
+                                               const LoadOptions& load);
   std::filesystem::path path_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<LanguageModel> language_model_;

@@ -6,13 +6,17 @@
 #include <optional>
 #include <utility>
 
+#include "base/file_folder.h"
 #include "engine/end_tokens.h"
 #include "engine/speculation.h"
 #include "grammar/token_trie.h"
+#include "io/memory_tensors.h"
 #include "kernels/dispatch.h"
 #include "model/load_model.h"
 #include "outrider/error.h"
+#include "outrider/model_in_memory.h"
 #include "tensor/team.h"
+#include "tokenizer/tokenizer_file.h"
 
 namespace outrider {
 
@@ -27,11 +31,42 @@ Model::~Model() = default;
 std::shared_ptr<const Model> Model::load(const std::filesystem::path& path,
                                          const ModelOptions& options) {
   const LoadOptions load = make_load_options(options);
-  std::shared_ptr<Model> model(new Model);
-  model->path_ = path;
   require_model(path);
-  model->tokenizer_ = Tokenizer::load(path);
-  model->language_model_ = load_model(path, load);
+  std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::load(path);
+  return of_parts(path, std::move(tokenizer), load_model(path, load), load);
+}
+
+std::shared_ptr<const Model> Model::from_memory(const ModelInMemory& given,
+                                                const ModelOptions& options) {
+  constexpr const char* kName = "memory";  // in the place of a path, for messages
+  const LoadOptions load = make_load_options(options);
+  FileFolder::Contents files(given.files);
+  files.insert_or_assign("config.json", given.config);
+  const FileFolder folder(kName, files);
+  std::vector<TensorView> tensors;
+  tensors.reserve(given.tensors.size());
+  for (const ModelTensor& tensor : given.tensors) {
+    const std::optional<ElementType> type = plain_type_named(tensor.type);
+    tensors.push_back({.name = tensor.name,
+                       .type = type.value_or(ElementType::foreign),
+                       .shape = tensor.shape,
+                       .data = tensor.data,
+                       .foreign_type = type ? std::string() : tensor.type});
+  }
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(folder);
+  return of_parts(
+      {}, std::move(tokenizer),
+      load_model(folder, std::make_unique<MemoryTensors>(std::move(tensors), kName), load), load);
+}
+
+std::shared_ptr<const Model> Model::of_parts(std::filesystem::path path,
+                                             std::shared_ptr<const Tokenizer> tokenizer,
+                                             std::unique_ptr<LanguageModel> language_model,
+                                             const LoadOptions& load) {
+  std::shared_ptr<Model> model(new Model);
+  model->path_ = std::move(path);
+  model->tokenizer_ = std::move(tokenizer);
+  model->language_model_ = std::move(language_model);
   const ModelConfig& config = model->language_model_->config();
   if (load.experts_in_file && config.n_experts == 0) {
     throw UsageError("load model", "--experts mapped", "a mixture of experts",

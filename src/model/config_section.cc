@@ -42,24 +42,19 @@ std::string without_bare_floats(std::string_view text) {
   return json;
 }
 
-}  // namespace
-
-nlohmann::json parse_config(const std::filesystem::path& file) {
+// name: of the file, for messages.
+Json parse(std::string_view bytes, const std::string& name) {
   // A model's config is a few kilobytes; what is larger is none, and parsing it would cost memory.
   constexpr std::size_t kLargestFile_bytes = 1 << 20;
-  const MappedFile mapped(file);
-  if (mapped.bytes().size() > kLargestFile_bytes) {
-    throw Error(kReadConfig, file.string(), "at most 1 MiB",
-                fmt::format("{} bytes", mapped.bytes().size()));
+  if (bytes.size() > kLargestFile_bytes) {
+    throw Error(kReadConfig, name, "at most 1 MiB", fmt::format("{} bytes", bytes.size()));
   }
-  const std::string text = without_bare_floats(
-      {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()});
+  const std::string text = without_bare_floats(bytes);
   // Nothing real nests deeper; what does could exhaust the stack of whoever shows it in a message.
   static constexpr int kDeepest = 32;
-  const auto check_depth = [&file](int depth, Json::parse_event_t, Json&) {
+  const auto check_depth = [&name](int depth, Json::parse_event_t, Json&) {
     if (depth > kDeepest) {
-      throw Error(kReadConfig, file.string(), fmt::format("JSON nested at most {} deep", kDeepest),
-                  "more");
+      throw Error(kReadConfig, name, fmt::format("JSON nested at most {} deep", kDeepest), "more");
     }
     return true;
   };
@@ -67,15 +62,23 @@ nlohmann::json parse_config(const std::filesystem::path& file) {
   try {
     json = Json::parse(text, check_depth);
   } catch (const Json::parse_error& error) {
-    throw Error(kReadConfig, file.string(), "JSON text",
+    throw Error(kReadConfig, name, "JSON text",
                 fmt::format("a syntax error at byte {}", error.byte));
   } catch (const Json::exception& error) {
-    throw Error(kReadConfig, file.string(), error.what());
+    throw Error(kReadConfig, name, error.what());
   }
-  if (!json.is_object()) {
-    throw Error(kReadConfig, file.string(), "a JSON object", json.type_name());
-  }
+  if (!json.is_object()) throw Error(kReadConfig, name, "a JSON object", json.type_name());
   return json;
+}
+
+}  // namespace
+
+Json parse_config(const std::filesystem::path& file) {
+  return parse(FileText(MappedFile(file)).text(), file.string());
+}
+
+Json parse_config(const FileFolder& folder, std::string_view name) {
+  return parse(folder.read(name).text(), folder.place(name));
 }
 
 }  // namespace outrider

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_folder.h"
 #include "outrider/error.h"
 
 namespace outrider {
@@ -22,6 +23,7 @@ inline constexpr std::string_view kReadConfig = "read config";  // the operation
 // The JSON object in a file. Throws Error on a file that is missing, too large, nested too deeply
 // or anything else.
 nlohmann::json parse_config(const std::filesystem::path& file);
+nlohmann::json parse_config(const FileFolder& folder, std::string_view name);
 
 // A JSON object and the file it came from: typed look-ups whose errors name file and key. A null
 // counts as absent, as it does in the files Hugging Face writes.

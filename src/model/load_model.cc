@@ -12,6 +12,7 @@
 #include "base/machine_memory.h"
 #include "base/mapped_file.h"
 #include "io/gguf.h"
+#include "io/memory_tensors.h"
 #include "model/cache/page_pool.h"
 #include "model/decoder_model.h"
 #include "model/load/decoder_weights.h"
@@ -102,12 +103,9 @@ std::unique_ptr<ExpertMemory> make_expert_memory(DecoderWeights& weights,
   return memory;
 }
 
-}  // namespace
-
-std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
-                                          const LoadOptions& options) {
+// All of a model but where its source's bytes are.
+DecoderModel::Parts load_parts(OpenedModel opened, const LoadOptions& options) {
   WeightOptions weight_options = make_weight_options(options);
-  OpenedModel opened = open_model(path);
   weight_options.names = opened.names;
   weight_options.quantisation = opened.quantisation;
   DecoderModel::Parts parts;
@@ -119,6 +117,37 @@ std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                    .n_threads = weight_options.n_threads};
   parts.family = std::move(opened.family);
   parts.source = std::move(opened.source);
+  return parts;
+}
+
+// Tables are read as they are stored for as long as the model lives; all else was packed.
+std::unique_ptr<TensorSource> copy_tables(DecoderWeights& weights, std::string description) {
+  auto kept = std::make_unique<KeptTensors>(std::move(description));
+  for (TensorView* const table : {&weights.embedding, &weights.positions,
+                                  &weights.layer_inputs.table, &weights.head_as_stored}) {
+    kept->keep(*table);
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
+                                          const LoadOptions& options) {
+  (void)make_weight_options(options);  // what cannot be meant is refused before a file is opened
+  return std::make_unique<DecoderModel>(load_parts(open_model(path), options));
+}
+
+std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
+                                          std::unique_ptr<TensorSource> borrowed,
+                                          const LoadOptions& options) {
+  if (options.experts_in_file) {
+    throw UsageError("load model", "--experts mapped", "a model in files", "one in memory");
+  }
+  (void)make_weight_options(options);
+  DecoderModel::Parts parts =
+      load_parts(open_model(folder, [&borrowed] { return std::move(borrowed); }), options);
+  parts.source = copy_tables(parts.weights, parts.source->description());
   return std::make_unique<DecoderModel>(std::move(parts));
 }
 

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/file_folder.h"
+#include "io/tensor_source.h"
 #include "kernels/table.h"
 #include "model/language_model.h"
 #include "model/weight_loader.h"
@@ -54,6 +56,13 @@ std::size_t most_cache_bytes(const LoadOptions& options);
 // was expected and what came.
 std::unique_ptr<LanguageModel> load_model(const std::filesystem::path& path,
                                           const LoadOptions& options = {});
+
+// A model of Hugging Face's form whose small files stand in the folder, and whose tensors' bytes
+// are there for the call alone: what the model reads of them afterwards is copied. Throws as the
+// other; and UsageError for experts that are to stay in a file.
+std::unique_ptr<LanguageModel> load_model(const FileFolder& folder,
+                                          std::unique_ptr<TensorSource> borrowed,
+                                          const LoadOptions& options);
 
 }  // namespace outrider
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_folder.h"
 #include "base/hub_cache.h"
 #include "base/mapped_file.h"
 #include "outrider/error.h"
@@ -24,11 +25,13 @@ std::string_view text_of(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-std::shared_ptr<const Tokenizer> load_tokenizer_json(const fs::path& file) {
-  const TokenizerNeighbours neighbours(file.parent_path());
+std::shared_ptr<const Tokenizer> load_tokenizer_json(const FileFolder& folder,
+                                                     std::string_view name) {
+  const TokenizerNeighbours neighbours(folder);
   // Tokens that were added behind the tokenizer's training stand there, not always in both files.
-  TokenizerParts parts = parse_tokenizer_json(text_of(MappedFile(file)), file.string(),
-                                              neighbours.added_tokens_decoder());
+  const FileText file = folder.read(name);
+  TokenizerParts parts =
+      parse_tokenizer_json(file.text(), folder.place(name), neighbours.added_tokens_decoder());
   neighbours.add_to(parts);
   return std::make_shared<PipelineTokenizer>(std::move(parts));
 }
@@ -68,12 +71,13 @@ void add_around(const JsonView& config, TokenizerParts& parts) {
   parts.surroundings.behind.push_back(parts.eos);
 }
 
-std::shared_ptr<const Tokenizer> load_sentencepiece(const fs::path& file) {
-  const TokenizerNeighbours neighbours(file.parent_path());
+std::shared_ptr<const Tokenizer> load_sentencepiece(const FileFolder& folder,
+                                                    std::string_view name) {
+  const TokenizerNeighbours neighbours(folder);
   const JsonView config = neighbours.config();
   require_own_ids(config);
-  const SentencePieceModel model =
-      parse_sentencepiece_model(text_of(MappedFile(file)), file.string());
+  const FileText file = folder.read(name);
+  const SentencePieceModel model = parse_sentencepiece_model(file.text(), folder.place(name));
   const std::vector<AddedToken> added = neighbours.added_tokens();
   SentencePieceSurroundings around{.added = added, .blank = blank_of(config)};
   std::vector<std::string> warnings;
@@ -84,7 +88,7 @@ std::shared_ptr<const Tokenizer> load_sentencepiece(const fs::path& file) {
                        ": \"legacy\" is taken for true, as the model drops blanks at the ends of a "
                        "text");
   }
-  TokenizerParts parts = sentencepiece_parts(model, file.string(), around);
+  TokenizerParts parts = sentencepiece_parts(model, folder.place(name), around);
   parts.warnings = std::move(warnings);
   neighbours.add_to(parts);
   add_around(config, parts);
@@ -94,14 +98,39 @@ std::shared_ptr<const Tokenizer> load_sentencepiece(const fs::path& file) {
 // Of a SentencePiece model in a directory; the first one counts.
 constexpr std::array kModelNames = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"};
 
+constexpr const char* kExpected = "a directory with a tokenizer.json or a tokenizer.model";
+
+// Null: there is none.
+const char* tokenizer_file_in(const FileFolder& folder) {
+  constexpr const char* kJson = "tokenizer.json";
+  if (folder.has(kJson)) return kJson;
+  for (const char* const name : kModelNames) {
+    if (folder.has(name)) return name;
+  }
+  return nullptr;
+}
+
+// Of a file that is no GGUF.
+std::shared_ptr<const Tokenizer> load_file(const FileFolder& folder, std::string_view name) {
+  const fs::path extension = fs::path(name).extension();
+  if (extension == ".model" || extension == ".spm") return load_sentencepiece(folder, name);
+  return load_tokenizer_json(folder, name);
+}
+
 }  // namespace
 
 std::optional<fs::path> find_tokenizer_file(const fs::path& directory) {
-  if (is_named(directory / "tokenizer.json")) return directory / "tokenizer.json";
-  for (const char* const name : kModelNames) {
-    if (is_named(directory / name)) return directory / name;
+  const char* const name = tokenizer_file_in(FileFolder(directory));
+  if (name == nullptr) return std::nullopt;
+  return directory / name;
+}
+
+std::shared_ptr<const Tokenizer> load_tokenizer(const FileFolder& folder) {
+  const char* const name = tokenizer_file_in(folder);
+  if (name == nullptr) {
+    throw Error("load tokenizer", folder.directory().string(), kExpected, "none");
   }
-  return std::nullopt;
+  return load_file(folder, name);
 }
 
 const std::vector<std::string>& Tokenizer::warnings() const {
@@ -124,8 +153,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& given) {
   if (fs::is_directory(path)) {
     const std::optional<fs::path> file = find_tokenizer_file(path);
     if (!file) {
-      throw Error("load tokenizer", path.string(),
-                  "a directory with a tokenizer.json or a tokenizer.model", "none");
+      throw Error("load tokenizer", path.string(), kExpected, "none");
     }
     path = *file;
   }
@@ -134,8 +162,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const fs::path& given) {
   if (path.extension() == ".gguf") {
     throw Error("load tokenizer", path.string(), "a GGUF file", "another one");
   }
-  if (path.extension() == ".model" || path.extension() == ".spm") return load_sentencepiece(path);
-  return load_tokenizer_json(path);
+  return load_file(FileFolder(path.parent_path()), path.filename().string());
 }
 
 }  // namespace outrider

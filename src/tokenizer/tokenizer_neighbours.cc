@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/hub_cache.h"
-#include "base/mapped_file.h"
 #include "outrider/error.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/utf8.h"
@@ -15,15 +14,9 @@
 namespace outrider {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kMap = "special_tokens_map.json";
 constexpr const char* kAddedTokens = "added_tokens.json";
-
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
 
 // "<s>" or {"content": "<s>", ...}; kNoToken if it names nothing, with a warning where there is no
 // such token.
@@ -82,11 +75,11 @@ void add_special_tokens(const nlohmann::json& config, nlohmann::ordered_json& fo
 }
 
 // An object, an empty one where there is no such file.
-nlohmann::json read_neighbour(const fs::path& file) {
-  if (!is_named(file)) return nlohmann::json::object();
-  const MappedFile mapped(file);
-  nlohmann::json document = parse_json(text_of(mapped), file.string());
-  if (!document.is_object()) JsonView(document, file.string()).fail("an object");
+nlohmann::json read_neighbour(const FileFolder& folder, const char* name) {
+  if (!folder.has(name)) return nlohmann::json::object();
+  const FileText file = folder.read(name);
+  nlohmann::json document = parse_json(file.text(), folder.place(name));
+  if (!document.is_object()) JsonView(document, folder.place(name)).fail("an object");
   return document;
 }
 
@@ -108,12 +101,12 @@ std::set<std::string, std::less<>> special_spellings(
 
 }  // namespace
 
-TokenizerNeighbours::TokenizerNeighbours(fs::path directory)
-    : directory_(std::move(directory)),
-      config_(read_neighbour(directory_ / kConfig)),
-      map_(read_neighbour(directory_ / kMap)) {}
+TokenizerNeighbours::TokenizerNeighbours(FileFolder folder)
+    : folder_(std::move(folder)),
+      config_(read_neighbour(folder_, kConfig)),
+      map_(read_neighbour(folder_, kMap)) {}
 
-JsonView TokenizerNeighbours::config() const { return {config_, (directory_ / kConfig).string()}; }
+JsonView TokenizerNeighbours::config() const { return {config_, folder_.place(kConfig)}; }
 
 std::vector<AddedToken> TokenizerNeighbours::added_tokens_decoder() const {
   return read_added_tokens_decoder(config());
@@ -121,13 +114,12 @@ std::vector<AddedToken> TokenizerNeighbours::added_tokens_decoder() const {
 
 std::vector<AddedToken> TokenizerNeighbours::added_tokens() const {
   if (config().has("added_tokens_decoder")) return added_tokens_decoder();
-  const fs::path file = directory_ / kAddedTokens;
-  const nlohmann::json ids = read_neighbour(file);
+  const nlohmann::json ids = read_neighbour(folder_, kAddedTokens);
   const std::set<std::string, std::less<>> special = special_spellings({&config_, &map_});
   std::vector<AddedToken> tokens;
   tokens.reserve(ids.size());
   for (auto it = ids.begin(); it != ids.end(); ++it) {
-    const JsonView json(*it, file.string() + ": " + it.key());
+    const JsonView json(*it, folder_.place(kAddedTokens) + ": " + it.key());
     const std::int64_t id = json.integer();
     if (id < 0 || id > INT32_MAX) json.fail("a token id");
     AddedToken token;
@@ -144,7 +136,7 @@ void TokenizerNeighbours::add_to(TokenizerParts& parts) const {
   nlohmann::ordered_json special_tokens = nlohmann::ordered_json::object();
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
-  for (const JsonView& json : {config(), JsonView(map_, (directory_ / kMap).string())}) {
+  for (const JsonView& json : {config(), JsonView(map_, folder_.place(kMap))}) {
     add_special_tokens(json.raw(), special_tokens);
     if (bos == kNoToken) bos = read_named_token(json, "bos_token", parts);
     if (eos == kNoToken) eos = read_named_token(json, "eos_token", parts);
@@ -154,13 +146,13 @@ void TokenizerNeighbours::add_to(TokenizerParts& parts) const {
   if (eos != kNoToken) parts.eos = eos;
   parts.special_tokens =
       special_tokens.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  const fs::path template_file = directory_ / "chat_template.jinja";
-  if (is_named(template_file)) {  // where there are both, this one counts
-    const MappedFile mapped(template_file);
-    if (!is_valid_utf8(text_of(mapped))) {
-      throw Error("load tokenizer", template_file.string(), "UTF-8 text", "other bytes");
+  constexpr const char* kTemplate = "chat_template.jinja";
+  if (folder_.has(kTemplate)) {  // where there are both, this one counts
+    const FileText file = folder_.read(kTemplate);
+    if (!is_valid_utf8(file.text())) {
+      throw Error("load tokenizer", folder_.place(kTemplate), "UTF-8 text", "other bytes");
     }
-    parts.chat_template = text_of(mapped);
+    parts.chat_template = file.text();
   }
 }
 

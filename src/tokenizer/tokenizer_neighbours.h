@@ -3,10 +3,10 @@
 #ifndef OUTRIDER_TOKENIZER_TOKENIZER_NEIGHBOURS_H_
 #define OUTRIDER_TOKENIZER_TOKENIZER_NEIGHBOURS_H_
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/file_folder.h"
 #include "tokenizer/json_view.h"
 #include "tokenizer/pipeline_tokenizer.h"
 
@@ -15,7 +15,7 @@ namespace outrider {
 class TokenizerNeighbours {
  public:
   // Files that are not there are empty. Throws Error if one is no JSON object.
-  explicit TokenizerNeighbours(std::filesystem::path directory);
+  explicit TokenizerNeighbours(FileFolder folder);
 
   JsonView config() const;  // tokenizer_config.json
   // The "added_tokens_decoder" of the configuration.
@@ -28,7 +28,7 @@ class TokenizerNeighbours {
   void add_to(TokenizerParts& parts) const;
 
  private:
-  std::filesystem::path directory_;
+  FileFolder folder_;
   nlohmann::json config_;
   nlohmann::json map_;
 };

@@ -146,11 +146,14 @@ const FamilyEntry& entry_of(const ConfigSection& config) {
 std::span<const FamilyEntry> families() { return kFamilies; }
 
 std::unique_ptr<const Family> read_family(const std::filesystem::path& directory) {
-  const std::filesystem::path file = directory / "config.json";
-  nlohmann::json json = parse_config(file);
-  std::optional<nlohmann::json> text = text_config_of(json, file);
+  return read_family(FileFolder(directory));
+}
+
+std::unique_ptr<const Family> read_family(const FileFolder& folder) {
+  nlohmann::json json = parse_config(folder, "config.json");
+  std::optional<nlohmann::json> text = text_config_of(json, folder.place("config.json"));
   const bool is_text_part = text.has_value();
-  const JsonConfig source(is_text_part ? *std::move(text) : std::move(json), file, is_text_part);
+  const JsonConfig source(is_text_part ? *std::move(text) : std::move(json), folder, is_text_part);
   auto family = entry_of(source.section()).read(source);
   source.refuse_unread();
   return family;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/file_folder.h"
 #include "io/gguf.h"
 #include "model/families/family.h"
 #include "model/load/config_source.h"
@@ -30,6 +31,7 @@ std::span<const FamilyEntry> families();
 // file. Throws Error naming the key on anything missing, malformed, out of bounds, not supported,
 // or of a meaning that the family does not know.
 std::unique_ptr<const Family> read_family(const std::filesystem::path& directory);
+std::unique_ptr<const Family> read_family(const FileFolder& folder);
 std::unique_ptr<const Family> read_family(const GgufFile& file);
 
 // What `json`, of that file, says of a head that drafts for a model: the shape of its decoder layer

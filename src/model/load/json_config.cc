@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/elementary.h"
-#include "base/mapped_file.h"
 #include "model/quantised/quantisation.h"
 
 namespace outrider {
@@ -18,6 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 using Section = ConfigSection;
+
+constexpr const char* kGenerationConfig = "generation_config.json";
 
 // Keys that do not change what a decoder computes: names, training, defaults of generation, and
 // what other readers of the directory want. Anything else that no family asked for is refused.
@@ -258,7 +259,15 @@ void require_known(const Section& section, const Json& json, const RopeKeys& key
 JsonConfig::JsonConfig(const std::filesystem::path& file) : JsonConfig(parse_config(file), file) {}
 
 JsonConfig::JsonConfig(nlohmann::json json, std::filesystem::path file, bool is_text_part)
+    : JsonConfig(std::move(json), file, FileFolder(file.parent_path()), is_text_part) {}
+
+JsonConfig::JsonConfig(nlohmann::json json, FileFolder folder, bool is_text_part)
+    : JsonConfig(std::move(json), folder.directory() / "config.json", folder, is_text_part) {}
+
+JsonConfig::JsonConfig(nlohmann::json json, std::filesystem::path file, FileFolder beside,
+                       bool is_text_part)
     : file_(std::move(file)),
+      beside_(std::move(beside)),
       json_(std::move(json)),
       section_(json_, file_.string()),
       is_text_part_(is_text_part) {
@@ -471,19 +480,18 @@ void JsonConfig::read_special_tokens(ModelConfig& config) const {
   };
   read(section_, file_.string());
   config.mask_token = whole({"pard_token", nullptr});
-  const std::filesystem::path file = file_.parent_path() / "generation_config.json";
-  if (!is_named(file)) return;
-  const Json json = parse_config(file);
-  read(Section(json, file.string()), file.string());
+  if (!beside_.has(kGenerationConfig)) return;
+  const Json json = parse_config(beside_, kGenerationConfig);
+  const std::string file = beside_.place(kGenerationConfig);
+  read(Section(json, file), file);
 }
 
 std::optional<TokenId> JsonConfig::start_token() const {
   constexpr const char* kKey = "decoder_start_token_id";
   const std::optional<TokenId> own = whole({kKey, nullptr});
-  const std::filesystem::path file = file_.parent_path() / "generation_config.json";
-  if (!is_named(file)) return own;
-  const Json json = parse_config(file);
-  const Section section(json, file.string());
+  if (!beside_.has(kGenerationConfig)) return own;
+  const Json json = parse_config(beside_, kGenerationConfig);
+  const Section section(json, beside_.place(kGenerationConfig));
   return section.find(kKey) == nullptr ? own : section.whole(kKey);
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "base/file_folder.h"
 #include "model/config_section.h"
 #include "model/load/config_source.h"
 
@@ -19,6 +20,8 @@ class JsonConfig final : public ConfigSource {
   explicit JsonConfig(const std::filesystem::path& file);
   // What of `file` is `json`. is_text_part: the file is a multimodal model's.
   JsonConfig(nlohmann::json json, std::filesystem::path file, bool is_text_part = false);
+  // The same of a folder's config.json.
+  JsonConfig(nlohmann::json json, FileFolder folder, bool is_text_part);
 
   bool is_gguf() const override { return false; }
   std::optional<int> whole(const ConfigKey& key) const override;
@@ -46,6 +49,7 @@ class JsonConfig final : public ConfigSource {
   const ConfigSection& section() const { return section_; }
 
  private:
+  JsonConfig(nlohmann::json json, std::filesystem::path file, FileFolder beside, bool is_text_part);
   // Null if absent.
   const nlohmann::json* find(const ConfigKey& key) const;
   // read(entry): a T, or nothing where the entry is not `expected`.
@@ -54,6 +58,7 @@ class JsonConfig final : public ConfigSource {
                                          const Read& read) const;
 
   std::filesystem::path file_;
+  FileFolder beside_;  // what stands beside it
   nlohmann::json json_;
   ConfigSection section_;  // looks into json_
   bool is_text_part_;

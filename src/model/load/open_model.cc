@@ -18,18 +18,24 @@ OpenedModel open_model(const std::filesystem::path& given) {
   require_model(given);
   const std::filesystem::path path = without_hub_cache(given);
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
-    std::unique_ptr<const Family> family = read_family(path);
-    std::unique_ptr<TensorSource> source = open_safetensors_directory(path);
-    const std::filesystem::path file = path / "config.json";
-    const nlohmann::json config = parse_config(file);
-    const std::optional<nlohmann::json> text = text_config_of(config, file);
-    if (text) source = open_text_part(std::move(source));
-    return {std::move(family), std::move(source), NamingScheme::hugging_face,
-            read_quantisation(text ? *text : config, file)};
+    return open_model(FileFolder(path), [&path] { return open_safetensors_directory(path); });
   }
   std::unique_ptr<GgufFile> file = open_gguf(path);
   std::unique_ptr<const Family> family = read_family(*file);
   return {std::move(family), std::move(file), NamingScheme::gguf};
+}
+
+OpenedModel open_model(const FileFolder& folder,
+                       const std::function<std::unique_ptr<TensorSource>()>& open_source) {
+  constexpr const char* kConfig = "config.json";
+  std::unique_ptr<const Family> family = read_family(folder);
+  std::unique_ptr<TensorSource> source = open_source();
+  const nlohmann::json config = parse_config(folder, kConfig);
+  const std::filesystem::path file = folder.place(kConfig);
+  const std::optional<nlohmann::json> text = text_config_of(config, file);
+  if (text) source = open_text_part(std::move(source));
+  return {std::move(family), std::move(source), NamingScheme::hugging_face,
+          read_quantisation(text ? *text : config, file)};
 }
 
 }  // namespace outrider

@@ -3,9 +3,11 @@
 #define OUTRIDER_MODEL_LOAD_OPEN_MODEL_H_
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "base/file_folder.h"
 #include "io/tensor_source.h"
 #include "model/families/family.h"
 #include "model/quantised/quantisation.h"
@@ -24,6 +26,11 @@ struct OpenedModel {
 // PATH: a Hugging Face directory or a GGUF file. Throws Error naming the file or key, what was
 // expected and what came.
 OpenedModel open_model(const std::filesystem::path& path);
+
+// A model of Hugging Face's form whose small files stand in the folder. open_source: its tensors,
+// asked for once the configuration has been read.
+OpenedModel open_model(const FileFolder& folder,
+                       const std::function<std::unique_ptr<TensorSource>()>& open_source);
 
 }  // namespace outrider
 

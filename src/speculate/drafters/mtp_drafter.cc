@@ -8,6 +8,7 @@
 #include "model/heads/gemma4_assistant.h"
 #include "model/heads/mtp_modules.h"
 #include "model/prefill.h"
+#include "outrider/error.h"
 #include "speculate/drafter_weights.h"
 #include "speculate/drafters/assistant_drafter.h"
 #include "speculate/drafters/eagle_drafter.h"
@@ -267,6 +268,10 @@ DrafterPlan read_mtp_drafter(const Spec& spec) {
         if (!path.empty() && is_gemma4_assistant(path)) {
           return std::make_unique<AssistantDrafter>(
               load_gemma4_assistant(path, *materials.target, weights.options(materials.load)));
+        }
+        if (path.empty() && materials.target_path.empty()) {
+          throw Error("load drafter", "mtp", "a target in files, whose modules these are",
+                      "one from memory (mtp:PATH)");
         }
         auto modules = load_mtp_modules(path.empty() ? materials.target_path : path,
                                         *materials.target, weights.options(materials.load));

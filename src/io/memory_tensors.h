@@ -1,0 +1,65 @@
+// Tensors that a program has in its memory, and those that a model keeps there, as sources.
+#ifndef OUTRIDER_IO_MEMORY_TENSORS_H_
+#define OUTRIDER_IO_MEMORY_TENSORS_H_
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/tensor_source.h"
+#include "io/tensor_table.h"
+
+namespace outrider {
+
+// The type of that name, "f32", "bf16", "i64", ...; nothing for another name and for GGUF's blocks.
+std::optional<ElementType> plain_type_named(std::string_view name);
+
+// Borrowed bytes: they outlive it.
+class MemoryTensors final : public TensorSource {
+ public:
+  // description: in the place of a path, for messages. Throws Error for what no file can say
+  // either: a name twice, sizes below 0, and bytes that type and shape do not ask for (of a foreign
+  // type: any will do).
+  MemoryTensors(std::vector<TensorView> tensors, std::string description);
+
+  std::span<const TensorView> tensors() const override { return table_.tensors(); }
+  const TensorView* find(std::string_view name) const override { return table_.find(name); }
+  std::string description() const override { return description_; }
+  void release(const TensorView& /*tensor*/) const override {}
+
+ private:
+  std::string description_;
+  TensorTable table_;
+};
+
+// Owned bytes, of no tensor that could be found by name.
+class KeptTensors final : public TensorSource {
+ public:
+  explicit KeptTensors(std::string description) : description_(std::move(description)) {}
+
+  // Copies the bytes of a view and turns it to the copy; the same bytes once. Not const.
+  void keep(TensorView& view);
+
+  std::span<const TensorView> tensors() const override { return {}; }
+  const TensorView* find(std::string_view /*name*/) const override { return nullptr; }
+  std::string description() const override { return description_; }
+  void release(const TensorView& /*tensor*/) const override {}
+
+ private:
+  struct Copy {
+    std::span<const std::byte> from;
+    std::vector<std::byte> bytes;
+  };
+
+  std::string description_;
+  std::deque<Copy> copies_;
+};
+
+}  // namespace outrider
+
+#endif  // OUTRIDER_IO_MEMORY_TENSORS_H_
