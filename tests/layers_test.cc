@@ -38,12 +38,12 @@ const std::vector<Layer>& layers() {
       {"sampling", {"kernels", "grammar", "base"}},
       {"model", {"tensor", "io"}},
       {"speculate", {"sampling", "model"}},
-      {"engine", {"speculate", "tokenizer", "chat_template", "grammar"}},
+      {"reply", {"base", "grammar"}},
+      {"engine", {"speculate", "tokenizer", "chat_template", "grammar", "reply"}},
       {"vocabulary_training", {"tokenizer"}},
       {"train", {"speculate", "tokenizer"}},
       {"eval", {"engine"}},
       {"measure", {"engine"}},
-      {"reply", {"base", "grammar"}},
       {"server", {"reply"}},
   };
   return table;

@@ -10,6 +10,7 @@ from ._outrider import (
     Grammar,
     Model,
     ModelSummary,
+    Reply,
     Result,
     SamplingParams,
     Statistics,
@@ -18,8 +19,11 @@ from ._outrider import (
     Tokenizer,
     TokenLogProb,
     UsageError,
+    escape_spec_value,
     kernel_tables,
 )
+from .one_call import generate
+from .serving import Server, serve
 
 __all__ = [
     "Error",
@@ -27,15 +31,20 @@ __all__ = [
     "Grammar",
     "Model",
     "ModelSummary",
+    "Reply",
     "Result",
     "SamplingParams",
+    "Server",
     "Statistics",
     "Stream",
     "Token",
     "TokenLogProb",
     "Tokenizer",
     "UsageError",
+    "escape_spec_value",
+    "generate",
     "kernel_tables",
+    "serve",
 ]
 
 # What needs other packages, or costs time to import, comes when it is asked for.

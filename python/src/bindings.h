@@ -9,6 +9,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <cstddef>
 #include <memory>
@@ -32,6 +33,8 @@ void bind_generate(py::module_& module);
 // The ids of a list of ints, a tuple, or an array of integers of one dimension. Throws UsageError
 // for what is none of these, and for an id that is no 32-bit integer. The model checks the rest.
 std::vector<TokenId> read_ids(const py::handle& ids);
+// A dict or a list as JSON; None as an empty text. A text is taken to be JSON already.
+std::string to_json(const py::handle& object);
 // Whether it is one text's ids by its form: an array of one dimension, or a list whose first
 // element is an integer.
 bool is_ids(const py::handle& object);

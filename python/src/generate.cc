@@ -2,6 +2,8 @@
 #include "outrider/generate.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "bindings.h"
 #include "generate_arguments.h"
+#include "generation.h"
 #include "outrider/spec_description.h"
 #include "text_generator.h"
 
@@ -46,12 +49,6 @@ const char* name_of(FinishReason reason) {
   return "cancelled";
 }
 
-// A result, and the width of its rows of logits.
-struct Result {
-  GenerateResult of;
-  py::ssize_t vocabulary = 0;
-};
-
 Texts start(TextGenerator& generator, std::vector<GenerateRequest> requests, bool keeps_tokens) {
   const py::gil_scoped_release release;
   return generator.start(std::move(requests), keeps_tokens);
@@ -81,36 +78,11 @@ py::object generate(TextGenerator& self, const py::object& prompts, const py::ob
   bool is_one = false;
   std::vector<GenerateRequest> requests =
       make_requests(*self.shared_model().model, prompts, arguments, is_one);
-  const bool tells = !arguments.on_token.is_none();
-  const TextGenerator::Use use(self);
-  const Texts texts = start(self, std::move(requests), tells);
-  try {
-    const auto is_done = [](const auto& text) { return text->ended; };
-    for (bool done = false; !done;) {
-      step(self);
-      for (std::size_t i = 0; tells && i < texts.size(); ++i) {
-        for (; !texts[i]->tokens.empty(); texts[i]->tokens.pop_front()) {
-          const Token token = texts[i]->tokens.front();
-          if (is_one) {
-            arguments.on_token(token);
-          } else {
-            arguments.on_token(token, i);
-          }
-        }
-      }
-      for (const auto& text : texts) {
-        if (text->error) std::rethrow_exception(text->error);
-      }
-      done = std::all_of(texts.begin(), texts.end(), is_done);
-    }
-  } catch (...) {
-    finish(self, texts);
-    throw;
-  }
-  if (is_one) return py::cast(take_result(self, *texts.front()));
-  py::list results;
-  for (const auto& text : texts) results.append(take_result(self, *text));
-  return results;
+  std::vector<Result> results = run(self, std::move(requests), arguments.on_token, is_one);
+  if (is_one) return py::cast(std::move(results.front()));
+  py::list list;
+  for (Result& result : results) list.append(std::move(result));
+  return list;
 }
 
 // A text under way. Leaving it, by close() or by forgetting it, cancels it.
@@ -129,12 +101,12 @@ class Stream {
   }
 
   Token next() {
+    const TextGenerator::Use use(*generator_);  // another thread's pass may bring tokens
     while (text_->tokens.empty()) {
       if (text_->ended) {
         if (text_->error) std::rethrow_exception(std::exchange(text_->error, nullptr));
         throw py::stop_iteration();
       }
-      const TextGenerator::Use use(*generator_);
       try {
         step(*generator_);
       } catch (...) {
@@ -151,7 +123,10 @@ class Stream {
   // text.
   void close() {
     if (text_->ended) return;
-    generator_->cancel(*text_);
+    {
+      const py::gil_scoped_release release;
+      generator_->cancel(*text_);
+    }
     if (generator_->in_use() || generator_->n_active() > 1) return;
     const TextGenerator::Use use(*generator_);
     finish(*generator_, {&text_, 1});
@@ -159,7 +134,10 @@ class Stream {
 
   py::object result() {
     if (!text_->ended) return py::none();
-    if (result_.is_none()) result_ = py::cast(take_result(*generator_, *text_));
+    if (result_.is_none()) {
+      const TextGenerator::Use use(*generator_);  // the pass that ended it may not be over
+      result_ = py::cast(take_result(*generator_, *text_));
+    }
     return result_;
   }
 
@@ -191,16 +169,30 @@ struct WithoutGil {
   }
 };
 
+// As the command line reads --tree and --verify: "auto" plans drafts, and is then judged by
+// "coupled", so that a seed gives the same text however deep drafts are.
+SpeculationOptions read_speculation(const std::string& drafter, const std::string& rule,
+                                    const std::string& tree, const std::string& verify,
+                                    bool adaptive) {
+  SpeculationOptions options{.drafter = drafter, .rule = rule, .tree = tree, .adaptive = adaptive};
+  if (tree == "auto" || tree == "own") options.tree.clear();
+  if (tree == "auto") options.adaptive = true;
+  if (!verify.empty()) {
+    options.verify = verify;
+  } else if (tree == "auto" && rule == "exact") {
+    options.verify = "coupled";
+  }
+  return options;
+}
+
 std::shared_ptr<TextGenerator> make_generator(std::shared_ptr<SharedModel> model,
                                               const std::string& drafter, const std::string& rule,
                                               const std::string& tree, const std::string& verify,
-                                              bool adaptive, const py::dict& drafter_options) {
-  const SpeculationOptions options{.drafter = drafter,
-                                   .rule = rule,
-                                   .tree = tree,
-                                   .verify = verify,
-                                   .adaptive = adaptive,
-                                   .drafter_options = read_model_options(drafter_options)};
+                                              bool adaptive, const py::object& drafter_options) {
+  SpeculationOptions options = read_speculation(drafter, rule, tree, verify, adaptive);
+  options.drafter_options = drafter_options.is_none()
+                                ? model->options
+                                : read_model_options(py::cast<py::dict>(drafter_options));
   const py::gil_scoped_release release;
   return {new TextGenerator(std::move(model), options), WithoutGil()};
 }
@@ -312,15 +304,18 @@ void bind_stream(py::module_& module) {
 }
 
 void bind_generator(py::module_& module) {
-  py::class_<TextGenerator, std::shared_ptr<TextGenerator>>(
+  GeneratorClass generator(
       module, "Generator",
       "Generates with one target and one drafter. One thread at a time may use it: a second one "
-      "gets UsageError. Two generators work on two threads; passes of the same model take turns.")
+      "gets UsageError. Two generators work on two threads; passes of the same model take turns.");
+  generator
       .def(py::init(&make_generator), py::arg("model"), py::kw_only(), py::arg("drafter") = "none",
-           py::arg("rule") = "exact", py::arg("tree") = "", py::arg("verify") = "exact",
-           py::arg("adaptive") = false, py::arg("drafter_options") = py::dict(),
-           "drafter, rule, tree, verify: the specs of the command line. drafter_options: a dict "
-           "of Model's keywords, for the drafter's own model.")
+           py::arg("rule") = "exact", py::arg("tree") = "", py::arg("verify") = "",
+           py::arg("adaptive") = false, py::arg("drafter_options") = py::none(),
+           "drafter, rule, tree, verify: the specs of the command line (--drafter, --rule, --tree, "
+           "--verify), \"auto\" and \"own\" of --tree among them. adaptive: as tree=\"auto\", "
+           "judged by exact. drafter_options: a dict of Model's keywords, for the drafter's own "
+           "model; None: those of the target.")
       .def("generate", &generate, py::arg("prompt"), py::arg("sampling") = py::none(),
            "Continues a prompt (a text, or ids) to a Result, or a list of prompts, in shared "
            "passes, to a list of Results with the bits that each has alone.\n\n"
@@ -345,12 +340,48 @@ void bind_generator(py::module_& module) {
       .def_property_readonly(
           "rule_scope",
           [](const TextGenerator& self) {
+            const py::gil_scoped_release release;
             return self.rule_scope() == RuleScope::prefix ? "prefix" : "round";
           },
           "\"prefix\" or \"round\": what the rule's law depends on.");
+  bind_chat(module, generator);
 }
 
 }  // namespace
+
+std::vector<Result> run(TextGenerator& generator, std::vector<GenerateRequest> requests,
+                        const py::object& on_token, bool is_one) {
+  const bool tells = !on_token.is_none();
+  const TextGenerator::Use use(generator);
+  const Texts texts = start(generator, std::move(requests), tells);
+  const auto tell = [&](Text& text, std::size_t index) {
+    while (!text.tokens.empty()) {
+      Token token = std::move(text.tokens.front());
+      text.tokens.pop_front();
+      if (is_one) {
+        on_token(std::move(token));
+      } else {
+        on_token(std::move(token), index);
+      }
+    }
+  };
+  const auto is_done = [](const auto& text) { return text->ended; };
+  try {
+    while (!std::all_of(texts.begin(), texts.end(), is_done)) {
+      step(generator);
+      for (std::size_t i = 0; tells && i < texts.size(); ++i) tell(*texts[i], i);
+      for (const auto& text : texts) {
+        if (text->error) std::rethrow_exception(text->error);
+      }
+    }
+  } catch (...) {
+    finish(generator, texts);
+    throw;
+  }
+  std::vector<Result> results;
+  for (const auto& text : texts) results.push_back(take_result(generator, *text));
+  return results;
+}
 
 void bind_generate(py::module_& module) {
   bind_token(module);
@@ -359,6 +390,9 @@ void bind_generate(py::module_& module) {
   bind_stream(module);
   bind_generator(module);
   module.def("_generate_keywords", &argument_names);
+  module.def("escape_spec_value", &escape_spec_value, py::arg("value"),
+             "A text, a path say, as the value of a spec: what specs read as punctuation gets a "
+             "backslash.");
 }
 
 }  // namespace outrider::python

@@ -95,7 +95,13 @@ std::vector<TokenId> encode(const Tokenizer& tokenizer, const py::handle& prompt
 
 GenerateArguments read_arguments(const py::object& sampling, const py::kwargs& keywords) {
   GenerateArguments arguments;
-  if (!sampling.is_none()) arguments.options.sampling = py::cast<SamplingParams>(sampling);
+  if (!sampling.is_none()) {
+    if (!py::isinstance<SamplingParams>(sampling)) {
+      throw py::type_error("sampling: a value of type " +
+                           std::string(py::str(py::type::of(sampling))));
+    }
+    arguments.options.sampling = py::cast<SamplingParams>(sampling);
+  }
   for (const auto& [key, value] : keywords) {
     const auto name = py::cast<std::string>(key);
     const Keyword* known = nullptr;

@@ -23,13 +23,7 @@ void bind_grammar(py::module_& module) {
           py::arg("text"), "A grammar as llama.cpp writes it; the rule root is the form.")
       .def_static(
           "from_json_schema",
-          [](const py::object& schema) {
-            const std::string text =
-                py::isinstance<py::str>(schema)
-                    ? py::str(schema)
-                    : py::str(py::module_::import("json").attr("dumps")(schema));
-            return held(Grammar::from_json_schema(text));
-          },
+          [](const py::object& schema) { return held(Grammar::from_json_schema(to_json(schema))); },
           py::arg("schema"), "JSON that is valid by a schema: its text, or what json.dumps takes.")
       .def_static(
           "from_regex", [](const std::string& text) { return held(Grammar::from_regex(text)); },

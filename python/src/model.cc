@@ -2,10 +2,12 @@
 #include "outrider/model.h"
 
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "bindings.h"
 #include "outrider/error.h"
-#include "pybind11/stl/filesystem.h"
 #include "shared_model.h"
 
 namespace outrider::python {
@@ -23,6 +25,8 @@ std::shared_ptr<SharedModel> load(const std::filesystem::path& path, const py::o
   const py::gil_scoped_release release;
   auto shared = std::make_shared<SharedModel>();
   shared->model = Model::load(path, options);
+  shared->options = std::move(options);
+  shared->options.progress = {};
   return shared;
 }
 

@@ -38,6 +38,7 @@ class Turn {
 
 struct SharedModel {
   std::shared_ptr<const Model> model;
+  ModelOptions options = {};  // it was loaded with; drafters' models are loaded with the same
   // Whoever runs a pass of the model, or makes or drops what has a sequence in it, has the turn.
   Turn turn;
 };

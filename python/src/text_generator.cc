@@ -63,7 +63,12 @@ std::vector<std::shared_ptr<Text>> TextGenerator::start(std::vector<GenerateRequ
     }
   } catch (...) {
     for (const auto& text : texts) batch_->cancel(text->id);
-    active_.insert(active_.end(), texts.begin(), texts.end());
+    if (active_.empty()) {
+      while (batch_->step()) {
+      }
+    } else {  // a later step ends them
+      active_.insert(active_.end(), texts.begin(), texts.end());
+    }
     throw;
   }
   active_.insert(active_.end(), texts.begin(), texts.end());

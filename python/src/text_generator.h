@@ -36,10 +36,10 @@ struct Token {
 // A request on its way, or what became of it.
 struct Text {
   RequestId id = -1;
-  bool keeps_tokens = false;      // whether anyone wants to see them
-  std::deque<Token> tokens = {};  // that nobody has taken yet
-  std::size_t n_shown_bytes = 0;  // of all tokens' texts so far
-  bool ended = false;
+  bool keeps_tokens = false;       // whether anyone wants to see them
+  std::deque<Token> tokens = {};   // that nobody has taken yet
+  std::size_t n_shown_bytes = 0;   // of all tokens' texts so far
+  std::atomic<bool> ended{false};  // all else is read by whoever uses the generator
   GenerateResult result = {};
   std::exception_ptr error = {};
 };

@@ -9,13 +9,6 @@
 namespace outrider::python {
 namespace {
 
-// Conversations and tools go to templates as JSON.
-std::string to_json(const py::handle& object) {
-  if (object.is_none()) return "";
-  const py::module_ json = py::module_::import("json");
-  return py::str(json.attr("dumps")(object, py::arg("ensure_ascii") = false));
-}
-
 std::string render(const Tokenizer& tokenizer, const py::object& messages, const py::object& tools,
                    bool add_generation_prompt, const py::object& variables) {
   const std::string conversation = to_json(messages);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reply/tool_grammar.h"
+#include "reply/reply_form.h"
 #include "server/answer_json.h"
 #include "server/api_error.h"
 
@@ -46,52 +46,23 @@ void add_turn_ends(const ServedModel& model, GenerateOptions& options) {
   options.stop_strings.insert(options.stop_strings.end(), texts.begin(), texts.end());
 }
 
-// What a reply looks like that calls a tool.
-std::shared_ptr<const Grammar> calls_form(const ServedModel& model, const ToolSet& tools,
-                                          const ChatRequest& request) {
-  const Gbnf gbnf = gbnf_of(
-      make_tool_grammar(model.reply_format(), tools,
-                        {.name = request.tool_choice.name, .parallel = request.parallel_calls}));
-  return Grammar::from_gbnf(gbnf.text, gbnf.schemas);
-}
-
-// These words and nothing else.
-std::shared_ptr<const Grammar> words_form(const std::string& words) {
-  return Grammar::from_gbnf("root ::= " + Json(words).dump() + "\n");
-}
-
-// An answer of that form; where replies are messages, behind its header.
-std::shared_ptr<const Grammar> answer_form(const ChannelFormat& channels,
-                                           const std::shared_ptr<const Grammar>& form) {
-  if (form == nullptr || channels.empty()) return form;
-  return Grammar::sequence(*words_form(channels.channel + "final" + channels.message), *form);
-}
-
 // The form of the whole reply; null: any.
 std::shared_ptr<const Grammar> form_of(const ServedModel& model, const ChatRequest& request,
                                        const ToolSet* tools, bool in_reasoning) {
   using Kind = ToolChoice::Kind;
   const bool must_call =
       request.tool_choice.kind == Kind::required || request.tool_choice.kind == Kind::named;
-  const ChannelFormat& channels = model.reply_format().channels;
-  std::shared_ptr<const Grammar> form = answer_form(channels, request.form);
-  if (must_call) {
-    if (form != nullptr) {
-      throw ApiError(400, "tool_choice: expected no form of the answer beside a call, got one",
-                     "tool_choice");
-    }
-    form = calls_form(model, *tools, request);
-  } else if (form != nullptr && tools != nullptr) {
-    form = Grammar::choice(*calls_form(model, *tools, request), *form);
+  if (must_call && request.form != nullptr) {
+    throw ApiError(400, "tool_choice: expected no form of the answer beside a call, got one",
+                   "tool_choice");
   }
-  if (form == nullptr) return form;
-  if (request.reasoning_budget >= 0) {  // the form begins behind the reasoning
-    if (channels.empty()) return form;
-    return Grammar::sequence(*words_form(channels.start + "assistant"), *form);
-  }
-  const std::string reasoning = gbnf_of_reasoning(model.reply_format(), in_reasoning);
-  if (reasoning.empty()) return form;
-  return Grammar::sequence(*Grammar::from_gbnf(reasoning), *form);
+  return make_reply_form(model.reply_format(), tools,
+                         {.must_call = must_call,
+                          .name = request.tool_choice.name,
+                          .parallel = request.parallel_calls,
+                          .answer = request.form,
+                          .in_reasoning = in_reasoning,
+                          .behind_reasoning = request.reasoning_budget >= 0});
 }
 
 // Reasoning of so many tokens at most, behind what begins it. A model without reasoning has none.

@@ -1,4 +1,4 @@
-// Ids as Python writes them.
+// Ids, conversations and schemas as Python writes them.
 #include <cstdint>
 #include <limits>
 
@@ -68,6 +68,13 @@ bool is_ids(const py::handle& object) {
   if (!py::isinstance<py::sequence>(object) || py::isinstance<py::str>(object)) return false;
   const auto list = py::reinterpret_borrow<py::sequence>(object);
   return list.size() > 0 && is_integer(py::object(list[0]));
+}
+
+std::string to_json(const py::handle& object) {
+  if (object.is_none()) return "";
+  if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
+  const py::module_ json = py::module_::import("json");
+  return py::str(json.attr("dumps")(object, py::arg("ensure_ascii") = false));
 }
 
 }  // namespace outrider::python

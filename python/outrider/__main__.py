@@ -1,0 +1,17 @@
+"""`python -m outrider ...` and the console script: the program itself."""
+
+import sys
+
+from ._outrider import Error
+from .program import run
+
+
+def main() -> None:
+    try:
+        run()
+    except Error as error:
+        sys.exit(f"outrider: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Models for all tests: the shipped family (models/), on one thread."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import outrider
+import outrider.program
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+PROMPTS = [
+    "She opened the letter, and",
+    "It was late in the evening when the",
+    "The old gentleman looked at her for a moment, and then",
+]
+DRAFTER = f"model:{MODELS / 'drafter'},weights=int8,length=4"
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    return MODELS
+
+
+@pytest.fixture(scope="session")
+def model() -> outrider.Model:
+    return outrider.Model(MODELS / "target", threads=1)
+
+
+@pytest.fixture(scope="session")
+def plain(model) -> outrider.Generator:
+    return outrider.Generator(model)
+
+
+@pytest.fixture(scope="session")
+def drafted(model) -> outrider.Generator:
+    return outrider.Generator(model, drafter=DRAFTER, tree="own")
+
+
+@pytest.fixture(scope="session")
+def program():
+    """Runs the package's own program; the output of a run that went well."""
+
+    def run(*arguments) -> bytes:
+        words = [str(outrider.program.path()), *map(str, arguments)]
+        done = subprocess.run(words, capture_output=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    return run
