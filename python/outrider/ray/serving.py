@@ -140,6 +140,9 @@ class Ingress:
             except (ReplicaFailed, ray.exceptions.RayError, StopAsyncIteration) as error:
                 failure = _told(error)
                 _log.warning("%s %s: attempt %d failed: %s", request.method, path, attempt + 1, failure)
+            except BaseException:
+                parts.cancel()  # the client has gone, or this process ends
+                raise
         return _error(path, 503, f"no replica answered; the last of {self._attempts} attempts: {failure}",
                       {"retry-after": "1", _ATTEMPTS_HEADER: str(self._attempts)})
 
